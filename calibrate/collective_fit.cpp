@@ -4,15 +4,19 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
 
 #include "calibrate/detail/curve_band.h"
+#include "calibrate/detail/minimization.h"
 #include "calibrate/detail/residual_smoother.h"
+#include "calibrate/detail/startup_fit.h"
 
 namespace stepcast {
+
 namespace {
 
 // Curves of dtypes that differ less are one curve, ln.
@@ -57,11 +61,10 @@ void add_errors(std::span<const CollectiveSample> samples, double outlier_ln, Co
   const auto n = static_cast<double>(errors.size());
   for (const double e : errors) fit.mape_pct += e / n;
   fit.form_mape_pct = form_error / n;
-  std::sort(errors.begin(), errors.end());
+  std::ranges::sort(errors);
   fit.p90_ape_pct = errors[static_cast<std::size_t>(0.9 * (n - 1))];
-  for (auto& [bytes, times] : by_size) {
+  for (auto& [bytes, times] : by_size)
     fit.points.push_back({bytes, median(std::move(times)), fit.curve().at(Bytes{bytes}).time.value()});
-  }
 }
 
 }  // namespace
@@ -70,17 +73,14 @@ std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes, std::uint3
   std::string_view program = to_string(op);
   if (op == CollectiveOp::all_to_all) program = "alltoall";
   if (op == CollectiveOp::send_receive) program = "sendrecv";
-  if (n_nodes <= 1) {
-    return fmt::format("{}_perf -b 8 -e 4G -f 2 -g {}", program, gpus_per_node);
-  }
+  if (n_nodes <= 1) return fmt::format("{}_perf -b 8 -e 4G -f 2 -g {}", program, gpus_per_node);
   return fmt::format("mpirun -np {} -N {} {}_perf -b 8 -e 4G -f 2 -g 1", n_nodes * gpus_per_node,
                      gpus_per_node, program);
 }
 
 const TimeCurve& CollectiveFit::curve(DType dtype) const {
-  for (const Fitted& f : fitted_) {
+  for (const Fitted& f : fitted_)
     if (f.dtype == dtype && dtype != DType::unknown) return f.curve;
-  }
   return fitted_.front().curve;
 }
 
@@ -89,9 +89,8 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
   for (const Fitted& f : fitted_) {
     if (f.dtype != DType::unknown) {
       double largest = 0;
-      for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
+      for (std::size_t i = 0; i < f.knots_log2.size(); ++i)
         largest = std::max(largest, std::abs(f.knots_ln_us[i] - fitted_.front().knots_ln_us[i]));
-      }
       if (fitted_.size() == 2 || largest < kDtypeDiffers) continue;
     }
     CollectiveCurve record{.collective = collective_,
@@ -101,12 +100,10 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
                            .n_ranks = n_ranks_};
     record.published = published.record();
     record.improved = form.record();
-    for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
+    for (std::size_t i = 0; i < f.knots_log2.size(); ++i)
       record.knots.push_back({std::round(std::exp2(f.knots_log2[i])), rounded(std::exp(f.knots_ln_us[i]))});
-    }
-    for (CurveForm* curve_form : {&record.published, &record.improved}) {
+    for (CurveForm* curve_form : {&record.published, &record.improved})
       for (auto& [parameter, value] : curve_form->parameters) value = rounded(value);
-    }
     record.residuals = residuals_;
     for (ResidualQuantiles& q : record.residuals) {
       q.message_bytes_min = std::round(q.message_bytes_min);
@@ -150,10 +147,9 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
   fit.published = fit_published_form(samples, factor);
 
   std::vector<DType> dtypes;
-  for (const CollectiveSample& s : samples) {
-    if (std::find(dtypes.begin(), dtypes.end(), s.dtype) == dtypes.end()) dtypes.push_back(s.dtype);
-  }
-  std::sort(dtypes.begin(), dtypes.end());
+  for (const CollectiveSample& s : samples)
+    if (std::ranges::find(dtypes, s.dtype) == dtypes.end()) dtypes.push_back(s.dtype);
+  std::ranges::sort(dtypes);
   const std::vector<detail::CurvePoint> points =
       detail::join_samples(samples, detail::kResidualBinsPerOctave, dtypes);
   std::vector<double> over;
@@ -194,6 +190,69 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
   }
   add_errors(samples, options.outlier_ln, fit);
   return fit;
+}
+
+StartupForm fit_startup_form(std::span<const CollectiveSample> samples, double factor) {
+  return detail::fit_startup_points(detail::join_samples(samples, detail::kFormBinsPerOctave, {}), factor);
+}
+
+SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double factor) {
+  std::map<double, std::vector<double>> by_size;
+  for (const CollectiveSample& s : samples) by_size[s.message_bytes].push_back(s.time_us);
+  constexpr double kEpsilon = 4e-4;  // GB/s, added to every bandwidth
+  std::vector<double> size, latency, bandwidth;
+  for (auto& [bytes, times] : by_size) {
+    size.push_back(bytes);
+    latency.push_back(median(std::move(times)));
+    bandwidth.push_back(factor * bytes / 1000 / latency.back() + kEpsilon);
+  }
+  const std::size_t n = size.size();
+  SigmoidForm form{.factor = factor};
+  form.max_bandwidth_GBps = *std::ranges::max_element(bandwidth);
+  // m2: from the largest size down to the first with less than 95 % of the best, then two sizes up.
+  std::size_t j = n - 1;
+  while (j > 0 && bandwidth[j] >= 0.95 * form.max_bandwidth_GBps) --j;
+  const std::size_t second = std::min(j + 2, n - 1);
+  // m1: the size before the relative slope of the latency first exceeds 0.1, from the sixth size on.
+  std::size_t first = std::min<std::size_t>(4, n - 1);
+  for (std::size_t i = 5; i + 1 < n; ++i) {
+    if (std::abs((latency[i + 1] - latency[i - 1]) / (2 * latency[i])) > 0.1) {
+      first = i - 1;
+      break;
+    }
+  }
+  form.log2_m1 = std::log2(size[first]);
+  form.log2_m2 = std::log2(size[second]);
+  form.startup_us = latency[first > 0 ? first - 1 : 0];
+  std::vector<double> x, y;
+  for (std::size_t i = first; i <= second && i < n; ++i) {
+    x.push_back(std::log2(size[i]));
+    y.push_back(std::log10(bandwidth[i]));
+  }
+  if (x.size() < 4) {  // four parameters need four points: a constant bandwidth then
+    double mean = 0;
+    for (const double v : y) mean += v / static_cast<double>(y.size());
+    form.b = y.empty() ? std::log10(form.max_bandwidth_GBps) : mean;
+    return form;
+  }
+  detail::LeastSquares problem;
+  std::vector<double> p = {x.back(), median(x), 1, *std::ranges::min_element(y)};
+  problem.centre = p;
+  problem.spread.assign(4, 1e9);
+  problem.low.assign(4, -1e6);
+  problem.high.assign(4, 1e6);
+  problem.weights.assign(x.size(), 1.0);
+  problem.max_iterations = 300;
+  problem.residuals = [&](std::span<const double> q, std::span<double> r) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      r[i] = q[0] / (1 + std::exp(-q[2] * (x[i] - q[1]))) + q[3] - y[i];
+  };
+  problem.minimise(p);
+  form.A = p[0];
+  form.x0 = p[1];
+  form.k = p[2];
+  form.b = p[3];
+  return form;
 }
 
 }  // namespace stepcast

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,6 @@
 #include "stepcast/platform/platform.h"
 
 #include "calibrate/collective_measurements.h"
-#include "calibrate/curve_form_fit.h"
 
 namespace stepcast {
 
@@ -71,5 +71,13 @@ class CollectiveFit {
 // "all_reduce_perf -b 8 -e 1G -f 2 -g 8": what to run to get measurements of this group.
 [[nodiscard]] std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes,
                                             std::uint32_t gpus_per_node);
+
+// Fits the two closed forms of a curve (cost/collective_curve.h) to samples.
+
+// The published procedure: see docs/collectives.md. Needs two distinct sizes.
+[[nodiscard]] SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double factor);
+
+// Our form: robust regularised least squares on ln(time).
+[[nodiscard]] StartupForm fit_startup_form(std::span<const CollectiveSample> samples, double factor);
 
 }  // namespace stepcast

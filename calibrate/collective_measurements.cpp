@@ -162,30 +162,24 @@ void MeasuredCollectives::add(MeasuredCollectives other) {
   };
   if (format.empty()) format = other.format;
   for (CollectiveMeasurements& curve : other.curves) {
-    const auto same =
-        std::find_if(curves.begin(), curves.end(), [&](const auto& c) { return key(c) == key(curve); });
+    const auto same = std::ranges::find_if(curves, [&](const auto& c) { return key(c) == key(curve); });
     if (same == curves.end()) {
       curves.push_back(std::move(curve));
       continue;
     }
     same->samples.insert(same->samples.end(), curve.samples.begin(), curve.samples.end());
-    for (std::string& source : curve.sources) {
-      if (std::find(same->sources.begin(), same->sources.end(), source) == same->sources.end()) {
+    for (std::string& source : curve.sources)
+      if (std::ranges::find(same->sources, source) == same->sources.end())
         same->sources.push_back(std::move(source));
-      }
-    }
   }
-  std::stable_sort(curves.begin(), curves.end(),
-                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::ranges::stable_sort(curves, [&](const auto& a, const auto& b) { return key(a) < key(b); });
   for (UnusedRows& rows : other.unused) {
-    const auto same = std::find_if(unused.begin(), unused.end(), [&](const UnusedRows& u) {
-      return u.what == rows.what && u.why == rows.why;
-    });
-    if (same == unused.end()) {
+    const auto same = std::ranges::find_if(
+        unused, [&](const UnusedRows& u) { return u.what == rows.what && u.why == rows.why; });
+    if (same == unused.end())
       unused.push_back(std::move(rows));
-    } else {
+    else
       same->n += rows.n;
-    }
   }
 }
 
@@ -197,12 +191,10 @@ Result<MeasuredCollectives> parse_collective_measurements(std::string_view text,
   if (text[first] == '{' || text[first] == '[') return detail::parse_nccl_tests_json(text, name, context);
   if (text.find("COMMS-RES") != std::string_view::npos) return detail::parse_param_log(text, name, context);
   const std::string_view line = text.substr(first, std::min(text.find('\n', first), text.size()) - first);
-  if (line.find("message_bytes") != std::string_view::npos && line.find(',') != std::string_view::npos) {
+  if (line.find("message_bytes") != std::string_view::npos && line.find(',') != std::string_view::npos)
     return detail::parse_collective_csv(text, name, context);
-  }
-  if (text.find("algbw") != std::string_view::npos || text.find("# nThread") != std::string_view::npos) {
+  if (text.find("algbw") != std::string_view::npos || text.find("# nThread") != std::string_view::npos)
     return detail::parse_nccl_tests_text(text, name, context);
-  }
   return Error::at(name, "the file", "is in no format that stepcast knows")
       .expected(
           "nccl-tests text with its '#' header lines, nccl-tests JSON, a PARAM log with COMMS-RES lines, or "

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/detail/simplex_search.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast {
 namespace {
@@ -52,7 +52,7 @@ std::vector<double> search(std::vector<double> start, const std::vector<double>&
 
 std::pair<double, double> band_of(std::vector<double> log_errors) {
   if (log_errors.size() < 5) return {-0.2, 0.2};
-  std::sort(log_errors.begin(), log_errors.end());
+  std::ranges::sort(log_errors);
   const auto at = [&](double q) {
     return log_errors[static_cast<std::size_t>(q * static_cast<double>(log_errors.size() - 1))];
   };
@@ -108,9 +108,8 @@ ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, c
   ExpertRates rates{
       .device = device.name, .architecture = device.architecture, .dtype = dtype, .n_rows = rows.size()};
   std::vector<const MeasuredExpertLayer*> chosen;
-  for (const MeasuredExpertLayer* row : rows) {
+  for (const MeasuredExpertLayer* row : rows)
     if (row->load.balanced()) chosen.push_back(row);
-  }
   if (chosen.empty()) chosen.assign(rows.begin(), rows.end());
   chosen = thinned(std::move(chosen));
   const DeviceFigures figures = figures_of(device);

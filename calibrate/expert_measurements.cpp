@@ -36,19 +36,15 @@ Result<ExpertLoad> load_of(const CsvRows& rows) {
   constexpr std::string_view kPowerLaw = "power_law_";
   if (text.starts_with(kPowerLaw)) text = "power-law:" + text.substr(kPowerLaw.size());
   Result<ExpertLoad> load = parse_expert_load(text);
-  if (!load || !load->visits.empty()) {
+  if (!load || !load->visits.empty())
     return rows.error("token_distribution").expected("balanced or power_law_EXPONENT");
-  }
   return load;
 }
 
 Status check_routing(const CsvRows& rows, std::int64_t top_k, std::int64_t n_experts, std::int64_t ranks) {
-  if (top_k > n_experts) {
-    return rows.error("top_k").expected(fmt::format("at most n_experts {}", n_experts));
-  }
-  if (n_experts % ranks != 0) {
+  if (top_k > n_experts) return rows.error("top_k").expected(fmt::format("at most n_experts {}", n_experts));
+  if (n_experts % ranks != 0)
     return rows.error("n_experts").expected(fmt::format("a multiple of the {} ranks that share them", ranks));
-  }
   return Ok{};
 }
 
@@ -143,11 +139,10 @@ Result<ExpertMeasurements> read_expert_measurements_in(const std::filesystem::pa
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz"))) {
+    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
       files.push_back(entry.path());
-    }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (!looks_like_expert_layers(text) && !looks_like_expert_exchanges(text)) continue;

@@ -9,7 +9,7 @@
 
 #include "stepcast/cost/generic_kernel.h"
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast {
@@ -129,7 +129,7 @@ std::vector<double> inverse(std::vector<double> matrix) {
   if (!detail::cholesky(matrix, kParameters)) return diagonal(kPriorPrecision);
   std::vector<double> column(kParameters);
   for (std::size_t c = 0; c < kParameters; ++c) {
-    std::fill(column.begin(), column.end(), 0.0);
+    std::ranges::fill(column, 0.0);
     column[c] = 1;
     detail::solve_lower(matrix, kParameters, column);
     detail::solve_upper(matrix, kParameters, column);
@@ -143,8 +143,7 @@ struct Residual {
   double log_ratio, weight;
 };
 GenericBand band_of(std::vector<Residual> residuals) {
-  std::sort(residuals.begin(), residuals.end(),
-            [](const Residual& a, const Residual& b) { return a.log_ratio < b.log_ratio; });
+  std::ranges::sort(residuals, {}, &Residual::log_ratio);
   double total = 0;
   for (const Residual& r : residuals) total += r.weight;
   const auto quantile = [&](double share) {
@@ -253,8 +252,8 @@ Status fit_family(Family& family, const Places& places) {
 // their factors, but not their floor, which is of the host and of the way of measuring.
 void lend_devices(const GenericKernel& lender, GenericKernel& borrower) {
   for (GenericKernel::Measured m : lender.devices) {
-    const bool known = std::any_of(borrower.devices.begin(), borrower.devices.end(),
-                                   [&](const GenericKernel::Measured& o) { return o.device == m.device; });
+    const bool known = std::ranges::any_of(
+        borrower.devices, [&](const GenericKernel::Measured& o) { return o.device == m.device; });
     if (known) continue;
     m.parameters[0] = borrower.log_usual_floor;
     borrower.devices.push_back(std::move(m));
@@ -339,8 +338,8 @@ void thin_out(std::vector<Point>& points) {
 bool has_generic_model(std::span<const ModelRecord> records, const Operation& operation) {
   const std::string name =
       group_name(generic_family(operation), dtype_class(operation.dtype), operation.direction);
-  return std::any_of(records.begin(), records.end(),
-                     [&](const ModelRecord& r) { return r.kind == kGenericRecordKind && r.name == name; });
+  return std::ranges::any_of(
+      records, [&](const ModelRecord& r) { return r.kind == kGenericRecordKind && r.name == name; });
 }
 
 Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices) {

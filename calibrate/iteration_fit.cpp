@@ -13,7 +13,7 @@
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/predict/step_model.h"
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast {
 namespace {
@@ -46,11 +46,10 @@ class Steps {
         model = std::move(kept);
       }
       Result<StepPrediction> p = model->predict(steps_[i].model, steps_[i].layout);
-      if (p) {
+      if (p)
         result[i] = p->step.time.value() / 1e3;
-      } else if (skipped != nullptr) {
+      else if (skipped != nullptr)
         skipped->push_back(fmt::format("run {}: {}", i + 1, p.error().message()));
-      }
     }
     for (auto& [platform, model] : models) kept_[platform] = std::move(model);
     return result;
@@ -68,9 +67,8 @@ struct Errors {
 
 Errors errors_of(std::span<const MeasuredStep> steps, const std::vector<double>& predicted) {
   std::vector<double> apes;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
+  for (std::size_t i = 0; i < steps.size(); ++i)
     if (predicted[i] > 0) apes.push_back(100 * std::abs(predicted[i] / steps[i].step_time_ms - 1));
-  }
   Errors e;
   e.n = apes.size();
   for (const double ape : apes) e.mape += ape / static_cast<double>(apes.size());
@@ -123,9 +121,8 @@ std::vector<FittedFactor> determined(Steps& all, const StepAssumptions& start,
   for (std::size_t f = 0; f < n; ++f) {
     for (std::size_t g = 0; g <= f; ++g) {
       double sum = f == g ? 1 / (factors[f].prior_sd * factors[f].prior_sd) : 0.0;
-      for (std::size_t i = 0; i < predicted.size(); ++i) {
+      for (std::size_t i = 0; i < predicted.size(); ++i)
         sum += derivative[f][i] * derivative[g][i] / (kNoise * kNoise);
-      }
       information[f * n + g] = sum;
     }
   }
@@ -136,11 +133,10 @@ std::vector<FittedFactor> determined(Steps& all, const StepAssumptions& start,
     unit[f] = 1;
     detail::solve_lower(information, n, unit);
     detail::solve_upper(information, n, unit);
-    if (std::sqrt(unit[f]) < kMostUncertain * factors[f].prior_sd) {
+    if (std::sqrt(unit[f]) < kMostUncertain * factors[f].prior_sd)
       result.push_back(factors[f]);
-    } else {
+    else
       fit.undetermined.push_back(factors[f].name);
-    }
   }
   return result;
 }
@@ -176,9 +172,8 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
     problem.max_iterations = kIterations;
     problem.residuals = [&](std::span<const double> logs, std::span<double> residuals) {
       const std::vector<double> times = all.predict(moved(start, factors, logs));
-      for (std::size_t i = 0; i < times.size(); ++i) {
+      for (std::size_t i = 0; i < times.size(); ++i)
         residuals[i] = times[i] > 0 ? std::log(steps[i].step_time_ms / times[i]) / kNoise : 0.0;
-      }
     };
     std::vector<double> logs(factors.size(), 0.0);
     problem.minimise(logs);

@@ -50,7 +50,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
   // The largest first, so that no thread is left with them at the end.
   std::vector<std::size_t> order(jobs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return jobs[a].second->log_us.size() > jobs[b].second->log_us.size();
   });
   STEPCAST_TRY(parallel_for(jobs.size(), options.threads, [&](std::size_t i) -> Status {

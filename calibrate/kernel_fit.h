@@ -37,7 +37,7 @@ struct KernelFit {
 };
 
 // All rows must be of `device`, and all of one family, type and direction of one regime (keep_one_regime in
-// kernel_rows.h). One record per operation family, dtype and direction present in `rows`,
+// kernel_measurements.h). One record per operation family, dtype and direction present in `rows`,
 // chosen by cross-validation inside `rows` with intervals from held-out residuals. The same rows, device and
 // seed give the same records whatever the number of threads.
 [[nodiscard]] Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows,

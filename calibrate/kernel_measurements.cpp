@@ -1,8 +1,13 @@
 #include "calibrate/kernel_measurements.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <system_error>
 #include <utility>
+#include <variant>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
@@ -11,6 +16,7 @@
 #include "calibrate/detail/kernel_layouts.h"
 
 namespace stepcast {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,9 +28,8 @@ constexpr auto kRegimeNames = names<Regime>(
 void tell_repetitions(CsvRows& rows) {
   const std::size_t time = rows.find("time_us");
   if (time == kNoColumn) return;
-  for (std::size_t i = time + 1; i < rows.columns().size(); ++i) {
+  for (std::size_t i = time + 1; i < rows.columns().size(); ++i)
     if (rows.columns()[i] == "n") rows.rename(i, "n_repetitions");
-  }
 }
 
 // The layout that the header means; nullptr if it is none of kernels.
@@ -64,6 +69,16 @@ bool is_csv(const fs::path& path) {
   return path.extension() == ".csv" || (path.extension() == ".gz" && path.stem().extension() == ".csv");
 }
 
+// Sustained rows have to reach this share of the largest extents of the others: assumed.
+constexpr double kLeastReach = 0.25;
+
+using Sizes = std::array<double, 3>;
+Sizes sizes_of(const Operation& operation) {
+  if (const auto* s = std::get_if<GemmShape>(&operation.shape))
+    return {static_cast<double>(s->m), static_cast<double>(s->n), static_cast<double>(s->k)};
+  return {work_of(operation).flops.value(), work_of(operation).bytes().value(), 0};
+}
+
 }  // namespace
 
 std::string_view to_string(Regime regime) { return kRegimeNames[regime]; }
@@ -93,7 +108,7 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
         std::error_code ignored;
         if (is_csv(entry->path()) && entry->is_regular_file(ignored)) files.push_back(entry->path());
       }
-      std::sort(files.begin(), files.end());
+      std::ranges::sort(files);
     } else {
       files.push_back(path);
     }
@@ -102,13 +117,12 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
       STEPCAST_ASSIGN(const std::string text, read_file(file));
       auto known = read_into(text, file.generic_string(), all);
       if (!known) return std::move(known).error();
-      if (*known) {
+      if (*known)
         ++n_read;
-      } else if (!folder) {
+      else if (!folder)
         return unknown_header(file.generic_string());
-      } else {
+      else
         all.skipped.push_back({file.filename().string(), "no kernel measurements: another header", 1});
-      }
     }
     if (folder && n_read == 0) {
       return Error::at(path.generic_string(), "the folder", "has no file with kernel measurements")
@@ -116,6 +130,69 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
     }
   }
   return all;
+}
+
+bool is_impossible(const KernelMeasurement& measurement, const AnalyticModel& device) {
+  return measurement.time < kImpossibleShareOfBound * device.lower_bound(measurement.operation);
+}
+
+std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& rows,
+                                                const AnalyticModel& device) {
+  std::map<std::string, std::size_t> counts;
+  std::erase_if(rows, [&](const KernelMeasurement& m) {
+    const bool impossible = is_impossible(m, device);
+    if (impossible) ++counts[kernel_set_name(m)];
+    return impossible;
+  });
+  std::vector<SkippedRows> skipped;
+  for (const auto& [set, n] : counts)
+    skipped.push_back({set, "impossible: more than 5 % faster than the bound of the device", n});
+  return skipped;
+}
+
+std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows) {
+  struct Reach {
+    bool any = false;
+    Sizes largest{};
+  };
+  std::map<std::string, std::array<Reach, 2>> reach_of;  // [record key][sustained]
+  for (const KernelMeasurement& m : rows) {
+    Reach& reach = reach_of[kernel_record_key(m.operation)][m.regime == Regime::sustained ? 1 : 0];
+    const Sizes sizes = sizes_of(m.operation);
+    reach.any = true;
+    for (std::size_t i = 0; i < sizes.size(); ++i) reach.largest[i] = std::max(reach.largest[i], sizes[i]);
+  }
+  const auto sustained_wanted = [](const std::array<Reach, 2>& reach) {
+    if (!reach[1].any) return false;
+    for (std::size_t i = 0; reach[0].any && i < reach[0].largest.size(); ++i)
+      if (reach[1].largest[i] < kLeastReach * reach[0].largest[i]) return false;
+    return true;
+  };
+  std::map<std::pair<std::string, bool>, std::size_t> counts;
+  std::erase_if(rows, [&](const KernelMeasurement& m) {
+    const bool sustained = m.regime == Regime::sustained;
+    const bool leave = sustained != sustained_wanted(reach_of.at(kernel_record_key(m.operation)));
+    if (leave) ++counts[{kernel_set_name(m), sustained}];
+    return leave;
+  });
+  std::vector<SkippedRows> skipped;
+  for (const auto& [set, n] : counts) {
+    skipped.push_back({set.first,
+                       set.second ? "of long runs that reach less than a quarter of the sizes of short ones"
+                                  : "of short runs, where the same device has long ones",
+                       n});
+  }
+  return skipped;
+}
+
+std::string kernel_set_name(const KernelMeasurement& measurement) {
+  return fmt::format("{}/{}/{}", measurement.gpu, measurement.label,
+                     to_string(measurement.operation.direction));
+}
+
+std::string kernel_record_key(const Operation& operation) {
+  return fmt::format("{}/{}/{}", family_of(operation), to_string(operation.dtype),
+                     to_string(operation.direction));
 }
 
 }  // namespace stepcast

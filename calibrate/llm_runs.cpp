@@ -98,9 +98,8 @@ constexpr Family kFamilies[] = {
 Transformer base_of(std::string_view name, const std::string& architecture, bool is_modern) {
   if (Result<Transformer> preset = find_preset(name)) return std::move(*preset);
   const std::string_view word = is_modern ? "llama" : std::string_view{architecture};
-  for (const Family& family : kFamilies) {
+  for (const Family& family : kFamilies)
     if (contains(word, family.word)) return family.model();
-  }
   return {};
 }
 
@@ -156,9 +155,8 @@ Result<DType> compute_type(const CsvRows& rows) {
   const std::string text = lower(rows.cell("dtype"));
   if (text.starts_with("fp8") || text.starts_with("float8")) return DType::fp8;  // "float8 rowwise"
   const DType dtype = parse_dtype(text);
-  if (dtype == DType::unknown) {
+  if (dtype == DType::unknown)
     return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8, float8 or fp4");
-  }
   return dtype;
 }
 
@@ -265,9 +263,7 @@ Result<LlmRun> measured_run(const CsvRows& rows) {
   run.note = rows.cell("note");
   run.memory_GiB = memory_in(run.note);
   STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
-  if (run.iter_time_ms <= 0) {
-    return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
-  }
+  if (run.iter_time_ms <= 0) return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
   STEPCAST_ASSIGN(run.n_gpus, rows.extent("n_gpus"));
   STEPCAST_ASSIGN(run.gpus_per_node, rows.extent("gpus_per_node", 0, 0));
   STEPCAST_ASSIGN(const double bandwidth, rows.number("inter_node_bandwidth_Gbps", 0, 0.0));
@@ -296,9 +292,8 @@ Status read_schedule(const CsvRows& rows, LlmRun& run) {
   STEPCAST_ASSIGN(layout.sharding.kind, word_of(rows, "sharding", kShardings, Sharding::none));
   STEPCAST_ASSIGN(layout.pipeline.schedule,
                   word_of(rows, "pipeline_schedule", kSchedules, PipelineSchedule::one_f_one_b));
-  if (layout.degrees.virtual_stages > 1 && !splits_backward(layout.pipeline.schedule)) {
+  if (layout.degrees.virtual_stages > 1 && !splits_backward(layout.pipeline.schedule))
     layout.pipeline.schedule = PipelineSchedule::interleaved;
-  }
   if (layout.pipeline.schedule != PipelineSchedule::interleaved || layout.degrees.virtual_stages > 1 ||
       layout.degrees.pipeline == 1) {
     return Ok{};
@@ -316,9 +311,8 @@ Status read_schedule(const CsvRows& rows, LlmRun& run) {
 Status read_layers(const CsvRows& rows, DType compute, LlmRun& run) {
   Layout& layout = run.layout;
   STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
-  if (layout.layer.recompute.kind == Recompute::selective_ops && rows.cell("recompute") == "selective") {
+  if (layout.layer.recompute.kind == Recompute::selective_ops && rows.cell("recompute") == "selective")
     run.assumed.emplace_back("selective recomputation: per operator, as in the configurations of TorchTitan");
-  }
   STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));
   if (!rows.cell("attention").empty()) return Ok{};
   const bool old = layout.software.framework == Framework::libai ||
@@ -341,9 +335,8 @@ void apply_words(const LlmRun& run, DType compute, Layout& layout) {
     }
   }
   if (contains(note, "precision pure")) layout.layer.precision.reduction = DType::bf16;
-  if (contains(framework, "megatron-deepspeed")) {
+  if (contains(framework, "megatron-deepspeed"))
     layout.layer.overlap.sequence_parallel_weight_gradient = false;
-  }
 }
 
 // A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
@@ -467,9 +460,8 @@ Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path,
   STEPCAST_ASSIGN(const std::string text, read_file(path));
   const std::filesystem::path beside = recipes_beside(path);
   std::error_code ignored;
-  if (beside.empty() || !std::filesystem::is_regular_file(beside, ignored)) {
+  if (beside.empty() || !std::filesystem::is_regular_file(beside, ignored))
     return parse_llm_runs(text, path.string(), nullptr, left_out);
-  }
   STEPCAST_ASSIGN(std::string recipes, read_file(beside));
   const RunRecipes table{std::move(recipes), beside.string()};
   return parse_llm_runs(text, path.string(), &table, left_out);

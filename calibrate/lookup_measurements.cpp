@@ -136,10 +136,9 @@ Result<LookupFiles> read_lookup_measurements(const std::vector<std::filesystem::
     const bool folder = std::filesystem::is_directory(path, ignored);
     if (folder) {
       inside.clear();
-      for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+      for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
         if (entry.is_regular_file(ignored) && is_csv(entry.path())) inside.push_back(entry.path());
-      }
-      std::sort(inside.begin(), inside.end());
+      std::ranges::sort(inside);
     }
     bool any_other = !folder;
     for (const std::filesystem::path& file : inside) {

@@ -46,8 +46,7 @@ struct Anchor {
 };
 
 double move_at(const std::vector<Anchor>& anchors, double place) {
-  const auto after =
-      std::find_if(anchors.begin(), anchors.end(), [&](const Anchor& a) { return a.place > place; });
+  const auto after = std::ranges::find_if(anchors, [&](const Anchor& a) { return a.place > place; });
   if (after == anchors.begin()) return anchors.front().move;
   if (after == anchors.end()) return anchors.back().move;
   const Anchor& before = *(after - 1);
@@ -71,11 +70,9 @@ TimeCurve moved_curve(const TimeCurve& expected, std::span<const CollectiveSampl
   const TimeCurve::Table place = bandwidth_place(expected);
   const std::map<double, double> measured = ln_medians(samples);
   std::vector<Anchor> anchors;
-  for (const auto& [x, ln_us] : measured) {
+  for (const auto& [x, ln_us] : measured)
     anchors.push_back({table_at(place, x), ln_us - expected.ln_time_us(x)});
-  }
-  std::stable_sort(anchors.begin(), anchors.end(),
-                   [](const Anchor& a, const Anchor& b) { return a.place < b.place; });
+  std::ranges::stable_sort(anchors, {}, &Anchor::place);
   TimeCurve::Table time{}, low{}, high{};
   for (std::size_t i = 0; i < time.size(); ++i) time[i] = expected.ln_time()[i] + move_at(anchors, place[i]);
   make_non_decreasing(time);
@@ -111,9 +108,8 @@ Result<CollectiveCurve> record_of_few_sizes(const CollectiveMeasurements& measur
   CollectiveCurve record{.collective = measurements.collective,
                          .gpus_per_node = measurements.gpus_per_node,
                          .n_ranks = measurements.n_ranks};
-  for (double x = kFirstKnot; x <= kLastKnot; x += kKnotStep) {
+  for (double x = kFirstKnot; x <= kLastKnot; x += kKnotStep)
     record.knots.push_back({std::round(std::exp2(x)), rounded(std::exp(curve.ln_time_us(x)), kDigits)});
-  }
   for (std::size_t i = 0; i < RelatedBand::kMiddles.size(); ++i) {
     const double middle = RelatedBand::kMiddles[i] - log2_ns_of_byte;
     if (middle < 1) continue;

@@ -22,9 +22,8 @@ double mean(std::span<const double> values) {
 double mean_of_outliers(const std::vector<double>& sorted) {
   const Fences fences = outlier_fences(sorted);
   std::vector<double> inside;
-  for (const double us : sorted) {
+  for (const double us : sorted)
     if (us >= fences.low_us && us <= fences.high_us) inside.push_back(us);
-  }
   return mean(sorted) - mean(inside);
 }
 
@@ -38,7 +37,7 @@ OverheadRecord record_of(const Key& key, const std::vector<OverheadSample>& samp
     times.push_back(std::max(0.0, sample.duration_us - options.profiler_cost_us * sample.profiler_events));
     events += sample.profiler_events;
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   OverheadRecord record{.type = key.first, .op = key.second, .n = times.size()};
   record.mean_us = stored(mean(times));
   double squares = 0;
@@ -48,9 +47,8 @@ OverheadRecord record_of(const Key& key, const std::vector<OverheadSample>& samp
   record.p50_us = stored(quantile(times, 0.5));
   record.p90_us = stored(quantile(times, 0.9));
   record.outlier_us = stored(mean_of_outliers(times));
-  if (options.profiler_cost_us == 0 && !options.published_rules) {
+  if (options.profiler_cost_us == 0 && !options.published_rules)
     record.profiler_events = stored(events / static_cast<double>(times.size()));
-  }
   return record;
 }
 
@@ -89,12 +87,11 @@ OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptio
     }
   }
   for (const auto& [key, pool] : pooled) fit.records.push_back(record_of(key, pool, options));
-  std::sort(fit.records.begin(), fit.records.end(), [](const OverheadRecord& a, const OverheadRecord& b) {
+  std::ranges::sort(fit.records, [](const OverheadRecord& a, const OverheadRecord& b) {
     return std::pair{a.type, a.op} < std::pair{b.type, b.op};
   });
-  for (const auto& [op, sequences] : samples.launches) {
+  for (const auto& [op, sequences] : samples.launches)
     fit.launches.emplace(op, launches_of(sequences, options.published_rules));
-  }
   return fit;
 }
 

@@ -10,7 +10,7 @@
 #include "stepcast/cost/host_overheads.h"
 #include "stepcast/platform/platform.h"
 
-#include "calibrate/overhead_samples.h"
+#include "calibrate/overhead_traces.h"
 
 namespace stepcast {
 

@@ -99,9 +99,8 @@ RelatedSystems mean_shapes(std::span<const MeasuredSystem> systems, Accept accep
       }
       const RelatedShape::Table ratio = ratio_of(system, *m);
       ++shape.n_machines;
-      for (std::size_t i = 0; i < ratio.size(); ++i) {
+      for (std::size_t i = 0; i < ratio.size(); ++i)
         shape.ln_ratio[i] += (ratio[i] - shape.ln_ratio[i]) / shape.n_machines;
-      }
     }
   }
   RelatedSystems result;
@@ -161,18 +160,16 @@ bool spans_start_up_to_bandwidth(const CollectiveMeasurements& m) {
 std::vector<CollectiveSample> two_sizes(const CollectiveMeasurements& m) {
   const auto nearest = [&](double wanted) {
     double best = 0;
-    for (const CollectiveSample& s : m.samples) {
+    for (const CollectiveSample& s : m.samples)
       if (best == 0 || std::abs(std::log(s.message_bytes / wanted)) < std::abs(std::log(best / wanted)))
         best = s.message_bytes;
-    }
     return best;
   };
   const double small = nearest(kSmallSize);
   const double large = nearest(std::max(kLargeSize, kSizesApart * small));
   std::vector<CollectiveSample> chosen;
-  for (const CollectiveSample& s : m.samples) {
+  for (const CollectiveSample& s : m.samples)
     if (s.message_bytes == small || s.message_bytes == large) chosen.push_back(s);
-  }
   return chosen;
 }
 

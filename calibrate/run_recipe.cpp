@@ -86,9 +86,8 @@ Status read_types(const CsvRows& rows, LlmRun& run) {
   const std::string_view gradients = rows.cell("grad_dtype");
   if (gradients.empty()) return Ok{};
   const DType dtype = parse_dtype(gradients);
-  if (dtype != DType::bf16 && dtype != DType::fp16 && dtype != DType::fp32) {
+  if (dtype != DType::bf16 && dtype != DType::fp16 && dtype != DType::fp32)
     return rows.error("grad_dtype", "an unknown type").expected("fp32, bf16 or fp16");
-  }
   run.layout.layer.precision.gradients = run.layout.layer.precision.reduction = dtype;
   return Ok{};
 }
@@ -116,9 +115,8 @@ Status read_offload(const CsvRows& rows, LlmRun& run) {
   layer.activation_offload = true;
   const auto read =
       std::from_chars(layers.data(), layers.data() + layers.size(), layer.activation_offload_layers);
-  if (read.ec != std::errc{} || layer.activation_offload_layers < 1) {
+  if (read.ec != std::errc{} || layer.activation_offload_layers < 1)
     return rows.error("offload").expected("none, or activations:N layers");
-  }
   return Ok{};
 }
 
@@ -172,9 +170,8 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
   beside.delayed_weight_gradient = beside.delayed_weight_gradient && beside.expert;
   const std::string_view date = rows.cell("framework_date");
   if (!date.empty()) run.layout.software.date = date;
-  if (rows.cell("recipe_match").starts_with("differs")) {
+  if (rows.cell("recipe_match").starts_with("differs"))
     run.assumed.emplace_back(fmt::format("recipe of another layout ({})", rows.cell("recipe_match")));
-  }
   return Ok{};
 }
 
@@ -203,9 +200,8 @@ std::span<const NotePhrase> note_phrases() {
        [](LlmRun& r, Text rest) {
          constexpr Text kRank = " rank ";
          std::int64_t rank = 16;
-         if (rest.starts_with(kRank)) {
+         if (rest.starts_with(kRank))
            (void)std::from_chars(rest.data() + kRank.size(), rest.data() + rest.size(), rank);
-         }
          freeze_with_adapters(r, rank);
        }},
       {"fp8 attention", [](LlmRun& r, Text) { r.layout.layer.precision.fp8.attention = true; }},

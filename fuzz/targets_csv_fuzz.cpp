@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lab/published_errors.h"
+#include "lab/kernel_sets.h"
 #include "lab/suite.h"
 #include "lab/target.h"
 

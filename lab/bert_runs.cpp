@@ -10,7 +10,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/statistics.h"
 
-#include "lab/run_rows.h"
+#include "lab/run_platforms.h"
 
 namespace stepcast {
 namespace {
@@ -39,9 +39,8 @@ std::string_view type_on(std::string_view gpu) {
 
 bool looks_like_bert_runs(std::string_view text) {
   const std::string_view header = text.substr(0, text.find('\n'));
-  for (const std::string_view column : kColumns) {
+  for (const std::string_view column : kColumns)
     if (!has_word(header, column)) return false;
-  }
   return !has_word(header, "model,") && !has_word(header, "tensor_parallel");
 }
 
@@ -81,9 +80,8 @@ Result<std::vector<LlmRun>> parse_bert_runs(std::string_view text, const std::st
 TestScore score_bert_scaling(const std::vector<PredictedRun>& runs) {
   TestScore result{.test = "node_scaling_with_one_factor", .protocol = "refit", .unit = "ms"};
   std::map<std::int64_t, std::vector<const PredictedRun*>> by_gpus;
-  for (const PredictedRun& p : runs) {
+  for (const PredictedRun& p : runs)
     if (p.run->set == kBertNodeSet) by_gpus[p.run->n_gpus].push_back(&p);
-  }
   if (by_gpus.size() < 2) return result;
   for (const auto& [n_gpus, members] : by_gpus) {
     std::vector<double> factors;

@@ -9,7 +9,6 @@
 #include "stepcast/base/result.h"
 
 #include "calibrate/llm_runs.h"
-#include "lab/metrics.h"
 #include "lab/run_platforms.h"
 
 namespace stepcast {

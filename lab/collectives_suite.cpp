@@ -1,5 +1,3 @@
-#include "lab/collectives_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -22,6 +20,7 @@
 #include "calibrate/collective_fit.h"
 #include "calibrate/collective_measurements.h"
 #include "lab/expert_tests.h"
+#include "lab/suites.h"
 #include "lab/unseen_system.h"
 
 namespace stepcast {
@@ -94,9 +93,8 @@ Result<FoldScores> score_fold(const CollectiveMeasurements& all, long octave) {
   CollectiveMeasurements kept = all;
   kept.samples.clear();
   std::vector<CollectiveSample> left_out;
-  for (const CollectiveSample& s : all.samples) {
+  for (const CollectiveSample& s : all.samples)
     (octave_of(s.message_bytes) == octave ? left_out : kept.samples).push_back(s);
-  }
   STEPCAST_ASSIGN(const CollectiveFit fit, fit_collective(kept, kFoldFit));
   FoldScores scores;
   for (const CollectiveSample& s : left_out) {
@@ -259,15 +257,14 @@ Result<MeasuredCollectives> read_all(const std::filesystem::path& data, std::vec
       files.push_back(entry.path());
     }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   MeasuredCollectives all;
   for (const auto& file : files) {
     auto one = read_collective_measurements(file);
-    if (one) {
+    if (one)
       all.add(std::move(one).value());
-    } else {
+    else
       skipped.push_back({file.filename().string(), one.error().message(), 1});
-    }
   }
   if (all.curves.empty()) {
     return Error::at(data.generic_string(), "the folder", "has no file with measured collectives")
@@ -296,11 +293,10 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
     auto [it, is_new] = platforms.emplace(m.platform, std::nullopt);
     if (is_new) {
       auto loaded = load_platform(m.platform, m.gpu);
-      if (loaded) {
+      if (loaded)
         it->second = std::move(loaded).value();
-      } else {
+      else
         skipped.push_back({m.platform, "no shipped platform has this name", 1});
-      }
     }
     if (!it->second) continue;
     const CollectiveModel model{*it->second};
@@ -308,8 +304,8 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
     std::uint64_t used = 0;
     std::map<DType, ResolvedCollective> resolved;
     for (const CollectiveSample& s : m.samples) {
-      const bool known = std::any_of(it->second->curves.begin(), it->second->curves.end(),
-                                     [&](const CollectiveCurve& c) { return c.provenance.used_row(s.hash); });
+      const bool known = std::ranges::any_of(
+          it->second->curves, [&](const CollectiveCurve& c) { return c.provenance.used_row(s.hash); });
       if (known) {
         ++used;
         continue;
@@ -367,9 +363,8 @@ Result<std::vector<TestScore>> score_groups(const MeasuredCollectives& all) {
   for (const CollectiveMeasurements& m : all.curves) {
     const auto find = [&](auto accept) {
       std::vector<const CollectiveMeasurements*> found;
-      for (const CollectiveMeasurements& o : all.curves) {
+      for (const CollectiveMeasurements& o : all.curves)
         if (o.platform == m.platform && o.collective == m.collective && accept(o)) found.push_back(&o);
-      }
       return found;
     };
     if (m.n_nodes == 1 && m.n_ranks == 8) {

@@ -1,5 +1,3 @@
-#include "lab/dlrm_suite.h"
-
 #include <algorithm>
 #include <string>
 #include <system_error>
@@ -10,9 +8,8 @@
 
 #include "lab/dlrm_lookups.h"
 #include "lab/dlrm_runs.h"
-#include "lab/dlrm_trace.h"
-#include "lab/learned_lookups.h"
 #include "lab/sharding_study.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -32,7 +29,7 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) 
         files.push_back(entry.path());
     }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
@@ -61,9 +58,8 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   // The study takes a minute and none of these files: with the whole collection only.
   const std::filesystem::path all = data.filename() == "iterations" ? data.parent_path() : data;
   std::error_code ignored;
-  if (std::filesystem::is_directory(all / "traces" / "dlrm8", ignored)) {
+  if (std::filesystem::is_directory(all / "traces" / "dlrm8", ignored))
     STEPCAST_TRY(score_described_trace(all / "traces" / "dlrm8", result));
-  }
   if (std::filesystem::is_directory(all / "dlrm_tables", ignored)) {
     STEPCAST_TRY(score_shardings(options, result));
     STEPCAST_TRY(score_learned_lookups(options, result));

@@ -144,9 +144,8 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
        },
        band_of_other_nodes(kUnmeasuredNodes)}};
   std::vector<std::pair<std::string, Platform>> platforms;
-  for (const auto& [gpu, rows] : by_device) {
+  for (const auto& [gpu, rows] : by_device)
     if (auto platform = platform_of(gpu, skipped)) platforms.emplace_back(gpu, std::move(*platform));
-  }
   std::vector<TestScore> tests;
   for (const HeldOut& kind : kinds) {
     struct Task {
@@ -181,9 +180,8 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
       return Ok{};
     }));
     TestScore test = refit_test(kind.test);
-    for (Task& task : tasks) {
+    for (Task& task : tasks)
       if (!task.set.rows.empty()) test.sets.push_back(std::move(task.set));
-    }
     for (TestScore& done : finished({&test})) tests.push_back(std::move(done));
   }
   return tests;

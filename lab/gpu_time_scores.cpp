@@ -115,9 +115,7 @@ void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices&
       scores.add("gpu_active_of_convolutions", fmt::format("{} {}", job.name, sort),
                  kernel_row(row_name(recorded.facts[c]), of_sort), 0, std::string{sort});
     }
-    if (all.recorded_us > 0) {
-      scores.add("gpu_active", job.name, kernel_row(row_name(recorded.facts[c]), all));
-    }
+    if (all.recorded_us > 0) scores.add("gpu_active", job.name, kernel_row(row_name(recorded.facts[c]), all));
   }
 }
 
@@ -131,16 +129,14 @@ void score_cross_device(StepScores& scores, const RecordedJob& from, const Recor
     const BlockId id = job.steps.back().program.rank_class(RankClassId{last}).instances.front().block;
     const Block& block = job.steps.back().program.block(id);
     double us = 0;
-    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    for (std::uint32_t t = 0; t < block.task_count(); ++t)
       if (block.tasks()[t].kind == TaskKind::kernel) us += costs.duration_us(id)[t];
-    }
     return us / kUsPerMs;
   };
   const RecordedProgram& recorded = from.steps.back();
   const double measured = sum(to, Costs{to.steps.back().program});
   const std::string row = fmt::format("{} to {}", from.device, to.device);
-  scores.add("cross_device_unchanged", to.name,
-             {row, measured, sum(from, Costs{recorded.program}), std::nullopt, std::nullopt, {}});
+  scores.add("cross_device_unchanged", to.name, {row, measured, sum(from, Costs{recorded.program})});
   for (const auto& [test, ground] : {std::pair{"cross_device", KernelTimeSource::ratio},
                                      std::pair{"cross_device_models", KernelTimeSource::models}}) {
     const Result<RecordedPrices> priced =

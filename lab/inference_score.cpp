@@ -33,9 +33,8 @@ class StreamOrder {
     const auto reach = [&](std::uint32_t op) { open.emplace_back(stream_[op], position_[op]); };
     const auto reach_sources = [&](std::uint32_t op) {
       const auto [first, last] = incoming_.equal_range(op);
-      for (auto it = first; it != last; ++it) {
+      for (auto it = first; it != last; ++it)
         if (it->second != without) reach(edges[it->second].source);
-      }
     };
     reach_sources(edge.destination);
     if (position_[edge.destination] > 0)
@@ -58,15 +57,14 @@ class StreamOrder {
   // Without the edges that the others imply.
   [[nodiscard]] std::vector<EventEdge> effective(std::span<const EventEdge> edges) {
     std::vector<EventEdge> kept(edges.begin(), edges.end());
-    std::sort(kept.begin(), kept.end());
+    std::ranges::sort(kept);
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
     for (std::size_t e = 0; e < kept.size();) {
       index(kept);
-      if (implied(kept[e], kept, e)) {
+      if (implied(kept[e], kept, e))
         kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(e));
-      } else {
+      else
         ++e;
-      }
     }
     return kept;
   }
@@ -107,21 +105,17 @@ InferenceScore score_event_edges(const RecordedRank& recorded, std::span<const E
                                inferred_edges = order.effective(inferred);
   InferenceScore score{.true_edges = true_edges.size(), .inferred_edges = inferred_edges.size()};
   order.index(inferred_edges);
-  for (const EventEdge& e : true_edges) {
-    if (order.implied(e, inferred_edges, kAll)) {
+  for (const EventEdge& e : true_edges)
+    if (order.implied(e, inferred_edges, kAll))
       ++score.found;
-    } else {
+    else
       score.missed.push_back(e);
-    }
-  }
   order.index(true_edges);
-  for (const EventEdge& e : inferred_edges) {
-    if (order.implied(e, true_edges, kAll)) {
+  for (const EventEdge& e : inferred_edges)
+    if (order.implied(e, true_edges, kAll))
       ++score.right;
-    } else {
+    else
       score.wrong.push_back(e);
-    }
-  }
   return score;
 }
 
@@ -143,17 +137,16 @@ std::vector<EventEdge> event_edges(const RecordedProgram& program, std::size_t r
 
 std::vector<EventEdge> recorded_event_edges(const RecordedRank& recorded) {
   std::unordered_map<std::int64_t, std::size_t> call_of_correlation;
-  for (std::size_t i = 0; i < recorded.runtime_calls.size(); ++i) {
+  for (std::size_t i = 0; i < recorded.runtime_calls.size(); ++i)
     if (recorded.runtime_calls[i].correlation >= 0)
       call_of_correlation[recorded.runtime_calls[i].correlation] = i;
-  }
   // Works of a stream in the order of their launches.
   std::map<std::int64_t, std::vector<std::pair<std::size_t, std::uint32_t>>> launched;  // [stream] (call, op)
   for (std::uint32_t i = 0; i < recorded.gpu_ops.size(); ++i) {
     const auto it = call_of_correlation.find(recorded.gpu_ops[i].correlation);
     if (it != call_of_correlation.end()) launched[recorded.gpu_ops[i].stream].emplace_back(it->second, i);
   }
-  for (auto& [stream, list] : launched) std::sort(list.begin(), list.end());
+  for (auto& [stream, list] : launched) std::ranges::sort(list);
 
   std::vector<EventEdge> edges;
   for (const StreamSync& sync : recorded.stream_syncs) {

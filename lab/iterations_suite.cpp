@@ -1,5 +1,3 @@
-#include "lab/iterations_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,12 +13,10 @@
 #include "calibrate/iteration_fit.h"
 #include "calibrate/llm_runs.h"
 #include "lab/bert_runs.h"
-#include "lab/layouts_run.h"
-#include "lab/memory_score.h"
-#include "lab/published_score.h"
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
-#include "lab/run_rows.h"
+#include "lab/run_scores.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -51,13 +47,11 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
 TestScore score_packed(const std::vector<PredictedRun>& runs) {
   TestScore result{.test = "packed_with_one_factor", .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
-  for (const PredictedRun& p : runs) {
+  for (const PredictedRun& p : runs)
     if (is_packed_encoder(*p.run) && p.run->set != kBertNodeSet) sets[p.run->set][p.run->gpu].push_back(&p);
-  }
   for (const auto& [name, gpus] : sets) {
-    const auto most = std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
-    });
+    const auto most = std::ranges::max_element(
+        gpus, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     std::vector<double> factors;
     for (const PredictedRun* p : most->second) factors.push_back(measured_over_predicted(*p));
     const double factor = upper_median(factors);
@@ -83,8 +77,8 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
   for (const auto& [name, families] : sets) {
     SetScore set{.set = name};
     for (const auto& [family, members] : families) {
-      const PredictedRun* base = *std::min_element(
-          members.begin(), members.end(),
+      const PredictedRun* base = *std::ranges::min_element(
+          members,
           [](const PredictedRun* a, const PredictedRun* b) { return a->run->n_gpus < b->run->n_gpus; });
       const double measured_base = base->run->iter_time_ms;
       const double predicted_base = base->prediction.step.time.value() / 1e3;
@@ -111,9 +105,8 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
   constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
   TestScore result{.test = std::move(test), .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::set<std::string>> models_of_set;
-  for (const LlmRun& run : runs) {
+  for (const LlmRun& run : runs)
     if (!run.gpu.empty()) models_of_set[run.set].insert(run.model.name);
-  }
   for (const auto& [name, models] : models_of_set) {
     if (models.size() < 2) continue;
     SetScore set{.set = name};
@@ -177,16 +170,15 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random() % i]);
       std::vector<MeasuredStep> given;
-      for (std::size_t i = 0; i < n_given; ++i) {
+      for (std::size_t i = 0; i < n_given; ++i)
         given.push_back({members[i]->model, members[i]->layout, &platform, members[i]->iter_time_ms});
-      }
       const Result<IterationFit> fit = fit_iterations(given);
       if (!fit) continue;
       set.n_fit = n_given;
       model.set_assumptions(fit->assumptions);
       for (std::size_t i = n_given; i < std::min(members.size(), n_given + kScoredPerDraw); ++i) {
         Result<StepPrediction> prediction = model.predict(members[i]->model, members[i]->layout);
-        if (prediction) set.rows.push_back(scored({members[i], std::move(*prediction)}));
+        if (prediction) set.rows.push_back(scored(PredictedRun{members[i], std::move(*prediction)}));
       }
     }
     result.sets.push_back(std::move(set));
@@ -196,7 +188,7 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): once
-Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
+Result<std::vector<LlmRun>> read_all_runs(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
   std::error_code ignored;
   std::vector<std::string> left_out;
   const auto note_rows = [&] {
@@ -215,16 +207,15 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz"))) {
+    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
       files.push_back(entry.path());
-    }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   // Newer tables lie in a folder of their own beside it.
   const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
   if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
       std::filesystem::is_directory(newer, ignored)) {
-    STEPCAST_ASSIGN(runs, read_all(newer, skipped));
+    STEPCAST_ASSIGN(runs, read_all_runs(newer, skipped));
   }
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -253,13 +244,11 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
 // The rows of a test that are farthest off, with the breakdown of what was predicted.
 std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   std::vector<const ScoredRow*> rows;
-  for (const SetScore& set : test.sets) {
+  for (const SetScore& set : test.sets)
     for (const ScoredRow& row : set.rows) rows.push_back(&row);
-  }
   const auto off = [](const ScoredRow* r) { return r->predicted / r->measured - 1; };
-  std::stable_sort(rows.begin(), rows.end(), [&](const ScoredRow* a, const ScoredRow* b) {
-    return std::abs(off(a)) > std::abs(off(b));
-  });
+  std::ranges::stable_sort(
+      rows, [&](const ScoredRow* a, const ScoredRow* b) { return std::abs(off(a)) > std::abs(off(b)); });
   if (rows.size() > n) rows.resize(n);
   std::vector<std::string> lines;
   for (const ScoredRow* r : rows) {
@@ -276,7 +265,7 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
         .found(fmt::format("`{}`", options.protocol))
         .expected("shipped or refit");
   }
-  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all(data, result.skipped));
+  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all_runs(data, result.skipped));
   RunPlatforms platforms{options.platforms};
   const std::vector<PredictedRun> predicted = predict_runs(runs, platforms, result.skipped);
   result.tests.push_back(score_runs("steps", predicted, true));

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 #include <utility>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
 
-#include "calibrate/kernel_rows.h"
-
 namespace stepcast {
+
 namespace {
 
 constexpr double kLongKernel_us = 100;
@@ -98,15 +98,13 @@ Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const Sui
     }
     by_device.at({*at->second, m.regime != Regime::unstated}).rows.push_back(std::move(m));
   }
-  for (const auto& [gpu, n] : unknown) {
+  for (const auto& [gpu, n] : unknown)
     skipped.push_back({gpu, "no shipped platform has a device of this name: give --platform GPU=FILE", n});
-  }
   std::vector<DeviceRows> devices;
   for (auto& [unused, device] : by_device) {
     const AnalyticModel analytic{device.platform.device};
-    for (const SkippedRows& s : remove_impossible_rows(device.rows, analytic)) {
+    for (const SkippedRows& s : remove_impossible_rows(device.rows, analytic))
       skipped.push_back({s.what, s.why, s.n});
-    }
     for (const SkippedRows& s : keep_one_regime(device.rows)) skipped.push_back({s.what, s.why, s.n});
     if (device.by_type) thin_evenly(device.rows, skipped);
     if (!device.rows.empty()) devices.push_back(std::move(device));
@@ -130,9 +128,7 @@ std::string kernel_group(const KernelMeasurement& m) {
   const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
   const bool of_a_transformer = std::find(std::begin(kTransformerOperators), std::end(kTransformerOperators),
                                           m.label) != std::end(kTransformerOperators);
-  if (of_a_transformer && (m.operation.dtype == DType::fp16 || step)) {
-    return "transformer operators fp16";
-  }
+  if (of_a_transformer && (m.operation.dtype == DType::fp16 || step)) return "transformer operators fp16";
   const std::string_view dtype = to_string(m.operation.dtype);
   if (m.regime != Regime::unstated) return fmt::format("{} by type {}", family_of(m.operation), dtype);
   if (std::holds_alternative<ElementwiseShape>(m.operation.shape))
@@ -156,9 +152,8 @@ void KernelSets::add(const DeviceRows& device, const std::vector<Tested>& tested
       entry.set.set = kernel_set_name(m);
       entry.set.group = group_of_(m);
       entry.published = published_->mape_percent(m.gpu, m.label, m.operation.direction);
-      if (const auto n = n_fit.find(entry.set.set); n != n_fit.end()) {
+      if (const auto n = n_fit.find(entry.set.set); n != n_fit.end())
         entry.set.n_fit = static_cast<std::uint64_t>(std::llround(n->second));
-      }
     }
     // Rounding may carry a prediction that stands on the bound a hair below it.
     if (t.estimate.time < analytic.lower_bound(m.operation) * (1 - 1e-9)) ++entry.below_bound;
@@ -175,9 +170,8 @@ TestScore KernelSets::test(std::string name, std::string protocol) && {
     set.extras.push_back({"below_bound_n", static_cast<double>(entry.below_bound), ExtraMetric::Over::sum});
     const Metrics metrics = score(set.rows);
     std::vector<ScoredRow> longer;
-    for (const ScoredRow& row : set.rows) {
+    for (const ScoredRow& row : set.rows)
       if (row.measured > kLongKernel_us) longer.push_back(row);
-    }
     if (!longer.empty()) {
       const Metrics of_longer = score(longer);
       set.extras.push_back({"mape_above_100us", of_longer.mape});
@@ -191,6 +185,46 @@ TestScore KernelSets::test(std::string name, std::string protocol) && {
   }
   test.finish();
   return test;
+}
+
+Result<PublishedErrors> PublishedErrors::parse(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  STEPCAST_TRY(rows.check_names());
+  PublishedErrors errors;
+  for (const std::string_view column : {"gpu", "operator", "direction", "mape_percent", "source"}) {
+    if (!rows.has(column)) {
+      return Error::at(name, "line 1", fmt::format("no column '{}'", column))
+          .expected("gpu,operator,direction,mape_percent,source");
+    }
+  }
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return errors;
+    for (const std::string_view column : {"gpu", "operator"})
+      if (rows.cell(column).empty()) return rows.error(column).expected("a name");
+    if (rows.cell("source").empty()) return rows.error("source").expected("where the error is published");
+    const std::string_view direction = rows.cell("direction");
+    if (direction != to_string(Direction::forward) && direction != to_string(Direction::backward))
+      return rows.error("direction").expected("forward or backward");
+    STEPCAST_ASSIGN(const double mape, rows.number("mape_percent", 0));
+    if (mape <= 0) return rows.error("mape_percent").expected("a number above 0");
+    errors.rows_.push_back(
+        {std::string{rows.cell("gpu")}, std::string{rows.cell("operator")},
+         direction == to_string(Direction::forward) ? Direction::forward : Direction::backward, mape});
+  }
+}
+
+Result<PublishedErrors> PublishedErrors::read(const std::filesystem::path& file) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  return parse(text, file.string());
+}
+
+std::optional<double> PublishedErrors::mape_percent(std::string_view gpu, std::string_view operator_label,
+                                                    Direction direction) const {
+  for (const Row& row : rows_)
+    if (row.operator_label == operator_label && row.direction == direction && same_name(row.gpu, gpu))
+      return row.mape_percent;
+  return std::nullopt;
 }
 
 }  // namespace stepcast

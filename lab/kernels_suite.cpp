@@ -1,5 +1,3 @@
-#include "lab/kernels_suite.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -15,14 +13,11 @@
 
 #include "calibrate/kernel_fit.h"
 #include "calibrate/kernel_measurements.h"
-#include "calibrate/kernel_rows.h"
 #include "lab/expert_tests.h"
-#include "lab/gradient_holdout.h"
 #include "lab/kernel_folds.h"
 #include "lab/kernel_sets.h"
-#include "lab/published_errors.h"
 #include "lab/shipped_data.h"
-#include "lab/unseen_kernels.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -54,14 +49,13 @@ std::vector<FoldOfDevice> folds_of(const std::vector<DeviceRows>& devices,
       }
       if (fold.test_rows.empty()) continue;
       // Models of families that are not asked for need no fitting.
-      for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
         if (splits[d].fold[i] != k && tested.contains(keys[i])) fold.fit_rows.push_back(i);
-      }
       folds.push_back(std::move(fold));
     }
   }
   // The longest first, so that the last thread to finish has little left.
-  std::stable_sort(folds.begin(), folds.end(), [](const FoldOfDevice& a, const FoldOfDevice& b) {
+  std::ranges::stable_sort(folds, [](const FoldOfDevice& a, const FoldOfDevice& b) {
     return a.fit_rows.size() > b.fit_rows.size();
   });
   return folds;
@@ -102,7 +96,7 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
       n_folds += 1;
     }
     for (auto& [unused, n] : n_fit) n /= n_folds;
-    std::sort(tested.begin(), tested.end(), [](const Tested& a, const Tested& b) { return a.row < b.row; });
+    std::ranges::sort(tested, {}, &Tested::row);
     sets.add(devices[d], tested, n_fit);
   }
   return std::optional{std::move(sets).test(std::move(name), "refit")};
@@ -112,13 +106,11 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
 // model: rows of other kinds are not tested again.
 KernelSplit split_parameters_by_row(const DeviceRows& device) {
   std::set<std::string> with_parameters;
-  for (const KernelMeasurement& m : device.rows) {
+  for (const KernelMeasurement& m : device.rows)
     if (m.hidden_size > 0 || m.sequence_length > 0) with_parameters.insert(kernel_record_key(m.operation));
-  }
   KernelSplit split = split_by_row(device.rows, kFolds, kSeed);
-  for (std::size_t i = 0; i < device.rows.size(); ++i) {
+  for (std::size_t i = 0; i < device.rows.size(); ++i)
     if (!with_parameters.contains(kernel_record_key(device.rows[i].operation))) split.fold[i] = kNotTested;
-  }
   return split;
 }
 
@@ -144,17 +136,15 @@ Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
     for (std::size_t i = 0; i < device.rows.size(); ++i) {
       const KernelMeasurement& m = device.rows[i];
       const auto& models = device.platform.models;
-      if (std::any_of(models.begin(), models.end(),
-                      [&](const ModelRecord& r) { return r.provenance.used_row(m.hash); })) {
+      if (std::ranges::any_of(models, [&](const ModelRecord& r) { return r.provenance.used_row(m.hash); })) {
         ++used[kernel_set_name(m)];
         continue;
       }
       rows.push_back(i);
       operations.push_back(m.operation);
     }
-    for (const auto& [set, n] : used) {
+    for (const auto& [set, n] : used)
       skipped.push_back({set, "rows that the shipped platform was fitted on", n});
-    }
     std::vector<Estimate> estimates(operations.size());
     model.estimate(operations, estimates);
     std::vector<Tested> tested;
@@ -175,9 +165,8 @@ Result<PublishedErrors> published_errors(const SuiteOptions& options, std::vecto
 }  // namespace
 
 Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const SuiteOptions& options) {
-  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
+  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped")
     return Error{"the protocol of the suite kernels"}.found(options.protocol).expected("refit or shipped");
-  }
   SuiteResult result{.suite = "kernels"};
   std::vector<std::filesystem::path> places{data};
   // Newer tables lie in a folder of their own beside it.

@@ -96,14 +96,12 @@ class KinetoText {
     out_ += "{\n";
     if (!rank_.schema.empty()) {
       // A number in every file that has one; whatever else was read is a text.
-      const bool number =
-          std::all_of(rank_.schema.begin(), rank_.schema.end(), [](char c) { return c >= '0' && c <= '9'; });
+      const bool number = std::ranges::all_of(rank_.schema, [](char c) { return c >= '0' && c <= '9'; });
       out_ += "  \"schemaVersion\": ";
-      if (number && (rank_.schema.size() == 1 || rank_.schema.front() != '0')) {
+      if (number && (rank_.schema.size() == 1 || rank_.schema.front() != '0'))
         out_ += rank_.schema;
-      } else {
+      else
         append_json(out_, rank_.schema);
-      }
       out_ += ",\n";
     }
     write_devices();

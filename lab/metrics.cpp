@@ -38,7 +38,7 @@ Metrics score(std::span<const ScoredRow> rows) {
   metrics.median_ape = quantile(apes, 0.5);
   metrics.p80_ape = quantile(apes, 0.8);
   metrics.p90_ape = quantile(apes, 0.9);
-  metrics.max_ape = *std::max_element(apes.begin(), apes.end());
+  metrics.max_ape = *std::ranges::max_element(apes);
   metrics.gmae = 100 * std::exp(sum_ln / n);
   metrics.bias = sum_bias / n;
   if (!widths.empty()) {
@@ -72,9 +72,8 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
     }
   }
   if (count == 0) return mean;
-  for (double* value : {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.bias}) {
+  for (double* value : {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.bias})
     *value /= count;
-  }
   if (with_intervals > 0) {
     mean.interval_coverage = coverage / with_intervals;
     mean.interval_width_median = width / with_intervals;

@@ -1,5 +1,3 @@
-#include "lab/predict_suite.h"
-
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -17,8 +15,8 @@
 
 #include "lab/gpu_time_scores.h"
 #include "lab/recorded_job.h"
-#include "lab/recorded_sets.h"
 #include "lab/step_scores.h"
+#include "lab/suites.h"
 #include "lab/trace_baselines.h"
 
 namespace stepcast {
@@ -46,9 +44,8 @@ void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   if (n < 2 || recorded.facts.front().step_number < 0) return;
   for (std::size_t c = 0; c < n; ++c) {
     std::vector<RankClassId> others;
-    for (std::size_t o = 0; o < n; ++o) {
+    for (std::size_t o = 0; o < n; ++o)
       if (o != c) others.emplace_back(o);
-    }
     Costs costs{recorded.program};
     (void)HostTimes::learn(recorded, others).apply(recorded, RankClassId{c}, costs);
     const std::optional<double> us = step_us(recorded, costs, c);
@@ -75,20 +72,14 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   if (recorded.facts.front().step_number < 0) return;
   Costs costs{recorded.program};
-  for (const RankClassId c : all_classes(recorded)) {
+  for (const RankClassId c : all_classes(recorded))
     (void)job.host_of_ranks[c.index()].apply(recorded, c, costs);
-  }
   const Result<ReplayScores> result = score_replay(recorded, costs);
   if (!result.ok()) return;
   for (const ReplayedRank& rank : result->ranks) {
     const RecordedStepFacts& facts = recorded.facts[rank.rank_class.index()];
     scores.add("own_overheads", job.name,
-               {row_name(facts),
-                rank.step.measured_us / kUsPerMs,
-                rank.step.simulated_us / kUsPerMs,
-                std::nullopt,
-                std::nullopt,
-                {}});
+               {row_name(facts), rank.step.measured_us / kUsPerMs, rank.step.simulated_us / kUsPerMs});
   }
 }
 
@@ -144,9 +135,7 @@ std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, co
     const Result<ReplayScores> result = score_replay(recorded, costs);
     if (!result.ok()) continue;
     pairs.resize(std::max(pairs.size(), result->ranks.size()));
-    for (std::size_t r = 0; r < result->ranks.size(); ++r) {
-      pairs[r].push_back(result->ranks[r].step);
-    }
+    for (std::size_t r = 0; r < result->ranks.size(); ++r) pairs[r].push_back(result->ranks[r].step);
   }
   return pairs;
 }
@@ -256,9 +245,8 @@ void execution_traces_alone(StepScores& scores, const RecordedJob& job, const Tr
   }
   for (std::size_t c = 0; c < n; ++c) {
     std::vector<RankClassId> others;
-    for (std::size_t o = 0; o < n; ++o) {
+    for (std::size_t o = 0; o < n; ++o)
       if (o != c) others.emplace_back(o);
-    }
     const Result<RecordedProgram> untimed = untimed_program(ranks, launches_of(recorded, others));
     if (!untimed.ok()) return;
     const Result<RecordedPrices> priced =
@@ -269,14 +257,10 @@ void execution_traces_alone(StepScores& scores, const RecordedJob& job, const Tr
     for (std::size_t r = 0; r < n; ++r) (void)times.apply(*untimed, RankClassId{r}, costs);
     const std::optional<double> us = step_us(*untimed, costs, c);
     if (!us) continue;
-    scores.add("execution_traces_alone", job.name,
-               {row_name(recorded.facts[c]),
-                recorded.facts[c].step_us.length_us() / kUsPerMs,
-                *us / kUsPerMs,
-                std::nullopt,
-                std::nullopt,
-                {}},
-               others.size());
+    scores.add(
+        "execution_traces_alone", job.name,
+        {row_name(recorded.facts[c]), recorded.facts[c].step_us.length_us() / kUsPerMs, *us / kUsPerMs},
+        others.size());
   }
 }
 

@@ -16,7 +16,7 @@
 #include "stepcast/predict/untimed_ranks.h"
 #include "stepcast/trace/traced_operations.h"
 
-#include "lab/published_labels.h"
+#include "lab/published_overheads.h"
 
 namespace stepcast {
 namespace {
@@ -39,14 +39,14 @@ std::string_view function_of(std::string_view name) {
 bool waits_for_exchange(std::string_view name) {
   static constexpr std::array<std::string_view, 4> kWaits = {
       "All2All_Wait", "All2All_Pooled_Wait", "All2All_ReqBackward", "All2All_Pooled_ReqBackward"};
-  return std::find(kWaits.begin(), kWaits.end(), function_of(name)) != kWaits.end();
+  return std::ranges::find(kWaits, function_of(name)) != kWaits.end();
 }
 
 bool is_pruned(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kPruned = {"SliceBackward", "FusedDropoutBackward",
                                                               "## Distribute emb data ##"};
   return name.starts_with("enumerate(DataLoader)") ||
-         std::find(kPruned.begin(), kPruned.end(), function_of(name)) != kPruned.end();
+         std::ranges::find(kPruned, function_of(name)) != kPruned.end();
 }
 
 bool same_tensor(const TensorUse& a, const TensorUse& b) {
@@ -72,11 +72,10 @@ class Visits {
     std::vector<Index> open;
     for (std::size_t i = trace_.nodes.size(); i-- > 0;) {
       const auto parent = by_id.find(trace_.nodes[i].parent);
-      if (parent == by_id.end() || parent->second == static_cast<Index>(i)) {
+      if (parent == by_id.end() || parent->second == static_cast<Index>(i))
         open.push_back(static_cast<Index>(i));
-      } else {
+      else
         children_[static_cast<std::size_t>(parent->second)].push_back(static_cast<Index>(i));
-      }
     }
     std::vector<Visit> found;
     while (!open.empty()) {
@@ -87,17 +86,15 @@ class Visits {
       const bool label = is_published_label(name) || name.starts_with("[pytorch|");
       found.push_back({node, label, {}});
       const auto& below = children_[static_cast<std::size_t>(node)];
-      if (label) {
+      if (label)
         open.insert(open.end(), below.begin(), below.end());
-      } else {
+      else
         collect(node, found.back().below);
-      }
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [&](const Visit& a, const Visit& b) { return node_at(a.node).id < node_at(b.node).id; });
-    const auto first = std::find_if(found.begin(), found.end(), [&](const Visit& visit) {
-      return name_of(visit.node).find("## ") != std::string_view::npos;
-    });
+    std::ranges::stable_sort(
+        found, [&](const Visit& a, const Visit& b) { return node_at(a.node).id < node_at(b.node).id; });
+    const auto first = std::ranges::find_if(
+        found, [&](const Visit& visit) { return name_of(visit.node).find("## ") != std::string_view::npos; });
     if (first != found.end()) found.erase(found.begin(), first);
     return found;
   }
@@ -210,20 +207,18 @@ class RankBuilder {
   void wait_for(std::initializer_list<TaskId> tasks) {
     const TaskId back = block_.add_task(
         cpu_, {.kind = TaskKind::sync_return, .work = program_.works.intern(Waiting{})}, Microseconds{});
-    for (const TaskId task : tasks) {
+    for (const TaskId task : tasks)
       if (task.valid())
         block_.add_edge(BlockBuilder::end_of(task), back, Microseconds{},
                         {.origin = EdgeOrigin::synchronization});
-    }
     last_cpu_ = back;
   }
 
   [[nodiscard]] bool reads_last_collective(const Visit& visit) const {
     if (!watched_) return false;
-    return std::any_of(visit.below.begin(), visit.below.end(), [&](Index node) {
+    return std::ranges::any_of(visit.below, [&](Index node) {
       const auto inputs = trace_.inputs(node_at(node));
-      return std::any_of(inputs.begin(), inputs.end(),
-                         [&](const TensorUse& use) { return same_tensor(use, *watched_); });
+      return std::ranges::any_of(inputs, [&](const TensorUse& use) { return same_tensor(use, *watched_); });
     });
   }
 
@@ -350,8 +345,7 @@ class RankBuilder {
   }
 
   void name_lost(std::string_view op, std::size_t kernels) {
-    const auto found = std::find_if(coverage_.unmodelled.begin(), coverage_.unmodelled.end(),
-                                    [&](const Coverage::Unmodelled& u) { return u.name == op; });
+    const auto found = std::ranges::find(coverage_.unmodelled, op, &Coverage::Unmodelled::name);
     if (found != coverage_.unmodelled.end()) {
       found->tasks += kernels;
       return;
@@ -447,9 +441,8 @@ Result<PublishedTraceStep> published_step(std::span<const UntimedRank> ranks, co
   }
   STEPCAST_TRY(join_untimed(ranks, std::move(blocks), out.recorded));
   const auto n = static_cast<double>(ranks.size());
-  for (SourceTimes& of_class : out.coverage.gpu_us) {
+  for (SourceTimes& of_class : out.coverage.gpu_us)
     for (double& us : of_class) us /= n;
-  }
   for (double& us : out.coverage.host_us) us /= n;
   return out;
 }

@@ -1,5 +1,5 @@
 // Forecasts by the two published methods that ours are compared with, in the form of ours: of recorded ranks by
-// Algorithm 1 (published_algorithm.h), of a described step by a closed formula (published_composition.h).
+// Algorithm 1 (published_algorithm.h), of a described step by a closed formula (published_forecast.h).
 //
 //   STEPCAST_ASSIGN(const Forecast forecast, published_trace_forecast({.places = {"traces/dlrm8"}}));
 //   forecast_text(forecast)      // its notes hold the recorded step and how far the forecast is off
@@ -14,6 +14,8 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/result.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/workload/layout.h"
 
 namespace stepcast {
 
@@ -36,5 +38,58 @@ struct PublishedTraceRequest {
 // Our forecast of a described step, with the same prices put together as Zhang et al. (HiPC 2025) do in
 // Forecast::published. Errors: those of Session::predict and published_components(); a layout that is left open.
 [[nodiscard]] Result<Forecast> published_step_forecast(const PredictRequest& request);
+
+// The published way to compose a step from the times of its operators, exactly as it was published: Zhang et
+// al., "Efficient Fine-Grained GPU Performance Modeling for Distributed Deep Learning of LLM" (HiPC 2025).
+// For comparison; step_model.h is what stepcast forecasts with. docs/published-method.md says where they
+// differ.
+//
+//   step = (M - 1 + P)(max F + max B) + gradient all-reduce of the head + max(optimizer + all-gather)
+//
+// over a head, middle and tail stage, with M micro-batches, P stages.
+
+// Layers of the three kinds of stages for n layers on p stages: ceil((n + 5) / p) - 2, floor((n + 5) / p),
+// floor((n + 5) / p) - 3. Their sum is n only if (n + 5) mod p is 0 or 1; the rest is never counted.
+struct PublishedLayerSplit {
+  std::int64_t head = 0, middle = 0, tail = 0;
+  // Layers on p stages, head and tail among them. Can differ from n, and be less than head + middle + tail:
+  // the maxima below look at a middle stage even where p is 1 or 2.
+  [[nodiscard]] std::int64_t counted(std::int64_t n_stages) const {
+    return head + (n_stages - 2) * middle + tail;
+  }
+  friend bool operator==(const PublishedLayerSplit&, const PublishedLayerSplit&) = default;
+};
+// For n_layers and n_stages above 0.
+[[nodiscard]] PublishedLayerSplit published_layer_split(std::int64_t n_layers, std::int64_t n_stages);
+
+// One kind of stage, for one micro-batch; transfers to other stages are not in it.
+struct PublishedStage {
+  double forward_us = 0, backward_us = 0;
+  double all_reduce_us = 0, all_gather_us = 0;  // gradients and weights over data-parallel ranks
+  double optimizer_us = 0;
+};
+
+struct PublishedComponents {
+  std::int64_t n_stages = 1, micro_batches = 1, data_parallel = 1;
+  double p2p_us = 0;  // activations of a micro-batch from stage to stage
+  PublishedStage head, middle, tail;
+};
+
+struct PublishedStep {
+  double longest_forward_us = 0, longest_backward_us = 0;  // with transfers
+  double passes_us = 0;
+  double all_reduce_us = 0;  // of the head; the other stages' are taken to be hidden
+  double update_us = 0;      // optimizer and all-gather; 0 without data parallelism
+  [[nodiscard]] double step_us() const { return passes_us + all_reduce_us + update_us; }
+};
+[[nodiscard]] PublishedStep compose_as_published(const PublishedComponents& components);
+// Sum of forwards + (M - 1)(F + B of the tail) + sum of backwards: the variant for uneven stages that the
+// published code holds and does not use. The update is the same.
+[[nodiscard]] PublishedStep compose_as_published_exact(const PublishedComponents& components);
+
+// The same from our own prices: layers, embedding and head as StepPricer prices them, spread over stages as
+// published. An error where the published method has no formula: another schedule than 1F1B, layers of
+// several kinds, more stages than layers allow.
+[[nodiscard]] Result<PublishedComponents> published_components(const PricedStep& step, const Layout& layout);
 
 }  // namespace stepcast

@@ -1,18 +1,16 @@
 #include "lab/published_overheads.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 
-#include "stepcast/cost/host_overheads.h"
-
 #include "calibrate/overhead_fit.h"
-#include "lab/published_labels.h"
 
 namespace stepcast {
+
 namespace {
 
 constexpr double kEventCostUs = 2;
@@ -49,9 +47,8 @@ class RankExtractor {
  public:
   explicit RankExtractor(const RecordedRank& rank) : rank_(rank) {
     if (!rank.cpu_ops.empty()) origin_ = rank.cpu_ops.front().start;
-    for (const CpuOp& op : rank.cpu_ops) {
+    for (const CpuOp& op : rank.cpu_ops)
       if (op.kind == CpuOp::Kind::step) steps_.push_back({us(op.start), us(op.end())});
-    }
     find_loading();
   }
 
@@ -82,7 +79,7 @@ class RankExtractor {
 
   [[nodiscard]] bool counts(double start_us) const {
     const auto inside = [&](const std::vector<Span>& spans) {
-      return std::any_of(spans.begin(), spans.end(), [&](const Span& s) { return s.holds(start_us); });
+      return std::ranges::any_of(spans, [&](const Span& s) { return s.holds(start_us); });
     };
     return (steps_.empty() || inside(steps_)) && !inside(loading_);
   }
@@ -100,7 +97,7 @@ class RankExtractor {
       events.push_back({us(call.start), us(call.end()), rank_.names.text(call.name), false, true});
     }
     // Operators before the calls that they may have made in the same instant.
-    std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
       return a.start_us != b.start_us ? a.start_us < b.start_us : a.end_us > b.end_us;
     });
     nest(events);
@@ -112,9 +109,8 @@ class RankExtractor {
       }
       if (before && events[*before].parent == events[i].parent) {
         const double gap = events[i].start_us - events[*before].end_us;
-        if (gap > kShortestGapUs && gap < kLongestGapUs) {
+        if (gap > kShortestGapUs && gap < kLongestGapUs)
           samples_.add(OverheadType::t1, {}, {gap - kEventCostUs, 1});
-        }
       }
       extract_operator(std::span{events}.subspan(i, events[i].after - i));
       before = i;
@@ -145,9 +141,8 @@ class RankExtractor {
   void extract_operator(std::span<const Event> op) {
     const std::string_view name = op.front().name;
     std::vector<std::size_t> launches;
-    for (std::size_t i = 1; i < op.size(); ++i) {
+    for (std::size_t i = 1; i < op.size(); ++i)
       if (is_launch(op[i])) launches.push_back(i);
-    }
     // Without what the profiler added for `events` of them.
     const auto add = [&](OverheadType type, double us, std::size_t events) {
       samples_.add(type, name,
@@ -165,9 +160,8 @@ class RankExtractor {
       return;
     }
     const std::string_view called = overhead_name(name);
-    if (!name.starts_with("Optimizer") && !samples_.launches.contains(called)) {
+    if (!name.starts_with("Optimizer") && !samples_.launches.contains(called))
       samples_.launches[std::string{called}][std::move(calls)] = 1;  // the first of the trace
-    }
     add(OverheadType::t2, op[launches.front()].start_us - op.front().start_us, launches.front() - 1);
     add(OverheadType::t3, op.front().end_us - op[launches.back()].end_us, op.size() - 1 - launches.back());
     for (std::size_t i = 1; i < launches.size(); ++i) {
@@ -202,6 +196,25 @@ Result<HostOverheads> published_host_overheads(const OverheadSamples& samples) {
   Platform holder;
   fit_overheads(samples, {.profiler_cost_us = 0, .published_rules = true}).write_to(holder, {});
   return HostOverheads::of(holder);
+}
+
+bool is_published_label(std::string_view name) {
+  static constexpr std::array<std::string_view, 15> kLabels = {"##",
+                                                               "__",
+                                                               "module::",
+                                                               "DLRM ",
+                                                               "DistributedDataParallel",
+                                                               "Profiler",
+                                                               "forward",
+                                                               "backward",
+                                                               "Optimizer.step",
+                                                               "Optimizer.zero_grad",
+                                                               "c10d::",
+                                                               "split_with_sizes",
+                                                               "chunk",
+                                                               "All2All_Pooled_",
+                                                               "enumerate(DataLoader)"};
+  return std::ranges::any_of(kLabels, [&](auto label) { return name.starts_with(label); });
 }
 
 }  // namespace stepcast

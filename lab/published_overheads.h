@@ -16,11 +16,13 @@
 // beyond a quartile. What begins between a data loader and the next "## Forward ##" is left out.
 #pragma once
 
+#include <string_view>
+
 #include "stepcast/base/result.h"
 #include "stepcast/cost/host_overheads.h"
 #include "stepcast/trace/recorded_rank.h"
 
-#include "calibrate/overhead_samples.h"
+#include "calibrate/overhead_traces.h"
 
 namespace stepcast {
 
@@ -30,5 +32,11 @@ namespace stepcast {
 
 // Samples of these rules as the published algorithm asks for them.
 [[nodiscard]] Result<HostOverheads> published_host_overheads(const OverheadSamples& samples);
+
+// Which events of a trace are labels and no operators in the code that Lin et al. (TPDS 2024) published.
+
+// True for names that begin with one of its list: "##", "module::", "Optimizer.step", "c10d::", ... Names of modules
+// of single workloads are left out; data loading is no operator.
+[[nodiscard]] bool is_published_label(std::string_view name);
 
 }  // namespace stepcast

@@ -9,7 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/nearby_layouts.h"
+
 namespace stepcast {
+
 namespace {
 
 constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have no order
@@ -18,7 +22,7 @@ constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have 
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   std::vector<double> result(values.size());
   for (std::size_t i = 0; i < order.size();) {
     std::size_t j = i;
@@ -27,6 +31,116 @@ std::vector<double> ranks(const std::vector<double>& values) {
     i = j;
   }
   return result;
+}
+
+// Priced again with the software of the run: the plan's forecasts, with the habits of its framework, are within a few
+// percent of these, and so is its order.
+constexpr std::size_t kPricedAgain = 100;
+
+struct Verdict {
+  const PredictedRun* run = nullptr;
+  double best_ms = 0;
+  bool alike = false;
+  std::string change;
+  [[nodiscard]] double run_ms() const { return run->prediction.step.time.value() * 1e-3; }
+  [[nodiscard]] double behind() const { return run_ms() / best_ms - 1; }
+};
+
+bool is_searched(const LlmRun& run) {
+  return !run.gpu.empty() && run.model.architecture != Architecture::encoder &&
+         !run.layout.layer.frozen_base && run.layout.layer.packed_mean_tokens <= 0;
+}
+
+PlanRequest request_for(const LlmRun& run, unsigned threads) {
+  PlanRequest request;
+  const Layout& layout = run.layout;
+  request.job.transformer = run.model;
+  request.job.framework = layout.software.framework;
+  JobSettings& s = request.job.settings;
+  s.global_batch_sequences = layout.batch.global_batch_sequences;
+  s.seq_len_tokens = layout.batch.seq_len_tokens;
+  const DType compute = layout.layer.precision.compute;
+  const bool is_narrow = compute == DType::fp8 || compute == DType::fp4;
+  s.dtype = is_narrow ? layout.layer.precision.other : compute;
+  request.restrictions.dtypes = std::vector{compute};
+  // LLM Foundry and plain FSDP split nothing but data; who trains with them chooses micro-batch and recomputation.
+  if (layout.software.framework == Framework::fsdp || layout.software.framework == Framework::pytorch) {
+    request.restrictions.tensor = request.restrictions.pipeline = request.restrictions.context = {{1}};
+    request.restrictions.shardings = std::vector{DataSharding{layout.sharding.kind, 0}};
+  }
+  request.n_gpus = run.n_gpus;
+  request.threads = threads;
+  request.top = kPricedAgain;
+  return request;
+}
+
+// A layout of the plan as the run would run it.
+Layout as_run(const Layout& run, const Layout& planned) {
+  Layout layout = run;
+  layout.degrees = planned.degrees;
+  layout.batch.micro_batch_sequences = planned.batch.micro_batch_sequences;
+  const bool overlaps = run.pipeline.overlap;
+  layout.pipeline = planned.pipeline;
+  if (run.degrees.virtual_stages > 1) layout.pipeline.overlap = overlaps;
+  if (planned.sharding.kind != run.sharding.kind ||
+      planned.sharding.shard_group_size != run.sharding.shard_group_size)
+    layout.sharding = planned.sharding;
+  layout.layer.recompute = planned.layer.recompute;
+  layout.layer.sequence_parallel = planned.layer.sequence_parallel;
+  return layout;
+}
+
+Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
+  const LlmRun& measured = *run.run;
+  STEPCAST_ASSIGN(StepModel * steps, platforms.model_for(measured));
+  const Platform& platform = steps->pricer().platform();
+  STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
+  if (plan.found.priced.empty()) return why_none(plan);
+  Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};
+  for (const RankedLayout& ranked : plan.ranking.layouts) {
+    const Result<StepPrediction> step =
+        steps->predict(measured.model, as_run(measured.layout, ranked.layout));
+    if (!step.ok() || step->step.time.value() * 1e-3 >= verdict.best_ms) continue;
+    verdict.best_ms = step->step.time.value() * 1e-3;
+    const double behind_us = run.prediction.step.time.value() - step->step.time.value();
+    verdict.alike =
+        behind_us <= uncertain_difference_us(*step, run.prediction, measured.model.moe.has_value());
+    verdict.change =
+        fmt::format("{}; {:.1f} GiB to spare",
+                    difference(point_of(measured.layout, platform.node.gpus_per_node), ranked.point),
+                    ranked.memory.margin().value() / (1024.0 * 1024 * 1024));
+  }
+  return verdict;
+}
+
+SetScore score_of(std::string name, const std::vector<const Verdict*>& verdicts) {
+  SetScore set{.set = std::move(name)};
+  double alike = 0, near = 0, nearly = 0;
+  for (const Verdict* v : verdicts) {
+    constexpr double kNear = 0.02, kNearly = 0.07;
+    alike += v->alike || v->behind() <= kNear ? 1 : 0;
+    near += v->behind() <= kNear ? 1 : 0;
+    nearly += v->behind() <= kNearly ? 1 : 0;
+    ScoredRow row = scored(*v->run);
+    row.measured = v->run_ms();
+    row.predicted = v->best_ms;
+    row.p10 = row.p90 = std::nullopt;
+    row.shares = v->change.empty() ? "nothing: it is our best" : v->change;
+    set.rows.push_back(std::move(row));
+  }
+  const auto n = static_cast<double>(verdicts.size());
+  set.extras = {{"tied_or_within_2_percent", 100 * alike / n},
+                {"within_2", 100 * near / n},
+                {"within_7", 100 * nearly / n},
+                {"families_n", n, ExtraMetric::Over::sum}};
+  return set;
+}
+
+TestScore test_of(std::string name, const std::map<std::string, std::vector<const Verdict*>>& sets) {
+  TestScore test{.test = std::move(name), .protocol = "shipped", .unit = "ms"};
+  for (const auto& [set, members] : sets) test.sets.push_back(score_of(set, members));
+  test.finish();
+  return test;
 }
 
 }  // namespace
@@ -48,9 +162,8 @@ RankingScore score_ranking(const std::vector<double>& measured, const std::vecto
   RankingScore result;
   if (measured.empty()) return result;
   result.spearman = rank_correlation(measured, predicted).value_or(0);
-  const auto best =
-      static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
-  const double fastest = *std::min_element(measured.begin(), measured.end());
+  const auto best = static_cast<std::size_t>(std::ranges::min_element(predicted) - predicted.begin());
+  const double fastest = *std::ranges::min_element(measured);
   result.top1_regret = 100 * (measured[best] / fastest - 1);
   std::size_t in_order = 0;
   for (std::size_t i = 0; i < measured.size(); ++i) {
@@ -60,9 +173,8 @@ RankingScore score_ranking(const std::vector<double>& measured, const std::vecto
       if ((measured[i] < measured[j]) == (predicted[i] < predicted[j])) ++in_order;
     }
   }
-  if (result.n_pairs > 0) {
+  if (result.n_pairs > 0)
     result.pairs_ordered = 100 * static_cast<double>(in_order) / static_cast<double>(result.n_pairs);
-  }
   return result;
 }
 
@@ -122,6 +234,31 @@ TestScore score_rankings(std::string test, std::string_view protocol, const std:
   }
   result.finish();
   return result;
+}
+
+std::vector<TestScore> score_layouts_run(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
+                                         unsigned threads, std::vector<Skipped>& skipped) {
+  std::map<std::string, const PredictedRun*> fastest;  // of every family
+  for (const PredictedRun& p : runs) {
+    if (!is_searched(*p.run)) continue;
+    const PredictedRun*& best = fastest[p.run->set + "|" + layout_family(*p.run)];
+    if (best == nullptr || p.run->iter_time_ms < best->run->iter_time_ms) best = &p;
+  }
+  std::vector<Verdict> verdicts;
+  for (const auto& [family, run] : fastest) {
+    Result<Verdict> verdict = judge(*run, platforms, threads);
+    if (verdict.ok())
+      verdicts.push_back(std::move(*verdict));
+    else
+      skipped.push_back({"layouts_run: " + family, verdict.error().message(), 1});
+  }
+  if (verdicts.empty()) return {};
+  std::map<std::string, std::vector<const Verdict*>> all, by_set;
+  for (const Verdict& verdict : verdicts) {
+    all["all families"].push_back(&verdict);
+    by_set[verdict.run->run->set].push_back(&verdict);
+  }
+  return {test_of("layouts_run", all), test_of("layouts_run_by_set", by_set)};
 }
 
 }  // namespace stepcast

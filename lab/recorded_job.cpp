@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/statistics.h"
 
-#include "lab/recorded_sets.h"
-
 namespace stepcast {
+
 namespace {
 
 // Steps of a longer recording that are rebuilt: enough for means, and a file of thousands stays affordable.
@@ -46,11 +48,12 @@ double common_share(const std::map<std::string, std::uint64_t>& a,
 
 bool is_data_loader(const RecordedProgram& recorded, const TaskInfo& task) {
   const OpStacks& stacks = recorded.program.stacks;
-  for (StackId s = task.stack; s.valid(); s = stacks.parent(s)) {
+  for (StackId s = task.stack; s.valid(); s = stacks.parent(s))
     if (recorded.program.names.text(stacks.name(s)).starts_with("enumerate(DataLoader)")) return true;
-  }
   return false;
 }
+
+namespace fs = std::filesystem;
 
 }  // namespace
 
@@ -73,18 +76,16 @@ bool same_workload(const RecordedJob& a, const RecordedJob& b) {
 void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor) {
   const BlockId id = recorded.program.rank_class(c).instances.front().block;
   const Block& block = recorded.program.block(id);
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+  for (std::uint32_t t = 0; t < block.task_count(); ++t)
     if (is_data_loader(recorded, block.tasks()[t]))
       costs.duration_us(id)[t] = block.duration_us()[t] * factor;
-  }
 }
 
 double data_loader_us(const RecordedProgram& recorded, RankClassId c) {
   const Block& block = recorded.program.block_of(c, InstanceId{0});
   double us = 0;
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+  for (std::uint32_t t = 0; t < block.task_count(); ++t)
     if (is_data_loader(recorded, block.tasks()[t])) us += block.duration_us()[t];
-  }
   return us;
 }
 
@@ -92,9 +93,8 @@ std::size_t first_steady_step(const RecordedJob& job) {
   std::size_t first = 0;
   for (; first + 3 < job.steps.size(); ++first) {
     std::vector<double> behind;
-    for (std::size_t s = first + 1; s < job.steps.size(); ++s) {
+    for (std::size_t s = first + 1; s < job.steps.size(); ++s)
       behind.push_back(job.steps[s].facts.front().step_us.length_us());
-    }
     const double typical = median(behind);
     if (std::abs(job.steps[first].facts.front().step_us.length_us() - typical) <= kSteadyWithin * typical)
       break;
@@ -116,24 +116,46 @@ Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, un
     return Ok{};
   }));
   std::optional<Error> problem;
-  for (auto& program : programs) {
-    if (program->ok()) {
+  for (auto& program : programs)
+    if (program->ok())
       job.steps.push_back(std::move(program->value()));
-    } else {
+    else
       problem = program->error();
-    }
-  }
   if (job.steps.empty()) return *problem;
-  for (const RecordedProgram& step : job.steps) {
+  for (const RecordedProgram& step : job.steps)
     job.host_of_steps.push_back(HostTimes::learn(step, all_classes(step)));
-  }
   const RecordedProgram& last = job.steps.back();
-  for (const RankClassId c : all_classes(last)) {
+  for (const RankClassId c : all_classes(last))
     job.host_of_ranks.push_back(HostTimes::learn(last, std::span{&c, 1}));
-  }
   job.operators = operators_of(set.ranks.front());
   job.device = last.files.front().device;
   return job;
+}
+
+Result<std::vector<fs::path>> folders_of(const fs::path& data) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(data, problem);
+  if (!fs::exists(status)) return Error::at(data.string(), "there is no such file or folder");
+  if (!fs::is_directory(status)) return std::vector<fs::path>{data};
+  std::vector<fs::path> folders{data};
+  for (auto entry = fs::recursive_directory_iterator{data, problem};
+       !problem && entry != fs::recursive_directory_iterator{}; entry.increment(problem)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) folders.push_back(entry->path());
+  }
+  if (problem) return Error::at(data.string(), fmt::format("cannot list the folder: {}", problem.message()));
+  std::ranges::sort(folders);
+  return folders;
+}
+
+std::string relative_name(const fs::path& path, const fs::path& data) {
+  std::string name = path.lexically_relative(data).generic_string();
+  if (name.empty() || name == ".") name = path.filename().generic_string();
+  if (name.empty())
+    name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
+  for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"})
+    if (name.ends_with(ending)) name.erase(name.size() - ending.size());
+  return name;
 }
 
 }  // namespace stepcast

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/retrace/host_prices.h"
+#include "stepcast/sources/recorded_steps.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 
@@ -42,5 +44,14 @@ inline constexpr double kSteadyWithin = 0.2;
 [[nodiscard]] double data_loader_us(const RecordedProgram& recorded, RankClassId c);
 // Its recorded time, times `factor`.
 void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor);
+
+// The trace sets of a folder of measured data, for suites that go over all of them.
+
+// `data` itself and the folders below it, in order of their names; of a file the file alone. An error: it does
+// not exist or cannot be listed.
+[[nodiscard]] Result<std::vector<std::filesystem::path>> folders_of(const std::filesystem::path& data);
+
+// How reports call what lies at `path` in `data`: without endings that only say the format.
+[[nodiscard]] std::string relative_name(const std::filesystem::path& path, const std::filesystem::path& data);
 
 }  // namespace stepcast

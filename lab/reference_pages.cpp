@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -11,12 +12,18 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/operation/framework_ops.h"
 #include "stepcast/report/answers.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
+
+#include "lab/validation_tables.h"
 
 namespace stepcast {
+
 namespace {
 
 std::string heading(std::string_view title, std::string_view name) {
@@ -130,6 +137,84 @@ constexpr std::array<ReferencePage, 3> kPages{
      {"megatron-flags", "flags of Megatron-LM: what is understood, listed, passed over and refused",
       megatron_flags_page}}};
 
+// Reasons why rows were not scored that the page has room for.
+constexpr std::size_t kReasonsOnPage = 3;
+
+// Counts as whole numbers, others with three digits behind the point.
+std::string extras_text(const std::vector<ExtraMetric>& extras) {
+  std::string text;
+  for (const ExtraMetric& extra : extras) {
+    text += fmt::format("{}{} {:.{}f}", text.empty() ? "" : "; ", extra.name, extra.value,
+                        extra.over == ExtraMetric::Over::sum ? 0 : 3);
+  }
+  return text;
+}
+
+// "3 of 4" of the targets of a test that have a must.
+std::string targets_text(const SuiteResult& result, const TestScore& test) {
+  std::size_t n = 0, met = 0;
+  for (const Target& target : result.targets) {
+    if (!target.what.starts_with(test.test + ":") && !target.what.starts_with(test.test + ",")) continue;
+    if (const auto is_met = target.met()) {
+      ++n;
+      met += *is_met ? 1U : 0U;
+    }
+  }
+  return n > 0 ? fmt::format("{} of {}", met, n) : "-";
+}
+
+ReportTable tests_table(const SuiteResult& result) {
+  ReportTable table{
+      "test< | protocol< | sets | rows | mean |error| % | median % | p90 % | bias % | in p10-p90 % | "
+      "median width % | targets met | also<"};
+  for (const TestScore& test : result.tests) {
+    const Metrics& m = test.overall;
+    const bool relative = test.relative && m.n > 0;
+    const auto number = [&](double value) { return relative ? table_number(value, 2) : std::string{"-"}; };
+    const auto optional = [](const std::optional<double>& value) {
+      return value ? table_number(*value, 1) : std::string{"-"};
+    };
+    table.row({test.test, test.protocol, table_count(test.sets.size()), table_count(m.n), number(m.mape),
+               number(m.median_ape), number(m.p90_ape), relative ? table_signed(m.bias, 2) : "-",
+               optional(m.interval_coverage), optional(m.interval_width_median), targets_text(result, test),
+               extras_text(test.extras)});
+  }
+  return table;
+}
+
+// How many targets are met, and those that are not. What falls short of its aim alone is counted: the CSV has it.
+std::string targets_section(const std::vector<Target>& targets, const std::string& folder) {
+  std::size_t musts = 0, met = 0, aims = 0, reached = 0;
+  std::vector<Target> missed;
+  for (const Target& target : targets) {
+    const std::optional<bool> is_met = target.met(), aim_met = target.aim_met();
+    musts += is_met ? 1U : 0U;
+    met += is_met.value_or(false) ? 1U : 0U;
+    aims += aim_met ? 1U : 0U;
+    reached += aim_met.value_or(false) ? 1U : 0U;
+    if (!is_met.value_or(aim_met.value_or(true))) missed.push_back(target);
+  }
+  std::string text =
+      fmt::format("\n{} of {} targets are met and {} of {} aims reached ([{}/targets.csv]({}/targets.csv)).",
+                  met, musts, reached, aims, folder, folder);
+  if (missed.empty()) return text + "\n";
+  return text + " Missed:\n\n" + report_markdown(detail::targets_table(missed));
+}
+
+std::string optional_cell(bool known, double value) { return known ? fmt::format("{:.4f}", value) : ""; }
+
+std::string csv_row(const TestScore& test, const std::string& of, std::optional<std::uint64_t> n_fit,
+                    const Metrics& m, const std::vector<ExtraMetric>& extras) {
+  const bool known = test.relative && m.n > 0;
+  std::string row = fmt::format("{},{},{},{},{},{}", detail::csv_field(test.test), test.protocol, test.unit,
+                                detail::csv_field(of), m.n, n_fit ? fmt::format("{}", *n_fit) : "");
+  for (const double value : {m.mape, m.median_ape, m.gmae, m.p80_ape, m.p90_ape, m.max_ape, m.bias})
+    row += "," + optional_cell(known, value);
+  for (const auto& value : {m.interval_coverage, m.interval_width_median})
+    row += "," + optional_cell(value.has_value(), value.value_or(0));
+  return row + "," + detail::csv_field(extras_text(extras)) + "\n";
+}
+
 }  // namespace
 
 std::span<const ReferencePage> reference_pages() { return kPages; }
@@ -141,10 +226,67 @@ const ReferencePage* find_reference_page(std::string_view name) {
       pages.push_back({schema.name, schema.summary, schema.text});
     return pages;
   }();
-  for (const ReferencePage& page : all) {
+  for (const ReferencePage& page : all)
     if (page.name == name) return &page;
-  }
   return nullptr;
+}
+
+std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data,
+                          const std::string& folder) {
+  std::string text = fmt::format(
+      "# Accuracy\n\n"
+      "Written by `stepcast validate all --data {}` (stepcast {}). |error| is |predicted - measured| / "
+      "measured; "
+      "bias is the mean\nof (predicted - measured) / measured. Figures are means over the sets of a test; "
+      "rows "
+      "count its measurements. `refit` fits in every\nfold without what is scored, `shipped` scores the "
+      "platforms as they ship, `recorded` fits nothing. Targets come from `data/targets.csv`;\n"
+      "[constants.md](constants.md) lists what was chosen with these measurements in view.\n",
+      data, version());
+  for (const SuiteResult& result : results) {
+    text += fmt::format("\n## {}\n\nEvery set: [{}/{}.csv]({}/{}.csv).\n\n", result.suite, folder,
+                        result.suite, folder, result.suite);
+    text += report_markdown(tests_table(result));
+    if (!result.targets.empty()) text += targets_section(result.targets, folder);
+    const std::vector<std::string> skipped = detail::skipped_lines(result);
+    if (skipped.empty()) continue;
+    text += "\nNot scored:\n\n";
+    for (std::size_t i = 0; i < std::min(skipped.size(), kReasonsOnPage); ++i)
+      text += fmt::format("- {}\n", skipped[i]);
+    if (skipped.size() > kReasonsOnPage) {
+      text += fmt::format("- {} further reasons, which `stepcast validate {}` prints\n",
+                          skipped.size() - kReasonsOnPage, result.suite);
+    }
+  }
+  return text;
+}
+
+std::string accuracy_csv(const SuiteResult& result) {
+  std::string text =
+      "test,protocol,unit,of,n,n_fit,mape,median_ape,gmae,p80_ape,p90_ape,max_ape,bias,interval_coverage,"
+      "interval_width_median,extras\n";
+  for (const TestScore& test : result.tests) {
+    text += csv_row(test, "overall", std::nullopt, test.overall, test.extras);
+    text += csv_row(test, "rows", std::nullopt, test.pooled, {});
+    for (const GroupScore& group : test.groups)
+      text += csv_row(test, "group " + group.group, std::nullopt, group.overall, group.extras);
+    for (const SetScore& set : test.sets)
+      text += csv_row(test, "set " + set.set, set.n_fit, set.metrics, set.extras);
+  }
+  return text;
+}
+
+std::string accuracy_targets_csv(std::span<const SuiteResult> results) {
+  std::string text = "suite,what,value,must,aim,met,aim_met\n";
+  const auto truth = [](std::optional<bool> value) { return !value ? "" : *value ? "yes" : "no"; };
+  for (const SuiteResult& result : results) {
+    for (const Target& target : result.targets) {
+      const auto [must, aim] = detail::bounds_text(target);
+      text += fmt::format("{},{},{:.4f},{},{},{},{}\n", result.suite, detail::csv_field(target.what),
+                          target.value, must, aim, truth(target.met()), truth(target.aim_met()));
+    }
+  }
+  return text;
 }
 
 }  // namespace stepcast

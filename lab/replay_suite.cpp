@@ -1,5 +1,3 @@
-#include "lab/replay_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -15,9 +13,10 @@
 
 #include "lab/inference_score.h"
 #include "lab/pipeline_score.h"
-#include "lab/recorded_sets.h"
+#include "lab/recorded_job.h"
 #include "lab/round_trip.h"
 #include "lab/step_scores.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -215,9 +214,8 @@ Status add_pipeline(StepScores& scores, const fs::path& file, const fs::path& da
 }  // namespace
 
 Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& options) {
-  if (!options.protocol.empty() && options.protocol != "recorded") {
+  if (!options.protocol.empty() && options.protocol != "recorded")
     return Error{fmt::format("the replay suite has no protocol '{}'", options.protocol)}.expected("recorded");
-  }
   STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
   SuiteResult result{.suite = "replay"};
   StepScores scores = replay_scores();
@@ -232,18 +230,16 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
     }
     for (const fs::path& file : listing->of(SourceKindId::pipeline)) {
       const Status scored = add_pipeline(scores, file, data);
-      if (scored.ok()) {
+      if (scored.ok())
         ++sets_found;
-      } else {
+      else
         result.skipped.push_back({relative_name(file, data), message_without_file(scored.error())});
-      }
     }
     std::vector<TraceListing::Other> not_read;
     const std::vector<TraceSet> sets =
         read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read);
-    for (const TraceListing::Other& other : not_read) {
+    for (const TraceListing::Other& other : not_read)
       result.skipped.push_back({relative_name(other.file, data), other.why});
-    }
     for (const TraceSet& set : sets) {
       ++sets_found;
       const std::string name = relative_name(set.name, data);
@@ -255,11 +251,9 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
       STEPCAST_ASSIGN(const bool any,
                       score_steps(scores, name, inputs, steps, options.threads, result.skipped));
       if (!any) continue;
-      if (steps.front()) {
-        for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads)) {
+      if (steps.front())
+        for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads))
           result.skipped.push_back(std::move(trip));
-        }
-      }
       add_inferred_events(scores, name, set);
     }
   }

@@ -24,9 +24,8 @@ std::vector<bool> left_over(const Block& block) {
   std::vector<bool> result(block.task_count(), false);
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
     if (!is_gpu_work(block.tasks()[t].kind)) continue;
-    for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
+    for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e)
       if (block.edge_infos()[e].origin == EdgeOrigin::recorded_offset) result[t] = true;
-    }
   }
   return result;
 }
@@ -78,18 +77,16 @@ void compare_kernel_starts(const Block& first, const std::vector<Interval>& befo
                            const std::vector<Interval>& after, const SimulatedTrace& written, double ahead_us,
                            RoundTripResult& result) {
   std::unordered_map<std::uint32_t, double> start_of;  // [GPU op of the written trace]
-  for (std::uint32_t t = 0; t < second.task_count(); ++t) {
+  for (std::uint32_t t = 0; t < second.task_count(); ++t)
     if (is_gpu_work(second.tasks()[t].kind))
       start_of[second.tasks()[t].recorded_event] = after[t].start_us + ahead_us;
-  }
   for (std::uint32_t t = 0; t < first.task_count(); ++t) {
     if (!is_gpu_work(first.tasks()[t].kind)) continue;
     const auto it = start_of.find(written.gpu_op[first.tasks()[t].recorded_event]);
-    if (it == start_of.end()) {
+    if (it == start_of.end())
       ++result.lost;
-    } else {
+    else
       result.kernel_start_error_us.push_back(std::abs(it->second - before[t].start_us));
-    }
   }
 }
 
@@ -134,7 +131,7 @@ std::vector<RoundTripScenario> standard_round_trips(std::size_t ranks) {
 Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const RoundTripScenario& scenario) {
   // As rebuild_program: ranks ascending, whatever the order of the files.
   std::vector<RecordedInput> ranks(input.begin(), input.end());
-  std::stable_sort(ranks.begin(), ranks.end(), [](const RecordedInput& a, const RecordedInput& b) {
+  std::ranges::stable_sort(ranks, [](const RecordedInput& a, const RecordedInput& b) {
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
   STEPCAST_ASSIGN(const RecordedProgram there, rebuild_program(ranks, scenario.rebuild));
@@ -181,7 +178,7 @@ Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const R
 
     compare_kernel_starts(block_of(there, r), before, block_of(back, r), after, traces[r], ahead_us, result);
   }
-  std::sort(result.kernel_start_error_us.begin(), result.kernel_start_error_us.end());
+  std::ranges::sort(result.kernel_start_error_us);
   return result;
 }
 

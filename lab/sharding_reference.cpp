@@ -200,9 +200,8 @@ std::vector<Queue> queues_of(std::span<const SampledTable> batch, std::span<cons
     if (shards[s].row_parts <= 1) continue;
     std::uint32_t at = 0;
     for (std::size_t b = 0; b < bags; ++b) {
-      for (; at < sampled.bag_ends[b]; ++at) {
+      for (; at < sampled.bag_ends[b]; ++at)
         if (sampled.rows[at] % shards[s].row_parts == shards[s].row_part) q.part.push_back(sampled.rows[at]);
-      }
       q.part_ends.push_back(static_cast<std::uint32_t>(q.part.size()));
     }
     q.rows = q.part.data();

@@ -84,11 +84,10 @@ class Task {
         (*told.reuse)[reuse_bin(times)] += 1.0 / static_cast<double>(other.distinct_rows);
       told.reuse_lookups = static_cast<double>(other.rows.size());
     }
-    for (std::size_t b = 0; b < batches; ++b) {
+    for (std::size_t b = 0; b < batches; ++b)
       for (std::size_t t = 0; t < tables.size(); ++t)
         batches_[b].push_back(
             sample_table(truth_[t], kBatch, seed_ + 1000 * (b < kOtherBatch ? b : b + 1) + t));
-    }
   }
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -99,10 +98,9 @@ class Task {
   // Whether every rank can hold the weights that it is given.
   [[nodiscard]] bool fits(const ShardingPlan& plan, double bytes) const {
     std::array<double, kGpus> held{};
-    for (const TableShard& s : shards_of(told_, plan, kGpus)) {
+    for (const TableShard& s : shards_of(told_, plan, kGpus))
       held[static_cast<std::size_t>(s.rank)] += truth_[s.table].rows * truth_[s.table].dim * 4 / s.parts;
-    }
-    return *std::max_element(held.begin(), held.end()) <= bytes * (1 + 1e-12);
+    return *std::ranges::max_element(held) <= bytes * (1 + 1e-12);
   }
 
   // Of the reference, mean over the batches.
@@ -152,14 +150,13 @@ class Task {
 struct Judged {
   std::array<double, kSharders.size()> reference_us{}, predicted_us{};  // infinite: does not fit
   double search_us = kNever;
-  [[nodiscard]] double best_us() const { return *std::min_element(reference_us.begin(), reference_us.end()); }
+  [[nodiscard]] double best_us() const { return *std::ranges::min_element(reference_us); }
   [[nodiscard]] double chosen_us() const {
-    const auto chosen = std::min_element(predicted_us.begin(), predicted_us.end()) - predicted_us.begin();
+    const auto chosen = std::ranges::min_element(predicted_us) - predicted_us.begin();
     return reference_us[static_cast<std::size_t>(chosen)];
   }
   [[nodiscard]] double of(Sharder sharder) const {
-    return reference_us[static_cast<std::size_t>(std::find(kSharders.begin(), kSharders.end(), sharder) -
-                                                 kSharders.begin())];
+    return reference_us[static_cast<std::size_t>(std::ranges::find(kSharders, sharder) - kSharders.begin())];
   }
 };
 
@@ -310,9 +307,8 @@ void add_tests(const std::vector<Outcome>& outcomes, SuiteResult& result) {
   TestScore step{.test = "sharded_step", .protocol = "shipped", .unit = "ms"};
   for (std::size_t v = 0; v < variants().size(); ++v) {
     std::vector<std::pair<std::string, Judged>> heavy;
-    for (const Outcome& out : outcomes) {
+    for (const Outcome& out : outcomes)
       if (out.heavy) heavy.emplace_back(out.name, out.judged[v]);
-    }
     choice.sets.push_back(choice_of(variants()[v], heavy));
     search.sets.push_back(search_of(variants()[v], heavy));
   }

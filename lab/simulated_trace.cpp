@@ -33,9 +33,8 @@ class ThreadClock {
     const auto [first, last] = meeting(recorded_us);
     if (first == last) return between(last, recorded_us);
     const Point* best = nullptr;
-    for (auto p = first; p != last; ++p) {
+    for (auto p = first; p != last; ++p)
       if (!p->instant_call) best = &*p;
-    }
     return best != nullptr ? best->simulated_us : first->simulated_us;
   }
   [[nodiscard]] double end(double recorded_us) const {
@@ -75,7 +74,7 @@ template <class Event>
 std::vector<std::uint32_t> sort_events(std::vector<Event>& events) {
   std::vector<std::uint32_t> order(events.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return events[a].start != events[b].start ? events[a].start < events[b].start
                                               : events[a].duration > events[b].duration;
   });
@@ -144,13 +143,12 @@ class MovedTrace {
       RuntimeCall& call = rank.runtime_calls[i];
       const double start = recorded_us(call.start), end = recorded_us(call.end());
       const bool in_step = start >= recorded_step_us_.start_us && start <= recorded_step_us_.end_us;
-      if (const auto it = call_times_.find(static_cast<std::uint32_t>(i)); it != call_times_.end()) {
+      if (const auto it = call_times_.find(static_cast<std::uint32_t>(i)); it != call_times_.end())
         place(call, it->second.start_us, it->second.end_us);
-      } else if (const ThreadClock* clock = clock_of(call.thread); in_step && clock != nullptr) {
+      else if (const ThreadClock* clock = clock_of(call.thread); in_step && clock != nullptr)
         place(call, clock->begin(start), clock->end(end));
-      } else {
+      else
         place(call, outside(start), outside(start) + (end - start));
-      }
     }
     std::unordered_map<std::int64_t, const RuntimeCall*> call_of_correlation;
     for (const RuntimeCall& call : rank.runtime_calls) call_of_correlation[call.correlation] = &call;
@@ -180,9 +178,8 @@ class MovedTrace {
       gpu_ops.push_back(op);
     }
     const std::vector<std::uint32_t> moved = sort_events(gpu_ops);
-    for (std::uint32_t& i : result.gpu_op) {
+    for (std::uint32_t& i : result.gpu_op)
       if (i != kNoEvent) i = moved[i];
-    }
     result.recorded.gpu_ops = std::move(gpu_ops);
   }
 

@@ -32,8 +32,7 @@ Spread spread_of(std::span<const double> values) {
 }
 
 ScoredRow row_of(std::string name, double measured_us, double predicted_us, const Spread& spread) {
-  ScoredRow row{std::move(name), measured_us / kUsPerMs, predicted_us / kUsPerMs,
-                std::nullopt,    std::nullopt,           {}};
+  ScoredRow row{std::move(name), measured_us / kUsPerMs, predicted_us / kUsPerMs};
   if (spread.half_width) {
     row.p10 = (predicted_us - *spread.half_width) / kUsPerMs;
     row.p90 = (predicted_us + *spread.half_width) / kUsPerMs;
@@ -42,17 +41,15 @@ ScoredRow row_of(std::string name, double measured_us, double predicted_us, cons
 }
 
 TestScore& StepScores::test(std::string_view name) {
-  for (TestScore& t : tests_) {
+  for (TestScore& t : tests_)
     if (t.test == name) return t;
-  }
   return tests_.emplace_back(TestScore{.test = std::string{name}, .protocol = "recorded", .unit = "ms"});
 }
 
 SetScore& StepScores::set_of(std::string_view name, const std::string& set) {
   TestScore& of = test(name);
-  for (SetScore& s : of.sets) {
+  for (SetScore& s : of.sets)
     if (s.set == set) return s;
-  }
   return of.sets.emplace_back(SetScore{.set = set});
 }
 
@@ -69,15 +66,13 @@ void StepScores::add(std::string_view name, const std::string& set, ScoredRow ro
 void StepScores::keep(std::string_view name, const std::string& set, std::string_view extra, double value,
                       ExtraMetric::Over over) {
   std::vector<ExtraMetric>& extras = set_of(name, set).extras;
-  const auto same =
-      std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == extra; });
-  if (same == extras.end()) {
+  const auto same = std::ranges::find(extras, extra, &ExtraMetric::name);
+  if (same == extras.end())
     extras.push_back({std::string{extra}, value, over});
-  } else if (over == ExtraMetric::Over::sum) {
+  else if (over == ExtraMetric::Over::sum)
     same->value += value;
-  } else {
+  else
     same->value = std::max(same->value, value);
-  }
 }
 
 std::vector<TestScore> StepScores::finish() && {

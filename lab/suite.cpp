@@ -3,18 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "lab/collectives_suite.h"
-#include "lab/dlrm_suite.h"
-#include "lab/iterations_suite.h"
-#include "lab/kernels_suite.h"
 #include "lab/megatron_lines_suite.h"
-#include "lab/predict_suite.h"
-#include "lab/replay_suite.h"
 #include "lab/shipped_data.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 
@@ -25,25 +19,22 @@ class ExtraSum {
  public:
   void add(const std::vector<ExtraMetric>& extras) {
     for (const ExtraMetric& extra : extras) {
-      const auto same =
-          std::find_if(sum_.begin(), sum_.end(), [&](const ExtraMetric& e) { return e.name == extra.name; });
+      const auto same = std::ranges::find(sum_, extra.name, &ExtraMetric::name);
       if (same == sum_.end()) {
         sum_.push_back(extra);
         counts_.push_back(1);
         continue;
       }
       counts_[static_cast<std::size_t>(same - sum_.begin())] += 1;
-      if (extra.over == ExtraMetric::Over::max) {
+      if (extra.over == ExtraMetric::Over::max)
         same->value = std::max(same->value, extra.value);
-      } else {
+      else
         same->value += extra.value;
-      }
     }
   }
   [[nodiscard]] std::vector<ExtraMetric> result() && {
-    for (std::size_t i = 0; i < sum_.size(); ++i) {
+    for (std::size_t i = 0; i < sum_.size(); ++i)
       if (sum_[i].over == ExtraMetric::Over::mean) sum_[i].value /= counts_[i];
-    }
     return std::move(sum_);
   }
 
@@ -63,11 +54,10 @@ void TestScore::finish() {
   std::map<std::string, Group> by_group;
   std::vector<ScoredRow> all;
   for (SetScore& set : sets) {
-    if (relative) {
+    if (relative)
       set.metrics = score(set.rows);
-    } else {
+    else
       set.metrics.n = set.rows.size();
-    }
     all.insert(all.end(), set.rows.begin(), set.rows.end());
     for (Group* group : {&whole, set.group.empty() ? nullptr : &by_group[set.group]}) {
       if (group == nullptr) continue;
@@ -151,9 +141,8 @@ std::span<const Suite> builtin_suites() {
 }
 
 const Suite* find_suite(std::string_view name) {
-  for (const Suite& suite : builtin_suites()) {
+  for (const Suite& suite : builtin_suites())
     if (suite.name == name) return &suite;
-  }
   return nullptr;
 }
 

@@ -84,9 +84,8 @@ bool is_known_of(std::string_view of) {
                                        "smallest group", "share of sets"}) {
     if (of == whole) return true;
   }
-  for (const std::string_view prefix : {kSet, kGroup, kLargestOfGroup, kMeanOfGroups}) {
+  for (const std::string_view prefix : {kSet, kGroup, kLargestOfGroup, kMeanOfGroups})
     if (const auto name = after(of, prefix); name && !name->empty()) return true;
-  }
   return false;
 }
 
@@ -101,9 +100,8 @@ std::optional<double> metric_of(const Metrics& metrics, const std::vector<ExtraM
         std::pair{"bias", &Metrics::bias}}) {
     if (name == key) return metrics.n > 0 ? std::optional{metrics.*member} : std::nullopt;
   }
-  for (const ExtraMetric& extra : extras) {
+  for (const ExtraMetric& extra : extras)
     if (extra.name == name) return extra.value;
-  }
   return std::nullopt;
 }
 
@@ -128,11 +126,11 @@ std::vector<double> values_of_groups(const TestScore& test, std::string_view met
 
 std::optional<double> largest(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  return *std::max_element(values.begin(), values.end());
+  return *std::ranges::max_element(values);
 }
 std::optional<double> smallest(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  return *std::min_element(values.begin(), values.end());
+  return *std::ranges::min_element(values);
 }
 
 std::optional<double> mean_of_groups(const TestScore& test, std::string_view names, std::string_view metric) {
@@ -156,8 +154,7 @@ std::optional<double> share_of_sets(const TestScore& test, std::string_view metr
   const std::vector<double> values =
       values_of_sets(test, condition->metric, [](const SetScore&) { return true; });
   if (values.empty()) return std::nullopt;
-  const auto n = std::count_if(values.begin(), values.end(),
-                               [&](double value) { return holds(value, condition->bound); });
+  const auto n = std::ranges::count_if(values, [&](double value) { return holds(value, condition->bound); });
   return 100 * static_cast<double>(n) / static_cast<double>(values.size());
 }
 
@@ -171,15 +168,12 @@ std::optional<double> value_in(const TestScore& test, std::string_view of, std::
   if (of == "smallest group") return smallest(values_of_groups(test, metric, any));
   if (of == kShareOfSets) return share_of_sets(test, metric);
   if (const auto names = after(of, kMeanOfGroups)) return mean_of_groups(test, *names, metric);
-  if (const auto name = after(of, kLargestOfGroup)) {
+  if (const auto name = after(of, kLargestOfGroup))
     return largest(values_of_sets(test, metric, [&](const SetScore& s) { return s.group == *name; }));
-  }
-  if (const auto name = after(of, kGroup)) {
+  if (const auto name = after(of, kGroup))
     return largest(values_of_groups(test, metric, [&](const GroupScore& g) { return g.group == *name; }));
-  }
-  if (const auto name = after(of, kSet)) {
+  if (const auto name = after(of, kSet))
     return largest(values_of_sets(test, metric, [&](const SetScore& s) { return s.set == *name; }));
-  }
   return std::nullopt;
 }
 
@@ -215,9 +209,8 @@ Result<Bound> bound_in(const CsvRows& rows, std::string_view column) {
 }
 
 Result<TargetRow> row_of(const CsvRows& rows) {
-  for (const char* column : {"suite", "test", "of", "metric"}) {
+  for (const char* column : {"suite", "test", "of", "metric"})
     if (rows.cell(column).empty()) return rows.error(column).expected("a name");
-  }
   TargetRow row{.suite = std::string{rows.cell("suite")},
                 .test = std::string{rows.cell("test")},
                 .of = std::string{rows.cell("of")},
@@ -227,9 +220,8 @@ Result<TargetRow> row_of(const CsvRows& rows) {
         "overall, rows, set NAME, group NAME, largest set, smallest set, largest group, smallest group, "
         "largest set of group NAME, mean of groups NAME; NAME or share of sets");
   }
-  if (row.of == kShareOfSets && !condition_of(row.metric)) {
+  if (row.of == kShareOfSets && !condition_of(row.metric))
     return rows.error("metric").expected("a metric and its bound, such as \"mape <= 11\"");
-  }
   const bool has_must = !rows.cell("must").empty(), has_aim = !rows.cell("aim").empty();
   if (!has_must && !has_aim) return rows.error("must").expected("a bound here or as aim");
   if (has_must) {
@@ -244,9 +236,8 @@ Result<TargetRow> row_of(const CsvRows& rows) {
   }
   if (has_aim) {
     STEPCAST_ASSIGN(const Bound aim, bound_in(rows, "aim"));
-    if (aim.kind == Target::Kind::between || (has_must && aim.kind != row.target.kind)) {
+    if (aim.kind == Target::Kind::between || (has_must && aim.kind != row.target.kind))
       return rows.error("aim").expected("one bound, to the same side as what must be");
-    }
     row.target.kind = aim.kind;
     row.target.aim = aim.value;
   }

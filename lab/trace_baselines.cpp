@@ -1,7 +1,6 @@
 #include "lab/trace_baselines.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/collective_curve.h"
@@ -91,12 +90,10 @@ std::vector<BaselineStep> overlap_factor(const RecordedJob& job) {
     const GpuTime time = gpu_time(recorded, c);
     if (time.computation_us + time.transfers_us <= 0) continue;
     std::vector<double> learned;
-    for (std::size_t o = 0; o < recorded.facts.size(); ++o) {
+    for (std::size_t o = 0; o < recorded.facts.size(); ++o)
       if (const auto overlap = o == c ? std::nullopt : overlap_of(recorded, o)) learned.push_back(*overlap);
-    }
-    for (std::size_t s = 0; recorded.facts.size() == 1 && s + 1 < job.steps.size(); ++s) {
+    for (std::size_t s = 0; recorded.facts.size() == 1 && s + 1 < job.steps.size(); ++s)
       if (const auto overlap = overlap_of(job.steps[s], 0)) learned.push_back(*overlap);
-    }
     double overlap = learned.empty() ? kAssumedOverlap : 0;
     for (const double one : learned) overlap += one / static_cast<double>(learned.size());
     steps.push_back(
@@ -121,9 +118,8 @@ std::vector<BaselineStep> published_algorithm(const RecordedJob& job, const Trac
   std::vector<BaselineStep> steps;
   for (std::size_t c = 0; c < n; ++c) {
     OverheadSamples of_others;
-    for (std::size_t o = 0; o < n; ++o) {
+    for (std::size_t o = 0; o < n; ++o)
       if (o != c) of_others.add(samples[o]);
-    }
     const Result<HostOverheads> overheads = published_host_overheads(of_others);
     if (!overheads.ok()) return {};
     const Result<PublishedTraceStep> published = published_step(ranks, *overheads, prices);

@@ -70,9 +70,8 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
   Scores scores;
   STEPCAST_ASSIGN(const RelatedSystems related, fit_related_systems(known));
   std::uint64_t n_fit = 0;
-  for (const MeasuredSystem& s : known) {
+  for (const MeasuredSystem& s : known)
     for (const CollectiveMeasurements* m : s.curves) n_fit += m->samples.size();
-  }
   Platform platform = machine.bare;
   ModelRecord record{.name = std::string{RelatedSystems::kRecordName},
                      .kind = std::string{RelatedSystems::kRecordKind}};
@@ -96,9 +95,8 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
         moved_curve(resolved->curve, few, related.moved, log2_link_ns(device, node, m->n_ranks, 0));
     SetScore after = new_set(*m, machine, n_fit + few.size());
     for (const CollectiveSample& s : m->samples) {
-      const bool given = std::any_of(few.begin(), few.end(), [&](const CollectiveSample& f) {
-        return f.message_bytes == s.message_bytes;
-      });
+      const bool given = std::ranges::any_of(
+          few, [&](const CollectiveSample& f) { return f.message_bytes == s.message_bytes; });
       if (!given) after.rows.push_back(scored_row(s, moved));
     }
     if (!after.rows.empty()) scores.two_sizes.push_back(std::move(after));

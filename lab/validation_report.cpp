@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -114,13 +113,11 @@ void fields(auto& a, Is<AllSuites> auto& all) {
 namespace {
 
 // The extra numbers of a set in the columns of the test; counts without decimals.
-void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras,
-                std::vector<ReportCell>& cells) {
+void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras, ReportRow& row) {
   for (const ExtraMetric& wanted : test.extras) {
-    const auto found = std::find_if(extras.begin(), extras.end(),
-                                    [&](const ExtraMetric& e) { return e.name == wanted.name; });
+    const auto found = std::ranges::find(extras, wanted.name, &ExtraMetric::name);
     const bool is_count = wanted.over == ExtraMetric::Over::sum;
-    cells.emplace_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
+    row.cell(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
   }
 }
 
@@ -131,24 +128,20 @@ ReportTable relative_table(const TestScore& test) {
   if (intervals) table.columns.insert(table.columns.end(), {{"in p10-p90\n%"}, {"median\nwidth %"}});
   for (const ExtraMetric& extra : test.extras) table.columns.push_back({extra.name});
   const auto add = [&](const std::string& name, const Metrics& m, const std::vector<ExtraMetric>& extras) {
-    if (m.n == 0) return table.row({name, "0"});
-    std::vector<ReportCell> cells =
-        with_numbers({name, table_count(m.n)}, {m.mape, m.median_ape, m.p90_ape, m.max_ape}, 3);
-    cells.emplace_back(table_signed(m.bias, 3));
-    cells.emplace_back(table_number(m.gmae, 3));
-    if (intervals) {
+    ReportRow& row = table.row({name, table_count(m.n)});
+    if (m.n == 0) return;
+    row.numbers({m.mape, m.median_ape, m.p90_ape, m.max_ape}, 3).cell(table_signed(m.bias, 3));
+    row.numbers({m.gmae}, 3);
+    if (intervals)
       for (const auto& value : {m.interval_coverage, m.interval_width_median})
-        cells.emplace_back(value ? table_number(*value, 1) : "-");
-    }
-    add_extras(test, extras, cells);
-    table.row(std::move(cells));
+        row.cell(value ? table_number(*value, 1) : "-");
+    add_extras(test, extras, row);
   };
   for (const SetScore& set : test.sets) add(set.set, set.metrics, set.extras);
   if (test.sets.size() > 1) {
     table.rule();
-    for (const GroupScore& group : test.groups) {
+    for (const GroupScore& group : test.groups)
       add(fmt::format("mean over {} sets: {}", group.n_sets, group.group), group.overall, group.extras);
-    }
     add("mean over sets", test.overall, test.extras);
     add("all rows", test.pooled, test.extras);
   }
@@ -159,9 +152,7 @@ ReportTable absolute_table(const TestScore& test) {
   ReportTable table{"set< | n"};
   for (const ExtraMetric& extra : test.extras) table.columns.push_back({extra.name});
   const auto add = [&](const std::string& name, std::uint64_t n, const std::vector<ExtraMetric>& extras) {
-    std::vector<ReportCell> cells{name, table_count(n)};
-    add_extras(test, extras, cells);
-    table.row(std::move(cells));
+    add_extras(test, extras, table.row({name, table_count(n)}));
   };
   for (const SetScore& set : test.sets) add(set.set, set.metrics.n, set.extras);
   if (test.sets.size() > 1) {

@@ -2,16 +2,41 @@
 
 #include "calibrate.h"
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "progress.h"
-#include "verbs.h"
 
 namespace stepcast::cli {
+
+void PlatformCalibration::add_platform(CLI::App& app, const std::string& platform,
+                                       const std::string& output_file) {
+  app.add_option("--platform", base, platform)->required();
+  add_output_option(app, "-o,--output", output, output_file);
+  app.add_option("--name", name, "name of the new platform (default: of the file)");
+}
+
+void PlatformCalibration::add_origin(CLI::App& app, std::string_view of, std::string_view made,
+                                     const std::string& example) {
+  app.add_option("--document", document, fmt::format("where the {} are from, for the provenance", of));
+  app.add_option("--date", date, fmt::format("when they were {}: 2024, 2024-05 or 2024-05-31", made));
+  app.add_option("--software", software, example);
+}
+
+Provenance PlatformCalibration::provenance() const {
+  return {.source = FigureSource::fitted,
+          .document = document.empty() ? names_of(files) : document,
+          .date = date,
+          .software = software};
+}
+
+void PlatformCalibration::answer(const std::string& answer_json, const ReportDocument& document,
+                                 const PlatformOutput& to) const {
+  print("{}", json ? answer_json : report_text(document));
+  if (!json && !output.empty()) print("\n{}\n", to.note());
+}
 
 Verb calibrate_verb() {
   return {"calibrate", "turn measurements into the fitted parameters of a platform file",

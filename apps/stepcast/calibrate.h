@@ -5,9 +5,12 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "outputs.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -16,6 +19,21 @@ struct Calibration {
   std::string name;     // "collectives"
   std::string summary;  // one line for `stepcast calibrate --help`
   std::function<Action(CLI::App&)> declare;
+};
+
+// What kinds that write the platform which was measured ask for, beside what is their own.
+struct PlatformCalibration {
+  std::vector<std::string> files;
+  std::string base, output, name, document, date, software;
+  bool json = false;
+
+  // --platform, --output and --name.
+  void add_platform(CLI::App& app, const std::string& platform, const std::string& output_file);
+  // --document, --date and --software of "measurements" that were "made".
+  void add_origin(CLI::App& app, std::string_view of, std::string_view made, const std::string& example);
+  [[nodiscard]] Provenance provenance() const;
+  // Prints one of the two, and behind the text where the platform was written.
+  void answer(const std::string& answer_json, const ReportDocument& document, const PlatformOutput& to) const;
 };
 
 Calibration collectives_calibration();

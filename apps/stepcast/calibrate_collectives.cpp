@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,26 +24,17 @@
 #include "calibrate/moved_curve.h"
 #include "calibrate/protocol_switch.h"
 #include "calibration_answers.h"
-#include "option_values.h"
+#include "option_list.h"
 #include "outputs.h"
 
 namespace stepcast::cli {
 namespace {
 
-struct CalibrateCollectivesOptions {
-  std::vector<std::string> files;
-  std::string base;
-  std::string output;
-  std::string name;
-  std::string measured_on;
-  std::string collective;
+struct CalibrateCollectivesOptions : PlatformCalibration {
+  std::string measured_on, collective;
   std::uint32_t ranks = 0, gpus_per_node = 0;
-  std::string document, date, software;
   std::size_t min_sizes = CollectiveFitOptions{}.min_sizes;
-  bool points = false;
-  bool row_hashes = false;
-  bool no_plot = false;
-  bool json = false;
+  bool points = false, row_hashes = false, no_plot = false;
 };
 
 // Groups of the platform that nobody measured and that predictions would have to scale.
@@ -74,13 +64,13 @@ ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
       "curve< | samples | sizes | from | to | start-up\nus | peak bus\nGB/s | error\n% | p90\n% | outliers"};
   table.indent = 0;
   for (const auto& [name, fit] : answer.curves) {
-    table.row(
-        with_numbers({name, table_count(fit.n_samples), table_count(fit.n_sizes),
-                      table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to))},
-                     {fit.form.startup().value(), fit.form.max_bus_bandwidth().value() / 1e9, fit.mape_pct,
-                      fit.p90_ape_pct},
-                     1));
-    table.rows.back().emplace_back(table_count(fit.n_outliers));
+    table
+        .row({name, table_count(fit.n_samples), table_count(fit.n_sizes),
+              table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to))})
+        .numbers({fit.form.startup().value(), fit.form.max_bus_bandwidth().value() / 1e9, fit.mape_pct,
+                  fit.p90_ape_pct},
+                 1)
+        .cell(table_count(fit.n_outliers));
   }
   ReportDocument document{.title = "Collectives of " + answer.platform};
   ReportSection& curves = document.add("Curves", {std::move(table)});
@@ -160,9 +150,8 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
   for (const CollectiveMeasurements& m : curves) platforms.insert(m.platform);
   if (wanted.empty() && platforms.size() == 1) wanted = *platforms.begin();
   if (wanted.empty()) {
-    for (const std::string& p : platforms) {
+    for (const std::string& p : platforms)
       if (base.matches_name(p)) wanted = p;
-    }
   }
   if (!platforms.contains(wanted)) {
     return Error{"the files hold measurements of several machines, or not of the one asked for"}
@@ -174,10 +163,7 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
 }
 
 Provenance provenance_of(const CollectiveMeasurements& m, const CalibrateCollectivesOptions& options) {
-  Provenance provenance;
-  provenance.document = options.document.empty() ? names_of(options.files) : options.document;
-  provenance.date = options.date;
-  provenance.software = options.software;
+  Provenance provenance = options.provenance();
   if (options.row_hashes) {
     for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
     normalize_row_hashes(provenance.row_hashes);
@@ -223,9 +209,8 @@ Result<std::vector<const CollectiveMeasurements*>> fit_curves(
       answer.refused.push_back(fit.error().message());
     }
   }
-  if (fitted.empty() && answer.moved.empty()) {
+  if (fitted.empty() && answer.moved.empty())
     return Error{"no curve could be fitted"}.advice(answer.refused.empty() ? "" : answer.refused.front());
-  }
   return fitted;
 }
 
@@ -247,12 +232,7 @@ Result<int> run_calibrate_collectives(const CalibrateCollectivesOptions& options
       answer.denser_sizes.push_back(std::move(command));
   }
   answer.not_measured = missing_commands(base, fitted);
-  if (options.json) {
-    print("{}", calibration_json(answer));
-  } else {
-    print("{}", report_text(document_of(answer, !options.no_plot)));
-    if (!options.output.empty()) print("\n{}\n", output.note());
-  }
+  options.answer(calibration_json(answer), document_of(answer, !options.no_plot), output);
   return kSuccess;
 }
 
@@ -264,12 +244,9 @@ Calibration collectives_calibration() {
         auto options = std::make_shared<CalibrateCollectivesOptions>();
         app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")
             ->required();
-        app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
-            ->required();
-        add_output_option(
-            app, "-o,--output", options->output,
+        options->add_platform(
+            app, "the platform that was measured: a name or a file",
             "the platform file to write (may be that of --platform); without it nothing is written");
-        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
         app.add_option("--measured-on", options->measured_on,
                        "take only rows of this platform from CSV files");
         app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
@@ -278,10 +255,7 @@ Calibration collectives_calibration() {
         app.add_option("--gpus-per-node", options->gpus_per_node,
                        "ranks per node, where a log does not say it")
             ->check(above_zero);
-        app.add_option("--document", options->document,
-                       "where the measurements are from, for the provenance");
-        app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
-        app.add_option("--software", options->software, "\"NCCL 2.23.4\"");
+        options->add_origin(app, "measurements", "made", "\"NCCL 2.23.4\"");
         app.add_option("--min-sizes", options->min_sizes, "refuse curves with fewer message sizes")
             ->capture_default_str();
         app.add_flag("--points", options->points,

@@ -29,11 +29,8 @@
 namespace stepcast::cli {
 namespace {
 
-struct CalibrateIterationsOptions {
-  std::vector<std::string> files;
-  std::string base, output, name, document, date;
+struct CalibrateIterationsOptions : PlatformCalibration {
   DescribedStep said;  // of runs whose logs do not tell it
-  bool json = false;
 };
 
 // A fit that does not even explain its own steps is no calibration, and forecasts that are off by orders of magnitude
@@ -165,17 +162,14 @@ Result<int> run_calibrate_iterations(const CalibrateIterationsOptions& options) 
   answer.platform = platform.name;
   ModelRecord record = step_factors_record(answer.fit.assumptions);
   record.device = base.device.name;
-  record.provenance.source = FigureSource::fitted;
+  record.provenance = options.provenance();
   record.provenance.n_rows = answer.fit.n;
-  record.provenance.date = options.date;
-  record.provenance.document = options.document.empty() ? names_of(options.files) : options.document;
   platform.set(std::move(record));
   STEPCAST_TRY(output.write(platform, base));
-  if (options.json) {
+  if (options.json)
     print("{}", calibration_json(answer));
-  } else {
+  else
     print("{}{}\n", report_text(document_of(answer)), output.note());
-  }
   return kSuccess;
 }
 

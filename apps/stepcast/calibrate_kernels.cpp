@@ -21,7 +21,6 @@
 #include "calibrate/generic_fit.h"
 #include "calibrate/kernel_fit.h"
 #include "calibrate/kernel_measurements.h"
-#include "calibrate/kernel_rows.h"
 #include "calibrate/lookup_fit.h"
 #include "calibrate/lookup_measurements.h"
 #include "calibration_answers.h"
@@ -30,16 +29,10 @@
 namespace stepcast::cli {
 namespace {
 
-struct CalibrateKernelsOptions {
-  std::vector<std::string> files;
-  std::string base;
-  std::string output;
-  std::string name;
+struct CalibrateKernelsOptions : PlatformCalibration {
   std::string device;
-  std::string document, date, software;
   KernelFitOptions fit;
   bool models_only = false;
-  bool json = false;
 };
 
 // The rows of one device; what is left out of them, and of which other devices there are rows.
@@ -63,11 +56,10 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
     for (auto& m : rows) {
       const bool wanted =
           options.device.empty() ? device.matches_name(m.gpu) : same_name(m.gpu, options.device);
-      if (wanted) {
+      if (wanted)
         into.push_back(std::move(m));
-      } else {
+      else
         ++others[m.gpu];
-      }
     }
   };
   choose(all.rows, chosen.rows);
@@ -80,12 +72,10 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
         .found(names.empty() ? "no rows" : names)
         .advice("name the device as the files do with --device, or choose another --platform");
   }
-  for (const auto& [gpu, n] : others) {
+  for (const auto& [gpu, n] : others)
     chosen.skipped.push_back({gpu, fmt::format("another device than {}", device.name), n});
-  }
-  for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device})) {
+  for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device}))
     chosen.skipped.push_back(std::move(s));
-  }
   for (SkippedRows& s : keep_one_regime(chosen.rows)) chosen.skipped.push_back(std::move(s));
   if (chosen.rows.empty() && chosen.lookups.empty()) {
     return Error{fmt::format("every row is faster than {} can be", device.name)}.advice(
@@ -99,14 +89,14 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
                     const Device& device, const CalibrateKernelsOptions& options) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
   for (const KernelMeasurement& m : rows) hashes[kernel_record_key(m.operation)].push_back(m.hash);
-  const std::string document = options.document.empty() ? names_of(options.files) : options.document;
+  const Provenance of_all = options.provenance();
   for (ModelRecord& record : records) {
     if (record.device.empty()) record.device = device.name;
     Provenance& p = record.provenance;
-    p.source = FigureSource::fitted;
-    p.document = document;
-    p.date = options.date;
-    p.software = options.software;
+    p.source = of_all.source;
+    p.document = of_all.document;
+    p.date = of_all.date;
+    p.software = of_all.software;
     for (auto& [key, of_key] : hashes) {
       if (record.name != key && !record.name.starts_with(key + "/")) continue;
       if (p.n_rows == 0) p.n_rows = of_key.size();
@@ -212,12 +202,7 @@ Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
   }
   const CalibratedKernels answer{calibrated.name, calibrated.device.name, std::move(fit),
                                  std::move(chosen.skipped)};
-  if (options.json) {
-    print("{}", calibration_json(answer));
-  } else {
-    print("{}", report_text(document_of(answer)));
-    if (!options.output.empty()) print("\n{}\n", output.note());
-  }
+  options.answer(calibration_json(answer), document_of(answer), output);
   return kSuccess;
 }
 
@@ -228,20 +213,14 @@ Calibration kernels_calibration() {
       "kernels", "kernel models from CSV files of measured kernels", [](CLI::App& app) -> Action {
         auto options = std::make_shared<CalibrateKernelsOptions>();
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
-        app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
-            ->required();
-        add_output_option(
-            app, "-o,--output", options->output,
+        options->add_platform(
+            app, "the platform that was measured: a name or a file",
             "the platform file to write (may be that of --platform); without it nothing is written");
-        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
         app.add_option("--device", options->device,
                        "take the rows of this device (default: those of the platform's, by name or alias)");
         app.add_option("--seed", options->fit.seed, "of folds and models")->capture_default_str();
         app.add_option("--threads", options->fit.threads, "threads to use")->capture_default_str();
-        app.add_option("--document", options->document,
-                       "where the measurements are from, for the provenance");
-        app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
-        app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
+        options->add_origin(app, "measurements", "made", "\"PyTorch 2.1, CUDA 12.1\"");
         app.add_flag("--models-only", options->models_only,
                      "write the models alone, as a part that the platform's own file extends");
         app.add_flag("--json", options->json, "print one JSON object (docs/kernels.md)");

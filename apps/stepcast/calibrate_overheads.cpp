@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,13 +30,10 @@ namespace {
 // Share of the host time from which calls that set something up deserve a word.
 constexpr double kMuchSetUp = 0.05;
 
-struct CalibrateOverheadsOptions {
-  std::vector<std::string> traces;
-  std::string base, output, name, document, date, software;
+struct CalibrateOverheadsOptions : PlatformCalibration {
   double profiler_cost_us = 0;
   std::size_t top = 25;
   bool overheads_only = false;
-  bool json = false;
 };
 
 // The overheads of one operator or call, with its time over all occurrences.
@@ -56,8 +54,7 @@ std::vector<Line> lines_of(const OverheadFit& fit) {
   }
   std::vector<Line> lines;
   for (auto& [name, line] : by_name) lines.push_back(std::move(line));
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const Line& a, const Line& b) { return a.total_us > b.total_us; });
+  std::ranges::stable_sort(lines, std::greater{}, &Line::total_us);
   return lines;
 }
 
@@ -100,11 +97,10 @@ ReportTable operators_table(const std::vector<Line>& lines, double sum_us, std::
   table.indent = 0;
   table.most = top;
   for (const Line& line : lines) {
-    std::vector<ReportCell> row{shown(line.name), table_number(line.total_us / 1e3, 2),
-                                table_number(100 * line.total_us / sum_us, 1),
-                                table_count(most_occurrences(line))};
-    for (const OverheadRecord* record : line.of) row.emplace_back(cell(record));
-    table.row(std::move(row));
+    ReportRow& row =
+        table.row({shown(line.name), table_number(line.total_us / 1e3, 2),
+                   table_number(100 * line.total_us / sum_us, 1), table_count(most_occurrences(line))});
+    for (const OverheadRecord* record : line.of) row.cell(cell(record));
   }
   return table;
 }
@@ -148,9 +144,8 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
   double set_up_us = 0;
   for (const OverheadRecord& record : answer.fit.records) {
     if (record.type != OverheadType::t4 || record.op.empty() || record.op.starts_with('(')) continue;
-    if (overhead_family(OverheadType::t4, record.op) == "(set-up)") {
+    if (overhead_family(OverheadType::t4, record.op) == "(set-up)")
       set_up_us += record.mean_us * static_cast<double>(record.n);
-    }
   }
   if (set_up_us > kMuchSetUp * answer.fit.sum_us) {
     notes.push_back(fmt::format(
@@ -162,7 +157,7 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
 }
 
 Result<CalibratedOverheads> fit_traces(const CalibrateOverheadsOptions& options, const Device& device) {
-  const std::vector<std::filesystem::path> places(options.traces.begin(), options.traces.end());
+  const std::vector<std::filesystem::path> places(options.files.begin(), options.files.end());
   STEPCAST_ASSIGN(TraceOverheads traces, read_overheads(places));
   CalibratedOverheads answer;
   answer.profiler_cost_us = options.profiler_cost_us;
@@ -181,16 +176,12 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
   }
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
-                  PlatformOutput::at(options.output, options.base, base, options.traces,
+                  PlatformOutput::at(options.output, options.base, base, options.files,
                                      options.overheads_only ? PlatformOutput::Content::part
                                                             : PlatformOutput::Content::platform));
   STEPCAST_ASSIGN(CalibratedOverheads answer, fit_traces(options, base.device));
 
-  Provenance provenance;
-  provenance.source = FigureSource::fitted;
-  provenance.document = options.document.empty() ? names_of(options.traces) : options.document;
-  provenance.date = options.date;
-  provenance.software = options.software;
+  const Provenance provenance = options.provenance();
   Platform platform = output.begin(base, options.name);
   answer.platform = platform.name;
   answer.fit.write_to(platform, provenance);
@@ -198,17 +189,12 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
     Platform part;
     answer.fit.write_to(part, provenance);
     part.description = fmt::format("Host time of {}, for platform files that take their host from this one",
-                                   names_of(options.traces));
+                                   names_of(options.files));
     STEPCAST_TRY(output.write_part(std::move(part), platform));
   } else {
     STEPCAST_TRY(output.write(platform, base));
   }
-  if (options.json) {
-    print("{}", calibration_json(answer));
-  } else {
-    print("{}", report_text(document_of(answer, options.top)));
-    if (!options.output.empty()) print("\n{}\n", output.note());
-  }
+  options.answer(calibration_json(answer), document_of(answer, options.top), output);
   return kSuccess;
 }
 
@@ -219,15 +205,12 @@ Calibration overheads_calibration() {
           [](CLI::App& app) -> Action {
             auto options = std::make_shared<CalibrateOverheadsOptions>();
             app.add_option(
-                   "TRACES", options->traces,
+                   "TRACES", options->files,
                    "profiler traces, or folders with those of a job; jobs that ran on the same kind of host")
                 ->required();
-            app.add_option("--platform", options->base, "the platform they ran on; the result extends it")
-                ->required();
-            add_output_option(
-                app, "-o,--output", options->output,
+            options->add_platform(
+                app, "the platform they ran on; the result extends it",
                 "platform file to write (may be that of --platform); without it nothing is written");
-            app.add_option("--name", options->name, "name of the new platform (default: of the file)");
             app.add_option(
                    "--profiler-cost-us", options->profiler_cost_us,
                    "what the profiler added for every event; taken off (not verified by anything here)")
@@ -236,9 +219,7 @@ Calibration overheads_calibration() {
                          "write the overheads alone, as a part that platform files take their host from");
             app.add_option("--top", options->top, "operators to print, by their total host time")
                 ->capture_default_str();
-            app.add_option("--document", options->document, "where the traces are from, for the provenance");
-            app.add_option("--date", options->date, "when they were recorded: 2024, 2024-05 or 2024-05-31");
-            app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
+            options->add_origin(app, "traces", "recorded", "\"PyTorch 2.1, CUDA 12.1\"");
             app.add_flag("--json", options->json, "print one JSON object (docs/overheads.md)");
             return [options] { return run_calibrate_overheads(*options); };
           }};

@@ -10,7 +10,6 @@
 #include <new>
 #include <span>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -25,8 +24,7 @@
 #include "stepcast/base/version.h"
 
 #include "in_process.h"
-#include "option_pairs.h"
-#include "option_values.h"
+#include "option_list.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -39,9 +37,8 @@ std::string one_line(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   std::string line{text};
   if (line.size() > kBegin + kEnd) line = line.substr(0, kBegin) + " ... " + line.substr(line.size() - kEnd);
-  for (char& c : line) {
+  for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
   return without_controls(line);
 }
 
@@ -64,7 +61,7 @@ std::string shell_word(std::string_view word) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            kPlain.find(c) != std::string_view::npos;
   };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string{word};
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string{word};
   std::string quoted = "'";
   for (const char c : word) c == '\'' ? quoted += "'\\''" : quoted += c;
   return quoted + "'";
@@ -103,12 +100,10 @@ ChosenVerb chosen_verb(const CLI::App& root) {
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(sub->get_name());
-  }
-  for (const CLI::Option* option : app.get_options()) {
+  for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
   return names;
 }
 
@@ -209,9 +204,8 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   }
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
-    return word.starts_with('-') || std::any_of(declared.begin(), declared.end(), [&](const Declared& verb) {
-             return verb.app->get_name() == word;
-           });
+    return word.starts_with('-') ||
+           std::ranges::any_of(declared, [&](const Declared& verb) { return verb.app->get_name() == word; });
   };
   // As many other programs have it.
   if (argc > 1 && std::string_view{argv[1]} == "help") {
@@ -223,9 +217,8 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     return parse_and_run(program, static_cast<int>(words.size()), words.data());
   }
 
-  const auto forwarding = std::find_if(program.verbs.begin(), program.verbs.end(), [&](const Verb& verb) {
-    return verb.forward && argc > 1 && verb.name == argv[1];
-  });
+  const auto forwarding = std::ranges::find_if(
+      program.verbs, [&](const Verb& verb) { return verb.forward && argc > 1 && verb.name == argv[1]; });
   if (forwarding != program.verbs.end())
     return code_of(forwarding->forward({argv + 1, static_cast<std::size_t>(argc - 1)}));
 
@@ -290,9 +283,8 @@ std::string given_command() {
 }
 
 void offer_table(const std::string& name, const std::function<std::string()>& csv) {
-  if (current_sink != nullptr && current_sink->listener->wants_tables) {
+  if (current_sink != nullptr && current_sink->listener->wants_tables)
     current_sink->outcome->tables.insert_or_assign(name, csv());
-  }
 }
 
 VerbOutcome run_verb(const Program& program, const std::vector<std::string>& words,

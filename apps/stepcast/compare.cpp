@@ -18,8 +18,8 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/spelled_number.h"
 
-#include "option_values.h"
-#include "report_output.h"
+#include "option_list.h"
+#include "outputs.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

@@ -18,9 +18,8 @@ struct CompletionOptions {
 
 std::string words_of_flags(const CLI::App& app) {
   std::string words;
-  for (const CLI::Option* option : app.get_options()) {
+  for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-  }
   return words;
 }
 
@@ -32,9 +31,8 @@ std::string cases_of(const CLI::App& app, const std::string& path) {
     text += cases_of(*sub, path + " " + sub->get_name());
   }
   if (path == "predict") {
-    for (const MegatronFlag& flag : megatron_flags()) {
+    for (const MegatronFlag& flag : megatron_flags())
       if (flag.use == MegatronFlagUse::understood) words += flag.name + " ";
-    }
   }
   return fmt::format("    '{}') words='{}' ;;\n", path, words) + text;
 }

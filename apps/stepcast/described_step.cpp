@@ -1,7 +1,6 @@
 #include "described_step.h"
 
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -12,7 +11,7 @@
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
 
-#include "option_values.h"
+#include "option_list.h"
 
 namespace stepcast::cli {
 namespace {
@@ -36,9 +35,8 @@ Result<Job> job_of(const DescribedStep& step) {
   if (!step.framework.empty()) {
     STEPCAST_ASSIGN(job.framework, framework_named(step.framework));
   }
-  if (step.dtype == "tf32") {
+  if (step.dtype == "tf32")
     return Error::at("", "--dtype").found("`tf32`").expected("bf16, fp16, fp32 or fp8 for a described step");
-  }
   if (!step.dtype.empty()) {
     job.settings.fp8 = step.dtype == "fp8";
     job.settings.fp4 = step.dtype == "fp4";
@@ -77,9 +75,8 @@ Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
   if (request.job.n_gpus)
     return Error{"--nodes and --gpus say the same thing"}.advice("leave one of the two out");
   constexpr std::int64_t kMost = 1'000'000;
-  if (*nodes < 1 || *nodes > kMost) {
+  if (*nodes < 1 || *nodes > kMost)
     return Error::at("", "--nodes").found(fmt::format("{}", *nodes)).expected("1 to 1e6");
-  }
   std::int64_t in_node = request.job.gpus_per_node.value_or(0);
   if (in_node < 1) {
     STEPCAST_ASSIGN(const Platform platform, load_platform(request.platform));
@@ -100,13 +97,10 @@ Result<PredictRequest> request_of(const DescribedStep& step) {
 
 void add_notes(const DescribedStep& step, Forecast& forecast) {
   std::vector<std::string> notes;
-  if (!step.platform_is_named) {
-    notes.push_back(fmt::format("platform not given: {}", step.request.platform));
-  }
+  if (!step.platform_is_named) notes.push_back(fmt::format("platform not given: {}", step.request.platform));
   const TrainingBudget& budget = step.request.budget;
-  if ((budget.price_per_gpu_hour || budget.power_per_gpu_W) && !budget.asked()) {
+  if ((budget.price_per_gpu_hour || budget.power_per_gpu_W) && !budget.asked())
     notes.emplace_back("--gpu-hour-price and --gpu-power-watts price a training: add --train-tokens");
-  }
   constexpr double kFewTokens = 1e6;
   if (budget.tokens && *budget.tokens < kFewTokens) {
     notes.push_back(

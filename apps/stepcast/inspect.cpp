@@ -121,11 +121,10 @@ Inspected inspect_operations(const std::string& file, const ExecutionTrace& trac
   std::optional<KernelTimeCoverage> times;
   if (recorded) {
     auto found = kernel_time_coverage(trace, traced, *recorded);
-    if (found.ok()) {
+    if (found.ok())
       times = *std::move(found);
-    } else if (!options.profiler_trace.empty()) {
+    else if (!options.profiler_trace.empty())
       return std::move(found).error();
-    }
   }
   return {inspected(trace, traced, std::move(times))};
 }
@@ -142,7 +141,7 @@ Result<bool> is_asked_for(const std::string& file, const InspectOptions& options
   }
   if (options.list.ranks.empty()) return true;
   const std::span<const std::int32_t> ranks{options.list.ranks};
-  if (!told || std::find(ranks.begin(), ranks.end(), *told) == ranks.end()) return false;
+  if (!told || std::ranges::find(ranks, *told) == ranks.end()) return false;
   shown_ranks.insert(*told);
   return true;
 }
@@ -179,9 +178,8 @@ Status check_readable(const std::string& file, const std::string& beginning) {
 }
 
 Inspected inspect_log(const std::string& file, const InspectOptions& options) {
-  if (const std::optional<std::string> refused = refuses_logs(options)) {
+  if (const std::optional<std::string> refused = refuses_logs(options))
     return Error{*refused}.in_file(file).found("a text file, maybe a training log");
-  }
   LogReadOptions how;
   ProgressLine progress{"inspect"};
   how.progress = progress.reading("inspect");
@@ -212,9 +210,8 @@ Inspected inspect_chakra(const std::string& file, const InspectOptions& options,
 Inspected inspect_timeline(const std::string& file, const InspectOptions& options) {
   STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(file));
   STEPCAST_TRY(refuse_operations(file, options, "a timeline of a pipeline"));
-  if (!options.list.ranks.empty()) {
+  if (!options.list.ranks.empty())
     return Error{"a timeline of a pipeline is shown as a whole"}.in_file(file).advice("leave --ranks out");
-  }
   return {inspected(timeline)};
 }
 
@@ -272,8 +269,7 @@ Result<Files> find_files(const InspectOptions& options) {
     if (!std::filesystem::is_directory(place, ignored)) {
       const auto rank = names.rank_of(place, std::nullopt);
       const std::span<const std::int32_t> ranks{options.list.ranks};
-      const bool other =
-          !ranks.empty() && rank && std::find(ranks.begin(), ranks.end(), *rank) == ranks.end();
+      const bool other = !ranks.empty() && rank && std::ranges::find(ranks, *rank) == ranks.end();
       (other ? of_other_ranks : found.to_read).push_back(place);
       continue;
     }
@@ -362,10 +358,9 @@ Result<int> run_inspect(InspectOptions options) {
   }
   for (const auto& [file, why] : files.others)
     output.show(UnreadableFile{file.string(), fmt::format("{}: {}", file.string(), why)});
-  for (const std::int32_t rank : options.list.ranks) {
+  for (const std::int32_t rank : options.list.ranks)
     if (!first_error && !shown_ranks.contains(rank))
       first_error = Error{fmt::format("rank {} is not here", rank)};
-  }
   if (!first_error || n > 1) output.end();
   if (first_error) return *std::move(first_error);
   return kSuccess;

@@ -1,22 +1,35 @@
 #include "option_list.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <initializer_list>
+#include <set>
+#include <string_view>
+#include <system_error>
 #include <type_traits>
-#include <utility>
 
-#include "option_values.h"
+#include <fmt/format.h>
+
+#include "stepcast/base/output_file.h"
+#include "stepcast/base/spelled_number.h"
+#include "stepcast/base/text.h"
+#include "stepcast/platform/platform_file.h"
+
 #include "outputs.h"
 
 namespace stepcast::cli {
+
 namespace {
 
 CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target, const std::string& meaning) {
   return std::visit(
       [&](auto* to) -> CLI::Option* {
-        if constexpr (std::is_same_v<decltype(to), bool*>) {
+        if constexpr (std::is_same_v<decltype(to), bool*>)
           return app.add_flag(names, *to, meaning);
-        } else {
+        else
           return app.add_option(names, *to, meaning);
-        }
       },
       target);
 }
@@ -30,6 +43,154 @@ void restrict_values(CLI::Option& option, const FlagValues& values) {
   if (values.shows_default) option.capture_default_str();
   if (values.required) option.required();
   if (!values.needs.empty()) option.needs(values.needs);
+}
+
+// `flag` belongs to `what`, which one of `partners` asks for.
+struct Pair {
+  std::string_view flag, what;
+  std::array<std::string_view, 3> partners;
+};
+
+constexpr std::string_view kOutput = "FILE";  // of add_output_option()
+constexpr std::string_view kScenarios = "straggler scenarios", kTraining = "a training";
+constexpr Pair kPairs[] = {
+    {"seed", kScenarios, {"scenarios"}},
+    {"with-measured", "a timeline", {"timeline"}},
+    {"within", kTraining, {"train-tokens"}},
+    {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}}};
+
+const CLI::Option* option_of(const CLI::App& verb, std::string_view name) {
+  return name.empty() ? nullptr : verb.get_option_no_throw("--" + std::string{name});
+}
+
+bool is_given(const CLI::Option* option) { return option != nullptr && option->count() > 0; }
+
+Status check_partners(const CLI::App& verb) {
+  for (const Pair& pair : kPairs) {
+    if (!is_given(option_of(verb, pair.flag))) continue;
+    // Beside a described step it is Megatron-LM's, and changes nothing.
+    if (pair.flag == "seed" && !is_given(option_of(verb, "trace")) && option_of(verb, "trace") != nullptr)
+      continue;
+    std::vector<std::string> known;
+    bool any = false;
+    for (const std::string_view name : pair.partners) {
+      const CLI::Option* partner = option_of(verb, name);
+      any = any || is_given(partner);
+      if (partner != nullptr) known.push_back("--" + std::string{name});
+    }
+    if (any || known.empty()) continue;
+    return Error{fmt::format("--{} belongs to {}", pair.flag, pair.what)}.advice("add " +
+                                                                                 join(known, " or "));
+  }
+  return Ok{};
+}
+
+Status check_format(const CLI::App& verb) {
+  const CLI::Option* format = option_of(verb, "format");
+  if (!is_given(format) || !is_given(option_of(verb, "json"))) return Ok{};
+  const std::string said = format->as<std::string>();
+  if (said == "json") return Ok{};
+  return Error{fmt::format("--json and --format {} contradict each other", said)}.advice(
+      "leave one of the two out");
+}
+
+// A device takes several results one behind the other, a file keeps the last.
+Status check_outputs(const CLI::App& verb) {
+  std::vector<std::pair<std::filesystem::path, std::string>> places;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->count() == 0 || option->get_type_name() != kOutput) continue;
+    const std::string file = option->as<std::string>();
+    std::error_code failure;
+    const bool is_device =
+        std::filesystem::exists(file, failure) && !std::filesystem::is_regular_file(file, failure);
+    if (is_device) continue;
+    std::filesystem::path place =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(file, failure), failure);
+    if (failure) place = file;
+    for (const auto& [other, name] : places)
+      if (other == place)
+        return Error::at(file, "", fmt::format("is the place of {} and of {}", name, option->get_name()))
+            .advice("name two files");
+    places.emplace_back(std::move(place), option->get_name());
+  }
+  return Ok{};
+}
+
+// A file that is named twice would count twice; `inspect` counts nothing.
+Status check_places(const CLI::App& verb) {
+  if (verb.get_name() == "inspect") return Ok{};
+  for (const CLI::Option* option : verb.get_options()) {
+    if (!option->get_positional() || option->get_items_expected_max() < 2 || option->count() < 2) continue;
+    std::set<std::filesystem::path> seen;
+    for (const std::string& place : option->results()) {
+      std::error_code failure;
+      const std::filesystem::path real = std::filesystem::canonical(place, failure);
+      if (!failure && !seen.insert(real).second)
+        return Error::at(place, "", "is named twice").advice("name it once");
+    }
+  }
+  return Ok{};
+}
+
+bool is_any_of(const CLI::Option& option, std::initializer_list<const char*> names) {
+  return std::ranges::any_of(names, [&](const char* name) { return option.check_lname(name); });
+}
+
+bool is_file(const std::filesystem::path& place) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(place, ignored);
+}
+
+// Files that stand behind the flags of a verb and between them. A platform stands for those that it extends, a folder of
+// traces for what is in it. Other words that happen to be the name of a folder, as in `--gpus 8`, mean none.
+std::vector<std::filesystem::path> files_read_by(const CLI::App& verb) {
+  // `calibrate` may write over its own platform, and says itself which of those that this extends it may not.
+  const bool calibrates = verb.get_parent() != nullptr && verb.get_parent()->get_name() == "calibrate";
+  std::vector<std::filesystem::path> files;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->count() == 0 || option->get_type_name() == kOutput) continue;
+    if (is_any_of(*option, {"name", "document"})) continue;  // read by nobody
+    const bool is_platform = is_any_of(*option, {"platform", "links-of", "recorded-on", "rank-platform"});
+    if (calibrates && is_platform) continue;
+    for (const std::string& word : option->results()) {
+      const std::string value = word.substr(word.find('=') + 1);  // RANK=FILE
+      for (const std::string& place : {word, value})
+        if (is_file(place)) files.emplace_back(place);
+      if (is_platform) {
+        if (const Result<Platform> platform = load_platform(value))
+          files.insert(files.end(), platform->files.begin(), platform->files.end());
+      } else if (is_any_of(*option, {"trace", "second-trace"})) {
+        const std::vector<std::filesystem::path> inside =
+            input_files(std::vector<std::filesystem::path>{word});
+        files.insert(files.end(), inside.begin(), inside.end());
+      }
+    }
+  }
+  return files;
+}
+
+// Results that are there already are replaced, unless they are read to make the new ones.
+Status check_inputs(const CLI::App& verb) {
+  std::vector<std::filesystem::path> results;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string place = option->as<std::string>();
+    if (option->get_type_name() == kOutput && is_file(place)) results.emplace_back(place);
+    if (!option->check_lname("chakra")) continue;
+    std::error_code failure;
+    for (std::filesystem::directory_iterator entry{place, failure}, end; !failure && entry != end;
+         entry.increment(failure)) {
+      const std::filesystem::path name = entry->path().filename();
+      const bool is_written =
+          name == "comm_groups.json" || (name.native().starts_with("step.") && name.extension() == ".et");
+      if (is_written && is_file(entry->path())) results.push_back(entry->path());
+    }
+  }
+  if (results.empty()) return Ok{};
+  const std::vector<std::filesystem::path> inputs = files_read_by(verb);
+  for (const std::filesystem::path& result : results) STEPCAST_TRY(OutputFile::at(result, inputs));
+  return Ok{};
 }
 
 }  // namespace
@@ -57,15 +218,83 @@ void FlagList::add_declared(const std::string& name) {
 
 std::vector<GivenFlag> FlagList::given() const {
   std::vector<GivenFlag> all;
-  for (const auto& [option, of] : flags_) {
+  for (const auto& [option, of] : flags_)
     if (option->count() > 0 && !option->get_lnames().empty())
       all.push_back({"--" + option->get_lnames().front(), of});
-  }
   return all;
 }
 
 bool FlagList::is_given(const std::string& name) const { return app_->get_option(name)->count() > 0; }
 
 std::vector<std::string> FlagList::names() const { return flags_of(*app_); }
+
+std::string above_zero(const std::string& text) {
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem == std::errc{} && end == text.data() + text.size() && value > 0) return {};
+  return fmt::format("found {}, expected a number above 0", text.substr(0, 40));
+}
+
+std::string check_date(const std::string& text) {
+  constexpr std::array<int, 12> kDays = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  std::array<int, 3> parts{0, 1, 1};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  std::size_t n = 0;
+  bool good = text.size() == 4 || text.size() == 7 || text.size() == 10;
+  for (; good && n < parts.size() && at != end; ++n) {
+    const std::ptrdiff_t width = n == 0 ? 4 : 2;
+    if (n > 0) good = *at++ == '-';
+    const auto read = std::from_chars(at, at + width, parts[n]);
+    good = good && read.ec == std::errc{} && read.ptr == at + width;
+    at += width;
+  }
+  good = good && at == end && parts[0] >= 1970 && parts[1] >= 1 && parts[1] <= 12 && parts[2] >= 1 &&
+         parts[2] <= kDays[static_cast<std::size_t>(parts[1] - 1)];
+  if (good) return {};
+  return fmt::format("found `{}`, expected a date: 2024, 2024-05 or 2024-05-31", text.substr(0, 40));
+}
+
+Result<Framework> framework_named(const std::string& text) {
+  const Framework framework = parse_framework(text);
+  if (framework != Framework::unknown) return framework;
+  return Error::at("", "--framework")
+      .found(fmt::format("`{}`", text))
+      .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
+void make_strict(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_max() == 0) continue;  // a switch
+    const std::string type = option->get_type_name();
+    const bool whole = type.starts_with("INT") || type.starts_with("UINT");
+    if (whole) option->transform(CLI::Validator{spell_out_whole, ""});
+    if (type.starts_with("FLOAT")) option->transform(CLI::Validator{spell_out_number, ""});
+    if (option->check_lname("date")) option->check(check_date);
+    // Added last to the front: looked at first.
+    option->transform(CLI::Validator{[](std::string& text) {
+                                       return text.empty() ? std::string{"found an empty value; is a shell "
+                                                                         "variable not set?"}
+                                                           : std::string{};
+                                     },
+                                     ""});
+  }
+  for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) make_strict(*verb);
+}
+
+Status check_pairs(const CLI::App& verb) {
+  STEPCAST_TRY(check_partners(verb));
+  STEPCAST_TRY(check_format(verb));
+  STEPCAST_TRY(check_places(verb));
+  STEPCAST_TRY(check_outputs(verb));
+  return check_inputs(verb);
+}
 
 }  // namespace stepcast::cli

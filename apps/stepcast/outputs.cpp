@@ -4,14 +4,18 @@
 #include <array>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/one_line.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/report/html/page.h"
+
+#include "command_line.h"
+#include "verbs.h"
 
 namespace stepcast::cli {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,9 +51,7 @@ std::vector<fs::path> input_files(std::span<const fs::path> places) {
     }
     for (fs::recursive_directory_iterator entry{place, failure}, end; !failure && entry != end;
          entry.increment(failure)) {
-      if (std::find(kRead.begin(), kRead.end(), entry->path().extension()) != kRead.end()) {
-        files.push_back(entry->path());
-      }
+      if (std::ranges::find(kRead, entry->path().extension()) != kRead.end()) files.push_back(entry->path());
     }
   }
   return files;
@@ -73,9 +75,8 @@ Result<PlatformOutput> PlatformOutput::at(const std::string& file, const std::st
   output.is_update_ = content == Content::platform && is_path(reference) && !base.files.empty() &&
                       is_same_file(base.files.front(), file);
   std::vector<fs::path> inputs = input_files(std::vector<fs::path>(measurements.begin(), measurements.end()));
-  for (std::size_t i = output.is_update_ ? 1 : 0; i < base.files.size(); ++i) {
+  for (std::size_t i = output.is_update_ ? 1 : 0; i < base.files.size(); ++i)
     if (i == 0 || content == Content::platform) inputs.push_back(base.files[i]);
-  }
   STEPCAST_ASSIGN(output.file_, OutputFile::at(file, inputs));
   output.reference_ = reference_from(*output.file_, reference);
   return output;
@@ -83,11 +84,10 @@ Result<PlatformOutput> PlatformOutput::at(const std::string& file, const std::st
 
 Platform PlatformOutput::begin(const Platform& base, const std::string& name) const {
   Platform calibrated = base;
-  if (!name.empty()) {
+  if (!name.empty())
     calibrated.name = name;
-  } else if (file_ && !is_update_ && file_->is_regular()) {
+  else if (file_ && !is_update_ && file_->is_regular())
     calibrated.name = file_->path().stem().string();
-  }
   if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
   return calibrated;
 }
@@ -111,6 +111,43 @@ std::string PlatformOutput::note() const {
   if (!file_) return {};
   return fmt::format("Written to {}{}", in_one_line(file_->path().string()),
                      is_update_ ? ", with all that it extended" : "");
+}
+
+void add_report_options(CLI::App& app, ReportOptions& options, bool& json) {
+  add_output_option(
+      app, "--report", options.file,
+      "also write the answer as one page of HTML with pictures, which loads nothing (docs/reports.md)");
+  app.add_option("--format", options.format, "what is printed: text, md (Markdown) or json")
+      ->check(CLI::IsMember({"text", "md", "json"}))
+      ->capture_default_str()
+      ->each([&json](const std::string& format) { json = json || format == "json"; });
+}
+
+Result<ReportOutput> ReportOutput::at(const ReportOptions& options,
+                                      std::span<const std::filesystem::path> inputs) {
+  ReportOutput output;
+  output.markdown_ = options.format == "md";
+  if (!options.file.empty()) {
+    STEPCAST_ASSIGN(output.file_, OutputFile::at(options.file, input_files(inputs)));
+  }
+  return output;
+}
+
+Status ReportOutput::give(ReportDocument document) const {
+  document.command = given_command();
+  if (markdown_) print("{}", report_markdown(document));
+  return file_ ? file_->write(report_html(document)) : Status{Ok{}};
+}
+
+Status ReportOutput::answer(const ReportDocument& document, const std::string& json) const {
+  if (is_wanted()) STEPCAST_TRY(give(document));
+  if (!markdown_) print("{}", json.empty() ? report_text(document) : json);
+  return Ok{};
+}
+
+void ReportOutput::note() const {
+  if (file_ && !markdown_)
+    print("\nReport written to {}: open it in a browser\n", in_one_line(file_->path().string()));
 }
 
 }  // namespace stepcast::cli

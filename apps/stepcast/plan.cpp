@@ -27,14 +27,12 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
-#include "stepcast/report/plan_document.h"
+#include "stepcast/report/plan_answer.h"
 
 #include "in_process.h"
 #include "option_list.h"
-#include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -180,9 +178,8 @@ LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan, const
     return now;
   }
   now.step_us = step->step.time.value();
-  for (const NearbyLayout& n : nearby_layouts(plan.found.priced, now.point)) {
+  for (const NearbyLayout& n : nearby_layouts(plan.found.priced, now.point))
     if (n.layout.step_us < now.step_us) now.nearby.push_back(n);
-  }
   return now;
 }
 
@@ -224,9 +221,8 @@ Result<int> run_plan(const PlanOptions& options) {
   std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", request.n_gpus)};
   STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
   progress.reset();
-  for (const std::string& setting : request.job.not_modelled) {
+  for (const std::string& setting : request.job.not_modelled)
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
-  }
   if (plan.found.priced.empty()) return why_none(plan, layout_fixes(request, platform));
   if (csv) STEPCAST_TRY(csv->write(options.csv.ends_with(".jsonl") ? plan_jsonl(plan) : plan_csv(plan)));
   offer_table("priced", [&] { return plan_csv(plan); });

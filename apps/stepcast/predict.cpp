@@ -26,7 +26,6 @@
 #include "outputs.h"
 #include "predict_options.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -92,9 +91,7 @@ Result<int> run_log(const PredictOptions& options) {
       options.shared.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
                           : std::string{}));
   if (report.is_markdown()) return kSuccess;
-  if (!options.shared.timeline.empty() && !options.shared.json) {
-    print_timeline_note(options.shared.timeline);
-  }
+  if (!options.shared.timeline.empty() && !options.shared.json) print_timeline_note(options.shared.timeline);
   if (!options.shared.json) report.note();
   return kSuccess;
 }
@@ -102,22 +99,20 @@ Result<int> run_log(const PredictOptions& options) {
 // Sensitivities as JSON stand alone.
 Status check_sensitivity(const PredictOptions& options) {
   if (!options.shared.sensitivity || !options.shared.json) return Ok{};
-  for (const char* flag : {"--explain", "--train-tokens", "--train-samples", "--train-iterations"}) {
+  for (const char* flag : {"--explain", "--train-tokens", "--train-samples", "--train-iterations"})
     if (options.flags.is_given(flag))
       return Error{
           fmt::format("--sensitivity --json prints sensitivities alone, without what {} asks for", flag)}
           .advice("ask twice, or leave out --json");
-  }
   return Ok{};
 }
 
 Status check_batches(std::string_view flag, const std::vector<std::int64_t>& batches, std::int64_t most) {
-  for (const std::int64_t batch : batches) {
+  for (const std::int64_t batch : batches)
     if (batch < 1 || batch > most)
       return Error::at("", std::string{flag})
           .found(fmt::format("{}", batch))
           .expected("samples per rank, from 1 on");
-  }
   return Ok{};
 }
 
@@ -179,15 +174,13 @@ Status give_forecast(const PredictOptions& options, const ReportOutput& report, 
 // One forecast for each batch, in ascending order.
 Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest request,
                             const Session& session) {
-  if (options.shared.sensitivity) {
+  if (options.shared.sensitivity)
     return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
-  }
-  if (!request.timeline.empty()) {
+  if (!request.timeline.empty())
     return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
-  }
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   std::vector<std::int64_t> batches = options.shared.batches;
-  std::sort(batches.begin(), batches.end());
+  std::ranges::sort(batches);
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   std::vector<BatchForecast> series;
   for (const std::int64_t batch : batches) {
@@ -243,16 +236,14 @@ Result<int> run_recommendation(const PredictOptions& options) {
   request.budget = shared.budget;
   request.timeline = shared.timeline;
   request.links_of = shared.links_of;
-  if (!options.shared.batches.empty() && request.global_batch) {
+  if (!options.shared.batches.empty() && request.global_batch)
     return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
-  }
   if (!options.shared.batches.empty()) request.batch_per_rank = options.shared.batches.front();
   STEPCAST_TRY(check_batches("--batch", shared.batches, 1 << 30));
   const Session session;
   if (options.shared.n_gpus.size() > 1 || options.shared.batches.size() > 1) {
-    if (!request.timeline.empty() || !request.plan.empty()) {
+    if (!request.timeline.empty() || !request.plan.empty())
       return Error{"a time line and a plan are of one step"}.advice("name one number of GPUs and one batch");
-    }
     STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
     STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
                     session.predict_series(request, options.shared.n_gpus, options.shared.batches));

@@ -1,7 +1,5 @@
 #include "predict_options.h"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "stepcast/describe/dlrm_job.h"
@@ -263,9 +261,8 @@ Result<Question> question_of(const PredictOptions& options) {
                             : is_dlrm_job(options.shared.model)    ? Question::recommendation
                             : !options.log.log.empty()             ? Question::log
                                                                    : Question::described;
-  for (const GivenFlag& flag : options.flags.given()) {
+  for (const GivenFlag& flag : options.flags.given())
     if ((flag.of & bit(question)) == 0) return misplaced(flag, question);
-  }
   const std::vector<std::string> remaining = options.flags.remaining();
   if (!remaining.empty() && question == Question::traces)
     return Error{fmt::format("{} is not known together with --trace", remaining.front())};

@@ -11,7 +11,7 @@
 
 #include "described_step.h"
 #include "option_list.h"
-#include "report_output.h"
+#include "outputs.h"
 
 namespace stepcast::cli {
 

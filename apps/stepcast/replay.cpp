@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "stepcast/api/stepcast.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/trace/file_ranks.h"
@@ -13,7 +11,6 @@
 #include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

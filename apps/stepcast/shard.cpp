@@ -18,8 +18,8 @@
 #include "stepcast/report/sharding_document.h"
 
 #include "option_list.h"
+#include "outputs.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -43,9 +43,9 @@ Status check_options(const ShardOptions& options) {
         .expected("a recommendation model")
         .advice("`stepcast plan` searches the layouts of transformers");
   }
-  const bool draws = sharders.empty() || !request.generate.empty() ||
-                     std::any_of(sharders.begin(), sharders.end(),
-                                 [](const std::string& s) { return s == "random" || s == "search"; });
+  const bool draws =
+      sharders.empty() || !request.generate.empty() ||
+      std::ranges::any_of(sharders, [](const std::string& s) { return s == "random" || s == "search"; });
   if (!draws && options.app->get_option("--seed")->count() > 0)
     return Error{"--seed belongs to the sharders random and search, and to --generate"}.advice(
         "leave it out");

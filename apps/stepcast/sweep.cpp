@@ -28,7 +28,7 @@
 #include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/workload/memory.h"
 
-#include "option_values.h"
+#include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
 #include "verbs.h"
@@ -112,14 +112,12 @@ std::string outcome_text(const Outcome& outcome) {
     text += fmt::format("{} cannot be run; their rows say why:\n", table_count(outcome.n_failed));
     constexpr std::size_t kMost = 5;
     std::size_t n = 0;
-    for (const auto& [error, count] : outcome.errors) {
+    for (const auto& [error, count] : outcome.errors)
       if (++n <= kMost) text += fmt::format("  {:>6}  {}\n", table_count(count), shorten(error, 160));
-    }
     if (n > kMost) text += fmt::format("  and {} more reasons\n", n - kMost);
   }
-  if (outcome.n_too_large > 0) {
+  if (outcome.n_too_large > 0)
     text += fmt::format("{} do not fit into the memory (memory_verdict)\n", table_count(outcome.n_too_large));
-  }
   if (!outcome.fastest.empty())
     text += fmt::format("fastest that fits: {:.1f} ms: {}\n", outcome.fastest_ms, outcome.fastest);
   return text;
@@ -150,7 +148,7 @@ Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.merged, inputs));
   const std::string ending = std::filesystem::path{options.merged}.extension().string();
   constexpr std::array<std::string_view, 4> kEndings{".csv", ".jsonl", ".json", ".ndjson"};
-  if (output.is_regular() && std::find(kEndings.begin(), kEndings.end(), ending) == kEndings.end()) {
+  if (output.is_regular() && std::ranges::find(kEndings, ending) == kEndings.end()) {
     return Error::at("", "--merge")
         .found(fmt::format("`{}`", options.merged.substr(0, 80)))
         .expected("a name that ends in .jsonl (JSON lines) or .csv");
@@ -285,9 +283,8 @@ Verb sweep_verb() {
         // Each is instead of a run and of the others.
         const std::vector<CLI::Option*> instead{merged, lists, status, point};
         for (CLI::Option* one : instead) {
-          for (CLI::Option* other : instead) {
+          for (CLI::Option* other : instead)
             if (one != other) one->excludes(other);
-          }
           for (const char* of_run : {"--shard", "--shards", "--extend"})
             one->excludes(app.get_option(of_run));
         }

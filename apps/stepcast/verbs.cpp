@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/version.h"
 
 #include "in_process.h"
 
@@ -15,11 +16,10 @@ std::string without_controls(std::string_view text) {
   std::string out{text};
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto at = [&](std::size_t k) { return k < out.size() ? static_cast<unsigned char>(out[k]) : 0U; };
-    if (at(i) == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9F) {
+    if (at(i) == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9F)
       out.replace(i, 2, "?");
-    } else if ((at(i) < 0x20 && out[i] != '\n' && out[i] != '\t') || at(i) == 0x7F) {
+    else if ((at(i) < 0x20 && out[i] != '\n' && out[i] != '\t') || at(i) == 0x7F)
       out[i] = '?';
-    }
   }
   return out;
 }
@@ -35,6 +35,15 @@ void print_text(std::string_view text) {
 
 void print_timeline_note(std::string_view file) {
   print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", in_one_line(file));
+}
+
+Verb version_verb() {
+  return {"version", "print the version", [](CLI::App&) {
+            return [] {
+              print("stepcast {}\n", version());
+              return Result<int>{kSuccess};
+            };
+          }};
 }
 
 }  // namespace stepcast::cli

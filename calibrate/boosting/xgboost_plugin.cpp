@@ -71,13 +71,11 @@ const char* stepcast_train_booster_1(const StepcastBoosterJob* job) {
     return XGBGetLastError();
   Booster booster;
   if (XGBoosterCreate(&matrix.handle, 1, &booster.handle) != 0) return XGBGetLastError();
-  for (const auto& [name, value] : parameters_of(*job)) {
+  for (const auto& [name, value] : parameters_of(*job))
     if (XGBoosterSetParam(booster.handle, name, value.c_str()) != 0) return XGBGetLastError();
-  }
   const int rounds = job->forest != 0 ? 1 : job->rounds;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < rounds; ++round)
     if (XGBoosterUpdateOneIter(booster.handle, round, matrix.handle) != 0) return XGBGetLastError();
-  }
   bst_ulong count = 0;
   const char** trees = nullptr;
   if (XGBoosterDumpModelEx(booster.handle, "", 0, "json", &count, &trees) != 0) return XGBGetLastError();

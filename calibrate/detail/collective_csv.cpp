@@ -69,10 +69,9 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
   if (!opened) return std::move(opened).error().expected(kColumns);
   CsvRows& rows = *opened;
   STEPCAST_TRY(rows.check_names());
-  for (const char* needed : {"collective", "n_ranks", "message_bytes", "time_us"}) {
+  for (const char* needed : {"collective", "n_ranks", "message_bytes", "time_us"})
     if (!rows.has(needed))
       return Error::at(name, "the header", fmt::format("lacks the column {}", needed)).expected(kColumns);
-  }
   MeasuredCollectives result{.format = "CSV"};
   using Key = std::tuple<std::string, CollectiveOp, std::uint32_t, std::uint32_t, std::uint32_t>;
   std::map<Key, std::size_t> index;
@@ -93,8 +92,7 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
     CollectiveMeasurements& curve = result.curves[at->second];
     curve.samples.push_back(sample);
     if (const std::string source{rows.cell("source")};
-        !source.empty() &&
-        std::find(curve.sources.begin(), curve.sources.end(), source) == curve.sources.end())
+        !source.empty() && std::ranges::find(curve.sources, source) == curve.sources.end())
       curve.sources.push_back(source);
   }
   if (one_rank > 0) result.unused.push_back({name, "one rank has no other to communicate with", one_rank});

@@ -18,7 +18,7 @@ constexpr double kBandOfFew = 1.5;    // quantiles of n points are widened by 1 
                                       // show little of what can happen
 
 double weighted_quantile(std::vector<std::pair<double, double>>& value_weight, double share) {
-  std::sort(value_weight.begin(), value_weight.end());
+  std::ranges::sort(value_weight);
   double total = 0;
   for (const auto& [v, w] : value_weight) total += w;
   double sum = 0;
@@ -56,9 +56,8 @@ std::vector<double> left_out_points(const BandSource& s) {
   std::vector<double> result(s.points.size()), residuals(s.points.size());
   for (const auto& [octave, members] : octaves) {
     std::vector<CurvePoint> kept;
-    for (const CurvePoint& p : form_points) {
+    for (const CurvePoint& p : form_points)
       if (octave_of(p.x) != octave) kept.push_back(p);
-    }
     const StartupForm form = kept.empty() ? s.form : fit_startup_points(kept, s.factor, &s.form);
     for (std::size_t i = 0; i < s.points.size(); ++i)
       residuals[i] = s.points[i].y - form.ln_time_us(s.points[i].x);
@@ -76,8 +75,7 @@ std::vector<Miss> misses_of(const BandSource& s) {
   std::vector<Miss> misses;
   for (const CollectiveSample& sample : s.samples) {
     const double x = std::log2(sample.message_bytes);
-    const auto dtype = static_cast<std::size_t>(std::find(s.dtypes.begin(), s.dtypes.end(), sample.dtype) -
-                                                s.dtypes.begin());
+    const auto dtype = static_cast<std::size_t>(std::ranges::find(s.dtypes, sample.dtype) - s.dtypes.begin());
     // The point that the sample went into.
     std::size_t nearest = 0;
     double distance = 1e300;

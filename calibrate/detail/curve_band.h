@@ -9,7 +9,6 @@
 #include "stepcast/platform/platform.h"
 
 #include "calibrate/collective_measurements.h"
-#include "calibrate/detail/curve_points.h"
 #include "calibrate/detail/residual_smoother.h"
 
 namespace stepcast::detail {

@@ -1,7 +1,6 @@
 #include "calibrate/detail/kernel_layouts.h"
 
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,9 +25,8 @@ std::span<const KernelLayout> kernel_layouts() {
 MeasurementSink::MeasurementSink(const CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out)
     : rows_(rows), out_(out) {
   for (const auto* columns : {&layout.needed, &layout.optional}) {
-    for (const std::string_view column : *columns) {
+    for (const std::string_view column : *columns)
       if (const std::size_t at = rows.find(column); at != kNoColumn) identity_.push_back(at);
-    }
   }
 }
 
@@ -131,9 +129,8 @@ std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view t
                                                                          {"rotary", rotary},
                                                                          {"rotary_unfused", rotary_unfused},
                                                                          {"residual_add", residual_add}};
-  for (const auto& [name, function] : kNames) {
+  for (const auto& [name, function] : kNames)
     if (name == text) return function;
-  }
   return std::nullopt;
 }
 

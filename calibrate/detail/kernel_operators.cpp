@@ -143,9 +143,8 @@ constexpr Operator kOperators[] = {
 };
 
 const Operator* find_operator(std::string_view name) {
-  for (const Operator& o : kOperators) {
+  for (const Operator& o : kOperators)
     if (o.name == name) return &o;
-  }
   return nullptr;
 }
 

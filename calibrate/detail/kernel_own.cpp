@@ -26,9 +26,8 @@ struct OpSpec {
 Result<std::int64_t> product(const CsvRows& rows, std::string_view a, std::string_view b) {
   STEPCAST_ASSIGN(const std::int64_t x, rows.extent(a));
   STEPCAST_ASSIGN(const std::int64_t y, rows.extent(b));
-  if (static_cast<double>(x) * static_cast<double>(y) > 0x1p60) {
+  if (static_cast<double>(x) * static_cast<double>(y) > 0x1p60)
     return rows.error(a).expected(fmt::format("fewer elements together with {}", b));
-  }
   return x * y;
 }
 
@@ -56,13 +55,12 @@ Result<OperationShape> make_gemm(const CsvRows& rows, std::string_view) {
     const auto* const lower = std::find_if(std::begin(kLayouts), std::end(kLayouts),
                                            [&](GemmLayout l) { return to_string(l) == layout; });
     const auto* const upper = std::find(std::begin(kSpellings), std::end(kSpellings), layout);
-    if (lower != std::end(kLayouts)) {
+    if (lower != std::end(kLayouts))
       s.layout = *lower;
-    } else if (upper != std::end(kSpellings)) {
+    else if (upper != std::end(kSpellings))
       s.layout = kLayouts[upper - std::begin(kSpellings)];
-    } else {
+    else
       return rows.error("layout").expected("TN, NN, NT or TT");
-    }
   }
   if (const std::string_view output = rows.cell("out_dtype"); !output.empty()) {
     s.output = parse_dtype(output);
@@ -88,9 +86,8 @@ Result<OperationShape> make_attention(const CsvRows& rows, std::string_view) {
     constexpr AttentionKernel kKernels[] = {any, flash1, flash2, flash3, efficient};
     const auto* const found = std::find_if(std::begin(kKernels), std::end(kKernels),
                                            [&](AttentionKernel k) { return to_string(k) == kernel; });
-    if (found == std::end(kKernels)) {
+    if (found == std::end(kKernels))
       return rows.error("kernel").expected("flash1, flash2, flash3, efficient or any");
-    }
     s.kernel = *found;
   }
   return OperationShape{s};
@@ -178,9 +175,8 @@ Result<OperationShape> make_elementwise(const CsvRows& rows, std::string_view op
 Result<OperationShape> make_movement(const CsvRows& rows, std::string_view op) {
   MovementShape s;
   using enum MovementKind;
-  for (const MovementKind kind : {copy, transpose, concatenate, split, gather, scatter, fill}) {
+  for (const MovementKind kind : {copy, transpose, concatenate, split, gather, scatter, fill})
     if (to_string(kind) == op) s.kind = kind;
-  }
   STEPCAST_ASSIGN(s.elements, elements_of(rows, s.inner));
   return OperationShape{s};
 }
@@ -191,13 +187,12 @@ Result<OperationShape> make_optimizer(const CsvRows& rows, std::string_view op) 
   STEPCAST_ASSIGN(s.parameters, rows.extent("parameters"));
   STEPCAST_ASSIGN(s.tensors, rows.extent("tensors", 1, 1));
   const std::string_view implementation = rows.cell("implementation");
-  if (implementation == "foreach") {
+  if (implementation == "foreach")
     s.implementation = OptimizerImplementation::foreach;
-  } else if (implementation == "for_loop") {
+  else if (implementation == "for_loop")
     s.implementation = OptimizerImplementation::for_loop;
-  } else if (!implementation.empty() && implementation != "fused") {
+  else if (!implementation.empty() && implementation != "fused")
     return rows.error("implementation").expected("fused, foreach or for_loop");
-  }
   STEPCAST_ASSIGN(const double read, rows.number("bytes_read_per_parameter", 0, s.bytes_read_per_parameter));
   STEPCAST_ASSIGN(const double written,
                   rows.number("bytes_written_per_parameter", 0, s.bytes_written_per_parameter));
@@ -282,14 +277,13 @@ const std::vector<OpSpec>& op_specs() {
 }
 
 const OpSpec* find_spec(std::string_view op) {
-  for (const OpSpec& spec : op_specs()) {
-    if (std::find(spec.names.begin(), spec.names.end(), op) != spec.names.end()) return &spec;
-  }
+  for (const OpSpec& spec : op_specs())
+    if (std::ranges::find(spec.names, op) != spec.names.end()) return &spec;
   return parse_elementwise_function(op) ? &op_specs().back() : nullptr;
 }
 
 bool contains(const Columns& columns, std::string_view column) {
-  return std::find(columns.begin(), columns.end(), column) != columns.end();
+  return std::ranges::find(columns, column) != columns.end();
 }
 
 // All shape columns of all ops.
@@ -297,9 +291,8 @@ Columns shape_columns() {
   Columns all;
   for (const OpSpec& spec : op_specs()) {
     for (const Columns* columns : {&spec.needed, &spec.optional}) {
-      for (const std::string_view column : *columns) {
+      for (const std::string_view column : *columns)
         if (!contains(all, column)) all.push_back(column);
-      }
     }
   }
   return all;
@@ -326,9 +319,8 @@ Result<Direction> direction_of(const CsvRows& rows) {
       {"dgrad", Direction::input_gradient},
       {"weight_gradient", Direction::weight_gradient},
       {"wgrad", Direction::weight_gradient}};
-  for (const auto& [spelling, direction] : kSpellings) {
+  for (const auto& [spelling, direction] : kSpellings)
     if (cell == spelling) return direction;
-  }
   return rows.error("direction").expected("forward, backward, input_gradient or weight_gradient");
 }
 
@@ -371,9 +363,7 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
     m.time = *time;
     STEPCAST_ASSIGN(m.p10, sink.time("time_us_p10"));
     STEPCAST_ASSIGN(m.p90, sink.time("time_us_p90"));
-    if (m.p10 && m.p90 && *m.p10 > *m.p90) {
-      return rows.error("time_us_p10").expected("at most time_us_p90");
-    }
+    if (m.p10 && m.p90 && *m.p10 > *m.p90) return rows.error("time_us_p10").expected("at most time_us_p90");
     STEPCAST_ASSIGN(const std::int64_t n, rows.extent("n_repetitions", 1, 1));
     m.n = static_cast<std::uint64_t>(n);
     STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size", 0, 0));

@@ -81,13 +81,12 @@ Status read_matmul(CsvRows& rows, const KernelLayout& layout, KernelMeasurements
                    [&](const KernelMeasurement& m, DType dtype) -> Result<Operation> {
                      STEPCAST_ASSIGN(GemmShape shape, gemm_of(rows, true));
                      // A linear layer keeps its weight as [out, in].
-                     if (m.label == "linear") {
+                     if (m.label == "linear")
                        shape.layout = GemmLayout::tn;
-                     } else if (m.label == "bmm") {
+                     else if (m.label == "bmm")
                        shape.layout = GemmLayout::nn;
-                     } else if (m.label != "matmul" && m.label != "gemm") {
+                     else if (m.label != "matmul" && m.label != "gemm")
                        return rows.error("op").expected("linear, bmm, matmul or gemm");
-                     }
                      return gemm(shape, dtype);
                    });
 }
@@ -111,9 +110,8 @@ Status read_vector(CsvRows& rows, const KernelLayout& layout, KernelMeasurements
         STEPCAST_ASSIGN(const std::int64_t cols, rows.extent("cols"));
         if (m.label == "softmax") return Operation{SoftmaxShape{.rows = n, .cols = cols}, dtype};
         if (m.label == "layernorm") return norm({.rows = n, .cols = cols}, dtype);
-        if (static_cast<double>(n) * static_cast<double>(cols) > 0x1p60) {
+        if (static_cast<double>(n) * static_cast<double>(cols) > 0x1p60)
           return rows.error("rows").expected("fewer elements in all");
-        }
         for (const auto& [name, function] : kVectorOps) {
           if (name != m.label) continue;
           return elementwise(
@@ -147,23 +145,21 @@ Status read_convolution(CsvRows& rows, const KernelLayout& layout, KernelMeasure
 Status read_efficiency(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
   return read_rows(rows, layout, out, {}, DType::bf16,
                    [&](const KernelMeasurement& m, DType dtype) -> Result<Operation> {
-                     if (m.label != "matmul" && m.label != "group_matmul") {
+                     if (m.label != "matmul" && m.label != "group_matmul")
                        return rows.error("op").expected("matmul or group_matmul where there is a time");
-                     }
                      STEPCAST_ASSIGN(GemmShape s, gemm_of(rows, m.label == "matmul"));
                      if (m.label == "group_matmul") {
                        STEPCAST_ASSIGN(s.batch, rows.extent("n_groups"));
                      }
                      const std::string_view order = rows.cell("layout");
-                     if (order == "TN") {
+                     if (order == "TN")
                        s.layout = GemmLayout::tn;
-                     } else if (order == "NN") {
+                     else if (order == "NN")
                        s.layout = GemmLayout::nn;
-                     } else if (order == "NT") {
+                     else if (order == "NT")
                        s.layout = GemmLayout::nt;
-                     } else if (!order.empty()) {
+                     else if (!order.empty())
                        return rows.error("layout").expected("TN, NN or NT");
-                     }
                      STEPCAST_ASSIGN(s.accumulates, rows.truth("accumulate", false));
                      if (const std::string_view output = rows.cell("out_dtype"); !output.empty()) {
                        s.output = parse_dtype(output);

@@ -13,9 +13,8 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/cost/families/record_numbers.h"
 
+#include "calibrate/detail/family_fit.h"
 #include "calibrate/detail/perceptron_training.h"
-#include "calibrate/detail/reference_fit.h"
-#include "calibrate/detail/table_fit.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast::detail {
@@ -149,11 +148,10 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   all.push_back({"reference",
                  [](const Table&) -> Result<std::vector<Correction>> { return std::vector<Correction>{}; }});
   if (n_points < kLeastForLearning) return all;
-  if (set == KernelFeatureSet::rows) {
+  if (set == KernelFeatureSet::rows)
     all.push_back({"table", table_learner({3, 1}, 16), {}});
-  } else if (set == KernelFeatureSet::elements) {
+  else if (set == KernelFeatureSet::elements)
     all.push_back({"table", table_learner({0, 1}, 16), {}});
-  }
   if (n_points < kLeastForTrees) return all;
   PerceptronOptions network{.seed = seed};
   const std::size_t network_index = all.size();
@@ -173,9 +171,8 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
 
 std::vector<double> predictions(const std::vector<Correction>& corrections, const Table& t) {
   std::vector<double> out(t.target.size(), 0.0);
-  for (const Correction& c : corrections) {
+  for (const Correction& c : corrections)
     std::visit([&](const auto& learned) { learned.add(t.x, t.n_features, c.weight, out); }, c.learned);
-  }
   return out;
 }
 
@@ -216,15 +213,15 @@ void fit_band(ResidualBand& band, const std::vector<double>& log_predicted,
               const std::vector<double>& residual) {
   std::vector<std::size_t> order(residual.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return log_predicted[a] < log_predicted[b]; });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return log_predicted[a] < log_predicted[b]; });
   const std::size_t n = order.size();
   const std::size_t knots = std::clamp<std::size_t>(n / kLeastRowsPerKnot, 1, kMostKnotsOfBand);
   for (std::size_t k = 0; k < knots; ++k) {
     const std::size_t begin = k * n / knots, end = (k + 1) * n / knots;
     std::vector<double> part;
     for (std::size_t i = begin; i < end; ++i) part.push_back(residual[order[i]]);
-    std::sort(part.begin(), part.end());
+    std::ranges::sort(part);
     const double at = rounded(log_predicted[order[(begin + end) / 2]], 6);
     if (!band.log_time.empty() && at <= band.log_time.back()) continue;
     band.log_time.push_back(at);
@@ -259,7 +256,7 @@ void fit_range(FittedKernel& kernel, Table& t) {
 // Whole values of the size of the model in one fold each; nothing where rows do not say it.
 std::vector<std::size_t> folds_of_model_sizes(const std::vector<double>& model_size) {
   std::vector<double> distinct = model_size;
-  std::sort(distinct.begin(), distinct.end());
+  std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   if (distinct.size() < 2 * kFolds || distinct.front() <= 0) return {};
   std::vector<std::size_t> folds;
@@ -277,16 +274,16 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   const std::size_t n = t.target.size();
   std::vector<double> size = points.model_size;
   std::vector<double> distinct = size;
-  std::sort(distinct.begin(), distinct.end());
+  std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   if (distinct.size() < 4 || distinct.front() <= 0) size = points.log_us;
   std::vector<double> sorted = size;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double limit = sorted[static_cast<std::size_t>((1 - kOuterShell) * static_cast<double>(n))];
   std::vector<std::size_t> train, test;
   for (std::size_t i = 0; i < n; ++i) (size[i] >= limit ? test : train).push_back(i);
-  const double in_low = *std::min_element(band.low.begin(), band.low.end());
-  const double in_high = *std::max_element(band.high.begin(), band.high.end());
+  const double in_low = *std::ranges::min_element(band.low);
+  const double in_high = *std::ranges::max_element(band.high);
   band.outside_low = in_low;
   band.outside_high = in_high;
   band.outside_distance = 0.3;
@@ -317,7 +314,7 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   }
   std::erase_if(distance, [](float d) { return d <= 0; });
   if (!distance.empty()) {
-    std::sort(distance.begin(), distance.end());
+    std::ranges::sort(distance);
     band.outside_distance =
         std::clamp(rounded(static_cast<double>(distance[distance.size() / 4]), 3), 0.03, 0.5);
   }
@@ -325,7 +322,7 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   std::vector<double> residual;
   for (std::size_t i = 0; i < test.size(); ++i)
     residual.push_back(static_cast<double>(t.target[test[i]]) - predicted[i]);
-  std::sort(residual.begin(), residual.end());
+  std::ranges::sort(residual);
   band.outside_low = rounded(std::min(future_quantile(residual, 0.1), in_low), 4);
   band.outside_high = rounded(std::max(future_quantile(residual, 0.9), in_high), 4);
   return Ok{};
@@ -354,8 +351,7 @@ FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Dev
     const auto* attention = std::get_if<AttentionShape>(&operation->shape);
     if (attention == nullptr) break;
     auto& known = kernel.attention_kernels;
-    if (std::find(known.begin(), known.end(), attention->kernel) == known.end())
-      known.push_back(attention->kernel);
+    if (std::ranges::find(known, attention->kernel) == known.end()) known.push_back(attention->kernel);
   }
   return kernel;
 }
@@ -440,10 +436,9 @@ Result<Choice> best_candidate(const std::vector<Candidate>& candidates, const Ta
     if (candidate.mean_of.empty()) {
       STEPCAST_ASSIGN(correction, held_out(candidate.learn, task.table, fold_of));
     }
-    for (const std::size_t part : candidate.mean_of) {
+    for (const std::size_t part : candidate.mean_of)
       for (std::size_t i = 0; i < n; ++i)
         correction[i] += corrections[part][i] / static_cast<double>(candidate.mean_of.size());
-    }
     HeldOutRows rows;
     rows.add(task, correction);
     corrections.push_back(std::move(correction));

@@ -18,13 +18,11 @@ namespace {
 const JsonValue* find_deep(const JsonValue& value, std::string_view key) {
   if (const JsonValue* direct = value.find(key)) return direct;
   if (value.is_object()) {
-    for (const JsonValue::Member& member : value.members()) {
+    for (const JsonValue::Member& member : value.members())
       if (const JsonValue* found = find_deep(member.value, key)) return found;
-    }
   } else if (value.is_array()) {
-    for (const JsonValue& item : value.items()) {
+    for (const JsonValue& item : value.items())
       if (const JsonValue* found = find_deep(item, key)) return found;
-    }
   }
   return nullptr;
 }
@@ -32,9 +30,8 @@ const JsonValue* find_deep(const JsonValue& value, std::string_view key) {
 CollectiveOp find_collective(const JsonValue& value) {
   if (value.is_text()) return mentioned_collective(value.text());
   if (value.is_array()) {
-    for (const JsonValue& item : value.items()) {
+    for (const JsonValue& item : value.items())
       if (const CollectiveOp op = find_collective(item); op != CollectiveOp::unknown) return op;
-    }
   } else if (value.is_object()) {
     for (const JsonValue::Member& member : value.members()) {
       CollectiveOp op = find_collective(member.value);
@@ -49,9 +46,8 @@ CollectiveOp find_collective(const JsonValue& value) {
 }
 
 const JsonValue* first_of(const JsonValue& value, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
+  for (const std::string_view key : keys)
     if (const JsonValue* found = value.find(key)) return found;
-  }
   return nullptr;
 }
 
@@ -84,9 +80,8 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
                                                   const MeasurementContext& context) {
   STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name));
   const JsonValue* results = find_deep(root, "results");
-  if (results == nullptr || !results->is_array()) {
+  if (results == nullptr || !results->is_array())
     return Error::at(name, "the document", "has no list 'results'").expected("what nccl-tests -J writes");
-  }
   CollectiveMeasurements curve;
   STEPCAST_TRY(apply_ranks(ranks_of(root), context, name, curve));
   const CollectiveOp said =
@@ -103,9 +98,7 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
     CollectiveSample sample;
     const auto size = number_of(first_of(item, {"size", "size_bytes", "bytes"}));
     const auto time = number_of(first_of(*timing, {"time", "time_us"}));
-    if (!size || !time) {
-      return Error::at(name, place, "a result without the numbers 'size' and 'time'");
-    }
+    if (!size || !time) return Error::at(name, place, "a result without the numbers 'size' and 'time'");
     if (*size == 0) {
       ++zero_sizes;
       continue;
@@ -121,9 +114,8 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
           .advice(
               "the collective gave wrong results, so its times say nothing: find out why and measure again");
     }
-    if (const JsonValue* type = item.find("type"); type != nullptr && type->is_text()) {
+    if (const JsonValue* type = item.find("type"); type != nullptr && type->is_text())
       sample.dtype = parse_dtype(type->text());
-    }
     add_sample(curve, sample);
   }
   if (zero_sizes > 0) result.unused.push_back({name, "size 0", zero_sizes});

@@ -30,7 +30,7 @@ struct Columns {
 // From the words of "size count type redop root time algbw busbw #wrong time ...".
 std::optional<Columns> find_columns(const std::vector<std::string_view>& names) {
   const auto find = [&](std::string_view name) -> std::optional<std::size_t> {
-    const auto it = std::find(names.begin(), names.end(), name);
+    const auto it = std::ranges::find(names, name);
     if (it == names.end()) return std::nullopt;
     return static_cast<std::size_t>(it - names.begin());
   };
@@ -64,9 +64,8 @@ Result<CollectiveOp> infer_collective(const Section& section, std::uint32_t n, c
     const double factor = section.factor_sum / static_cast<double>(section.factor_n);
     if (std::abs(factor / bus_factor(CollectiveOp::all_reduce, n) - 1) < 0.03)
       return CollectiveOp::all_reduce;
-    if (std::abs(factor / bus_factor(CollectiveOp::reduce_scatter, n) - 1) < 0.03 && section.has_redop) {
+    if (std::abs(factor / bus_factor(CollectiveOp::reduce_scatter, n) - 1) < 0.03 && section.has_redop)
       return CollectiveOp::reduce_scatter;
-    }
   }
   return Error::at(name, "the log", "does not name the collective")
       .advice("give --collective all_reduce (or what it was), or put all_reduce_perf into the file name");
@@ -104,13 +103,12 @@ class Reader {
   }
 
   Status comment(std::string_view text, const std::vector<std::string_view>& w, std::size_t index) {
-    const auto has = [&](std::string_view word) { return std::find(w.begin(), w.end(), word) != w.end(); };
+    const auto has = [&](std::string_view word) { return std::ranges::find(w, word) != w.end(); };
     if (has("nThread") || text.find("Collective test starting") != std::string_view::npos) {
       if (!section_.samples.empty()) STEPCAST_TRY(finish_section());
     }
-    if (const CollectiveOp op = mentioned_collective(text); op != CollectiveOp::unknown) {
+    if (const CollectiveOp op = mentioned_collective(text); op != CollectiveOp::unknown)
       STEPCAST_TRY(names_collective(op));
-    }
     if (has("nThread")) {
       section_.gpus_of_process = 1;
       for (std::size_t i = 0; i + 1 < w.size(); ++i) {
@@ -121,9 +119,8 @@ class Reader {
       return Ok{};
     }
     if (w.size() > 3 && (w[1] == "Rank" || w[0] == "#Rank")) {
-      for (std::size_t i = 0; i + 1 < w.size(); ++i) {
+      for (std::size_t i = 0; i + 1 < w.size(); ++i)
         if (w[i] == "on") section_.ranks.hosts.emplace_back(w[i + 1]);
-      }
       ++section_.ranks.n_ranks;
       if (const std::size_t bracket = text.find(']'); bracket != std::string_view::npos) {
         std::string_view gpu = text.substr(bracket + 1);
@@ -138,11 +135,10 @@ class Reader {
     }
     // "# size ..." or "#size ...": the names of the columns.
     std::vector<std::string_view> names(w.begin(), w.end());
-    if (names[0] == "#") {
+    if (names[0] == "#")
       names.erase(names.begin());
-    } else if (names[0] == "#size") {
+    else if (names[0] == "#size")
       names[0].remove_prefix(1);
-    }
     if (const auto found = find_columns(names)) {
       if (!section_.samples.empty()) STEPCAST_TRY(finish_section());
       columns_ = found;
@@ -252,9 +248,8 @@ class Reader {
     RankHeader& ranks = section_.ranks;
     if (ranks.n_ranks == 0 && section_.gpus_of_process > 1)
       ranks.n_ranks = context_.n_ranks > 0 ? context_.n_ranks : section_.gpus_of_process;
-    if (ranks.hosts.empty() && section_.gpus_of_process > 1 && ranks.n_ranks == section_.gpus_of_process) {
+    if (ranks.hosts.empty() && section_.gpus_of_process > 1 && ranks.n_ranks == section_.gpus_of_process)
       ranks.hosts.emplace_back("localhost");  // one process has all ranks
-    }
     STEPCAST_TRY(apply_ranks(ranks, context_, name_, curve));
     curve.collective = context_.collective;
     if (curve.collective == CollectiveOp::unknown) curve.collective = next_named_;

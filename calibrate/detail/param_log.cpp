@@ -46,7 +46,7 @@ class ParamLog {
       read_settings(all[i]);
       std::vector<std::string_view> w = words(all[i]);
       const auto mark =
-          std::find_if(w.begin(), w.end(), [](std::string_view v) { return v.starts_with("COMMS-RES"); });
+          std::ranges::find_if(w, [](std::string_view v) { return v.starts_with("COMMS-RES"); });
       if (mark == w.end()) continue;
       const std::string_view tag = *mark;
       w.erase(w.begin(), mark + 1);
@@ -78,19 +78,17 @@ class ParamLog {
     // Units that stand as words of their own belong to the name before them.
     std::erase_if(w, [](std::string_view v) { return v == "(B)" || v == "(us)" || v == "(GB/s)"; });
     const auto find = [&](auto accept) {
-      return static_cast<std::size_t>(std::find_if(w.begin(), w.end(), accept) - w.begin());
+      return static_cast<std::size_t>(std::ranges::find_if(w, accept) - w.begin());
     };
     const Columns c{
         .size = find([](std::string_view v) { return lower(v) == "size" || lower(v) == "total-size"; }),
         .latency = find([](std::string_view v) { return lower(v).starts_with("latency"); }),
         .n = w.size()};
-    if (c.size == w.size() || c.latency == w.size()) {
+    if (c.size == w.size() || c.latency == w.size())
       return Error::at(name_, place_, "a header of COMMS-RES rows").expected("columns size and Latency(us)");
-    }
     const std::string unit = lower(w[c.latency]);
-    if (unit.find("(ms)") != std::string::npos || unit.find("(s)") != std::string::npos) {
+    if (unit.find("(ms)") != std::string::npos || unit.find("(s)") != std::string::npos)
       return Error::at(name_, place_, "the unit of the latency").found(unit).expected("Latency(us)");
-    }
     columns_ = c;
     return Ok{};
   }

@@ -127,7 +127,7 @@ void PerceptronTrainer::add_gradient(float of_output) {
 
 void PerceptronTrainer::step(double rate, double weight_decay) {
   adam_.step(parameters_.weights, gradient_, rate, static_cast<float>(1 - rate * weight_decay));
-  std::fill(gradient_.begin(), gradient_.end(), 0.0F);
+  std::ranges::fill(gradient_, 0.0F);
 }
 
 Perceptron::Parameters PerceptronTrainer::finish(double scale) && {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast::detail {
 namespace {
@@ -99,8 +99,7 @@ StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor
       }
     }
   }
-  std::stable_sort(starts.begin(), starts.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(starts, [](const auto& a, const auto& b) { return a.first < b.first; });
   starts.resize(8);
   double best = 1e300;
   std::vector<double> chosen;

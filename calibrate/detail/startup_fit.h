@@ -5,7 +5,7 @@
 
 #include "stepcast/cost/collective_curve.h"
 
-#include "calibrate/detail/curve_points.h"
+#include "calibrate/detail/residual_smoother.h"
 
 namespace stepcast::detail {
 

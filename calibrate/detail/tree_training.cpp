@@ -105,7 +105,7 @@ EncodedTrees shortened(EncodedTrees trees, std::span<const float> rows, std::siz
     std::vector<float>& values = sorted[feature];
     if (values.empty()) {
       for (std::size_t row = 0; row < n; ++row) values.push_back(rows[row * n_features + feature]);
-      std::sort(values.begin(), values.end());
+      std::ranges::sort(values);
       values.erase(std::unique(values.begin(), values.end()), values.end());
     }
     const auto at = std::lower_bound(values.begin(), values.end(), trees.cut_value[i]);

@@ -9,7 +9,7 @@
 #include "described_step.h"
 #include "lab/program/lab_verbs.h"
 #include "lab/published_forecast.h"
-#include "option_values.h"
+#include "option_list.h"
 #include "progress.h"
 
 namespace stepcast::cli {

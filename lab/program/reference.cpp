@@ -19,9 +19,8 @@ struct Options {
 
 std::string page_names() {
   std::string names;
-  for (const ReferencePage& page : reference_pages()) {
+  for (const ReferencePage& page : reference_pages())
     names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", page.name, page.summary);
-  }
   return names;
 }
 
@@ -36,9 +35,8 @@ Result<int> run(const Options& options) {
     return kSuccess;
   }
   const ReferencePage* page = find_reference_page(options.page);
-  if (page == nullptr) {
+  if (page == nullptr)
     return Error{fmt::format("there is no reference page '{}'", options.page)}.expected(page_names());
-  }
   print("{}", page->text());
   return kSuccess;
 }

@@ -16,8 +16,8 @@
 
 #include "stepcast/platform/platform_file.h"
 
-#include "lab/accuracy_page.h"
 #include "lab/program/lab_verbs.h"
+#include "lab/reference_pages.h"
 #include "lab/suite.h"
 #include "lab/validation_report.h"
 #include "outputs.h"
@@ -79,9 +79,8 @@ Status check_tables(const Options& options, const OutputFile& page,
   if (!page.is_regular()) return Ok{};
   const std::filesystem::path folder = folder_of(page);
   std::vector<std::filesystem::path> tables{table_of(folder, kTargets)};
-  for (const Suite& suite : builtin_suites()) {
+  for (const Suite& suite : builtin_suites())
     if (options.suite == kAll || options.suite == suite.name) tables.push_back(table_of(folder, suite.name));
-  }
   const auto real = [](const std::filesystem::path& file) {
     std::error_code failure;
     const std::filesystem::path place =
@@ -107,12 +106,10 @@ Status write_accuracy(const std::vector<SuiteResult>& results, const std::filesy
   if (page.is_regular()) {
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);
-    if (problem) {
+    if (problem)
       return Error::at(folder.string(), fmt::format("cannot make the folder: {}", problem.message()));
-    }
-    for (const SuiteResult& result : results) {
+    for (const SuiteResult& result : results)
       STEPCAST_TRY(write_file(table_of(folder, result.suite), accuracy_csv(result)));
-    }
     STEPCAST_TRY(write_file(table_of(folder, kTargets), accuracy_targets_csv(results)));
   }
   return page.write(accuracy_page_without_places(results, data, folder.filename().string()));
@@ -142,11 +139,10 @@ Status check_suite(const CLI::App& app, const Options& options) {
   }
   for (const FlagOfSuites& of : kFlagsOfSuites) {
     if (app.get_option(of.flag)->count() == 0) continue;
-    if (std::find(of.suites.begin(), of.suites.end(), options.suite) != of.suites.end()) continue;
+    if (std::ranges::find(of.suites, options.suite) != of.suites.end()) continue;
     std::string names;
-    for (const std::string_view suite : of.suites) {
+    for (const std::string_view suite : of.suites)
       if (!suite.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", suite);
-    }
     return Error{
         fmt::format("{} means nothing for the suite {}; it belongs to {}", of.flag, options.suite, names)}
         .advice("leave it out");
@@ -175,9 +171,8 @@ Result<int> run(const Options& options) {
   const std::string output = all && options.output.empty() ? "docs/accuracy.md" : options.output;
   std::vector<std::filesystem::path> places = {options.data};
   for (const auto& [gpu, file] : how.platforms) places.emplace_back(file);
-  for (const std::filesystem::path& file : {how.targets, how.published}) {
+  for (const std::filesystem::path& file : {how.targets, how.published})
     if (!file.empty()) places.push_back(file);
-  }
   const std::vector<std::filesystem::path> inputs = input_files(places);
   std::optional<OutputFile> rows, page;
   if (!options.rows.empty()) {
@@ -202,9 +197,8 @@ Result<int> run(const Options& options) {
     }
   } else {
     const Suite* suite = find_suite(options.suite);
-    if (suite == nullptr) {
+    if (suite == nullptr)
       return Error{fmt::format("there is no validation suite '{}'", options.suite)}.expected(suite_names());
-    }
     STEPCAST_ASSIGN(SuiteResult result, run_suite(*suite, options.data, how));
     results.push_back(std::move(result));
   }

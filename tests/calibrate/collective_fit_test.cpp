@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "calibrate/curve_plot.h"
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast::collective_fit_test {
 namespace {

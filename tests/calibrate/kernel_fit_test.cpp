@@ -10,9 +10,9 @@
 
 #include "stepcast/cost/kernel_model.h"
 
+#include "calibrate/detail/family_fit.h"
+#include "calibrate/detail/minimization.h"
 #include "calibrate/detail/perceptron_training.h"
-#include "calibrate/detail/simplex_search.h"
-#include "calibrate/detail/table_fit.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast::test::kernel_fit_test {

@@ -1,8 +1,8 @@
-#include "calibrate/kernel_rows.h"
-
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "calibrate/kernel_measurements.h"
 
 namespace stepcast::kernel_rows_test {
 namespace {

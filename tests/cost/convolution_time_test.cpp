@@ -1,6 +1,6 @@
-#include "stepcast/cost/convolution_time.h"
-
 #include <gtest/gtest.h>
+
+#include "stepcast/cost/device_time.h"
 
 namespace stepcast::convolution_time_test {
 namespace {

@@ -1,4 +1,3 @@
-#include "stepcast/cost/sparse_reuse.h"
 
 #include <cstdint>
 #include <list>

@@ -1,5 +1,3 @@
-#include "lab/accuracy_page.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 
+#include "lab/reference_pages.h"
 #include "lab/suite.h"
 #include "lab/target.h"
 #include "tests/support/paths.h"

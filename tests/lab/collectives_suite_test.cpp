@@ -1,5 +1,3 @@
-#include "lab/collectives_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/fails_with.h"
 

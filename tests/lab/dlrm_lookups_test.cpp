@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/dlrm_suite.h"
+#include "lab/suites.h"
 #include "tests/support/data.h"
 
 namespace stepcast::dlrm_lookups_test {

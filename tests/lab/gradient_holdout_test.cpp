@@ -1,5 +1,3 @@
-#include "lab/gradient_holdout.h"
-
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -7,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lab/kernel_folds.h"
 #include "tests/support/data.h"
 
 namespace stepcast::gradient_holdout_test {

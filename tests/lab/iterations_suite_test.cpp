@@ -1,5 +1,3 @@
-#include "lab/iterations_suite.h"
-
 #include <filesystem>
 #include <map>
 #include <string>
@@ -7,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 
 namespace stepcast::iterations_suite_test {

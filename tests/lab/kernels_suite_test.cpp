@@ -1,5 +1,3 @@
-#include "lab/kernels_suite.h"
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/made_kernels.h"
 

@@ -1,11 +1,10 @@
-#include "lab/predict_suite.h"
-
 #include <algorithm>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/trace_files.h"
 

@@ -1,6 +1,4 @@
 // The published composition beside ours: its worked example, and the cases in which its formulas go wrong.
-#include "lab/published_composition.h"
-
 #include <stdexcept>
 #include <utility>
 
@@ -8,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
+
+#include "lab/published_forecast.h"
 
 namespace stepcast::published_composition_test {
 namespace {

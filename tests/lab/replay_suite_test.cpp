@@ -1,11 +1,10 @@
-#include "lab/replay_suite.h"
-
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/trace_files.h"
 
 namespace stepcast::replay_suite_test {

@@ -13,7 +13,6 @@
 #include "stepcast/platform/platform_file.h"
 
 #include "calibrate/kernel_measurements.h"
-#include "calibrate/kernel_rows.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lab/published_errors.h"
+#include "lab/kernel_sets.h"
 #include "lab/shipped_data.h"
 #include "lab/suite.h"
 

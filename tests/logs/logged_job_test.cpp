@@ -1,4 +1,3 @@
-#include "stepcast/logs/logged_job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

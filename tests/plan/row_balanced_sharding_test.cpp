@@ -1,8 +1,7 @@
-#include "stepcast/plan/row_balanced_sharding.h"
-
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/plan/sharders.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
 

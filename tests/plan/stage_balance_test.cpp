@@ -1,11 +1,11 @@
-#include "stepcast/plan/stage_balance.h"
-
 #include <algorithm>
 #include <limits>
 #include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stepcast/plan/layout_refinement.h"
 
 namespace stepcast::stage_balance_test {
 namespace {

@@ -14,7 +14,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/plan_document.h"
+#include "stepcast/report/plan_answer.h"
 #include "stepcast/report/series_document.h"
 
 #include "tests/support/paths.h"

@@ -17,7 +17,7 @@
 #include "stepcast/report/html/assets.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/log_document.h"
-#include "stepcast/report/plan_document.h"
+#include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/series_document.h"
 

@@ -1,10 +1,10 @@
 // Calls that the GPU holds back although their names do not say so.
-#include "stepcast/trace/detail/held_calls.h"
-
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "stepcast/trace/detail/launch_queue.h"
 
 #include "tests/support/replayed.h"
 #include "tests/support/trace_builder.h"

@@ -1,4 +1,3 @@
-#include "stepcast/trace/recorded_host.h"
 
 #include <map>
 #include <string>

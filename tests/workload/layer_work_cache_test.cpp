@@ -1,11 +1,11 @@
-#include "stepcast/workload/layer_work_cache.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "stepcast/workload/step_work.h"
 
 namespace stepcast::layer_work_cache_test {
 namespace {

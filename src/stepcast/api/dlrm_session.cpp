@@ -19,7 +19,7 @@
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/describe/torchrec_plan.h"
-#include "stepcast/plan/row_balanced_sharding.h"
+#include "stepcast/plan/sharders.h"
 #include "stepcast/plan/sharding_search.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"

@@ -43,4 +43,16 @@ consteval NameTable<Enum, N> names(const std::pair<Enum, std::string_view> (&ent
   return table;
 }
 
+// The name of a value by those of all, in the order of their declaration, which begins at 0 and ends with `Last`. Of what is
+// no value: `other`, or the first of them.
+//
+//   std::string_view to_string(Sharding s) { return name_of<Sharding::zero1>(s, {"none", "zero1"}); }
+template <auto Last, std::size_t N>
+constexpr std::string_view name_of(decltype(Last) value, const std::string_view (&all)[N],
+                                   std::string_view other = {}) {
+  static_assert(N == static_cast<std::size_t>(Last) + 1, "a value without a name");
+  const auto i = static_cast<std::size_t>(value);
+  return i < N ? all[i] : other.empty() ? all[0] : other;
+}
+
 }  // namespace stepcast

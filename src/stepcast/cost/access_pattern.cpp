@@ -24,11 +24,10 @@ std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
     const double here = of_rows[k], below = of_rows[k - 1], above = k + 1 < kReuseBins ? of_rows[k + 1] : 0;
     // Bins double in width: shares of neighbours are as 2^(1 - g). The first bin holds one number, not a width.
     double g = 2;
-    if (here > 0 && above > 0) {
+    if (here > 0 && above > 0)
       g = 1 - std::log2(above / here);
-    } else if (here > 0 && below > 0 && k > 1) {
+    else if (here > 0 && below > 0 && k > 1)
       g = 1 - std::log2(here / below);
-    }
     g = std::clamp(g, -6.0, 6.0);
     const double first = std::exp2(static_cast<double>(k - 1)) + 1, last = std::exp2(static_cast<double>(k));
     double rows = 0, lookups = 0;
@@ -54,9 +53,8 @@ std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
 double distinct_of(const std::array<double, kReuseBins>& of_rows, double sum, double about) {
   constexpr double kMostCounted = 3, kMostOff = 1.5;
   double rarest = 1;
-  for (const double share : of_rows) {
+  for (const double share : of_rows)
     if (share > 0) rarest = std::min(rarest, share / sum);
-  }
   const double n = std::max(1.0, std::round(about * rarest));
   if (n > kMostCounted || n / rarest > kMostOff * about || n / rarest < about / kMostOff) return about;
   return n / rarest;

@@ -5,9 +5,9 @@
 #include <variant>
 
 #include "stepcast/cost/detail/shape_cost.h"
-#include "stepcast/cost/sparse_reuse.h"
 
 namespace stepcast {
+
 namespace {
 
 constexpr double kCacheShare = 2;  // of the last-level cache: inputs left by an earlier run, outputs not
@@ -59,11 +59,10 @@ double bound_us(const Operation& operation, const Work& work, const DeviceFigure
   if (const auto* transfer = std::get_if<TransferShape>(&operation.shape)) {
     const bool on_device =
         transfer->kind == MemcpyKind::none || transfer->kind == MemcpyKind::device_to_device;
-    if (transfer->kind == MemcpyKind::host_to_host) {
+    if (transfer->kind == MemcpyKind::host_to_host)
       memory_us = as_double(transfer->bytes) / (detail::kMostHostMemory * host_memory_per_us(device));
-    } else if (!on_device) {
+    else if (!on_device)
       memory_us = as_double(transfer->bytes) / device.host_link.per_us;
-    }
   }
   const double bound = std::max({arithmetic_us, memory_us, kShortestKernelUs});
   return std::isfinite(bound) ? bound : kForEver;
@@ -72,6 +71,9 @@ double bound_us(const Operation& operation, const Work& work, const DeviceFigure
 // Half-width of the interval of unfitted answers in ln: three quarters of the products and most streaming
 // kernels of the measured GPUs lie within.
 constexpr double kAnalyticBand = 0.35, kAssumedBand = 0.7;
+
+constexpr double kRowCacheShare = 0.9;   // of the last-level cache that holds rows
+constexpr double kSparseIndexBytes = 8;  // as operation/detail/shape_facts.h has it
 
 }  // namespace
 
@@ -105,6 +107,34 @@ Estimate AnalyticModel::estimate(const Operation& operation) const {
   const double band = std::exp(guess ? kAssumedBand : kAnalyticBand);
   return {a.time, std::max(a.lower_bound, a.time / band), a.time * band,
           guess ? EstimateSource::assumed : EstimateSource::analytic};
+}
+
+double fetched_rows(const AccessPattern& pattern, double lookups, double row_bytes, double cache_bytes) {
+  if (lookups <= 0) return 0;
+  const double cached = row_bytes > 0 ? kRowCacheShare * cache_bytes / row_bytes : 0;
+  return lookups - pattern.hits(lookups, cached);
+}
+
+Work sparse_work(const Operation& operation, const SparseShape& s, double cache_bytes) {
+  Work work = work_of(operation);
+  if (s.reuse > 0 || s.nonzeros <= 0 || s.rows < 1 || s.inner < 1) return work;
+  const double element = element_size(operation.dtype).value();
+  const auto rows = static_cast<double>(s.rows), inner = static_cast<double>(s.inner);
+  const double row_of_d =
+      static_cast<double>(s.cols) * (s.sparse_result ? element + kSparseIndexBytes : element);
+  // What work_of() takes for granted: a row that is used is fetched once.
+  const auto more = [&](double n) {
+    const double fetched = fetched_rows(AccessPattern::uniform(n), s.nonzeros, row_of_d, cache_bytes);
+    return (fetched - std::min(s.nonzeros, n)) * row_of_d;
+  };
+  double bytes = 0;
+  const Direction d = operation.direction;
+  if (d == Direction::forward || d == Direction::backward || d == Direction::weight_gradient)
+    bytes += more(inner);
+  // Rows of dC in the order of the columns of S.
+  if (d == Direction::backward || d == Direction::input_gradient) bytes += more(rows);
+  work.bytes_read = Bytes{std::max(0.0, work.bytes_read.value() + bytes)};
+  return work;
 }
 
 }  // namespace stepcast

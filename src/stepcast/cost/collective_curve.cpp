@@ -20,9 +20,8 @@ constexpr double kUnknownBand = 0.30;
 
 Result<double> parameter(const CurveForm& form, std::string_view name) {
   const auto it = form.parameters.find(name);
-  if (it == form.parameters.end()) {
+  if (it == form.parameters.end())
     return Error{fmt::format("the curve form '{}' lacks the parameter '{}'", form.form, name)};
-  }
   return it->second;
 }
 
@@ -68,9 +67,8 @@ CurveForm SigmoidForm::record() const {
 }
 
 Result<SigmoidForm> SigmoidForm::from(const CurveForm& record, double factor) {
-  if (record.form != "three_region_sigmoid") {
+  if (record.form != "three_region_sigmoid")
     return Error{"the curve form"}.found(record.form).expected("three_region_sigmoid");
-  }
   SigmoidForm form;
   form.factor = factor;
   STEPCAST_ASSIGN(form.log2_m1, parameter(record, "log2_m1"));
@@ -107,17 +105,15 @@ CurveForm StartupForm::record() const {
 }
 
 Result<StartupForm> StartupForm::from(const CurveForm& record, double factor) {
-  if (record.form != "startup_two_steps") {
+  if (record.form != "startup_two_steps")
     return Error{"the curve form"}.found(record.form).expected("startup_two_steps");
-  }
   StartupForm form;
   form.factor = factor;
   STEPCAST_ASSIGN(const double startup, parameter(record, "t_s_us"));
   STEPCAST_ASSIGN(const double bandwidth, parameter(record, "BWmax_GBps"));
   STEPCAST_ASSIGN(const double q, parameter(record, "q"));
-  if (!(startup > 0) || !(bandwidth > 0) || !(q > 0)) {
+  if (!(startup > 0) || !(bandwidth > 0) || !(q > 0))
     return Error{"t_s_us, BWmax_GBps and q of a curve form must be positive"};
-  }
   form.ln_startup_us = std::log(startup);
   form.ln_max_GBps = std::log(bandwidth);
   form.ln_q = std::log(q);
@@ -175,9 +171,8 @@ void make_non_decreasing(std::span<double> values) {
     }
   }
   std::size_t i = 0;
-  for (const Block& block : blocks) {
+  for (const Block& block : blocks)
     for (std::size_t k = 0; k < block.n; ++k) values[i++] = block.mean();
-  }
 }
 
 MonotoneCubic::MonotoneCubic(std::vector<double> x, std::vector<double> y)
@@ -223,15 +218,14 @@ TimeCurve time_curve(const CurveParts& parts) {
   };
   for (std::size_t i = 0; i < TimeCurve::kPoints; ++i) {
     const double x = TimeCurve::log2_bytes(i);
-    if (!has_knots) {
+    if (!has_knots)
       time[i] = parts.form->ln_time_us(x);
-    } else if (x < first) {
+    else if (x < first)
       time[i] = beyond(x, first, parts.ln_time_us.front());
-    } else if (x > last) {
+    else if (x > last)
       time[i] = beyond(x, last, parts.ln_time_us.back());
-    } else {
+    else
       time[i] = cubic.at(x);
-    }
   }
   make_non_decreasing(time);
 
@@ -269,13 +263,11 @@ TimeCurve time_curve(const CurveParts& parts) {
 Result<TimeCurve> time_curve(const CollectiveCurve& record) {
   CurveParts parts;
   for (const CurveKnot& knot : record.knots) {
-    if (!(knot.message_bytes > 0) || !(knot.time_us > 0)) {
+    if (!(knot.message_bytes > 0) || !(knot.time_us > 0))
       return Error{fmt::format("curve {}: knots need positive sizes and times", record.key())};
-    }
     const double x = std::log2(knot.message_bytes);
-    if (!parts.log2_knots.empty() && x <= parts.log2_knots.back()) {
+    if (!parts.log2_knots.empty() && x <= parts.log2_knots.back())
       return Error{fmt::format("curve {}: the sizes of the knots must increase", record.key())};
-    }
     parts.log2_knots.push_back(x);
     parts.ln_time_us.push_back(std::log(knot.time_us));
   }
@@ -284,9 +276,8 @@ Result<TimeCurve> time_curve(const CollectiveCurve& record) {
     STEPCAST_ASSIGN(form, StartupForm::from(record.improved, bus_factor(record.collective, record.n_ranks)));
     parts.form = &form;
   }
-  if (parts.log2_knots.empty() && parts.form == nullptr) {
+  if (parts.log2_knots.empty() && parts.form == nullptr)
     return Error{fmt::format("curve {} has neither knots nor a form 'startup_two_steps'", record.key())};
-  }
   parts.residuals = record.residuals;
   const auto range = [&](std::string_view key, double otherwise) {
     const auto it = record.provenance.range.find(key);
@@ -296,13 +287,12 @@ Result<TimeCurve> time_curve(const CollectiveCurve& record) {
   parts.measured_from = range("message_bytes_min", has_knots ? parts.log2_knots.front() : 0);
   parts.measured_to = range("message_bytes_max", has_knots ? parts.log2_knots.back() : 40);
   TimeCurve curve = time_curve(parts);
-  if (record.provenance.source == FigureSource::assumed) {
+  if (record.provenance.source == FigureSource::assumed)
     curve.source = curve.outside_source = EstimateSource::assumed;
-  } else if (record.provenance.source == FigureSource::measured) {
+  else if (record.provenance.source == FigureSource::measured)
     curve.source = EstimateSource::measured;
-  } else if (record.provenance.source == FigureSource::data_sheet) {
+  else if (record.provenance.source == FigureSource::data_sheet)
     curve.source = curve.outside_source = EstimateSource::analytic;
-  }
   return curve;
 }
 

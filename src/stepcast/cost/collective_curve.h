@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"

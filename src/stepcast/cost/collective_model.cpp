@@ -110,8 +110,7 @@ CollectiveModel::CollectiveModel(const Platform& platform) : device_(platform.de
     entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
                         std::move(curve).value()});
   }
-  const bool has_own =
-      std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) { return e.n_nodes == 1; });
+  const bool has_own = std::ranges::any_of(entries_, [](const Entry& e) { return e.n_nodes == 1; });
   // Others do not use NCCL.
   const bool uses_nccl = device_.vendor == "NVIDIA" && node_.intra.kind != LinkKind::none;
   if (!has_own && uses_nccl) related_ = RelatedSystems::of(platform);
@@ -123,7 +122,7 @@ std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp
   const auto add = [&](DType wanted) {
     for (const Entry& e : entries_) {
       if (e.op != op || e.dtype != wanted) continue;
-      const bool known = std::any_of(result.begin(), result.end(), [&](const Entry* r) {
+      const bool known = std::ranges::any_of(result, [&](const Entry* r) {
         return r->n_nodes == e.n_nodes && r->gpus_per_node == e.gpus_per_node;
       });
       if (!known) result.push_back(&e);
@@ -141,9 +140,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   std::vector<RankCurve> others;
   const Entry* any_nodes = nullptr;
   for (const Entry* e : entries) {
-    if (e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks) {
+    if (e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks)
       return ResolvedCollective{e->curve, "fitted on this group"};
-    }
     if (group.n_nodes == 1 && e->n_nodes == 1) others.push_back({e->n_ranks, &e->curve});
     if (group.n_nodes > 1 && e->n_nodes > 1 && e->gpus_per_node == per_node) {
       others.push_back({e->n_ranks, &e->curve});
@@ -155,16 +153,14 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
     }
   }
   if (others.empty()) return from_other_systems(group, op);
-  std::sort(others.begin(), others.end(),
-            [](const RankCurve& a, const RankCurve& b) { return a.n_ranks < b.n_ranks; });
+  std::ranges::sort(others, {}, &RankCurve::n_ranks);
   const NcclFabric fabric = nccl_fabric(device_, node_, per_node);
   const RanksOnNodes wanted{group.n_ranks, group.n_nodes};
   if (group.n_nodes > 1 && others.size() < 2) {
     const std::uint32_t reached = std::min(group.n_nodes, kRanksInALine * any_nodes->n_nodes);
     TimeCurve curve = scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, reached, per_node);
-    if (reached < group.n_nodes) {
+    if (reached < group.n_nodes)
       curve = grow_as_nccl(op, curve, fabric, {reached * per_node, reached}, wanted);
-    }
     return ResolvedCollective{curve, fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
   // Two counts in a line say nothing of a count far beyond them: there it grows as NCCL estimates.
@@ -282,9 +278,8 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
   const double hop = intra.latency ? intra.latency->value() : kHop_us;
   double GBps = intra.bandwidth_per_gpu.value() / 1e9;
   // On mixed topologies a ring of more GPUs than one linked island goes through PCIe.
-  if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2) {
+  if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2)
     GBps = intra.pcie_bandwidth_per_gpu->value() / 1e9;
-  }
   const double steps = ring_steps(group.op, group.n_ranks);
   const double carried = bus_factor(group.op, group.n_ranks) * shared_pcie_slowdown(node_, group);
   return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)), carried,
@@ -344,9 +339,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
 
 Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group) const {
   if (group.op == CollectiveOp::unknown) return Error{"a collective that stepcast does not know"};
-  if (group.n_ranks == 0 || group.n_nodes == 0 || group.n_nodes > group.n_ranks) {
+  if (group.n_ranks == 0 || group.n_nodes == 0 || group.n_nodes > group.n_ranks)
     return Error{fmt::format("a group of {} ranks on {} nodes", group.n_ranks, group.n_nodes)};
-  }
   if (group.n_ranks == 1) {
     return ResolvedCollective{
         analytic_curve(kKernelStartup_us, 0, 1, kAnalyticCollectiveBand, EstimateSource::assumed),

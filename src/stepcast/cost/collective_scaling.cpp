@@ -64,8 +64,8 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   const auto distance = [&](const RankCurve& c) {
     return std::abs(std::log2(static_cast<double>(c.n_ranks) / n_ranks));
   };
-  std::stable_sort(nearest.begin(), nearest.end(),
-                   [&](const RankCurve& a, const RankCurve& b) { return distance(a) < distance(b); });
+  std::ranges::stable_sort(nearest,
+                           [&](const RankCurve& a, const RankCurve& b) { return distance(a) < distance(b); });
   const RankCurve base = nearest.front();
   if (base.n_ranks == n_ranks) return *base.curve;
   const bool has_other = nearest.size() > 1;

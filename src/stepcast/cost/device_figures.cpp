@@ -31,13 +31,12 @@ DeviceFigures figures_of(const Device& device) {
 
   const auto fp32 = device.vector(DType::fp32);
   const auto fp32_matrix = device.peak(DType::fp32);
-  if (fp32) {
+  if (fp32)
     out.vector = {per_us(*fp32), false};
-  } else if (fp32_matrix) {
+  else if (fp32_matrix)
     out.vector = {per_us(*fp32_matrix), false};
-  } else {
+  else
     out.vector = {out.memory.per_us * kAssumedFlopsPerByte, true};
-  }
 
   for (std::size_t i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -50,9 +49,7 @@ DeviceFigures figures_of(const Device& device) {
     } else if (dtype == DType::fp64) {
       rate = {out.vector.per_us / 32, true};
     }
-    if (const auto peak = device.peak(dtype)) {
-      rate = {std::max(rate.per_us, per_us(*peak)), false};
-    }
+    if (const auto peak = device.peak(dtype)) rate = {std::max(rate.per_us, per_us(*peak)), false};
   }
   const auto at = [&](DType dtype) -> Rate& { return out.matrix[static_cast<std::size_t>(dtype)]; };
   // Types that share units: each stands in for the others where only one is stated.

@@ -12,13 +12,13 @@
 // the launch times go over into each other in proportion to the logarithm.
 //
 // Where a trace names the kernels (kernel_implementation.h), what they are decides further: convolutions have a
-// closed form per algorithm (convolution_time.h), pooling and batch norm their own rates.
+// closed form per algorithm (device_time.h), pooling and batch norm their own rates.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <string>
 
+#include "stepcast/cost/device_figures.h"
 #include "stepcast/cost/kernel_implementation.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/cost/training_kernels.h"
@@ -48,5 +48,21 @@ class DeviceTime {
   bool made_by_amd_;
   std::map<std::string, double, std::less<>> floors_;  // by record and family
 };
+
+// The time of a convolution on the GPU, by the algorithm that runs it.
+//
+//   direct:    an implicit matrix product [batch oh ow, c kh kw] x [c kh kw, out], as tiles on the SMs; channels
+//              are padded to what matrix units load at once.
+//   Winograd:  3x3, stride 1. Tiles of 4x4 outputs take 36 multiplications for 144: input, filter and output
+//              are transformed through memory, between them 36 products [tiles, c] x [c, out] (Lavin and Gray,
+//              CVPR 2016). In one kernel: tiles of 2x2 outputs, 16 for 36.
+//
+// Copies into another layout come on top where a trace shows them. Gradients of input and weights are products
+// of the same size with their extents exchanged.
+
+// `seen`: the kernels of a trace, from which algorithm, layout copies and the gradients that were computed are
+// read; empty: a library's usual choice. `made_by_amd`: whose library it is.
+[[nodiscard]] double convolution_us(const ConvolutionShape& shape, DType dtype, Direction direction,
+                                    const DeviceFigures& device, const SeenKernels& seen, bool made_by_amd);
 
 }  // namespace stepcast

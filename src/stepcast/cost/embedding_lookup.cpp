@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "stepcast/base/names.h"
 #include "stepcast/cost/learned_lookup.h"
 
 namespace stepcast {
@@ -40,12 +41,7 @@ double lanes_columns(double dim, double fewest) {
 }  // namespace
 
 std::string_view to_string(TablePlacement placement) {
-  switch (placement) {
-    case TablePlacement::hbm: return "hbm";
-    case TablePlacement::uvm: return "uvm";
-    case TablePlacement::uvm_cached: return "uvm_cached";
-  }
-  return "hbm";
+  return name_of<TablePlacement::uvm_cached>(placement, {"hbm", "uvm", "uvm_cached"});
 }
 
 LookupCost& LookupCost::operator+=(const LookupCost& other) {

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
 #include "stepcast/cost/access_pattern.h"
 #include "stepcast/cost/device_figures.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "stepcast/cost/detail/device_rates.h"
 
@@ -88,9 +87,8 @@ double band_of_other_nodes(std::int64_t nodes) {
 
 std::optional<ExchangeRates> ExpertExchange::rates(const Device& device, bool combine) const {
   std::vector<const ExchangeRates*> of_direction;
-  for (const ExchangeRates& r : measured) {
+  for (const ExchangeRates& r : measured)
     if (r.combine == combine) of_direction.push_back(&r);
-  }
   return detail::rates_for<ExchangeRates>(device, of_direction, kRates);
 }
 
@@ -98,9 +96,8 @@ Result<ExpertExchange> ExpertExchange::read(const JsonValue& parameters) {
   ExpertExchange exchange;
   const auto read_direction = [](const auto& text, ExchangeRates& rates) -> Status {
     const std::string direction = text("direction");
-    if (rates.device.empty() || (direction != "dispatch" && direction != "combine")) {
+    if (rates.device.empty() || (direction != "dispatch" && direction != "combine"))
       return Error{"an entry of `rates` lacks its device or a direction (dispatch or combine)"};
-    }
     rates.combine = direction == "combine";
     return Ok{};
   };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
 #include "stepcast/cost/detail/device_rates.h"
 
@@ -86,9 +85,8 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
   double other_type = 0;
   for (const DType type : like(dtype)) {
     std::vector<const ExpertRates*> of_type;
-    for (const ExpertRates& r : measured) {
+    for (const ExpertRates& r : measured)
       if (r.dtype == type) of_type.push_back(&r);
-    }
     if (std::optional<ExpertRates> found =
             detail::rates_for<ExpertRates>(device, of_type, kExpertRates, other_type)) {
       found->dtype = dtype;  // the peak is that of the type that is asked for

@@ -186,9 +186,8 @@ double GenericKernel::nearest_bound_at(const DevicePlace& place) const {
   double nearest = 0;
   for (const Measured& m : devices) nearest = std::max(nearest, likeness(place, m.place));
   double share = 0;
-  for (const Measured& m : devices) {
+  for (const Measured& m : devices)
     if (likeness(place, m.place) >= kRelativeLikeness * nearest) share = std::max(share, m.nearest_bound);
-  }
   return share > 0 ? share : 1;
 }
 
@@ -372,21 +371,19 @@ Status GenericKernels::add(const ModelRecord& record) {
   });
   if (same != kernels_.end() && (*same)->header.adapted && !header.adapted) return Ok{};
   std::unique_ptr<Entry> entry{new Entry{record.name, header, {record.parameters, read}}};
-  if (same == kernels_.end()) {
+  if (same == kernels_.end())
     kernels_.push_back(std::move(entry));
-  } else {
+  else
     *same = std::move(entry);
-  }
   return Ok{};
 }
 
 const GenericKernels::Entry* GenericKernels::find(const Operation& operation) const {
   const std::string_view family = generic_family(operation);
   const std::string_view dtype = dtype_class(operation.dtype);
-  for (const auto& k : kernels_) {
+  for (const auto& k : kernels_)
     if (k->header.direction == operation.direction && k->header.family == family && k->header.dtype == dtype)
       return k->kernel.get() != nullptr ? k.get() : nullptr;
-  }
   return nullptr;
 }
 
@@ -397,9 +394,8 @@ std::string_view GenericKernels::record_of(const Operation& operation) const {
 
 std::vector<std::string> GenericKernels::unreadable() const {
   std::vector<std::string> out;
-  for (const auto& k : kernels_) {
+  for (const auto& k : kernels_)
     if (k->kernel.get() == nullptr) out.push_back(fmt::format("model {}: {}", k->name, k->kernel.problem()));
-  }
   return out;
 }
 

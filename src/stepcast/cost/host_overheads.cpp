@@ -31,9 +31,8 @@ std::string_view family_of_call(std::string_view call) {
   if (contains(call, "Memcpy") || contains(call, "Memset")) return "(copy)";
   if (contains(call, "Launch")) return "(launch)";
   // Calls of a program's begin, or that wait for the device as they free memory: milliseconds.
-  for (const std::string_view part : {"Malloc", "Free", "Alloc", "Create", "Destroy", "Module", "Init"}) {
+  for (const std::string_view part : {"Malloc", "Free", "Alloc", "Create", "Destroy", "Module", "Init"})
     if (contains(call, part)) return "(set-up)";
-  }
   return "(other call)";
 }
 
@@ -47,9 +46,8 @@ std::string_view family_of_operator(std::string_view op) {
 Result<double> number_at_least_0(const JsonValue& op, std::string_view key) {
   const JsonValue* value = op.find(key);
   if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
-  if (!value->is_number() || !std::isfinite(value->number()) || value->number() < 0) {
+  if (!value->is_number() || !std::isfinite(value->number()) || value->number() < 0)
     return Error{fmt::format("`{}` is not a number of 0 or more", key)};
-  }
   return value->number();
 }
 

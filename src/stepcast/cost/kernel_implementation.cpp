@@ -60,9 +60,8 @@ KernelImplementation implementation_of(std::string_view kernel_name) {
   std::string name{kernel_name};
   std::transform(name.begin(), name.end(), name.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  for (const Pattern& pattern : kPatterns) {
+  for (const Pattern& pattern : kPatterns)
     if (name.find(pattern.part) != std::string::npos) return pattern.implementation;
-  }
   return KernelImplementation::other;
 }
 

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -185,8 +183,7 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
   const auto* attention = std::get_if<AttentionShape>(&operation.shape);
   if (attention == nullptr || attention->kernel == AttentionKernel::any || kernel.attention_kernels.empty())
     return true;
-  return std::find(kernel.attention_kernels.begin(), kernel.attention_kernels.end(), attention->kernel) !=
-         kernel.attention_kernels.end();
+  return std::ranges::find(kernel.attention_kernels, attention->kernel) != kernel.attention_kernels.end();
 }
 
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
@@ -438,16 +435,14 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
     w.index[w.n] = i;
     if (++w.n == kBlock) flush(record);
   }
-  for (std::size_t record = 0; record < waiting.size(); ++record) {
+  for (std::size_t record = 0; record < waiting.size(); ++record)
     if (waiting[record].n > 0) flush(record);
-  }
 }
 
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }
 bool KernelModel::has_measured_products() const {
-  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+  for (std::size_t i = 0; i < kDTypeCount; ++i)
     if (impl_->fitted.find("gemm", static_cast<DType>(i), Direction::forward) != kNoRecord) return true;
-  }
   return false;
 }
 std::vector<std::string> KernelModel::skipped() const {

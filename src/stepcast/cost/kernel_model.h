@@ -10,7 +10,6 @@
 // is at least the lower bound of the analytic model.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

@@ -71,9 +71,8 @@ Result<LearnedLookup> LearnedLookup::read(const JsonValue& value) {
   p.direction = way == "forward" ? Direction::forward : Direction::backward;
   STEPCAST_ASSIGN(p.least, bounds(value, "least"));
   STEPCAST_ASSIGN(p.most, bounds(value, "most"));
-  for (std::size_t f = 0; f < kLookupFeatures; ++f) {
+  for (std::size_t f = 0; f < kLookupFeatures; ++f)
     if (p.least[f] > p.most[f]) return Error{"`least` must not be above `most`"};
-  }
   STEPCAST_ASSIGN(p.start_us, positive_number(value, "start_us"));
   STEPCAST_ASSIGN(p.sharpness, positive_number(value, "sharpness"));
   STEPCAST_ASSIGN(p.log_p10, finite_number(value, "log_p10"));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -161,9 +160,8 @@ std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gp
     const std::uint32_t from = island[link.gpu_b], to = island[link.gpu_a];
     std::replace(island.begin(), island.end(), from, to);
   }
-  if (std::adjacent_find(island.begin(), island.end(), std::not_equal_to<>{}) != island.end())
-    return std::nullopt;
-  return BytesPerSecond{*std::min_element(of_gpu.begin(), of_gpu.end())};
+  if (std::ranges::adjacent_find(island, std::not_equal_to<>{}) != island.end()) return std::nullopt;
+  return BytesPerSecond{*std::ranges::min_element(of_gpu)};
 }
 
 }  // namespace
@@ -186,9 +184,8 @@ NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ran
   fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();
   const BytesPerSecond link = links ? *links : intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu);
   fabric.switched = intra.kind == LinkKind::nvswitch;
-  if (device.clock_MHz) {
+  if (device.clock_MHz)
     fabric.latency_scale = 1 - kLatencyOfSms + kLatencyOfSms * kClockOfLatencies_MHz / *device.clock_MHz;
-  }
   fabric.link_GBps = kLinkShare * link.value() / kGBps;
   if (node.network) {
     const double adapters = std::min(node.network->nics_per_node, std::max(ranks_per_node, 1U));

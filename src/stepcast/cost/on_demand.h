@@ -34,11 +34,10 @@ class OnDemand {
  private:
   void read() const {
     Result<Model> model = reader_(parameters_);
-    if (model) {
+    if (model)
       model_ = std::move(model).value();
-    } else {
+    else
       problem_ = model.error().message();
-    }
     parameters_ = JsonValue{};
   }
 

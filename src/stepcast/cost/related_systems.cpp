@@ -44,9 +44,8 @@ RelatedShape::Table of_ranks(const Family& family, std::uint32_t n_ranks) {
   const double from = std::log2(below->n_ranks), to = std::log2(above->n_ranks);
   const double share = (std::log2(n_ranks) - from) / (to - from);
   RelatedShape::Table ratio{};
-  for (std::size_t i = 0; i < ratio.size(); ++i) {
+  for (std::size_t i = 0; i < ratio.size(); ++i)
     ratio[i] = (1 - share) * below->ln_ratio[i] + share * above->ln_ratio[i];
-  }
   return ratio;
 }
 
@@ -55,7 +54,7 @@ std::vector<Family> families_of(const std::vector<RelatedShape>& shapes, Collect
   std::vector<Family> families;
   for (const RelatedShape& shape : shapes) {
     if (shape.op != op) continue;
-    auto family = std::find_if(families.begin(), families.end(), [&](const Family& f) {
+    auto family = std::ranges::find_if(families, [&](const Family& f) {
       return f.front()->architecture == shape.architecture && f.front()->links == shape.links;
     });
     if (family == families.end()) family = families.emplace(families.end());
@@ -212,8 +211,7 @@ std::optional<RelatedSystems> RelatedSystems::of(const Platform& platform) {
 }
 
 bool RelatedSystems::has_family(const Device& device, const Node& node) const {
-  return std::any_of(shapes.begin(), shapes.end(),
-                     [&](const RelatedShape& s) { return same_family(s, device, node); });
+  return std::ranges::any_of(shapes, [&](const RelatedShape& s) { return same_family(s, device, node); });
 }
 
 double log2_link_ns(const Device& device, const Node& node, std::uint32_t n_ranks, double log2_bytes) {
@@ -239,9 +237,8 @@ std::optional<RelatedShape::Table> RelatedSystems::ratio(const Device& device, c
     const RelatedShape::Table own = of_ranks(family, n_ranks);
     const auto rings = is_own ? std::nullopt : of_rings(shapes, first, n_ranks);
     double nvls_from = kNever;
-    for (const RelatedShape* s : family) {
+    for (const RelatedShape* s : family)
       if (n_ranks > 2 && s->n_ranks > 2 && s->nvls_from) nvls_from = std::min(nvls_from, *s->nvls_from);
-    }
     for (std::size_t i = 0; i < sum.size(); ++i) {
       const bool theirs_is_nvls = RelatedShape::at(i) >= nvls_from;
       const bool is_like = is_own || theirs_is_nvls == is_nvls[i];
@@ -284,9 +281,8 @@ std::optional<TimeCurve> RelatedSystems::curve(const Device& device, const Node&
     if (!start_up || !transfer) return std::nullopt;
     const double start_us = std::exp(start_up->ln_time_us(kLog2StartupBytes));
     const double us_per_byte = std::exp(transfer->back()) / (1000 * fabric.link_GBps);
-    for (std::size_t i = 0; i < time.size(); ++i) {
+    for (std::size_t i = 0; i < time.size(); ++i)
       time[i] = std::log(start_us + us_per_byte * std::exp2(TimeCurve::log2_bytes(i)));
-    }
     return with_band(time, device, node, log2_GBps);
   }
   const auto ratios = ratio(device, node, op, n_ranks);

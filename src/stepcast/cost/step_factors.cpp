@@ -44,9 +44,8 @@ Result<StepFactors> StepFactors::read(const JsonValue& parameters) {
 
 JsonValue StepFactors::write() const {
   JsonValue value = JsonValue::object();
-  for (const StepFactorField& field : step_factor_fields()) {
+  for (const StepFactorField& field : step_factor_fields())
     if (this->*(field.member) != 1) value.add(field.key, JsonValue{this->*(field.member)});
-  }
   return value;
 }
 

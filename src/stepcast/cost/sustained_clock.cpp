@@ -33,11 +33,10 @@ Result<SustainedClock::Curve> read_curve(const JsonValue& value) {
   const JsonValue* kernels = value.find("kernels");
   const std::string_view name =
       kernels != nullptr && kernels->is_text() ? kernels->text() : std::string_view{};
-  if (name == to_string(KernelClass::attention)) {
+  if (name == to_string(KernelClass::attention))
     curve.kernel_class = KernelClass::attention;
-  } else if (name != to_string(KernelClass::gemm)) {
+  else if (name != to_string(KernelClass::gemm))
     return Error{"`kernels` of a curve must be gemm or attention"};
-  }
   const JsonValue* dtypes = value.find("dtypes");
   if (dtypes == nullptr || !dtypes->is_array() || dtypes->items().empty())
     return Error{"`dtypes` of a curve must list element types"};

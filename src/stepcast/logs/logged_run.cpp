@@ -1,14 +1,22 @@
 #include "stepcast/logs/logged_run.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
+#include <charconv>
+#include <cmath>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/text.h"
+#include "stepcast/describe/huggingface.h"
+#include "stepcast/describe/megatron_arguments.h"
+#include "stepcast/logs/detail/job_words.h"
+#include "stepcast/logs/detail/settings_blocks.h"
+
 namespace stepcast {
+
 namespace {
 
 // The lines of the steps say what ran; settings may be those of another start, or of a batch that grows. False where
@@ -34,9 +42,8 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
     return false;
   }
   const std::vector<std::string>& assumed = run.resolved->notes;
-  const bool was_assumed = std::any_of(assumed.begin(), assumed.end(), [](const std::string& note) {
-    return note.starts_with("global batch not given");
-  });
+  const bool was_assumed = std::ranges::any_of(
+      assumed, [](const std::string& note) { return note.starts_with("global batch not given"); });
   const std::string instead = was_assumed ? "" : fmt::format(", where the settings say {}", planned);
   run.job->job.settings.global_batch_sequences = told;
   Result<ResolvedJob> resolved = resolve(run.job->job);
@@ -49,6 +56,99 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
   run.resolved = *std::move(resolved);
   notes.push_back(fmt::format("{} sequences per step, as the lines of the steps say{}", told, instead));
   return true;
+}
+
+using Arguments = std::vector<std::pair<std::string, std::string>>;
+
+std::optional<std::int64_t> whole(std::string_view text) {
+  std::int64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size() || value < 1 ||
+      value > kMost)
+    return std::nullopt;
+  return value;
+}
+
+std::string_view value_of(const Arguments& arguments, std::string_view name) {
+  for (const auto& [key, value] : arguments)
+    if (key == name) return value == "None" ? std::string_view{} : std::string_view{value};
+  return {};
+}
+
+std::string_view word(const TrainingLog& log, std::string_view name) {
+  const auto found = log.settings.words.find(name);
+  return found == log.settings.words.end() ? std::string_view{} : std::string_view{found->second};
+}
+
+// The table of arguments, or what stands for it.
+void from_megatron(const Arguments& arguments, const TrainingLog& log, LoggedJob& out) {
+  out.job.command_line = command_line_of_arguments(arguments, !word(log, "is_bert").empty());
+  if (!out.job.n_gpus) out.job.n_gpus = whole(value_of(arguments, "world_size"));
+  if (!out.job.n_gpus) out.job.n_gpus = whole(word(log, "world_size"));
+  if (!out.job.n_gpus) {
+    double gpus = 1;
+    for (const char* degree : {"data_parallel_size", "tensor_model_parallel_size",
+                               "pipeline_model_parallel_size", "context_parallel_size"}) {
+      if (const auto n = whole(value_of(arguments, degree))) gpus *= static_cast<double>(*n);
+    }
+    constexpr double kMost = 1e7;
+    if (!value_of(arguments, "data_parallel_size").empty() && gpus <= kMost)
+      out.job.n_gpus = static_cast<std::int64_t>(gpus);
+  }
+  if (value_of(arguments, "vocab_size").empty()) {
+    if (const auto size = whole(word(log, "vocab_size")))
+      out.job.settings.vocab_size = size;
+    else if (const auto padded = whole(value_of(arguments, "padded_vocab_size")))
+      out.job.settings.padded_vocab_size = padded;
+  }
+  out.evaluation_interval = whole(value_of(arguments, "eval_interval"));
+  out.checkpoint_interval = whole(value_of(arguments, "save_interval"));
+}
+
+Status from_deepspeed(const TrainingLog& log, LoggedJob& out) {
+  out.job.deepspeed = ConfigText{log.settings.deepspeed, log.file + ": DeepSpeed's config"};
+  if (out.job.n_gpus) return Ok{};
+  out.job.n_gpus = whole(word(log, "world_size"));
+  if (out.job.n_gpus) return Ok{};
+  // Without pipelines a batch is micro-batches of every GPU.
+  STEPCAST_ASSIGN(const JsonValue config, parse_json(log.settings.deepspeed, out.job.deepspeed->name));
+  const auto number = [&](std::string_view key, double otherwise) {
+    const JsonValue* value = config.find(key);
+    return value != nullptr && value->is_number() ? value->number() : otherwise;
+  };
+  const double all = number("train_batch_size", 0);
+  const double own = number("train_micro_batch_size_per_gpu", 0) * number("gradient_accumulation_steps", 1);
+  constexpr double kMost = 1e6;
+  if (all > 0 && own > 0 && all / own == std::floor(all / own) && all / own < kMost)
+    out.job.n_gpus = static_cast<std::int64_t>(all / own);
+  return Ok{};
+}
+
+// What somebody said holds; what describes the same model otherwise gives way.
+void put_over(const Job& said, Job& job) {
+  if (!said.model.empty() || said.transformer) {
+    job.model = said.model;
+    job.transformer = said.transformer;
+    job.ignored_model_keys = said.ignored_model_keys;
+  }
+  if (said.n_gpus) job.n_gpus = said.n_gpus;
+  if (said.gpus_per_node) job.gpus_per_node = said.gpus_per_node;
+  if (said.framework) job.framework = said.framework;
+  if (said.command_line) job.command_line = said.command_line;
+  if (said.torchtitan) {
+    job.torchtitan = said.torchtitan;
+    job.command_line.reset();
+    job.deepspeed.reset();
+  }
+  if (said.deepspeed) job.deepspeed = said.deepspeed;
+  job.settings = over(job.settings, said.settings);
+  job.not_modelled.insert(job.not_modelled.end(), said.not_modelled.begin(), said.not_modelled.end());
+}
+
+bool describes_something(const Job& said) {
+  return !said.model.empty() || said.transformer || said.command_line || said.torchtitan ||
+         said.settings.n_layers;
 }
 
 }  // namespace
@@ -83,6 +183,82 @@ Result<LoggedRun> read_logged_run(const std::filesystem::path& file, const Job& 
                                   const LogReadOptions& options, const LoggedWork& otherwise) {
   STEPCAST_ASSIGN(TrainingLog log, read_training_log(file, options));
   return logged_run(std::move(log), said, otherwise);
+}
+
+Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
+  LoggedJob out;
+  out.gpu = word(log, "gpu");
+  const LoggedSettings& printed = log.settings;
+  const detail::YamlScalars yaml = detail::yaml_scalars(printed.yaml);
+  std::optional<std::int64_t> yaml_gpus;
+  const Arguments of_yaml = detail::megatron_arguments_of(yaml, yaml_gpus);
+  if (!printed.megatron.empty()) {
+    out.source = "Megatron's arguments";
+    from_megatron(printed.megatron, log, out);
+    if (!printed.deepspeed.empty()) STEPCAST_TRY(from_deepspeed(log, out));
+  } else if (!printed.torchtitan.empty()) {
+    out.source = "TorchTitan's config";
+    STEPCAST_ASSIGN(const std::string toml, detail::torchtitan_toml(printed.torchtitan, log.file));
+    out.job.torchtitan = ConfigText{toml, log.file + ": TorchTitan's config"};
+    out.job.n_gpus = detail::torchtitan_gpus(word(log, "titan_mesh"));
+  } else if (!word(log, "titan_model").empty()) {
+    out.source = "what TorchTitan says when it starts";
+    out.job.torchtitan =
+        ConfigText{detail::torchtitan_toml_of_words(printed.words), log.file + ": what TorchTitan says"};
+    out.job.n_gpus = detail::torchtitan_gpus(word(log, "titan_mesh"));
+  } else if (!of_yaml.empty()) {
+    out.source = "the configuration as YAML";
+    out.job.n_gpus = yaml_gpus;
+    out.job.framework = Framework::nemo;
+    from_megatron(of_yaml, log, out);
+  } else if (std::optional<Job> foundry = detail::foundry_job(yaml)) {
+    out.source = "LLM Foundry's configuration";
+    out.job = *std::move(foundry);
+  } else if (!printed.deepspeed.empty()) {
+    out.source = "DeepSpeed's config";
+    STEPCAST_TRY(from_deepspeed(log, out));
+  } else if (!printed.model_config.empty()) {
+    out.source = "the model's config";
+  }
+  if (!printed.model_config.empty() && !out.job.command_line && !out.job.torchtitan && said.model.empty()) {
+    STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(detail::python_to_json(printed.model_config),
+                                                                log.file + ": the model's config"));
+    model.name = "the model of the log";
+    out.job.transformer = std::move(model);
+  }
+  if (out.source.empty() && !describes_something(said)) {
+    return Error::at(log.file, "", "the log prints no settings of its run")
+        .advice("describe it with flags (--model, --gpus, --tp, ...) or --command-line run.sh");
+  }
+  if (out.source.empty()) out.source = "flags";
+  if (!out.job.settings.global_batch_sequences && !out.job.command_line && !out.job.torchtitan) {
+    if (const auto batch = whole(word(log, "total_batch"))) out.job.settings.global_batch_sequences = batch;
+    if (const auto batch = whole(word(log, "device_batch")); batch && !out.job.deepspeed)
+      out.job.settings.micro_batch_sequences = batch;
+  }
+  put_over(said, out.job);
+  return out;
+}
+
+LoggedWork work_of(const LoggedJob& logged, const ResolvedJob& job) {
+  LoggedWork work;
+  const Batch& batch = job.layout.batch;
+  work.samples_per_step = static_cast<double>(batch.global_batch_sequences);
+  work.tokens_per_step = *work.samples_per_step * static_cast<double>(batch.seq_len_tokens);
+  work.n_gpus = static_cast<double>(job.n_gpus.value_or(job.layout.world_size()));
+  work.evaluation_interval = logged.evaluation_interval;
+  work.checkpoint_interval = logged.checkpoint_interval;
+  return work;
+}
+
+LoggedWork work_of(const Job& said) {
+  LoggedWork work;
+  if (said.settings.global_batch_sequences)
+    work.samples_per_step = static_cast<double>(*said.settings.global_batch_sequences);
+  if (work.samples_per_step && said.settings.seq_len_tokens)
+    work.tokens_per_step = *work.samples_per_step * static_cast<double>(*said.settings.seq_len_tokens);
+  if (said.n_gpus) work.n_gpus = static_cast<double>(*said.n_gpus);
+  return work;
 }
 
 }  // namespace stepcast

@@ -1,7 +1,6 @@
 #include "stepcast/logs/logged_times.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -68,7 +67,7 @@ class Times {
  private:
   // Of several formats the preferred one, unless it is rare.
   std::vector<LogFormat> formats_by_preference() const {
-    const std::uint64_t most = *std::max_element(log_.n_of_format.begin(), log_.n_of_format.end());
+    const std::uint64_t most = *std::ranges::max_element(log_.n_of_format);
     std::vector<LogFormat> common, rare;
     for (std::size_t f = 0; f < kLogFormats; ++f) {
       if (log_.n_of_format[f] == 0) continue;
@@ -90,8 +89,8 @@ class Times {
       if (format == LogFormat::huggingface) bars[s.of_steps] = std::max(bars[s.of_steps], s.rate);
     }
     const auto by_second = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const auto rank = std::max_element(ranks.begin(), ranks.end(), by_second);
-    const auto bar = std::max_element(bars.begin(), bars.end(), by_second);
+    const auto rank = std::ranges::max_element(ranks, by_second);
+    const auto bar = std::ranges::max_element(bars, by_second);
     steps_.clear();
     std::size_t at = 0;
     std::uint8_t events = 0;
@@ -162,11 +161,10 @@ class Times {
         out_.duplicates += late.size() - 1;
         take(late.back());
         late.clear();
-        if (s.step > highest) {
+        if (s.step > highest)
           take(i);
-        } else {
+        else
           --i;  // once more, in the new segment
-        }
         continue;
       }
       late.push_back(i);
@@ -174,8 +172,7 @@ class Times {
     out_.duplicates += late.size();
     steps_ = std::move(kept);
     // Times under other settings are those of another run.
-    const bool any_later =
-        std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return !s.earlier; });
+    const bool any_later = std::ranges::any_of(steps_, [](const Step& s) { return !s.earlier; });
     if (any_later) out_.earlier_settings = std::erase_if(steps_, [](const Step& s) { return s.earlier; });
   }
 
@@ -207,11 +204,10 @@ class Times {
   bool resolve_times() {
     if (out_.format == LogFormat::composer && work_.samples_per_step) {
       // Samples per second have more digits than batches per second.
-      for (Step& s : steps_) {
+      for (Step& s : steps_)
         if (s.rate > 0) s.time_ms = *work_.samples_per_step / static_cast<double>(s.rate) * kSecond;
-      }
     }
-    const bool told = std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.time_ms > 0; });
+    const bool told = std::ranges::any_of(steps_, [](const Step& s) { return s.time_ms > 0; });
     if (told) {
       std::erase_if(steps_, [](const Step& s) { return s.time_ms <= 0; });
       return true;
@@ -266,8 +262,8 @@ class Times {
     std::map<std::uint32_t, std::uint64_t> batches;
     for (const Step& s : steps_) ++batches[s.batch];
     if (batches.empty()) return;
-    const auto most = std::max_element(batches.begin(), batches.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::ranges::max_element(batches, [](const auto& a, const auto& b) { return a.second < b.second; });
     out_.batch_sequences = most->first;
     out_.other_batches = std::erase_if(steps_, [&](const Step& s) { return s.batch != most->first; });
   }
@@ -303,9 +299,8 @@ class Times {
   // Medians of blocks of lines with their neighbours, warm-up left out.
   void find_local_medians() {
     std::vector<std::size_t> counted;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (std::size_t i = 0; i < steps_.size(); ++i)
       if (!steps_[i].warm_up) counted.push_back(i);
-    }
     local_.assign(steps_.size(), 0);
     for (std::size_t from = 0; from < counted.size(); from += kBlock) {
       const std::size_t first = from >= kBlock ? from - kBlock : 0;
@@ -334,9 +329,8 @@ class Times {
   void find_stalls() {
     find_local_medians();
     std::vector<double> deviations;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (std::size_t i = 0; i < steps_.size(); ++i)
       if (!steps_[i].warm_up) deviations.push_back(std::abs(steps_[i].time_ms / local_[i] - 1));
-    }
     const double spread = kMadToDeviation * median(std::move(deviations));
     const double limit = 1 + std::max(kStallShare, kStallDeviations * spread);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -367,8 +361,7 @@ class Times {
       gaps.push_back({s.step, s.line, gap_s * kSecond, cause_of(s.events, before.step), true});
     }
     out_.stalls.insert(out_.stalls.end(), gaps.begin(), gaps.end());
-    std::stable_sort(out_.stalls.begin(), out_.stalls.end(),
-                     [](const LoggedStall& a, const LoggedStall& b) { return a.line < b.line; });
+    std::ranges::stable_sort(out_.stalls, {}, &LoggedStall::line);
   }
 
   // Slope of the medians of blocks, over all of them; nothing where they are too few.
@@ -382,10 +375,9 @@ class Times {
       const auto to = times.begin() + static_cast<std::ptrdiff_t>((b + 1) * times.size() / n);
       middles.push_back(median({from, to}));
     }
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = i + 1; k < n; ++k)
         slopes.push_back((middles[k] - middles[i]) / static_cast<double>(k - i));
-    }
     return median(std::move(slopes)) * static_cast<double>(n - 1);
   }
 
@@ -412,11 +404,10 @@ class Times {
     out_.p90_ms = quantile(times, kHigh);
     if (const auto slope = trend(times)) out_.trend_percent = kPercent * *slope / out_.median_ms;
     out_.tflops_per_gpu = median(std::move(tflops));
-    if (out_.format == LogFormat::torchtitan) {
+    if (out_.format == LogFormat::torchtitan)
       out_.tokens_per_s_per_gpu = median(std::move(rates));
-    } else if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer) {
+    else if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer)
       out_.samples_per_s = median(std::move(rates));
-    }
     fill_in_rates();
   }
 
@@ -428,11 +419,10 @@ class Times {
         out_.samples_per_s = *work_.samples_per_step / seconds;
     }
     if (out_.tokens_per_s_per_gpu == 0) {
-      if (work_.tokens_per_step && work_.n_gpus) {
+      if (work_.tokens_per_step && work_.n_gpus)
         out_.tokens_per_s_per_gpu = *work_.tokens_per_step / *work_.n_gpus / seconds;
-      } else {
+      else
         out_.tokens_per_s_per_gpu = log_.tokens_per_s_per_gpu;
-      }
     }
   }
 

@@ -1,7 +1,6 @@
 #include "stepcast/logs/training_log.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -34,7 +33,7 @@ constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
 
 // Text has no zero bytes, and few other controls than those of terminals.
 bool is_text(std::string_view beginning) {
-  return std::none_of(beginning.begin(), beginning.end(), [](char c) {
+  return std::ranges::none_of(beginning, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte == 0 || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\x1b' && c != '\b' &&
                          c != '\a' && c != '\f');

@@ -2,7 +2,7 @@
 //
 //   STEPCAST_ASSIGN(const TrainingLog log, read_training_log("train.log"));
 //   const LoggedTimes times = logged_times(log);             // logged_times.h: median, stalls, restarts, ...
-//   STEPCAST_ASSIGN(const LoggedJob job, logged_job(log));   // logged_job.h: what it trained, and how
+//   STEPCAST_ASSIGN(const LoggedJob job, logged_job(log));   // logged_run.h: what it trained, and how
 //
 // Read line by line, whatever the size: what stays in memory is one record per line that tells a step time, and what
 // the run printed about its settings. docs/logs.md names the formats.
@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -105,9 +105,8 @@ CollectiveOp parse_collective_op(std::string_view text) {
       strip_prefix(kernel, "Kernel_"sv);
     }
     const std::string word = letters_of(kernel.substr(0, kernel.find_first_of("_(<")));
-    for (const Spelling& s : kSpellings) {
+    for (const Spelling& s : kSpellings)
       if (word.starts_with(s.text)) return s.op;
-    }
     return CollectiveOp::unknown;
   }
   for (const std::string_view prefix :
@@ -117,9 +116,8 @@ CollectiveOp parse_collective_op(std::string_view text) {
   text = text.substr(0, text.find(' '));  // "nccl:send 0->1"
   if (text.find_first_of("(<:.") != std::string_view::npos) return CollectiveOp::unknown;
   const std::string word = letters_of(text);
-  for (const Spelling& s : kSpellings) {
+  for (const Spelling& s : kSpellings)
     if (word.starts_with(s.text) && only_suffixes(std::string_view{word}.substr(s.text.size()))) return s.op;
-  }
   return CollectiveOp::unknown;
 }
 

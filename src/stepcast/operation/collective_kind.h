@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "stepcast/base/quantity.h"
-
 namespace stepcast {
 
 enum class CollectiveOp : std::uint8_t {

@@ -104,27 +104,23 @@ DType parse_dtype(std::string_view text) {
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
   }
   std::string word;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') {
+  for (const char c : text)
+    if (c >= 'A' && c <= 'Z')
       word += static_cast<char>(c - 'A' + 'a');
-    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
       word += c;
-    } else if (c != ' ' && c != '_') {
+    else if (c != ' ' && c != '_')
       return DType::unknown;
-    }
-  }
   const auto find = [](std::string_view w) {
-    for (const DtypeSpelling& s : kDtypeSpellings) {
+    for (const DtypeSpelling& s : kDtypeSpellings)
       if (s.text == w) return s.dtype;
-    }
     return DType::unknown;
   };
   if (const DType dtype = find(word); dtype != DType::unknown) return dtype;
   if (text.ends_with("_t"sv))
     return find(std::string_view{word}.substr(0, word.size() - 1));  // int64_t, int8_t
-  for (const auto& [prefix, dtype] : kPrefixes) {
+  for (const auto& [prefix, dtype] : kPrefixes)
     if (word.starts_with(prefix)) return dtype;
-  }
   return DType::unknown;
 }
 

@@ -29,8 +29,8 @@ const Index& index() {
     Index i;
     for (const OpRow& row : kTable) (row.name.ends_with('*') ? i.prefixes : i.exact).push_back(&row);
     const auto by_name = [](const OpRow* a, const OpRow* b) { return a->name < b->name; };
-    std::sort(i.exact.begin(), i.exact.end(), by_name);
-    std::sort(i.prefixes.begin(), i.prefixes.end(), [&](const OpRow* a, const OpRow* b) {
+    std::ranges::sort(i.exact, by_name);
+    std::ranges::sort(i.prefixes, [&](const OpRow* a, const OpRow* b) {
       return a->name.size() != b->name.size() ? a->name.size() > b->name.size() : by_name(a, b);
     });
     return i;
@@ -66,9 +66,8 @@ const OpRow* find_row(std::string_view name) {
   if (name.ends_with('_')) {
     if (const OpRow* row = find_exact(name.substr(0, name.size() - 1)); row != nullptr) return row;
   }
-  for (const OpRow* row : index().prefixes) {
+  for (const OpRow* row : index().prefixes)
     if (name.starts_with(row->name.substr(0, row->name.size() - 1))) return row;
-  }
   return generated ? &kGeneratedBackward : nullptr;
 }
 
@@ -111,10 +110,9 @@ Result<OperationList> operations_of(const FrameworkCall& call) {
   bool any_on_gpu = false, any_tensor = false, all_empty = true;
   for (const auto tensors : {call.inputs, call.outputs}) {
     for (const TensorArgument& tensor : tensors) {
-      for (const std::int64_t extent : tensor.shape) {
+      for (const std::int64_t extent : tensor.shape)
         if (extent < 0 || extent > kLargestExtent)
           return detail::missing(plain, "a tensor has the extent " + std::to_string(extent));
-      }
       any_tensor = true;
       any_on_gpu = any_on_gpu || tensor.on_gpu;
       all_empty = all_empty && tensor.elements() == 0;
@@ -146,8 +144,7 @@ const std::vector<FrameworkOp>& framework_ops() {
     std::vector<FrameworkOp> out;
     for (const detail::OpRow& row : detail::kTable)
       out.push_back({row.name, row.role, row.rule.family, row.rule.direction});
-    std::sort(out.begin(), out.end(),
-              [](const FrameworkOp& a, const FrameworkOp& b) { return a.name < b.name; });
+    std::ranges::sort(out, {}, &FrameworkOp::name);
     return out;
   }();
   return rows;

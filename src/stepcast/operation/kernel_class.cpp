@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "stepcast/base/names.h"
@@ -293,9 +292,8 @@ KernelClass classify_kernel(std::string_view kernel_name, std::string_view frame
   if (const Pattern* found = kernel_patterns.first_in(name)) return found->kernel_class;
   if (!framework_op.empty()) {
     const std::string op = lower(framework_op);
-    for (const Pattern& pattern : kOpPatterns) {
+    for (const Pattern& pattern : kOpPatterns)
       if (op.find(pattern.part) != std::string::npos) return pattern.kernel_class;
-    }
   }
   return KernelClass::other;
 }

@@ -15,11 +15,10 @@ namespace {
 
 template <class Value>
 std::uint64_t bits_of(Value value) {
-  if constexpr (std::is_floating_point_v<Value>) {
+  if constexpr (std::is_floating_point_v<Value>)
     return std::bit_cast<std::uint64_t>(static_cast<double>(value) + 0.0);  // -0.0 equals 0.0
-  } else {
+  else
     return static_cast<std::uint64_t>(value);
-  }
 }
 
 // The finaliser of splitmix64 on every value.
@@ -50,9 +49,8 @@ std::string field_problem(const Shape& shape) {
     if constexpr (!std::is_enum_v<std::decay_t<decltype(shape.*field.member)>>) {
       const auto value = static_cast<double>(shape.*field.member);
       // The negation catches what is not a number.
-      if (problem.empty() && field.least != kAnyValue && !(value >= field.least)) {
+      if (problem.empty() && field.least != kAnyValue && !(value >= field.least))
         problem = fmt::format("{} = {:g} (must be at least {:g})", field.name, value, field.least);
-      }
     }
   });
   return problem;

@@ -15,9 +15,8 @@ std::optional<OptimizerKind> find_table_optimizer(std::string_view name) {
 
 std::string table_optimizer_names() {
   std::vector<std::string> names;
-  for (const OptimizerRule& rule : kOptimizerRules) {
+  for (const OptimizerRule& rule : kOptimizerRules)
     if (rule.updates_tables()) names.emplace_back(*rule.name);
-  }
   return join(names);
 }
 

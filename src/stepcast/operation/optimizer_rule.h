@@ -194,9 +194,8 @@ inline constexpr std::array<OptimizerRule, kOptimizerCount> kOptimizerRules{
 
 namespace detail {
 consteval bool rows_stand_in_the_order_of_kinds() {
-  for (std::size_t i = 0; i < kOptimizerCount; ++i) {
+  for (std::size_t i = 0; i < kOptimizerCount; ++i)
     if (static_cast<std::size_t>(*kOptimizerRules[i].kind) != i) return false;
-  }
   return true;
 }
 }  // namespace detail
@@ -206,9 +205,8 @@ static_assert(detail::rows_stand_in_the_order_of_kinds());
   return kOptimizerRules[static_cast<std::size_t>(kind)];
 }
 [[nodiscard]] constexpr std::optional<OptimizerKind> find_optimizer(std::string_view name) {
-  for (const OptimizerRule& rule : kOptimizerRules) {
+  for (const OptimizerRule& rule : kOptimizerRules)
     if (*rule.name == name) return *rule.kind;
-  }
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
 #include "stepcast/plan/layout_fixes.h"
 
 #include <functional>
-#include <optional>
 #include <string_view>
 #include <utility>
 

@@ -92,7 +92,7 @@ class Shaker {
     const double plain_ms = step_us(step, 1) * 1e-3;
     JitteredLayout result;
     for (const double ms : all) result.mean_ms += ms / static_cast<double>(all.size());
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     result.p50_ms = nearest_rank_quantile(all, 0.5);
     result.p90_ms = nearest_rank_quantile(all, 0.9);
     result.slowdown = result.mean_ms / plain_ms;

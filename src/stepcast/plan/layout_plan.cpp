@@ -27,7 +27,7 @@ template <class Value, class Is>
 Status restrict_to(std::optional<std::vector<Value>>& list, Value said, std::string_view list_flag,
                    std::string_view said_flag, const Is& is) {
   if (!list) list = std::vector<Value>{said};
-  return std::all_of(list->begin(), list->end(), is) ? Status{Ok{}} : contradiction(list_flag, said_flag);
+  return std::ranges::all_of(*list, is) ? Status{Ok{}} : contradiction(list_flag, said_flag);
 }
 
 template <class Value, class Said>
@@ -87,8 +87,8 @@ Status check_settings(const JobSettings& s) {
 
 // Prefers the most specific reason; degrees that do not multiply to the number of GPUs are the last resort.
 const LayoutRejection* telling(const SearchedLayouts& found) {
-  const auto of_others = std::find_if(found.rejections.begin(), found.rejections.end(),
-                                      [](const LayoutRejection& r) { return !r.is_of_degrees; });
+  const auto of_others =
+      std::ranges::find_if(found.rejections, [](const LayoutRejection& r) { return !r.is_of_degrees; });
   const LayoutRejection* first = of_others == found.rejections.end() ? nullptr : &*of_others;
   if (!found.same.empty() && (first == nullptr || found.same.front().count > first->count))
     first = &found.same.front();
@@ -147,9 +147,8 @@ Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictio
 
 Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform) {
   STEPCAST_TRY(check_settings(request.job.settings));
-  if (request.n_gpus < 1) {
+  if (request.n_gpus < 1)
     return Error::at("", "--gpus").found(fmt::format("{}", request.n_gpus)).expected("1 or more");
-  }
   Job job = request.job;
   job.n_gpus.reset();
   STEPCAST_ASSIGN(const LayoutRestrictions restrictions, restricted(job.settings, request.restrictions));
@@ -225,9 +224,8 @@ std::optional<std::string> megatron_text(const ChosenLayout& chosen, const Layou
 
 std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced) {
   std::vector<PricedLayout> front;
-  for (const PricedLayout& layout : priced) {
+  for (const PricedLayout& layout : priced)
     if (front.empty() || layout.peak_bytes < front.back().peak_bytes) front.push_back(layout);
-  }
   return front;
 }
 

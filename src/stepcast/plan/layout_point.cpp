@@ -135,9 +135,8 @@ void set_sharding(Sharding kind, JobSettings& settings) {
 }
 
 Result<DataSharding> parse_data_sharding(const std::string& word) {
-  for (const Sharding kind : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3}) {
+  for (const Sharding kind : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3})
     if (word == to_string(kind)) return DataSharding{kind, 0};
-  }
   if (word == "fsdp") return DataSharding{Sharding::zero3, 0};
   if (word == "hybrid" || word == "hsdp") return DataSharding{Sharding::zero3, 1};
   constexpr std::string_view kHybrid = "hybrid:";
@@ -230,9 +229,8 @@ void LayoutPrototypes::layout(const LayoutPoint& point, Layout& into) const {
   into.sharding.shard_group_size = std::max<std::int64_t>(0, shard_group(point));
   const std::int64_t chunks = into.degrees.pipeline * into.degrees.virtual_stages;
   into.pipeline.layers_per_stage.clear();
-  if (chunks > 1 && model_.n_layers % chunks != 0) {
+  if (chunks > 1 && model_.n_layers % chunks != 0)
     into.pipeline.layers_per_stage = layers_counting_embedding_and_output(model_.n_layers, chunks);
-  }
 }
 
 Layout LayoutPrototypes::layout(const LayoutPoint& point) const {

@@ -38,7 +38,7 @@ double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b,
 
 std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& from) {
   const auto safe = [](const RankedLayout& l) { return l.alike && l.memory.verdict != MemoryVerdict::tight; };
-  const auto found = std::find_if(layouts.begin(), layouts.end(), safe);
+  const auto found = std::ranges::find_if(layouts, safe);
   if (found == layouts.end()) return 0;
   auto best = static_cast<std::size_t>(found - layouts.begin());
   const double most_us = found->step.step.time.value() * (1 + kPlainnessIsWorth);
@@ -62,9 +62,8 @@ Result<PlanObjective> parse_objective(const std::string& word) {
 
 std::size_t with_most_memory(const std::vector<RankedLayout>& layouts) {
   std::size_t best = 0;
-  for (std::size_t i = 1; i < layouts.size(); ++i) {
+  for (std::size_t i = 1; i < layouts.size(); ++i)
     if (layouts[i].alike && layouts[i].memory.margin() > layouts[best].memory.margin()) best = i;
-  }
   return best;
 }
 

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,5 +37,15 @@ inline constexpr std::size_t kMostRefined = 200;
 
 // The best stages of a layout with a pipeline, by balanced_stages() on its priced layers; empty if none.
 [[nodiscard]] std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model);
+
+// How layers are dealt out to pipeline stages so that the slowest stage is as fast as can be, with the embedding in front
+// of the first, and further predicted tokens and the loss behind the last.
+
+// Layers of every chunk, in the order of the model. `layer_us`: forward and backward of each layer for one micro-batch;
+// `front_us` and `back_us` stand before the first and behind the last layer. By dynamic programming over all contiguous
+// partitions: the least time of the slowest chunk and, of several, the least sum of squares. Chunks at either end may be
+// empty, those between have a layer at least. Empty if there are fewer layers than that.
+[[nodiscard]] std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, double front_us,
+                                                        double back_us, std::size_t n_chunks);
 
 }  // namespace stepcast

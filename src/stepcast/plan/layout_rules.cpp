@@ -55,7 +55,7 @@ LayoutVerdict check_degrees(LayoutPoint& point, const LayoutSpace& space,
   }
   point.data = static_cast<std::int32_t>(space.n_gpus / replica);
   if (point.expert_tensor == point.tensor &&
-      std::find(space.expert_tensor.begin(), space.expert_tensor.end(), 0) != space.expert_tensor.end()) {
+      std::ranges::find(space.expert_tensor, 0) != space.expert_tensor.end()) {
     return same("experts split as the other tensors are, said twice");
   }
   Layout layout = prototypes.layout(point);
@@ -126,8 +126,8 @@ LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
   if (point.recompute == Recompute::selective) {
     const LayerChoices& layer = prototypes.layout(point).layer;
     RecomputedModules core;
-    const bool has_none = std::find(space.recomputations.begin(), space.recomputations.end(),
-                                    Recompute::none) != space.recomputations.end();
+    const bool has_none =
+        std::ranges::find(space.recomputations, Recompute::none) != space.recomputations.end();
     if (has_none && layer.recompute.modules == core && attention_is_fused(prototypes.model(), layer))
       return same("selective recomputation where attention is fused: nothing is left to recompute");
   }

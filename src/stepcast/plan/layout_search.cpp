@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -43,8 +43,7 @@ class Tally {
   [[nodiscard]] std::vector<LayoutRejection> sorted() const {
     std::vector<LayoutRejection> all;
     for (const auto& [key, rejection] : reasons_) all.push_back(rejection);
-    std::stable_sort(all.begin(), all.end(),
-                     [](const LayoutRejection& a, const LayoutRejection& b) { return a.count > b.count; });
+    std::ranges::stable_sort(all, std::greater{}, &LayoutRejection::count);
     return all;
   }
 
@@ -76,7 +75,7 @@ void add_excess(Excesses& excesses, const MemoryForecast& memory, const LayoutPo
   const std::array<double, kParts.size()> parts = {m.weights.value(),   m.gradients.value(),
                                                    m.optimizer.value(), m.activations.value(),
                                                    m.working.value(),   m.communication.value()};
-  const auto largest = static_cast<std::size_t>(std::max_element(parts.begin(), parts.end()) - parts.begin());
+  const auto largest = static_cast<std::size_t>(std::ranges::max_element(parts) - parts.begin());
   add(excesses[largest], {1, -memory.margin().value(), parts[largest], memory.worst_stage, point});
 }
 
@@ -154,9 +153,8 @@ class Searcher {
 
   void one(const LayoutPoint& point) {
     if (is_stop_requested()) return;
-    if (const Status status = price(point); !status.ok()) {
+    if (const Status status = price(point); !status.ok())
       counted({LayoutVerdict::Kind::refused, status.error().message(), {}, {}}, 1);
-    }
   }
 
   Status price(const LayoutPoint& point) {
@@ -263,12 +261,10 @@ std::vector<LayoutPoint> with_less_memory(const LayoutPoint& point, const Layout
     all.push_back(changed);
   };
   add([](LayoutPoint& p) { p.sequence_parallel = true; });
-  for (const DataSharding& sharding : space.shardings) {
+  for (const DataSharding& sharding : space.shardings)
     if (sharding.kind > point.sharding.kind) add([&](LayoutPoint& p) { p.sharding = sharding; });
-  }
-  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+  for (const Recompute recompute : {Recompute::selective, Recompute::full})
     if (recompute > point.recompute) add([&](LayoutPoint& p) { p.recompute = recompute; });
-  }
   add([](LayoutPoint& p) { p.micro_batch = std::max(1, p.micro_batch / 2); });
   for (const std::int32_t more : {2, 4, 8}) {
     if (point.data % more != 0) continue;
@@ -305,8 +301,7 @@ std::vector<LayoutRejection> too_large(const Excesses& excesses, const LayoutSpa
       break;
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const LayoutRejection& a, const LayoutRejection& b) { return a.count > b.count; });
+  std::ranges::stable_sort(all, std::greater{}, &LayoutRejection::count);
   return all;
 }
 
@@ -335,7 +330,7 @@ Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPro
     for (std::size_t i = 0; i < excesses.size(); ++i) add(excesses[i], part.excesses[i]);
   }
   for (const Excess& excess : excesses) result.n_too_large += excess.count;
-  std::sort(result.priced.begin(), result.priced.end(), [](const PricedLayout& a, const PricedLayout& b) {
+  std::ranges::sort(result.priced, [](const PricedLayout& a, const PricedLayout& b) {
     return std::tie(a.step_us, a.point) < std::tie(b.step_us, b.point);
   });
   result.rejections = rejections.sorted();

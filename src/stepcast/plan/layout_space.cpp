@@ -18,9 +18,8 @@ constexpr std::int64_t kMostDegree = 1'000'000;
 
 List divisors(std::int64_t n, std::int64_t most) {
   List list;
-  for (std::int64_t d = 1; d <= std::min(n, most); ++d) {
+  for (std::int64_t d = 1; d <= std::min(n, most); ++d)
     if (n % d == 0) list.push_back(static_cast<std::int32_t>(d));
-  }
   return list;
 }
 
@@ -42,7 +41,7 @@ Result<List> checked(std::string_view flag, const std::vector<std::int64_t>& giv
     }
     list.push_back(static_cast<std::int32_t>(value));
   }
-  std::sort(list.begin(), list.end());
+  std::ranges::sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());
   if (list.empty()) return Error::at("", std::string{flag}, "an empty list");
   return list;
@@ -60,7 +59,7 @@ Status fill(List& list, std::string_view flag, const std::optional<std::vector<s
 
 // A restriction that no layout of so many GPUs can keep to.
 Status check_divides(std::string_view flag, const List& list, std::int64_t n_gpus) {
-  if (std::any_of(list.begin(), list.end(), [&](std::int32_t d) { return n_gpus % d == 0; })) return Ok{};
+  if (std::ranges::any_of(list, [&](std::int32_t d) { return n_gpus % d == 0; })) return Ok{};
   return Error::at("", std::string{flag})
       .found(fmt::format("{}", fmt::join(list, ",")))
       .expected(fmt::format("at least one degree that divides {} GPUs", n_gpus))
@@ -71,7 +70,7 @@ Status check_divides(std::string_view flag, const List& list, std::int64_t n_gpu
 List usual_virtual_stages(const Transformer& model, const List& pipelines) {
   List list;
   for (std::int32_t v = 2; v <= kMostVirtualStages; ++v) {
-    const bool any = std::any_of(pipelines.begin(), pipelines.end(), [&](std::int32_t p) {
+    const bool any = std::ranges::any_of(pipelines, [&](std::int32_t p) {
       const std::int64_t chunks = std::int64_t{p} * v;
       return p > 1 && chunks <= model.n_layers &&
              (model.n_layers % chunks == 0 || (model.n_layers + 2) % chunks == 0);
@@ -128,9 +127,8 @@ std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
   if (expert.size() > 1 || expert.front() > 1) all.emplace_back("expert parallel", words(expert));
   if (expert_tensor.size() > 1 || expert_tensor.front() > 0) {
     text.clear();
-    for (const std::int32_t degree : expert_tensor) {
+    for (const std::int32_t degree : expert_tensor)
       text += (text.empty() ? "" : ", ") + (degree == 0 ? "as tensor" : std::to_string(degree));
-    }
     all.emplace_back("expert tensor", text);
   }
   all.emplace_back("data parallel", fmt::format("what {} GPUs leave", n_gpus));
@@ -191,14 +189,13 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
       std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
   for (const PipelineSchedule schedule : schedules) {
     if (schedule != PipelineSchedule::interleaved) {
-      const bool is_out = restrictions.virtual_stages &&
-                          std::find(virtual_stages.begin(), virtual_stages.end(), 1) == virtual_stages.end();
+      const bool is_out =
+          restrictions.virtual_stages && std::ranges::find(virtual_stages, 1) == virtual_stages.end();
       if (!is_out) space.forms.push_back({schedule, 1});
       continue;
     }
-    for (const std::int32_t v : virtual_stages) {
+    for (const std::int32_t v : virtual_stages)
       if (v > 1) space.forms.push_back({schedule, v});
-    }
   }
   if (space.forms.empty()) {
     return Error::at("", "--schedules", "no schedule is left")

@@ -1,7 +1,6 @@
 #include "stepcast/plan/nearby_layouts.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"
@@ -18,13 +17,12 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
   RunningLayout running;
   Job as_is = given;
   const std::string kind = file.extension().string();
-  if (kind == ".toml") {
+  if (kind == ".toml")
     as_is.torchtitan = text;
-  } else if (kind == ".json") {
+  else if (kind == ".json")
     as_is.deepspeed = text;
-  } else {
+  else
     as_is.command_line = text.text;
-  }
   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(as_is));
   running.layout = resolved.layout;
   running.model = resolved.model;
@@ -88,9 +86,8 @@ std::vector<NearbyLayout> nearby_layouts(const std::vector<PricedLayout>& priced
   constexpr int kMostChanges = 3;
   std::vector<NearbyLayout> all;
   for (int changes = 1; changes <= kMostChanges; ++changes) {
-    const auto best = std::find_if(priced.begin(), priced.end(), [&](const PricedLayout& layout) {
-      return n_changes(from, layout.point) <= changes;
-    });
+    const auto best = std::ranges::find_if(
+        priced, [&](const PricedLayout& layout) { return n_changes(from, layout.point) <= changes; });
     if (best == priced.end() || (!all.empty() && best->point == all.back().layout.point)) continue;
     all.push_back({n_changes(from, best->point), *best});
   }

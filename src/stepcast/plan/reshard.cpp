@@ -1,7 +1,6 @@
 #include "stepcast/plan/reshard.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "stepcast/predict/dlrm_step.h"
@@ -27,8 +26,8 @@ struct Loads {
       of_rank[static_cast<std::size_t>(s.rank)] += us;
       if (is_whole(plan.tables[s.table])) of_table[s.table] = us;
     }
-    busiest = static_cast<std::size_t>(std::max_element(of_rank.begin(), of_rank.end()) - of_rank.begin());
-    idlest = static_cast<std::size_t>(std::min_element(of_rank.begin(), of_rank.end()) - of_rank.begin());
+    busiest = static_cast<std::size_t>(std::ranges::max_element(of_rank) - of_rank.begin());
+    idlest = static_cast<std::size_t>(std::ranges::min_element(of_rank) - of_rank.begin());
   }
 };
 

@@ -34,9 +34,8 @@ Result<std::optional<std::vector<Value>>> chosen(std::string_view flag, const Wo
       values.push_back(k.value);
       found = true;
     }
-    if (!found) {
+    if (!found)
       return Error::at("", std::string{flag}).found(fmt::format("`{}`", word.substr(0, 40))).expected(all);
-    }
   }
   return std::optional{std::move(values)};
 }

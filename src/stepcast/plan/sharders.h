@@ -13,6 +13,7 @@
 #include <optional>
 #include <string_view>
 
+#include "stepcast/plan/sharding_search.h"
 #include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
@@ -34,5 +35,15 @@ struct SharderOptions {
 [[nodiscard]] ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder,
                                  const SharderOptions& options = {});
 [[nodiscard]] double sharder_cost(const EmbeddingTable& table, Sharder sharder);
+
+// The sharding of planners that split tables by rows, as HugeCTR's: small tables on every rank, the others over as many
+// ranks as give each an even share of the time, inside a node first.
+//
+//   const SharderChoice found = row_balanced_sharding(steps);
+//
+// NVIDIA's submissions of DCNv2 to MLPerf Training describe such a planner (`hier_auto`); how small a table has to be and
+// how even the shares, it asks the simulated step here.
+
+[[nodiscard]] SharderChoice row_balanced_sharding(DlrmStepModel& steps);
 
 }  // namespace stepcast

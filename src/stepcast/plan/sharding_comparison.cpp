@@ -103,11 +103,10 @@ Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, 
       ++tables[static_cast<std::size_t>(s.rank)];
     all.shardings.push_back({std::move(plan), std::move(step), expected_us, std::move(tables)});
   }
-  std::stable_sort(all.shardings.begin(), all.shardings.end(),
-                   [](const ComparedSharding& a, const ComparedSharding& b) {
-                     if (a.step.fits != b.step.fits) return a.step.fits;
-                     return a.expected_us < b.expected_us;
-                   });
+  std::ranges::stable_sort(all.shardings, [](const ComparedSharding& a, const ComparedSharding& b) {
+    if (a.step.fits != b.step.fits) return a.step.fits;
+    return a.expected_us < b.expected_us;
+  });
   all.least_step_us = steps.least_step_us();
   return all;
 }

@@ -58,8 +58,7 @@ class Search {
     SharderChoice best{.plan = starts.front(), .expected_us = kNever};
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t s = 0; s < starts.size(); ++s) order.emplace_back(time_of(starts[s]), s);
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first < b.first; });
     if (order.front().first == kNever && options_.host_memory) {
       ShardingPlan spilled =
           by_time(options_.split ? splits() : std::vector<std::size_t>(model().tables.size(), 1), true);
@@ -141,12 +140,11 @@ class Search {
     }
     if (spill) {
       // What is looked up most per byte gets the memory of the GPUs.
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         return times[a] / model().tables[a].bytes() > times[b] / model().tables[b].bytes();
       });
     } else {
-      std::stable_sort(order.begin(), order.end(),
-                       [&](std::size_t a, std::size_t b) { return times[a] > times[b]; });
+      std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return times[a] > times[b]; });
     }
     std::vector<double> load(n_, 0), used(n_, 0);
     for (const std::size_t t : order) {
@@ -155,19 +153,16 @@ class Search {
       double bytes = steps_.shard_bytes({.table = static_cast<std::uint32_t>(t)}) / static_cast<double>(k);
       std::vector<std::size_t> ranks(n_);
       std::iota(ranks.begin(), ranks.end(), 0U);
-      std::stable_sort(ranks.begin(), ranks.end(),
-                       [&](std::size_t a, std::size_t b) { return load[a] < load[b]; });
+      std::ranges::stable_sort(ranks, [&](std::size_t a, std::size_t b) { return load[a] < load[b]; });
       std::vector<std::size_t> chosen;
-      for (const std::size_t r : ranks) {
+      for (const std::size_t r : ranks)
         if (chosen.size() < k && used[r] + bytes <= limit_) chosen.push_back(r);
-      }
       p.kind = k > 1 ? ShardingKind::column_wise : ShardingKind::table_wise;
       double time = times[t];
       if (chosen.size() < k) {
         const double even =
             steps_.shard_bytes({.table = static_cast<std::uint32_t>(t)}) / static_cast<double>(n_);
-        const bool by_row =
-            std::all_of(used.begin(), used.end(), [&](double u) { return u + even <= limit_; });
+        const bool by_row = std::ranges::all_of(used, [&](double u) { return u + even <= limit_; });
         chosen.assign(ranks.begin(), ranks.end());
         if (by_row && n_ > 1) {
           p.kind = ShardingKind::row_wise;
@@ -184,8 +179,7 @@ class Search {
           }
           time = time_of_shard(t, 1, p.kind, p.memory);
         } else {
-          std::stable_sort(chosen.begin(), chosen.end(),
-                           [&](std::size_t a, std::size_t b) { return used[a] < used[b]; });
+          std::ranges::stable_sort(chosen, [&](std::size_t a, std::size_t b) { return used[a] < used[b]; });
           chosen.resize(k);
         }
       }
@@ -236,9 +230,8 @@ class Search {
 
   std::vector<double> loads_of(const ShardingPlan& plan) {
     std::vector<double> load(n_, 0);
-    for (const TableShard& s : shards_of(model(), plan, steps_.n_ranks())) {
+    for (const TableShard& s : shards_of(model(), plan, steps_.n_ranks()))
       load[static_cast<std::size_t>(s.rank)] += time_of_shard(s.table, s.parts, s.kind, s.memory);
-    }
     return load;
   }
   double spread_of(const ShardingPlan& plan) {
@@ -250,15 +243,14 @@ class Search {
   bool change(ShardingPlan& plan) {
     const std::vector<double> load = loads_of(plan);
     // Mostly the slowest rank, at times any.
-    std::size_t from = static_cast<std::size_t>(std::max_element(load.begin(), load.end()) - load.begin());
+    std::size_t from = static_cast<std::size_t>(std::ranges::max_element(load) - load.begin());
     if (random() % 4 == 0) from = random() % n_;
     std::vector<std::pair<std::size_t, std::size_t>> held;  // table, position in its ranks
     for (std::size_t t = 0; t < plan.tables.size(); ++t) {
       if (plan.tables[t].kind == ShardingKind::row_wise || plan.tables[t].kind == ShardingKind::data_parallel)
         continue;
-      for (std::size_t k = 0; k < plan.tables[t].ranks.size(); ++k) {
+      for (std::size_t k = 0; k < plan.tables[t].ranks.size(); ++k)
         if (plan.tables[t].ranks[k] == static_cast<std::int32_t>(from)) held.emplace_back(t, k);
-      }
     }
     if (held.empty()) return false;
     const auto [table, position] = held[random() % held.size()];
@@ -266,7 +258,7 @@ class Search {
     if (to == from) return false;
     std::vector<std::int32_t>& ranks = plan.tables[table].ranks;
     const auto target = static_cast<std::int32_t>(to);
-    if (std::find(ranks.begin(), ranks.end(), target) != ranks.end()) return false;
+    if (std::ranges::find(ranks, target) != ranks.end()) return false;
     if (random() % 2 == 0) {
       ranks[position] = target;
       return true;
@@ -275,9 +267,9 @@ class Search {
     for (std::size_t tries = 0; tries < 8; ++tries) {
       const std::size_t other = random() % plan.tables.size();
       std::vector<std::int32_t>& others = plan.tables[other].ranks;
-      const auto found = std::find(others.begin(), others.end(), target);
+      const auto found = std::ranges::find(others, target);
       if (found == others.end() || plan.tables[other].kind == ShardingKind::row_wise) continue;
-      if (std::find(others.begin(), others.end(), static_cast<std::int32_t>(from)) != others.end()) continue;
+      if (std::ranges::find(others, static_cast<std::int32_t>(from)) != others.end()) continue;
       *found = static_cast<std::int32_t>(from);
       ranks[position] = target;
       return true;
@@ -321,7 +313,7 @@ SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumb
   if (!incumbent.tables.empty()) best.expected_us = steps.expected_us(incumbent);
   std::vector<std::size_t> order(n_tables);
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return steps.expected_lookup_us({.table = static_cast<std::uint32_t>(a)}) >
            steps.expected_lookup_us({.table = static_cast<std::uint32_t>(b)});
   });

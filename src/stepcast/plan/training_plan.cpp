@@ -50,11 +50,10 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       one.n_gpus = n;
       STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(one, named.platform));
       TrainingOption option;
-      if (plan.ranking.layouts.empty()) {
+      if (plan.ranking.layouts.empty())
         option.why_not = why_none(plan).message();
-      } else {
+      else
         option = option_of(plan, goal, named.platform.device);
-      }
       option.platform = named.name;
       option.n_gpus = n;
       result.options.push_back(std::move(option));
@@ -64,9 +63,8 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
     TrainingOption& option = result.options[i];
     if (!option.why_not.empty()) continue;
     option.best = true;
-    for (const TrainingOption& other : result.options) {
+    for (const TrainingOption& other : result.options)
       if (other.why_not.empty() && beats(other, option)) option.best = false;
-    }
     if (!option.meets) continue;
     // Takes the place of the one that stands there if `less` of it is less.
     const auto take = [&](std::optional<std::size_t>& best, const auto& less) {

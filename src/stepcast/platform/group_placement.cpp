@@ -53,9 +53,9 @@ class SortedGroups {
     for (RankSpan& group : groups_) group = in_order(group);
   }
   RankSpan in_order(RankSpan ranks) {
-    if (std::is_sorted(ranks.begin(), ranks.end())) return ranks;
+    if (std::ranges::is_sorted(ranks)) return ranks;
     std::vector<std::uint32_t>& copy = copies_.emplace_back(ranks.begin(), ranks.end());
-    std::sort(copy.begin(), copy.end());
+    std::ranges::sort(copy);
     return copy;
   }
   [[nodiscard]] std::span<const RankSpan> all() const { return groups_; }
@@ -73,13 +73,13 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   result.ranks_per_node = shape.most;
   result.min_ranks_per_node = shape.fewest;
   result.rail_aligned = shape.rail_aligned;
-  result.uniform = std::all_of(shapes.begin(), shapes.end(), [&](const GroupShape& s) { return s == shape; });
+  result.uniform = std::ranges::all_of(shapes, [&](const GroupShape& s) { return s == shape; });
   std::vector<std::int64_t> nodes;  // one entry for every rank on it
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (shape.n_nodes > 1 && shapes[g].n_nodes == 1) continue;
     for (const std::uint32_t rank : groups[g]) nodes.push_back(rank / gpus_per_node);
   }
-  std::sort(nodes.begin(), nodes.end());
+  std::ranges::sort(nodes);
   for (std::size_t begin = 0, end = 0; begin < nodes.size(); begin = end) {
     while (end < nodes.size() && nodes[end] == nodes[begin]) ++end;
     const auto n_ranks_here = static_cast<std::int64_t>(end - begin);
@@ -109,15 +109,13 @@ GroupPlacement place_groups(std::span<const RankSpan> groups, std::int64_t gpus_
   if (groups.empty()) return {};
   const SortedGroups sorted{groups};
   const std::vector<GroupShape> shapes = shapes_of(sorted.all(), gpus_per_node);
-  const auto worst =
-      std::max_element(shapes.begin(), shapes.end(), [](const GroupShape& a, const GroupShape& b) {
-        return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
-      });
+  const auto worst = std::ranges::max_element(shapes, [](const GroupShape& a, const GroupShape& b) {
+    return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
+  });
   GroupPlacement result =
       placement_of(*worst, sorted.all()[static_cast<std::size_t>(worst - shapes.begin())].size(),
                    sorted.all(), shapes, gpus_per_node);
-  result.rail_aligned =
-      std::all_of(shapes.begin(), shapes.end(), [](const GroupShape& s) { return s.rail_aligned; });
+  result.rail_aligned = std::ranges::all_of(shapes, &GroupShape::rail_aligned);
   return result;
 }
 

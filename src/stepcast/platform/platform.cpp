@@ -32,20 +32,17 @@ Status check_figures(const Group& group, std::span<const detail::Figure<Group>> 
       }
       continue;
     }
-    if (std::string expectation = figure.expectation_broken_by(*value); !expectation.empty()) {
+    if (std::string expectation = figure.expectation_broken_by(*value); !expectation.empty())
       return wrong(place, "").found(detail::json_number(*value)).expected(std::move(expectation));
-    }
   }
   return Ok{};
 }
 
 Status check_device(const Device& device) {
-  if (device.name.empty()) {
+  if (device.name.empty())
     return wrong("device.name", "missing").advice("describe the device, or extend a platform that does");
-  }
   STEPCAST_TRY(check_figures(device, detail::device_figures(), "device"));
-  if (std::none_of(device.matrix_peak.begin(), device.matrix_peak.end(),
-                   [](const auto& p) { return p.has_value(); })) {
+  if (std::ranges::none_of(device.matrix_peak, [](const auto& p) { return p.has_value(); })) {
     return wrong("device", "no peak rate")
         .expected("at least one of peak_fp32_TFLOPs, peak_fp16_TFLOPs, ...");
   }
@@ -62,9 +59,8 @@ Status check_links(const Node& node) {
           .found(fmt::format("GPUs {} and {}", link.gpu_a, link.gpu_b))
           .expected(fmt::format("two different GPUs from 0 to {}", node.gpus_per_node - 1));
     }
-    if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value())) {
+    if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value()))
       return wrong(place + ".bandwidth_GBps", "").expected("a number above 0");
-    }
     if (!seen.insert(std::minmax(link.gpu_a, link.gpu_b)).second) {
       return wrong(place, fmt::format("a second link between the GPUs {} and {}", link.gpu_a, link.gpu_b))
           .advice("give the bandwidth of all lanes of a pair in one entry");
@@ -108,9 +104,8 @@ Status check_node(const Node& node) {
 }
 
 Status check_finite(const NamedNumbers& numbers, const std::string& place) {
-  for (const auto& [name, value] : numbers) {
+  for (const auto& [name, value] : numbers)
     if (!std::isfinite(value)) return wrong(fmt::format("{}.{}", place, name), "not finite");
-  }
   return Ok{};
 }
 
@@ -123,9 +118,8 @@ Status check_curve(const CollectiveCurve& curve, const std::string& place) {
         .found(fmt::format("{}", curve.n_ranks))
         .expected(fmt::format("1 to n_nodes * gpus_per_node = {}", most));
   }
-  if (curve.published.empty() && curve.improved.empty() && curve.knots.empty()) {
+  if (curve.published.empty() && curve.improved.empty() && curve.knots.empty())
     return wrong(place, "no curve").expected("at least one of published, improved, knots");
-  }
   STEPCAST_TRY(check_finite(curve.published.parameters, place + ".published.parameters"));
   STEPCAST_TRY(check_finite(curve.improved.parameters, place + ".improved.parameters"));
   for (std::size_t i = 0; i < curve.knots.size(); ++i) {
@@ -147,9 +141,8 @@ Status check_curve(const CollectiveCurve& curve, const std::string& place) {
   for (std::size_t i = 0; i < curve.residuals.size(); ++i) {
     const ResidualQuantiles& r = curve.residuals[i];
     const bool finite = std::isfinite(r.log_p10) && std::isfinite(r.log_p50) && std::isfinite(r.log_p90);
-    if (!finite || r.log_p10 > r.log_p50 || r.log_p50 > r.log_p90) {
+    if (!finite || r.log_p10 > r.log_p50 || r.log_p50 > r.log_p90)
       return wrong(fmt::format("{}.residuals[{}]", place, i), "").expected("log_p10 <= log_p50 <= log_p90");
-    }
     if (!(r.message_bytes_min >= 0 && r.message_bytes_min <= r.message_bytes_max) ||
         !std::isfinite(r.message_bytes_max)) {
       return wrong(fmt::format("{}.residuals[{}]", place, i), "")
@@ -161,20 +154,17 @@ Status check_curve(const CollectiveCurve& curve, const std::string& place) {
 
 Status check_overhead(const OverheadRecord& overhead, const std::string& place) {
   const auto good = [](double x) { return std::isfinite(x) && x >= 0; };
-  if (!good(overhead.mean_us)) {
+  if (!good(overhead.mean_us))
     return wrong(place + ".mean_us", "").found(detail::json_number(overhead.mean_us)).expected("0 or more");
-  }
-  for (const auto& x : {overhead.std_us, overhead.p10_us, overhead.p50_us, overhead.p90_us}) {
+  for (const auto& x : {overhead.std_us, overhead.p10_us, overhead.p50_us, overhead.p90_us})
     if (x && !good(*x)) return wrong(place, "").found(detail::json_number(*x)).expected("times of 0 or more");
-  }
   if (overhead.outlier_us && !std::isfinite(*overhead.outlier_us)) {
     return wrong(place + ".outlier_us", "")
         .found(detail::json_number(*overhead.outlier_us))
         .expected("a finite time");
   }
-  if (const auto& x = overhead.profiler_events; x && !good(*x)) {
+  if (const auto& x = overhead.profiler_events; x && !good(*x))
     return wrong(place + ".profiler_events", "").found(detail::json_number(*x)).expected("0 or more");
-  }
   return Ok{};
 }
 
@@ -185,9 +175,8 @@ Status check_records(const std::vector<Record>& records, std::string_view list, 
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::string place = fmt::format("{}[{}]", list, i);
     STEPCAST_TRY(check(records[i], place));
-    if (std::string k = key(records[i]); !keys.insert(k).second) {
+    if (std::string k = key(records[i]); !keys.insert(k).second)
       return wrong(place, fmt::format("a second `{}`", k));
-    }
   }
   return Ok{};
 }
@@ -197,11 +186,10 @@ void replace_or_add(std::vector<Record>& records, Record record, Key key) {
   const std::string wanted = key(record);
   const auto place = std::lower_bound(records.begin(), records.end(), wanted,
                                       [&](const Record& r, const std::string& k) { return key(r) < k; });
-  if (place != records.end() && key(*place) == wanted) {
+  if (place != records.end() && key(*place) == wanted)
     *place = std::move(record);
-  } else {
+  else
     records.insert(place, std::move(record));
-  }
 }
 
 constexpr auto kCurveKey = [](const CollectiveCurve& c) { return c.key(); };
@@ -209,8 +197,8 @@ constexpr auto kModelKey = [](const ModelRecord& m) { return m.name; };
 constexpr auto kOverheadKey = [](const OverheadRecord& o) { return o.key(); };
 
 bool any_called(const std::string& name, const std::vector<std::string>& aliases, std::string_view text) {
-  return same_name(name, text) || std::any_of(aliases.begin(), aliases.end(),
-                                              [&](const std::string& a) { return same_name(a, text); });
+  return same_name(name, text) ||
+         std::ranges::any_of(aliases, [&](const std::string& a) { return same_name(a, text); });
 }
 
 constexpr auto kLinkKindNames = names<LinkKind>({{LinkKind::none, "none"},
@@ -252,16 +240,14 @@ bool Platform::matches_name(std::string_view text) const { return any_called(nam
 
 // Records stand in order where set() put them; a caller may have filled the vectors without.
 const ModelRecord* Platform::find_model(std::string_view model_name) const {
-  for (const ModelRecord& model : models) {
+  for (const ModelRecord& model : models)
     if (model.name == model_name) return &model;
-  }
   return nullptr;
 }
 
 const OverheadRecord* Platform::find_overhead(OverheadType type, std::string_view op) const {
-  for (const OverheadRecord& overhead : overheads) {
+  for (const OverheadRecord& overhead : overheads)
     if (overhead.type == type && overhead.op == op) return &overhead;
-  }
   return nullptr;
 }
 

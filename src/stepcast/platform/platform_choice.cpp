@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,13 +20,11 @@ constexpr double kSameBandwidth = 0.05;
 // Letters and digits alone, in lower case.
 std::string plain(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') {
+  for (const char c : text)
+    if (c >= 'A' && c <= 'Z')
       result += static_cast<char>(c - 'A' + 'a');
-    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
       result += c;
-    }
-  }
   return result;
 }
 
@@ -64,9 +61,8 @@ std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& ma
   const bool same_node = machine.gpus_per_node > 0 && platform.node.gpus_per_node == machine.gpus_per_node;
   const bool same_kind = !machine.network_kind.empty() && network.kind.starts_with(machine.network_kind);
   double octaves = 0;
-  if (machine.node_bandwidth_Gbps) {
+  if (machine.node_bandwidth_Gbps)
     octaves = std::abs(std::log2(network.bandwidth_per_node().value() * 8e-9 / *machine.node_bandwidth_Gbps));
-  }
   const bool same_bandwidth = machine.node_bandwidth_Gbps && octaves < std::log2(1 + kSameBandwidth);
   return Fit{called, held, same_node, same_kind, same_bandwidth, platform.name.starts_with("dgx"), -octaves};
 }
@@ -77,8 +73,9 @@ Result<Platform> by_gpu(const MachineDescription& machine,
   Result<Platform> chosen = Error{"no platform"};
   for (const PlatformListing& listing : list_platforms(search_dirs).platforms) {
     const bool called = same_name(listing.device, machine.gpu) ||
-                        std::any_of(listing.device_aliases.begin(), listing.device_aliases.end(),
-                                    [&](const std::string& alias) { return same_name(alias, machine.gpu); });
+                        std::ranges::any_of(listing.device_aliases, [&](const std::string& alias) {
+                          return same_name(alias, machine.gpu);
+                        });
     if (!called && alias_match_length(machine.gpu, listing.device, listing.device_aliases) == 0) continue;
     Result<Platform> candidate = load_platform(listing.name, search_dirs);
     if (!candidate) continue;
@@ -99,9 +96,8 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
     node.gpus_per_node = n_gpus;
     node.segment.reset();  // of the node that ships
     // What is left of its links and PCIe domains.
-    if (node.intra.gpus_per_pcie_domain) {
+    if (node.intra.gpus_per_pcie_domain)
       node.intra.gpus_per_pcie_domain = std::min(*node.intra.gpus_per_pcie_domain, n_gpus);
-    }
     std::erase_if(node.intra.links, [&](const Link& l) { return std::max(l.gpu_a, l.gpu_b) >= n_gpus; });
     if (node.intra.kind == LinkKind::mixed && node.intra.links.empty()) {
       node.intra.kind = LinkKind::pcie;

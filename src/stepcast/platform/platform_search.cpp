@@ -83,16 +83,15 @@ std::vector<fs::path> platform_files(std::span<const fs::path> dirs) {
       if (entry->path().extension() == ".json" && entry->is_regular_file(unknown))
         here.push_back(entry->path());
     }
-    std::sort(here.begin(), here.end());
-    for (fs::path& file : here) {
+    std::ranges::sort(here);
+    for (fs::path& file : here)
       if (seen.insert(file.stem().string()).second) all.push_back(std::move(file));
-    }
   }
   return all;
 }
 
 bool any_same(const std::vector<std::string>& names, std::string_view text) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return same_name(n, text); });
+  return std::ranges::any_of(names, [&](const std::string& n) { return same_name(n, text); });
 }
 
 std::string joined(std::span<const fs::path> dirs) {
@@ -117,11 +116,10 @@ Result<Matches> find_matches(std::string_view name, std::span<const fs::path> di
       continue;
     }
     Names& names = *read;
-    if (same_name(names.name, name) || same_name(file.stem().string(), name)) {
+    if (same_name(names.name, name) || same_name(file.stem().string(), name))
       matches.by_name.push_back(file);
-    } else if (any_same(names.aliases, name)) {
+    else if (any_same(names.aliases, name))
       matches.by_alias.push_back(file);
-    }
     if (any_same(names.devices, name)) matches.by_device.push_back(file);
     matches.known.push_back(std::move(names.name));
     std::move(names.aliases.begin(), names.aliases.end(), std::back_inserter(matches.known));
@@ -161,10 +159,10 @@ std::vector<fs::path> platform_search_dirs() {
   }
   std::vector<fs::path> shipped = shipped_folders("platforms");
   shipped.insert(shipped.end(), {STEPCAST_SOURCE_PLATFORMS, STEPCAST_INSTALLED_PLATFORMS});
-  const auto found = std::find_if(shipped.begin(), shipped.end(), is_folder);
+  const auto found = std::ranges::find_if(shipped, is_folder);
   std::error_code failure;
   const auto is_there = [&](const fs::path& dir) { return fs::equivalent(dir, *found, failure); };
-  if (found != shipped.end() && std::none_of(dirs.begin(), dirs.end(), is_there)) dirs.push_back(*found);
+  if (found != shipped.end() && std::ranges::none_of(dirs, is_there)) dirs.push_back(*found);
   return dirs;
 }
 
@@ -235,15 +233,13 @@ PlatformListings list_platforms(std::span<const fs::path> search_dirs) {
     const Platform& p = *read;
     const bool is_node = p.node.gpus_per_node > 1 || p.node.network.has_value();
     PlatformListing::Role role = is_node ? PlatformListing::Role::node : PlatformListing::Role::device;
-    if (const Result<Names> names = read_names(file); names && names->role == detail::kBenchmarkRole) {
+    if (const Result<Names> names = read_names(file); names && names->role == detail::kBenchmarkRole)
       role = PlatformListing::Role::benchmark;
-    }
     all.platforms.push_back({role, p.name, p.description, p.aliases, p.device.name, p.device.aliases,
                              p.node.gpus_per_node, p.curves.size(), p.models.size(), p.overheads.size(),
                              file});
   }
-  std::sort(all.platforms.begin(), all.platforms.end(),
-            [](const PlatformListing& a, const PlatformListing& b) { return a.name < b.name; });
+  std::ranges::sort(all.platforms, {}, &PlatformListing::name);
   return all;
 }
 

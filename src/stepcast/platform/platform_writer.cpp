@@ -49,9 +49,8 @@ class Documents {
  public:
   JsonValue refer(const Provenance& p) {
     if (!p.row_hashes.empty()) return provenance_json(p);  // belongs to one record
-    for (const auto& [name, known] : entries_) {
+    for (const auto& [name, known] : entries_)
       if (known == p) return JsonValue{name};
-    }
     const std::string_view source = to_string(p.source);
     entries_.emplace_back(fmt::format("{}_{}", source, ++count_[p.source]), p);
     return JsonValue{entries_.back().first};
@@ -112,19 +111,17 @@ class GroupWriter {
         all_have_one = false;
         continue;
       }
-      const auto found =
-          std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return *c.first == *p; });
-      if (found == counts.end()) {
+      const auto found = std::ranges::find_if(counts, [&](const auto& c) { return *c.first == *p; });
+      if (found == counts.end())
         counts.emplace_back(p, 1);
-      } else {
+      else
         ++found->second;
-      }
     }
     if (counts.empty()) return;
     const Provenance* fallback = nullptr;
     JsonValue sources = JsonValue::object();
     if (all_have_one) {
-      fallback = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+      fallback = std::ranges::max_element(counts, [](const auto& a, const auto& b) {
                    return a.second < b.second;
                  })->first;
       sources.add("default", documents.refer(*fallback));
@@ -147,15 +144,12 @@ JsonValue device_json(const Device& device, const Device* base, Documents& docum
   JsonValue out = JsonValue::object();
   GroupWriter<Device> group{device, base, out};
   if (group.differs(&Device::name)) out.add("name", JsonValue{device.name});
-  if (base != nullptr ? device.aliases != base->aliases : !device.aliases.empty()) {
+  if (base != nullptr ? device.aliases != base->aliases : !device.aliases.empty())
     out.add("aliases", texts(device.aliases));
-  }
-  if (base != nullptr ? device.vendor != base->vendor : !device.vendor.empty()) {
+  if (base != nullptr ? device.vendor != base->vendor : !device.vendor.empty())
     out.add("vendor", JsonValue{device.vendor});
-  }
-  if (base != nullptr ? device.architecture != base->architecture : !device.architecture.empty()) {
+  if (base != nullptr ? device.architecture != base->architecture : !device.architecture.empty())
     out.add("architecture", JsonValue{device.architecture});
-  }
   group.figures(detail::device_figures());
   group.sources(documents);
   return out;
@@ -194,9 +188,8 @@ JsonValue network_json(const Network& network, const Network* base, Documents& d
   if (has_kind && group.says("kind", group.differs(&Network::kind))) out.add("kind", JsonValue{network.kind});
   group.figures(detail::network_figures());
   if (network.rail_optimized) {
-    if (group.says("rail_optimized", group.differs(&Network::rail_optimized))) {
+    if (group.says("rail_optimized", group.differs(&Network::rail_optimized)))
       out.add("rail_optimized", JsonValue{*network.rail_optimized});
-    }
   } else if (base != nullptr && base->rail_optimized) {
     out.add("rail_optimized", JsonValue{});
   }
@@ -315,8 +308,7 @@ void add_records(JsonValue& root, std::string_view list, std::string_view inheri
                  Documents& documents) {
   const auto now = by_key(records, key);
   auto before = base != nullptr ? by_key(*base, key) : std::map<std::string, const Record*>{};
-  const bool lost =
-      std::any_of(before.begin(), before.end(), [&](const auto& b) { return !now.contains(b.first); });
+  const bool lost = std::ranges::any_of(before, [&](const auto& b) { return !now.contains(b.first); });
   if (lost) {
     root.add(inherit, JsonValue{false});
     before.clear();
@@ -364,11 +356,9 @@ std::string document(const Platform& platform, const Platform* base, std::string
 template <class Group>
 void list_figures(std::vector<PlatformFigure>& out, const std::string& path, const Group& group,
                   std::span<const detail::Figure<Group>> figures) {
-  for (const auto& figure : figures) {
-    if (const auto x = figure.in_file(group)) {
+  for (const auto& figure : figures)
+    if (const auto x = figure.in_file(group))
       out.push_back({path + "." + figure.key, detail::json_number(*x), group.sources.of(figure.key)});
-    }
-  }
 }
 
 }  // namespace

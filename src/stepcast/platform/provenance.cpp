@@ -44,9 +44,9 @@ std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
 }
 
 void normalize_row_hashes(std::vector<std::uint32_t>& hashes) {
-  const auto repeat = std::adjacent_find(hashes.begin(), hashes.end(), std::greater_equal<>{});
+  const auto repeat = std::ranges::adjacent_find(hashes, std::greater_equal<>{});
   if (repeat == hashes.end()) return;  // as files have them
-  std::sort(hashes.begin(), hashes.end());
+  std::ranges::sort(hashes);
   hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
 }
 

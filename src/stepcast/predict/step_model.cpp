@@ -12,7 +12,7 @@
 #include "stepcast/predict/slowest_gpu.h"
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_behavior.h"
-#include "stepcast/workload/layer_work_cache.h"
+#include "stepcast/workload/step_work.h"
 
 namespace stepcast {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/schema_fields.h"
@@ -55,12 +56,7 @@ void fields(auto& a, Is<ModelAnswer> auto& m) {
 void fields(auto& a, Is<ModelsAnswer> auto& m) { a("models", m.models); }
 
 static std::string_view to_string(PlatformListing::Role role) {
-  switch (role) {
-    case PlatformListing::Role::device: return "device";
-    case PlatformListing::Role::node: return "node";
-    case PlatformListing::Role::benchmark: return "benchmark";
-  }
-  return "node";
+  return name_of<PlatformListing::Role::benchmark>(role, {"device", "node", "benchmark"}, "node");
 }
 
 void fields(auto& a, Is<PlatformListing> auto& p) {
@@ -136,9 +132,8 @@ class SourceList {
  public:
   std::string refer(const Provenance& p) {
     if (p.document.empty() && p.n_rows == 0) return std::string{to_string(p.source)};
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
+    for (std::size_t i = 0; i < sources_.size(); ++i)
       if (sources_[i] == p) return label(i);
-    }
     sources_.push_back(p);
     return label(sources_.size() - 1);
   }
@@ -163,9 +158,8 @@ class SourceList {
 };
 
 std::string error_of(const Provenance& p) {
-  for (const char* key : {"mape_pct", "gmae_pct", "median_ape_pct"}) {
+  for (const char* key : {"mape_pct", "gmae_pct", "median_ape_pct"})
     if (const auto found = p.error.find(key); found != p.error.end()) return table_number(found->second, 2);
-  }
   return "";
 }
 
@@ -173,9 +167,8 @@ std::string shown_bytes(const CollectiveCurve& curve) {
   const NamedNumbers& range = curve.provenance.range;
   const auto low = range.find("message_bytes_min");
   const auto high = range.find("message_bytes_max");
-  if (low != range.end() && high != range.end()) {
+  if (low != range.end() && high != range.end())
     return fmt::format("{} to {}", table_bytes(low->second), table_bytes(high->second));
-  }
   if (curve.knots.empty()) return "";
   return fmt::format("{} to {}", table_bytes(curve.knots.front().message_bytes),
                      table_bytes(curve.knots.back().message_bytes));
@@ -202,9 +195,8 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
 
 ReportTable models_table(const Platform& platform) {
   ReportTable table{"model< | kind< | device< | rows | error %"};
-  for (const ModelRecord& m : platform.models) {
+  for (const ModelRecord& m : platform.models)
     table.row({m.name, m.kind, m.device, table_count(m.provenance.n_rows), error_of(m.provenance)});
-  }
   return table;
 }
 
@@ -232,9 +224,8 @@ ReportDocument platform_document(const Platform& platform) {
   SourceList sources;
   ReportTable figures{"figure< | value | source<"};
   figures.indent = 0;
-  for (const PlatformFigure& figure : platform_figures(platform)) {
+  for (const PlatformFigure& figure : platform_figures(platform))
     figures.row({figure.path, figure.value, sources.refer(figure.provenance)});
-  }
   document.add("", {TerminalText{std::move(head)}, std::move(figures)});
   for (auto& [title, table] : {std::pair{"Collective curves", curves_table(platform, sources)},
                                {"Fitted models", models_table(platform)},

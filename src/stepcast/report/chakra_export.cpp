@@ -179,7 +179,7 @@ class Exporter {
           else
             all.insert(all.end(), of_class.begin(), of_class.end());
         }
-        std::sort(all.begin(), all.end());
+        std::ranges::sort(all);
       }
       set_group(group != nullptr ? group->label : "all of a collective", all, transfer, graph, node);
       return;
@@ -245,8 +245,8 @@ RankTable RankTable::of_single_ranks(const Program& program) {
     std::vector<std::uint32_t> ranks;
     for (const std::uint32_t r : of.ranks)
       if (known.contains(r)) ranks.push_back(r);
-    std::sort(ranks.begin(), ranks.end());
-    return std::find(ranks.begin(), ranks.end(), rank) == ranks.end() ? std::vector<std::uint32_t>{} : ranks;
+    std::ranges::sort(ranks);
+    return std::ranges::find(ranks, rank) == ranks.end() ? std::vector<std::uint32_t>{} : ranks;
   };
   return table;
 }
@@ -282,7 +282,7 @@ Status refuse_other_traces(const std::filesystem::path& folder,
   for (const auto& entry : std::filesystem::directory_iterator{folder, failure}) {
     const std::string name = entry.path().filename().string();
     const bool trace = (name.starts_with("step.") && name.ends_with(".et")) || name == "comm_groups.json";
-    if (!trace || std::find(written.begin(), written.end(), folder / name) != written.end()) continue;
+    if (!trace || std::ranges::find(written, folder / name) != written.end()) continue;
     return Error::at(folder.string(), "")
         .found(fmt::format("{} of another export", name))
         .expected("a folder without Chakra traces")
@@ -312,10 +312,9 @@ Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
   STEPCAST_TRY(refuse_other_traces(folder, written));
   Exporter exporter{flat, costs, &ranks};
   auto output = outputs.begin();
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+  for (std::size_t c = 0; c < flat.class_count(); ++c)
     for (std::size_t k = 0; k < ranks.of_class[c].size(); ++k)
       STEPCAST_TRY((output++)->write(chakra_text(exporter.graph(RankClassId{c}, steps, k))));
-  }
   STEPCAST_TRY(output->write(exporter.communicators().json()));
   return written;
 }

@@ -15,7 +15,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "stepcast/analyze/flat_program.h"

@@ -1,8 +1,6 @@
 #include "stepcast/report/comparison_document.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,9 +31,8 @@ ReportFigure waterfall(const Comparison& c) {
                        .rest_name = c.parts.empty() ? "no parts are known" : "the rest",
                        .unit = "ms"};
   chart.decimals = std::max(c.a_step_time_ms, c.b_step_time_ms) >= kCoarseMs ? 1 : 3;
-  for (std::size_t i = 0; i < std::min(kMostSteps, c.parts.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMostSteps, c.parts.size()); ++i)
     chart.steps.push_back({part_text(c.parts[i].key), c.parts[i].difference_ms()});
-  }
   return {waterfall_chart(chart),
           "From the step of A to that of B by the parts of the rank that ends last, the largest difference "
           "first."};
@@ -52,9 +49,10 @@ ReportSection& add_list(ReportDocument& document, std::string title, const std::
   for (const Difference& d : all) {
     ReportCell name = in_words ? detail::part_cell(d.key) : ReportCell{d.key};
     name.text = shorten(std::move(name.text), kNameWidth);
-    table.row(with_numbers({std::move(name)}, {d.a_ms, d.b_ms}, 3));
-    table.rows.back().emplace_back(table_signed(d.difference_ms(), 3));
-    table.rows.back().emplace_back(d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new");
+    table.row({std::move(name)})
+        .numbers({d.a_ms, d.b_ms}, 3)
+        .cell(table_signed(d.difference_ms(), 3))
+        .cell(d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new");
   }
   ReportSection& section = document.add(sentence(std::move(title)));
   section.opening = "\n";
@@ -113,8 +111,8 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
            c.intervals_overlap ? "overlap" : "do not overlap")}};
   document.add("From one to the other", {waterfall(c)}).shown = Shown::page;
   ReportTable steps{"< | step ms | p10 | p90"};
-  steps.row(with_numbers({"A"}, {c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms}, 3));
-  steps.row(with_numbers({"B"}, {c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms}, 3));
+  steps.row({"A"}).numbers({c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms}, 3);
+  steps.row({"B"}).numbers({c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms}, 3);
   ReportSection& head = document.add("", {std::move(steps)});
   head.shown = Shown::terminal;
   head.opening = fmt::format("A  {}\nB  {}\n{}\n\n", in_one_line(answer.a), in_one_line(answer.b), c.verdict);

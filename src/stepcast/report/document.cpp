@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstddef>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -81,7 +79,8 @@ class TerminalTable {
 
  private:
   [[nodiscard]] std::string_view cell(std::size_t r, std::size_t c) const {
-    return c < table_.rows[r].size() ? std::string_view{table_.rows[r][c].text} : std::string_view{};
+    return c < table_.rows[r].cells.size() ? std::string_view{table_.rows[r].cells[c].text}
+                                           : std::string_view{};
   }
 
   void add_line(const auto& content) {
@@ -124,13 +123,11 @@ struct TerminalBlock {
 
 // "compu-\ntation" is "computation" on one line.
 std::string on_one_line(std::string heading) {
-  for (std::size_t at = 0; (at = heading.find('\n', at)) != std::string::npos;) {
-    if (at > 0 && heading[at - 1] == '-') {
+  for (std::size_t at = 0; (at = heading.find('\n', at)) != std::string::npos;)
+    if (at > 0 && heading[at - 1] == '-')
       heading.erase(at - 1, 2);
-    } else {
+    else
       heading[at] = ' ';
-    }
-  }
   return heading;
 }
 
@@ -141,9 +138,8 @@ ReportTable table_on(const ReportTable& table, Shown on) {
     if (is_shown(table.columns[c].shown, on)) continue;
     const auto at = static_cast<std::ptrdiff_t>(c);
     out.columns.erase(out.columns.begin() + at);
-    for (std::vector<ReportCell>& row : out.rows) {
-      if (c < row.size()) row.erase(row.begin() + at);
-    }
+    for (auto& [cells] : out.rows)
+      if (c < cells.size()) cells.erase(cells.begin() + at);
   }
   const std::size_t most = on == Shown::terminal ? std::min(table.most, table.most_in_terminal) : table.most;
   if (table.rows.size() > most) {
@@ -151,9 +147,8 @@ ReportTable table_on(const ReportTable& table, Shown on) {
     out.caption = fmt::format("and {} more", table.rows.size() - most);
   }
   for (std::size_t c = 0; c < out.columns.size() && on == Shown::terminal; ++c) {
-    for (std::vector<ReportCell>& row : out.rows) {
-      if (c < row.size()) row[c].text = shorten(std::move(row[c].text), out.columns[c].most_width);
-    }
+    for (auto& [cells] : out.rows)
+      if (c < cells.size()) cells[c].text = shorten(std::move(cells[c].text), out.columns[c].most_width);
   }
   return out;
 }
@@ -172,10 +167,9 @@ std::string section_text(const ReportSection& section) {
 
 }  // namespace
 
-std::vector<ReportCell> with_numbers(std::vector<ReportCell> cells, std::initializer_list<double> numbers,
-                                     int decimals) {
-  for (const double number : numbers) cells.emplace_back(table_number(number, decimals));
-  return cells;
+ReportRow& ReportRow::numbers(std::initializer_list<double> more, int decimals) {
+  for (const double number : more) cells.emplace_back(table_number(number, decimals));
+  return *this;
 }
 
 ReportTable::ReportTable(std::string_view headings) {
@@ -220,11 +214,10 @@ std::string escape_markdown(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_length(text.substr(i));
     if (length != 1) {
-      if (length == 0) {
+      if (length == 0)
         append_utf8(out, 0xFFFD);
-      } else {
+      else
         out += text.substr(i, length);
-      }
       i += length == 0 ? 1 : length;
       continue;
     }
@@ -259,11 +252,10 @@ std::vector<ReportBlock> blocks_on(const ReportSection& section, Shown on) {
     const auto* list = std::get_if<ReportList>(&block.content);
     if (!is_shown(block.shown, on) || (table && table->rows.empty()) || (list && list->items.empty()))
       continue;
-    if (table != nullptr) {
+    if (table != nullptr)
       blocks.emplace_back(table_on(*table, on));
-    } else if (on == Shown::terminal || !std::holds_alternative<TerminalText>(block.content)) {
+    else if (on == Shown::terminal || !std::holds_alternative<TerminalText>(block.content))
       blocks.push_back(block);
-    }
   }
   return blocks;
 }
@@ -298,7 +290,7 @@ std::string report_markdown(const ReportTable& table) {
     text += '|';
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const std::string cell =
-          c < table.rows[r].size() ? escape_markdown(table.rows[r][c].text) : std::string{};
+          c < table.rows[r].cells.size() ? escape_markdown(table.rows[r].cells[c].text) : std::string{};
       text += table.emphasized == r && !cell.empty() ? fmt::format(" **{}** |", cell)
                                                      : fmt::format(" {} |", cell);
     }

@@ -5,7 +5,7 @@
 //   report_text(document), report_html(document), report_markdown(document)
 //
 //   ReportTable table{"rank< | step ms=step_time_ms | error %"};
-//   table.row({"0", table_number(14.455, 2), table_signed(0.03, 2)});
+//   table.row({"0"}).numbers({14.455}, 2).cell(table_signed(0.03, 2));
 //   document.add("Ranks", {std::move(table)});
 //
 // HTML and Markdown are pages: title, subject, verdict, figures, then the sections. A terminal shows the sections alone.
@@ -64,9 +64,15 @@ struct ReportCell {
   std::string copies{};  // what a button beside it copies
 };
 
-// A row with so many decimals in each of its numbers, behind what it begins with.
-[[nodiscard]] std::vector<ReportCell> with_numbers(std::vector<ReportCell> cells,
-                                                   std::initializer_list<double> numbers, int decimals);
+struct ReportRow {
+  std::vector<ReportCell> cells;
+  // Each adds behind the cells that there are; numbers with so many decimals.
+  ReportRow& cell(ReportCell more) {
+    cells.push_back(std::move(more));
+    return *this;
+  }
+  ReportRow& numbers(std::initializer_list<double> more, int decimals);
+};
 
 struct ReportTable {
   ReportTable() = default;
@@ -76,13 +82,13 @@ struct ReportTable {
   // Of a label and a text in each row, without headings: "  format        training log".
   [[nodiscard]] static ReportTable facts();
 
-  // Missing cells are empty.
-  void row(std::vector<ReportCell> cells) { rows.push_back(std::move(cells)); }
+  // Missing cells are empty. The reference holds until the next row.
+  ReportRow& row(std::vector<ReportCell> cells) { return rows.emplace_back(ReportRow{std::move(cells)}); }
   // A line of dashes above the next row, in a terminal.
   void rule() { rules.push_back(rows.size()); }
 
   std::vector<ReportColumn> columns;
-  std::vector<std::vector<ReportCell>> rows;
+  std::vector<ReportRow> rows;
   std::optional<std::size_t> emphasized{};  // row
   std::string caption{};
   std::vector<std::size_t> rules{};  // rows with a line of dashes above them

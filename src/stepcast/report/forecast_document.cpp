@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -131,11 +130,9 @@ ReportTable ranks(const Forecast& f) {
       "rank< | step ms | begins | computation | exposed comm. | waits for CPU | for ranks | other idle"};
   for (const ForecastClass& c : f.classes) {
     const double cpu = time_ms(c.idle_ms, "cpu"), others = time_ms(c.idle_ms, "other_rank");
-    std::vector<ReportCell> row{c.name};
-    for (const double ms : {c.window_ms, c.start_offset_ms, c.computation_ms, c.exposed_comm_ms, cpu, others,
-                            sum_ms(c.idle_ms) - cpu - others})
-      row.emplace_back(table_number(ms, 2));
-    table.row(std::move(row));
+    table.row({c.name}).numbers({c.window_ms, c.start_offset_ms, c.computation_ms, c.exposed_comm_ms, cpu,
+                                 others, sum_ms(c.idle_ms) - cpu - others},
+                                2);
   }
   return table;
 }
@@ -224,10 +221,9 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     const ForecastStageMemory& stage = memory.stages[s];
     const std::string name = staged ? fmt::format("stage {}", s) : std::string{"every GPU"};
-    std::vector<ReportCell> row{name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)};
-    for (const MemoryPart& part : kMemoryParts) row.emplace_back(gib(stage.*part.value));
-    row.emplace_back(stage.verdict.empty() ? memory.verdict : stage.verdict);
-    table.row(std::move(row));
+    ReportRow& row = table.row({name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)});
+    for (const MemoryPart& part : kMemoryParts) row.cell(gib(stage.*part.value));
+    row.cell(stage.verdict.empty() ? memory.verdict : stage.verdict);
     if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
@@ -332,9 +328,8 @@ std::string part_text(std::string_view key) {
        {"idle: pipeline", "idle: pipeline bubble"},
        {"idle: between_steps", "idle: between steps"},
        {"idle: rest", "idle: rest"}}};
-  for (const auto& [idle, text] : kIdle) {
+  for (const auto& [idle, text] : kIdle)
     if (key == idle) return std::string{text};
-  }
   return std::string{key};
 }
 
@@ -347,11 +342,10 @@ std::string throughput_text(const Forecast& forecast) {
   } else if (t.samples_per_s) {
     parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
   }
-  if (t.tflops_per_gpu) {
+  if (t.tflops_per_gpu)
     parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
-  } else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05) {
+  else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05)
     parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
-  }
   if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
   return join(parts, "; ");
 }
@@ -383,9 +377,8 @@ std::string forecast_text(const Forecast& forecast) {
 
 std::string forecast_verdict(const Forecast& f) {
   std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
-  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty()) {
+  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty())
     text += fmt::format(" ({})", band);
-  }
   if (f.memory) {
     const ForecastMemory& m = *f.memory;
     text +=

@@ -28,15 +28,12 @@ Status check_positions(const Forecast& forecast, const std::string& name) {
   for (std::size_t i = 0; i < forecast.collectives.size(); ++i) {
     const ForecastCollective& collective = forecast.collectives[i];
     STEPCAST_TRY(check(collective.came_last, fmt::format("collectives[{}].came_last", i)));
-    for (const ForecastMember& member : collective.members) {
+    for (const ForecastMember& member : collective.members)
       STEPCAST_TRY(check(member.rank_class, fmt::format("collectives[{}].members", i)));
-    }
   }
   const ForecastPath& path = forecast.critical_path;
   if (path.ends_on) STEPCAST_TRY(check(*path.ends_on, "critical_path.ends_on"));
-  for (const ForecastPathStep& step : path.steps) {
-    STEPCAST_TRY(check(step.rank_class, "critical_path.steps"));
-  }
+  for (const ForecastPathStep& step : path.steps) STEPCAST_TRY(check(step.rank_class, "critical_path.steps"));
   return Ok{};
 }
 

@@ -32,10 +32,9 @@ std::vector<std::pair<std::string_view, std::size_t>> by_name(
 
 std::vector<std::pair<std::string_view, Fixed<6>>> kernel_time_ms(const RankSummary& s) {
   std::vector<std::pair<std::string_view, Fixed<6>>> times;
-  for (std::size_t i = 0; i < s.kernel_time.size(); ++i) {
+  for (std::size_t i = 0; i < s.kernel_time.size(); ++i)
     if (s.kernel_time[i].value() > 0)
       times.emplace_back(to_string(static_cast<KernelClass>(i)), ms(s.kernel_time[i]));
-  }
   return times;
 }
 

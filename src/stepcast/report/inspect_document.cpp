@@ -47,11 +47,10 @@ std::string counts_text(const auto& counts) {
   for (const auto& [what, n] : counts) {
     if (n == 0) continue;
     parts.push_back(table_count(n) + " ");
-    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(what)>>) {
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(what)>>)
       parts.back() += to_string(what);
-    } else {
+    else
       parts.back() += what;
-    }
   }
   return or_none(parts);
 }
@@ -140,10 +139,9 @@ ReportDocument document_of(const InspectedProfile& p) {
                  milliseconds(stream.busy)});
   }
   ReportTable kernels{"kernels< | ms"};
-  for (std::size_t i = 0; i < s.kernel_time.size(); ++i) {
+  for (std::size_t i = 0; i < s.kernel_time.size(); ++i)
     if (s.kernel_time[i].value() > 0)
       kernels.row({std::string{to_string(static_cast<KernelClass>(i))}, milliseconds(s.kernel_time[i])});
-  }
   add_table(document, "Steps", std::move(steps));
   add_table(document, "Threads", std::move(threads));
   add_table(document, "Streams", std::move(streams));
@@ -218,9 +216,9 @@ ReportTable operators_table(const InspectedOperations& o) {
   if (o.times) table.columns.push_back({"recorded ms"});
   InspectedOperations::Operator sum{.name = "all"};
   const auto add = [&](const InspectedOperations::Operator& row) {
-    table.row(with_numbers({shorten(row.name, kNameWidth), join(row.families, " + "), table_count(row.count)},
-                           {row.flops.value() * 1e-9, row.bytes.value() * 1e-6}, 3));
-    if (o.times) table.rows.back().emplace_back(milliseconds(row.time));
+    table.row({shorten(row.name, kNameWidth), join(row.families, " + "), table_count(row.count)})
+        .numbers({row.flops.value() * 1e-9, row.bytes.value() * 1e-6}, 3);
+    if (o.times) table.rows.back().cell(milliseconds(row.time));
   };
   for (const InspectedOperations::Operator& row : o.operators) {
     add(row);
@@ -255,10 +253,9 @@ ReportDocument document_of(const InspectedOperations& o) {
     unknown.row({shorten(name, kNameWidth), table_count(entry.count), shorten(entry.why, 100)});
   add_table(document, "Without operations", std::move(unknown));
   ReportTable kernels{"kernels without operations, by operator< | ms"};
-  if (o.times) {
+  if (o.times)
     for (const auto& [name, work] : o.times->unmodelled)
       kernels.row({shorten(name, kNameWidth), milliseconds(work.time)});
-  }
   add_table(document, "Kernels without operations", std::move(kernels));
   return document;
 }
@@ -272,11 +269,10 @@ std::string heavy_text(const Pooling& p) {
 
 ReportTable pooling_table(const Pooling& p) {
   ReportTable table{"lookups per sample< | tables | % of lookups"};
-  for (const PoolingBin& bin : p.bins) {
+  for (const PoolingBin& bin : p.bins)
     if (bin.tables > 0)
       table.row({std::string{bin.name}, table_count(bin.tables),
                  table_number(p.lookups > 0 ? 100 * bin.lookups / p.lookups : 0, 1)});
-  }
   return table;
 }
 
@@ -320,10 +316,9 @@ ReportTable reuse_table(const InspectedIndices& i) {
   }
   for (std::size_t k = 0; k < kReuseBins; ++k) {
     if (std::ranges::all_of(sets, [&](const auto& set) { return set.second->of_rows[k] <= 0; })) continue;
-    std::vector<ReportCell> row{bin_name(k)};
+    ReportRow& row = table.row({bin_name(k)});
     for (const auto& [name, reuse] : sets)
-      row = with_numbers(std::move(row), {100 * reuse->of_rows[k], 100 * reuse->of_lookups[k]}, 2);
-    table.row(std::move(row));
+      row.numbers({100 * reuse->of_rows[k], 100 * reuse->of_lookups[k]}, 2);
   }
   return table;
 }

@@ -22,8 +22,7 @@ std::vector<InspectedOperations::Operator> rows_of(const ExecutionTrace& trace,
     if (operation.node != last_node) ++row.count;
     last_node = operation.node;
     const std::string_view family = family_of(operation.operation);
-    if (std::find(row.families.begin(), row.families.end(), family) == row.families.end())
-      row.families.emplace_back(family);
+    if (std::ranges::find(row.families, family) == row.families.end()) row.families.emplace_back(family);
     const Work work = work_of(operation.operation);
     row.flops += work.flops;
     row.bytes += work.bytes();
@@ -37,10 +36,10 @@ std::vector<InspectedOperations::Operator> rows_of(const ExecutionTrace& trace,
     }
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const InspectedOperations::Operator& a, const InspectedOperations::Operator& b) {
-                     return a.time != b.time ? a.time > b.time : a.bytes > b.bytes;
-                   });
+  std::ranges::stable_sort(
+      rows, [](const InspectedOperations::Operator& a, const InspectedOperations::Operator& b) {
+        return a.time != b.time ? a.time > b.time : a.bytes > b.bytes;
+      });
   return rows;
 }
 

@@ -154,9 +154,8 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
       reasons.emplace_back(
           "much of the forecast rests on data sheets: measure kernels or collectives of this machine");
   }
-  for (const std::string& note : forecast.notes) {
+  for (const std::string& note : forecast.notes)
     if (slower && note.starts_with("not modelled: ")) reasons.push_back(note);
-  }
   return join(reasons, "; ");
 }
 

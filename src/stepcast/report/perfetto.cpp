@@ -11,7 +11,6 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_writer.h"
-#include "stepcast/base/output_file.h"
 
 namespace stepcast {
 namespace {
@@ -65,9 +64,8 @@ class TimelineWriter {
       const Collective& collective = program_.collectives()[i];
       const std::vector<CollectiveStretch> stretches = collective_stretches(flat_, times_, CollectiveId{i});
       std::size_t last = 0;
-      for (std::size_t m = 1; m < stretches.size(); ++m) {
+      for (std::size_t m = 1; m < stretches.size(); ++m)
         if (stretches[m].arrival_us > stretches[last].arrival_us) last = m;
-      }
       for (std::size_t m = 0; m < stretches.size(); ++m) {
         const CollectiveMember& member = collective.members[m];
         in_collective_[member.rank_class.index()].push_back({flat_.flat({.rank_class = member.rank_class,
@@ -79,8 +77,7 @@ class TimelineWriter {
       }
     }
     for (std::vector<InCollective>& of_class : in_collective_) {
-      std::sort(of_class.begin(), of_class.end(),
-                [](const InCollective& a, const InCollective& b) { return a.task < b.task; });
+      std::ranges::sort(of_class, {}, &InCollective::task);
     }
   }
 
@@ -117,7 +114,7 @@ class TimelineWriter {
                                       ? stream_slices(c, lane_index)
                                       : thread_slices(c, lane_index);
       // Parents before children: the reader builds the nesting from the order.
-      std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+      std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
         return a.start != b.start ? a.start < b.start : a.end > b.end;
       });
       for (const Slice& slice : slices) write_slice(c, pid, static_cast<int>(lane) + 1, slice);
@@ -143,9 +140,8 @@ class TimelineWriter {
                                                                         : to_string(info.kind)},
                   .task = task};
       // Recorded neighbours may overlap by rounding; slices of one thread may not.
-      for (std::size_t p = previous; p < slices.size(); ++p) {
+      for (std::size_t p = previous; p < slices.size(); ++p)
         slices[p].end = std::max(slices[p].start, std::min(slices[p].end, slice.start));
-      }
       previous = slices.size();
       slices.push_back(slice);
       const InCollective* meeting = find_collective(c, task);
@@ -220,9 +216,8 @@ class TimelineWriter {
 
   std::string stack_text(StackId stack) const {
     std::vector<std::string_view> names;
-    for (StackId frame = stack; frame.valid(); frame = program_.stacks.parent(frame)) {
+    for (StackId frame = stack; frame.valid(); frame = program_.stacks.parent(frame))
       names.push_back(program_.names.text(program_.stacks.name(frame)));
-    }
     std::string text;
     for (auto name = names.rbegin(); name != names.rend(); ++name) {
       if (!text.empty()) text += " > ";

@@ -104,14 +104,12 @@ RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranki
 RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
   RunningLayoutAnswer out;
   out.point = now.point;
-  if (now.why_not.empty()) {
+  if (now.why_not.empty())
     out.step_ms = now.step_us * 1e-3;
-  } else {
+  else
     out.why_no_time = now.why_not;
-  }
-  for (const NearbyLayout& n : now.nearby) {
+  for (const NearbyLayout& n : now.nearby)
     out.nearby.push_back({n.changes, difference(now.point, n.layout.point), answer_of(n.layout, memory)});
-  }
   return out;
 }
 
@@ -323,9 +321,8 @@ std::string training_schema() { return answer_schema<TrainingAnswer>(); }
 
 std::string plan_jsonl(const LayoutPlan& plan) {
   std::string text;
-  for (const PricedLayout& layout : plan.found.priced) {
+  for (const PricedLayout& layout : plan.found.priced)
     text += answer_json(answer_of(layout, plan.memory), JsonWriter::Layout::compact) + "\n";
-  }
   return text;
 }
 

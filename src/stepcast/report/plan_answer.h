@@ -1,4 +1,4 @@
-// The answer of `stepcast plan`: the values that its text, its page and its JSON read (report/plan_document.h).
+// The answer of `stepcast plan`: the values that its text, its page and its JSON read.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/training_plan.h"
+#include "stepcast/report/document.h"
 
 namespace stepcast {
 
@@ -94,6 +95,9 @@ struct PlanAnswer {
   std::vector<std::string> notes;
 };
 
+// Step time against memory, what cannot be told apart, the flags to run what is chosen, and why the others are not in the
+// list (report/document.h).
+[[nodiscard]] ReportDocument plan_document(const PlanAnswer& plan);
 // For a plan that has layouts.
 [[nodiscard]] PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject);
 // Schema stepcast.plan/1 (docs/plan.md).
@@ -108,6 +112,7 @@ struct TrainingAnswer {
   TrainingPlan plan;
   TrainingGoal goal;
 };
+[[nodiscard]] ReportDocument training_document(const TrainingAnswer& training);
 [[nodiscard]] std::string training_json(const TrainingAnswer& training);
 [[nodiscard]] std::string training_schema();
 

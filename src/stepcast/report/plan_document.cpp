@@ -1,5 +1,3 @@
-#include "stepcast/report/plan_document.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/plan_answer.h"
 
 namespace stepcast {
 namespace {
@@ -68,10 +67,9 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
   };
   // What matters is drawn last.
   for (const bool alike : {false, true}) {
-    for (const RankedLayoutAnswer& l : plan.layouts) {
+    for (const RankedLayoutAnswer& l : plan.layouts)
       if (l.alike == alike && l.step_ms <= slowest)
         draw(l.step_ms, l.peak_GiB, alike ? "c-alike" : "c-faint", l.point);
-    }
     if (alike) break;
     for (std::size_t i = 0; i < std::min(kMostOnFront, plan.pareto.size()); ++i) {
       const LayoutAnswer& l = plan.pareto[i];
@@ -145,15 +143,13 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     if (is_chosen) table.emphasized = table.rows.size();
     ReportCell layout{to_string(l.point)};
     layout.copies = l.megatron_flags.value_or("");
-    std::vector<ReportCell> row =
-        with_numbers({std::to_string(i + 1), std::move(layout)}, {l.step_ms, l.p10_ms, l.p90_ms}, 1);
-    row.emplace_back(table_number(l.tokens_per_s_per_gpu, 0));
-    row.emplace_back(l.mfu ? number(100 * *l.mfu) : "-");
-    row = with_numbers(
-        std::move(row),
-        {l.peak_GiB, l.computation_percent, l.communication_percent, l.bubble_percent, l.rest_percent}, 1);
-    row.emplace_back(mark);
-    table.row(std::move(row));
+    table.row({std::to_string(i + 1), std::move(layout)})
+        .numbers({l.step_ms, l.p10_ms, l.p90_ms}, 1)
+        .numbers({l.tokens_per_s_per_gpu}, 0)
+        .cell(l.mfu ? number(100 * *l.mfu) : "-")
+        .numbers(
+            {l.peak_GiB, l.computation_percent, l.communication_percent, l.bubble_percent, l.rest_percent}, 1)
+        .cell(mark);
   }
   return table;
 }
@@ -210,17 +206,15 @@ void add_choice(ReportDocument& document, const PlanAnswer& plan) {
 void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.jittered.empty()) return;
   std::vector<JitteredLayout> steady = plan.jittered;
-  std::stable_sort(steady.begin(), steady.end(),
-                   [](const JitteredLayout& a, const JitteredLayout& b) { return a.p90_ms < b.p90_ms; });
+  std::ranges::stable_sort(steady, {}, &JitteredLayout::p90_ms);
   ReportTable table{"# | layout< | mean\nms | p50\nms | p90\nms | slower\n% | <"};
   table.indent = 0;
   for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {
     const JitteredLayout& j = steady[i];
     const RankedLayoutAnswer& layout = plan.layouts[j.of];
-    table.row(with_numbers({std::to_string(j.of + 1), to_string(layout.point)},
-                           {j.mean_ms, j.p50_ms, j.p90_ms, 100 * (j.slowdown - 1)}, 1));
-    table.rows.back().emplace_back(
-        fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : ""));
+    table.row({std::to_string(j.of + 1), to_string(layout.point)})
+        .numbers({j.mean_ms, j.p50_ms, j.p90_ms, 100 * (j.slowdown - 1)}, 1)
+        .cell(fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : ""));
   }
   document.add("With GPUs that differ from step to step", {std::move(table)}).opening = fmt::format(
       "\nWith GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
@@ -258,8 +252,9 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
     const RefinedLayoutAnswer& r = plan.refined[i];
     ReportCell changed{shorten(join(r.changes, "; "), 150)};
     changed.copies = r.megatron_flags;
-    table.row(with_numbers({std::to_string(r.of + 1)}, {r.step_ms, r.before_ms, r.peak_GiB}, 1));
-    table.rows.back().push_back(std::move(changed));
+    table.row({std::to_string(r.of + 1)})
+        .numbers({r.step_ms, r.before_ms, r.peak_GiB}, 1)
+        .cell(std::move(changed));
   }
   constexpr std::string_view kTitle =
       "Refined: uneven stages, recomputation of some layers, overlap inside layers";
@@ -284,19 +279,18 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
   ReportTable table{"changes | step\nms | of now\n% | memory\nGiB | which<"};
   table.indent = 0;
   for (const NearbyLayoutAnswer& n : now.nearby) {
-    table.row(with_numbers(
-        {std::to_string(n.changes)},
-        {n.becomes.step_ms, 100 * n.becomes.step_ms / now.step_ms.value_or(1), n.becomes.peak_GiB}, 1));
-    table.rows.back().emplace_back(n.which);
+    const double percent_of_now = 100 * n.becomes.step_ms / now.step_ms.value_or(1);
+    table.row({std::to_string(n.changes)})
+        .numbers({n.becomes.step_ms, percent_of_now, n.becomes.peak_GiB}, 1)
+        .cell(n.which);
   }
   ReportSection& section = document.add("Better layouts near the one that runs now");
   section.opening = "\n";
   section.add(ReportText{is, 0});
-  if (!now.nearby.empty()) {
+  if (!now.nearby.empty())
     section.add(std::move(table));
-  } else if (now.step_ms) {
+  else if (now.step_ms)
     section.add(ReportText{"No layout of the space is faster.", 0});
-  }
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,7 +21,6 @@
 #include "stepcast/report/detail/replay_sections.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/html/schedule_chart.h"
 #include "stepcast/report/replay_verdict.h"
 
 namespace stepcast {
@@ -105,9 +104,8 @@ class ReplayDocument {
       if (input.world_size) worlds.insert(*input.world_size);
     }
     std::string what = counted(a_.inputs.size(), "rank", "ranks");
-    if (worlds.size() == 1 && *worlds.begin() > 1) {
+    if (worlds.size() == 1 && *worlds.begin() > 1)
       what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());
-    }
     const std::optional<std::int64_t> step = a_.simulated.step;
     return fmt::format(
         "{} on {}; {}, {} read; {}", what,
@@ -125,7 +123,7 @@ class ReplayDocument {
     document_.verdict = sentence(replay_verdict(a_)) + ".";
     const TimePair longest = longest_step(a_);
     std::vector<double> off = errors([](const ReplayedRank& one) { return one.step; });
-    std::sort(off.begin(), off.end());
+    std::ranges::sort(off);
     document_.figures.push_back({"Measured step", ms_text(ms(longest.measured_us)) + " ms", "longest rank",
                                  "measured", "measured_step_time_ms"});
     document_.figures.push_back({"Simulated step", ms_text(ms(longest.simulated_us)) + " ms",
@@ -160,7 +158,7 @@ class ReplayDocument {
         subject());
     ReportTable table{"< | median\n|error| % | largest\n%"};
     const auto row = [&](const std::string& name, const std::vector<double>& errors) {
-      table.row(with_numbers({name}, {median(errors), errors.empty() ? 0 : std::ranges::max(errors)}, 3));
+      table.row({name}).numbers({median(errors), errors.empty() ? 0 : std::ranges::max(errors)}, 3);
     };
     row(a_.simulated.step ? "step time" : "whole trace",
         errors([](const ReplayedRank& one) { return one.step; }));
@@ -197,24 +195,22 @@ class ReplayDocument {
                               parts.exposed_comm_ms, parts.exposed_memcpy_ms};
       for (const std::string& cause : causes) row.push_back(time_ms(parts.idle_ms, cause));
       sums.resize(row.size());
-      std::vector<ReportCell> cells{detail::rank_cell(a_, c)};
+      ReportRow& cells = table.row({detail::rank_cell(a_, c)});
       for (std::size_t i = 0; i < row.size(); ++i) {
         sums[i] += row[i];
-        cells.emplace_back(table_number(row[i], 3));
+        cells.numbers({row[i]}, 3);
         if (i != 1) continue;
-        cells.emplace_back(table_signed(100 * one.step.error(), 3));
-        cells.emplace_back(table_signed(100 * one.gpu_window.error(), 3));
+        cells.cell(table_signed(100 * one.step.error(), 3))
+            .cell(table_signed(100 * one.gpu_window.error(), 3));
       }
-      table.row(std::move(cells));
     }
     if (a_.ranks.size() < 2) return table;
-    std::vector<ReportCell> cells{"mean"};
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      cells.emplace_back(table_number(sums[i] / static_cast<double>(a_.ranks.size()), 3));
-      if (i == 1) cells.insert(cells.end(), {"", ""});
-    }
     table.rule();
-    table.row(std::move(cells));
+    ReportRow& mean = table.row({"mean"});
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      mean.numbers({sums[i] / static_cast<double>(a_.ranks.size())}, 3);
+      if (i == 1) mean.cell("").cell("");
+    }
     return table;
   }
 
@@ -223,9 +219,8 @@ class ReplayDocument {
         "Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)");
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
       section.add(ReportText{sentence(culprits) + "."}, Shown::page);
-    if (on_page()) {
+    if (on_page())
       section.add(detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
-    }
     const std::vector<std::string> causes = detail::idle_causes(classes_);
     section.add(ranks_table(causes));
     constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
@@ -243,10 +238,10 @@ class ReplayDocument {
     ReportTable table{"rank< | allocated | reserved"};
     for (std::size_t c = 0; c < a_.facts.size(); ++c) {
       if (const auto& peak = a_.facts[c].memory) {
-        table.row(with_numbers({detail::rank_cell(a_, c)},
-                               {static_cast<double>(peak->allocated_bytes) / kGiB,
-                                static_cast<double>(peak->reserved_bytes) / kGiB},
-                               2));
+        table.row({detail::rank_cell(a_, c)})
+            .numbers({static_cast<double>(peak->allocated_bytes) / kGiB,
+                      static_cast<double>(peak->reserved_bytes) / kGiB},
+                     2);
       }
     }
     if (table.rows.empty()) return;
@@ -261,8 +256,7 @@ class ReplayDocument {
       for (const ForecastClass& c : classes_) row.ms.push_back(time_ms(c.kernels_ms, row.name));
       rows.push_back(std::move(row));
     }
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const WorkRow& a, const WorkRow& b) { return a.sum() > b.sum(); });
+    std::ranges::stable_sort(rows, std::greater{}, &WorkRow::sum);
     // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
     const char* const comm =
         a_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
@@ -291,10 +285,10 @@ class ReplayDocument {
       const double sum = row.sum();
       if (sum <= 0) continue;
       const auto most = std::ranges::max_element(row.ms);
-      table.row(with_numbers({row.name},
-                             {sum / static_cast<double>(row.ms.size()), std::ranges::min(row.ms), *most}, 3));
-      table.rows.back().emplace_back(rank(static_cast<std::size_t>(most - row.ms.begin())));
-      table.rows.back().emplace_back(table_number(percent(sum, step_ms), 1));
+      table.row({row.name})
+          .numbers({sum / static_cast<double>(row.ms.size()), std::ranges::min(row.ms), *most}, 3)
+          .cell(rank(static_cast<std::size_t>(most - row.ms.begin())))
+          .numbers({percent(sum, step_ms)}, 1);
     }
     document_.add("GPU time by class of work, per rank (ms; streams that work at the same time count twice)",
                   {std::move(table),
@@ -312,11 +306,11 @@ class ReplayDocument {
     std::vector<std::size_t> shown(all.size());
     std::iota(shown.begin(), shown.end(), std::size_t{0});
     if (shown.size() <= most) return shown;
-    std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(shown, [&](std::size_t a, std::size_t b) {
       return all[a].total_wait_us + all[a].transfer_us > all[b].total_wait_us + all[b].transfer_us;
     });
     shown.resize(most);
-    std::sort(shown.begin(), shown.end());
+    std::ranges::sort(shown);
     return shown;
   }
 
@@ -354,9 +348,8 @@ class ReplayDocument {
       if (one.members.size() < 2) continue;
       double first = one.members.front().arrival_us;
       for (const ForecastMember& member : one.members) first = std::min(first, member.arrival_us);
-      for (const ForecastMember& member : one.members) {
+      for (const ForecastMember& member : one.members)
         chart.cells.push_back({member.rank_class, chart.columns.size(), member.arrival_us - first});
-      }
       chart.columns.push_back(table_count(i));
     }
     if (chart.columns.empty()) return {};
@@ -406,11 +399,10 @@ class ReplayDocument {
     const NamedTimes a = classes_[slow].parts(), b = classes_[fast].parts();
     std::vector<std::string> keys;
     for (const NamedTimes* parts : {&a, &b}) {
-      for (const NamedTime& part : *parts) {
-        if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
-      }
+      for (const NamedTime& part : *parts)
+        if (std::ranges::find(keys, part.key) == keys.end()) keys.push_back(part.key);
     }
-    std::stable_sort(keys.begin(), keys.end(), [&](const std::string& x, const std::string& y) {
+    std::ranges::stable_sort(keys, [&](const std::string& x, const std::string& y) {
       return std::abs(time_ms(a, x) - time_ms(b, x)) > std::abs(time_ms(a, y) - time_ms(b, y));
     });
     ReportTable table{"part< |  |  | difference ms"};

@@ -47,9 +47,8 @@ std::vector<Fixed<6>> all_ms(const std::vector<double>& us) {
 template <class Values, class Shown>
 auto by_origin(const Values& values, const Shown& shown) {
   std::vector<std::pair<std::string_view, decltype(shown(std::size_t{}))>> out;
-  for (std::size_t o = 0; o < values.size(); ++o) {
+  for (std::size_t o = 0; o < values.size(); ++o)
     if (values[o] > 0) out.emplace_back(to_string(static_cast<EdgeOrigin>(o)), shown(o));
-  }
   return out;
 }
 
@@ -73,9 +72,8 @@ void fields(auto& a, Is<ReplayCulprits> auto& c) {
       "kernels of the last rank, as far as it has more work in the same operators than the median rank",
       "the last rank began its step later",
       "gaps between queued kernels, work from before the step, nothing left to do"};
-  for (std::size_t k = 0; k < kCulpritCount; ++k) {
+  for (std::size_t k = 0; k < kCulpritCount; ++k)
     a(to_string(static_cast<Culprit>(k)), ms(c.us[k]), kMeanings[k]);
-  }
 }
 
 void fields(auto& a, Is<TimePair> auto& t) {
@@ -252,9 +250,8 @@ void waits(auto& a, const ReplayAnalysis& r) {
     std::vector<double> measured_us;
   };
   std::vector<Waits> rows;
-  for (std::size_t i = 0; i < r.measured_wait_us.size() && i < r.simulated.collectives.size(); ++i) {
+  for (std::size_t i = 0; i < r.measured_wait_us.size() && i < r.simulated.collectives.size(); ++i)
     rows.push_back({r.simulated.collectives[i], r.measured_wait_us[i]});
-  }
   a("collective_waits",
     Each{rows,
          [&](auto& o, const Waits& row) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -138,7 +137,7 @@ Result<Forecast> parse_result(std::string_view text, const std::string& name) {
     }
     // Lines of errors are those of the page.
     const std::string_view before = text.substr(0, static_cast<std::size_t>(json->data() - text.data()));
-    std::string lines(static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')), '\n');
+    std::string lines(static_cast<std::size_t>(std::ranges::count(before, '\n')), '\n');
     return parse_result(lines.append(*json), name);
   }
   STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, forecast_json_limits()));

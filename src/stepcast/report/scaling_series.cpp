@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <utility>
 
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
@@ -14,9 +12,8 @@ double samples_per_second(const ScalingPoint& point) {
 }
 
 double exposed_share(const Forecast& f) {
-  const auto busiest = std::max_element(f.classes.begin(), f.classes.end(), [](const auto& a, const auto& b) {
-    return a.computation_ms < b.computation_ms;
-  });
+  const auto busiest = std::ranges::max_element(
+      f.classes, [](const auto& a, const auto& b) { return a.computation_ms < b.computation_ms; });
   return busiest == f.classes.end() || f.step_time_ms <= 0 ? 0 : busiest->exposed_comm_ms / f.step_time_ms;
 }
 

@@ -36,24 +36,23 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
   for (const Point& point : points) {
     if (!point.has_parts() || chart.bars.size() == kMostDrawn) continue;
     const ForecastClass& one = point.forecast->critical();
-    for (const NamedTime& part : one.parts()) {
-      if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
-    }
+    for (const NamedTime& part : one.parts())
+      if (std::ranges::find(keys, part.key) == keys.end()) keys.push_back(part.key);
     chart.bars.push_back(detail::parts_bar(point.label, one));
     if (chart.bars.size() <= kMostBeside) table.columns.push_back({point.label});
   }
   if (chart.bars.empty()) return;
   for (const std::string& key : keys) {
-    std::vector<ReportCell> row{detail::part_cell(key)};
+    ReportRow row{{detail::part_cell(key)}};
     bool matters = false;
     for (const Point& point : points) {
-      if (!point.has_parts() || row.size() == table.columns.size()) continue;
+      if (!point.has_parts() || row.cells.size() == table.columns.size()) continue;
       const ForecastClass& one = point.forecast->critical();
       const double ms = time_ms(one.parts(), key);
       matters = matters || ms >= 5e-4 * one.window_ms;
-      row.emplace_back(ms_text(ms));
+      row.cell(ms_text(ms));
     }
-    if (matters) table.row(std::move(row));
+    if (matters) table.rows.push_back(std::move(row));
   }
   if (points.size() > kMostBeside)
     table.caption = fmt::format("The first {} of {}.", kMostBeside, points.size());
@@ -102,8 +101,8 @@ void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
   for (const Point& point : points) {
     const ForecastCoverage& c = point.forecast->coverage;
     if (c.sum() <= 0) continue;
-    table.row(with_numbers({point.label},
-                           {100 * c.measured, 100 * c.fitted, 100 * c.analytic, 100 * c.assumed}, 0));
+    table.row({point.label})
+        .numbers({100 * c.measured, 100 * c.fitted, 100 * c.analytic, 100 * c.assumed}, 0);
   }
   table.caption =
       "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 measurements should "
@@ -119,10 +118,9 @@ std::string opening(const std::string& what, const std::string& on, const Foreca
                      first.platform ? fmt::format(" ({})", *first.platform) : std::string{});
 }
 
-std::vector<ReportCell> with_step(std::vector<ReportCell> row, const Forecast& f) {
-  row = with_numbers(std::move(row), {f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms}, 3);
-  row.emplace_back(std::string{to_string(f.source)});
-  return row;
+ReportRow& add_step(ReportRow& row, const Forecast& f) {
+  return row.numbers({f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms}, 3)
+      .cell(std::string{to_string(f.source)});
 }
 
 std::string memory_text(const Forecast& f) {
@@ -153,12 +151,11 @@ ReportTable batch_table(std::span<const BatchForecast> series) {
   table.list = "batches";
   for (const BatchForecast& one : series) {
     const Forecast& f = one.forecast;
-    std::vector<ReportCell> row = with_step({table_count(one.batch_per_rank)}, f);
-    row.emplace_back(f.throughput.samples_per_s ? table_number(*f.throughput.samples_per_s, 0) : "");
-    row.emplace_back(memory_text(f));
-    row.emplace_back(f.memory ? gib(f.memory->available_GiB) : "");
-    row.emplace_back(f.fits() ? "" : "out of memory");
-    table.row(std::move(row));
+    add_step(table.row({table_count(one.batch_per_rank)}), f)
+        .cell(f.throughput.samples_per_s ? table_number(*f.throughput.samples_per_s, 0) : "")
+        .cell(memory_text(f))
+        .cell(f.memory ? gib(f.memory->available_GiB) : "")
+        .cell(f.fits() ? "" : "out of memory");
   }
   return table;
 }
@@ -201,23 +198,22 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
   table.list = "points";
   for (const ScalingPoint& point : series) {
     const Forecast& f = point.forecast;
-    std::vector<ReportCell> row = with_step({table_count(point.n_gpus), table_count(point.global_batch)}, f);
-    row.emplace_back(table_number(point.bound_ms, 3));
-    row.emplace_back(table_number(samples_per_second(point), 0));
-    row.emplace_back(table_number(100 * scaling_efficiency(series.front(), point), 1));
-    row.emplace_back(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "");
-    row.emplace_back(table_number(100 * exposed_share(f), 1));
-    row.emplace_back(memory_text(f));
-    row.emplace_back(f.fits() ? "" : "does not fit");
-    table.row(std::move(row));
+    add_step(table.row({table_count(point.n_gpus), table_count(point.global_batch)}), f)
+        .numbers({point.bound_ms}, 3)
+        .numbers({samples_per_second(point)}, 0)
+        .numbers({100 * scaling_efficiency(series.front(), point)}, 1)
+        .cell(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "")
+        .numbers({100 * exposed_share(f)}, 1)
+        .cell(memory_text(f))
+        .cell(f.fits() ? "" : "does not fit");
   }
   return table;
 }
 
 std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   const ScalingPoint& first = series.front();
-  const bool several_batches = std::any_of(series.begin(), series.end(), [&](const ScalingPoint& point) {
-    return std::any_of(series.begin(), series.end(), [&](const ScalingPoint& other) {
+  const bool several_batches = std::ranges::any_of(series, [&](const ScalingPoint& point) {
+    return std::ranges::any_of(series, [&](const ScalingPoint& other) {
       return other.n_gpus == point.n_gpus && other.global_batch != point.global_batch;
     });
   });

@@ -99,11 +99,10 @@ ReportTable ranks_table(const ComparedSharding& c) {
   table.most_in_terminal = kMostRanksInTerminal;
   for (std::size_t r = 0; r < c.step.ranks.size(); ++r) {
     const DlrmRank& rank = c.step.ranks[r];
-    table.row(with_numbers({std::to_string(r), std::to_string(c.tables[r])},
-                           {rank.lookup_us * 1e-3, rank.lookup_backward_us * 1e-3}, 3));
-    std::vector<ReportCell>& cells = table.rows.back();
-    cells = with_numbers(std::move(cells), {rank.table_bytes / kGiB, memory_GiB(rank)}, 2);
-    cells.emplace_back(table_number(rank.sent_bytes * 1e-6, 1));
+    table.row({std::to_string(r), std::to_string(c.tables[r])})
+        .numbers({rank.lookup_us * 1e-3, rank.lookup_backward_us * 1e-3}, 3)
+        .numbers({rank.table_bytes / kGiB, memory_GiB(rank)}, 2)
+        .numbers({rank.sent_bytes * 1e-6}, 1);
   }
   return table;
 }
@@ -116,16 +115,14 @@ ReportTable shardings_table(const ShardingComparison& all) {
   table.indent = 0;
   table.emphasized = 0;
   for (const ComparedSharding& c : all.shardings) {
-    std::vector<ReportCell> row =
-        with_numbers({c.plan.name},
-                     {c.expected_us * 1e-3, step_ms(c), p10_ms(c), p90_ms(c), c.most_lookups_us() * 1e-3}, 3);
-    row.emplace_back(table_number(c.step.lookup_imbalance, 2));
-    row.emplace_back(table_number(c.most_sent_bytes() * 1e-6, 1));
-    row.emplace_back(table_number(c.step.exchange_us * 1e-3, 3));
-    row.emplace_back(table_number(memory_GiB(c.fullest()), 1));
-    row.emplace_back(table_number(static_cast<double>(all.global_batch_samples) / step_ms(c) * 1e3, 0));
-    row.emplace_back(problem_of(c));
-    table.row(std::move(row));
+    table.row({c.plan.name})
+        .numbers({c.expected_us * 1e-3, step_ms(c), p10_ms(c), p90_ms(c), c.most_lookups_us() * 1e-3}, 3)
+        .numbers({c.step.lookup_imbalance}, 2)
+        .numbers({c.most_sent_bytes() * 1e-6}, 1)
+        .numbers({c.step.exchange_us * 1e-3}, 3)
+        .numbers({memory_GiB(c.fullest())}, 1)
+        .numbers({static_cast<double>(all.global_batch_samples) / step_ms(c) * 1e3}, 0)
+        .cell(problem_of(c));
   }
   return table;
 }

@@ -1,6 +1,5 @@
 #include "stepcast/report/sweep_row.h"
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>

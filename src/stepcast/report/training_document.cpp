@@ -2,13 +2,12 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/plan_document.h"
+#include "stepcast/report/plan_answer.h"
 
 namespace stepcast {
 namespace {

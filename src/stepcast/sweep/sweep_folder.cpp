@@ -4,7 +4,6 @@
 #include <random>
 #include <set>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -103,9 +102,8 @@ Error no_row(const std::string& file, std::size_t line) {
 Result<SweepFolder> SweepFolder::open(const fs::path& folder, const SweepSpec& spec, bool extends) {
   std::error_code failure;
   fs::create_directories(folder, failure);
-  if (failure || !fs::is_directory(folder, failure)) {
+  if (failure || !fs::is_directory(folder, failure))
     return Error::at(folder.string(), "", "cannot make the folder").advice("name another with -o");
-  }
   if (!fs::exists(folder / kManifest, failure)) STEPCAST_TRY(begin(folder, manifest_of(spec)));
   STEPCAST_ASSIGN(const bool same, is_of(folder, spec));
   SweepFolder opened{folder};
@@ -142,10 +140,9 @@ bool SweepFolder::would_be_row_file(const fs::path& file) const {
 std::vector<fs::path> SweepFolder::files() const {
   std::error_code failure;
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure))
     if (is_row_file(entry.path())) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -195,18 +192,16 @@ Result<SweepRows> SweepFolder::rows_of(const std::string& file, const SweepSpec&
 
 Status SweepFolder::write(const std::string& file, const SweepSpec& spec, const SweepRows& rows) const {
   std::string text;
-  for (const SweepPoint& point : spec.points) {
+  for (const SweepPoint& point : spec.points)
     if (const auto row = rows.find(point.id); row != rows.end()) text += row->second + "\n";
-  }
   return write_file(path_ / file, text);
 }
 
 void SweepFolder::clear_leftovers(const std::string& file) const {
   std::error_code failure, ignored;
   std::vector<fs::path> left;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure))
     if (entry.path().filename().string().starts_with(file + ".tmp")) left.push_back(entry.path());
-  }
   for (const fs::path& one : left) fs::remove(one, ignored);
 }
 
@@ -218,11 +213,10 @@ Result<std::vector<std::string_view>> in_order(const SweepSpec& spec, const Swee
   std::size_t n_missing = 0;
   for (const SweepPoint& point : spec.points) {
     const auto row = rows.find(point.id);
-    if (row == rows.end()) {
+    if (row == rows.end())
       ++n_missing;
-    } else {
+    else
       all.emplace_back(row->second);
-    }
   }
   if (n_missing == 0) return all;
   return Error{fmt::format("{} of {} points have no row yet", n_missing, spec.points.size())}.advice(
@@ -265,13 +259,11 @@ Result<std::string> merged_csv(const SweepSpec& spec, const SweepRows& rows) {
   std::vector<std::string> results;
   for (const std::string_view row : all) {
     STEPCAST_ASSIGN(JsonValue value, parse_json(row, "row " + std::to_string(parsed.size() + 1)));
-    if (const JsonValue* point = value.find("point"); point != nullptr && point->is_object()) {
+    if (const JsonValue* point = value.find("point"); point != nullptr && point->is_object())
       for (const JsonValue::Member& member : point->members()) settings.insert(member.key);
-    }
     for (const JsonValue::Member& member : value.members()) {
       if (member.key == "point" || member.value.is_object()) continue;
-      if (std::find(results.begin(), results.end(), member.key) == results.end())
-        results.push_back(member.key);
+      if (std::ranges::find(results, member.key) == results.end()) results.push_back(member.key);
     }
     parsed.push_back(std::move(value));
   }

@@ -9,11 +9,9 @@
 // of: shards of different specs cannot share one.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -80,7 +79,7 @@ std::string underscored(std::string_view text) {
 }
 
 const OwnKey* find_own(std::string_view key) {
-  const auto* found = std::find_if(kOwn.begin(), kOwn.end(), [&](const OwnKey& k) { return k.name == key; });
+  const auto* found = std::ranges::find(kOwn, key, &OwnKey::name);
   return found == kOwn.end() ? nullptr : found;
 }
 
@@ -94,27 +93,25 @@ constexpr std::array<std::string_view, 3> kCounts{"mbs", "gbs", "seq"};
 
 template <class Keys>
 bool is_in(const Keys& keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 bool is_short(std::string_view key) {
-  return std::any_of(kShort.begin(), kShort.end(), [&](const auto& pair) { return pair.first == key; });
+  return std::ranges::any_of(kShort, [&](const auto& pair) { return pair.first == key; });
 }
 
 }  // namespace
 
 std::string sweep_key(std::string_view spelled) {
   std::string key = underscored(spelled);
-  for (const auto& [name, flag] : kShort) {
+  for (const auto& [name, flag] : kShort)
     if (key == flag) return std::string{name};
-  }
   return key;
 }
 
 std::string flag_of_key(std::string_view key) {
-  for (const auto& [name, flag] : kShort) {
+  for (const auto& [name, flag] : kShort)
     if (key == name) key = flag;
-  }
   std::string text = fmt::format("--{}", key);
   std::replace(text.begin(), text.end(), '_', '-');
   return text;
@@ -129,9 +126,8 @@ bool is_sweep_key(std::string_view key, SweepMode mode) {
 std::vector<std::string> own_sweep_keys(SweepMode mode) {
   std::vector<std::string> all;
   for (const auto& pair : kShort) all.emplace_back(pair.first);
-  for (const OwnKey& key : kOwn) {
+  for (const OwnKey& key : kOwn)
     if (mode == SweepMode::plan ? key.plans : key.predicts) all.emplace_back(key.name);
-  }
   return all;
 }
 

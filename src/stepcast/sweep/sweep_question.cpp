@@ -76,13 +76,12 @@ class Settings {
   Status words(std::string_view key, std::vector<std::string>& to) {
     const JsonValue* value = take(key);
     if (value == nullptr) return Ok{};
-    if (value->is_number()) {
+    if (value->is_number())
       to = {compact_json(*value)};
-    } else if (value->is_bool()) {
+    else if (value->is_bool())
       to = {"on"};
-    } else {
+    else
       to = split(value->text());
-    }
     return Ok{};
   }
   Status wholes(std::string_view key, std::vector<std::int64_t>& to) {
@@ -202,10 +201,9 @@ Status read_predict(Settings& settings, SweepQuestion& question) {
   STEPCAST_TRY(read_configs(settings, job));
   constexpr std::array<std::string_view, 5> kOfDlrmAlone{"tables", "indices", "plan", "batch", "links_of"};
   const bool is_dlrm = is_dlrm_job(job.model);
-  for (const std::string_view key : kOfDlrmAlone) {
+  for (const std::string_view key : kOfDlrmAlone)
     if (settings.has(key) && !is_dlrm)
       return Error::at("", std::string{key}, "belongs to recommendation models");
-  }
   STEPCAST_TRY(settings.file("tables", question.tables));
   STEPCAST_TRY(settings.file("indices", question.indices));
   STEPCAST_TRY(settings.file("plan", question.sharding_plan));
@@ -291,10 +289,9 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
                                              : read_predict(settings, question));
   const TrainingBudget& budget = question.budget;
   if (!budget.tokens && !budget.samples && !budget.iterations) {
-    for (const char* key : {"gpu_hour_price", "gpu_power_watts"}) {
+    for (const char* key : {"gpu_hour_price", "gpu_power_watts"})
       if (settings.has(key))
         return Error{fmt::format("{} belongs to a training", key)}.advice("add train_tokens");
-    }
   }
   return question;
 }

@@ -77,9 +77,8 @@ Result<SweepShard> parse_shard(const std::string& text) {
 }
 
 Result<SweepShard> shard_of_environment(const Environment& environment, std::optional<std::uint32_t> count) {
-  if (count && (*count < 1 || *count > kMostShards)) {
+  if (count && (*count < 1 || *count > kMostShards))
     return Error::at("", "--shards").found(fmt::format("{}", *count)).expected("1 to 1000000");
-  }
   STEPCAST_ASSIGN(const auto task, number(environment, "SLURM_ARRAY_TASK_ID"));
   if (task) return of_slurm(environment, *task, count);
   STEPCAST_ASSIGN(const auto completion, number(environment, "JOB_COMPLETION_INDEX"));

@@ -1,9 +1,7 @@
 #include "stepcast/sweep/sweep_spec.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <system_error>
 
@@ -27,9 +25,7 @@ constexpr std::string_view kMode = "mode";
 class Hash {
  public:
   void add(std::string_view bytes) {
-    for (const char c : bytes) {
-      state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-    }
+    for (const char c : bytes) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
     state_ = (state_ ^ 0xffU) * 0x100000001b3ULL;  // where one text ends and the next begins
   }
   [[nodiscard]] std::string text() const {
@@ -115,9 +111,8 @@ class SpecReader {
   Result<SweepMode> mode_of(const JsonValue& root) const {
     const JsonValue* mode = root.find(kMode);
     if (mode == nullptr) return SweepMode::predict;
-    for (const SweepMode one : {SweepMode::predict, SweepMode::plan}) {
+    for (const SweepMode one : {SweepMode::predict, SweepMode::plan})
       if (mode->is_text() && mode->text() == to_string(one)) return one;
-    }
     return error_at(name_, *mode, kMode).found(describe_value(*mode)).expected("\"predict\" or \"plan\"");
   }
 
@@ -126,17 +121,16 @@ class SpecReader {
   Result<std::vector<Dimension>> dimensions_of(const JsonValue& table, std::string_view inside) {
     std::vector<const JsonValue::Member*> members;
     for (const JsonValue::Member& member : table.members()) members.push_back(&member);
-    std::stable_sort(members.begin(), members.end(),
-                     [](const auto* a, const auto* b) { return a->value.line() < b->value.line(); });
+    std::ranges::stable_sort(members,
+                             [](const auto* a, const auto* b) { return a->value.line() < b->value.line(); });
     std::vector<Dimension> all;
     std::set<std::string> here;
     for (const JsonValue::Member* member : members) {
       if (inside.empty() && member->key == kMode) continue;
       const std::string path = inside.empty() ? member->key : fmt::format("{}.{}", inside, member->key);
       const JsonValue& value = member->value;
-      if (value.is_array() && value.items().empty()) {
+      if (value.is_array() && value.items().empty())
         return error_at(name_, value, path, "an empty list").advice("leave the key out, or name a value");
-      }
       if (value.is_array() && value.items().front().is_object()) {
         if (!inside.empty())
           return error_at(name_, value, path).expected("values: tables stand at the top alone");
@@ -151,9 +145,8 @@ class SpecReader {
             .expected("a value, a list of values, or a list of tables ([[" + member->key + "]])");
       }
       const std::string key = sweep_key(member->key);
-      if (!is_sweep_key(key, mode_)) {
+      if (!is_sweep_key(key, mode_))
         return error_at(name_, value, path, "unknown key").advice(advice_for_key(key, mode_));
-      }
       STEPCAST_TRY(claim(here, key, value, path));
       Dimension dimension;
       if (value.is_array()) {
@@ -179,9 +172,8 @@ class SpecReader {
 
   static std::set<std::string> keys_of(const Dimension& dimension) {
     std::set<std::string> keys;
-    for (const Choice& choice : dimension) {
+    for (const Choice& choice : dimension)
       for (const auto& setting : choice) keys.insert(setting.first);
-    }
     return keys;
   }
 
@@ -219,9 +211,8 @@ class SpecReader {
     if (value.is_array()) {
       std::string words;
       for (const JsonValue& item : value.items()) {
-        if (!item.is_text() && !item.is_number()) {
+        if (!item.is_text() && !item.is_number())
           return error_at(name_, item, path).found(describe_value(item)).expected("texts or numbers");
-        }
         if (!words.empty()) words += ',';
         words += item.is_text() ? item.text() : compact_json(item);
       }
@@ -235,17 +226,15 @@ class SpecReader {
     }
     if ((value.is_bool() && !value.truth()) || (value.is_text() && value.text().empty())) return Choice{};
     JsonValue plain = spelled_out(key, value);
-    if (const std::string_view expected = expected_instead(key, plain); !expected.empty()) {
+    if (const std::string_view expected = expected_instead(key, plain); !expected.empty())
       return error_at(name_, value, path).found(describe_value(value)).expected(std::string{expected});
-    }
     plain.set_line(0);
     return Choice{{key, std::move(plain)}};
   }
 
   Status finish(SweepPoint& point) {
     if (point.settings.empty()) return no_settings();
-    std::stable_sort(point.settings.begin(), point.settings.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(point.settings, [](const auto& a, const auto& b) { return a.first < b.first; });
     Hash hash;
     hash.add(to_string(point.mode));
     for (const auto& [key, value] : point.settings) {
@@ -284,9 +273,8 @@ class SpecReader {
 std::string_view to_string(SweepMode mode) { return mode == SweepMode::plan ? "plan" : "predict"; }
 
 const JsonValue* SweepPoint::find(std::string_view key) const {
-  for (const auto& [name, value] : settings) {
+  for (const auto& [name, value] : settings)
     if (name == key) return &value;
-  }
   return nullptr;
 }
 
@@ -305,16 +293,14 @@ std::string SweepPoint::json() const {
 }
 
 const SweepPoint* SweepSpec::find(std::string_view id) const {
-  const auto found =
-      std::find_if(points.begin(), points.end(), [&](const SweepPoint& p) { return p.id == id; });
+  const auto found = std::ranges::find(points, id, &SweepPoint::id);
   return found == points.end() ? nullptr : &*found;
 }
 
 Result<SweepSpec> parse_sweep(std::string_view text, const std::string& name, const fs::path& folder) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) {
+  if (first == std::string_view::npos)
     return Error::at(name, "the file").found("nothing").expected("a sweep as TOML or JSON (docs/sweeps.md)");
-  }
   STEPCAST_ASSIGN(const JsonValue root, text[first] == '{' ? parse_json(text, name) : parse_toml(text, name));
   return SpecReader{name, folder}.read(root);
 }

@@ -140,18 +140,16 @@ bool read_ids(const ProtobufFields& f, std::vector<std::uint64_t>& ids) {
 
 bool read_list(std::string_view message, std::vector<std::uint64_t>& values) {
   ProtobufFields f{message};
-  while (f.next()) {
+  while (f.next())
     if (f.number() == 1 && !read_ids(f, values)) return false;
-  }
   return !f.damaged();
 }
 
 // Metadata hold texts in fields 1 and 2 alone; a node has a number in field 1 or fields from 3 on.
 bool is_metadata(std::string_view message) {
   ProtobufFields f{message};
-  while (f.next()) {
+  while (f.next())
     if (!f.is_bytes() || f.number() > 2) return false;
-  }
   return !f.damaged();
 }
 
@@ -166,9 +164,8 @@ class GraphBuilder {
   }
 
   Result<OperationGraph> finish() {
-    if (graph_.nodes.empty()) {
+    if (graph_.nodes.empty())
       return Error::at(graph_.file, "the nodes").found("none").expected("operations of a rank");
-    }
     STEPCAST_TRY(resolve_mark());
     std::vector<std::pair<std::uint32_t, double>> found;  // with their delays
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) STEPCAST_TRY(link(n, found));
@@ -194,25 +191,22 @@ class GraphBuilder {
     }
     const auto resolve = [&](std::uint64_t id, double delay_us) {
       const auto node = position_.find(id);
-      if (node == position_.end()) {
+      if (node == position_.end())
         ++graph_.dangling;
-      } else {
+      else
         found.emplace_back(node->second, delay_us);
-      }
     };
     for (std::size_t i = links.first; i < links.first_control; ++i) {
       const std::size_t delay = links.first_delay + (i - links.first);
       resolve(ids_[i], delayed ? static_cast<double>(static_cast<std::int64_t>(delays_[delay])) * 1e-3 : 0);
     }
-    for (std::size_t i = links.first_control; i < links.end; ++i) {
-      if (from_pytorch_) {
+    for (std::size_t i = links.first_control; i < links.end; ++i)
+      if (from_pytorch_)
         ++graph_.callers;
-      } else {
+      else
         resolve(ids_[i], 0);
-      }
-    }
     // Of several on one node, the one that lasts longest.
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(found, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     });
     const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
@@ -398,9 +392,8 @@ class GraphBuilder {
   // Attributes of nodes, by the names that converters and generators write.
   Status take(const Attribute& attribute, GraphNode& node) {
     const auto amount = [&](double& to) -> Status {
-      if (!attribute.has_number || !(attribute.number >= 0) || std::isinf(attribute.number)) {
+      if (!attribute.has_number || !(attribute.number >= 0) || std::isinf(attribute.number))
         return wrong(node, attribute.name, attribute.number, "a number from 0 on");
-      }
       to = attribute.number;
       return Ok{};
     };

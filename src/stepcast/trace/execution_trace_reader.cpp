@@ -25,9 +25,8 @@ constexpr std::size_t kMostSkipReasons = 100;
 constexpr int kDeepestTensorList = 16;
 
 std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
-  if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max()) {
+  if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max())
     return otherwise;
-  }
   return static_cast<std::int32_t>(value);
 }
 
@@ -62,11 +61,10 @@ void read_tensors(JsonCursor& c, std::vector<TensorUse>& out, int depth) {
     const bool list = c.peek() == '[';
     const bool is_tensor = list && read_tensor(c, tensor);
     if (is_tensor) out.push_back(tensor);
-    if (list && !is_tensor && depth < kDeepestTensorList) {
+    if (list && !is_tensor && depth < kDeepestTensorList)
       read_tensors(c, out, depth + 1);
-    } else {
+    else
       c.skip_value();
-    }
   }
 }
 
@@ -75,9 +73,8 @@ std::vector<std::string_view> elements_of(std::string_view list) {
   if (list.empty()) return items;
   JsonCursor c(list);
   std::string_view item;
-  for (c.enter('['); c.next_element();) {
+  for (c.enter('['); c.next_element();)
     if (c.raw_value(item)) items.push_back(item);
-  }
   return items;
 }
 

@@ -21,9 +21,8 @@ constexpr std::string_view kMark = "{}";
 std::optional<std::int32_t> parse_rank(std::string_view digits) {
   std::int32_t rank = -1;
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  if (problem != std::errc{} || end != digits.data() + digits.size() || rank < 0 || rank > kHighestRank) {
+  if (problem != std::errc{} || end != digits.data() + digits.size() || rank < 0 || rank > kHighestRank)
     return std::nullopt;
-  }
   return rank;
 }
 
@@ -38,13 +37,11 @@ std::string_view leading_digits(std::string_view text) {
 std::vector<std::string> words_of_name(std::string_view file_name) {
   std::vector<std::string> words;
   std::string word;
-  for (const char c : lower(file_name)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+  for (const char c : lower(file_name))
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
       word += c;
-    } else if (!word.empty()) {
+    else if (!word.empty())
       words.push_back(std::exchange(word, {}));
-    }
-  }
   if (!word.empty()) words.push_back(std::move(word));
   return words;
 }
@@ -61,7 +58,7 @@ std::optional<std::int32_t> rank_in_name(std::string_view file_name) {
   }
   const std::vector<std::string> words = words_of_name(name);
   for (auto word = words.rbegin(); word != words.rend(); ++word) {
-    const bool is_number = std::all_of(word->begin(), word->end(), is_digit);
+    const bool is_number = std::ranges::all_of(*word, is_digit);
     if (is_number && word->size() <= 5) return parse_rank(*word);
   }
   return std::nullopt;

@@ -1,8 +1,8 @@
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "stepcast/base/byte_source.h"
+#include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
 #include "stepcast/trace/detail/json_splitter.h"
 #include "stepcast/trace/detail/leading_bytes.h"
@@ -68,15 +68,9 @@ Result<TraceFormat> detect_json(ByteSource& source) {
 }  // namespace
 
 std::string_view to_string(TraceFormat format) {
-  switch (format) {
-    case TraceFormat::kineto: return "kineto";
-    case TraceFormat::execution_trace: return "execution_trace";
-    case TraceFormat::chakra_protobuf: return "chakra_protobuf";
-    case TraceFormat::pipeline_timeline: return "pipeline_timeline";
-    case TraceFormat::other_json: return "other_json";
-    case TraceFormat::unknown: return "unknown";
-  }
-  return "unknown";
+  return name_of<TraceFormat::unknown>(
+      format, {"kineto", "execution_trace", "chakra_protobuf", "pipeline_timeline", "other_json", "unknown"},
+      "unknown");
 }
 
 Result<TraceFormat> detect_trace_format(const std::filesystem::path& file) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <optional>
 #include <queue>
 #include <set>
 #include <string>
@@ -47,23 +46,20 @@ Result<std::vector<Index>> running_order(const OperationGraph& graph) {
     return std::tuple{x.start_us, x.id} > std::tuple{y.start_us, y.id};
   };
   std::priority_queue<Index, std::vector<Index>, decltype(later)> ready(later);
-  for (Index i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i)
     if (open[i] == 0) ready.push(i);
-  }
   std::vector<Index> order;
   order.reserve(n);
   while (!ready.empty()) {
     const Index node = ready.top();
     ready.pop();
     order.push_back(node);
-    for (Index w = first_waiting[node]; w < first_waiting[node + 1]; ++w) {
+    for (Index w = first_waiting[node]; w < first_waiting[node + 1]; ++w)
       if (--open[waiting[w]] == 0) ready.push(waiting[w]);
-    }
   }
   if (order.size() == n) return order;
   // Follow what is still waited for until a node comes again.
-  Index at = static_cast<Index>(std::find_if(open.begin(), open.end(), [](Index o) { return o > 0; }) -
-                                open.begin());
+  Index at = static_cast<Index>(std::ranges::find_if(open, [](Index o) { return o > 0; }) - open.begin());
   std::map<Index, std::size_t> seen;
   std::vector<Index> path;
   while (!seen.contains(at)) {
@@ -162,7 +158,7 @@ class GraphProgram {
   Status sort_ranks() {
     if (graphs_.empty()) return Error{"no graph of operations was given; give one file per rank"};
     for (const OperationGraph& graph : graphs_) ranks_.push_back(&graph);
-    std::stable_sort(ranks_.begin(), ranks_.end(), [](const OperationGraph* a, const OperationGraph* b) {
+    std::ranges::stable_sort(ranks_, [](const OperationGraph* a, const OperationGraph* b) {
       return a->rank.value_or(0) < b->rank.value_or(0);
     });
     for (std::size_t r = 1; r < ranks_.size(); ++r) {
@@ -179,7 +175,7 @@ class GraphProgram {
     const OperationGraph& g = graph(r);
     std::vector<Index> by_id(g.nodes.size());
     for (Index i = 0; i < by_id.size(); ++i) by_id[i] = i;
-    std::sort(by_id.begin(), by_id.end(), [&](Index a, Index b) {
+    std::ranges::sort(by_id, [&](Index a, Index b) {
       return std::tuple{g.nodes[a].start_us, g.nodes[a].id} < std::tuple{g.nodes[b].start_us, g.nodes[b].id};
     });
     std::map<TransferKey, std::uint32_t> count;
@@ -217,7 +213,7 @@ class GraphProgram {
   bool joins(const TransferKey& key, const std::vector<TransferMember>& members) const {
     if (key.point_to_point) return members.size() == 2;
     if (members.size() != group_ranks_.at(key.group).size()) return false;
-    return std::all_of(members.begin(), members.end(), [&](const TransferMember& m) {
+    return std::ranges::all_of(members, [&](const TransferMember& m) {
       return graph(m.rank).nodes[m.node].op == graph(members.front().rank).nodes[members.front().node].op;
     });
   }
@@ -352,9 +348,8 @@ class GraphProgram {
     auto finished = std::move(block).finish_with_map();
     if (!finished.ok()) return std::move(finished).error().in_file(g.file);
     for (auto& [i, key] : key_of_[r]) {
-      for (TransferMember& m : transfers_.at(key)) {
+      for (TransferMember& m : transfers_.at(key))
         if (m.rank == r && m.node == i) m.task = finished->new_id[task_of_node[i].index()];
-      }
     }
     add_facts(r, task_of_node, *finished);
     const BlockId id = out_.program.add_block(std::move(finished->block));
@@ -370,7 +365,7 @@ class GraphProgram {
   void add_facts(std::size_t r, const std::vector<TaskId>& task_of_node,
                  const BlockBuilder::Finished& finished) {
     const OperationGraph& g = graph(r);
-    const bool timed = !g.step && std::all_of(g.nodes.begin(), g.nodes.end(), [](const GraphNode& node) {
+    const bool timed = !g.step && std::ranges::all_of(g.nodes, [](const GraphNode& node) {
       return node.start_us >= 0 && node.duration_us >= 0;
     });
     double origin = std::numeric_limits<double>::infinity();

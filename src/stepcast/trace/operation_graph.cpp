@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 
 std::string_view to_string(GraphNode::Kind kind) {
-  switch (kind) {
-    case GraphNode::Kind::computation: return "computation";
-    case GraphNode::Kind::memory_load: return "memory load";
-    case GraphNode::Kind::memory_store: return "memory store";
-    case GraphNode::Kind::collective: return "collective";
-    case GraphNode::Kind::send: return "send";
-    case GraphNode::Kind::receive: return "receive";
-  }
-  return "computation";
+  return name_of<GraphNode::Kind::receive>(
+      kind, {"computation", "memory load", "memory store", "collective", "send", "receive"});
 }
 
 OperationGraphSummary summarize(const OperationGraph& graph) {

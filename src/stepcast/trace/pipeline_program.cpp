@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -86,17 +84,16 @@ void find_predecessors(Step& step) {
         piece.before = static_cast<std::uint32_t>(j);
         latest = other.end_us();
       }
-      if (std::all_of(seen.begin(), seen.end(), [](bool s) { return s; })) break;
+      if (std::ranges::all_of(seen, [](bool s) { return s; })) break;
     }
   }
 }
 
 void find_transfers(Step& step) {
   std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < step.pieces.size(); ++i) {
+  for (std::uint32_t i = 0; i < step.pieces.size(); ++i)
     if (step.pieces[i].transfer) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return step.pieces[a].start_us < step.pieces[b].start_us;
   });
   for (const std::uint32_t i : order) {
@@ -105,9 +102,8 @@ void find_transfers(Step& step) {
       const Piece& leader = step.pieces[step.transfers[t].front()];
       if (leader.start_us < piece.start_us - kSameMomentUs) break;
       const bool same_kind = piece.point_to_point ? leader.point_to_point : leader.name == piece.name;
-      const bool other_ranks =
-          std::none_of(step.transfers[t].begin(), step.transfers[t].end(),
-                       [&](std::uint32_t m) { return step.pieces[m].rank == piece.rank; });
+      const bool other_ranks = std::ranges::none_of(
+          step.transfers[t], [&](std::uint32_t m) { return step.pieces[m].rank == piece.rank; });
       if (!same_kind || !other_ranks) continue;
       piece.transfer_id = static_cast<std::uint32_t>(t);
       step.transfers[t].push_back(i);
@@ -188,7 +184,7 @@ class StepProgram {
     RankGroup group{std::string{kGroups[first.lane]}, {}};
     for (const std::uint32_t m : members)
       group.ranks.push_back(static_cast<std::uint32_t>(step_.pieces[m].rank));
-    std::sort(group.ranks.begin(), group.ranks.end());
+    std::ranges::sort(group.ranks);
     return out_.program.works.intern(
         CollectiveWork{.op = first.point_to_point ? CollectiveOp::send_receive : op_of(first.name),
                        .dtype = DType::unknown,
@@ -276,10 +272,9 @@ LaunchDelays learn_launch_delays(const PipelineTimeline& timeline, std::span<con
       const Piece& piece = step->pieces[i];
       if (piece.transfer) {
         const std::vector<std::uint32_t>& members = step->transfers[piece.transfer_id];
-        const auto last =
-            std::max_element(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
-              return ready_us(*step, step->pieces[a]) < ready_us(*step, step->pieces[b]);
-            });
+        const auto last = std::ranges::max_element(members, [&](std::uint32_t a, std::uint32_t b) {
+          return ready_us(*step, step->pieces[a]) < ready_us(*step, step->pieces[b]);
+        });
         if (*last != i) continue;  // it waited for others
       }
       seen[key_of(*step, piece)].push_back(std::max(0.0, piece.start_us - ready_us(*step, piece)));

@@ -80,11 +80,10 @@ class TimelineBuilder {
       return Error::at(timeline_.file, "the events")
           .found("no operator")
           .expected("a timeline of a pipeline");
-    std::stable_sort(timeline_.ops.begin(), timeline_.ops.end(),
-                     [](const PipelineOp& a, const PipelineOp& b) {
-                       return std::tuple{a.step, a.rank, a.start_us, a.end_us()} <
-                              std::tuple{b.step, b.rank, b.start_us, b.end_us()};
-                     });
+    std::ranges::stable_sort(timeline_.ops, [](const PipelineOp& a, const PipelineOp& b) {
+      return std::tuple{a.step, a.rank, a.start_us, a.end_us()} <
+             std::tuple{b.step, b.rank, b.start_us, b.end_us()};
+    });
     std::set<std::int64_t> steps;
     std::set<std::int32_t> ranks;
     for (const PipelineOp& op : timeline_.ops) {

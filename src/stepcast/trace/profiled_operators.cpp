@@ -36,13 +36,11 @@ Typed scalar(std::string_view text) {
 }
 Typed list(std::string_view text) {
   Typed out{"GenericList[Int]", {}};
-  for (const char c : text) {
+  for (const char c : text)
     if (c != ' ') out.value += c;
-  }
-  for (const auto& [python, json] : {std::pair{"True", "true"}, std::pair{"False", "false"}}) {
+  for (const auto& [python, json] : {std::pair{"True", "true"}, std::pair{"False", "false"}})
     for (std::size_t at = out.value.find(python); at != std::string::npos; at = out.value.find(python))
       out.value.replace(at, std::string_view(python).size(), json);
-  }
   return out;
 }
 
@@ -139,9 +137,8 @@ std::vector<std::int64_t> output_of_indexing(const RecordedRank& recorded, std::
 }  // namespace
 
 Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
-  const bool has_shapes = std::any_of(recorded.cpu_ops.begin(), recorded.cpu_ops.end(), [](const CpuOp& op) {
-    return op.input_types.valid() && op.input_shapes.valid();
-  });
+  const bool has_shapes = std::ranges::any_of(
+      recorded.cpu_ops, [](const CpuOp& op) { return op.input_types.valid() && op.input_shapes.valid(); });
   if (!has_shapes) {
     return Error::at(recorded.file, "the operators")
         .found("no shapes and types of their inputs")

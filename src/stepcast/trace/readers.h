@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "stepcast/base/result.h"
 #include "stepcast/trace/execution_trace.h"

@@ -13,7 +13,7 @@
 #include "stepcast/trace/detail/cpu_lanes.h"
 #include "stepcast/trace/detail/et_join.h"
 #include "stepcast/trace/detail/gpu_waits.h"
-#include "stepcast/trace/detail/held_calls.h"
+#include "stepcast/trace/detail/launch_queue.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/traced_operations.h"
@@ -52,8 +52,7 @@ std::optional<std::int64_t> last_with_gpu_work(std::span<const RecordedInput> ra
   for (auto n = common.rbegin(); n != common.rend(); ++n) {
     bool launches = false;
     for (std::size_t r = 0; r < ranks.size() && !launches; ++r) {
-      const auto step = std::find_if(steps[r].begin(), steps[r].end(),
-                                     [&](const RecordedStep& s) { return s.number == *n; });
+      const auto step = std::ranges::find_if(steps[r], [&](const RecordedStep& s) { return s.number == *n; });
       launches = ranks[r].index->index->launches_gpu_work(*step);
     }
     if (!launches) continue;
@@ -110,8 +109,8 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
     }
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto it = std::find_if(steps[r].begin(), steps[r].end(),
-                                 [&](const RecordedStep& s) { return s.number == *number; });
+    const auto it =
+        std::ranges::find_if(steps[r], [&](const RecordedStep& s) { return s.number == *number; });
     if (it == steps[r].end()) {
       std::vector<std::int64_t> numbers;
       for (const RecordedStep& s : steps[r]) numbers.push_back(s.number);
@@ -245,8 +244,7 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
 }
 
 Status check_gpu_work(std::span<const RankGraph> graphs) {
-  if (std::any_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return !g.gpu.empty(); }))
-    return Ok{};
+  if (std::ranges::any_of(graphs, [](const RankGraph& g) { return !g.gpu.empty(); })) return Ok{};
   return Error::at(graphs.front().recorded->file, "the step")
       .found("no GPU work")
       .expected("kernels, copies or fills inside the step")
@@ -254,8 +252,8 @@ Status check_gpu_work(std::span<const RankGraph> graphs) {
 }
 
 void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) {
-  const bool any = std::any_of(g.gpu.begin(), g.gpu.end(),
-                               [](const detail::GpuWork& w) { return w.call != detail::kNone; });
+  const bool any =
+      std::ranges::any_of(g.gpu, [](const detail::GpuWork& w) { return w.call != detail::kNone; });
   if (g.gpu.empty() || any) return;
   notes.push_back(
       fmt::format("rank {}: warning: no GPU work of the step has its launch in the file: it stands at its "
@@ -303,13 +301,12 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   STEPCAST_TRY(check_ranks(input));
   // Ranks in ascending order, whatever the order of the files.
   std::vector<RecordedInput> ranks(input.begin(), input.end());
-  std::stable_sort(ranks.begin(), ranks.end(), [](const RecordedInput& a, const RecordedInput& b) {
+  std::ranges::stable_sort(ranks, [](const RecordedInput& a, const RecordedInput& b) {
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
   std::vector<std::string> notes;
-  for (RecordedInput& rank : ranks) {
+  for (RecordedInput& rank : ranks)
     if (!rank.index) rank.index = index_trace(rank);
-  }
   STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options, notes));
   Nanoseconds origin = Nanoseconds::max();
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);

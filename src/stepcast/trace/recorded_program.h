@@ -6,6 +6,8 @@
 #pragma once
 
 #include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,14 +18,115 @@
 
 #include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
+#include "stepcast/base/string_table.h"
+#include "stepcast/operation/overhead_type.h"
+#include "stepcast/program/block.h"
 #include "stepcast/program/program.h"
-#include "stepcast/trace/delay_class.h"
 #include "stepcast/trace/execution_trace.h"
-#include "stepcast/trace/recorded_host.h"
 #include "stepcast/trace/recorded_rank.h"
 #include "stepcast/trace/work_coverage.h"
 
 namespace stepcast {
+
+// What sort of delay stands between two tasks of a recorded rank: delays of one class are one constant of the
+// machine.
+
+enum class DelayKind : std::uint8_t {
+  wait_base,         // what a waiting call costs when there is nothing to wait for: a duration, on no edge
+  launch,            // from the end of the launching call to the start of its work
+  inside_launch,     // from the start of the launching call, for work that starts before the call returns
+  stream_gap,        // between neighbours on a stream when the second was waiting
+  event,             // from the end of awaited work to the start of work on the waiting stream
+  sync_return,       // from the end of GPU work to the return of the call that waits for it
+  handoff_wake,      // the main thread sets another thread going
+  handoff_join,      // the main thread goes on when another thread is done
+  handoff_evaluate,  // the same, inside backward
+};
+
+// One end of a delay.
+enum class DelayEnd : std::uint8_t {
+  none,
+  computation,  // event: everything but collectives
+  kernel,
+  collective,
+  copy,  // stream_gap: in any direction; launch: in none of the following
+  copy_to_device,
+  copy_to_host,
+  copy_on_device,
+  fill,
+  stream_sync,
+  device_sync,
+  event_sync,
+  blocking_copy,
+};
+
+struct DelayClass {
+  DelayKind kind = DelayKind::launch;
+  NameId call{};  // launch, inside_launch: the runtime call, in the Program's names
+  DelayEnd from = DelayEnd::none;
+  DelayEnd to = DelayEnd::none;
+  bool pageable = false;  // a copy from or to host memory that is not pinned
+  auto operator<=>(const DelayClass&) const = default;
+};
+
+[[nodiscard]] constexpr bool is_handoff(DelayKind kind) {
+  return kind == DelayKind::handoff_wake || kind == DelayKind::handoff_join ||
+         kind == DelayKind::handoff_evaluate;
+}
+
+// The classes that the edges of a recorded Program name (EdgeInfo::delay).
+class DelayTable {
+ public:
+  DelayId intern(const DelayClass& delay) {
+    const auto [it, fresh] = index_.try_emplace(delay, DelayId{classes_.size()});
+    if (fresh) classes_.push_back(delay);
+    return it->second;
+  }
+  // `id` must be valid.
+  [[nodiscard]] const DelayClass& of(DelayId id) const { return classes_[id.index()]; }
+  [[nodiscard]] std::size_t size() const { return classes_.size(); }
+
+ private:
+  std::vector<DelayClass> classes_;
+  std::map<DelayClass, DelayId> index_;
+};
+
+// For people: "launch delay from the call's end, cudaLaunchKernel -> kernel". `names`: those of the Program.
+[[nodiscard]] std::string describe(const DelayClass& delay, const StringTable& names);
+
+// The time of a rank's CPU threads in a recorded step, cut into the pieces that the five overheads count
+// (Lin et al., TPDS 2024). Every microsecond of every thread that is no waiting lies in one piece.
+//
+// The unit is the top-level operator: the outermost one below the labels of modules and steps. A launch is a
+// call that starts GPU work or waits for a stream.
+
+// One occurrence of an overhead. Pieces of no length count: an operator whose first launch is at its very begin
+// has a T2 of 0 us.
+struct HostPiece {
+  OverheadType type = OverheadType::t1;
+  // T1: the top-level operator behind the gap, invalid where the step ends; T2, T3, T5: the operator; T4: the
+  // runtime call.
+  NameId op{};
+  // Without waiting: synchronising calls and blocking copies hold what they cost when nothing has to be waited
+  // for. Other runtime calls inside the piece are pieces of their own (T4) and not part of it.
+  double duration_us = 0;
+  // What the profiler wrote meanwhile: T1 the operator behind it and labels, T4 the call, others the operators
+  // inside.
+  std::uint32_t profiler_events = 0;
+};
+
+// One call of a top-level operator.
+struct HostOperator {
+  NameId op{};
+  std::uint32_t first_launch = 0, n_launches = 0;  // in RecordedHost::launches
+};
+
+// Names are those of the Program that stands beside.
+struct RecordedHost {
+  std::vector<HostPiece> pieces;
+  std::vector<HostOperator> operators;
+  std::vector<NameId> launches;  // the calls, in order
+};
 
 struct RebuildOptions {
   // Number N of ProfilerStep#N; otherwise the last step with GPU work that all ranks have.

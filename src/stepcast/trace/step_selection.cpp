@@ -49,13 +49,12 @@ constexpr std::uint64_t kDeflation = 16;
 // The step that replay() takes.
 std::optional<std::int64_t> step_to_replay(const std::vector<StepSelection>& files) {
   std::map<std::int64_t, std::size_t> seen;
-  for (const StepSelection& file : files) {
+  for (const StepSelection& file : files)
     for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
-  }
   std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
   for (auto step = seen.rbegin(); step != seen.rend(); ++step) {
     const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step->first); };
-    if (std::any_of(files.begin(), files.end(), launches)) return step->first;
+    if (std::ranges::any_of(files, launches)) return step->first;
   }
   return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
 }
@@ -101,7 +100,7 @@ struct StepSelection::Impl {
     return at != work.end() && at->correlation == correlation;
   }
   [[nodiscard]] const Mark* mark_of(std::int64_t step) const {
-    const auto at = std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.number == step; });
+    const auto at = std::ranges::find(marks, step, &Mark::number);
     return at == marks.end() ? nullptr : &*at;
   }
 };
@@ -149,21 +148,20 @@ void StepSelection::finish() {
   std::erase_if(all.marks, [&](const Mark& mark) {
     return all.gpu_rows.contains(mark.row) && !all.cpu_rows.contains(mark.row);
   });
-  std::stable_sort(all.marks.begin(), all.marks.end(), [](const Mark& a, const Mark& b) {
+  std::ranges::stable_sort(all.marks, [](const Mark& a, const Mark& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
   });
   for (const Mark& mark : all.marks) all.numbers.push_back(mark.number);
   all.calls = all.call_list.take();
   all.work = all.work_list.take();
-  std::sort(all.work.begin(), all.work.end(),
-            [](const GpuEnd& a, const GpuEnd& b) { return a.correlation < b.correlation; });
+  std::ranges::sort(all.work, {}, &GpuEnd::correlation);
 }
 
 const std::vector<std::int64_t>& StepSelection::steps() const { return impl_->numbers; }
 
 bool StepSelection::launches_gpu_work(std::int64_t step) const {
   const Mark* const mark = impl_->mark_of(step);
-  return mark != nullptr && std::any_of(impl_->calls.begin(), impl_->calls.end(), [&](const Call& call) {
+  return mark != nullptr && std::ranges::any_of(impl_->calls, [&](const Call& call) {
            return call.start_ns >= mark->start_ns && call.start_ns < mark->end_ns &&
                   impl_->starts_work(call.correlation);
          });
@@ -184,9 +182,8 @@ void StepSelection::choose(std::int64_t step, bool all_operators) {
       auto at = std::partition_point(all.work.begin(), all.work.end(),
                                      [&](const GpuEnd& w) { return w.correlation < call.correlation; });
       if (at == all.work.end() || at->correlation != call.correlation) continue;
-      for (; at != all.work.end() && at->correlation == call.correlation; ++at) {
+      for (; at != all.work.end() && at->correlation == call.correlation; ++at)
         if (at->end_ns >= begin) all.correlations.insert(call.correlation);
-      }
     }
   }
   std::vector<Call>{}.swap(all.calls);  // an assignment would keep their memory
@@ -237,8 +234,8 @@ Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::
     STEPCAST_ASSIGN(selections[i], scan_steps(files[i], how));
     return Ok{};
   }));
-  const bool all_have_steps = std::none_of(selections.begin(), selections.end(),
-                                           [](const StepSelection& file) { return file.steps().empty(); });
+  const bool all_have_steps =
+      std::ranges::none_of(selections, [](const StepSelection& file) { return file.steps().empty(); });
   if (all_have_steps && !step) step = step_to_replay(selections);
   if (!all_have_steps || !step) return std::vector<StepSelection>{};
   for (StepSelection& file : selections) file.choose(*step, all_operators);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "stepcast/base/error_text.h"
+#include "stepcast/base/names.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/recorded_program.h"
 
@@ -92,25 +93,23 @@ void summarize_streams(const RecordedRank& rank, RankSummary& s) {
       if (op.collective >= 0) ++s.communication_kernels_with_metadata;
     }
   }
-  std::sort(s.streams.begin(), s.streams.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(s.streams, [](const auto& a, const auto& b) {
     return std::pair(a.device, a.stream) < std::pair(b.device, b.stream);
   });
 }
 
 void summarize_links(const RecordedRank& rank, RankSummary& s) {
   std::unordered_set<std::int64_t> calls;
-  for (const RuntimeCall& call : rank.runtime_calls) {
+  for (const RuntimeCall& call : rank.runtime_calls)
     if (call.correlation != -1) calls.insert(call.correlation);
-  }
   const NameId comms = rank.names.find("record_param_comms");
   for (const CpuOp& op : rank.cpu_ops) {
     if (!comms.valid() || op.name != comms) continue;
     ++s.collective_records;
     if (op.collective >= 0) ++s.collective_records_with_metadata;
   }
-  for (const GpuOp& op : rank.gpu_ops) {
+  for (const GpuOp& op : rank.gpu_ops)
     if (op.correlation != -1 && calls.contains(op.correlation)) ++s.gpu_events_with_launch;
-  }
   s.external_id = external_id_meaning(rank);
 }
 
@@ -126,9 +125,8 @@ void judge(const RecordedRank& rank, RankSummary& s) {
          " without a launch in the file");
   }
   if (s.steps.empty() && gpu_events > 0) note("no ProfilerStep: the step is the span of all events");
-  if (s.external_id == ExternalIdMeaning::correlation) {
+  if (s.external_id == ExternalIdMeaning::correlation)
     note("\"External id\" of GPU events repeats the correlation: operators are found by time");
-  }
   if (s.communication_kernels > s.communication_kernels_with_metadata) {
     note(times(s.communication_kernels - s.communication_kernels_with_metadata, "communication kernel") +
          " without sizes: the execution trace (ET) of the rank would tell them");
@@ -144,20 +142,13 @@ void judge(const RecordedRank& rank, RankSummary& s) {
 }  // namespace
 
 std::string_view to_string(ExternalIdMeaning meaning) {
-  switch (meaning) {
-    case ExternalIdMeaning::absent: return "absent";
-    case ExternalIdMeaning::op: return "op";
-    case ExternalIdMeaning::correlation: return "correlation";
-    case ExternalIdMeaning::unclear: return "unclear";
-  }
-  return "unclear";
+  return name_of<ExternalIdMeaning::unclear>(meaning, {"absent", "op", "correlation", "unclear"}, "unclear");
 }
 
 ExternalIdMeaning external_id_meaning(const RecordedRank& rank) {
   std::unordered_set<std::int64_t> ops;
-  for (const CpuOp& op : rank.cpu_ops) {
+  for (const CpuOp& op : rank.cpu_ops)
     if (op.external_id != -1) ops.insert(op.external_id);
-  }
   std::size_t with_id = 0;
   std::size_t equal = 0;
   std::size_t names_op = 0;

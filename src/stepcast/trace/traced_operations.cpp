@@ -42,8 +42,7 @@ class Collector {
     for (const Index node : outermost_first_) enter(node);
     // And what was called before its callers: whether anything below counted is known then.
     for (auto it = outermost_first_.rbegin(); it != outermost_first_.rend(); ++it) leave(*it);
-    std::stable_sort(out_.operations.begin(), out_.operations.end(),
-                     [](const TracedOperation& a, const TracedOperation& b) { return a.node < b.node; });
+    std::ranges::stable_sort(out_.operations, {}, &TracedOperation::node);
     // Work below an operator that stands in for it belongs to that one.
     for (const Index node : outermost_first_) {
       const Index parent = parent_[static_cast<std::size_t>(node)];
@@ -72,9 +71,8 @@ class Collector {
       parent_[i] = at->second;
       children[static_cast<std::size_t>(at->second)].push_back(static_cast<Index>(i));
     }
-    for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t i = n; i-- > 0;)
       if (parent_[i] < 0) stack.push_back(static_cast<Index>(i));
-    }
     outermost_first_.reserve(n);
     while (!stack.empty()) {
       const Index node = stack.back();
@@ -82,8 +80,7 @@ class Collector {
       outermost_first_.push_back(node);
       // The order of the program, so that the backward of a lookup comes behind its forward.
       auto& below = children[static_cast<std::size_t>(node)];
-      std::stable_sort(below.begin(), below.end(),
-                       [&](Index a, Index b) { return node_at(a).order < node_at(b).order; });
+      std::ranges::stable_sort(below, [&](Index a, Index b) { return node_at(a).order < node_at(b).order; });
       stack.insert(stack.end(), below.rbegin(), below.rend());
     }
   }
@@ -207,7 +204,7 @@ class Collector {
 
   [[nodiscard]] bool uses_gpu(Index i) const {
     const auto any = [](std::span<const TensorUse> uses) {
-      return std::any_of(uses.begin(), uses.end(), [](const TensorUse& use) { return use.on_gpu; });
+      return std::ranges::any_of(uses, &TensorUse::on_gpu);
     };
     return any(trace_.inputs(node_at(i))) || any(trace_.outputs(node_at(i)));
   }
@@ -232,9 +229,8 @@ Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, con
                                                 const RecordedRank& recorded) {
   STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(recorded, trace));
   // Of several identical iterations the first: `traced` holds the operations of one.
-  for (std::size_t i = 0; i < join.node_of_op.size(); ++i) {
+  for (std::size_t i = 0; i < join.node_of_op.size(); ++i)
     if (join.repetition_of_op[i] > 0) join.node_of_op[i] = -1;
-  }
   return kernel_time_coverage(trace, traced, recorded, join.node_of_op);
 }
 

@@ -1,11 +1,10 @@
 #include "stepcast/workload/dlrm.h"
 
-#include <algorithm>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 
 namespace stepcast {
@@ -13,9 +12,8 @@ namespace {
 
 template <class T, std::size_t kCount>
 std::optional<T> find_name(const std::array<T, kCount>& all, std::string_view text) {
-  for (const T value : all) {
+  for (const T value : all)
     if (to_string(value) == text) return value;
-  }
   return std::nullopt;
 }
 
@@ -35,23 +33,12 @@ Error of_table(const Dlrm& model, std::size_t table) {
 }  // namespace
 
 std::string_view to_string(Interaction interaction) {
-  switch (interaction) {
-    case Interaction::dot: return "dot";
-    case Interaction::cross: return "cross";
-    case Interaction::concatenate: return "concatenate";
-  }
-  return "dot";
+  return name_of<Interaction::concatenate>(interaction, {"dot", "cross", "concatenate"});
 }
 
 std::string_view to_string(ShardingKind kind) {
-  switch (kind) {
-    case ShardingKind::table_wise: return "table_wise";
-    case ShardingKind::row_wise: return "row_wise";
-    case ShardingKind::column_wise: return "column_wise";
-    case ShardingKind::table_row_wise: return "table_row_wise";
-    case ShardingKind::data_parallel: return "data_parallel";
-  }
-  return "table_wise";
+  return name_of<ShardingKind::data_parallel>(
+      kind, {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel"});
 }
 std::optional<ShardingKind> parse_sharding_kind(std::string_view text) {
   return find_name(std::array{ShardingKind::table_wise, ShardingKind::row_wise, ShardingKind::column_wise,
@@ -60,23 +47,11 @@ std::optional<ShardingKind> parse_sharding_kind(std::string_view text) {
 }
 
 std::string_view to_string(TableMemory memory) {
-  switch (memory) {
-    case TableMemory::hbm: return "hbm";
-    case TableMemory::uvm: return "uvm";
-    case TableMemory::uvm_cached: return "uvm_cached";
-  }
-  return "hbm";
+  return name_of<TableMemory::uvm_cached>(memory, {"hbm", "uvm", "uvm_cached"});
 }
 
 std::string_view to_string(DlrmStack stack) {
-  switch (stack) {
-    case DlrmStack::pytorch: return "pytorch";
-    case DlrmStack::nvidia: return "nvidia";
-    case DlrmStack::torchrec: return "torchrec";
-    case DlrmStack::hugectr: return "hugectr";
-    case DlrmStack::hugectr_2: return "hugectr-2";
-  }
-  return "pytorch";
+  return name_of<DlrmStack::hugectr_2>(stack, {"pytorch", "nvidia", "torchrec", "hugectr", "hugectr-2"});
 }
 std::optional<DlrmStack> parse_dlrm_stack(std::string_view text) {
   return find_name(std::array{DlrmStack::pytorch, DlrmStack::nvidia, DlrmStack::torchrec, DlrmStack::hugectr,
@@ -131,23 +106,19 @@ Status Dlrm::check() const {
   }
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const EmbeddingTable& table = tables[t];
-    if (table.rows < 1 || table.rows > std::int64_t{1} << 42) {
+    if (table.rows < 1 || table.rows > std::int64_t{1} << 42)
       return of_table(*this, t).found(fmt::format("{} rows", table.rows)).expected("1 to 4e12 rows");
-    }
-    if (table.dim < 1 || table.dim > 65536) {
+    if (table.dim < 1 || table.dim > 65536)
       return of_table(*this, t).found(fmt::format("dim {}", table.dim)).expected("1 to 65536 columns");
-    }
     if (!(table.pooling >= 0) || table.pooling > 1e6) {
       return of_table(*this, t)
           .found(fmt::format("a pooling factor of {}", table.pooling))
           .expected("0 to 1e6 lookups per sample");
     }
-    if (!(table.skew >= 0) || table.skew > 4) {
+    if (!(table.skew >= 0) || table.skew > 4)
       return of_table(*this, t).found(fmt::format("skew {}", table.skew)).expected("an exponent from 0 to 4");
-    }
-    if (element_size(table.dtype).value() <= 0) {
+    if (element_size(table.dtype).value() <= 0)
       return of_table(*this, t).found("an unknown dtype").expected("fp32, fp16 or bf16");
-    }
     // Where widths differ, a projection would have to make them equal.
     if (interaction == Interaction::dot && (table.dim != tables.front().dim)) {
       return of_table(*this, t)
@@ -167,9 +138,8 @@ Status Dlrm::check() const {
     }
   }
   if (top_mlp.empty()) return Error::at("", "top_mlp").found("no layer").expected("at least one");
-  if (dense_features < 1 || dense_features > 1 << 20) {
+  if (dense_features < 1 || dense_features > 1 << 20)
     return Error::at("", "dense_features").found(fmt::format("{}", dense_features)).expected("1 to 1048576");
-  }
   return Ok{};
 }
 
@@ -183,9 +153,8 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
     const TablePlan& p = plan.tables[t];
     if (p.kind == ShardingKind::data_parallel) continue;
     if (p.ranks.empty()) return of_table(model, t).found("no rank").expected("at least one");
-    if (p.kind == ShardingKind::table_wise && p.ranks.size() != 1) {
+    if (p.kind == ShardingKind::table_wise && p.ranks.size() != 1)
       return of_table(model, t).found(fmt::format("{} ranks", p.ranks.size())).expected("one, table_wise");
-    }
     std::set<std::int32_t> seen;
     for (const std::int32_t rank : p.ranks) {
       if (rank < 0 || rank >= n_ranks) {
@@ -194,9 +163,8 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
             .expected(fmt::format("a rank from 0 to {}", n_ranks - 1));
       }
       // A rank may hold several column shards in TorchRec; here it then holds one wider shard.
-      if (!seen.insert(rank).second) {
+      if (!seen.insert(rank).second)
         return of_table(model, t).found(fmt::format("rank {} twice", rank)).expected("every rank once");
-      }
     }
     if (p.kind == ShardingKind::column_wise &&
         model.tables[t].dim < static_cast<std::int64_t>(p.ranks.size())) {
@@ -214,14 +182,12 @@ std::vector<TableShard> shards_of(const Dlrm& model, const ShardingPlan& plan, s
     const TablePlan& p = plan.tables[t];
     const auto table = static_cast<std::uint32_t>(t);
     if (p.kind == ShardingKind::data_parallel) {
-      for (std::int64_t r = 0; r < n_ranks; ++r) {
+      for (std::int64_t r = 0; r < n_ranks; ++r)
         shards.push_back({table, static_cast<std::int32_t>(r), 1, p.kind, p.memory});
-      }
       continue;
     }
-    for (const std::int32_t rank : p.ranks) {
+    for (const std::int32_t rank : p.ranks)
       shards.push_back({table, rank, static_cast<std::uint32_t>(p.ranks.size()), p.kind, p.memory});
-    }
   }
   return shards;
 }

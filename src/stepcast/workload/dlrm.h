@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/operation.h"

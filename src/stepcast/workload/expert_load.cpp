@@ -127,22 +127,19 @@ Result<ExpertLoad> parse_expert_load_file(std::string_view text, std::string_vie
     const std::vector<std::string_view> words = words_of(line);
     if (words.empty() || words.front().front() == '#') continue;
     std::vector<double> numbers;
-    for (const std::string_view word : words) {
+    for (const std::string_view word : words)
       if (const std::optional<double> value = load_in(word)) numbers.push_back(*value);
-    }
     if (numbers.empty() && columns == 0 && load.visits.empty()) continue;  // a header
-    if (numbers.size() != words.size() || numbers.size() > 2 || (columns > 0 && numbers.size() != columns)) {
+    if (numbers.size() != words.size() || numbers.size() > 2 || (columns > 0 && numbers.size() != columns))
       return problem(number, line);
-    }
     columns = numbers.size();
     if (load.visits.size() >= kMostExperts) return problem(number, line);
     if (columns == 1) {
       load.visits.push_back(numbers[0]);
       continue;
     }
-    if (!(numbers[0] < static_cast<double>(kMostExperts)) || numbers[0] != std::floor(numbers[0])) {
+    if (!(numbers[0] < static_cast<double>(kMostExperts)) || numbers[0] != std::floor(numbers[0]))
       return problem(number, line);
-    }
     const auto expert = static_cast<std::size_t>(numbers[0]);
     if (expert >= seen.size()) {
       seen.resize(expert + 1, false);
@@ -156,7 +153,7 @@ Result<ExpertLoad> parse_expert_load_file(std::string_view text, std::string_vie
     seen[expert] = true;
     load.visits[expert] = numbers[1];
   }
-  if (const auto gap = std::find(seen.begin(), seen.end(), false); gap != seen.end()) {
+  if (const auto gap = std::ranges::find(seen, false); gap != seen.end()) {
     return Error::at(std::string{name}, fmt::format("expert {} has no line", gap - seen.begin()))
         .expected("one line per expert, numbered from 0");
   }
@@ -192,7 +189,7 @@ Status check(const ExpertLoad& load, std::int64_t n_experts, std::int64_t expert
                               "visits that sum to a multiple of the {} experts per token",
                               n_experts, experts_per_token));
   }
-  const double most = *std::max_element(load.visits.begin(), load.visits.end()) / sum;
+  const double most = *std::ranges::max_element(load.visits) / sum;
   if (most > (1 + kRounding) / top_k) {
     return Error::at("", "expert loads")
         .found(fmt::format("{:.1f} % of the visits to one expert", 100 * most))

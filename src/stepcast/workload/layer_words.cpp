@@ -25,8 +25,7 @@ Status set_words(std::string_view text, std::span<const Word<Set>> known, std::s
   while ((at = text.find_first_not_of(kBetween, at)) != std::string_view::npos) {
     const std::size_t end = std::min(text.find_first_of(kBetween, at), text.size());
     const std::string_view word = text.substr(at, end - at);
-    const auto found =
-        std::find_if(known.begin(), known.end(), [&](const Word<Set>& k) { return k.word == word; });
+    const auto found = std::ranges::find_if(known, [&](const Word<Set>& k) { return k.word == word; });
     if (found == known.end()) {
       std::string words;
       for (const Word<Set>& k : known) words += fmt::format("{}{}", words.empty() ? "" : ", ", k.word);
@@ -49,13 +48,11 @@ class StageReader {
     STEPCAST_TRY(sequence(letters, 0));
     if (at_ < text_.size()) return wrong("a bracket that nothing opened");
     std::vector<std::int64_t> stages(1, 0);
-    for (const char c : letters) {
-      if (c == '|') {
+    for (const char c : letters)
+      if (c == '|')
         stages.push_back(0);
-      } else if (c == 't') {
+      else if (c == 't')
         ++stages.back();
-      }
-    }
     return stages;
   }
 

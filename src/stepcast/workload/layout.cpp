@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stepcast/base/names.h"
 #include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast {
@@ -13,96 +14,43 @@ double kept_imbalance(const LayerChoices& layer) {
 }
 
 std::string_view to_string(Sharding sharding) {
-  switch (sharding) {
-    case Sharding::none: return "none";
-    case Sharding::zero1: return "zero1";
-    case Sharding::zero2: return "zero2";
-    case Sharding::zero3: return "zero3";
-  }
-  return "?";
+  return name_of<Sharding::zero3>(sharding, {"none", "zero1", "zero2", "zero3"}, "?");
 }
 
 std::string_view to_string(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::one_f_one_b: return "1f1b";
-    case PipelineSchedule::interleaved: return "interleaved";
-    case PipelineSchedule::gpipe: return "gpipe";
-    case PipelineSchedule::zero_bubble_h1: return "zero_bubble_h1";
-    case PipelineSchedule::dual_pipe: return "dual_pipe";
-  }
-  return "?";
+  return name_of<PipelineSchedule::dual_pipe>(
+      schedule, {"1f1b", "interleaved", "gpipe", "zero_bubble_h1", "dual_pipe"}, "?");
 }
 
 std::string_view to_string(ContextParallelKind kind) {
-  switch (kind) {
-    case ContextParallelKind::ring: return "ring";
-    case ContextParallelKind::all_to_all: return "all_to_all";
-    case ContextParallelKind::all_gather: return "all_gather";
-  }
-  return "?";
+  return name_of<ContextParallelKind::all_gather>(kind, {"ring", "all_to_all", "all_gather"}, "?");
 }
 
 std::string_view to_string(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::none: return "none";
-    case Recompute::selective: return "selective";
-    case Recompute::selective_ops: return "selective_ops";
-    case Recompute::full: return "full";
-  }
-  return "?";
+  return name_of<Recompute::full>(recompute, {"none", "selective", "selective_ops", "full"}, "?");
 }
 
 std::string_view to_string(Framework framework) {
-  switch (framework) {
-    case Framework::unknown: return "unknown";
-    case Framework::megatron: return "megatron";
-    case Framework::nemo: return "nemo";
-    case Framework::torchtitan: return "torchtitan";
-    case Framework::fsdp: return "fsdp";
-    case Framework::deepspeed: return "deepspeed";
-    case Framework::neox: return "neox";
-    case Framework::pytorch: return "pytorch";
-    case Framework::libai: return "libai";
-  }
-  return "?";
+  return name_of<Framework::libai>(
+      framework,
+      {"unknown", "megatron", "nemo", "torchtitan", "fsdp", "deepspeed", "neox", "pytorch", "libai"}, "?");
 }
 
 std::string_view to_string(AttentionMethod method) {
-  switch (method) {
-    case AttentionMethod::unfused: return "unfused";
-    case AttentionMethod::flash: return "flash";
-  }
-  return "?";
+  return name_of<AttentionMethod::flash>(method, {"unfused", "flash"}, "?");
 }
 
 std::string_view to_string(Prefetch prefetch) {
-  switch (prefetch) {
-    case Prefetch::none: return "none";
-    case Prefetch::post: return "post";
-    case Prefetch::pre: return "pre";
-  }
-  return "?";
+  return name_of<Prefetch::pre>(prefetch, {"none", "post", "pre"}, "?");
 }
 
 std::string_view to_string(Fp8Scaling scaling) {
-  switch (scaling) {
-    case Fp8Scaling::delayed: return "delayed";
-    case Fp8Scaling::dynamic: return "dynamic";
-    case Fp8Scaling::rowwise: return "rowwise";
-    case Fp8Scaling::blockwise: return "blockwise";
-    case Fp8Scaling::mxfp8: return "mxfp8";
-  }
-  return "?";
+  return name_of<Fp8Scaling::mxfp8>(scaling, {"delayed", "dynamic", "rowwise", "blockwise", "mxfp8"}, "?");
 }
 
 std::string_view to_string(TokenDispatcher dispatcher) {
-  switch (dispatcher) {
-    case TokenDispatcher::all_to_all: return "all_to_all";
-    case TokenDispatcher::all_gather: return "all_gather";
-    case TokenDispatcher::deepep: return "deepep";
-    case TokenDispatcher::hybridep: return "hybridep";
-  }
-  return "?";
+  return name_of<TokenDispatcher::hybridep>(dispatcher, {"all_to_all", "all_gather", "deepep", "hybridep"},
+                                            "?");
 }
 
 Precision precision_for(DType compute) {
@@ -182,7 +130,7 @@ std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_la
   for (std::int64_t i = 0; i < units % n_chunks; ++i) ++layers[static_cast<std::size_t>(i)];
   --layers.front();
   --layers.back();
-  if (std::any_of(layers.begin(), layers.end(), [](std::int64_t n) { return n < 1; })) return {};
+  if (std::ranges::any_of(layers, [](std::int64_t n) { return n < 1; })) return {};
   return layers;
 }
 

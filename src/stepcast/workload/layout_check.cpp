@@ -156,9 +156,8 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))
         .advice(fmt::format("nearest that work: tensor_parallel {}", nearest_divisors(value, tp)));
   };
-  if (model.mixer == Mixer::gated_delta || model.mixer == Mixer::mamba2) {
+  if (model.mixer == Mixer::gated_delta || model.mixer == Mixer::mamba2)
     STEPCAST_TRY(check_state_heads(layout, *model.state_mixer));
-  }
   if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
   // Fewer key-value heads than ranks: each is kept by several ranks.
   if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)
@@ -168,9 +167,8 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   if (has_dense && model.ffn_hidden_size % tp != 0)
     return not_divisible("ffn_hidden_size", model.ffn_hidden_size);
   const std::int64_t tokens = layout.batch.seq_len_tokens / layout.degrees.context;
-  if (layout.layer.sequence_parallel && tokens % tp != 0) {
+  if (layout.layer.sequence_parallel && tokens % tp != 0)
     return not_divisible("with sequence_parallel, seq_len_tokens / context_parallel", tokens);
-  }
   return Ok{};
 }
 
@@ -422,9 +420,8 @@ Status check_optimizer(const Layout& layout) {
 
 Status check_precision(const Precision& precision) {
   constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4};
-  for (const DType dtype : kCompute) {
+  for (const DType dtype : kCompute)
     if (precision.compute == dtype) return Ok{};
-  }
   return Error::at("", "precision")
       .found(std::string{to_string(precision.compute)})
       .expected("fp32, tf32, fp16, bf16, fp8 or fp4");

@@ -1,8 +1,8 @@
 #include "stepcast/workload/memory.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/workload/detail/activation_count.h"
@@ -43,12 +43,7 @@ double bytes_of_narrow_copies(const Precision& precision, bool frozen) {
 }  // namespace
 
 std::string_view to_string(MemoryVerdict verdict) {
-  switch (verdict) {
-    case MemoryVerdict::fits: return "fits";
-    case MemoryVerdict::tight: return "tight";
-    case MemoryVerdict::does_not_fit: return "does not fit";
-  }
-  return "fits";
+  return name_of<MemoryVerdict::does_not_fit>(verdict, {"fits", "tight", "does not fit"});
 }
 
 Bytes layer_activations(const Transformer& model, const Layout& layout, std::int64_t layer) {
@@ -352,9 +347,8 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
   MemoryForecast forecast;
   forecast.available = available;
   forecast.stages = stages_of(work, model, layout, shape, kept_imbalance(layout.layer));
-  for (std::uint32_t s = 0; s < work.stages; ++s) {
+  for (std::uint32_t s = 0; s < work.stages; ++s)
     if (forecast.stages[s].total() > forecast.peak()) forecast.worst_stage = s;
-  }
   forecast.verdict = forecast.verdict_of(forecast.peak());
   forecast.dropless = dropless_memory(work, model, layout, shape, forecast);
   return forecast;

@@ -20,9 +20,8 @@ void one_f_one_b(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
     order.push_back({PassKind::forward, 0, m});
     order.push_back({PassKind::backward, 0, m - warm_up});
   }
-  for (std::uint32_t m = shape.micro_batches - warm_up; m < shape.micro_batches; ++m) {
+  for (std::uint32_t m = shape.micro_batches - warm_up; m < shape.micro_batches; ++m)
     order.push_back({PassKind::backward, 0, m});
-  }
 }
 
 // As 1F1B, with the weight gradients of a micro-batch held back by as many backwards as the stage is far from
@@ -41,9 +40,8 @@ void zero_bubble_h1(const PipelineShape& shape, std::uint32_t stage, std::vector
     backward();
   }
   while (backwards < shape.micro_batches) backward();
-  while (weight_gradients < shape.micro_batches) {
+  while (weight_gradients < shape.micro_batches)
     order.push_back({PassKind::weight_gradient, 0, weight_gradients++});
-  }
 }
 
 // Forwards before the first backward. Exactly as many micro-batches as stages: all of them, as the original schedule
@@ -87,9 +85,8 @@ bool runs_one_more_forward(const Layout& layout) {
 Status check(const PipelineShape& shape) {
   if (shape.stages == 0)
     return Error{"a pipeline without stages: give a pipeline-parallel size of at least 1"};
-  if (shape.micro_batches == 0) {
+  if (shape.micro_batches == 0)
     return Error{"a step without micro-batches: raise the global batch size or lower the micro-batch size"};
-  }
   if (shape.virtual_stages == 0) return Error{"0 virtual stages: 1 is a schedule without interleaving"};
   if (shape.schedule == PipelineSchedule::interleaved) {
     if (shape.stages == 1 && shape.virtual_stages > 1) {

@@ -1,13 +1,10 @@
 #include "stepcast/workload/placement.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "stepcast/workload/detail/rank_axes.h"
 #include "stepcast/workload/detail/rank_grid.h"
 
 namespace stepcast {
@@ -37,9 +34,8 @@ Status check_rank_order(const Layout& layout) {
 
 Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
                         std::optional<std::int64_t> segment) {
-  if (gpus_per_node < 1) {
+  if (gpus_per_node < 1)
     return Error::at("", "gpus_per_node").found(fmt::format("{}", gpus_per_node)).expected("at least 1");
-  }
   STEPCAST_ASSIGN(const std::vector<Axis> order, detail::parse_rank_order(layout));
   STEPCAST_ASSIGN(const std::vector<GridAxis> axes, dense_axes(layout, order));
   const std::vector<GridAxis> of_experts = detail::expert_axes(layout, order);
@@ -94,11 +90,9 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
 
   const std::int64_t pp = layout.degrees.pipeline;
   placement.embedding = dense.pipeline_pair(0, pp - 1);
-  if (pp > 1) {
-    for (std::int64_t stage = 0; stage < pp; ++stage) {
+  if (pp > 1)
+    for (std::int64_t stage = 0; stage < pp; ++stage)
       placement.boundaries.push_back(dense.pipeline_pair(stage, (stage + 1) % pp));
-    }
-  }
   return placement;
 }
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/workload/detail/rank_axes.h"
+#include "stepcast/workload/detail/rank_grid.h"
 
 namespace stepcast {
 
@@ -56,17 +56,15 @@ std::vector<std::uint32_t> RankGroups::differing(const std::vector<Digit>& digit
     }
     ranks = std::move(more);
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   return ranks;
 }
 
 std::vector<std::uint32_t> RankGroups::stage(std::uint32_t number) const {
   std::vector<std::uint32_t> ranks;
-  const auto pipeline =
-      std::find_if(dense_.begin(), dense_.end(), [](const Digit& digit) { return digit.pipeline; });
-  for (std::uint32_t rank = 0; rank < n_ranks_; ++rank) {
+  const auto pipeline = std::ranges::find_if(dense_, &Digit::pipeline);
+  for (std::uint32_t rank = 0; rank < n_ranks_; ++rank)
     if (pipeline == dense_.end() || pipeline->of(rank) == number) ranks.push_back(rank);
-  }
   return ranks;
 }
 

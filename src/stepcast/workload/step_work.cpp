@@ -1,12 +1,27 @@
 #include "stepcast/workload/step_work.h"
 
 #include <algorithm>
+#include <unordered_map>
 
-#include "stepcast/workload/detail/known_layers.h"
+#include "stepcast/base/names.h"
+#include "stepcast/workload/detail/layer_lists.h"
 #include "stepcast/workload/detail/narrow_types.h"
-#include "stepcast/workload/layer_work_cache.h"
 
 namespace stepcast {
+
+// Layers, embedding and head of one model and layer key, as far as they were written.
+struct detail::KnownLayers {
+  std::shared_ptr<const LayerWork> embedding, head;
+  std::vector<std::pair<LayerVariant, std::shared_ptr<const LayerWork>>> layers;  // few
+
+  [[nodiscard]] const std::shared_ptr<const LayerWork>& layer(const LayerLists& lists,
+                                                              const LayerVariant& variant) {
+    for (const auto& [known, work] : layers)
+      if (known == variant) return work;
+    return layers.emplace_back(variant, std::make_shared<const LayerWork>(lists.layer(variant))).second;
+  }
+};
+
 namespace {
 
 using detail::LayerLists;
@@ -18,28 +33,51 @@ void add_run(ChunkWork& chunk, std::uint32_t kind, const LayerWork& layer) {
   chunk.expert_parameters += layer.expert_parameters;
   chunk.trained_dense_parameters += layer.trained_dense_parameters;
   chunk.trained_expert_parameters += layer.trained_expert_parameters;
-  if (!chunk.runs.empty() && chunk.runs.back().kind == kind) {
+  if (!chunk.runs.empty() && chunk.runs.back().kind == kind)
     ++chunk.runs.back().count;
-  } else {
+  else
     chunk.runs.push_back({kind, 1});
-  }
 }
+
+// All that lists are made from, whatever layer is asked for.
+struct ListKey {
+  std::size_t model = 0;  // of those that the cache knows
+  std::int64_t padded_vocab = 0;
+  LayerKey layer;
+  friend bool operator==(const ListKey&, const ListKey&) = default;
+};
+
+// Of what the layouts of a search differ in; equality looks at the rest.
+struct ListKeyHash {
+  std::size_t operator()(const ListKey& key) const {
+    std::uint64_t state = key.model;
+    const auto add = [&](auto value) {
+      state = (state ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15ULL;
+      state ^= state >> 32U;
+    };
+    const LayerKey& layer = key.layer;
+    for (const std::int64_t number : {layer.tensor, layer.context, layer.expert, layer.expert_tensor,
+                                      layer.micro_batch_sequences, layer.seq_len_tokens}) {
+      add(number);
+    }
+    add(layer.accumulates_gradients);
+    add(layer.choices.sequence_parallel);
+    add(layer.choices.context_parallel_kind);
+    add(layer.choices.attention);
+    add(layer.choices.precision.compute);
+    add(layer.choices.recompute.kind);
+    add(layer.choices.overlap.tensor_parallel);
+    return static_cast<std::size_t>(state);
+  }
+};
 
 }  // namespace
 
 std::string_view to_string(GroupKind group) {
-  switch (group) {
-    case GroupKind::tensor: return "tensor";
-    case GroupKind::context: return "context";
-    case GroupKind::expert: return "expert";
-    case GroupKind::data: return "data";
-    case GroupKind::expert_data: return "expert_data";
-    case GroupKind::pipeline: return "pipeline";
-    case GroupKind::embedding: return "embedding";
-    case GroupKind::shard: return "shard";
-    case GroupKind::replicate: return "replicate";
-  }
-  return "data";
+  return name_of<GroupKind::replicate>(
+      group,
+      {"tensor", "context", "expert", "data", "expert_data", "pipeline", "embedding", "shard", "replicate"},
+      "data");
 }
 
 Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
@@ -89,9 +127,7 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
       chunk.dense_parameters += parameters;
       chunk.trained_dense_parameters += trained;
     };
-    if (chunk.has_embedding) {
-      add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
-    }
+    if (chunk.has_embedding) add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
     if (chunk.has_head) {
       add(work.head->dense_parameters, work.head->trained_dense_parameters);
       // A tied output matrix on a stage of its own is a copy of the embedding; what predicts further tokens has one.
@@ -111,10 +147,40 @@ GradientTraffic gradient_traffic(const Layout& layout) {
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   traffic.gather_bytes_per_parameter = sixteen_bit ? 2 : 4;
-  if (detail::is_narrow(layout.layer.precision.compute) && layout.layer.precision.fp8.gather_weights) {
+  if (detail::is_narrow(layout.layer.precision.compute) && layout.layer.precision.fp8.gather_weights)
     traffic.gather_bytes_per_parameter = 1;
-  }
   return traffic;
+}
+
+struct LayerWorkCache::Impl {
+  std::vector<Transformer> models;
+  std::unordered_map<ListKey, detail::KnownLayers, ListKeyHash> known;
+};
+
+LayerWorkCache::LayerWorkCache() : impl_(std::make_unique<Impl>()) {}
+LayerWorkCache::LayerWorkCache(LayerWorkCache&&) noexcept = default;
+LayerWorkCache& LayerWorkCache::operator=(LayerWorkCache&&) noexcept = default;
+LayerWorkCache::~LayerWorkCache() = default;
+
+std::size_t LayerWorkCache::size() const {
+  std::size_t size = 0;
+  for (const auto& [key, known] : impl_->known) size += known.layers.size() + 2;
+  return size;
+}
+
+detail::KnownLayers& LayerWorkCache::of(const Transformer& model, const Layout& layout,
+                                        const detail::LayerLists& lists) {
+  std::vector<Transformer>& models = impl_->models;
+  std::size_t index = 0;
+  while (index < models.size() && !(models[index] == model)) ++index;
+  if (index == models.size()) models.push_back(model);
+  const auto [place, fresh] =
+      impl_->known.try_emplace({index, padded_vocab_size(model, layout), layer_key(layout)});
+  if (fresh) {
+    place->second.embedding = std::make_shared<const LayerWork>(lists.embedding());
+    place->second.head = std::make_shared<const LayerWork>(lists.head());
+  }
+  return place->second;
 }
 
 }  // namespace stepcast

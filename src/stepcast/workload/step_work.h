@@ -7,6 +7,7 @@
 // Nothing here has a time. predict/ prices the items, step_program.h makes a Program of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -101,7 +102,7 @@ struct StepWork {
   Bytes boundary;  // activations between two stages, of one micro-batch and rank
 };
 
-// For a layout that passes check(); returns its error otherwise. Many layouts: layer_work_cache.h.
+// For a layout that passes check(); returns its error otherwise. Many layouts: step_work.h.
 [[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout);
 
 // The last of several stages holds a copy of the embedding, and both add up their gradients: it is the output matrix, or
@@ -116,5 +117,46 @@ struct GradientTraffic {
   double gather_bytes_per_parameter = 2;  // weights
 };
 [[nodiscard]] GradientTraffic gradient_traffic(const Layout& layout);
+
+// The work of layers, written once for all layouts that compute them alike.
+//
+//   LayerWorkCache cache;
+//   STEPCAST_ASSIGN(const StepWork one, step_work(model, layout, cache));
+//   layout.degrees.pipeline *= 2;                     // other stages of the same layers
+//   STEPCAST_ASSIGN(const StepWork other, step_work(model, layout, cache));
+//   one.layer_kinds[0] == other.layer_kinds[0]        // one list for both
+//
+// A search asks for thousands of layouts that differ in stages, data-parallel ranks, schedule and sharding; of
+// layers (LayerKey) it knows some dozens. Not safe to use from several threads at once: one per thread. The
+// lists it hands out may be read by any thread and outlive it.
+
+namespace detail {
+class LayerLists;
+struct KnownLayers;
+}  // namespace detail
+
+class LayerWorkCache {
+ public:
+  LayerWorkCache();
+  LayerWorkCache(LayerWorkCache&&) noexcept;
+  LayerWorkCache& operator=(LayerWorkCache&&) noexcept;
+  ~LayerWorkCache();
+
+  // Layers, embeddings and heads that were written so far.
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  friend Result<StepWork> step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache);
+  // With embedding and head.
+  [[nodiscard]] detail::KnownLayers& of(const Transformer& model, const Layout& layout,
+                                        const detail::LayerLists& lists);
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// step_work(model, layout) with the lists that `cache` has; it keeps those that are new.
+[[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout,
+                                         LayerWorkCache& cache);
 
 }  // namespace stepcast

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 namespace {
 
@@ -50,11 +52,10 @@ std::int64_t indexer_parameters(const Transformer& model) {
 std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
   const std::int64_t queries = model.n_heads * model.qk_head_dim();
   std::int64_t n = 0;
-  if (latent.q_lora_rank > 0) {
+  if (latent.q_lora_rank > 0)
     n += latent.q_lora_rank * (model.hidden_size + queries) + norm_parameters(model, latent.q_lora_rank);
-  } else {
+  else
     n += model.hidden_size * queries;
-  }
   n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
   n += norm_parameters(model, latent.kv_lora_rank);
   n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
@@ -71,9 +72,8 @@ std::int64_t attention_parameters(const Transformer& model) {
   n += model.hidden_size * columns;
   if (model.qkv_bias) n += columns;
   // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
-  if (model.position == PositionEncoding::relative) {
+  if (model.position == PositionEncoding::relative)
     n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
-  }
   if (model.qk_norm) {
     const std::int64_t heads = model.qk_norm_spans_heads ? model.n_heads + model.kv_heads() : 2;
     n += norm_parameters(model, heads * model.qk_head_dim());
@@ -94,42 +94,20 @@ std::int64_t mixer_parameters(const Transformer& model) {
 }  // namespace
 
 std::string_view to_string(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::decoder: return "decoder";
-    case Architecture::encoder: return "encoder";
-  }
-  return "?";
+  return name_of<Architecture::encoder>(architecture, {"decoder", "encoder"}, "?");
 }
 
 std::string_view to_string(Mixer mixer) {
-  switch (mixer) {
-    case Mixer::attention: return "attention";
-    case Mixer::gated_delta: return "gated_delta";
-    case Mixer::mamba2: return "mamba2";
-    case Mixer::none: return "none";
-  }
-  return "?";
+  return name_of<Mixer::none>(mixer, {"attention", "gated_delta", "mamba2", "none"}, "?");
 }
 
 std::string_view to_string(Activation activation) {
-  switch (activation) {
-    case Activation::gelu: return "gelu";
-    case Activation::relu: return "relu";
-    case Activation::squared_relu: return "squared_relu";
-    case Activation::silu: return "silu";
-  }
-  return "?";
+  return name_of<Activation::silu>(activation, {"gelu", "relu", "squared_relu", "silu"}, "?");
 }
 
 std::string_view to_string(PositionEncoding encoding) {
-  switch (encoding) {
-    case PositionEncoding::learned: return "learned";
-    case PositionEncoding::rotary: return "rotary";
-    case PositionEncoding::alibi: return "alibi";
-    case PositionEncoding::none: return "none";
-    case PositionEncoding::relative: return "relative";
-  }
-  return "?";
+  return name_of<PositionEncoding::relative>(encoding, {"learned", "rotary", "alibi", "none", "relative"},
+                                             "?");
 }
 
 std::int64_t Transformer::qk_head_dim() const {
@@ -237,7 +215,7 @@ ParameterCount parameter_count(const Transformer& model) {
     n.norms += times * layer.norms;
   };
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
-    const auto times = std::count(model.kind_of_layer.begin(), model.kind_of_layer.end(), k);
+    const auto times = std::ranges::count(model.kind_of_layer, k);
     add_layers(layer_parameter_count(layer_model(model, k), 0), times);
   }
   if (!model.layer_kinds.empty()) return n;

@@ -1,5 +1,6 @@
 // Whether a Transformer can be: every size in its range, heads that divide, parts that go together.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,17 @@ struct NamedSize {
   std::int64_t smallest;
   std::int64_t largest;
 };
+
+// `part`: what the names are members of, with a dot.
+Status check_ranges(const Transformer& model, std::string_view part, std::span<const NamedSize> sizes) {
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("{}{}", part, size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
 
 Status check_sizes(const Transformer& model) {
   // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters. Layers are
@@ -41,13 +53,7 @@ Status check_sizes(const Transformer& model) {
       {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
       {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
   };
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, std::string{size.name})
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
-  return Ok{};
+  return check_ranges(model, "", sizes);
 }
 
 Status check_experts(const Transformer& model) {
@@ -66,12 +72,7 @@ Status check_experts(const Transformer& model) {
       {"latent_size", moe.latent_size, 0, kWidth},
       {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
   };
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("moe.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
+  STEPCAST_TRY(check_ranges(model, "moe.", sizes));
   if (moe.n_experts % moe.n_groups != 0) {
     return Error::at(model.name, "moe.n_groups",
                      fmt::format("{} experts are not divisible into {} groups", moe.n_experts, moe.n_groups));
@@ -92,13 +93,7 @@ Status check_state_mixer(const Transformer& model) {
       {"n_heads", state.n_heads, 1, kWidth},         {"head_dim", state.head_dim, 1, kWidth},
       {"n_key_heads", state.n_key_heads, 1, kWidth}, {"key_head_dim", state.key_head_dim, 1, kWidth},
       {"conv_kernel", state.conv_kernel, 1, kWidth}, {"chunk_tokens", state.chunk_tokens, 1, kWidth}};
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("state_mixer.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
-  return Ok{};
+  return check_ranges(model, "state_mixer.", sizes);
 }
 
 Status check_indexer(const Transformer& model) {
@@ -108,12 +103,7 @@ Status check_indexer(const Transformer& model) {
   const NamedSize sizes[] = {{"n_heads", index.n_heads, 1, kWidth},
                              {"head_dim", index.head_dim, 1, kWidth},
                              {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("sparse_indexer.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
+  STEPCAST_TRY(check_ranges(model, "sparse_indexer.", sizes));
   if (!model.latent_attention || model.latent_attention->q_lora_rank == 0) {
     return Error::at(model.name, "sparse_indexer")
         .found("no latent vector of queries")
@@ -133,12 +123,7 @@ Status check_latent_attention(const Transformer& model) {
       {"qk_rope_head_dim", latent.qk_rope_head_dim, 0, kWidth},
       {"v_head_dim", latent.v_head_dim, 1, kWidth},
   };
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("latent_attention.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
+  STEPCAST_TRY(check_ranges(model, "latent_attention.", sizes));
   if (model.qkv_bias || model.qk_norm) {
     return Error::at(model.name, model.qkv_bias ? "qkv_bias" : "qk_norm")
         .found("true together with latent attention")
@@ -190,19 +175,17 @@ Status check_kinds(const Transformer& model) {
     return wrong(
         fmt::format("{} layers have a kind, n_layers is {}", model.kind_of_layer.size(), model.n_layers));
   }
-  for (const std::uint8_t kind : model.kind_of_layer) {
+  for (const std::uint8_t kind : model.kind_of_layer)
     if (kind >= model.layer_kinds.size())
       return wrong(fmt::format("a layer is of kind {}, which is none", kind));
-  }
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const LayerKind& kind = model.layer_kinds[k];
     const bool has_state = kind.mixer == Mixer::gated_delta || kind.mixer == Mixer::mamba2;
     if (has_state && !model.state_mixer) return wrong("a recurrent layer without sizes of its state");
     const bool experts = kind.feed_forward == LayerKind::FeedForward::experts;
     if (experts && !model.moe) return wrong("a layer of experts in a model without experts");
-    if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none) {
+    if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none)
       return wrong("a layer without any part");
-    }
     const Transformer one = layer_model(model, k);
     STEPCAST_TRY(check_sizes(one));
     STEPCAST_TRY(check_heads(one));
@@ -229,9 +212,8 @@ double approximate_parameters(const Transformer& model) {
     head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
     width += static_cast<double>(latent->q_lora_rank + latent->kv_lora_rank);
   }
-  if (const auto& state = model.state_mixer) {
+  if (const auto& state = model.state_mixer)
     layer += 6 * hidden * static_cast<double>(state->values() + state->keys());
-  }
   if (const auto& index = model.sparse_indexer) {
     const double rank = model.latent_attention ? static_cast<double>(model.latent_attention->q_lora_rank) : 0;
     layer += (rank + hidden) * static_cast<double>(index->n_heads * index->head_dim + index->head_dim);

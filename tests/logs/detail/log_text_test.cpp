@@ -7,8 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/logs/detail/multi_pattern_matcher.h"
-#include "stepcast/logs/detail/settings_text.h"
+#include "stepcast/logs/detail/settings_blocks.h"
 
 namespace stepcast::detail::log_text_test {
 namespace {

@@ -3,8 +3,6 @@
 // leave room.
 #pragma once
 
-#include <cstdint>
-
 #include "stepcast/cost/collective_curve.h"
 #include "stepcast/cost/device_figures.h"
 #include "stepcast/operation/operation.h"

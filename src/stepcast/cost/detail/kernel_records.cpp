@@ -1,7 +1,6 @@
 #include "stepcast/cost/detail/kernel_records.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -72,10 +71,9 @@ std::size_t KernelRecords::find(std::string_view family, DType dtype, Direction 
 
 std::vector<std::string> KernelRecords::unreadable() const {
   std::vector<std::string> out;
-  for (const auto& record : records_) {
+  for (const auto& record : records_)
     if (record->kernel.get() == nullptr)
       out.push_back(fmt::format("model {}: {}", record->name, record->kernel.problem()));
-  }
   return out;
 }
 

@@ -1,10 +1,6 @@
 // What operations on rows cost.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "stepcast/cost/detail/shape_cost_facts.h"
 #include "stepcast/operation/operation.h"
 

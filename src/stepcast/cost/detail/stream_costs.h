@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "stepcast/cost/detail/embedding_lookup.h"
 #include "stepcast/cost/detail/shape_cost_facts.h"

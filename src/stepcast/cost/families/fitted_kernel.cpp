@@ -89,9 +89,8 @@ Result<ResidualBand> read_band(const JsonValue& value) {
   ResidualBand band;
   STEPCAST_ASSIGN(band.log_time, finite_numbers(value, "log_time"));
   if (band.log_time.empty() || band.log_time.size() > 64) return Error{"`log_time` must have 1 to 64 knots"};
-  for (std::size_t i = 1; i < band.log_time.size(); ++i) {
+  for (std::size_t i = 1; i < band.log_time.size(); ++i)
     if (!(band.log_time[i] > band.log_time[i - 1])) return Error{"the knots of `log_time` must increase"};
-  }
   STEPCAST_ASSIGN(band.low, finite_numbers(value, "log_p10", band.log_time.size()));
   STEPCAST_ASSIGN(band.high, finite_numbers(value, "log_p90", band.log_time.size()));
   STEPCAST_ASSIGN(band.outside_low, finite_number(value, "outside_log_p10"));
@@ -175,9 +174,8 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   STEPCAST_ASSIGN(out.low, floats_of(*range, "min", n_features));
   STEPCAST_ASSIGN(out.high, floats_of(*range, "max", n_features));
   STEPCAST_ASSIGN(out.typical, floats_of(*range, "typical", n_features));
-  for (std::size_t i = 0; i < n_features; ++i) {
+  for (std::size_t i = 0; i < n_features; ++i)
     if (!(out.low[i] <= out.high[i])) return Error{fmt::format("`range`: min is above max of feature {}", i)};
-  }
 
   if (const JsonValue* values = parameters.find("measured_values")) {
     STEPCAST_ASSIGN(out.measured_values, MeasuredValues::read(out.features, *values));
@@ -259,9 +257,8 @@ void FittedKernel::prepare(const Operation& operation, std::span<float, kMostKer
                            double& log_reference) const {
   log_reference = std::log(reference_time_us(operation, reference));
   compute_kernel_features(operation, reference.sm_count, log_reference, out);
-  for (std::size_t i = 0; i < typical.size(); ++i) {
+  for (std::size_t i = 0; i < typical.size(); ++i)
     if (std::isnan(out[i])) out[i] = typical[i];
-  }
 }
 
 void FittedKernel::estimate(std::span<const Operation* const> operations, std::span<FittedTime> out) const {

@@ -4,7 +4,6 @@
 // docs/kernels.md describes the parameters of the record.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string>
 #include <variant>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -31,9 +30,8 @@ Result<GradientTrees> GradientTrees::decode(EncodedTrees encoded, std::size_t n_
     if (trees.trees_.size() == kMostTrees) return Error{fmt::format("more than {} trees", kMostTrees)};
     STEPCAST_TRY(trees.decode_tree(next_split, next_leaf, n_features));
   }
-  if (next_leaf != e.leaves.size()) {
+  if (next_leaf != e.leaves.size())
     return Error{fmt::format("{} leaves are left over after the last tree", e.leaves.size() - next_leaf)};
-  }
   return trees;
 }
 

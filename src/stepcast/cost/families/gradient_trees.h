@@ -42,7 +42,6 @@ class GradientTrees {
   void add(std::span<const float> rows, std::size_t stride, double weight, std::span<double> sums) const;
 
   [[nodiscard]] std::size_t size() const { return trees_.size(); }
-  [[nodiscard]] std::size_t node_count() const { return encoded_.splits.size(); }
 
  private:
   // Filled up to a complete binary tree: 2^depth - 1 nodes, 2^depth leaves. Missing nodes send every row to

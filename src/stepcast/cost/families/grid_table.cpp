@@ -35,10 +35,9 @@ Result<GridTable> GridTable::make(Parameters p, std::size_t n_features) {
     if (axis.feature >= n_features)
       return Error{fmt::format("an axis along feature {} of {}", axis.feature, n_features)};
     if (axis.knots.empty()) return Error{"an axis without knots"};
-    for (std::size_t i = 0; i < axis.knots.size(); ++i) {
+    for (std::size_t i = 0; i < axis.knots.size(); ++i)
       if (!std::isfinite(axis.knots[i]) || (i > 0 && axis.knots[i] <= axis.knots[i - 1]))
         return Error{"the knots of an axis must increase"};
-    }
     count *= axis.knots.size();
     if (count > kMostValues) return Error{fmt::format("more than {} values", kMostValues)};
   }

@@ -122,9 +122,8 @@ static_assert(std::size(kMatrix) <= kMostKernelFeatures);
 std::string_view to_string(KernelFeatureSet set) { return kSets[static_cast<std::size_t>(set)].name; }
 
 std::optional<KernelFeatureSet> parse_kernel_feature_set(std::string_view text) {
-  for (const Names& names : kSets) {
+  for (const Names& names : kSets)
     if (names.name == text && names.set != KernelFeatureSet::none) return names.set;
-  }
   return std::nullopt;
 }
 

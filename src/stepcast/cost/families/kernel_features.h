@@ -6,7 +6,6 @@
 // value in its place.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

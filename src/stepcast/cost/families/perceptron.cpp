@@ -21,10 +21,9 @@ std::size_t Perceptron::Parameters::weight_count(std::span<const std::size_t> wi
 Result<Perceptron> Perceptron::make(Parameters p, std::size_t n_features) {
   if (p.widths.size() < 2 || p.widths.size() > kMostLayers)
     return Error{fmt::format("{} layers (must be 2 to {})", p.widths.size(), kMostLayers)};
-  for (const std::size_t width : p.widths) {
+  for (const std::size_t width : p.widths)
     if (width < 1 || width > kMostWidth)
       return Error{fmt::format("a layer of {} units (must be 1 to {})", width, kMostWidth)};
-  }
   if (p.widths.front() != n_features || p.widths.back() != 1) {
     return Error{fmt::format("layers from {} to {} units (must be from {} to 1)", p.widths.front(),
                              p.widths.back(), n_features)};
@@ -40,10 +39,9 @@ Result<Perceptron> Perceptron::make(Parameters p, std::size_t n_features) {
   std::size_t first = 0;
   for (std::size_t layer = 0; layer + 1 < p.widths.size(); ++layer) {
     const std::size_t inputs = p.widths[layer], units = p.widths[layer + 1];
-    for (std::size_t input = 0; input < inputs; ++input) {
+    for (std::size_t input = 0; input < inputs; ++input)
       for (std::size_t unit = 0; unit < units; ++unit)
         out.transposed_.push_back(p.weights[first + unit * inputs + input]);
-    }
     for (std::size_t unit = 0; unit < units; ++unit)
       out.transposed_.push_back(p.weights[first + inputs * units + unit]);
     first += (inputs + 1) * units;
@@ -69,9 +67,8 @@ void Perceptron::add(std::span<const float> rows, std::size_t stride, double wei
         for (std::size_t unit = 0; unit < units; ++unit) to[unit] += value * column[unit];
       }
       weights += (inputs + 1) * units;
-      if (layer + 2 < p.widths.size()) {
+      if (layer + 2 < p.widths.size())
         for (std::size_t unit = 0; unit < units; ++unit) from[unit] = to[unit] / (1 + std::abs(to[unit]));
-      }
     }
     sums[row] += weight * static_cast<double>(to[0]);
   }

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -65,9 +63,8 @@ Result<std::vector<double>> finite_numbers(const JsonValue& object, std::string_
   if (!numbers && value->is_text()) return no_numbers(key);
   if (!numbers)
     return Error{fmt::format("`{}` is {} (must be an array of numbers)", key, value->kind_name())};
-  for (const double number : *numbers) {
+  for (const double number : *numbers)
     if (!std::isfinite(number)) return Error{fmt::format("`{}` holds a number that is not finite", key)};
-  }
   return *std::move(numbers);
 }
 

@@ -36,13 +36,11 @@ void append_number(std::string& text, std::int32_t number);
 template <class Container>
 [[nodiscard]] JsonValue number_array(const Container& numbers) {
   JsonValue array = JsonValue::array();
-  for (const auto number : numbers) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(number)>, float>) {
+  for (const auto number : numbers)
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(number)>, float>)
       array.add(JsonValue{short_double(number)});
-    } else {
+    else
       array.add(JsonValue{static_cast<double>(number)});
-    }
-  }
   return array;
 }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "stepcast/base/text.h"
-#include "stepcast/base/units.h"
 #include "stepcast/logs/detail/log_text.h"
 
 namespace stepcast::detail {
@@ -14,94 +13,14 @@ namespace {
 
 // Texts that lines of interest hold, in lower case; what follows is looked at line by line.
 enum Needle : unsigned {
-  megatron,
-  bridge,
-  nemo,
-  titan_tps,
-  titan_wps,
-  deepspeed,
-  deepspeed_old,
-  deepspeed_pipeline,
-  composer_batch,
-  composer_rate,
-  bar_seconds,
-  bar_steps,
-  run_end,
-  memory_megatron,
-  event_evaluation,
-  event_validation,
-  event_checkpoint,
-  event_huggingface,
-  arguments,
-  world_size,
-  padded_vocab,
-  building,
-  model_size,
-  titan_dump,
-  titan_dump_old,
-  device_mesh,
-  sequence_length,
-  activation_checkpointing,
-  float8,
-  cuda_capacity,
-  compiling,
-  deepspeed_json,
-  model_config,
-  experiment,
-  logging_config,
-  yaml_model,
-  yaml_train,
-  yaml_trainer,
-  total_batch,
-  device_batch,
-  memory_composer,
-  dist_world_size,
-  yaml_foundry,
+#define STEPCAST_NEEDLE(name, text) name,
+#include "stepcast/logs/detail/log_needles.def"
+#undef STEPCAST_NEEDLE
 };
-constexpr std::array<std::string_view, 43> kNeedles{
-    "elapsed time per iteration",
-    "step time :",
-    "train_step_timing in s",
-    "tps: ",
-    "wps: ",
-    "runningavgsamplespersec",
-    "currsamplespersec",
-    "iter time (s)",
-    "[batch=",
-    "throughput/",
-    "s/it",
-    "it/s",
-    "train_runtime",
-    "max reserved:",
-    "evaluat",
-    "validat",
-    "checkpoint",
-    "'eval_",
-    " arguments ---",
-    "using world size:",
-    "padded vocab",
-    "building ",
-    "total parameters",
-    "running with configs",
-    "running with args",
-    "device mesh",
-    "sequence length ",
-    "activation checkpointing",
-    "float8",
-    "cuda capacity",
-    "compiling ",
-    "json = {",
-    "model config ",
-    "experiment configuration",
-    "logging config",
-    "model:",
-    "train:",
-    "trainer:",
-    "total train batch size",
-    "instantaneous batch size",
-    "memory/peak_",
-    "dist_world_size=",
-    "max_seq_len:",
+constexpr std::string_view kNeedles[] = {
+#define STEPCAST_NEEDLE(name, text) text,
+#include "stepcast/logs/detail/log_needles.def"
+#undef STEPCAST_NEEDLE
 };
 
 constexpr std::uint64_t bit(Needle needle) { return std::uint64_t{1} << needle; }
@@ -135,11 +54,10 @@ void LogScanner::line(std::string_view raw) {
     if (csv_.active()) return;
   } else if (csv_.active()) {
     if (trimmed(raw).empty()) return;
-    if (std::optional<StepLine> told = csv_.row(raw)) {
+    if (std::optional<StepLine> told = csv_.row(raw))
       add(*told, {});
-    } else {
+    else
       ++log_.broken_lines;
-    }
     return;
   }
   // What a progress bar wrote over itself.
@@ -184,11 +102,10 @@ void LogScanner::add(StepLine told, std::string_view line) {
 
 void LogScanner::step_of(std::uint64_t found, std::string_view line) {
   const auto take = [&](std::optional<StepLine> told) {
-    if (told) {
+    if (told)
       add(*told, line);
-    } else {
+    else
       ++log_.broken_lines;
-    }
   };
   if (holds(found, megatron)) return take(megatron_line(line));
   if (holds(found, nemo)) return take(nemo_line(line));

@@ -7,8 +7,7 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
-#include "stepcast/logs/detail/csv_steps.h"
-#include "stepcast/logs/detail/multi_pattern_matcher.h"
+#include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 #include "stepcast/logs/detail/step_lines.h"
 #include "stepcast/logs/training_log.h"

@@ -1,10 +1,14 @@
 // Small pieces of a line of a training log: what launchers and terminals add, numbers, points in time.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stepcast::detail {
 
@@ -35,5 +39,33 @@ std::optional<std::int32_t> take_rank(std::string_view& line);
 // Seconds since 1970 of the first date with a time in the first bytes of a line, "2025-06-09 10:11:12,123" or
 // "2025-10-17T11:33:02"; zones do not count.
 [[nodiscard]] std::optional<double> time_of_line(std::string_view line);
+
+// Which of a few fixed texts a line holds, in one pass over it whatever their number (Aho and Corasick 1975).
+// ASCII letters count as lower case.
+
+class MultiPatternMatcher {
+ public:
+  static constexpr std::size_t kMost = 64;
+
+  // At most kMost texts, none of them empty, in lower case.
+  explicit MultiPatternMatcher(std::span<const std::string_view> texts);
+
+  // Bit i for text i.
+  [[nodiscard]] std::uint64_t found_in(std::string_view line) const {
+    std::uint64_t found = 0;
+    std::uint32_t at = 0;  // a row of the table
+    for (const char c : line) {
+      at = next_[at + classes_[static_cast<unsigned char>(c)]];
+      found |= ends_[at >> shift_];
+    }
+    return found;
+  }
+
+ private:
+  std::array<std::uint8_t, 256> classes_{};  // bytes that no text holds are one class
+  unsigned shift_ = 0;                       // a row of the table has 2^shift_ classes
+  std::vector<std::uint32_t> next_;          // [state << shift_ + class], again a row
+  std::vector<std::uint64_t> ends_;          // [state]: texts that end there
+};
 
 }  // namespace stepcast::detail

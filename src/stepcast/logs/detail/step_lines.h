@@ -1,9 +1,12 @@
 // Lines that tell a step, one function per format.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "stepcast/base/result.h"
 #include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/training_log.h"
 
@@ -25,5 +28,23 @@ struct StepLine {
 [[nodiscard]] std::optional<StepLine> deepspeed_line(std::string_view line);
 [[nodiscard]] std::optional<StepLine> deepspeed_pipeline_line(std::string_view line);
 [[nodiscard]] std::optional<StepLine> progress_bar_line(std::string_view line);
+
+// Step times in a CSV file: a column of steps and one of times, as people and W&B or TensorBoard export them.
+
+class CsvSteps {
+ public:
+  // The first line of a file: whether it is a header with a column that tells step times. Errors: such a column that
+  // names no unit.
+  [[nodiscard]] Result<bool> header(std::string_view line);
+  [[nodiscard]] bool active() const { return time_ || wall_; }
+  // A row; nothing where a number is missing.
+  [[nodiscard]] std::optional<StepLine> row(std::string_view line);
+
+ private:
+  std::optional<std::size_t> step_, time_, wall_, batch_, tflops_;
+  double scale_ = 1;  // to milliseconds
+  std::uint32_t rows_ = 0;
+  std::vector<std::string_view> cells_;
+};
 
 }  // namespace stepcast::detail

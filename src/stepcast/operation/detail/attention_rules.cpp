@@ -1,5 +1,4 @@
 // Fused attention, in the argument orders of PyTorch and flash-attn.
-#include <algorithm>
 
 #include "stepcast/operation/detail/op_rules.h"
 

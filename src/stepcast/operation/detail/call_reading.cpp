@@ -87,9 +87,8 @@ double bytes_of(const TensorArgument& tensor) {
 double bytes_of(std::span<const TensorArgument> tensors) {
   double sum = 0;
   std::unordered_set<std::uint64_t> seen;
-  for (const TensorArgument& tensor : tensors) {
+  for (const TensorArgument& tensor : tensors)
     if (tensor.on_gpu && (tensor.memory == 0 || seen.insert(tensor.memory).second)) sum += bytes_of(tensor);
-  }
   return sum;
 }
 

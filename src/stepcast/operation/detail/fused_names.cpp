@@ -71,9 +71,8 @@ Status fused_name_rule(const FrameworkCall& call, const Rule&, OperationList& ou
   if (!parse_fused_kernel_name(call.name, fused)) return missing(call, "not a name of a fused kernel");
   std::vector<const TensorArgument*> tensors;
   for (const auto list : {call.inputs, call.outputs}) {
-    for (const TensorArgument& tensor : list) {
+    for (const TensorArgument& tensor : list)
       if (tensor.on_gpu) tensors.push_back(&tensor);
-    }
   }
   if (tensors.empty()) return missing(call, "its tensors are not recorded");
   using Kind = FusedKernelName::Kind;

@@ -65,9 +65,8 @@ Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList&
   const MovementRule& details = rule.as<MovementRule>();
   const TensorArgument* moved = nullptr;
   if (details.values_at >= 0) moved = tensor_at(call, static_cast<std::size_t>(details.values_at));
-  for (const TensorArgument& tensor : call.outputs) {
+  for (const TensorArgument& tensor : call.outputs)
     if (moved == nullptr && tensor.on_gpu) moved = &tensor;
-  }
   if (moved == nullptr) moved = largest(call);
   if (moved == nullptr) return missing(call, "no tensor with an element type");
   MovementShape shape{.kind = details.kind, .elements = moved->elements()};
@@ -77,9 +76,8 @@ Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList&
       // Rows that one index stands for lie together.
       const TensorArgument* index =
           details.index_at >= 0 ? tensor_at(call, static_cast<std::size_t>(details.index_at)) : nullptr;
-      for (std::size_t i = 1; i < call.inputs.size() && index == nullptr; ++i) {
+      for (std::size_t i = 1; i < call.inputs.size() && index == nullptr; ++i)
         if (is_index(call.inputs[i]) || call.inputs[i].dtype == DType::boolean) index = &call.inputs[i];
-      }
       if (shape.kind == MovementKind::scatter && details.values_at >= 0 && index != nullptr &&
           tensor_at(call, static_cast<std::size_t>(details.values_at)) == nullptr) {
         // A number is written wherever the index points.
@@ -160,9 +158,8 @@ Status table_batched_rule(const FrameworkCall& call, const Rule& rule, Operation
   std::size_t total_at = 0;
   while (total_at < call.arguments.size() && call.arguments[total_at].kind != Kind::integer) ++total_at;
   std::vector<const TensorArgument*> behind;
-  for (std::size_t i = total_at; i < call.arguments.size() && behind.size() < 3; ++i) {
+  for (std::size_t i = total_at; i < call.arguments.size() && behind.size() < 3; ++i)
     if (const TensorArgument* tensor = tensor_at(call, i); tensor != nullptr) behind.push_back(tensor);
-  }
   const TensorArgument* d_offsets = total_at > 0 ? tensor_at(call, total_at - 1) : nullptr;
   if (behind.size() < 3 || d_offsets == nullptr)
     return missing(call, "needs D_offsets, total_D, the indices and the offsets of the lookup");

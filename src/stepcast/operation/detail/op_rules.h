@@ -150,37 +150,13 @@ struct OpRow {
 
 // Groups -------------------------------------------------------------------------------------------------
 
-Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status einsum_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-
-Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-
-Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status pointwise_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status foreach_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status traffic_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status fused_name_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-
-Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status softmax_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status cross_entropy_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status nll_loss_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-
-Status copy_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status clone_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status to_host_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status transfer_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-
-Status embedding_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status embedding_bag_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status table_batched_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-
-Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+using RuleFunction = Status(const FrameworkCall& call, const Rule& rule, OperationList& out);
+RuleFunction gemm_rule, linear_backward_rule, einsum_rule, convolution_rule, attention_rule;
+RuleFunction pointwise_rule, pointwise_backward_rule, foreach_rule, traffic_rule, reduction_rule,
+    fused_name_rule;
+RuleFunction norm_rule, softmax_rule, cross_entropy_rule, nll_loss_rule;
+RuleFunction copy_rule, clone_rule, movement_rule, to_host_rule, transfer_rule;
+RuleFunction embedding_rule, embedding_bag_rule, table_batched_rule, optimizer_rule, sparse_rule;
 
 // Rows of the table --------------------------------------------------------------------------------------
 

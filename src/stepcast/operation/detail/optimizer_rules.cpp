@@ -58,10 +58,9 @@ Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& o
     STEPCAST_ASSIGN(const TensorArgument* right, need_tensor(call, at + 1, 2));
     shape = {.rows = left->shape[0], .inner = right->shape[0], .cols = right->shape[1]};
     dtype = right->dtype;
-    for (const CallArgument& argument : call.arguments) {
+    for (const CallArgument& argument : call.arguments)
       if (argument.kind == CallArgument::Kind::integer && shape.nonzeros <= 0)
         shape.nonzeros = static_cast<double>(argument.integer);
-    }
     if (shape.nonzeros <= 0) return missing(call, "the number of nonzeros is not recorded");
     if (at == 1) {
       // Only the products at the nonzeros of the first matrix are computed: rows and columns are both dense
@@ -72,10 +71,9 @@ Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& o
                .nonzeros = shape.nonzeros};
     }
   }
-  for (const CallArgument& argument : call.arguments) {
+  for (const CallArgument& argument : call.arguments)
     if (argument.kind == CallArgument::Kind::real && shape.reuse <= 0)
       shape.reuse = std::max(argument.real, 0.0);
-  }
   out.push_back({shape, dtype});
   return Ok{};
 }

@@ -12,9 +12,8 @@ float ratio(double part, double whole) { return whole > 0 ? static_cast<float>(p
 ElementwiseFunction with_scalar(ElementwiseFunction function, const FrameworkCall& call,
                                 std::int64_t elements) {
   int tensors = 0;
-  for (const TensorArgument& tensor : call.inputs) {
+  for (const TensorArgument& tensor : call.inputs)
     if (tensor.on_gpu && (tensor.elements() > 1 || elements <= 1)) ++tensors;
-  }
   if (tensors > 1) return function;
   switch (function) {
     case ElementwiseFunction::add: return ElementwiseFunction::add_scalar;
@@ -41,9 +40,8 @@ Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList
   if (unit == nullptr) return missing(call, "no tensor with an element type");
   // Two small operands may broadcast to a large result.
   std::int64_t elements = unit->elements();
-  for (const TensorArgument& tensor : call.outputs) {
+  for (const TensorArgument& tensor : call.outputs)
     if (tensor.on_gpu) elements = std::max(elements, tensor.elements());
-  }
   const double unit_bytes = static_cast<double>(elements) * element_size(unit->dtype).value();
   ElementwiseShape shape{.function = with_scalar(details.function, call, elements),
                          .elements = elements,
@@ -87,9 +85,8 @@ Status foreach_rule(const FrameworkCall& call, const Rule&, OperationList& out) 
   std::span<const TensorArgument> list = tensors_at(call, 0);
   if (list.empty()) list = call.inputs;
   double elements = 0;
-  for (const TensorArgument& tensor : list) {
+  for (const TensorArgument& tensor : list)
     if (tensor.on_gpu) elements += static_cast<double>(tensor.elements());
-  }
   const auto count = static_cast<std::int64_t>(std::min(elements, 1e18));
   const double unit_bytes = elements * element_size(unit->dtype).value();
   const std::string_view family = row == nullptr ? std::string_view{} : row->rule.family;
@@ -156,12 +153,11 @@ Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList
         return (d < 0 ? d + rank : d) == static_cast<std::int64_t>(dim);
       };
       if (dims.kind == CallArgument::Kind::integer) return is(dims.integer);
-      return dims.integers.empty() || std::any_of(dims.integers.begin(), dims.integers.end(), is);
+      return dims.integers.empty() || std::ranges::any_of(dims.integers, is);
     };
     TensorArgument kept{.shape = {}, .dtype = x->dtype};
-    for (std::size_t i = 0; i < x->shape.size(); ++i) {
+    for (std::size_t i = 0; i < x->shape.size(); ++i)
       if (!reduced(i)) kept.shape.push_back(x->shape[i]);
-    }
     rows = kept.elements();
   }
   rows = std::clamp<std::int64_t>(rows, 1, std::max<std::int64_t>(elements, 1));

@@ -135,15 +135,13 @@ Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, Operati
 
 Status einsum_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   const CallArgument* equation = nullptr;
-  for (const CallArgument& argument : call.arguments) {
+  for (const CallArgument& argument : call.arguments)
     if (argument.kind == CallArgument::Kind::text && equation == nullptr) equation = &argument;
-  }
   if (equation == nullptr || call.inputs.size() != 2)
     return missing(call, "expected an equation and two tensors");
   std::string text;
-  for (const char c : equation->text) {
+  for (const char c : equation->text)
     if (c != ' ') text += c;
-  }
   const std::size_t comma = text.find(','), arrow = text.find("->");
   if (comma == std::string::npos || arrow == std::string::npos || comma > arrow ||
       text.find('.') != std::string::npos)
@@ -156,15 +154,13 @@ Status einsum_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   std::vector<std::int64_t> batch, m, n, k;
   for (std::size_t i = 0; i < left.size(); ++i) {
     const std::int64_t extent = call.inputs[0].shape[i];
-    if (has(right, left[i])) {
+    if (has(right, left[i]))
       (has(result, left[i]) ? batch : k).push_back(extent);
-    } else {
+    else
       m.push_back(extent);
-    }
   }
-  for (std::size_t i = 0; i < right.size(); ++i) {
+  for (std::size_t i = 0; i < right.size(); ++i)
     if (!has(left, right[i])) n.push_back(call.inputs[1].shape[i]);
-  }
   return emit(call, {.batch = product_of(batch), .m = product_of(m), .n = product_of(n), .k = product_of(k)},
               call.inputs[0], out);
 }
@@ -253,11 +249,10 @@ Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationLi
   Direction direction = rule.direction;
   if (!has_list(call, at.stride) && !transposed) {
     const bool forward = form != ConvolutionForm::backward && form != ConvolutionForm::cudnn_backward;
-    if (!forward) {
+    if (!forward)
       infer_stride(tensor_at(call, form == ConvolutionForm::backward ? 0 : 1), shape);
-    } else if (!call.outputs.empty()) {
+    else if (!call.outputs.empty())
       infer_stride(&call.outputs.front(), shape);
-    }
   }
   if (transposed) {
     // The forward of a transposed convolution is the input gradient of the convolution that maps its output

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <tuple>

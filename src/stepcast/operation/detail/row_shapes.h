@@ -1,8 +1,6 @@
 // What is known of operations on rows.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <tuple>

@@ -41,11 +41,10 @@ class Table {
     rows.push_back({std::move(key), unit, largest, false, false,
                     [member](const Group& g) -> std::optional<double> {
                       if (!(g.*member)) return std::nullopt;
-                      if constexpr (std::is_same_v<Quantity, double>) {
+                      if constexpr (std::is_same_v<Quantity, double>)
                         return *(g.*member);
-                      } else {
+                      else
                         return (g.*member)->value();
-                      }
                     },
                     [member](Group& g, std::optional<double> x) {
                       g.*member = x ? std::optional<Quantity>{Quantity{*x}} : std::nullopt;
@@ -95,9 +94,8 @@ std::vector<Figure<Device>> make_device_figures() {
                             DType::fp4, DType::int8}) {
     table.peak("peak", dtype, &Device::matrix_peak);
   }
-  for (const DType dtype : {DType::fp64, DType::fp32, DType::fp16, DType::bf16}) {
+  for (const DType dtype : {DType::fp64, DType::fp32, DType::fp16, DType::bf16})
     table.peak("vector", dtype, &Device::vector_peak);
-  }
   table.required("memory_bandwidth_GBps", kGB, 1e6, &Device::memory_bandwidth)
       .required("memory_GiB", kGiB, 1e6, &Device::memory_size)
       .optional_count("sm_count", 1e5, &Device::sm_count)

@@ -2,13 +2,11 @@
 // Platform. One table for the reader, the writer, the checks and what `stepcast platforms` shows.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"

@@ -75,24 +75,21 @@ class GroupReader {
     for (const std::string& key : removed_) group_.sources.erase(key);
     for (const std::string& key : stated_) {
       if (by_key.contains(key)) continue;
-      if (fallback) {
+      if (fallback)
         group_.sources.set(key, *fallback);
-      } else {
+      else
         group_.sources.erase(key);
-      }
     }
-    for (auto& [key, p] : by_key) {
+    for (auto& [key, p] : by_key)
       if (is_given(key)) group_.sources.set(key, std::move(p));
-    }
     return Ok{};
   }
 
  private:
   // A source of a figure that nobody states says nothing, and could not be written again.
   [[nodiscard]] bool is_given(std::string_view key) const {
-    for (const Figure<Group>& figure : figures_) {
+    for (const Figure<Group>& figure : figures_)
       if (figure.key == key) return figure.get(group_).has_value();
-    }
     return true;
   }
   [[nodiscard]] std::vector<std::string> known() const {
@@ -103,7 +100,7 @@ class GroupReader {
   }
   [[nodiscard]] bool knows(std::string_view key) const {
     const auto keys = known();
-    return std::find(keys.begin(), keys.end(), key) != keys.end();
+    return std::ranges::find(keys, key) != keys.end();
   }
 
   ObjectReader& o_;
@@ -134,9 +131,8 @@ Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& lin
     link.gpu_b = static_cast<std::uint32_t>((*numbers)[1]);
     double bandwidth = 0;
     STEPCAST_TRY(entry.optional("bandwidth_GBps", bandwidth));
-    if (std::string expectation = broken_expectation(bandwidth, false, 1e5); !expectation.empty()) {
+    if (std::string expectation = broken_expectation(bandwidth, false, 1e5); !expectation.empty())
       return entry.error("bandwidth_GBps").found(json_number(bandwidth)).expected(std::move(expectation));
-    }
     link.bandwidth = BytesPerSecond{bandwidth * 1e9};
     STEPCAST_TRY(entry.finish());
     links.push_back(link);

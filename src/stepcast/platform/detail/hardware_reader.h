@@ -3,7 +3,7 @@
 
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/detail/provenance_reader.h"
+#include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast::detail {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -11,9 +10,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/nearest_word.h"
-#include "stepcast/base/object_reader.h"
 #include "stepcast/platform/detail/hardware_reader.h"
-#include "stepcast/platform/detail/provenance_reader.h"
 #include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -71,8 +68,7 @@ void take_models(Platform& platform, Platform& other) {
     return m.device == platform.device.name || replaced.contains(m.name);
   });
   std::move(other.models.begin(), other.models.end(), std::back_inserter(platform.models));
-  std::sort(platform.models.begin(), platform.models.end(),
-            [](const ModelRecord& a, const ModelRecord& b) { return a.name < b.name; });
+  std::ranges::sort(platform.models, {}, &ModelRecord::name);
 }
 
 // What a list groups a platform by (list_platforms); it says nothing of the machine.
@@ -98,12 +94,10 @@ std::vector<std::string> file_names(std::span<const fs::path> dirs) {
   std::vector<std::string> names;
   for (const fs::path& dir : dirs) {
     std::error_code failure;
-    for (fs::directory_iterator entry{dir, failure}, end; !failure && entry != end;
-         entry.increment(failure)) {
+    for (fs::directory_iterator entry{dir, failure}, end; !failure && entry != end; entry.increment(failure))
       if (entry->path().extension() == ".json") names.push_back(entry->path().stem().string());
-    }
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
@@ -181,9 +175,8 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   auto known = parsed_.find(identity);
   if (known == parsed_.end()) {
     auto text = read_platform_text(base);
-    if (!text.ok()) {
+    if (!text.ok())
       return error_at(from, reference, path, fmt::format("cannot be read ({})", text.error().message()));
-    }
     STEPCAST_ASSIGN(JsonValue root, parse_json(*text, base.string(), kPlatformLimits));
     known = parsed_.emplace(identity, std::move(root)).first;
   }
@@ -255,9 +248,8 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
         .expected("the version of the format, 1")
         .advice("is this a platform file?");
   }
-  if (!version->is_number() || version->number() != kPlatformFileVersion) {
+  if (!version->is_number() || version->number() != kPlatformFileVersion)
     return o.wrong_kind("stepcast_platform", *version, "the version of the format, 1");
-  }
 
   open_.push_back(identity_of(file));
   struct Closing {

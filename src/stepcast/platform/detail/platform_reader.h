@@ -13,7 +13,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/detail/provenance_reader.h"
+#include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast::detail {

@@ -2,14 +2,11 @@
 
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/report/cell_text.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/html/schedule_chart.h"
 
 namespace stepcast::detail {
 namespace {
@@ -107,13 +104,12 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
   for (const ForecastStream& stream : one.streams) {
     if (stream.tasks == 0) continue;
     Bar& bar = chart.bars.emplace_back(Bar{.label = stream.name});
-    std::vector<ReportCell> row{stream.name, table_count(stream.tasks)};
+    ReportRow& row = table.row({stream.name, table_count(stream.tasks)});
     for (const Part& part : kParts) {
       const double ms = time_ms(stream.parts_ms, part.key);
       bar.parts.push_back({part.colour, part.name, ms});
-      row.emplace_back(ms_text(ms));
+      row.cell(ms_text(ms));
     }
-    table.row(std::move(row));
   }
   if (table.rows.empty()) return;
   table.caption = "Times in ms; every row sums to the step. Streams overlap, so columns do not.";

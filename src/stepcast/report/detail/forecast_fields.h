@@ -1,8 +1,6 @@
 // Every type of a Forecast, member by member (report/fields/fields.h).
 #pragma once
 
-#include <string_view>
-
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/report/forecast_json.h"
 

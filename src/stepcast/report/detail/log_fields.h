@@ -20,18 +20,16 @@ namespace detail {
 
 inline std::vector<std::pair<std::string, std::uint64_t>> step_lines_of(const TrainingLog& log) {
   std::vector<std::pair<std::string, std::uint64_t>> out;
-  for (std::size_t f = 0; f < kLogFormats; ++f) {
+  for (std::size_t f = 0; f < kLogFormats; ++f)
     if (log.n_of_format[f] > 0) out.emplace_back(to_string(static_cast<LogFormat>(f)), log.n_of_format[f]);
-  }
   return out;
 }
 
 inline std::vector<std::string> notes_of(const LoggedRun& run) {
   std::vector<std::string> notes;
   if (run.job) notes = run.job->notes;
-  if (run.resolved) {
+  if (run.resolved)
     for (const std::string& setting : run.resolved->not_modelled) notes.push_back("not modelled: " + setting);
-  }
   return notes;
 }
 

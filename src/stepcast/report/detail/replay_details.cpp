@@ -77,19 +77,13 @@ ReportTable explained_table(const ReplayAnalysis& a) {
     const RecordedStepFacts& facts = a.facts[c];
     const KeptDelays kept = kept_delays(facts);
     const double step_us = rank.step.measured_us;
-    std::vector<ReportCell> cells =
-        with_numbers({rank_cell(a, c)}, {percent(rank.simulated_wait_us, rank.step.simulated_us)}, 1);
-    cells =
-        with_numbers(std::move(cells),
-                     {percent(facts.unexplained_wait_us, step_us), percent(facts.gpu_late_us, step_us)}, 3);
-    cells =
-        with_numbers(std::move(cells), {kept.handoff_us, kept.busy_us, kept.left_over_us, kept.other_us}, 0);
-    cells =
-        with_numbers(std::move(cells),
-                     {rank.kernel_start.median_us, rank.kernel_start.p95_us, rank.kernel_start.max_us}, 1);
-    if (smallest != nullptr) cells.emplace_back(table_signed(100 * smallest->step[c].error(), 2));
-    if (naive != nullptr) cells.emplace_back(table_signed(100 * naive->step[c].error(), 1));
-    table.row(std::move(cells));
+    ReportRow& row = table.row({rank_cell(a, c)});
+    row.numbers({percent(rank.simulated_wait_us, rank.step.simulated_us)}, 1)
+        .numbers({percent(facts.unexplained_wait_us, step_us), percent(facts.gpu_late_us, step_us)}, 3)
+        .numbers({kept.handoff_us, kept.busy_us, kept.left_over_us, kept.other_us}, 0)
+        .numbers({rank.kernel_start.median_us, rank.kernel_start.p95_us, rank.kernel_start.max_us}, 1);
+    if (smallest != nullptr) row.cell(table_signed(100 * smallest->step[c].error(), 2));
+    if (naive != nullptr) row.cell(table_signed(100 * naive->step[c].error(), 1));
   }
   return table;
 }
@@ -99,8 +93,8 @@ ReportTable explained_table(const ReplayAnalysis& a) {
 std::vector<std::string> idle_causes(const std::vector<ForecastClass>& classes) {
   std::vector<std::string> causes{"cpu", "other_stream", "other_rank"};
   for (const char* rare : {"pipeline", "between_steps"}) {
-    const bool any = std::any_of(classes.begin(), classes.end(),
-                                 [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
+    const bool any =
+        std::ranges::any_of(classes, [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
     if (any) causes.emplace_back(rare);
   }
   causes.emplace_back("rest");
@@ -142,16 +136,14 @@ void add_stream_table(ReportDocument& document, const ReplayAnalysis& a) {
   for (std::size_t c = 0; c < classes.size(); ++c) {
     std::vector<const ForecastStream*> by_number;
     for (const ForecastStream& s : classes[c].streams) by_number.push_back(&s);
-    std::stable_sort(by_number.begin(), by_number.end(),
-                     [](const ForecastStream* first, const ForecastStream* second) {
-                       return trailing_number(first->name) < trailing_number(second->name);
-                     });
+    std::ranges::stable_sort(by_number, [](const ForecastStream* first, const ForecastStream* second) {
+      return trailing_number(first->name) < trailing_number(second->name);
+    });
     for (const ForecastStream* s : by_number) {
-      std::vector<ReportCell> cells = with_numbers(
-          {rank_cell(a, c), s->name, table_count(s->tasks)},
+      ReportRow& row = table.row({rank_cell(a, c), s->name, table_count(s->tasks)});
+      row.numbers(
           {sum_ms(s->kernels_ms), s->transfer_ms, s->exposed_comm_ms, s->memcpy_ms, s->exposed_memcpy_ms}, 3);
-      for (const std::string& cause : causes) cells.emplace_back(table_number(time_ms(s->idle_ms, cause), 3));
-      table.row(std::move(cells));
+      for (const std::string& cause : causes) row.numbers({time_ms(s->idle_ms, cause)}, 3);
     }
   }
   document.add("Streams in the simulated step (ms)", {std::move(table)}).folded = true;
@@ -167,11 +159,11 @@ void add_thread_table(ReportDocument& document, const ReplayAnalysis& a) {
         busiest = fmt::format("{} ({} ms)", op.key.empty() ? "(no op)" : shorten(op.key, 48),
                               table_number(op.time_ms, 3));
       }
-      table.row(with_numbers({rank_cell(a, c), t.name},
-                             {t.busy_ms, time_ms(t.idle_ms, "gpu"), time_ms(t.idle_ms, "other_thread"),
-                              time_ms(t.idle_ms, "rest")},
-                             3));
-      table.rows.back().emplace_back(busiest);
+      table.row({rank_cell(a, c), t.name})
+          .numbers({t.busy_ms, time_ms(t.idle_ms, "gpu"), time_ms(t.idle_ms, "other_thread"),
+                    time_ms(t.idle_ms, "rest")},
+                   3)
+          .cell(busiest);
     }
   }
   document.add("CPU threads in the simulated step (ms)", {std::move(table)}).folded = true;
@@ -188,14 +180,13 @@ void add_constants(ReportDocument& document, const ReplayAnalysis& a) {
     edges.columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
   for (std::size_t c = 0; c < a.facts.size(); ++c) {
     const RecordedStepFacts& facts = a.facts[c];
-    std::vector<ReportCell> cells{rank_cell(a, c)};
+    ReportRow& row = edges.row({rank_cell(a, c)});
     for (std::size_t o = 0; o < facts.edge_count.size(); ++o) {
       std::string cell = table_count(facts.edge_count[o]);
       if (facts.inferred_edge_count[o] > 0)
         cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
-      cells.emplace_back(std::move(cell));
+      row.cell(std::move(cell));
     }
-    edges.row(std::move(cells));
   }
   document.add("Constants, each learned from operations that did not wait", {std::move(table)}).folded = true;
   document

@@ -34,8 +34,7 @@ std::string causes(const CulpritTimes& times, double sum) {
   std::vector<std::pair<double, std::string_view>> parts;
   for (std::size_t k = 0; k < kCulpritCount; ++k)
     parts.emplace_back(times[k], culprit_name(static_cast<Culprit>(k)));
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [us, name] : parts) {
     if (percent(us, sum) < 5) break;
@@ -54,19 +53,17 @@ MatrixChart waiting_chart(const ReplayAnalysis& a) {
   const std::size_t n = a.simulated.classes.size();
   std::vector<double> sums(n * n);
   for (const ForecastCollective& one : a.simulated.collectives) {
-    for (const ForecastMember& member : one.members) {
+    for (const ForecastMember& member : one.members)
       if (member.rank_class != one.came_last)
         sums[member.rank_class * n + one.came_last] += ms(member.wait_us);
-    }
   }
   for (std::size_t c = 0; c < n; ++c) {
     const std::string rank = rank_cell(a, c).text;
     chart.rows.push_back("rank " + rank);
     chart.columns.push_back(rank);
   }
-  for (std::size_t i = 0; i < sums.size(); ++i) {
+  for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] > 0) chart.cells.push_back({i / n, i % n, sums[i]});
-  }
   return chart;
 }
 
@@ -88,10 +85,9 @@ ReportTable ranks_table(const ReplayAnalysis& a) {
   ReportTable table{"rank< | busy\n% | computing\n% | TFLOP/s\nof the step | TFLOP/s of\nknown kernels"};
   for (std::size_t c = 0; c < a.rates.ranks.size(); ++c) {
     const RankUtilization& rank = a.rates.ranks[c];
-    table.row(with_numbers(
-        with_numbers({rank_cell(a, c)},
-                     {percent(rank.busy_us, rank.step_us), percent(rank.computing_us, rank.step_us)}, 1),
-        {tflops(rank.flops, rank.step_us), tflops(rank.flops, rank.known_us)}, 3));
+    table.row({rank_cell(a, c)})
+        .numbers({percent(rank.busy_us, rank.step_us), percent(rank.computing_us, rank.step_us)}, 1)
+        .numbers({tflops(rank.flops, rank.step_us), tflops(rank.flops, rank.known_us)}, 3);
   }
   return table;
 }
@@ -196,7 +192,7 @@ void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose
   ReportTable table{"operator< | GPU idle,\nmean ms | share\n% | gaps | most on\nrank"};
   for (const AwaitedOperator& op : a.awaited) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
-    const auto most = std::max_element(op.ranks_us.begin(), op.ranks_us.end());
+    const auto most = std::ranges::max_element(op.ranks_us);
     table.row({operator_name(op.op), table_number(ms(op.gpu_idle_us / n), 3),
                table_number(percent(op.gpu_idle_us, all), 1), table_count(op.gaps),
                rank_cell(a, static_cast<std::size_t>(most - op.ranks_us.begin()))});

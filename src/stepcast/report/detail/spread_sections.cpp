@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::size_t kMostSteps = 2000, kMostRanks = 64, kStepsShown = 12, kUnfolded = 20;
 
-void add_quantiles(ReportTable& table, std::string name, const ForecastQuantiles& q) {
-  std::vector<ReportCell> row{std::move(name)};
+ReportRow& add_quantiles(ReportTable& table, std::string name, const ForecastQuantiles& q) {
+  ReportRow& row = table.row({std::move(name)});
   for (const double ms : {q.mean_ms, q.p50_ms, q.p90_ms, q.p99_ms, q.max_ms})
-    row.emplace_back(q.n > 0 ? table_number(ms, 3) : "-");
-  table.row(std::move(row));
+    row.cell(q.n > 0 ? table_number(ms, 3) : "-");
+  return row;
 }
 
 std::string_view part_name(std::string_view part) {
@@ -61,12 +61,11 @@ ReportTable series_table(const ForecastSeries& series) {
   if (series.measured.n > 0) add_quantiles(table, "measured, longest rank", series.measured);
   add_quantiles(table, "simulated, longest rank", series.step);
   for (const ForecastSeriesRank& rank : series.ranks) {
-    add_quantiles(table, fmt::format("  rank {}", rank.rank ? fmt::format("{}", *rank.rank) : "-"),
-                  rank.step);
-    std::vector<ReportCell>& cells = table.rows.back();
-    cells = with_numbers(std::move(cells), {rank.host_ms, rank.gpu_ms}, 3);
+    const std::string number = rank.rank ? fmt::format("{}", *rank.rank) : "-";
+    ReportRow& row =
+        add_quantiles(table, "  rank " + number, rank.step).numbers({rank.host_ms, rank.gpu_ms}, 3);
     if (series.ranks.size() < 2) continue;
-    for (const double ms : {rank.data_skew_ms, rank.hardware_ms}) cells.emplace_back(table_signed(ms, 3));
+    for (const double ms : {rank.data_skew_ms, rank.hardware_ms}) row.cell(table_signed(ms, 3));
   }
   return table;
 }
@@ -88,8 +87,7 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
                 double deviation_ms, double ForecastSpreadShare::*share) {
   std::vector<std::pair<double, std::string_view>> parts;
   for (const ForecastSpreadShare& part : series.spread) parts.emplace_back(part.*share, part.what);
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string line;
   for (const auto& [value, what] : parts) {
     if (value < 0.005 && value > -0.005) continue;
@@ -101,15 +99,13 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
 }
 
 void add_series(ReportDocument& document, const ForecastSeries& series, bool verbose) {
-  const auto counted = static_cast<std::uint64_t>(
-      std::count_if(series.steps.begin(), series.steps.end(),
-                    [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
+  const auto counted = static_cast<std::uint64_t>(std::ranges::count_if(
+      series.steps, [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
   ReportSection& section =
       document.add(fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size()));
-  for (const ForecastSeriesStep& step : series.steps) {
+  for (const ForecastSeriesStep& step : series.steps)
     if (!step.left_out.empty())
       section.add(ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
-  }
   if (document.has_page() && series.steps.size() > 1) section.add(steps_figure(series));
   section.add(series_table(series));
   if (counted > 1 && counted < 100)

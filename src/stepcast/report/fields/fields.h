@@ -41,7 +41,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "stepcast/base/json_value.h"

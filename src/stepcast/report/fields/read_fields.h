@@ -40,11 +40,10 @@ class FieldReader {
     if (error_) return;
     const JsonValue* value = object_.find(key);
     const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};
-    if (value != nullptr) {
+    if (value != nullptr)
       read(*value, path, member);
-    } else if constexpr (!kIs<T, std::optional> && !kIs<T, std::vector>) {  // which need not be written
+    else if constexpr (!kIs<T, std::optional> && !kIs<T, std::vector>)  // which need not be written
       error_ = missing_field(name_, object_, path);
-    }
   }
 
   [[nodiscard]] Status status() && {
@@ -81,9 +80,8 @@ class FieldReader {
     } else if constexpr (kIs<T, std::vector>) {
       if (!value.is_array()) return wrong(value, path, "a list");
       out.reserve(value.items().size());
-      for (std::size_t i = 0; i < value.items().size() && !error_; ++i) {
+      for (std::size_t i = 0; i < value.items().size() && !error_; ++i)
         read(value.items()[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
-      }
     } else {
       if (!value.is_object()) return wrong(value, path, "an object");
       FieldReader inner{value, path, name_};
@@ -107,22 +105,21 @@ class FieldReader {
   template <class Enum>
   void read_word(const JsonValue& value, const std::string& path, Enum& out) {
     const std::vector<std::string_view> words = words_of<Enum>();
-    const auto word = value.is_text() ? std::find(words.begin(), words.end(), value.text()) : words.end();
+    const auto word = value.is_text() ? std::ranges::find(words, value.text()) : words.end();
     if (word == words.end()) return wrong(value, path, either_of(words));
     out = static_cast<Enum>(word - words.begin());
   }
 
   template <class... T>
   void read_variant(const JsonValue& value, const std::string& path, std::variant<T...>& out) {
-    if (value.is_bool()) {
+    if (value.is_bool())
       out = value.truth();
-    } else if (value.is_number()) {
+    else if (value.is_number())
       out = value.number();
-    } else if (value.is_text()) {
+    else if (value.is_text())
       out = value.text();
-    } else {
+    else
       wrong(value, path, "true, false, a number or a text");
-    }
   }
 
   template <class T>

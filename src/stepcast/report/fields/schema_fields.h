@@ -104,15 +104,14 @@ class FieldSchema {
 
   template <class T>
   static constexpr std::string_view scalar_type() {
-    if constexpr (std::is_same_v<T, bool>) {
+    if constexpr (std::is_same_v<T, bool>)
       return "boolean";
-    } else if constexpr (std::is_integral_v<T>) {
+    else if constexpr (std::is_integral_v<T>)
       return "integer";
-    } else if constexpr (TextField<T>) {
+    else if constexpr (TextField<T>)
       return "string";
-    } else {
+    else
       return "number";
-    }
   }
   template <class... T>
   JsonValue schema_of_variant(const std::variant<T...>& /*value*/) {

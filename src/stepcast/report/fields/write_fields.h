@@ -48,11 +48,10 @@ class FieldWriter {
     } else if constexpr (std::is_enum_v<T>) {
       json_.value(std::string_view{to_string(value)});
     } else if constexpr (kIs<T, std::optional>) {
-      if (value) {
+      if (value)
         write(*value);
-      } else {
+      else
         json_.null();
-      }
     } else if constexpr (FixedField<T>) {
       json_.fixed(value.value, T::kDecimals);
     } else if constexpr (std::is_same_v<T, Constant> || std::is_same_v<T, OneOf>) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/analyze/step_picture.h"
 #include "stepcast/report/html/markup.h"
 
 namespace stepcast {
@@ -89,6 +90,10 @@ struct MatrixChart {
 };
 // Darker is more; cells of few rows and columns hold their value.
 [[nodiscard]] Markup matrix_chart(const MatrixChart& chart);
+
+// A row for every rank or stage, time to the right, with its legend and a line that says what is left out; nothing for a
+// picture without rows. report.js moves and zooms it.
+[[nodiscard]] Markup schedule_chart(const StepPicture& picture);
 
 // A round number beside an axis: "0.25", "20,000", "50,000,000".
 [[nodiscard]] std::string tick_text(double tick);

@@ -46,15 +46,14 @@ void append_escaped(std::string& out, unsigned code, std::string_view sequence) 
     case '\n': out += static_cast<char>(code); return;
     default: break;
   }
-  if (code < 0x20U) {
+  if (code < 0x20U)
     append_utf8(out, kControlPictures + code);
-  } else if (code == 0x7FU) {
+  else if (code == 0x7FU)
     append_utf8(out, kDeletePicture);
-  } else if ((code >= 0x80U && code < 0xA0U) || turns_direction(code) || is_noncharacter(code)) {
+  else if ((code >= 0x80U && code < 0xA0U) || turns_direction(code) || is_noncharacter(code))
     append_utf8(out, kReplacement);
-  } else {
+  else
     out += sequence;
-  }
 }
 
 }  // namespace

@@ -19,13 +19,11 @@ constexpr std::string_view kJsonEnd = "</script>";
 std::string json_in_html(std::string_view json) {
   std::string out;
   out.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
+  for (const char c : json)
+    if (c == '<')
       out += "\\u003c";
-    } else {
+    else
       out += c;
-    }
-  }
   return out;
 }
 
@@ -111,11 +109,10 @@ class PageWriter {
   void section(const ReportSection& section) {
     const std::vector<ReportBlock> blocks = blocks_on(section, Shown::page);
     if (blocks.empty()) return;
-    if (section.folded) {
+    if (section.folded)
       page_.open("details").element("summary", {}, section.title);
-    } else {
+    else
       page_.open("section").element("h2", {}, section.title);
-    }
     for (std::size_t i = 0; i < blocks.size();) {
       std::size_t end = i;
       while (end < blocks.size() && is_narrow(blocks[end])) ++end;
@@ -144,16 +141,15 @@ class PageWriter {
   void row(const ReportTable& table, std::size_t r) {
     page_.open("tr", {{"class", table.emphasized == r ? "chosen" : "plain"}});
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const ReportCell cell = c < table.rows[r].size() ? table.rows[r][c] : ReportCell{};
+      const ReportCell cell = c < table.rows[r].cells.size() ? table.rows[r].cells[c] : ReportCell{};
       constexpr std::size_t kShort = 48;
       const char* const kind = table.columns[c].is_number   ? "number"
                                : cell.text.size() <= kShort ? "word short"
                                                             : "word";
-      if (std::isfinite(cell.sorts_as)) {
+      if (std::isfinite(cell.sorts_as))
         page_.open("td", {{"class", kind}, {"data-v", fmt::format("{:.9g}", cell.sorts_as)}});
-      } else {
+      else
         page_.open("td", {{"class", kind}});
-      }
       if (!cell.swatch.empty()) page_.element("i", {{"class", cell.swatch}}, "");
       page_.text(cell.text);
       if (!cell.copies.empty()) copy_button(cell.copies);

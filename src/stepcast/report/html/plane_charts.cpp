@@ -1,7 +1,6 @@
 // Points in a plane, and a matrix.
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,3 @@
-#include "stepcast/report/html/schedule_chart.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -139,9 +137,8 @@ std::string left_out(const StepPicture& picture) {
         fmt::format("Left out in the middle: {} ms with {} passes, which repeat what stands before them. ",
                     table_number(gap.to_ms - gap.from_ms, 1), table_count(gap.passes));
   }
-  if (picture.slot_ms > 0) {
+  if (picture.slot_ms > 0)
     text += fmt::format("Drawn in slots of {:.3g} ms, each with what takes most of it. ", picture.slot_ms);
-  }
   if (picture.rows_left_out > 0) text += fmt::format("{} more rows are not drawn. ", picture.rows_left_out);
   if (!text.empty()) text.pop_back();
   return text;
@@ -202,11 +199,10 @@ Markup schedule_chart(const StepPicture& picture) {
   }
   out.close().close().close();
   std::vector<LegendEntry> entries;
-  for (std::size_t part = 0; part < kPicturePartCount; ++part) {
+  for (std::size_t part = 0; part < kPicturePartCount; ++part)
     if (used[part] && part != static_cast<std::size_t>(PicturePart::idle))
       entries.push_back({colour_of(static_cast<PicturePart>(part)),
                          std::string{to_string(static_cast<PicturePart>(part))}});
-  }
   out.append(legend(entries));
   if (const std::string text = left_out(picture); !text.empty()) out.element("p", {{"class", "small"}}, text);
   return out;

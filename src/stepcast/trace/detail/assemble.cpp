@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <string_view>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
-#include "stepcast/trace/detail/collective_facts.h"
+#include "stepcast/trace/detail/collective_matching.h"
 #include "stepcast/trace/detail/gpu_operations.h"
 #include "stepcast/trace/detail/host_work.h"
 
@@ -117,9 +115,8 @@ class RankAssembler {
   }
 
   void add_host(const HostTimes& times) {
-    for (const CutPiece& piece : times.pieces) {
+    for (const CutPiece& piece : times.pieces)
       host_.pieces.push_back({piece.type, name_of_op(piece.op), piece.duration_us, piece.profiler_events});
-    }
     for (const LaunchingOperator& op : times.operators) {
       host_.operators.push_back({name_of_op(op.op), static_cast<std::uint32_t>(host_.launches.size()),
                                  static_cast<std::uint32_t>(op.launches.size())});
@@ -218,14 +215,13 @@ class RankAssembler {
 
   // Then a call that waits does so for work from before the file.
   [[nodiscard]] bool nothing_launched_before(const CpuTask& t) const {
-    return std::none_of(g_.calls.begin(), g_.calls.end(),
-                        [&](const Call& c) { return c.kind == CallKind::launch && c.start_us < t.start_us; });
+    return std::ranges::none_of(
+        g_.calls, [&](const Call& c) { return c.kind == CallKind::launch && c.start_us < t.start_us; });
   }
 
   void add_gpu_tasks() {
-    const bool one_device = std::all_of(g_.streams.begin(), g_.streams.end(), [&](const Stream& o) {
-      return o.device == g_.streams.front().device;
-    });
+    const bool one_device = std::ranges::all_of(
+        g_.streams, [&](const Stream& o) { return o.device == g_.streams.front().device; });
     gpu_task_.resize(g_.gpu.size());
     lane_of_work_.resize(g_.gpu.size());
     // Work of one stream that overlaps stands on lanes of its own.
@@ -256,9 +252,8 @@ class RankAssembler {
         } else {
           last_gpu_end_us_ = std::max(last_gpu_end_us_, w.end_us);
         }
-        auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const StreamLane& free) {
-          return free.free_us <= w.start_us + g_.clock_step_us;
-        });
+        auto lane = std::ranges::find_if(
+            lanes, [&](const StreamLane& free) { return free.free_us <= w.start_us + g_.clock_step_us; });
         if (lane == lanes.end()) {
           std::string name = one_device ? fmt::format("stream {}", stream.number)
                                         : fmt::format("GPU {} stream {}", stream.device, stream.number);

@@ -1,7 +1,6 @@
 #include "stepcast/trace/detail/call_parser.h"
 
 #include <charconv>
-#include <string>
 
 namespace stepcast::detail {
 namespace {
@@ -141,11 +140,10 @@ std::vector<std::string_view> list_elements(std::string_view list) {
     const bool end = i == list.size();
     const char c = end ? ',' : list[i];
     if (in_text && !end) {
-      if (c == '\\') {
+      if (c == '\\')
         ++i;
-      } else if (c == '"') {
+      else if (c == '"')
         in_text = false;
-      }
       continue;
     }
     if (c == '"') in_text = true;

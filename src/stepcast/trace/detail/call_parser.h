@@ -2,7 +2,6 @@
 // types.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
-#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
-
-#include "stepcast/trace/detail/collective_facts.h"
+#include <fmt/ranges.h>
 
 namespace stepcast::detail {
+
 namespace {
 
 struct Entry {
@@ -131,7 +132,7 @@ class Matcher {
 
   [[nodiscard]] static bool same_order(const Members& members) {
     const std::vector<Entry>& first = members.begin()->second;
-    return std::all_of(members.begin(), members.end(), [&](const auto& m) {
+    return std::ranges::all_of(members, [&](const auto& m) {
       if (m.second.size() != first.size()) return false;
       for (std::size_t k = 0; k < first.size(); ++k)
         if (!same_kind(first[k].facts.op, m.second[k].facts.op)) return false;
@@ -167,10 +168,10 @@ class Matcher {
       const std::int32_t from = reached[next];
       for (auto& [pair, values] : apart) {
         if (pair.first != from || known[static_cast<std::size_t>(pair.second)]) continue;
-        std::sort(values.begin(), values.end());
+        std::ranges::sort(values);
         const double median = values[values.size() / 2];
-        const auto agreeing = std::count_if(values.begin(), values.end(),
-                                            [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
+        const auto agreeing =
+            std::ranges::count_if(values, [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
         if (static_cast<double>(agreeing) < (1 - kOddShare) * static_cast<double>(values.size())) return;
         ahead[static_cast<std::size_t>(pair.second)] = ahead[static_cast<std::size_t>(from)] + median;
         known[static_cast<std::size_t>(pair.second)] = true;
@@ -202,8 +203,7 @@ class Matcher {
   void join_by_time(const std::string& key) {
     std::vector<Entry> all;
     for (const auto& [rank, list] : groups_[key]) all.insert(all.end(), list.begin(), list.end());
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const Entry& a, const Entry& b) { return end_us(a) < end_us(b); });
+    std::ranges::stable_sort(all, [&](const Entry& a, const Entry& b) { return end_us(a) < end_us(b); });
     std::size_t joined = 0;
     std::vector<bool> taken(all.size(), false);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -211,8 +211,8 @@ class Matcher {
       std::vector<Entry> together{all[i]};
       std::vector<std::size_t> positions{i};
       for (std::size_t k = i + 1; k < all.size() && end_us(all[k]) - end_us(all[i]) <= kEndsAgreeUs; ++k) {
-        const bool rank_there = std::any_of(together.begin(), together.end(),
-                                            [&](const Entry& e) { return e.rank == all[k].rank; });
+        const bool rank_there =
+            std::ranges::any_of(together, [&](const Entry& e) { return e.rank == all[k].rank; });
         if (taken[k] || rank_there || !same_kind(all[i].facts.op, all[k].facts.op)) continue;
         together.push_back(all[k]);
         if (leave_together(together))
@@ -232,7 +232,7 @@ class Matcher {
   }
 
   void join(std::vector<Entry> members) {
-    std::sort(members.begin(), members.end(), [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+    std::ranges::sort(members, {}, &Entry::rank);
     MatchedCollective collective{.transfer_us = 1e300};
     for (const Entry& e : members) {
       GpuWork& w = ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];
@@ -254,6 +254,34 @@ class Matcher {
   std::vector<std::string> by_time_;
 };
 
+double bytes_of(std::int64_t elements, DType dtype) {
+  const double element = element_size(dtype).value();
+  return elements >= 0 && element > 0 ? static_cast<double>(elements) * element : -1;
+}
+
+void take_sizes(CollectiveFacts& facts, std::int64_t in, std::int64_t out, DType dtype) {
+  if (facts.bytes >= 0) return;
+  facts.bytes = bytes_of(std::max(in, out), dtype);
+  facts.bytes_in = bytes_of(in, dtype);
+  if (facts.bytes >= 0) facts.dtype = dtype;
+}
+
+void take(CollectiveFacts& facts, const RankGraph& g, const CollectiveInfo& info) {
+  if (facts.op == CollectiveOp::unknown) facts.op = info.op;
+  take_sizes(facts, info.in_elements, info.out_elements, info.dtype);
+  if (facts.group_size < 0) facts.group_size = info.group_size;
+  if (facts.communicator.empty() && (info.process_group.valid() || !info.group_ranks.empty())) {
+    facts.group_name = std::string(g.recorded->names.text(info.process_group));
+    facts.communicator = fmt::format("{}|{}", facts.group_name, fmt::join(info.group_ranks, ","));
+    facts.group_ranks = info.group_ranks;
+  }
+}
+
+void take(CollectiveFacts& facts, const EtCollective& et) {
+  if (facts.op == CollectiveOp::unknown) facts.op = et.op;
+  if (et.elements_in >= 0) take_sizes(facts, et.elements_in, et.elements_out, et.dtype);
+}
+
 }  // namespace
 
 CollectiveMatch match_collectives(std::vector<RankGraph>& ranks) {
@@ -263,6 +291,82 @@ CollectiveMatch match_collectives(std::vector<RankGraph>& ranks) {
     return none;
   }
   return Matcher{ranks}.run();
+}
+
+CollectiveFacts collective_facts(const RankGraph& g, const GpuWork& w) {
+  CollectiveFacts facts;
+  const GpuOp& op = g.recorded->gpu_ops[w.recorded];
+  if (op.collective >= 0)
+    take(facts, g, g.recorded->collective_infos[static_cast<std::size_t>(op.collective)]);
+  const std::int32_t comm_op = w.call == kNone ? kNone : g.calls[static_cast<std::size_t>(w.call)].comm_op;
+  if (comm_op != kNone) {
+    const CpuOp& cpu = g.recorded->cpu_ops[static_cast<std::size_t>(comm_op)];
+    if (cpu.collective >= 0)
+      take(facts, g, g.recorded->collective_infos[static_cast<std::size_t>(cpu.collective)]);
+    if (!g.et_node_of_op.empty() && g.execution_trace != nullptr) {
+      const std::int32_t node = g.et_node_of_op[static_cast<std::size_t>(comm_op)];
+      const std::int32_t c =
+          node == kNone ? kNone : g.execution_trace->nodes[static_cast<std::size_t>(node)].collective;
+      if (c != kNone) take(facts, g.execution_trace->collectives[static_cast<std::size_t>(c)]);
+    }
+  }
+  if (facts.op == CollectiveOp::unknown) facts.op = parse_collective_op(g.recorded->names.text(op.name));
+  return facts;
+}
+
+bool is_known(const CollectiveFacts& facts) {
+  return facts.op != CollectiveOp::unknown && (facts.bytes >= 0 || facts.op == CollectiveOp::barrier);
+}
+
+Bytes message_of(const CollectiveFacts& facts) {
+  const bool own = facts.op == CollectiveOp::all_to_all || facts.op == CollectiveOp::send ||
+                   facts.op == CollectiveOp::receive || facts.op == CollectiveOp::send_receive;
+  const double bytes = own && facts.bytes_in > 0 ? facts.bytes_in : facts.bytes;
+  return Bytes{std::max(bytes, 0.0)};
+}
+
+std::vector<std::vector<GroupId>> add_groups(Program& program, const std::vector<RankGraph>& ranks,
+                                             const CollectiveMatch& match) {
+  std::vector<std::uint32_t> present;  // ascending, as the ranks are
+  for (const RankGraph& g : ranks) present.push_back(static_cast<std::uint32_t>(g.rank));
+  std::vector<std::uint32_t> world = present;
+  const auto size = ranks.front().recorded->world_size;
+  const bool world_known = (size && *size > 0) || present.size() > 1;
+  if (size && *size > 0) {
+    world.resize(static_cast<std::size_t>(*size));
+    std::iota(world.begin(), world.end(), 0U);
+  }
+  const auto group_of = [&](const RankGraph& g, const GpuWork& w) {
+    const CollectiveFacts facts = collective_facts(g, w);
+    RankGroup group;
+    if (!facts.group_ranks.empty()) {
+      for (const std::int32_t rank : facts.group_ranks)
+        group.ranks.push_back(static_cast<std::uint32_t>(rank));
+    } else if (w.collective != kNone) {
+      for (const auto& [position, work] : match.collectives[static_cast<std::size_t>(w.collective)].members)
+        group.ranks.push_back(present[static_cast<std::size_t>(position)]);
+    } else if (world_known &&
+               (facts.group_size < 0 || static_cast<std::size_t>(facts.group_size) == world.size())) {
+      group.ranks = world;
+    }
+    std::ranges::sort(group.ranks);
+    if (!facts.group_name.empty())
+      group.label = facts.group_name;
+    else if (group.ranks == world || (group.ranks.empty() && facts.group_size < 0))
+      group.label = "all ranks";
+    else if (group.ranks.empty())
+      group.label = fmt::format("{} ranks", facts.group_size);
+    else
+      group.label = fmt::format("ranks {}", fmt::join(group.ranks, ","));
+    return program.add_group(std::move(group));
+  };
+  std::vector<std::vector<GroupId>> groups;
+  for (const RankGraph& g : ranks) {
+    std::vector<GroupId>& of_rank = groups.emplace_back(g.gpu.size());
+    for (std::size_t i = 0; i < g.gpu.size(); ++i)
+      if (g.gpu[i].communication) of_rank[i] = group_of(g, g.gpu[i]);
+  }
+  return groups;
 }
 
 }  // namespace stepcast::detail

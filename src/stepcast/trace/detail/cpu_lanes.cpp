@@ -47,7 +47,7 @@ std::vector<Boundary> boundaries_of(const RankGraph& g, std::span<const std::int
   }
   // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and
   // begin last.
-  std::stable_sort(boundaries.begin(), boundaries.end(), [&](const Boundary& a, const Boundary& b) {
+  std::ranges::stable_sort(boundaries, [&](const Boundary& a, const Boundary& b) {
     if (a.time_us != b.time_us) return a.time_us < b.time_us;
     const auto instant = [&](const Boundary& x) { return item(r.cpu_ops, x.op).duration.count() == 0; };
     if (a.op == b.op) return a.begins;
@@ -90,11 +90,10 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
       // An op end inside a call (rounding) takes effect after it: calls are atomic.
       if (!inside_call) segment_until(std::max(boundaries[b].time_us, now));
       const std::int32_t op = boundaries[b].op;
-      if (boundaries[b].begins) {
+      if (boundaries[b].begins)
         open.push_back(op);
-      } else {
+      else
         std::erase(open, op);
-      }
     }
   };
   for (const std::int32_t c : item(g.calls_of_thread, thread)) {
@@ -157,7 +156,7 @@ bool woken_by_main(const std::vector<CpuTask>& main, const CpuTask& stretch) {
 }
 
 void add_unless_there(std::vector<std::int32_t>& list, std::int32_t item) {
-  if (item != kNone && std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  if (item != kNone && std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
 // The GPU work that a synchronising call waits for.
@@ -166,10 +165,9 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
     return last_ended(g, last_launched_before(g, stream, before_us), end_us + kClockToleranceUs);
   };
   std::unordered_multimap<std::int64_t, std::int64_t> syncs;  // correlation of the call -> stream
-  for (const StreamSync& sync : g.recorded->stream_syncs) {
+  for (const StreamSync& sync : g.recorded->stream_syncs)
     if (sync.kind == StreamSync::Kind::stream_sync && sync.correlation >= 0)
       syncs.emplace(sync.correlation, sync.stream);
-  }
   for (const std::int32_t thread : lanes.threads) {
     std::int32_t last_stream = kNone;
     std::int32_t last_before_record = kNone, last_launch = kNone;
@@ -230,13 +228,11 @@ void choose_threads(const RankGraph& g, CpuLanes& lanes) {
   std::vector<bool> has_work(thread_count, false);
   for (std::size_t t = 0; t < thread_count; ++t) {
     const std::vector<std::int32_t> ops = ops_of_window(g, t);
-    has_work[t] = std::any_of(ops.begin(), ops.end(), [&](std::int32_t i) {
-      return g.us(item(g.recorded->cpu_ops, i).end()) > g.window.start_us;
-    });
+    has_work[t] = std::ranges::any_of(
+        ops, [&](std::int32_t i) { return g.us(item(g.recorded->cpu_ops, i).end()) > g.window.start_us; });
   }
-  for (const Call& c : g.calls) {
+  for (const Call& c : g.calls)
     if (c.kind == CallKind::launch) has_work[c.thread] = true;
-  }
   if (g.window.main_thread != kNone) lanes.threads.push_back(g.window.main_thread);
   for (std::size_t t = 0; t < thread_count; ++t) {
     if (has_work[t] && static_cast<std::int32_t>(t) != g.window.main_thread)

@@ -13,7 +13,7 @@
 namespace stepcast::detail {
 
 // What a CPU thread waits for. Constants are learned for all but the last: calls that the GPU holds back although their
-// names do not say so (held_calls.h) keep what they take by themselves.
+// names do not say so (launch_queue.h) keep what they take by themselves.
 enum class WaitKind : std::uint8_t { none, stream_sync, device_sync, event_sync, blocking_copy, held };
 inline constexpr int kWaitKindCount = 5;  // with constants
 

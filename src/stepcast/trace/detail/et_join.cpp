@@ -57,15 +57,13 @@ class Joiner {
 
   EtJoin run() {
     std::vector<Index> open = threads_in_order();
-    for (const Compared compared : {Compared::all, Compared::operators, Compared::common}) {
+    for (const Compared compared : {Compared::all, Compared::operators, Compared::common})
       std::erase_if(open, [&](Index thread) { return join_thread(thread, compared); });
-    }
     if (!open.empty()) join_by_offset(open);
     std::vector<bool> used(et_.nodes.size(), false);
-    for (const Index node : join_.node_of_op) {
+    for (const Index node : join_.node_of_op)
       if (node != kNoNode) used[static_cast<std::size_t>(node)] = true;
-    }
-    join_.joined = static_cast<std::uint64_t>(std::count(used.begin(), used.end(), true));
+    join_.joined = static_cast<std::uint64_t>(std::ranges::count(used, true));
     return std::move(join_);
   }
 
@@ -74,10 +72,9 @@ class Joiner {
   void list_ops() {
     ops_.resize(r_.threads.size());
     std::vector<bool> in_et(r_.names.size(), false);
-    for (const EtNode& node : et_.nodes) {
+    for (const EtNode& node : et_.nodes)
       if (const NameId same = r_.names.find(et_.names.text(node.name)); same.valid())
         in_et[same.index()] = true;
-    }
     is_annotation_.assign(r_.names.size(), false);
     is_op_name_.assign(r_.names.size(), false);
     for (std::size_t i = 0; i < r_.cpu_ops.size(); ++i) {
@@ -87,9 +84,8 @@ class Joiner {
       if (op.kind == CpuOp::Kind::annotation) is_annotation_[op.name.index()] = true;
       ops_[op.thread.index()].push_back(static_cast<Index>(i));
     }
-    for (auto& list : ops_) {
-      std::stable_sort(list.begin(), list.end(), [&](Index a, Index b) { return order(a) < order(b); });
-    }
+    for (auto& list : ops_)
+      std::ranges::stable_sort(list, [&](Index a, Index b) { return order(a) < order(b); });
   }
 
   void list_nodes() {
@@ -105,8 +101,7 @@ class Joiner {
       nodes_[et_.nodes[i].thread].push_back(static_cast<Index>(i));
     }
     for (auto& [thread, list] : nodes_) {
-      std::stable_sort(list.begin(), list.end(),
-                       [&](Index a, Index b) { return node_order(a) < node_order(b); });
+      std::ranges::stable_sort(list, [&](Index a, Index b) { return node_order(a) < node_order(b); });
     }
   }
 
@@ -117,8 +112,8 @@ class Joiner {
     std::vector<Index> threads;
     for (const auto& [thread, list] : nodes_) threads.push_back(thread);
     const auto size = [&](Index t) { return nodes_.at(t).size(); };
-    std::stable_sort(threads.begin(), threads.end(), [&](Index a, Index b) { return size(a) > size(b); });
-    const auto first = std::min_element(threads.begin(), threads.end(), [&](Index a, Index b) {
+    std::ranges::stable_sort(threads, [&](Index a, Index b) { return size(a) > size(b); });
+    const auto first = std::ranges::min_element(threads, [&](Index a, Index b) {
       const bool few_a = size(a) < kFewNodes, few_b = size(b) < kFewNodes;
       if (few_a != few_b) return few_b;
       return node_order(nodes_.at(a).front()) < node_order(nodes_.at(b).front());
@@ -182,20 +177,18 @@ class Joiner {
       op_by_order[op.order] = static_cast<Index>(i);
       ops_named[op.name.index()].push_back(static_cast<Index>(i));
     }
-    for (const Index thread : threads) {
+    for (const Index thread : threads)
       for (const Index i : nodes_.at(thread)) nodes_named[name_of_node(i)].push_back(i);
-    }
     std::map<std::int64_t, int> votes;
     for (const auto& [name, same_nodes] : nodes_named) {
       const auto same_ops = ops_named.find(name);
       if (same_ops == ops_named.end() || same_nodes.size() > kRareName || same_ops->second.size() > kRareName)
         continue;
-      for (const Index node : same_nodes) {
+      for (const Index node : same_nodes)
         for (const Index op : same_ops->second) ++votes[order(op) - node_order(node)];
-      }
     }
-    const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& x, const auto& y) { return x.second < y.second; });
+    const auto best =
+        std::ranges::max_element(votes, [](const auto& x, const auto& y) { return x.second < y.second; });
     if (best == votes.end()) return;
     for (const Index thread : threads) {
       for (const Index i : nodes_.at(thread)) {

@@ -21,19 +21,17 @@ bool integer(JsonCursor& c, std::int64_t& out) {
 }
 
 void string(JsonCursor& c, JsonText& out) {
-  if (c.peek() == '"') {
+  if (c.peek() == '"')
     c.string(out);
-  } else {
+  else
     c.skip_value();
-  }
 }
 
 void list(JsonCursor& c, std::string_view& out) {
-  if (c.peek() == '[') {
+  if (c.peek() == '[')
     c.raw_value(out);
-  } else {
+  else
     c.skip_value();
-  }
 }
 
 // The fields that are members in the flat layout and attributes in the later one. False: none of them.
@@ -95,17 +93,15 @@ void read_values(JsonCursor& c, std::string_view& values, std::string_view* shap
     return;
   }
   std::string_view key;
-  for (c.enter('{'); c.next_member(key);) {
-    if (key == "values"sv) {
+  for (c.enter('{'); c.next_member(key);)
+    if (key == "values"sv)
       list(c, values);
-    } else if (key == "shapes"sv && shapes != nullptr) {
+    else if (key == "shapes"sv && shapes != nullptr)
       list(c, *shapes);
-    } else if (key == "types"sv) {
+    else if (key == "types"sv)
       list(c, types);
-    } else {
+    else
       c.skip_value();
-    }
-  }
 }
 
 void read_member(JsonCursor& c, std::string_view key, EtNodeText& node) {

@@ -52,16 +52,15 @@ void sort_by_time(std::vector<Event>& events) {
   const auto before = [](const Event& a, const Event& b) {
     return a.start != b.start ? a.start < b.start : a.duration > b.duration;
   };
-  if (std::is_sorted(events.begin(), events.end(), before)) return;
+  if (std::ranges::is_sorted(events, before)) return;
   struct Key {
     std::int64_t start;
     std::uint32_t position;
   };
   std::vector<Key> keys(events.size());
-  for (std::size_t i = 0; i < events.size(); ++i) {
+  for (std::size_t i = 0; i < events.size(); ++i)
     keys[i] = {events[i].start.count(), static_cast<std::uint32_t>(i)};
-  }
-  std::sort(keys.begin(), keys.end(), [&events](const Key& a, const Key& b) {
+  std::ranges::sort(keys, [&events](const Key& a, const Key& b) {
     if (a.start != b.start) return a.start < b.start;
     const auto a_duration = events[a.position].duration;
     const auto b_duration = events[b.position].duration;

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "stepcast/trace/detail/collective_facts.h"
+#include "stepcast/trace/detail/collective_matching.h"
 #include "stepcast/trace/profiled_operators.h"
 
 namespace stepcast::detail {
@@ -145,8 +145,8 @@ class Assigner {
   }
 
   void share_out(const Executed& executed, std::vector<std::size_t>& kernels) {
-    std::stable_sort(kernels.begin(), kernels.end(),
-                     [&](std::size_t a, std::size_t b) { return g_.gpu[a].call < g_.gpu[b].call; });
+    std::ranges::stable_sort(kernels,
+                             [&](std::size_t a, std::size_t b) { return g_.gpu[a].call < g_.gpu[b].call; });
     const auto [first, last] = operations_of_.at(executed.node);
     std::vector<Operation> operations;
     for (std::size_t i = first; i < last; ++i) {
@@ -235,7 +235,7 @@ GpuOperations operations_of_gpu_work(const RankGraph& g, const TracedOperationsO
     if (g.traced == nullptr) read = traced_operations(*g.execution_trace, options);
     const TracedOperations& traced = g.traced != nullptr ? *g.traced : read;
     out = operations_of_gpu_work(g, *g.execution_trace, traced, g.et_node_of_op, g.et_repetition_of_op);
-    const bool all_linked = std::all_of(g.gpu.begin(), g.gpu.end(), [&](const GpuWork& w) {
+    const bool all_linked = std::ranges::all_of(g.gpu, [&](const GpuWork& w) {
       return w.call == kNone || out.of_work[static_cast<std::size_t>(&w - g.gpu.data())].linked;
     });
     if (all_linked) return out;

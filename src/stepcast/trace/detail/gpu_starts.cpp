@@ -67,8 +67,8 @@ OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, c
 // the start of the first node where none had.
 void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& starts) {
   std::vector<std::int32_t> by_end = call.gpu;
-  std::stable_sort(by_end.begin(), by_end.end(),
-                   [&](std::int32_t a, std::int32_t b) { return g.work(a).end_us < g.work(b).end_us; });
+  std::ranges::stable_sort(
+      by_end, [&](std::int32_t a, std::int32_t b) { return g.work(a).end_us < g.work(b).end_us; });
   for (std::size_t k = 1; k < call.gpu.size(); ++k) {
     const std::int32_t i = call.gpu[k];
     const GpuWork& w = g.work(i);
@@ -110,14 +110,12 @@ class DeviceActivity {
       if (s.device != device) continue;
       for (const std::int32_t i : s.work) all.push_back({g.work(i).start_us, g.work(i).end_us});
     }
-    std::sort(all.begin(), all.end(),
-              [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; });
-    for (const Interval& x : all) {
+    std::ranges::sort(all, {}, &Interval::start_us);
+    for (const Interval& x : all)
       if (!busy_.empty() && x.start_us <= busy_.back().end_us)
         busy_.back().end_us = std::max(busy_.back().end_us, x.end_us);
       else
         busy_.push_back(x);
-    }
   }
   // Time of the stretch in which nothing runs.
   [[nodiscard]] double idle_us(Interval stretch) const {
@@ -163,9 +161,8 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
       }
     }
   }
-  for (const Call& call : g.calls) {
+  for (const Call& call : g.calls)
     if (call.gpu.size() > 1) hold_nodes_of(g, call, starts);
-  }
   return starts;
 }
 
@@ -241,8 +238,7 @@ GpuLateness gpu_lateness(const RankGraph& g, const std::vector<double>& ready_us
     ++lateness.idle_n;
     lateness.idle_between_queued_us += idle;
   }
-  std::sort(late.begin(), late.end(),
-            [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; });
+  std::ranges::sort(late, {}, &Interval::start_us);
   double covered_until = -std::numeric_limits<double>::infinity();
   for (const Interval& x : late) {
     lateness.late_us += std::max(0.0, x.end_us - std::max(x.start_us, covered_until));

@@ -33,21 +33,19 @@ class WaitFinder {
   explicit WaitFinder(RankGraph& graph) : g_(graph) {
     for (std::size_t s = 0; s < g_.streams.size(); ++s) {
       std::size_t n = 0;
-      for (const std::int32_t i : g_.streams[s].work) {
+      for (const std::int32_t i : g_.streams[s].work)
         if (g_.work(i).communication)
           comm_streams_.insert(static_cast<std::int32_t>(s));
         else
           ++n;
-      }
       if (n > most_work_ && !comm_streams_.contains(static_cast<std::int32_t>(s))) {
         most_work_ = n;
         main_stream_ = static_cast<std::int32_t>(s);
       }
     }
-    for (const StreamSync& sync : g_.recorded->stream_syncs) {
+    for (const StreamSync& sync : g_.recorded->stream_syncs)
       if (sync.kind == StreamSync::Kind::stream_wait_event && sync.correlation >= 0)
         sync_of_correlation_[sync.correlation] = &sync;
-    }
     for (std::size_t i = 0; i < g_.calls.size(); ++i) {
       const std::int64_t correlation = g_.recorded->runtime_calls[g_.calls[i].recorded].correlation;
       if (correlation >= 0) call_of_correlation_[correlation] = static_cast<std::int32_t>(i);
@@ -116,11 +114,10 @@ class WaitFinder {
         const std::int32_t target = next_work(calls, k, state);
         if (target == kNone) return;
         const std::int32_t exact = collective_of_wait(c);
-        if (exact != kNone) {
+        if (exact != kNone)
           add(exact, target, EdgeOrigin::event, Contradicted::drop, /*inferred=*/false);
-        } else {
+        else
           wait_for_collectives(c, target);
-        }
       }
       return;
     }
@@ -182,16 +179,14 @@ class WaitFinder {
   // The launch inside the same record_param_comms after position k.
   [[nodiscard]] std::int32_t next_launch_of_comm_op(const std::vector<std::int32_t>& calls, std::size_t k,
                                                     std::int32_t comm_op) const {
-    for (std::size_t i = k + 1; i < calls.size() && call(g_, calls[i]).comm_op == comm_op; ++i) {
+    for (std::size_t i = k + 1; i < calls.size() && call(g_, calls[i]).comm_op == comm_op; ++i)
       if (is_comm_launch(g_, call(g_, calls[i]))) return call(g_, calls[i]).gpu.front();
-    }
     return kNone;
   }
   [[nodiscard]] bool launched_comm_before(const std::vector<std::int32_t>& calls, std::size_t k,
                                           std::int32_t comm_op) const {
-    for (std::size_t i = k; i-- > 0 && call(g_, calls[i]).comm_op == comm_op;) {
+    for (std::size_t i = k; i-- > 0 && call(g_, calls[i]).comm_op == comm_op;)
       if (is_comm_launch(g_, call(g_, calls[i]))) return true;
-    }
     return false;
   }
   [[nodiscard]] std::int32_t next_launch(const std::vector<std::int32_t>& calls, std::size_t k) const {
@@ -284,7 +279,7 @@ class WaitFinder {
         if (t.on_gpu) written[t.storage].emplace_back(c.start_us, c.gpu.front());
     }
     if (written.empty()) return;
-    for (auto& [storage, list] : written) std::sort(list.begin(), list.end());
+    for (auto& [storage, list] : written) std::ranges::sort(list);
     std::set<std::pair<std::int32_t, std::int32_t>> done;  // (collective, stream)
     for (const Call& c : g_.calls) {
       if (c.gpu.empty() || c.op == kNone || g_.work(c.gpu.front()).communication) continue;
@@ -315,9 +310,8 @@ class WaitFinder {
              (rule == Contradicted::keep ||
               g_.work(source).end_us <= g_.work(to).start_us + kClockToleranceUs);
     };
-    if (rule == Contradicted::earlier) {
+    if (rule == Contradicted::earlier)
       while (from != kNone && !possible(from)) from = g_.work(from).previous;
-    }
     if (from == kNone || !possible(from)) return;
     if (!known_.insert({from, to}).second) return;
     GpuEdge edge{.from = from, .to = to};

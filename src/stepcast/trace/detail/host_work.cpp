@@ -76,18 +76,16 @@ class LaneCutter {
   // `step_ends_here`: the lane's last gap is that before the end of the step, whatever its length.
   void cut(bool step_ends_here) {
     std::unordered_map<std::int32_t, std::vector<std::uint32_t>> tasks_of;
-    for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
+    for (std::uint32_t t = 0; t < tasks_.size(); ++t)
       if (top_[t] != kNone) tasks_of[top_[t]].push_back(t);
-    }
     Piece gap;
     std::size_t next_op = 0, next_label = 0;
     const auto enter = [&] {  // the next top-level operator: the gap before it is over
       const std::int32_t op = ops_.top_level[next_op++];
       gap.cut.op = op;
       gap.cut.profiler_events = 1;
-      for (; next_label < ops_.labels.size() && ops_.labels[next_label] < op; ++next_label) {
+      for (; next_label < ops_.labels.size() && ops_.labels[next_label] < op; ++next_label)
         ++gap.cut.profiler_events;
-      }
       pieces.push_back(std::exchange(gap, {}));
       cut_operator(op, tasks_of[op]);
     };
@@ -127,9 +125,8 @@ class LaneCutter {
     LaunchingOperator launching{op, {}};
     for (const std::uint32_t t : tasks) {
       const std::int32_t call = tasks_[t].call;
-      if (call != kNone && is_launch(g_.calls[static_cast<std::size_t>(call)])) {
+      if (call != kNone && is_launch(g_.calls[static_cast<std::size_t>(call)]))
         launching.launches.push_back(call);
-      }
     }
     const std::size_t n = launching.launches.size();
     std::vector<Piece> cut(n + 1);  // before the first launch, between two, behind the last
@@ -140,13 +137,11 @@ class LaneCutter {
                                                    : OverheadType::t3;
     }
     std::size_t launched = 0;
-    for (const std::uint32_t t : tasks) {
-      if (tasks_[t].call == kNone) {
+    for (const std::uint32_t t : tasks)
+      if (tasks_[t].call == kNone)
         add(cut[launched], t);
-      } else if (is_launch(g_.calls[static_cast<std::size_t>(tasks_[t].call)])) {
+      else if (is_launch(g_.calls[static_cast<std::size_t>(tasks_[t].call)]))
         ++launched;
-      }
-    }
     if (const auto inside = ops_.inside.find(op); inside != ops_.inside.end()) {
       for (const std::int32_t inner : inside->second) {
         const auto behind = std::partition_point(

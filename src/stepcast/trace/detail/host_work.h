@@ -1,4 +1,4 @@
-// Which of the five overheads (trace/recorded_host.h) the tasks of CPU threads belong to.
+// Which of the five overheads (trace/recorded_program.h) the tasks of CPU threads belong to.
 #pragma once
 
 #include <cstdint>

@@ -12,15 +12,14 @@ bool parse_hex4(std::string_view text, std::uint32_t& out) {
   out = 0;
   for (const char c : text.substr(0, 4)) {
     std::uint32_t digit = 0;
-    if (is_digit(c)) {
+    if (is_digit(c))
       digit = static_cast<std::uint32_t>(c - '0');
-    } else if (c >= 'a' && c <= 'f') {
+    else if (c >= 'a' && c <= 'f')
       digit = static_cast<std::uint32_t>(c - 'a') + 10;
-    } else if (c >= 'A' && c <= 'F') {
+    else if (c >= 'A' && c <= 'F')
       digit = static_cast<std::uint32_t>(c - 'A') + 10;
-    } else {
+    else
       return false;
-    }
     out = out * 16 + digit;
   }
   return true;

@@ -256,7 +256,7 @@ JsonSplitter::Step JsonSplitter::next_member() {
   }
   seen_ = Seen::piece;
   if (!read_key()) return stopped();
-  if (buffer_[pos_] == '[' && std::find(list_keys_.begin(), list_keys_.end(), key_) != list_keys_.end()) {
+  if (buffer_[pos_] == '[' && std::ranges::find(list_keys_, key_) != list_keys_.end()) {
     ++pos_;
     where_ = Where::list;
     list_in_object_ = true;

@@ -32,11 +32,10 @@ void loose_integer(JsonCursor& c, std::int64_t& out) {
 
 // A text; any other value leaves `out` alone.
 void loose_string(JsonCursor& c, JsonText& out) {
-  if (c.peek() == '"') {
+  if (c.peek() == '"')
     c.string(out);
-  } else {
+  else
     c.skip_value();
-  }
 }
 
 void read_blocks_per_sm(JsonCursor& c, float& out) {
@@ -105,11 +104,10 @@ bool read_collective_arg(JsonCursor& c, std::string_view key, CollectiveArgs& a)
 }
 
 void read_list(JsonCursor& c, std::string_view& out) {
-  if (c.peek() == '[') {
+  if (c.peek() == '[')
     c.raw_value(out);
-  } else {
+  else
     c.skip_value();
-  }
 }
 
 void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
@@ -256,9 +254,8 @@ class EventReader {
 
   bool read() {
     std::string_view key;
-    for (cursor_.enter('{'); cursor_.next_member(key);) {
+    for (cursor_.enter('{'); cursor_.next_member(key);)
       if (read_member(key)) return true;  // known to be of no interest
-    }
     if (cursor_.failed()) {
       return bad("",
                  cursor_.position() < text_.size() ? quote_for_message(text_.substr(cursor_.position(), 20))
@@ -289,11 +286,10 @@ class EventReader {
         }
         if (key == "args"sv) {
           // Before it is known what the event is, its args are only remembered.
-          if (phase_ == 'M' || (phase_ == 'X' && has_category_)) {
+          if (phase_ == 'M' || (phase_ == 'X' && has_category_))
             read_args(cursor_, event_.args);
-          } else {
+          else
             cursor_.raw_value(late_args_);
-          }
           return false;
         }
         break;
@@ -331,9 +327,7 @@ class EventReader {
     if (!late_args_.empty()) {
       JsonCursor late(late_args_);
       read_args(late, event_.args);
-      if (late.failed()) {
-        return bad("", "args that are not JSON", late.problem(), "the event is damaged", 0);
-      }
+      if (late.failed()) return bad("", "args that are not JSON", late.problem(), "the event is damaged", 0);
     }
     if (phase_ == 'M') {
       if (event_.name.raw != "thread_name"sv) return skip(event_, "metadata"sv);
@@ -343,9 +337,8 @@ class EventReader {
     if (is_memory) return conclude_memory();
     if (!has_category_) {
       event_.event_class = class_without_category(event_);
-      if (event_.event_class == EventClass::skip) {
+      if (event_.event_class == EventClass::skip)
         return skip(event_, event_.args.has_python_id ? "python_function"sv : "no category"sv);
-      }
     }
     if (event_.event_class == EventClass::skip) return true;
     const bool cpu_side =
@@ -364,9 +357,7 @@ class EventReader {
   }
 
   bool read_times() {
-    if (ts_.empty()) {
-      return bad("the event has no start", "no \"ts\"", "\"ts\" in microseconds", "", 0);
-    }
+    if (ts_.empty()) return bad("the event has no start", "no \"ts\"", "\"ts\" in microseconds", "", 0);
     if (!read_time(ts_, "ts", event_.start_ns)) return false;
     if (duration_.empty()) return skip(event_, "no duration"sv);
     if (!read_time(duration_, "dur", event_.duration_ns)) return false;
@@ -383,9 +374,8 @@ class EventReader {
         spells_number(text.front()) ? parse_microseconds(text, out) : TimeError::not_a_number;
     if (error == TimeError::none && out <= kLongestNs && out >= -kLongestNs) return true;
     const std::string found = '"' + std::string(key) + "\": " + std::string(text.substr(0, 40));
-    if (error == TimeError::not_a_number) {
+    if (error == TimeError::not_a_number)
       return bad("", found, "a number of microseconds", "correct the event or take it out", offset_of(text));
-    }
     return bad("time out of range", found, "microseconds within 126 years of 1970",
                "correct the event or take it out", offset_of(text));
   }

@@ -12,4 +12,10 @@ namespace stepcast::detail {
 // Appends to lanes.waits, as WaitKind::held, every launch that has to wait for room, or would if the GPU were slower.
 void find_full_queues(const RankGraph& graph, CpuLanes& lanes);
 
+// Calls that the GPU holds back although their names do not say so: memory calls that wait for the device, and
+// launches on a full queue.
+
+// Appends them to lanes.waits, as WaitKind::held.
+void find_held_calls(const RankGraph& graph, CpuLanes& lanes);
+
 }  // namespace stepcast::detail

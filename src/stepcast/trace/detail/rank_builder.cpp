@@ -1,10 +1,7 @@
 #include "stepcast/trace/detail/rank_builder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <numeric>
-#include <optional>
 #include <tuple>
 
 namespace stepcast::detail {
@@ -16,9 +13,8 @@ constexpr std::size_t kMostSkipReasons = 100;
 constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // see kineto_event.cpp
 
 std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
-  if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max()) {
+  if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max())
     return otherwise;
-  }
   return static_cast<std::int32_t>(value);
 }
 
@@ -114,11 +110,10 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
   op.order = first_given(a.event_index, a.record_function_id);
   op.sequence_number = a.sequence_number;
   if (a.collective.any && event.name.raw == "record_param_comms"sv) op.collective = add_collective(event);
-  if (profiler_step_number(event.name.raw)) {
+  if (profiler_step_number(event.name.raw))
     op.kind = CpuOp::Kind::step;
-  } else if (event.event_class == EventClass::annotation) {
+  else if (event.event_class == EventClass::annotation)
     op.kind = CpuOp::Kind::annotation;
-  }
   cpu_ops_.push_back(op);
 }
 
@@ -135,11 +130,10 @@ void RankBuilder::add_gpu(const KinetoEvent& event) {
            .blocks_per_sm = a.blocks_per_sm,
            .blocks = narrow(a.blocks, std::numeric_limits<std::int32_t>::max())};
   if (a.collective.any) op.collective = add_collective(event);
-  if (event.event_class == EventClass::memcpy) {
+  if (event.event_class == EventClass::memcpy)
     op.kind = GpuOp::Kind::memcpy;
-  } else if (event.event_class == EventClass::memset) {
+  else if (event.event_class == EventClass::memset)
     op.kind = GpuOp::Kind::memset;
-  }
   gpu_ops_.push_back(op);
 
   const Row row{event.pid.number, row_number(event.tid)};
@@ -182,11 +176,10 @@ std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
   info.in_elements = a.in_elements;
   info.out_elements = a.out_elements;
   info.group_size = narrow(a.group_size, -1);
-  if (!a.group_name.raw.empty()) {
+  if (!a.group_name.raw.empty())
     info.process_group = interner_.text(a.group_name);
-  } else if (!a.group_id.empty()) {
+  else if (!a.group_id.empty())
     info.process_group = interner_.text({a.group_id, false});
-  }
   info.sequence = a.sequence;
   info.comms_id = a.comms_id;
   // A list that was shortened with "..." is no list of the ranks.
@@ -204,14 +197,12 @@ std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
 void RankBuilder::drop_annotations_on_gpu_rows() {
   std::vector<bool> on_gpu(rank_.threads.size());
   bool any = false;
-  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+  for (std::size_t i = 0; i < on_gpu.size(); ++i)
     on_gpu[i] = gpu_rows_.contains({rank_.threads[i].pid, rank_.threads[i].tid});
-  }
   const auto is_cpu_row = [&on_gpu](ThreadId thread) { on_gpu[thread.index()] = false; };
   for (const RuntimeCall& call : rank_.runtime_calls) is_cpu_row(call.thread);
-  for (const CpuOp& op : rank_.cpu_ops) {
+  for (const CpuOp& op : rank_.cpu_ops)
     if (op.kind == CpuOp::Kind::op) is_cpu_row(op.thread);
-  }
   for (const bool gpu : on_gpu) any = any || gpu;
   if (!any) return;
   const auto removed =
@@ -225,10 +216,9 @@ void RankBuilder::order_threads() {
   for (const CpuOp& op : rank_.cpu_ops) used[op.thread.index()] = true;
   for (const RuntimeCall& call : rank_.runtime_calls) used[call.thread.index()] = true;
   std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < used.size(); ++i) {
+  for (std::uint32_t i = 0; i < used.size(); ++i)
     if (used[i]) order.push_back(i);
-  }
-  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
     const RecordedThread& x = rank_.threads[a];
     const RecordedThread& y = rank_.threads[b];
     return std::tie(x.pid, x.tid, a) < std::tie(y.pid, y.tid, b);
@@ -238,9 +228,8 @@ void RankBuilder::order_threads() {
   for (const std::uint32_t old : order) {
     renamed[old] = ThreadId{threads.size()};
     RecordedThread thread = std::move(rank_.threads[old]);
-    if (const auto it = thread_names_.find({thread.pid, thread.tid}); it != thread_names_.end()) {
+    if (const auto it = thread_names_.find({thread.pid, thread.tid}); it != thread_names_.end())
       thread.name = it->second;
-    }
     threads.push_back(std::move(thread));
   }
   rank_.threads = std::move(threads);
@@ -287,8 +276,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   finish_times(rank_.gpu_ops);
   finish_times(rank_.stream_syncs);
   move_times(rank_.allocator_states);
-  std::stable_sort(rank_.allocator_states.begin(), rank_.allocator_states.end(),
-                   [](const AllocatorState& a, const AllocatorState& b) { return a.start < b.start; });
+  std::ranges::stable_sort(rank_.allocator_states, {}, &AllocatorState::start);
   if (!in_range) {
     return Error::at(rank_.file, "baseTimeNanoseconds")
         .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")

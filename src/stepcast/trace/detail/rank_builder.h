@@ -6,7 +6,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/trace/detail/event_store.h"

@@ -7,8 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "stepcast/trace/detail/item.h"
 
 namespace stepcast::detail {
@@ -66,9 +64,8 @@ OpContext context_of(const RecordedRank& r, std::span<const std::int32_t> parent
 // operator: calls of helper threads, launches that are not in the file.
 void link_operators(RankGraph& g) {
   const RecordedRank& r = *g.recorded;
-  for (GpuWork& w : g.gpu) {
+  for (GpuWork& w : g.gpu)
     if (w.call != kNone) w.op = item(g.calls, w.call).op;
-  }
   std::unordered_map<std::uint32_t, std::uint8_t> name_role;
   for (GpuWork& w : g.gpu) {
     if (w.op != kNone) continue;
@@ -161,7 +158,7 @@ class RankLinker {
           launched.emplace_back(static_cast<std::size_t>(i), call);
       }
     }
-    std::sort(launched.begin(), launched.end());
+    std::ranges::sort(launched);
     return launched;
   }
 
@@ -194,7 +191,7 @@ class RankLinker {
   [[nodiscard]] std::vector<std::int32_t> order_of_work() const {
     std::vector<std::int32_t> order(g_.gpu.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) {
       const GpuWork& x = item(g_.gpu, a);
       const GpuWork& y = item(g_.gpu, b);
       return x.start_us != y.start_us ? x.start_us < y.start_us : x.recorded < y.recorded;

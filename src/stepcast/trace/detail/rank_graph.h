@@ -5,10 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "stepcast/base/interval.h"

@@ -52,7 +52,7 @@ Nesting nest(const RecordedRank& r) {
 
 // Older profilers write whole microseconds.
 double gpu_clock_step_us(const RecordedRank& r) {
-  const bool whole = std::all_of(r.gpu_ops.begin(), r.gpu_ops.end(), [](const GpuOp& op) {
+  const bool whole = std::ranges::all_of(r.gpu_ops, [](const GpuOp& op) {
     return op.start.count() % 1000 == 0 && op.duration.count() % 1000 == 0;
   });
   return whole ? kClockToleranceUs : 1e-3;
@@ -97,22 +97,19 @@ RecordedStep whole_file(const RecordedRank& r) {
   for (const GpuOp& g : r.gpu_ops) started_work.insert(g.correlation);
   std::vector<bool> works(r.threads.size(), false);
   for (std::size_t t = 0; t < works.size(); ++t) works[t] = ops_on[t] > 0;
-  for (const RuntimeCall& call : r.runtime_calls) {
+  for (const RuntimeCall& call : r.runtime_calls)
     if (call.thread.valid() && call.correlation >= 0 && started_work.contains(call.correlation))
       works[call.thread.index()] = true;
-  }
-  const bool nobody_works = std::find(works.begin(), works.end(), true) == works.end();
+  const bool nobody_works = std::ranges::find(works, true) == works.end();
   for (const RuntimeCall& call : r.runtime_calls) {
     if (!nobody_works && !(call.thread.valid() && works[call.thread.index()])) continue;
     cover(call.start, call.end());
     if (call.thread.valid() && r.cpu_ops.empty()) ++ops_on[call.thread.index()];
   }
-  if (r.cpu_ops.empty() && r.runtime_calls.empty()) {
+  if (r.cpu_ops.empty() && r.runtime_calls.empty())
     for (const GpuOp& g : r.gpu_ops) cover(g.start, g.end());
-  }
   if (!ops_on.empty())
-    step.main_thread =
-        static_cast<std::int32_t>(std::max_element(ops_on.begin(), ops_on.end()) - ops_on.begin());
+    step.main_thread = static_cast<std::int32_t>(std::ranges::max_element(ops_on) - ops_on.begin());
   return step;
 }
 
@@ -122,10 +119,9 @@ TraceIndex::TraceIndex(const RecordedRank& r)
   parent_of_op_ = std::move(nesting.parent_of_op);
   op_of_call_ = std::move(nesting.op_of_call);
   ops_of_thread_.resize(r.threads.size());
-  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
+  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i)
     if (r.cpu_ops[i].thread.valid())
       ops_of_thread_[r.cpu_ops[i].thread.index()].push_back(static_cast<std::int32_t>(i));
-  }
   kernel_classes_.assign(r.names.size(), KernelClass::none);
   work_.reserve(r.gpu_ops.size());
   ended_by_.reserve(r.gpu_ops.size());
@@ -138,7 +134,7 @@ TraceIndex::TraceIndex(const RecordedRank& r)
     ended_by_.push_back(ended_by_.empty() ? op.end() : std::max(ended_by_.back(), op.end()));
     first_work_end_ = std::min(first_work_end_, op.end());
   }
-  std::sort(work_.begin(), work_.end());
+  std::ranges::sort(work_);
   calls_.reserve(r.runtime_calls.size());
   for (std::size_t i = 0; i < r.runtime_calls.size(); ++i) {
     const RuntimeCall& call = r.runtime_calls[i];
@@ -146,13 +142,12 @@ TraceIndex::TraceIndex(const RecordedRank& r)
     calls_.emplace_back(call.correlation, static_cast<std::int32_t>(i));
     if (call.start < first_launch_ && !work_of(call.correlation).empty()) first_launch_ = call.start;
   }
-  std::sort(calls_.begin(), calls_.end());
+  std::ranges::sort(calls_);
   if (external_id_meaning(r) != ExternalIdMeaning::op) return;
-  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
+  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i)
     if (r.cpu_ops[i].external_id != -1)
       op_of_external_id_.emplace_back(r.cpu_ops[i].external_id, static_cast<std::int32_t>(i));
-  }
-  std::sort(op_of_external_id_.begin(), op_of_external_id_.end());
+  std::ranges::sort(op_of_external_id_);
 }
 
 IndexRange TraceIndex::calls_of(const RecordedStep& step) const {

@@ -3,9 +3,8 @@
 namespace stepcast::detail {
 
 double ActivationCount::attention_core() const {
-  if (attention_is_fused(model_, layout_.layer)) {
+  if (attention_is_fused(model_, layout_.layer))
     return tokens_ * as_double(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
-  }
   const double scores = as_double(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
                         as_double(layout_.batch.seq_len_tokens) * as_double(layout_.batch.seq_len_tokens) /
                         as_double(layout_.degrees.context);
@@ -58,17 +57,15 @@ double ActivationCount::ffn(bool experts) const {
 double ActivationCount::recomputed(const RecomputedModules& modules, bool experts) const {
   double bytes = 0;
   const bool attends = model_.mixer == Mixer::attention;
-  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer)) {
+  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer))
     bytes += attention_core();
-  }
   // Results of the norms; their inputs stay.
   if (modules.norms && model_.mixer != Mixer::none) {
     bytes +=
         linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv);
   }
-  if (modules.norms && model_.has_ffn) {
+  if (modules.norms && model_.has_ffn)
     bytes += linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears, layout_.layer.adapters.ffn_up);
-  }
   if (modules.latent_projections && attends && model_.latent_attention) bytes += queries_keys_values();
   if (!experts) return bytes + (modules.ffn && model_.has_ffn ? ffn(false) - hidden() : 0);
   const MixtureOfExperts& moe = *model_.moe;
@@ -119,9 +116,8 @@ void KeptActivations::count_kinds() {
 }
 
 double KeptActivations::kept(const ActivationCount& count, bool experts, double whole) const {
-  if (layout_.layer.recompute.kind == Recompute::selective_ops) {
+  if (layout_.layer.recompute.kind == Recompute::selective_ops)
     return count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
-  }
   if (layout_.layer.recompute.kind != Recompute::selective) return whole;
   return whole - count.recomputed(layout_.layer.recompute.modules, experts);
 }

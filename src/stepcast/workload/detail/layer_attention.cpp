@@ -10,9 +10,8 @@ namespace stepcast::detail {
 
 double LayerLists::rotated_elements() const {
   if (model_.position != PositionEncoding::rotary) return 0;
-  if (model_.latent_attention) {
+  if (model_.latent_attention)
     return static_cast<double>(tokens_ * (heads_ + 1) * model_.latent_attention->qk_rope_head_dim);
-  }
   return static_cast<double>(tokens_ * (heads_ + kv_heads_) * model_.qk_head_dim()) * model_.rotary_fraction;
 }
 
@@ -72,13 +71,11 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
       add_elementwise(list, "add_distance_scores", ElementwiseFunction::add, scores, 2, 1);
       add_elementwise(list, "add_segment_scores", ElementwiseFunction::add, scores, 2, 1);
     }
-    if (!layout_.layer.fused.softmax) {
+    if (!layout_.layer.fused.softmax)
       add_elementwise(list, "mask", ElementwiseFunction::masked_fill, scores, 1, 1);
-    }
     list.push_back({"softmax", softmax});
-    if (model_.attention_dropout > 0) {
+    if (model_.attention_dropout > 0)
       add_elementwise(list, "attention_dropout", ElementwiseFunction::dropout, scores, 1, 1);
-    }
     list.push_back({"weighted_values", gemm(by_values, dtype_)});
     add_elementwise(list, "merge_heads", ElementwiseFunction::other, outputs, 1, 1);
     return;
@@ -145,11 +142,10 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
       if (!layout_.layer.attention_unpads) return;
       list.push_back({what, Operation{MovementShape{kind, elements, model_.hidden_size}, dtype_}});
     };
-    if (forward) {
+    if (forward)
       move("unpad_inputs", MovementKind::gather, inputs);
-    } else {
+    else
       move("unpad_output_gradient", MovementKind::gather, outputs);
-    }
     list.push_back({name, attention(whole, dtype, direction)});
     // Padded again: zeros, into which the values go; backward joins the three gradients.
     move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
@@ -232,17 +228,15 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   add_query_key_norms(list, Direction::forward);
   const double rotated = rotated_elements();
-  if (rotated > 0) {
+  if (rotated > 0)
     add_rotary(list, "rotary", Direction::forward);
-  } else if (!attention_is_fused(model_, layout_.layer)) {
+  else if (!attention_is_fused(model_, layout_.layer))
     add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
-  }
   choose_keys(list, Direction::forward);
   attention_core(list, variant, Direction::forward);
   const double outputs = static_cast<double>(t * heads_ * model_.value_head_dim());
-  if (model_.attention_output_gate) {
+  if (model_.attention_output_gate)
     add_elementwise(list, "gate_output", ElementwiseFunction::multiply, outputs, 2, 1);
-  }
   // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
   add_row_product(list,
                   {"attention_output",
@@ -371,11 +365,10 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   choose_keys(list, Direction::backward);
   const double rotated = rotated_elements();
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
-  if (rotated > 0) {
+  if (rotated > 0)
     add_rotary(list, "rotary_gradient", Direction::backward);
-  } else if (!attention_is_fused(model_, layout_.layer)) {
+  else if (!attention_is_fused(model_, layout_.layer))
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
-  }
   add_query_key_norms(list, Direction::backward);
   if (model_.latent_attention) {
     const LatentAttention& latent = *model_.latent_attention;
@@ -400,9 +393,8 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
     }
     return;
   }
-  if (model_.position == PositionEncoding::relative) {
+  if (model_.position == PositionEncoding::relative)
     add_linear_gradients(list, distance_projection(), Edge::none);
-  }
   const std::int64_t n = projected_columns();
   add_linear_gradients(list,
                        {"qkv", "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h,

@@ -1,5 +1,4 @@
 // What stands before the first layer and behind the last one: embedding; final norm, logits and loss.
-#include <algorithm>
 #include <cstdint>
 
 #include "stepcast/workload/detail/layer_lists.h"
@@ -23,13 +22,11 @@ WorkList LayerLists::embedding(Direction direction) const {
                  dtype_, direction}});
   if (!forward) return list;
   reduce_tokens(list, "reduce_embedding", false);
-  if (model_.position == PositionEncoding::learned) {
+  if (model_.position == PositionEncoding::learned)
     add_elementwise(list, "add_positions", ElementwiseFunction::add, elements, 2, 1);
-  }
   if (model_.embedding_norm) add_norm(list, "embedding_norm", direction, static_cast<double>(tokens_));
-  if (model_.hidden_dropout > 0) {
+  if (model_.hidden_dropout > 0)
     add_elementwise(list, "embedding_dropout", ElementwiseFunction::dropout, elements, 1, 1);
-  }
   return list;
 }
 
@@ -43,9 +40,8 @@ WorkList LayerLists::head(Direction direction) const {
                        dtype_, direction};
   if (direction == Direction::forward) {
     if (model_.final_norm) add_norm(list, "final_norm", direction, norm_tokens_);
-    if (t < tokens_) {
+    if (t < tokens_)
       list.push_back({"choose_tokens", Operation{MovementShape{MovementKind::gather, t * h, h}, dtype_}});
-    }
     if (model_.mlm_head) {
       add_linear(list, {"mlm_dense", {}, {}, {}, t, h, h, true, false});
       activation(list, static_cast<double>(t * h), direction);

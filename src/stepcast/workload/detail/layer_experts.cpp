@@ -3,7 +3,6 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/layer_lists.h"
-#include "stepcast/workload/detail/narrow_types.h"
 
 namespace stepcast::detail {
 namespace {
@@ -143,9 +142,8 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::size_t router = list.size();
   router_forward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);
-  if (moe.n_shared_experts > 0 && !overlaps_shared_experts()) {
+  if (moe.n_shared_experts > 0 && !overlaps_shared_experts())
     ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
-  }
   if (moe.latent_size > 0) add_linear(list, latent_projection(true));
   const std::size_t preprocess = list.size();
   if (permutes_own_tokens()) move_tokens(list, "permute_tokens", MovementKind::gather, flow.busiest);
@@ -244,9 +242,8 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
     capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   }
   if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(true), Edge::none);
-  if (moe.n_shared_experts > 0 && !overlaps_shared_experts()) {
+  if (moe.n_shared_experts > 0 && !overlaps_shared_experts())
     ffn_backward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
-  }
   const std::size_t router = list.size();
   router_backward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);

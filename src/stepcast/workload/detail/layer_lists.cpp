@@ -1,8 +1,5 @@
 #include "stepcast/workload/detail/layer_lists.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
 
@@ -26,9 +23,8 @@ Operation amount(double bytes_read, double bytes_written, KernelClass kernel_cla
 
 // A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
 WorkList LayerLists::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
-  for (std::size_t i = from; i + 1 < list.size(); ++i) {
+  for (std::size_t i = from; i + 1 < list.size(); ++i)
     if (list[i + 1].weight_gradient) list[i].overlaps_next = false;
-  }
   return take_weight_gradients(list, from);
 }
 
@@ -119,9 +115,8 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
     add_cast(list, "cast_input", experts * static_cast<double>(linear.tokens * linear.k), linear.experts == 1,
              linear.input_of_kernel);
     const Fp8Recipe& recipe = layout_.layer.precision.fp8;
-    if (recipe.scaling != Fp8Scaling::delayed && !recipe.gather_weights) {
+    if (recipe.scaling != Fp8Scaling::delayed && !recipe.gather_weights)
       add_cast(list, "cast_weight", experts * static_cast<double>(linear.n * linear.k), false);
-    }
   }
   list.push_back({linear.name, gemm({.batch = linear.experts,
                                      .m = share(linear.tokens, linear.parts),
@@ -141,9 +136,8 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
   const auto experts = static_cast<double>(linear.experts);
   const bool split = tp_ > 1 && linear.experts == 1;
   // The gradient of a row-split product's output has to be complete on every rank first.
-  if (split && edge == Edge::row && layout_.layer.sequence_parallel) {
+  if (split && edge == Edge::row && layout_.layer.sequence_parallel)
     gather_tokens(list, "gather_output_gradient", layout_.layer.overlap.tensor_parallel, fp8);
-  }
   if (fp8) {
     add_cast(list, "cast_output_gradient", experts * static_cast<double>(linear.tokens * linear.n),
              linear.experts == 1, linear.gradient_of_kernel);
@@ -151,9 +145,8 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
   const bool asynchronous = layout_.layer.overlap.sequence_parallel_weight_gradient;
   // The weight gradient of a column-split product needs the whole input again.
   const bool frozen = layout_.layer.frozen_base;
-  if (split && edge == Edge::column && layout_.layer.sequence_parallel && !frozen) {
+  if (split && edge == Edge::column && layout_.layer.sequence_parallel && !frozen)
     gather_tokens(list, "gather_input_again", asynchronous, fp8);
-  }
   // Without a weight gradient that the sum of the parts could run beside, it is pipelined with the product.
   const bool pipelined = frozen && split && edge == Edge::column && layout_.layer.sequence_parallel &&
                          layout_.layer.overlap.tensor_parallel;
@@ -170,11 +163,10 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
                                               compute)});
   list.back().count = parts;
   add_adapter_gradients(list, linear, edge);
-  if (pipelined) {
+  if (pipelined)
     add_part_of_reduction(list, "reduce_input_gradient", false);
-  } else if (split && edge == Edge::column) {
+  else if (split && edge == Edge::column)
     reduce_tokens(list, "reduce_input_gradient", asynchronous && !frozen);
-  }
   if (frozen) return;
   const bool accumulates = layout_.layer.fused.weight_gradient_accumulation;
   WorkItem weight{linear.weight_gradient,
@@ -293,9 +285,8 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
   }
   const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
   // GPT-OSS, which alone has sinks, clamps both factors and moves one by an offset.
-  if (model_.gated_ffn && model_.attention_sinks && !layout_.layer.fused.compiled) {
+  if (model_.gated_ffn && model_.attention_sinks && !layout_.layer.fused.compiled)
     return clamped_activation(list, elements, direction);
-  }
   if (model_.gated_ffn) {
     if (fused) {
       add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, 2, 1, direction);
@@ -306,9 +297,8 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
     return;
   }
   add_elementwise(list, "activation", function, elements, 1, 1, direction);
-  if (!fused && model_.activation == Activation::squared_relu) {
+  if (!fused && model_.activation == Activation::squared_relu)
     add_elementwise(list, "square", ElementwiseFunction::power_scalar, elements, 1, 1, direction);
-  }
 }
 
 // -------------------------------------------------------------------------------------------- whole layers
@@ -473,9 +463,8 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
     latent_projections(list, is_narrow(layout_.layer.precision.compute) &&
                                  layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit);
   }
-  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer)) {
+  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer))
     unfused_attention(list, Direction::forward);
-  }
   if (!variant.experts) {
     if (modules.ffn && model_.has_ffn) ffn_forward(list, model_.ffn_hidden_size, fp8_ffn, tp_ > 1);
     return;
@@ -487,9 +476,8 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
     activation(list, static_cast<double>(flow.tokens_per_expert * flow.local_experts * flow.width),
                Direction::forward);
   }
-  if (modules.shared_experts && moe.n_shared_experts > 0) {
+  if (modules.shared_experts && moe.n_shared_experts > 0)
     ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8_ffn, tp_ > 1);
-  }
 }
 
 Bytes LayerLists::boundary() const {

@@ -1,12 +1,40 @@
 #include "stepcast/workload/detail/rank_grid.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "stepcast/workload/detail/divisors.h"
+
 namespace stepcast::detail {
+
 namespace {
 
 constexpr std::int64_t kNoGroup = -1;
+
+struct AxisName {
+  std::string_view name;
+  Axis axis;
+};
+constexpr std::array<AxisName, 5> kAxisNames{{{"tp", Axis::tensor},
+                                              {"cp", Axis::context},
+                                              {"ep", Axis::expert},
+                                              {"dp", Axis::data},
+                                              {"pp", Axis::pipeline}}};
+
+std::int64_t degree(const Layout& layout, Axis axis) {
+  switch (axis) {
+    case Axis::tensor: return layout.degrees.tensor;
+    case Axis::context: return layout.degrees.context;
+    case Axis::expert: return layout.degrees.expert;
+    case Axis::data: return layout.degrees.data;
+    case Axis::pipeline: return layout.degrees.pipeline;
+  }
+  return 1;
+}
 
 }  // namespace
 
@@ -54,9 +82,8 @@ GroupPlacement RankGrid::enumerate(const std::vector<bool>& mask) const {
   // A group is named by its rank that has place 0 along every axis that varies.
   std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(n_ranks_));
   std::int64_t ranks_per_group = 1;
-  for (std::size_t i = 0; i < axes_.size(); ++i) {
+  for (std::size_t i = 0; i < axes_.size(); ++i)
     if (mask[i]) ranks_per_group *= axes_[i].size;
-  }
   for (std::int64_t rank = 0; rank < n_ranks_; ++rank) {
     std::int64_t name = rank, stride = 1;
     for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -103,20 +130,84 @@ GroupPlacement RankGrid::pipeline_pair(std::int64_t from, std::int64_t to) const
 GroupPlacement RankGrid::summarize(const std::vector<std::int64_t>& group_of_rank,
                                    std::int64_t ranks_per_group) const {
   std::vector<std::pair<std::int64_t, std::uint32_t>> members;  // group, rank
-  for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank) {
+  for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank)
     if (group_of_rank[rank] != kNoGroup)
       members.emplace_back(group_of_rank[rank], static_cast<std::uint32_t>(rank));
-  }
-  std::sort(members.begin(), members.end());
+  std::ranges::sort(members);
   std::vector<std::uint32_t> ranks;
   ranks.reserve(members.size());
   for (const auto& [group, rank] : members) ranks.push_back(rank);
   const auto group_size = static_cast<std::size_t>(ranks_per_group);
   std::vector<RankSpan> groups;
-  for (std::size_t i = 0; i + group_size <= ranks.size(); i += group_size) {
+  for (std::size_t i = 0; i + group_size <= ranks.size(); i += group_size)
     groups.push_back(RankSpan{ranks}.subspan(i, group_size));
-  }
   return place_groups(groups, gpus_per_node_);
+}
+
+Result<std::vector<Axis>> parse_rank_order(const Layout& layout) {
+  const auto wrong = [&] {
+    return Error::at("", "rank_order")
+        .found(fmt::format("`{}`", layout.rank_order))
+        .expected("tp, cp, ep, dp and pp in any order, joined by '-'");
+  };
+  std::vector<Axis> order;
+  std::string_view rest = layout.rank_order;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('-'), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    const auto* named = std::ranges::find(kAxisNames, word, &AxisName::name);
+    if (named == kAxisNames.end() || std::ranges::find(order, named->axis) != order.end()) return wrong();
+    order.push_back(named->axis);
+    if (end + 1 == rest.size()) return wrong();  // ends with '-'
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  for (const AxisName& a : kAxisNames) {
+    if (std::ranges::find(order, a.axis) != order.end()) continue;
+    if (degree(layout, a.axis) > 1) return wrong();
+    order.push_back(a.axis);
+  }
+  return order;
+}
+
+Result<std::vector<GridAxis>> dense_axes(const Layout& layout, const std::vector<Axis>& order) {
+  std::vector<GridAxis> axes;
+  std::int64_t left = layout.shard_group();
+  for (const Axis axis : order) {
+    if (axis == Axis::expert) continue;
+    const std::int64_t size = degree(layout, axis);
+    if (axis != Axis::context && axis != Axis::data) {
+      axes.push_back({axis, size, false});
+      continue;
+    }
+    const std::int64_t inside = std::min(left, size);
+    if (left % inside != 0 || size % inside != 0) {
+      return Error::at(
+                 "", "shard_group_size",
+                 fmt::format("groups of {} do not fit context_parallel {} and data_parallel {} in the rank "
+                             "order {}",
+                             layout.shard_group(), layout.degrees.context, layout.degrees.data,
+                             layout.rank_order))
+          .advice(fmt::format("nearest that work: {}", detail::nearest_divisors(size, inside)));
+    }
+    axes.push_back({axis, inside, true});
+    if (inside < size) axes.push_back({axis, size / inside, false});
+    left /= inside;
+  }
+  return axes;
+}
+
+std::vector<GridAxis> expert_axes(const Layout& layout, const std::vector<Axis>& order) {
+  std::vector<GridAxis> axes;
+  for (const Axis axis : order) {
+    switch (axis) {
+      case Axis::tensor: axes.push_back({axis, layout.expert_tensor_degree(), false}); break;
+      case Axis::expert: axes.push_back({axis, layout.degrees.expert, false}); break;
+      case Axis::data: axes.push_back({axis, layout.expert_data_parallel(), false}); break;
+      case Axis::pipeline: axes.push_back({axis, layout.degrees.pipeline, false}); break;
+      case Axis::context: break;
+    }
+  }
+  return axes;
 }
 
 }  // namespace stepcast::detail

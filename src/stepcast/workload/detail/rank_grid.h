@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "stepcast/base/result.h"
+#include "stepcast/workload/layout.h"
 #include "stepcast/workload/placement.h"
 
 namespace stepcast::detail {
@@ -54,5 +56,18 @@ class RankGrid {
   std::vector<std::int64_t> on_node_;
   bool nodes_fit_ = true;
 };
+
+// The axes of a layout's ranks, from the fastest to the slowest: of the model without its experts, and of the experts.
+
+// All five axes as the layout's rank order names them; those that it leaves out have one rank.
+[[nodiscard]] Result<std::vector<Axis>> parse_rank_order(const Layout& layout);
+
+// Context and data axes are cut in two where shard groups are smaller than both together.
+[[nodiscard]] Result<std::vector<GridAxis>> dense_axes(const Layout& layout, const std::vector<Axis>& order);
+[[nodiscard]] std::vector<GridAxis> expert_axes(const Layout& layout, const std::vector<Axis>& order);
+
+[[nodiscard]] inline bool carries_data(const GridAxis& a) {
+  return a.axis == Axis::data || a.axis == Axis::context;
+}
 
 }  // namespace stepcast::detail

@@ -1,0 +1,113 @@
+// stepcast models, stepcast platforms: what is known by name, and what a platform says with the source of every figure.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/text.h"
+#include "stepcast/describe/presets.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/report/catalog_document.h"
+
+#include "verbs.h"
+
+namespace stepcast::cli {
+
+namespace {
+
+struct ModelsOptions {
+  std::string word;
+  bool json = false, names = false;
+};
+
+bool is_meant(const Preset& preset, const std::string& word) {
+  const auto holds = [&](const std::string& name) {
+    return spelling_core(name).find(spelling_core(word)) != std::string::npos;
+  };
+  if (holds(preset.model.name)) return true;
+  for (const std::string& alias : preset.aliases)
+    if (holds(alias)) return true;
+  return false;
+}
+
+Result<int> run_models(const ModelsOptions& options) {
+  std::vector<const Preset*> chosen;
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) {
+    names.push_back(preset.model.name);
+    if (options.word.empty() || is_meant(preset, options.word)) chosen.push_back(&preset);
+  }
+  if (chosen.empty()) {
+    const auto near = nearest_word(options.word, names);
+    return Error{fmt::format("no model is called like `{}`", options.word.substr(0, 60))}.advice(
+        near ? fmt::format("did you mean `{}`?", *near) : "`stepcast models` lists all");
+  }
+  if (options.names) {
+    for (const Preset* preset : chosen) print("{}\n", preset->model.name);
+    return kSuccess;
+  }
+  const ModelsAnswer models = models_answer(chosen);
+  print("{}", options.json ? models_json(models) : report_text(models_document(models)));
+  return kSuccess;
+}
+
+struct PlatformsOptions {
+  std::string platform;
+  bool json = false, names = false;
+};
+
+std::string listing_names(const PlatformListings& all) {
+  std::string out;
+  for (const PlatformListing& p : all.platforms) out += p.name + "\n";
+  return out;
+}
+
+Result<int> run_platforms(const PlatformsOptions& options) {
+  if (options.platform.empty()) {
+    const std::vector<std::filesystem::path> dirs = platform_search_dirs();
+    const PlatformListings all = list_platforms(dirs);
+    if (all.platforms.empty() && all.unreadable.empty()) {
+      return Error{"no platforms were found"}.advice(
+          "set STEPCAST_PLATFORMS to the folder `platforms` of the checkout, or to share/stepcast/platforms "
+          "of the "
+          "installation");
+    }
+    print("{}", options.json    ? platforms_json(all)
+                : options.names ? listing_names(all)
+                                : report_text(platforms_document(all)));
+    return kSuccess;
+  }
+  STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
+  print("{}", options.json ? platform_json(platform) : report_text(platform_document(platform)));
+  return kSuccess;
+}
+
+}  // namespace
+
+Verb models_verb() {
+  return {"models", "list the models that are known by name", [](CLI::App& app) {
+            auto options = std::make_shared<ModelsOptions>();
+            app.add_option("WORD", options->word, "only those whose name holds it, e.g. llama");
+            app.add_flag("--names", options->names, "print names alone, one a line");
+            app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+            return [options] { return run_models(*options); };
+          }};
+}
+
+Verb platforms_verb() {
+  return {
+      "platforms", "list the shipped platforms, or show one", [](CLI::App& app) {
+        auto options = std::make_shared<PlatformsOptions>();
+        app.add_option("NAME|FILE", options->platform,
+                       "a platform to show: a name or alias, or a file; without it all are listed");
+        app.add_flag("--names", options->names, "print names alone, one a line");
+        app.add_flag(
+            "--json", options->json,
+            "print JSON: the list, or the platform file with all that it extends (docs/platform-file.md)");
+        return [options] { return run_platforms(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,201 @@
+#include "calibrate/detail/family_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "stepcast/cost/families/record_numbers.h"
+
+#include "calibrate/detail/minimization.h"
+
+namespace stepcast::detail {
+
+namespace {
+
+constexpr std::size_t kMostRows = 500;
+
+// The constants as logarithms (of what lies above the physical limit of 1 for factors).
+struct Constant {
+  double ReferenceParameters::*member;
+  double low, high;  // of the logarithm
+  double centre;     // where it stays without data
+  double spread;     // how far data of one row may pull it
+  bool matrix_only;
+};
+constexpr double kFree = 4;
+const Constant kConstants[] = {
+    {&ReferenceParameters::compute_factor, 0.0, 4.0, 0.25, kFree, false},
+    {&ReferenceParameters::memory_factor, 0.0, 4.5, 0.25, kFree, false},
+    {&ReferenceParameters::floor_us, -1.0, 9.0, 1.1, kFree, false},
+    {&ReferenceParameters::sharpness, 0.3, 2.3, 1.1, 1.0, false},
+    {&ReferenceParameters::tile_cost, -2.0, 4.5, 2.5, 1.5, true},
+    {&ReferenceParameters::depth_cost, 0.0, 6.5, 4.2, 1.5, true},
+    {&ReferenceParameters::sustained_factor, 0.0, 0.4, 0.0, 0.3, true},
+};
+
+// At most kMostRows of n rows, at random.
+std::vector<std::size_t> drawn(std::size_t n, std::uint64_t seed) {
+  std::vector<std::size_t> chosen(n);
+  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  if (n <= kMostRows) return chosen;
+  std::mt19937_64 random{seed};
+  for (std::size_t i = 0; i < kMostRows; ++i) std::swap(chosen[i], chosen[i + random() % (n - i)]);
+  chosen.resize(kMostRows);
+  return chosen;
+}
+
+// Those that operations with tiles, or at least with arithmetic, say something about.
+std::vector<const Constant*> constants_of(bool tiles, bool arithmetic) {
+  std::vector<const Constant*> used;
+  for (const Constant& constant : kConstants) {
+    const bool of_arithmetic = constant.member == &ReferenceParameters::compute_factor ||
+                               constant.member == &ReferenceParameters::sharpness;
+    if ((constant.matrix_only && !tiles) || (of_arithmetic && !arithmetic)) continue;
+    used.push_back(&constant);
+  }
+  return used;
+}
+
+// Rows' worth of "no correction" at every knot.
+constexpr double kPull = 0.3;
+
+std::vector<float> knots_of(std::span<const float> rows, std::size_t n_features, std::size_t feature,
+                            std::size_t most) {
+  std::vector<float> values;
+  for (std::size_t i = feature; i < rows.size(); i += n_features) values.push_back(rows[i]);
+  std::ranges::sort(values);
+  std::vector<float> distinct = values;
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<float> knots;
+  if (distinct.size() <= most)
+    knots = distinct;
+  else
+    for (std::size_t i = 0; i < most; ++i) knots.push_back(distinct[i * (distinct.size() - 1) / (most - 1)]);
+  for (float& knot : knots) knot = static_cast<float>(rounded(static_cast<double>(knot), 5));
+  knots.erase(std::unique(knots.begin(), knots.end()), knots.end());
+  return knots;
+}
+
+// Spacing of the knots around x, for the width of the neighbourhood.
+double spacing(const std::vector<float>& knots, std::size_t i) {
+  if (knots.size() == 1) return 1;
+  const std::size_t a = i == 0 ? 0 : i - 1, b = std::min(i + 1, knots.size() - 1);
+  return static_cast<double>(knots[b] - knots[a]) / static_cast<double>(b - a);
+}
+
+}  // namespace
+
+ReferenceParameters reference_of_device(const Device& device, DType dtype, bool matrix) {
+  ReferenceParameters out;
+  // Operations of a dtype that the sheet does not name still get a finite time.
+  auto peak = matrix ? device.peak(dtype) : device.vector(dtype);
+  if (!peak) peak = device.peak(dtype);
+  if (!peak) peak = device.vector(dtype);
+  if (!peak) peak = device.peak(DType::fp32);
+  if (!peak) peak = device.vector(DType::fp32);
+  out.peak_TFLOPs = peak ? peak->value() / 1e12 : 10;
+  out.bandwidth_GBps = std::max(device.memory_bandwidth.value() / 1e9, 1.0);
+  out.sm_count = device.sm_count ? static_cast<double>(*device.sm_count) : 80;
+  if (device.kernel_floor) out.floor_us = std::max(device.kernel_floor->value(), 0.5);
+  return out;
+}
+
+ReferenceParameters fit_reference(std::span<const Operation* const> operations,
+                                  std::span<const double> log_times, const ReferenceParameters& start,
+                                  std::uint64_t seed) {
+  const std::vector<std::size_t> chosen = drawn(operations.size(), seed);
+  std::vector<ReferenceTerms> terms;
+  terms.reserve(chosen.size());
+  bool tiles = false, arithmetic = false;
+  double least = 1e300;
+  for (const std::size_t i : chosen) {
+    terms.push_back(reference_terms(*operations[i], start));
+    tiles = tiles || terms.back().products > 0;
+    arithmetic = arithmetic || tiles || terms.back().flops_us > 0;
+    least = std::min(least, log_times[i]);
+  }
+  if (terms.empty()) return start;
+
+  const std::vector<const Constant*> used = constants_of(tiles, arithmetic);
+  const auto parameters = [&](std::span<const double> x) {
+    ReferenceParameters p = start;
+    for (std::size_t i = 0; i < used.size(); ++i) p.*used[i]->member = std::exp(x[i]);
+    return p;
+  };
+  SimplexSearch search;
+  for (const Constant* constant : used) {
+    search.low.push_back(constant->low);
+    search.high.push_back(constant->high);
+    search.step.push_back(std::min(0.4, (constant->high - constant->low) / 4));
+  }
+  const double n = static_cast<double>(terms.size());
+  search.value = [&](std::span<const double> x) {
+    const ReferenceParameters p = parameters(x);
+    double sum = 0;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      const double residual = log_times[chosen[i]] - std::log(reference_time_us(terms[i], p));
+      sum += std::sqrt(residual * residual + 1e-4);
+    }
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      const double away = (x[i] - used[i]->centre) / used[i]->spread;
+      sum += 0.05 * away * away;
+    }
+    return sum / n;
+  };
+  search.max_evaluations = 260;
+  std::vector<double> best;
+  double best_value = 1e300;
+  // Unfused operations take many passes over memory, and the search finds no way from one to the other.
+  for (const double memory : {0.25, 2.0}) {
+    if (tiles && memory > 1) break;  // products are one kernel
+    std::vector<double> x;
+    for (const Constant* constant : used) {
+      double centre = constant->centre;
+      if (constant->member == &ReferenceParameters::memory_factor) centre = memory;
+      if (constant->member == &ReferenceParameters::floor_us)
+        centre = std::clamp(least - 0.7, constant->low, constant->high);
+      x.push_back(centre);
+    }
+    const double value = search.minimise(x);
+    if (value < best_value) {
+      best_value = value;
+      best = x;
+    }
+  }
+  return parameters(best);
+}
+
+GridTable::Parameters fit_table(std::span<const float> rows, std::size_t n_features,
+                                std::span<const float> targets, std::span<const float> weights,
+                                std::span<const std::size_t> axes, std::size_t most_knots) {
+  GridTable::Parameters p;
+  for (const std::size_t feature : axes)
+    p.axes.push_back({feature, knots_of(rows, n_features, feature, most_knots)});
+  std::size_t count = 1;
+  for (const GridTable::Axis& axis : p.axes) count *= axis.knots.size();
+  const std::size_t width = p.axes.back().knots.size();
+  for (std::size_t cell = 0; cell < count; ++cell) {
+    const std::size_t index[2] = {p.axes.size() == 2 ? cell / width : cell, cell % width};
+    double sum = 0, total = kPull;
+    for (std::size_t row = 0; row < targets.size(); ++row) {
+      double distance = 0;
+      for (std::size_t a = 0; a < p.axes.size(); ++a) {
+        const GridTable::Axis& axis = p.axes[a];
+        const double d = static_cast<double>(rows[row * n_features + axis.feature] - axis.knots[index[a]]) /
+                         (0.5 * spacing(axis.knots, index[a]));
+        distance += d * d;
+      }
+      if (distance > 12) continue;
+      const double w =
+          std::exp(-0.5 * distance) * (weights.empty() ? 1.0 : static_cast<double>(weights[row]));
+      sum += w * static_cast<double>(targets[row]);
+      total += w;
+    }
+    p.values.push_back(static_cast<float>(rounded(sum / total, 4)));
+  }
+  return p;
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,22 @@
+// Peaks of memory that runs report against those that are forecast.
+#pragma once
+
+#include <vector>
+
+#include "lab/run_platforms.h"
+#include "lab/suite.h"
+
+namespace stepcast {
+
+// Runs whose note says a peak ("memory 67.0 GiB"), by set, in GiB. Frameworks report what their allocator took from
+// the device: without the context and without the buffers of the collective library
+// (StageMemory::in_allocator). No sets where no run says it.
+[[nodiscard]] TestScore score_memory(const std::vector<PredictedRun>& runs);
+
+// Measured steps of language models against the composition of Zhang et al. (published_forecast.h) from our prices.
+
+// The runs that it has a formula for; `ours_mape` of a set is the error of our own forecasts of the same runs.
+[[nodiscard]] TestScore score_published_composition(const std::vector<PredictedRun>& runs,
+                                                    RunPlatforms& platforms);
+
+}  // namespace stepcast
