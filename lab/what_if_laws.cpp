@@ -21,7 +21,7 @@
 #include "stepcast/sources/recorded_source.h"
 #include "stepcast/sources/trace_set.h"
 
-#include "lab/recorded_sets.h"
+#include "lab/recorded_job.h"
 
 namespace stepcast {
 namespace {

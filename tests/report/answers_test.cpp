@@ -80,7 +80,7 @@ std::size_t expect_one_number(const ReportDocument& document) {
       for (std::size_t r = 0; r < table->rows.size() && r < items->items().size(); ++r) {
         for (std::size_t c = 0; c < table->columns.size(); ++c) {
           const std::string& key = table->columns[c].key;
-          if (!key.empty()) check(table->rows[r][c].text, items->items()[r].find(key), 1, key);
+          if (!key.empty()) check(table->rows[r].cells[c].text, items->items()[r].find(key), 1, key);
         }
       }
     }

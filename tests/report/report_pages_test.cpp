@@ -64,7 +64,7 @@ void expect_tables_whole(const ReportDocument& document) {
       const auto* table = std::get_if<ReportTable>(&block.content);
       if (table == nullptr) continue;
       for (const auto& row : table->rows)
-        EXPECT_LE(row.size(), table->columns.size()) << section.title << ": " << row.front().text;
+        EXPECT_LE(row.cells.size(), table->columns.size()) << section.title << ": " << row.cells.front().text;
     }
   }
 }

@@ -66,6 +66,11 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
     }
     if (!is_flag(word)) {
       if (flags.empty()) {
+        if ((word == "." || word == "source") && words.size() > 1) {
+          return Error{"the script reads its flags from another file"}
+              .found(fmt::format("`{} {}`", word, words[1].substr(0, 60)))
+              .advice("put its lines into the script");
+        }
         return Error{"the first word is not a flag"}
             .found(fmt::format("`{}`", word.substr(0, 60)))
             .expected("--...");

@@ -81,45 +81,45 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
                                           [](const Part& a, const Part& b) { return a.time_ms < b.time_ms; });
   std::string text = fmt::format("{}: {}; GPUs compute {:.1f} % of the step", analysis.binding.bound_by(),
                                  gains_text(analysis.binding), percent(computing));
-  if (largest.time_ms > 0) {
+  if (largest.time_ms > 0)
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
-    const std::vector<RankCulprits>& ranks = analysis.culprits.ranks;
-    const auto worst = std::ranges::max_element(ranks, {}, &RankCulprits::caused_wait_us);
-    const double all_us = analysis.culprits.all_waiting_us();
-    if (worst != ranks.end() && worst->caused_wait_us > 0 && all_us > 0) {
-      text += fmt::format(
-          "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other ranks "
-          "({:.3f} ms)",
-          analysis.facts[worst->rank_class.index()].rank, worst->came_last, analysis.culprits.collectives,
-          100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3);
-    }
-    return text;
+  const std::vector<RankCulprits>& ranks = analysis.culprits.ranks;
+  const auto worst = std::ranges::max_element(ranks, {}, &RankCulprits::caused_wait_us);
+  const double all_us = analysis.culprits.all_waiting_us();
+  if (worst != ranks.end() && worst->caused_wait_us > 0 && all_us > 0) {
+    text += fmt::format(
+        "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other ranks "
+        "({:.3f} ms)",
+        analysis.facts[worst->rank_class.index()].rank, worst->came_last, analysis.culprits.collectives,
+        100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3);
   }
+  return text;
+}
 
-  std::string culprit_sentence(const ReplayAnalysis& analysis) {
-    const StepCulprits& found = analysis.culprits;
-    std::vector<std::pair<double, Culprit>> parts;
-    for (std::size_t k = 0; k < kCulpritCount; ++k) {
-      const auto culprit = static_cast<Culprit>(k);
-      if (found.of(culprit) >= 0.5) parts.emplace_back(found.of(culprit), culprit);
-    }
-    if (parts.empty()) return {};
-    std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string text = fmt::format("of the {} of {:.3f} ms: ", found.ranks.size() > 1 ? "mean step" : "step",
-                                   found.step_us() * 1e-3);
-    bool first = true;
-    for (const auto& [us, culprit] : parts) {
-      text += fmt::format("{}{} {:.3f} ms", first ? "" : ", ", culprit_name(culprit), us * 1e-3);
-      first = false;
-    }
-    if (found.collectives > 0) text += "; waiting for another rank counts for what held that one";
-    return text;
+std::string culprit_sentence(const ReplayAnalysis& analysis) {
+  const StepCulprits& found = analysis.culprits;
+  std::vector<std::pair<double, Culprit>> parts;
+  for (std::size_t k = 0; k < kCulpritCount; ++k) {
+    const auto culprit = static_cast<Culprit>(k);
+    if (found.of(culprit) >= 0.5) parts.emplace_back(found.of(culprit), culprit);
   }
+  if (parts.empty()) return {};
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = fmt::format("of the {} of {:.3f} ms: ", found.ranks.size() > 1 ? "mean step" : "step",
+                                 found.step_us() * 1e-3);
+  bool first = true;
+  for (const auto& [us, culprit] : parts) {
+    text += fmt::format("{}{} {:.3f} ms", first ? "" : ", ", culprit_name(culprit), us * 1e-3);
+    first = false;
+  }
+  if (found.collectives > 0) text += "; waiting for another rank counts for what held that one";
+  return text;
+}
 
-  std::string_view culprit_name(Culprit culprit) {
-    return name_of<Culprit::rest>(
-        culprit, {"GPU", "host", "PCIe", "network", "data skew", "late start", "no cause found"},
-        "no cause found");
-  }
+std::string_view culprit_name(Culprit culprit) {
+  return name_of<Culprit::rest>(
+      culprit, {"GPU", "host", "PCIe", "network", "data skew", "late start", "no cause found"},
+      "no cause found");
+}
 
 }  // namespace stepcast
