@@ -82,8 +82,6 @@ TEST(MegatronLinesSuite, FlagsActInTheRightDirection) {
       {tp, "", true},
       {tp + "--tp-comm-overlap", tp, false},
       {"--use-distributed-optimizer --overlap-grad-reduce", "--use-distributed-optimizer", false},
-      {"--no-bias-gelu-fusion", "", true},
-      {"--cross-entropy-loss-fusion", "", false},
       {"--num-experts 8 --moe-router-topk 2 --expert-model-parallel-size 8", "", true},
       {pp + "--num-layers-per-virtual-pipeline-stage 2", pp, false},
       {"--optimizer-cpu-offload", "", true},
