@@ -22,7 +22,7 @@ constexpr std::array kRooms{
     Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3}, Room{"simulate", 3},  //
     Room{"describe", 4},                                                               //
     Room{"predict", 5},   Room{"logs", 5},                                             //
-    Room{"sources", 6},   Room{"retrace", 6},                                          //
+    Room{"sources", 6},   Room{"retrace", 6},   Room{"rollout", 6},                    //
     Room{"analyze", 7},   Room{"calibrate", 7}, Room{"plan", 7},                       //
     Room{"sweep", 8},                                                                  //
     Room{"report", 9},                                                                 //

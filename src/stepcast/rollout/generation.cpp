@@ -1,0 +1,240 @@
+#include "stepcast/rollout/generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/number.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/workload/placement.h"
+#include "stepcast/workload/step_work.h"
+
+namespace stepcast {
+namespace {
+
+// Tokens of prompts in one pass: max_num_batched_tokens of vLLM on GPUs with 70 GiB and more.
+constexpr std::int64_t kChunkTokens = 8192;
+// The answers' lengths in as many slices.
+constexpr int kSlices = 40;
+// From where on a step waits for its longest answers alone.
+constexpr double kTailShare = 0.1;
+constexpr double kCacheElementBytes = 2;  // keys and values in bf16
+
+bool is_attention(const WorkItem& item) {
+  return item.operation() != nullptr && std::holds_alternative<AttentionShape>(item.operation()->shape);
+}
+
+// What a training step does besides: loss, work of the host, balancing of experts.
+bool trains_only(const WorkItem& item) {
+  if (item.name == "reduce_loss" || item.name == "auxiliary_loss" || item.name == "routing_map") return true;
+  const Operation* operation = item.operation();
+  if (operation == nullptr) return false;
+  if (std::holds_alternative<CrossEntropyShape>(operation->shape)) return true;
+  const auto* amount = std::get_if<AmountShape>(&operation->shape);
+  return amount != nullptr && amount->kernel_class == KernelClass::none;
+}
+
+}  // namespace
+
+double touched_experts(double n_experts, double per_token, double tokens) {
+  if (n_experts <= 0) return 0;
+  return n_experts * (1 - std::pow(1 - std::min(1.0, per_token / n_experts), tokens));
+}
+
+Layout Generation::layout_of(std::int64_t sequences, std::int64_t tokens) const {
+  Layout layout;
+  layout.degrees.tensor = layout_.tensor;
+  layout.batch = {sequences, sequences, tokens};
+  layout.layer.precision = precision_for(layout_.dtype);
+  layout.layer.cuda_graphs = graphs_of_layers();
+  layout.layer.cuda_graphs.full_iteration = true;
+  layout.software.framework = Framework::megatron;
+  return with_software_choices(std::move(layout), prices_->platform().device);
+}
+
+Result<Generation> Generation::create(const Transformer& model, const EngineLayout& layout,
+                                      StepPricer& prices) {
+  if (model.architecture != Architecture::decoder) {
+    return Error::at("", "--model").found(model.name).expected("a decoder: this model generates nothing");
+  }
+  Generation engine{model, layout, prices};
+  engine.model_.n_multi_token_prediction_layers = 0;
+  if (layout.pipeline > model.n_layers) {
+    return Error::at("", "--generation-pp")
+        .found(fmt::format("{}", layout.pipeline))
+        .expected(fmt::format("at most the {} layers of {}", model.n_layers, model.name));
+  }
+  STEPCAST_ASSIGN(const StepWork work, step_work(engine.model_, engine.layout_of(1, 1)));
+  double parameters = 0;
+  for (const ChunkWork& chunk : work.chunks) parameters += chunk.dense_parameters + chunk.expert_parameters;
+  engine.weight_bytes_ = parameters / as_double(layout.pipeline) * element_size(layout.dtype).value();
+  engine.count_cache();
+  return engine;
+}
+
+// Heads of keys and values are copied where there are fewer than tensor-parallel ranks; a latent vector always is.
+void Generation::count_cache() {
+  for (std::int64_t layer = 0; layer < model_.n_layers; ++layer) {
+    const Transformer one = model_.layer_kinds.empty() ? model_ : layer_model(model_, model_.kind(layer));
+    if (one.mixer != Mixer::attention) continue;  // a state of constant size
+    const auto heads = [&](std::int64_t n) { return as_double((n + layout_.tensor - 1) / layout_.tensor); };
+    double elements = heads(one.kv_heads()) * as_double(one.qk_head_dim() + one.value_head_dim());
+    double width = as_double(one.qk_head_dim() + one.value_head_dim());  // of scores and values per head
+    if (one.latent_attention) {
+      const LatentAttention& latent = *one.latent_attention;
+      elements = as_double(latent.kv_lora_rank + latent.qk_rope_head_dim);
+      width = as_double(2 * latent.kv_lora_rank + latent.qk_rope_head_dim);
+    }
+    const double window =
+        as_double(model_.layer_kinds.empty() ? model_.window_tokens(layer) : one.sliding_window_tokens);
+    const CachedLayers found{elements * kCacheElementBytes, 2 * heads(one.n_heads) * width, window, 1};
+    const auto same = std::find_if(cache_.begin(), cache_.end(), [&](const CachedLayers& c) {
+      return c.bytes_per_token == found.bytes_per_token && c.window == window;
+    });
+    same == cache_.end() ? cache_.push_back(found) : void(same->count += 1);
+  }
+}
+
+double Generation::cache_bytes(double tokens) const {
+  double bytes = 0;
+  for (const CachedLayers& layers : cache_) {
+    const double seen = layers.window > 0 ? std::min(tokens, layers.window) : tokens;
+    bytes += layers.count * layers.bytes_per_token * seen;
+  }
+  return bytes / as_double(layout_.pipeline);
+}
+
+double Generation::attention_us(double sequences, double context) {
+  double us = 0;
+  for (const CachedLayers& layers : cache_) {
+    const double seen = layers.window > 0 ? std::min(context, layers.window) : context;
+    const Operation read{AmountShape{.flops = sequences * seen * layers.flops_per_token,
+                                     .bytes_read = sequences * seen * layers.bytes_per_token,
+                                     .matrix = true,
+                                     .kernel_class = KernelClass::attention},
+                         DType::bf16};
+    us += layers.count * prices_->price(read).time.value();
+  }
+  return us;
+}
+
+Result<double> Generation::list_us(const WorkList& list, const Placement& placement, double tokens,
+                                   bool decodes) {
+  double us = 0;
+  bool experts = false, sums = false;
+  for (const WorkItem& item : list) {
+    if (trains_only(item) || (decodes && is_attention(item))) continue;
+    if (const Transfer* transfer = item.transfer()) {
+      // Every rank of an engine has all tokens: behind its experts one sum is all they exchange.
+      if (model_.moe && (transfer->op != CollectiveOp::all_reduce || sums)) continue;
+      sums = true;
+      STEPCAST_ASSIGN(const Estimate time, prices_->price(*transfer, placement));
+      us += time.time.value() * as_double(item.count);
+      continue;
+    }
+    Operation operation = *item.operation();
+    auto* product = std::get_if<GemmShape>(&operation.shape);
+    if (product != nullptr && item.name.starts_with("expert_") && product->batch > 1) {
+      experts = true;
+      const MixtureOfExperts& moe = *model_.moe;
+      const double per_token = as_double(moe.experts_per_token);
+      const double touched = touched_experts(as_double(moe.n_experts), per_token, tokens);
+      product->batch = std::max<std::int64_t>(1, std::llround(touched));
+      product->m = std::max<std::int64_t>(1, std::llround(tokens * per_token / touched));
+    }
+    us += prices_->price(operation).time.value() * as_double(item.count);
+  }
+  if (experts) {
+    const Bytes message{tokens * as_double(model_.hidden_size) * 2};
+    STEPCAST_ASSIGN(const Estimate sum, prices_->price(CollectiveOp::all_reduce, message, placement.tensor));
+    us += sum.time.value();
+  }
+  return us;
+}
+
+Result<double> Generation::forward_us(std::int64_t sequences, std::int64_t tokens) {
+  const Layout layout = layout_of(sequences, tokens);
+  STEPCAST_ASSIGN(const StepWork work, step_work(model_, layout));
+  const Node& node = prices_->platform().node;
+  STEPCAST_ASSIGN(const Placement placement, place(layout, node.gpus_per_node, node.segment));
+  const double all_tokens = as_double(sequences * tokens);
+  const bool decodes = tokens == 1;
+  STEPCAST_ASSIGN(double us, list_us(work.embedding->forward, placement, all_tokens, decodes));
+  STEPCAST_ASSIGN(const double head, list_us(work.head->forward, placement, as_double(sequences), decodes));
+  if (decodes) us += head;
+  std::vector<double> of_kind;
+  for (const auto& layer : work.layer_kinds) {
+    STEPCAST_ASSIGN(const double one, list_us(layer->forward, placement, all_tokens, decodes));
+    of_kind.push_back(one);
+  }
+  for (const ChunkWork& chunk : work.chunks)
+    for (const ChunkWork::Run& run : chunk.runs) us += of_kind[run.kind] * run.count;
+  return us;
+}
+
+Result<double> Generation::products_us(double sequences) {
+  const auto at = [&](std::int64_t n) -> Result<double> {
+    if (const auto known = priced_.find(n); known != priced_.end()) return known->second;
+    STEPCAST_ASSIGN(const double us, forward_us(n, 1));
+    return priced_[n] = us;
+  };
+  std::int64_t below = 1;
+  while (as_double(2 * below) <= sequences) below *= 2;
+  STEPCAST_ASSIGN(const double low, at(below));
+  if (sequences <= as_double(below)) return low;
+  STEPCAST_ASSIGN(const double high, at(2 * below));
+  return low + (high - low) * (sequences - as_double(below)) / as_double(below);
+}
+
+// As many parts of the batch as stages are under way, so that every stage works all the time.
+Result<double> Generation::iteration_us(double sequences, double context) {
+  const double stages = as_double(layout_.pipeline);
+  const double part = std::max(1.0, sequences / stages);
+  STEPCAST_ASSIGN(double us, products_us(part));
+  us += attention_us(part, context);
+  if (layout_.pipeline == 1) return us;
+  const Bytes boundary{part * as_double(model_.hidden_size) * 2 / as_double(layout_.tensor)};
+  const Node& node = prices_->platform().node;
+  GroupPlacement pair;
+  pair.n_ranks = 2;
+  pair.n_nodes = layout_.gpus() > node.gpus_per_node ? 2 : 1;
+  pair.ranks_per_node = pair.min_ranks_per_node = pair.n_nodes == 1 ? 2 : 1;
+  pair.groups_per_node = std::min<std::int64_t>(layout_.tensor, node.gpus_per_node);
+  STEPCAST_ASSIGN(const Estimate hop, prices_->price(CollectiveOp::send_receive, boundary, pair));
+  return us + stages * hop.time.value();
+}
+
+Result<GenerationTime> Generation::generate(const GenerationLoad& load) {
+  const Lengths& lengths = *load.lengths;
+  GenerationTime out;
+  const double layers = as_double(model_.n_layers);
+  const std::int64_t chunk = std::clamp<std::int64_t>(std::llround(load.prompt_tokens), 1, kChunkTokens);
+  const std::int64_t at_once = std::max<std::int64_t>(1, kChunkTokens / chunk);
+  STEPCAST_ASSIGN(const double chunk_us, forward_us(at_once, chunk));
+  out.prefill_s = 1e-6 * chunk_us * load.prompts * load.prompt_tokens / as_double(at_once * chunk);
+
+  const double running = std::min(load.sequences, load.at_once);
+  const double answer = lengths.mean() - load.prompt_tokens;
+  if (load.sequences > running) {  // those that wait start as others end
+    const double iterations = answer * (load.sequences - running) / running;
+    STEPCAST_ASSIGN(const double us, iteration_us(running, load.prompt_tokens + answer / 2));
+    out.decode_s += 1e-6 * us * iterations;
+    out.decode_layers += layers * iterations;
+  }
+  const double width = (lengths.max() - load.prompt_tokens) / kSlices;
+  for (int slice = 0; slice < kSlices; ++slice) {
+    const double tokens = load.prompt_tokens + width * (slice + 0.5);
+    const double share = lengths.survival(tokens);
+    const double any = 1 - std::pow(1 - share, load.all_sequences);
+    if (any < 1e-6) break;
+    STEPCAST_ASSIGN(const double us, iteration_us(std::max(1.0, running * share), tokens));
+    const bool is_tail = share < kTailShare;
+    (is_tail ? out.tail_s : out.decode_s) += 1e-6 * us * width * any;
+    (is_tail ? out.tail_layers : out.decode_layers) += layers * width * any;
+  }
+  return out;
+}
+
+}  // namespace stepcast

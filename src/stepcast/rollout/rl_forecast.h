@@ -1,0 +1,95 @@
+// The step of post-training by reinforcement learning: what is asked of it, and what a forecast says.
+//
+// One step generates answers to prompts, scores them (log-probabilities of the policy and of its reference, a reward
+// model if there is one), trains on them, and hands the new weights to the engine that generates. This is a roofline of
+// generation, no simulation of a serving engine. Model: docs/post-training.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast {
+
+enum class RlAlgorithm : std::uint8_t {
+  grpo,  // log-probabilities of the policy before the step and of a reference; no critic
+  ppo,   // these, and a critic as large as the policy: its values, and its own training
+  dapo,  // no reference; more is generated than trained on (dynamic sampling)
+};
+[[nodiscard]] std::string_view to_string(RlAlgorithm algorithm);
+
+// In words of the command line, which the reader of a request checks.
+struct RlSettings {
+  std::string algorithm = "grpo";  // grpo, ppo, dapo
+  std::int64_t prompts = 0;        // per step
+  std::int64_t generations = 1;    // answers to each
+  std::string lengths;  // "mean=3251,max=4096", or a CSV file (rollout/lengths.h): of prompt and answer
+  std::int64_t prompt_tokens = 256;    // of these, on average. Assumed, of mathematical questions
+  std::optional<double> oversampling;  // sequences generated for each that is trained on; dapo: 3, others: 1
+  std::string policy = "on";           // "on", or "off:N": weights that generate are up to N steps old
+  std::optional<std::int64_t> generation_gpus;                         // off-policy; nothing: searched
+  std::optional<std::int64_t> generation_tensor, generation_pipeline;  // nothing: searched
+  std::string generation_dtype = "bf16";  // bf16 or fp8: of the weights while generating
+  std::string reward_model;               // preset or config.json of a model that scores; empty: a function
+};
+
+// What a forecast rests on beside the prices of kernels and transfers. Each is fitted to published steps (docs/constants.md).
+struct RlConstants {
+  double decode_factor = 1.0;      // time of an iteration of decoding over the sum of its kernels
+  double layer_us = 10.0;          // that each layer of an iteration takes besides
+  double training_factor = 1.2;    // time of training and log-probabilities over their forecast
+  double colocated_s = 30;         // on-policy: putting one engine to sleep and waking the other, both ways
+  double handover_s = 8;           // off-policy: between two steps
+  double transfer_s_per_100B = 6;  // weights, per 1e11 parameters
+};
+
+// The parts of a step, in seconds; those of one pool follow each other.
+struct RlParts {
+  double prefill_s = 0, decode_s = 0;
+  double tail_s = 0;  // decoding while less than a tenth of the answers go on
+  double log_probabilities_s = 0, reward_s = 0, train_s = 0;
+  double transfer_s = 0;  // weights, and the change from one engine to the other
+  double idle_s = 0;      // the pool that waits for the other one
+  double idle_gpus = 0;   // GPUs of that pool
+  [[nodiscard]] double generate_s() const { return prefill_s + decode_s + tail_s; }
+  [[nodiscard]] double learn_s() const { return log_probabilities_s + reward_s + train_s; }
+};
+
+// Of the GPU that holds most, in GiB.
+struct RlMemory {
+  double generation_weights_GiB = 0, kv_cache_GiB = 0;  // the second: that the sequences at once take
+  double kv_cache_room_GiB = 0;
+  double training_weights_GiB = 0, gradients_GiB = 0, optimizer_GiB = 0, activations_GiB = 0;
+  double training_peak_GiB = 0, available_GiB = 0;
+  bool training_fits = true;
+};
+
+// One way to spread a step over its GPUs.
+struct RlSplit {
+  bool on_policy = true;
+  std::int64_t generation_gpus = 0, training_gpus = 0;  // on-policy: the same GPUs
+  std::int64_t generation_tensor = 1, generation_pipeline = 1;
+  std::int64_t sequences_at_once = 0;  // of one engine
+  double step_s = 0;
+};
+
+struct RlForecast {
+  std::string model, platform;
+  RlAlgorithm algorithm = RlAlgorithm::grpo;
+  std::int64_t n_gpus = 0, prompts = 0, generations = 0;
+  std::int64_t off_policy_steps = 0;
+  double generated_sequences = 0, trained_sequences = 0;
+  double mean_tokens = 0, max_tokens = 0;
+  double step_s = 0, p10_s = 0, p90_s = 0;
+  double tokens_per_s_per_gpu = 0;  // generated: prompts and answers
+  RlParts parts;
+  RlMemory memory;
+  RlSplit split;
+  std::string training_layout;        // "tp2 pp8 ep16 dp4"
+  std::vector<RlSplit> alternatives;  // the best of the other policy, at as many GPUs
+  std::vector<std::string> notes;
+};
+
+}  // namespace stepcast

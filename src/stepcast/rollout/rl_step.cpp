@@ -1,0 +1,478 @@
+#include "stepcast/rollout/rl_step.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/number.h"
+#include "stepcast/base/units.h"
+#include "stepcast/describe/layout_choice.h"
+#include "stepcast/workload/memory.h"
+
+namespace stepcast {
+namespace {
+
+// Of a GPU's memory an engine takes: vLLM's default, and what it is usually left beside a trainer that sleeps on the same
+// GPUs (gpu_memory_utilization 0.6 of NeMo-RL's example configurations).
+constexpr double kEngineMemoryShare = 0.9, kColocatedMemoryShare = 0.6;
+// Sequences of an engine at once: max_num_seqs of vLLM on GPUs with 70 GiB and more.
+constexpr double kMostAtOnce = 1024;
+// Sequences generated for each that DAPO trains on: gen_prompt_bsz over train_prompt_bsz of its published recipe (verl).
+constexpr double kUsualOversampling = 3;
+// Half-width of the band, in ln, to the fast and to the slow side.
+constexpr double kBandFast = 0.24, kBandSlow = 0.24;
+constexpr std::int64_t kMostSplits = 16;  // of pools that are tried
+constexpr std::int64_t kLargestEngine = 64;
+
+// The settings, read and held against each other.
+struct Rollout {
+  RlAlgorithm algorithm = RlAlgorithm::grpo;
+  std::int64_t off_policy_steps = 0;
+  DType dtype = DType::bf16;
+  Lengths lengths;
+  double trained = 0, generated = 0;  // sequences
+  double prompts = 0;                 // that are generated for
+  std::int64_t update = 0;            // sequences of one update
+  std::optional<Transformer> reward;
+};
+
+Result<std::int64_t> off_policy_steps(const std::string& word) {
+  if (word == "on") return 0;
+  constexpr std::string_view kOff = "off:";
+  if (word.starts_with(kOff) && word.size() <= kOff.size() + 3) {
+    std::int64_t steps = 0;
+    for (const char c : word.substr(kOff.size()))
+      steps = c >= '0' && c <= '9' ? steps * 10 + (c - '0') : -1000;
+    if (steps > 0) return steps;
+  }
+  return Error::at("", "--policy")
+      .found("`" + word.substr(0, 80) + "`")
+      .expected("on, or off:N steps, as off:1");
+}
+
+Result<RlAlgorithm> algorithm_named(const std::string& word) {
+  for (const RlAlgorithm one : {RlAlgorithm::grpo, RlAlgorithm::ppo, RlAlgorithm::dapo})
+    if (word == to_string(one)) return one;
+  return Error::at("", "--rl").found("`" + word.substr(0, 80) + "`").expected("grpo, ppo or dapo");
+}
+
+Result<Rollout> read(const RlQuestion& question) {
+  const RlSettings& s = question.settings;
+  constexpr std::int64_t kMost = 1 << 24;
+  Rollout out;
+  STEPCAST_ASSIGN(out.algorithm, algorithm_named(s.algorithm));
+  STEPCAST_ASSIGN(out.off_policy_steps, off_policy_steps(s.policy));
+  if (s.prompts < 1 || s.prompts > kMost || s.generations < 1 || s.generations > kMost) {
+    return Error::at("", s.prompts < 1 || s.prompts > kMost ? "--prompts" : "--generations")
+        .found(fmt::format("{}", s.prompts < 1 || s.prompts > kMost ? s.prompts : s.generations))
+        .expected("a number from 1 to 16777216");
+  }
+  if (s.generation_dtype != "bf16" && s.generation_dtype != "fp8") {
+    return Error::at("", "--generation-dtype")
+        .found("`" + s.generation_dtype.substr(0, 80) + "`")
+        .expected("bf16 or fp8");
+  }
+  out.dtype = s.generation_dtype == "fp8" ? DType::fp8 : DType::bf16;
+  STEPCAST_ASSIGN(out.lengths, Lengths::read(s.lengths));
+  if (s.prompt_tokens < 1 || as_double(s.prompt_tokens) >= out.lengths.mean()) {
+    return Error::at("", "--prompt-tokens")
+        .found(fmt::format("{}", s.prompt_tokens))
+        .expected(fmt::format("1 to less than {:.0f}, the mean of prompt and answer", out.lengths.mean()));
+  }
+  const double more = s.oversampling.value_or(out.algorithm == RlAlgorithm::dapo ? kUsualOversampling : 1);
+  if (!(more >= 1) || more > 1000) {
+    return Error::at("", "--oversampling").found(fmt::format("{:g}", more)).expected("1 to 1000");
+  }
+  out.trained = as_double(s.prompts * s.generations);
+  out.prompts = as_double(s.prompts) * more;
+  out.generated = out.trained * more;
+  out.update = question.job.settings.global_batch_sequences.value_or(s.prompts * s.generations);
+  if (out.update < 1 || s.prompts * s.generations % out.update != 0) {
+    std::int64_t nearest = s.generations;
+    while (nearest < kMost && (out.update < 1 || s.prompts * nearest % out.update != 0)) ++nearest;
+    return Error::at("", "--generations",
+                     fmt::format("{} prompts x {} answers do not divide into updates of {}", s.prompts,
+                                 s.generations, out.update))
+        .advice(fmt::format("nearest that works: --generations {}, or --gbs {}", nearest,
+                            s.prompts * s.generations));
+  }
+  if (!s.reward_model.empty()) {
+    STEPCAST_ASSIGN(ResolvedJob job, resolve(Job{.model = s.reward_model}));
+    out.reward = std::move(job.model);
+  }
+  return out;
+}
+
+// Training on some GPUs: one update and the forward passes of all trained sequences.
+struct Training {
+  Layout layout;
+  double update_s = 0, forward_s = 0;  // the second: of the sequences of one update
+  RlMemory memory;
+  std::vector<std::string> notes;
+};
+
+// Stages that do not divide the layers: the first and the last get what the others leave.
+void even_out_stages(const Transformer& model, JobSettings& s) {
+  const std::int64_t stages = s.pipeline.value_or(1);
+  if (stages < 3 || model.n_layers % stages == 0 || s.first_stage_layers || s.last_stage_layers ||
+      s.pipeline_layout || s.virtual_stages)
+    return;
+  const std::int64_t each = (model.n_layers + stages - 1) / stages;
+  const std::int64_t rest = model.n_layers - each * (stages - 2);
+  if (rest < 2) return;
+  s.first_stage_layers = (rest + 1) / 2;
+  s.last_stage_layers = rest / 2;
+}
+
+class RlSearch {
+ public:
+  RlSearch(const RlQuestion& question, const Rollout& rollout, const Transformer& model, StepModel& steps,
+           const RlConstants& constants)
+      : question_(question), rollout_(rollout), model_(model), steps_(steps), constants_(constants) {}
+
+  // The fastest way under this policy.
+  [[nodiscard]] Result<RlAnswer> best(bool on_policy);
+
+ private:
+  struct Engine {
+    EngineLayout layout;
+    Generation generation;
+    double room = 0, at_once = 0;  // bytes for keys and values; sequences
+  };
+  [[nodiscard]] Result<Engine> engine(const EngineLayout& layout, bool colocated);
+  [[nodiscard]] std::vector<EngineLayout> engines(std::int64_t gpus) const;
+  [[nodiscard]] Result<std::vector<std::int64_t>> pools(bool on_policy) const;
+  [[nodiscard]] Result<const Training*> training(std::int64_t gpus);
+  [[nodiscard]] Result<Training> train_on(std::int64_t gpus);
+  [[nodiscard]] Result<RlAnswer> answer(const Training& training, Engine& engine, const RlSplit& split);
+  [[nodiscard]] Error nothing_fits(bool on_policy);
+
+  const RlQuestion& question_;
+  const Rollout& rollout_;
+  const Transformer& model_;
+  StepModel& steps_;
+  const RlConstants& constants_;
+  std::map<std::int64_t, Training> trained_;
+};
+
+Result<RlSearch::Engine> RlSearch::engine(const EngineLayout& layout, bool colocated) {
+  STEPCAST_ASSIGN(Generation generation, Generation::create(model_, layout, steps_.pricer()));
+  const double memory = steps_.pricer().platform().device.memory_size.value();
+  const double share = colocated ? kColocatedMemoryShare : kEngineMemoryShare;
+  const double room = memory * share - generation.weight_bytes();
+  const double longest = generation.cache_bytes(rollout_.lengths.max());
+  if (room < longest) {
+    return Error{
+        fmt::format("an engine of {} GPUs leaves {:.1f} GiB for keys and values, and the longest sequence "
+                    "takes {:.1f}",
+                    layout.gpus(), std::max(0.0, room) / kGiB, longest / kGiB)};
+  }
+  const double mean = generation.cache_bytes(rollout_.lengths.mean());
+  const double at_once = std::min(kMostAtOnce, mean > 0 ? std::floor(room / mean) : kMostAtOnce);
+  return Engine{layout, std::move(generation), room, std::max(1.0, at_once)};
+}
+
+std::vector<EngineLayout> RlSearch::engines(std::int64_t gpus) const {
+  const RlSettings& s = question_.settings;
+  const std::int64_t in_node = steps_.pricer().platform().node.gpus_per_node;
+  std::vector<EngineLayout> all;
+  for (std::int64_t tensor = 1; tensor <= std::min(gpus, kLargestEngine); tensor *= 2) {
+    const std::int64_t t = s.generation_tensor.value_or(tensor);
+    for (std::int64_t pipeline = 1; pipeline <= 8; pipeline *= 2) {
+      const std::int64_t p = s.generation_pipeline.value_or(pipeline);
+      const EngineLayout one{t, p, rollout_.dtype};
+      // Stages are for what a node cannot hold.
+      const bool is_usual = p == 1 || s.generation_pipeline || t >= std::min(in_node, gpus);
+      if (is_usual && one.gpus() <= gpus && gpus % one.gpus() == 0) all.push_back(one);
+      if (s.generation_pipeline) break;
+    }
+    if (s.generation_tensor) break;
+  }
+  return all;
+}
+
+// GPUs that generate.
+Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
+  const std::int64_t n = *question_.job.n_gpus;
+  const std::optional<std::int64_t>& given = question_.settings.generation_gpus;
+  if (on_policy) return std::vector{n};
+  if (given) {
+    if (*given >= 1 && *given < n) return std::vector{*given};
+    return Error::at("", "--generation-gpus", "the split leaves one side empty")
+        .found(fmt::format("{} of {}", *given, n))
+        .advice(fmt::format("nearest that works: {}", *given < 1 ? 1 : n - 1));
+  }
+  if (n < 2) {
+    return Error::at("", "--gpus", "off-policy needs a GPU on either side")
+        .found(fmt::format("{}", n))
+        .advice("nearest that works: --gpus 2");
+  }
+  const std::int64_t in_node = steps_.pricer().platform().node.gpus_per_node;
+  std::int64_t step = n > in_node && n % in_node == 0 ? in_node : 1;
+  while (n / step > kMostSplits && n % (2 * step) == 0) step *= 2;
+  std::vector<std::int64_t> out;
+  for (std::int64_t gpus = step; gpus < n; gpus += step) out.push_back(gpus);
+  return out;
+}
+
+Result<Training> RlSearch::train_on(std::int64_t gpus) {
+  Job job = question_.job;
+  JobSettings& s = job.settings;
+  job.n_gpus = gpus;
+  even_out_stages(model_, s);
+  const std::int64_t pieces =
+      2 * std::max<std::int64_t>(1, s.context.value_or(1)) * std::max<std::int64_t>(1, s.tensor.value_or(1));
+  const double longest = std::max(rollout_.lengths.max(), 1.0);
+  const std::int64_t seq = static_cast<std::int64_t>(std::ceil(longest / as_double(pieces))) * pieces;
+  s.seq_len_tokens = seq;
+  s.packed_mean_tokens = std::min(rollout_.lengths.mean(), as_double(seq));
+  const double rows = as_double(rollout_.update) * rollout_.lengths.mean() / as_double(seq);
+  const bool is_open = leaves_layout_open(job);
+  double repeated = 1;  // rows that are wanted over those that are predicted
+  if (is_open) {
+    const double power = std::round(std::log2(std::max(1.0, rows)));
+    s.global_batch_sequences = std::int64_t{1} << static_cast<int>(std::min(24.0, power));
+    if (*s.global_batch_sequences < gpus)
+      s.global_batch_sequences = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(gpus)));
+    repeated = std::max(1.0, rows / as_double(*s.global_batch_sequences));
+  } else {
+    const auto degree = [](const std::optional<std::int64_t>& d) {
+      return std::max<std::int64_t>(1, d.value_or(1));
+    };
+    const std::int64_t copies =
+        std::max<std::int64_t>(1, gpus / (degree(s.tensor) * degree(s.pipeline) * degree(s.context)));
+    const std::int64_t batch = copies * degree(s.micro_batch_sequences);
+    s.global_batch_sequences =
+        std::max<std::int64_t>(1, std::llround(std::ceil(rows / as_double(batch)))) * batch;
+  }
+  STEPCAST_ASSIGN(ResolvedJob resolved, resolve(job));
+  Training out;
+  const Platform& platform = steps_.pricer().platform();
+  if (is_open) {
+    const std::int64_t in_node = platform.node.gpus_per_node;
+    const LayoutSearch search{job, {platform.device.memory_size, std::min<std::int64_t>(in_node, 8)}};
+    std::optional<LayoutChoice> chosen = search.usual();
+    if (!chosen) chosen = search.smallest();
+    if (chosen) {
+      resolved = std::move(chosen->job);
+      if (!chosen->flags.empty()) out.notes.push_back("layout of training not given: " + chosen->flags);
+    }
+  }
+  out.layout = resolved.layout;
+  STEPCAST_ASSIGN(const PricedStep priced, steps_.price(resolved.model, resolved.layout));
+  const StepPrediction step = steps_.predict(priced, resolved.layout);
+  double forward = 0, all = 0;
+  for (const ChunkWork& chunk : priced.work.chunks) {
+    for (const ChunkWork::Run& run : chunk.runs) {
+      const PricedStep::Layer& layer = priced.layers[run.kind];
+      forward += layer.forward.time_us * run.count;
+      all += (layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us) * run.count;
+    }
+  }
+  const StepShares& shares = step.shares;
+  const double passes = step.step.time.value() - shares.optimizer_us - shares.fixed_us -
+                        shares.exposed_us[static_cast<std::size_t>(GroupKind::data)];
+  out.update_s = 1e-6 * (step.step.time.value() + (repeated - 1) * passes);
+  out.forward_s = 1e-6 * repeated * passes * (all > 0 ? forward / all : 0);
+  STEPCAST_ASSIGN(const MemoryForecast memory,
+                  memory_forecast(priced.work, resolved.model, resolved.layout, platform.device.memory_size));
+  const StageMemory& stage = memory.stages[memory.worst_stage];
+  out.memory = {.training_weights_GiB = stage.weights.value() / kGiB,
+                .gradients_GiB = stage.gradients.value() / kGiB,
+                .optimizer_GiB = stage.optimizer.value() / kGiB,
+                .activations_GiB = (stage.activations + stage.working).value() / kGiB,
+                .training_peak_GiB = stage.total().value() / kGiB,
+                .available_GiB = memory.available.value() / kGiB,
+                .training_fits = memory.verdict != MemoryVerdict::does_not_fit};
+  return out;
+}
+
+Result<const Training*> RlSearch::training(std::int64_t gpus) {
+  const auto known = trained_.find(gpus);
+  if (known != trained_.end()) return &known->second;
+  STEPCAST_ASSIGN(Training fresh, train_on(gpus));
+  return &trained_.emplace(gpus, std::move(fresh)).first->second;
+}
+
+Result<RlAnswer> RlSearch::answer(const Training& training, Engine& engine, const RlSplit& split) {
+  const double engines = as_double(split.generation_gpus) / as_double(engine.layout.gpus());
+  const GenerationLoad load{.sequences = std::ceil(rollout_.generated / engines),
+                            .all_sequences = rollout_.generated,
+                            .prompts = std::ceil(rollout_.prompts / engines),
+                            .prompt_tokens = as_double(question_.settings.prompt_tokens),
+                            .at_once = engine.at_once,
+                            .lengths = &rollout_.lengths};
+  RlAnswer out;
+  RlWork& work = out.work;
+  STEPCAST_ASSIGN(work.generation, engine.generation.generate(load));
+  const double updates = rollout_.trained / as_double(rollout_.update);
+  const bool critic = rollout_.algorithm == RlAlgorithm::ppo;
+  // The policy before the step, its reference, and the values of a critic.
+  const double passes = rollout_.algorithm == RlAlgorithm::dapo ? 1 : critic ? 3 : 2;
+  work.log_probabilities_s = passes * updates * training.forward_s;
+  work.train_s = (critic ? 2 : 1) * updates * training.update_s;
+  if (rollout_.reward) {  // scores all that is generated
+    const double size =
+        as_double(active_parameter_count(*rollout_.reward)) / as_double(active_parameter_count(model_));
+    work.reward_s = size * updates * training.forward_s * rollout_.generated / rollout_.trained;
+  }
+  work.parameters = as_double(parameter_count(model_).total());
+  RlForecast& f = out.forecast;
+  f.split = split;
+  f.parts = parts_of(work, split, constants_, f.step_s);
+  f.split.step_s = f.step_s;
+  f.memory = training.memory;
+  f.memory.generation_weights_GiB = engine.generation.weight_bytes() / kGiB;
+  f.memory.kv_cache_room_GiB = engine.room / kGiB;
+  f.memory.kv_cache_GiB =
+      std::min(load.sequences, load.at_once) * engine.generation.cache_bytes(rollout_.lengths.mean()) / kGiB;
+  f.notes = training.notes;
+  const Degrees& d = training.layout.degrees;
+  f.training_layout = fmt::format("tp{} cp{} pp{} ep{} dp{}, {}", d.tensor, d.context, d.pipeline, d.expert,
+                                  d.data, to_string(training.layout.sharding.kind));
+  if (training.layout.layer.recompute.kind != Recompute::none)
+    f.training_layout += fmt::format(", recompute {}", to_string(training.layout.layer.recompute.kind));
+  return out;
+}
+
+Error RlSearch::nothing_fits(bool on_policy) {
+  Error why{"no engine can be made of these GPUs"};
+  const RlSettings& s = question_.settings;
+  if (s.generation_tensor) {
+    const Result<Engine> asked =
+        engine({*s.generation_tensor, s.generation_pipeline.value_or(1), rollout_.dtype}, on_policy);
+    if (!asked) why = asked.error();
+  }
+  for (std::int64_t tensor = 1; tensor <= kLargestEngine; tensor *= 2) {
+    for (const std::int64_t pipeline : {1, 2, 4}) {
+      if (!engine({tensor, pipeline, rollout_.dtype}, on_policy)) continue;
+      const std::string stages = pipeline > 1 ? fmt::format(" --generation-pp {}", pipeline) : "";
+      return Error{why.message()}.advice(
+          fmt::format("nearest that works: --generation-tp {}{} on a multiple of {} GPUs", tensor, stages,
+                      tensor * pipeline));
+    }
+  }
+  return Error{why.message()}.advice("no engine that was tried holds the model and its longest sequence");
+}
+
+Result<RlAnswer> RlSearch::best(bool on_policy) {
+  STEPCAST_ASSIGN(const std::vector<std::int64_t> sizes, pools(on_policy));
+  const std::int64_t n = *question_.job.n_gpus;
+  std::optional<RlAnswer> best;
+  std::optional<Error> why;
+  std::map<std::pair<std::int64_t, std::int64_t>, Engine> known;  // prices of an engine serve every pool
+  for (const std::int64_t gpus : sizes) {
+    Result<const Training*> trained = training(on_policy ? n : n - gpus);
+    if (!trained) {
+      why = trained.error();
+      continue;
+    }
+    for (const EngineLayout& layout : engines(gpus)) {
+      auto found = known.find({layout.tensor, layout.pipeline});
+      if (found == known.end()) {
+        Result<Engine> made = engine(layout, on_policy);
+        if (!made) continue;
+        found = known.emplace(std::pair{layout.tensor, layout.pipeline}, std::move(*made)).first;
+      }
+      RlSplit split{on_policy, gpus, on_policy ? n : n - gpus, layout.tensor, layout.pipeline, 0, 0};
+      split.sequences_at_once = static_cast<std::int64_t>(found->second.at_once);
+      STEPCAST_ASSIGN(RlAnswer one, answer(**trained, found->second, split));
+      const auto key = [](const RlAnswer& a) {
+        return std::pair{!a.forecast.memory.training_fits, a.forecast.step_s};
+      };
+      if (!best || key(one) < key(*best)) best = std::move(one);
+    }
+  }
+  if (best) return *std::move(best);
+  if (why && sizes.size() == 1) return *why;
+  return nothing_fits(on_policy);
+}
+
+}  // namespace
+
+std::string_view to_string(RlAlgorithm algorithm) {
+  switch (algorithm) {
+    case RlAlgorithm::grpo: return "grpo";
+    case RlAlgorithm::ppo: return "ppo";
+    case RlAlgorithm::dapo: return "dapo";
+  }
+  return "grpo";
+}
+
+RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c, double& step_s) {
+  RlParts parts;
+  const GenerationTime& g = work.generation;
+  parts.prefill_s = g.prefill_s;
+  parts.decode_s = g.decode_s * c.decode_factor + 1e-6 * c.layer_us * g.decode_layers;
+  parts.tail_s = g.tail_s * c.decode_factor + 1e-6 * c.layer_us * g.tail_layers;
+  parts.log_probabilities_s = work.log_probabilities_s * c.training_factor;
+  parts.reward_s = work.reward_s * c.training_factor;
+  parts.train_s = work.train_s * c.training_factor;
+  constexpr double kParameters = 1e11;
+  parts.transfer_s = (split.on_policy ? c.colocated_s : c.handover_s) +
+                     c.transfer_s_per_100B * work.parameters / kParameters;
+  if (split.on_policy) {
+    step_s = parts.generate_s() + parts.learn_s() + parts.transfer_s;
+    return parts;
+  }
+  const double generate = parts.generate_s(), learn = parts.learn_s();
+  parts.idle_s = std::abs(generate - learn);
+  parts.idle_gpus = as_double(generate < learn ? split.generation_gpus : split.training_gpus);
+  step_s = std::max(generate, learn) + parts.transfer_s;
+  return parts;
+}
+
+Result<RlAnswer> rl_step(const RlQuestion& question, StepModel& steps, const RlConstants& constants) {
+  STEPCAST_ASSIGN(const Rollout rollout, read(question));
+  if (question.job.n_gpus.value_or(0) < 1) {
+    return Error::at("", "--gpus").found("nothing").expected("the GPUs that generate and train, in all");
+  }
+  Job bare = question.job;
+  bare.settings = {};
+  bare.n_gpus.reset();
+  STEPCAST_ASSIGN(ResolvedJob resolved, resolve(bare));
+  RlSearch search{question, rollout, resolved.model, steps, constants};
+  const bool on_policy = rollout.off_policy_steps == 0;
+  if (on_policy && question.settings.generation_gpus &&
+      *question.settings.generation_gpus != *question.job.n_gpus) {
+    return Error::at("", "--generation-gpus", "on-policy all GPUs generate and train")
+        .advice("add --policy off:1, or leave it out");
+  }
+  STEPCAST_ASSIGN(RlAnswer out, search.best(on_policy));
+  RlForecast& f = out.forecast;
+  f.model = resolved.model.name;
+  f.platform = steps.pricer().platform().name;
+  f.algorithm = rollout.algorithm;
+  f.n_gpus = *question.job.n_gpus;
+  f.prompts = question.settings.prompts;
+  f.generations = question.settings.generations;
+  f.off_policy_steps = rollout.off_policy_steps;
+  f.generated_sequences = rollout.generated;
+  f.trained_sequences = rollout.trained;
+  f.mean_tokens = rollout.lengths.mean();
+  f.max_tokens = rollout.lengths.max();
+  f.p10_s = f.step_s * std::exp(-kBandFast);
+  f.p90_s = f.step_s * std::exp(kBandSlow);
+  f.tokens_per_s_per_gpu = f.generated_sequences * f.mean_tokens / f.step_s / as_double(f.n_gpus);
+  if (!f.memory.training_fits)
+    f.notes.push_back(fmt::format("training does not fit: {:.1f} of {:.1f} GiB", f.memory.training_peak_GiB,
+                                  f.memory.available_GiB));
+  RlQuestion open = question;
+  open.settings.generation_gpus.reset();
+  open.settings.generation_tensor.reset();
+  open.settings.generation_pipeline.reset();
+  RlSearch other{open, rollout, resolved.model, steps, constants};
+  if (const Result<RlAnswer> alternative = other.best(!on_policy))
+    f.alternatives.push_back(alternative->forecast.split);
+  return out;
+}
+
+}  // namespace stepcast
