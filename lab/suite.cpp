@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lab/megatron_lines_suite.h"
+#include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
 #include "lab/suites.h"
 
@@ -134,9 +135,9 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 7> kSuites{replay_suite(),        predict_suite(),    collectives_suite(),
-                                            kernels_suite(),       iterations_suite(), dlrm_suite(),
-                                            megatron_lines_suite()};
+  static const std::array<Suite, 8> kSuites{replay_suite(),         predict_suite(),    collectives_suite(),
+                                            kernels_suite(),        iterations_suite(), dlrm_suite(),
+                                            megatron_lines_suite(), rl_suite()};
   return kSuites;
 }
 

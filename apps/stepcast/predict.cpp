@@ -309,6 +309,16 @@ Result<int> run_described(const PredictOptions& options) {
   return options.described.require_fit && !fits ? kDoesNotFit : kSuccess;
 }
 
+Result<int> run_post_training(const PredictOptions& options) {
+  STEPCAST_ASSIGN(PredictRequest request, request_of(described(options)));
+  const PredictRlRequest asked{std::move(request.job), options.rl, request.platform, request.what_if};
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
+  STEPCAST_ASSIGN(const RlForecast forecast, Session{}.predict(asked));
+  STEPCAST_TRY(report.answer(rl_document(forecast), options.shared.json ? rl_json(forecast) : std::string{}));
+  if (!options.shared.json && !report.is_markdown()) report.note();
+  return kSuccess;
+}
+
 Result<int> run_predict(const PredictOptions& options) {
   STEPCAST_TRY(check_sensitivity(options));
   STEPCAST_ASSIGN(const Question question, question_of(options));
@@ -319,6 +329,7 @@ Result<int> run_predict(const PredictOptions& options) {
         .found("several values")
         .expected("one; several are for recommendation models");
   }
+  if (question == Question::post_training) return run_post_training(options);
   return question == Question::log ? run_log(options) : run_described(options);
 }
 

@@ -1,5 +1,9 @@
 #include "predict_options.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "stepcast/describe/dlrm_job.h"
@@ -9,7 +13,7 @@ namespace {
 
 constexpr QuestionSet bit(Question question) { return 1U << static_cast<unsigned>(question); }
 constexpr QuestionSet kTraces = bit(Question::traces), kRecommendation = bit(Question::recommendation),
-                      kDescribed = bit(Question::described),
+                      kDescribed = bit(Question::described), kRl = bit(Question::post_training),
                       kSteps = kDescribed | bit(Question::log);  // of a description, whole or beside a log
 
 constexpr char kFooter[] =
@@ -180,6 +184,52 @@ void add_changes_of_recorded(PredictOptions& o) {
               "draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%", {.with_commas = true});
 }
 
+void add_post_training(PredictOptions& o) {
+  RlSettings& r = o.rl;
+  const FlagValues above{.above_zero = true};
+  o.flags.begin("Post-training by reinforcement learning (--rl)", kRl);
+  o.flags.add("--rl", &r.algorithm,
+              "a step of grpo, ppo or dapo: generate, score, train, hand over the weights",
+              {.one_of = {"grpo", "ppo", "dapo"}});
+  o.flags.add("--prompts", &r.prompts, "prompts of a step");
+  o.flags.add("--generations", &r.generations, "answers to each");
+  o.flags.add("--lengths", &r.lengths,
+              "tokens of prompt and answer: mean=5698,max=8192, or a CSV file with a column tokens");
+  o.flags.add("--prompt-tokens", &r.prompt_tokens, "of these, tokens of a prompt", {.shows_default = true});
+  o.flags.add("--oversampling", &r.oversampling,
+              "sequences generated for each that is trained on (default: 1; dapo: 3)", above);
+  o.flags.add("--policy", &r.policy,
+              "on: the same GPUs generate and train; off:N: two pools, weights up to N steps old",
+              {.shows_default = true});
+  o.flags.add("--generation-gpus", &r.generation_gpus, "GPUs that generate, off-policy (default: searched)");
+  o.flags.add("--generation-tp", &r.generation_tensor,
+              "tensor parallel degree of an engine (default: searched)", above);
+  o.flags.add("--generation-pp", &r.generation_pipeline, "pipeline stages of an engine (default: searched)",
+              above);
+  o.flags.add("--generation-dtype", &r.generation_dtype, "of the weights that generate: bf16, fp8",
+              {.one_of = {"bf16", "fp8"}, .shows_default = true});
+  o.flags.add("--reward-model", &r.reward_model, "preset or config.json of a model that scores the answers");
+}
+
+// That a step of training takes and one of reinforcement learning has no answer to.
+constexpr std::string_view kOfTrainingAlone[] = {"--seq",
+                                                 "--packed-mean-tokens",
+                                                 "--command-line",
+                                                 "--torchtitan",
+                                                 "--deepspeed",
+                                                 "--explain",
+                                                 "--require-fit",
+                                                 "--timeline",
+                                                 "--chakra",
+                                                 "--per-rank",
+                                                 "--sensitivity",
+                                                 "--train-tokens",
+                                                 "--train-samples",
+                                                 "--train-iterations",
+                                                 "--gpu-hour-price",
+                                                 "--gpu-power-watts",
+                                                 "--seed"};
+
 constexpr char kResult[] = "Result";
 
 void add_result(CLI::App& app, PredictOptions& o) {
@@ -229,7 +279,18 @@ void add_training(PredictOptions& o) {
               above);
 }
 
+bool means_something(const GivenFlag& flag, Question question) {
+  if (question != Question::post_training) return (flag.of & bit(question)) != 0;
+  return (flag.of & (kRl | kDescribed)) != 0 &&
+         std::find(std::begin(kOfTrainingAlone), std::end(kOfTrainingAlone), flag.name) ==
+             std::end(kOfTrainingAlone);
+}
+
 Error misplaced(const GivenFlag& flag, Question question) {
+  if (flag.of == kRl)
+    return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
+  if (question == Question::post_training)
+    return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
   if (question == Question::traces) {
     return Error{fmt::format("{} describes a step; with --trace the step is the recorded one", flag.name)}
         .advice("leave one of the two out");
@@ -250,6 +311,7 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   add_subject(options);
   add_layout(options);
   add_other_software(options);
+  add_post_training(options);
   add_recorded(options);
   add_changes_of_recorded(options);
   add_result(app, options);
@@ -260,9 +322,10 @@ Result<Question> question_of(const PredictOptions& options) {
   const Question question = !options.traces.request.places.empty() ? Question::traces
                             : is_dlrm_job(options.shared.model)    ? Question::recommendation
                             : !options.log.log.empty()             ? Question::log
+                            : !options.rl.algorithm.empty()        ? Question::post_training
                                                                    : Question::described;
   for (const GivenFlag& flag : options.flags.given())
-    if ((flag.of & bit(question)) == 0) return misplaced(flag, question);
+    if (!means_something(flag, question)) return misplaced(flag, question);
   const std::vector<std::string> remaining = options.flags.remaining();
   if (!remaining.empty() && question == Question::traces)
     return Error{fmt::format("{} is not known together with --trace", remaining.front())};

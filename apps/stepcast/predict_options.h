@@ -20,6 +20,7 @@ enum class Question : std::uint8_t {
   log,             // the run of a log
   traces,          // recorded ranks under other circumstances
   recommendation,  // a step of a recommendation model
+  post_training,   // a step of reinforcement learning
 };
 
 // What several questions ask with the same flags.
@@ -64,6 +65,7 @@ struct PredictOptions {
   TraceOptions traces;
   LogOptions log;
   RecommendationOptions recommendation;
+  RlSettings rl{.algorithm = {}};
   FlagList flags;
 };
 

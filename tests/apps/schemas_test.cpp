@@ -91,6 +91,14 @@ TEST(Schemas, PredictSeriesOfARecommendationModel) {
   EXPECT_THAT(series, ::testing::HasSubstr(R"("global_batch_samples": 65536)"));
 }
 
+TEST(Schemas, PredictPostTraining) {
+  const std::string document =
+      printed({"predict", "--model", "llama-3.1-8b", "--gpus", "16", "--rl", "grpo", "--prompts", "64",
+               "--generations", "32", "--lengths", "mean=1019,max=4096", "--policy", "off:1", "--json"});
+  EXPECT_THAT(violations_of("rl_forecast.json", document), IsEmpty());
+  EXPECT_THAT(document, ::testing::HasSubstr(R"("policy": "off")"));
+}
+
 TEST(Schemas, Inspect) {
   const std::filesystem::path folder{example()};
   for (const std::string file : {"et_rank0.json.gz", "kineto_rank0.json.gz"}) {

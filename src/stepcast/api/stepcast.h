@@ -39,9 +39,11 @@
 #include "stepcast/report/html/page.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/result_reader.h"
+#include "stepcast/report/rl_document.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
 #include "stepcast/report/sharding_document.h"
+#include "stepcast/rollout/rl_forecast.h"
 #include "stepcast/sweep/sweep_shard.h"
 #include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/trace/read_progress.h"
@@ -75,6 +77,15 @@ struct PredictRequest {
   // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).
   std::filesystem::path chakra{};
   bool chakra_per_rank = false;  // one of every rank instead, with their process groups beside them
+};
+
+// A step of post-training by reinforcement learning (docs/post-training.md).
+struct PredictRlRequest {
+  // The policy, with all GPUs of the step, and how it is trained; an open layout is chosen.
+  Job actor;
+  RlSettings rl;
+  std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
+  std::vector<std::string> what_if;   // as for a step of training
 };
 
 // How the step of recorded ranks is distributed.
@@ -287,6 +298,9 @@ class Session {
 
   // Errors: a model or plan that cannot be read or does not fit the GPUs. Tables that do not fit are a verdict.
   [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request) const;
+
+  // Errors: settings that contradict each other, a model that generates nothing, keys and values that fit on no engine.
+  [[nodiscard]] Result<RlForecast> predict(const PredictRlRequest& request) const;
 
   // Errors: a log that cannot be read or tells no step time; one that prints no settings while `job` describes nothing;
   // and those of a prediction.

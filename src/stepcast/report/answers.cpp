@@ -7,6 +7,7 @@
 #include "stepcast/report/log_document.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
+#include "stepcast/report/rl_document.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
 #include "stepcast/report/sharding_document.h"
@@ -25,6 +26,7 @@ constexpr AnswerSchema kSchemas[] = {
     {"plan.json", "plan", plan_schema},
     {"platforms.json", "platforms", platforms_schema},
     {"replay.json", "replay", replay_schema},
+    {"rl_forecast.json", "predict --rl ALGORITHM", rl_schema},
     {"scaling_series.json", "predict of several GPUs or batches", scaling_series_schema},
     {"sensitivity.json", "predict --sensitivity", sensitivity_schema},
     {"shard.json", "shard", sharding_schema},

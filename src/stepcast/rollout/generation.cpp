@@ -215,8 +215,15 @@ Result<GenerationTime> Generation::generate(const GenerationLoad& load) {
   STEPCAST_ASSIGN(const double chunk_us, forward_us(at_once, chunk));
   out.prefill_s = 1e-6 * chunk_us * load.prompts * load.prompt_tokens / as_double(at_once * chunk);
 
-  const double running = std::min(load.sequences, load.at_once);
+  const double running = std::min(load.sequences * std::max(1.0, load.batches_in_flight), load.at_once);
   const double answer = lengths.mean() - load.prompt_tokens;
+  if (load.batches_in_flight > 0) {
+    const double iterations = answer * load.sequences / running;
+    STEPCAST_ASSIGN(const double us, iteration_us(running, load.prompt_tokens + answer / 2));
+    out.decode_s = 1e-6 * us * iterations;
+    out.decode_layers = layers * iterations;
+    return out;
+  }
   if (load.sequences > running) {  // those that wait start as others end
     const double iterations = answer * (load.sequences - running) / running;
     STEPCAST_ASSIGN(const double us, iteration_us(running, load.prompt_tokens + answer / 2));

@@ -35,6 +35,9 @@ struct GenerationLoad {
   double prompts = 0;        // of one engine; answers to one prompt share its keys and values
   double prompt_tokens = 0;  // of one prompt
   double at_once = 0;        // sequences of an engine that run together at most
+  // Batches that an off-policy pool works on at the same time: others start as sequences end, and nothing waits for the
+  // longest. 0: one batch, to its end.
+  double batches_in_flight = 0;
   const Lengths* lengths = nullptr;
 };
 

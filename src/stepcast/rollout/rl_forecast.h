@@ -25,24 +25,26 @@ struct RlSettings {
   std::string algorithm = "grpo";  // grpo, ppo, dapo
   std::int64_t prompts = 0;        // per step
   std::int64_t generations = 1;    // answers to each
-  std::string lengths;  // "mean=3251,max=4096", or a CSV file (rollout/lengths.h): of prompt and answer
-  std::int64_t prompt_tokens = 256;    // of these, on average. Assumed, of mathematical questions
-  std::optional<double> oversampling;  // sequences generated for each that is trained on; dapo: 3, others: 1
-  std::string policy = "on";           // "on", or "off:N": weights that generate are up to N steps old
-  std::optional<std::int64_t> generation_gpus;                         // off-policy; nothing: searched
-  std::optional<std::int64_t> generation_tensor, generation_pipeline;  // nothing: searched
+  std::string lengths{};  // "mean=3251,max=4096", or a CSV file (rollout/lengths.h): of prompt and answer
+  std::int64_t prompt_tokens = 256;  // of these, on average. Assumed, of mathematical questions
+  std::optional<double>
+      oversampling{};         // sequences generated for each that is trained on; dapo: 3, others: 1
+  std::string policy = "on";  // "on", or "off:N": weights that generate are up to N steps old
+  std::optional<std::int64_t> generation_gpus;                             // off-policy; nothing: searched
+  std::optional<std::int64_t> generation_tensor{}, generation_pipeline{};  // nothing: searched
   std::string generation_dtype = "bf16";  // bf16 or fp8: of the weights while generating
-  std::string reward_model;               // preset or config.json of a model that scores; empty: a function
+  std::string reward_model{};             // preset or config.json of a model that scores; empty: a function
 };
 
 // What a forecast rests on beside the prices of kernels and transfers. Each is fitted to published steps (docs/constants.md).
 struct RlConstants {
-  double decode_factor = 1.0;      // time of an iteration of decoding over the sum of its kernels
-  double layer_us = 10.0;          // that each layer of an iteration takes besides
-  double training_factor = 1.2;    // time of training and log-probabilities over their forecast
-  double colocated_s = 30;         // on-policy: putting one engine to sleep and waking the other, both ways
-  double handover_s = 8;           // off-policy: between two steps
-  double transfer_s_per_100B = 6;  // weights, per 1e11 parameters
+  double decode_factor = 1.25;  // time of an iteration of decoding over the sum of its kernels and transfers
+  double layer_us = 8.0;        // that each layer of an iteration takes besides
+  double training_factor = 1.48;  // time of training and log-probabilities over their forecast
+  double colocated_s = 26;        // on-policy: one engine goes to sleep and the other wakes, both ways
+  double handover_s = 9.7;        // off-policy: between two steps
+  // Weights, per 1e11 parameters; on-policy twice: what the trainer keeps makes room, and comes back.
+  double transfer_s_per_100B = 5.0;
 };
 
 // The parts of a step, in seconds; those of one pool follow each other.

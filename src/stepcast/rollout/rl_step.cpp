@@ -28,7 +28,7 @@ constexpr double kMostAtOnce = 1024;
 // Sequences generated for each that DAPO trains on: gen_prompt_bsz over train_prompt_bsz of its published recipe (verl).
 constexpr double kUsualOversampling = 3;
 // Half-width of the band, in ln, to the fast and to the slow side.
-constexpr double kBandFast = 0.24, kBandSlow = 0.24;
+constexpr double kBandFast = 0.2, kBandSlow = 0.2;
 constexpr std::int64_t kMostSplits = 16;  // of pools that are tried
 constexpr std::int64_t kLargestEngine = 64;
 
@@ -309,6 +309,7 @@ Result<RlAnswer> RlSearch::answer(const Training& training, Engine& engine, cons
                             .prompts = std::ceil(rollout_.prompts / engines),
                             .prompt_tokens = as_double(question_.settings.prompt_tokens),
                             .at_once = engine.at_once,
+                            .batches_in_flight = split.on_policy ? 0 : as_double(rollout_.off_policy_steps),
                             .lengths = &rollout_.lengths};
   RlAnswer out;
   RlWork& work = out.work;
@@ -351,8 +352,8 @@ Error RlSearch::nothing_fits(bool on_policy) {
         engine({*s.generation_tensor, s.generation_pipeline.value_or(1), rollout_.dtype}, on_policy);
     if (!asked) why = asked.error();
   }
-  for (std::int64_t tensor = 1; tensor <= kLargestEngine; tensor *= 2) {
-    for (const std::int64_t pipeline : {1, 2, 4}) {
+  for (const std::int64_t pipeline : {1, 2, 4}) {
+    for (std::int64_t tensor = 1; tensor <= kLargestEngine; tensor *= 2) {
       if (!engine({tensor, pipeline, rollout_.dtype}, on_policy)) continue;
       const std::string stages = pipeline > 1 ? fmt::format(" --generation-pp {}", pipeline) : "";
       return Error{why.message()}.advice(
@@ -417,8 +418,8 @@ RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c,
   parts.reward_s = work.reward_s * c.training_factor;
   parts.train_s = work.train_s * c.training_factor;
   constexpr double kParameters = 1e11;
-  parts.transfer_s = (split.on_policy ? c.colocated_s : c.handover_s) +
-                     c.transfer_s_per_100B * work.parameters / kParameters;
+  const double transfer = c.transfer_s_per_100B * work.parameters / kParameters;
+  parts.transfer_s = split.on_policy ? c.colocated_s + 2 * transfer : c.handover_s + transfer;
   if (split.on_policy) {
     step_s = parts.generate_s() + parts.learn_s() + parts.transfer_s;
     return parts;
@@ -439,6 +440,11 @@ Result<RlAnswer> rl_step(const RlQuestion& question, StepModel& steps, const RlC
   bare.settings = {};
   bare.n_gpus.reset();
   STEPCAST_ASSIGN(ResolvedJob resolved, resolve(bare));
+  if (resolved.model.architecture != Architecture::decoder) {
+    return Error::at("", "--model")
+        .found(resolved.model.name)
+        .expected("a decoder: this model generates nothing");
+  }
   RlSearch search{question, rollout, resolved.model, steps, constants};
   const bool on_policy = rollout.off_policy_steps == 0;
   if (on_policy && question.settings.generation_gpus &&

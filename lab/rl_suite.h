@@ -1,0 +1,28 @@
+// Scores forecasts of published steps of post-training (rl_steps.csv).
+//
+//   leave_one_configuration_out   (primary) the six RlConstants fitted to the other configurations: model, GPUs, policy
+//                                 and type; releases of one configuration stay together; s
+//   leave_one_model_out           fitted to the other models
+//   tokens_per_s_per_gpu          the trivial answer: the median rate of the same model's other configurations
+//   off_over_on                   off- over on-policy time of a model on as many GPUs in one release, by the first test
+//   constant_off_over_on          the trivial answer: always 0.70
+#pragma once
+
+#include <vector>
+
+#include "lab/rl_runs.h"
+#include "lab/suite.h"
+
+namespace stepcast {
+
+[[nodiscard]] Suite rl_suite();
+
+struct RlMeasured {
+  const RlRun* run = nullptr;
+  RlAnswer answer;
+};
+// Those that make the steps likeliest: errors in ln of 15 %, a release of a configuration weighing as one of all of them,
+// and what was assumed before (docs/constants.md).
+[[nodiscard]] RlConstants fit_rl_constants(const std::vector<const RlMeasured*>& rows);
+
+}  // namespace stepcast

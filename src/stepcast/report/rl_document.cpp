@@ -1,0 +1,170 @@
+#include "stepcast/report/rl_document.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
+
+namespace stepcast {
+
+constexpr AnswerHead answer_head(const RlForecast*) {
+  return {"stepcast.rl_forecast/1", "stepcast predict --rl ALGORITHM --json",
+          AnswerHead::Numbers::nine_digits};
+}
+
+void fields(auto& a, Is<RlParts> auto& p) {
+  a("generate_s", p.generate_s(), "prefill, decode and tail");
+  a("prefill_s", p.prefill_s, "prompts");
+  a("decode_s", p.decode_s);
+  a("tail_s", p.tail_s, "decoding while less than a tenth of the answers go on");
+  a("log_probabilities_s", p.log_probabilities_s,
+    "of the policy before the step, its reference, values of a critic");
+  a("reward_s", p.reward_s, "a model that scores");
+  a("train_s", p.train_s);
+  a("transfer_s", p.transfer_s, "weights to the engine, and the change from one engine to the other");
+  a("idle_s", p.idle_s, "of the pool that waits for the other one; inside the longer of the two");
+  a("idle_gpus", p.idle_gpus, "of that pool");
+}
+
+void fields(auto& a, Is<RlMemory> auto& m) {
+  a("available_GiB", m.available_GiB, "of a GPU");
+  a("generation_weights_GiB", m.generation_weights_GiB);
+  a("kv_cache_GiB", m.kv_cache_GiB, "keys and values of the sequences that an engine has at once");
+  a("kv_cache_room_GiB", m.kv_cache_room_GiB, "that the engine is left for them");
+  a("training_weights_GiB", m.training_weights_GiB);
+  a("gradients_GiB", m.gradients_GiB);
+  a("optimizer_GiB", m.optimizer_GiB);
+  a("activations_GiB", m.activations_GiB, "kept and working");
+  a("training_peak_GiB", m.training_peak_GiB);
+  a("training_fits", m.training_fits);
+}
+
+void fields(auto& a, Is<RlSplit> auto& s) {
+  a("policy", OneOf{s.on_policy ? "on" : "off", {"on", "off"}});
+  a("generation_gpus", s.generation_gpus);
+  a("training_gpus", s.training_gpus, "on-policy: the same ones");
+  a("generation_tensor_parallel", s.generation_tensor);
+  a("generation_pipeline_parallel", s.generation_pipeline);
+  a("sequences_at_once", s.sequences_at_once, "that an engine has room for");
+  a("step_time_s", s.step_s);
+}
+
+void fields(auto& a, Is<RlForecast> auto& f) {
+  a("model", f.model);
+  a("platform", f.platform);
+  a("algorithm", f.algorithm);
+  a("n_gpus", f.n_gpus);
+  a("prompts", f.prompts);
+  a("generations", f.generations, "answers to each prompt");
+  a("off_policy_steps", f.off_policy_steps, "0: on-policy");
+  a("generated_sequences", f.generated_sequences);
+  a("trained_sequences", f.trained_sequences);
+  a("mean_tokens", f.mean_tokens, "of prompt and answer");
+  a("max_tokens", f.max_tokens);
+  a("step_time_s", f.step_s);
+  a("step_time_p10_s", f.p10_s);
+  a("step_time_p90_s", f.p90_s);
+  a("tokens_per_s_per_gpu", f.tokens_per_s_per_gpu, "generated, prompts included");
+  a("parts", f.parts);
+  a("memory", f.memory);
+  a("split", f.split);
+  a("training_layout", f.training_layout);
+  a("alternatives", f.alternatives, "the fastest under the other policy on as many GPUs");
+  a("notes", f.notes);
+}
+
+std::string rl_json(const RlForecast& answer) { return answer_json(answer) + "\n"; }
+std::string rl_schema() { return answer_schema<RlForecast>(); }
+
+namespace {
+
+std::string split_text(const RlSplit& s) {
+  const std::string engine =
+      fmt::format("engines of tp{}{}", s.generation_tensor,
+                  s.generation_pipeline > 1 ? fmt::format(" pp{}", s.generation_pipeline) : std::string{});
+  if (s.on_policy)
+    return fmt::format("on-policy: all {} generate and train, {}", counted(s.generation_gpus, "GPU", "GPUs"),
+                       engine);
+  return fmt::format("off-policy: {} generate, {} train, {}", s.generation_gpus, s.training_gpus, engine);
+}
+
+ReportTable rl_parts_table(const RlForecast& f) {
+  const RlParts& p = f.parts;
+  ReportTable table{"part< | seconds | % of step"};
+  const auto row = [&](const char* name, double seconds) {
+    if (seconds <= 0) return;
+    table.row({name, table_number(seconds, 2), table_number(100 * seconds / f.step_s, 1)});
+  };
+  row("prefill of the prompts", p.prefill_s);
+  row("decode", p.decode_s);
+  row("tail of the longest answers", p.tail_s);
+  row("log-probabilities", p.log_probabilities_s);
+  row("reward model", p.reward_s);
+  row("train", p.train_s);
+  row("weights and change of engines", p.transfer_s);
+  if (p.idle_s > 0)
+    row(p.idle_gpus == static_cast<double>(f.split.generation_gpus) ? "idle: generation waits"
+                                                                    : "idle: training waits",
+        p.idle_s);
+  if (!f.split.on_policy)
+    table.caption = "Both pools work at the same time: the step is the longer of them, and the transfer.";
+  return table;
+}
+
+ReportTable rl_memory_table(const RlMemory& m) {
+  ReportTable table{"memory of a GPU, GiB< | generation | training"};
+  const auto row = [&](const char* name, double generation, double training) {
+    table.row({name, table_number_or_blank(generation, 1), table_number_or_blank(training, 1)});
+  };
+  row("weights", m.generation_weights_GiB, m.training_weights_GiB);
+  row("keys and values", m.kv_cache_GiB, 0);
+  row("gradients", 0, m.gradients_GiB);
+  row("optimizer", 0, m.optimizer_GiB);
+  row("activations", 0, m.activations_GiB);
+  row("in all", m.generation_weights_GiB + m.kv_cache_GiB, m.training_peak_GiB);
+  row("room", m.generation_weights_GiB + m.kv_cache_room_GiB, m.available_GiB);
+  return table;
+}
+
+}  // namespace
+
+ReportDocument rl_document(const RlForecast& f) {
+  ReportDocument document;
+  document.title = fmt::format("Post-training of {} on {}", f.model, counted(f.n_gpus, "GPU", "GPUs"));
+  document.subject = {fmt::format("{}, {}: {} prompts x {} answers, {} tokens on average, {} at most",
+                                  f.platform, to_string(f.algorithm), table_count(f.prompts),
+                                  table_count(f.generations), table_number(f.mean_tokens, 0),
+                                  table_number(f.max_tokens, 0))};
+  const std::string band = fmt::format("p10 {}, p90 {}", table_number(f.p10_s, 1), table_number(f.p90_s, 1));
+  document.verdict = fmt::format("A step takes {} s ({}).", table_number(f.step_s, 1), band);
+  document.figures = {{"Step time", table_number(f.step_s, 1) + " s", band, "fitted", "step_time_s"},
+                      {"Tokens per second and GPU",
+                       table_number(f.tokens_per_s_per_gpu, 1),
+                       {},
+                       "fitted",
+                       "tokens_per_s_per_gpu"}};
+  std::string head = fmt::format(
+      "{}\n{}\n\nStep time      {:>10} s   {}\nThroughput     {:>10} tokens/s per GPU, prompts included\n",
+      document.title, document.subject.front(), table_number(f.step_s, 1), band,
+      table_number(f.tokens_per_s_per_gpu, 1));
+  head += fmt::format("Split          {}\nTraining       {}\n", split_text(f.split), f.training_layout);
+  document.add("", {TerminalText{std::move(head)}}).shown = Shown::terminal;
+  ReportTable facts = ReportTable::facts();
+  facts.row({"split", split_text(f.split)});
+  facts.row({"training", f.training_layout});
+  document.add("How it is spread", {std::move(facts)}).shown = Shown::page;
+  document.add("Where the step goes", {rl_parts_table(f)});
+  document.add("Memory", {rl_memory_table(f.memory)});
+  ReportTable others{"other policy< | seconds | times this"};
+  for (const RlSplit& other : f.alternatives)
+    others.row({split_text(other), table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});
+  document.add("On- against off-policy", {std::move(others)});
+  document.add("Notes", {ReportList{f.notes}});
+  document.json = rl_json(f);
+  return document;
+}
+
+}  // namespace stepcast

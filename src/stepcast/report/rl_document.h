@@ -1,0 +1,16 @@
+// A forecast of a step of post-training as text, page and JSON.
+#pragma once
+
+#include <string>
+
+#include "stepcast/report/document.h"
+#include "stepcast/rollout/rl_forecast.h"
+
+namespace stepcast {
+
+[[nodiscard]] ReportDocument rl_document(const RlForecast& answer);
+// stepcast.rl_forecast/1 (docs/schemas/rl_forecast.json, docs/json.md).
+[[nodiscard]] std::string rl_json(const RlForecast& answer);
+[[nodiscard]] std::string rl_schema();
+
+}  // namespace stepcast
