@@ -32,9 +32,9 @@ Provenance PlatformCalibration::provenance() const {
           .software = software};
 }
 
-void PlatformCalibration::answer(const std::string& answer_json, const ReportDocument& document,
+void PlatformCalibration::answer(const std::string& answer_json, const ReportDocument& shown,
                                  const PlatformOutput& to) const {
-  print("{}", json ? answer_json : report_text(document));
+  print("{}", json ? answer_json : report_text(shown));
   if (!json && !output.empty()) print("\n{}\n", to.note());
 }
 

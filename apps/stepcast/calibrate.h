@@ -33,7 +33,7 @@ struct PlatformCalibration {
   void add_origin(CLI::App& app, std::string_view of, std::string_view made, const std::string& example);
   [[nodiscard]] Provenance provenance() const;
   // Prints one of the two, and behind the text where the platform was written.
-  void answer(const std::string& answer_json, const ReportDocument& document, const PlatformOutput& to) const;
+  void answer(const std::string& answer_json, const ReportDocument& shown, const PlatformOutput& to) const;
 };
 
 Calibration collectives_calibration();
