@@ -63,7 +63,7 @@ Unknowns solved_normal(std::array<Unknowns, kUnknowns> a, Unknowns b) {
 
 // Errors in units of what is expected of each: of the steps, then of the constants.
 std::vector<double> rl_residuals(const std::vector<const RlMeasured*>& rows,
-                              const std::map<std::string, int>& releases, const Unknowns& ln) {
+                                 const std::map<std::string, int>& releases, const Unknowns& ln) {
   const RlConstants constants = constants_of(ln);
   std::vector<double> out;
   for (const RlMeasured* row : rows) {
@@ -183,7 +183,7 @@ TestScore rates_of_the_model(const std::vector<RlMeasured>& all) {
 
 // Of every pair the ratio that the rows of `steps` come to; `constant`: always that.
 TestScore policy_ratios(const std::string& name, const std::vector<RlMeasured>& all, const TestScore& steps,
-                 double constant) {
+                        double constant) {
   std::map<std::string, double> predicted;
   for (const SetScore& set : steps.sets)
     for (const ScoredRow& row : set.rows) predicted[row.row] = row.predicted;
@@ -229,7 +229,8 @@ Result<SuiteResult> run_rl(const std::filesystem::path& data, const SuiteOptions
   }
   const TestScore by_configuration =
       steps_left_out("leave_one_configuration_out", all, [](const RlRun& run) { return run.configuration; });
-  const TestScore by_model = steps_left_out("leave_one_model_out", all, [](const RlRun& run) { return run.model; });
+  const TestScore by_model =
+      steps_left_out("leave_one_model_out", all, [](const RlRun& run) { return run.model; });
   result.add(std::vector{by_configuration, by_model, rates_of_the_model(all),
                          policy_ratios("off_over_on", all, by_configuration, 0),
                          policy_ratios("constant_off_over_on", all, by_configuration, kConstantRatio)});

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stepcast/cost/detail/gemm_tiles.h"
 #include "stepcast/cost/detail/attention_blocks.h"
+#include "stepcast/cost/detail/gemm_tiles.h"
 #include "stepcast/cost/detail/shape_cost_facts.h"
 #include "stepcast/cost/families/reference_time.h"
 #include "stepcast/operation/operation.h"
