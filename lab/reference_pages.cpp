@@ -87,7 +87,6 @@ std::string presets_page() {
   return out;
 }
 
-// The flags of one use by name, wrapped.
 // A line for every reason of a class.
 std::string flags_of(MegatronFlagUse use) {
   std::vector<std::pair<std::string_view, std::vector<std::string>>> reasons;

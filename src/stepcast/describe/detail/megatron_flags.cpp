@@ -498,18 +498,21 @@ const MegatronFlagRow* find_row(std::string_view name) {
   return best;
 }
 
+// A name of its type for each member: g++ 12 takes decltype of what an outer lambda captures for another type.
+template <class Group, class Field>
+bool holds_member(const Group& group, Field field) {
+  bool found = false;
+  group.each([&]<class Member>(Member member) {
+    if constexpr (std::is_same_v<Member, Field>) found = found || member == field;
+  });
+  return found;
+}
+
 // Of which part of a description a member is.
 std::string_view part_of(const MegatronSetting& setting) {
   return with_member(setting, [](auto field) -> std::string_view {
-    const auto is_in = [&](auto group) {
-      bool found = false;
-      group.each([&](auto member) {
-        if constexpr (std::is_same_v<decltype(member), decltype(field)>) found = found || member == field;
-      });
-      return found;
-    };
-    if (is_in(setting_groups::kModel)) return "the model";
-    if (is_in(setting_groups::kKept)) return "how it is computed, batches and the optimizer";
+    if (holds_member(setting_groups::kModel, field)) return "the model";
+    if (holds_member(setting_groups::kKept, field)) return "how it is computed, batches and the optimizer";
     return "how it is spread over GPUs, and recomputation";
   });
 }
