@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lab/ab_pairs_suite.h"
 #include "lab/megatron_lines_suite.h"
 #include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
@@ -135,9 +136,9 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 8> kSuites{replay_suite(),         predict_suite(),    collectives_suite(),
+  static const std::array<Suite, 9> kSuites{replay_suite(),         predict_suite(),    collectives_suite(),
                                             kernels_suite(),        iterations_suite(), dlrm_suite(),
-                                            megatron_lines_suite(), rl_suite()};
+                                            megatron_lines_suite(), rl_suite(),         ab_pairs_suite()};
   return kSuites;
 }
 

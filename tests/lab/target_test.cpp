@@ -194,8 +194,8 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
     EXPECT_NE(find_suite(row.suite), nullptr) << row.suite;
     suites.insert(row.suite);
   }
-  EXPECT_THAT(suites, ElementsAre("collectives", "dlrm", "iterations", "kernels", "megatron_lines", "predict",
-                                  "replay", "rl"));
+  EXPECT_THAT(suites, ElementsAre("ab_pairs", "collectives", "dlrm", "iterations", "kernels",
+                                  "megatron_lines", "predict", "replay", "rl"));
   EXPECT_FALSE(shipped_data_file("no such file"));
 }
 
