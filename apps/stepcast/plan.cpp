@@ -292,8 +292,8 @@ void add_space(PlanOptions& o) {
   o.flags.add("--pp,--pipeline-model-parallel-size", &space.pipeline, "pipeline parallel", list);
   o.flags.add("--vp,--num-virtual-stages-per-pipeline-rank", &space.virtual_stages,
               "chunks of layers per pipeline stage", list);
-  o.flags.add("--schedules", &space.schedules, "1f1b, interleaved, zero-bubble (default: the first two)",
-              list);
+  o.flags.add("--schedules", &space.schedules,
+              "1f1b, interleaved, zero-bubble, zb-v, v-half, v-min (default: the first two)", list);
   o.flags.add("--cp,--context-parallel-size", &space.context, "context parallel", list);
   o.flags.add("--ep,--expert-model-parallel-size", &space.expert, "expert parallel", list);
   o.flags.add("--etp,--expert-tensor-parallel-size", &space.expert_tensor,

@@ -214,8 +214,8 @@ TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nseq_len = inf\n"),
               HasSubstr("a finite number"));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\npipeline_parallel_degree = 2\n"
-                         "pipeline_parallel_schedule = 'ZBVZeroBubble'\n"),
-              HasSubstr("1F1B, GPipe or Interleaved1F1B"));
+                         "pipeline_parallel_schedule = 'LoopedBFS'\n"),
+              HasSubstr("1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble"));
   EXPECT_THAT(message_of(std::string_view{"[model]\n[a\0]", 12}), HasSubstr("line 2: not valid TOML"));
   EXPECT_THAT(message_of("[\nkey]"), HasSubstr("not valid TOML"));
   std::string deep = "a = ";

@@ -13,8 +13,10 @@ namespace {
 
 std::vector<PipelineShape> many_shapes() {
   std::vector<PipelineShape> shapes;
-  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
-                                          PipelineSchedule::zero_bubble_h1, PipelineSchedule::interleaved}) {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble_h1,
+        PipelineSchedule::interleaved, PipelineSchedule::zb_v, PipelineSchedule::v_half,
+        PipelineSchedule::v_min}) {
     for (const std::uint32_t stages : {1U, 2U, 4U, 7U}) {
       for (const std::uint32_t chunks : {1U, 2U, 3U}) {
         for (const std::uint32_t micro_batches : {1U, 2U, 7U, 12U, 28U, 40U, 84U}) {
@@ -38,7 +40,7 @@ TEST(PipelineWalk, NothingWaitsForWhatComesLater) {
     for (const WalkStep& step : walk.steps) {
       const std::uint32_t m = step.cell % shape.micro_batches;
       ASSERT_EQ(step.cell / shape.micro_batches, step.chunk);
-      ASSERT_EQ(step.chunk % shape.stages, step.stage);
+      ASSERT_EQ(stage_of_chunk(shape.schedule, shape.stages, step.chunk), step.stage);
       ASSERT_EQ(step.first, m == 0);
       ASSERT_EQ(step.last, m + 1 == shape.micro_batches);
       if (step.kind != PassKind::weight_gradient && step.receives) {
@@ -64,7 +66,7 @@ TEST(PipelineWalk, ARoundIsRepeatedByWhatFollows) {
     SCOPED_TRACE(fmt::format("{} {} stages {} chunks {} micro-batches", to_string(shape.schedule),
                              shape.stages, shape.virtual_stages, shape.micro_batches));
     const WalkRound& round = *walk.round;
-    const std::size_t kinds = shape.schedule == PipelineSchedule::zero_bubble_h1 ? 3 : 2;
+    const std::size_t kinds = splits_backward(shape.schedule) ? 3 : 2;
     EXPECT_EQ(round.end - round.begin, kinds * round.micro_batches * shape.stages * shape.virtual_stages);
     std::set<std::pair<PassKind, std::uint32_t>> done;  // modulo rounds
     for (std::size_t i = round.begin; i < round.end; ++i) {

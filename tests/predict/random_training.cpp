@@ -83,7 +83,10 @@ Layout random_layout(Dice& dice, const Transformer& model) {
   l.batch.micro_batch_sequences = dice.of({1, 2});
   std::int64_t micro_batches = dice.number(1, 9);
   if (l.degrees.pipeline > 1) {
-    l.pipeline.schedule = static_cast<PipelineSchedule>(dice.number(0, 3));
+    using S = PipelineSchedule;
+    l.pipeline.schedule =
+        dice.of({S::one_f_one_b, S::interleaved, S::gpipe, S::zero_bubble_h1, S::zb_v, S::v_half, S::v_min});
+    if (is_v_shaped(l.pipeline.schedule)) l.degrees.virtual_stages = 2;
     if (l.pipeline.schedule == PipelineSchedule::interleaved) {
       l.degrees.virtual_stages = dice.of({1, 2, 3});
       micro_batches = l.degrees.pipeline * dice.number(1, 3);

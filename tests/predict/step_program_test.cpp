@@ -48,7 +48,7 @@ Result<Expanded> expand(const test::RandomTraining& training) {
   ScheduleEvaluator evaluator;
   result.evaluated_us = evaluator.evaluate(step.schedule).step_us;
   result.passes_walked = evaluator.passes_walked();
-  const bool held_back = step.schedule.shape.schedule == PipelineSchedule::zero_bubble_h1;
+  const bool held_back = splits_backward(step.schedule.shape.schedule);
   result.passes =
       step.schedule.chunks.size() * step.schedule.shape.micro_batches * std::size_t{held_back ? 3U : 2U};
   return result;

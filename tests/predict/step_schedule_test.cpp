@@ -263,16 +263,18 @@ StepSchedule random_schedule(std::mt19937_64& random) {
     return std::uniform_int_distribution<std::uint32_t>{low, high}(random);
   };
   const auto time = [&] { return std::uniform_real_distribution<double>{0, 100}(random); };
-  const auto kind = static_cast<PipelineSchedule>(pick(0, 3));
+  const auto kind =
+      static_cast<PipelineSchedule>(pick(0, static_cast<std::uint32_t>(PipelineSchedule::v_min)));
   const std::uint32_t stages = pick(1, 5);
-  const std::uint32_t chunks = kind == PipelineSchedule::interleaved && stages > 1 ? pick(1, 3) : 1;
+  const std::uint32_t chunks = is_v_shaped(kind)                                     ? 2
+                               : kind == PipelineSchedule::interleaved && stages > 1 ? pick(1, 3)
+                                                                                     : 1;
   const std::uint32_t micro_batches = chunks > 1 ? stages * pick(1, 3) : pick(1, 9);
   StepSchedule schedule = schedule_of(kind, stages, micro_batches, chunks);
   for (ScheduleChunk& chunk : schedule.chunks) {
     const std::uint32_t units = pick(1, 4);
     for (std::uint32_t u = 0; u < units; ++u) {
-      chunk.units.push_back(
-          {time(), time(), kind == PipelineSchedule::zero_bubble_h1 ? time() : 0, time(), time()});
+      chunk.units.push_back({time(), time(), splits_backward(kind) ? time() : 0, time(), time()});
     }
   }
   schedule.boundary_us = 0.1 * time();

@@ -96,8 +96,10 @@ TEST(PipelineOrder, ZeroBubbleHoldsWeightGradientsBack) {
 
 std::vector<PipelineShape> many_shapes() {
   std::vector<PipelineShape> shapes;
-  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
-                                          PipelineSchedule::zero_bubble_h1, PipelineSchedule::interleaved}) {
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble_h1,
+        PipelineSchedule::interleaved, PipelineSchedule::zb_v, PipelineSchedule::v_half,
+        PipelineSchedule::v_min}) {
     for (const std::uint32_t stages : {1U, 2U, 3U, 4U, 7U, 8U}) {
       for (std::uint32_t micro_batches = 1; micro_batches <= 48; ++micro_batches) {
         for (const std::uint32_t chunks : {1U, 2U, 3U}) {
@@ -114,7 +116,7 @@ TEST(PipelineOrder, EveryPassRunsOnceAndBackwardAfterForward) {
   const std::vector<PipelineShape> shapes = many_shapes();
   EXPECT_GT(shapes.size(), 400U);
   for (const PipelineShape& shape : shapes) {
-    const bool weights = shape.schedule == PipelineSchedule::zero_bubble_h1;
+    const bool weights = splits_backward(shape.schedule);
     for (std::uint32_t stage = 0; stage < shape.stages; ++stage) {
       SCOPED_TRACE(fmt::format("{} {} stages {} chunks {} micro-batches, stage {}", to_string(shape.schedule),
                                shape.stages, shape.virtual_stages, shape.micro_batches, stage));
@@ -149,7 +151,7 @@ TEST(PipelineOrder, NeighboursNeverWaitForEachOther) {
         const std::vector<PipelinePass> order = pipeline_order(shape, stage);
         while (next[stage] < order.size()) {
           const PipelinePass& pass = order[next[stage]];
-          const std::uint32_t c = pass.chunk * shape.stages + stage;
+          const std::uint32_t c = chunk_of_stage(shape.schedule, shape.stages, stage, pass.chunk);
           const bool ready =
               pass.kind == PassKind::weight_gradient || (pass.kind == PassKind::forward && c == 0) ||
               (pass.kind == PassKind::forward && done.contains({pass.kind, c - 1, pass.micro_batch})) ||
@@ -196,7 +198,7 @@ TEST(PipelineMemory, InterleavingHoldsMore) {
 // Counted over the whole order, however long it is.
 TEST(PipelineMemory, ThePeakIsThatOfTheWholeOrder) {
   for (const PipelineShape& shape : many_shapes()) {
-    const bool held_back = shape.schedule == PipelineSchedule::zero_bubble_h1;
+    const bool held_back = splits_backward(shape.schedule);
     for (std::uint32_t s = 0; s < shape.stages; ++s) {
       std::uint32_t held = 0, peak = 0;
       for (const PipelinePass& pass : pipeline_order(shape, s)) {
@@ -230,6 +232,36 @@ TEST(PipelineOrder, DualPipeIsLaidOutAsZeroBubble) {
   EXPECT_EQ(peak_activations_held({PipelineSchedule::dual_pipe, 4, 1, 8}, 3), 5U);
   EXPECT_FALSE(check({PipelineSchedule::dual_pipe, 3, 1, 8}).ok());
   EXPECT_FALSE(check({PipelineSchedule::dual_pipe, 4, 1, 7}).ok());
+}
+
+// Two stages, worked by hand: forward passes go down and come back, gradients likewise; a micro-batch begins every six
+// passes. f, b, w: of the second chunk.
+TEST(PipelineOrder, VShapesGoThereAndBackAgain) {
+  const auto letters = [](PipelineSchedule schedule, std::uint32_t stage) {
+    std::string out;
+    for (const PipelinePass& pass : pipeline_order({schedule, 2, 2, 2}, stage))
+      out += fmt::format("{}{} ", (pass.chunk == 0 ? "FBW" : "fbw")[static_cast<int>(pass.kind)],
+                         pass.micro_batch);
+    return out;
+  };
+  EXPECT_EQ(letters(PipelineSchedule::v_min, 0), "F0 f0 b0 w0 F1 B0 W0 f1 b1 w1 B1 W1 ");
+  EXPECT_EQ(letters(PipelineSchedule::v_min, 1), "F0 f0 b0 B0 F1 f1 w0 W0 b1 B1 w1 W1 ");
+}
+
+// Of chunks, half a stage each: as 1F1B's first stage, half of it, a third of it, and what a turn takes.
+TEST(PipelineMemory, VShapesHoldAsMuchAsOneForwardOneBackwardHalfOfItAndAThird) {
+  for (const std::uint32_t stages : {4U, 8U, 16U}) {
+    const auto most = [&](PipelineSchedule schedule) {
+      std::uint32_t held = 0;
+      for (std::uint32_t s = 0; s < stages; ++s)
+        held = std::max(held, peak_activations_held({schedule, stages, 2, 8 * stages}, s));
+      return held;
+    };
+    EXPECT_EQ(most(PipelineSchedule::zb_v), 2 * stages);
+    EXPECT_LE(most(PipelineSchedule::v_half), stages + 3);
+    EXPECT_LE(most(PipelineSchedule::v_min), 2 * stages / 3 + 3);
+  }
+  EXPECT_FALSE(check({PipelineSchedule::v_min, 4, 1, 8}).ok());
 }
 
 std::string message_of(const PipelineShape& shape) {

@@ -139,16 +139,17 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   constexpr std::pair<std::string_view, PipelineSchedule> kSchedules[] = {
       {"1F1B", PipelineSchedule::one_f_one_b},
       {"GPipe", PipelineSchedule::gpipe},
-      {"Interleaved1F1B", PipelineSchedule::interleaved}};
+      {"Interleaved1F1B", PipelineSchedule::interleaved},
+      {"ZBVZeroBubble", PipelineSchedule::zb_v}};
   const auto* known = std::find_if(std::begin(kSchedules), std::end(kSchedules),
                                    [&](const auto& entry) { return entry.first == s.schedule; });
   if (known == std::end(kSchedules)) {
     return Error::at("", "parallelism.pipeline_parallel_schedule")
         .found(fmt::format("`{}`", s.schedule.substr(0, 60)))
-        .expected("1F1B, GPipe or Interleaved1F1B");
+        .expected("1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble");
   }
   layout.pipeline.schedule = known->second;
-  if (layout.pipeline.schedule == PipelineSchedule::interleaved)
+  if (layout.pipeline.schedule == PipelineSchedule::interleaved || is_v_shaped(layout.pipeline.schedule))
     layout.degrees.virtual_stages = 2;  // torchtitan's default
   if (s.layers_per_stage > 0) {
     // Embedding and output count as a layer each.

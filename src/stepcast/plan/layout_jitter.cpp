@@ -104,8 +104,9 @@ class Shaker {
   double step_us(const PricedStep& step, double network) {
     const StepSchedule& from = step.schedule;
     StepSchedule& to = shaken_.schedule;
-    for (std::size_t c = 0; c < from.chunks.size(); ++c) {
-      const double factor = factors_[c % from.shape.stages] / step.slowest_gpu_factor;
+    for (std::uint32_t c = 0; c < from.chunks.size(); ++c) {
+      const std::uint32_t stage = stage_of_chunk(from.shape.schedule, from.shape.stages, c);
+      const double factor = factors_[stage] / step.slowest_gpu_factor;
       for (std::size_t u = 0; u < from.chunks[c].units.size(); ++u) {
         const ScheduleUnit& unit = from.chunks[c].units[u];
         to.chunks[c].units[u] = {unit.forward_us * factor, unit.backward_us * factor,

@@ -100,7 +100,7 @@ LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& pro
         "fewer virtual stages, or uneven ones (--pipeline-model-parallel-layout)");
   }
   const std::int64_t batches = micro_batches(point, prototypes);
-  if (batches % point.pipeline != 0) {
+  if (point.schedule == PipelineSchedule::interleaved && batches % point.pipeline != 0) {
     return refused("interleaving needs micro-batches in multiples of the pipeline stages",
                    fmt::format("{} micro-batches, {} stages", batches, point.pipeline),
                    fmt::format("--gbs {}", nearest_multiples(

@@ -118,7 +118,8 @@ std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
   std::string text;
   for (const PipelineForm& form : forms) {
     text += text.empty() ? "" : ", ";
-    text += form.virtual_stages > 1 ? fmt::format("interleaved x{}", form.virtual_stages)
+    text += form.schedule == PipelineSchedule::interleaved
+                ? fmt::format("interleaved x{}", form.virtual_stages)
             : form.schedule == PipelineSchedule::one_f_one_b ? "1F1B"
                                                              : std::string{to_string(form.schedule)};
   }
@@ -188,6 +189,10 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   const std::vector<PipelineSchedule> schedules = restrictions.schedules.value_or(
       std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
   for (const PipelineSchedule schedule : schedules) {
+    if (is_v_shaped(schedule)) {
+      space.forms.push_back({schedule, 2});
+      continue;
+    }
     if (schedule != PipelineSchedule::interleaved) {
       const bool is_out =
           restrictions.virtual_stages && std::ranges::find(virtual_stages, 1) == virtual_stages.end();

@@ -64,7 +64,10 @@ Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
                                            {"fp4", DType::fp4}};
   static constexpr Word<PipelineSchedule> kSchedules[] = {{"1f1b", PipelineSchedule::one_f_one_b},
                                                           {"interleaved", PipelineSchedule::interleaved},
-                                                          {"zero-bubble", PipelineSchedule::zero_bubble_h1}};
+                                                          {"zero-bubble", PipelineSchedule::zero_bubble_h1},
+                                                          {"zb-v", PipelineSchedule::zb_v},
+                                                          {"v-half", PipelineSchedule::v_half},
+                                                          {"v-min", PipelineSchedule::v_min}};
   STEPCAST_ASSIGN(list.recomputations, chosen("--recompute", words.recomputations, kRecompute));
   STEPCAST_ASSIGN(list.sequence_parallel, chosen("--sp", words.sequence_parallel, kSwitch));
   STEPCAST_ASSIGN(list.dtypes, chosen("--dtype", words.dtypes, kTypes));

@@ -125,8 +125,9 @@ class Walker {
     const std::vector<PipelinePass>& order = orders_[s];
     if (next_[s] >= (s == 0 ? std::min(limit, order.size()) : order.size())) return false;
     const PipelinePass& pass = order[next_[s]];
-    const std::uint32_t c = pass.chunk * shape_.stages + s, m = pass.micro_batch;
-    const bool tail = c + 1 == n_chunks_;
+    const std::uint32_t c = chunk_of_stage(shape_.schedule, shape_.stages, s, pass.chunk),
+                        m = pass.micro_batch;
+    const bool tail = c + 1 == n_chunks_, v_shaped = is_v_shaped(shape_.schedule);
     WalkStep step{.cell = c * shape_.micro_batches + m,
                   .stage = static_cast<std::uint16_t>(s),
                   .chunk = static_cast<std::uint16_t>(c),
@@ -137,13 +138,15 @@ class Walker {
       if (c > 0 && forwards_[c - 1] <= m) return false;
       step.receives = c > 0;
       step.sends = !tail;
-      step.wraps = s + 1 == shape_.stages;
+      step.wraps = !v_shaped && s + 1 == shape_.stages;
+      step.stays = v_shaped && c + 1 == shape_.stages;
       ++forwards_[c];
     } else if (pass.kind == PassKind::backward) {
       if ((tail ? forwards_[c] : backwards_[c + 1]) <= m) return false;
       step.receives = !tail;  // the last chunk turns round by itself
       step.sends = c > 0;
-      step.wraps = s == 0;
+      step.wraps = !v_shaped && s == 0;
+      step.stays = v_shaped && c == shape_.stages;
       ++backwards_[c];
     }
     walk_.steps.push_back(step);
@@ -164,7 +167,7 @@ class Walker {
 }  // namespace
 
 std::uint32_t round_micro_batches(const PipelineShape& shape) {
-  return shape.virtual_stages > 1 ? shape.stages : 1;
+  return shape.virtual_stages > 1 && !is_v_shaped(shape.schedule) ? shape.stages : 1;
 }
 
 std::uint32_t short_walk_micro_batches(const PipelineShape& shape) {
@@ -172,7 +175,8 @@ std::uint32_t short_walk_micro_batches(const PipelineShape& shape) {
   if (shape.schedule == PipelineSchedule::gpipe) return shape.micro_batches;
   // Filling and draining takes as many micro-batches as there are stages, with held-back weight gradients
   // twice as many, interleaved a round each; a few rounds in between to find a common pace.
-  const std::uint32_t few = shape.virtual_stages > 1          ? 4 * q
+  const std::uint32_t few = is_v_shaped(shape.schedule)       ? 4 * shape.stages
+                            : shape.virtual_stages > 1        ? 4 * q
                             : splits_backward(shape.schedule) ? 2 * shape.stages + 4
                                                               : shape.stages + 4;
   return std::min(shape.micro_batches, few + shape.micro_batches % q);

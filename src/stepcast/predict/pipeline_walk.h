@@ -20,6 +20,7 @@ struct WalkStep {
   bool receives = false;             // waits for what another pass left in its cell
   bool sends = false;                // to the chunk behind (forward) or in front (backward)
   bool wraps = false;                // from the last stage to the first, or back
+  bool stays = false;                // the other chunk is of the same stage
 };
 
 // A cut through the walk at which every stage is exactly one round, `micro_batches` of them, further than at

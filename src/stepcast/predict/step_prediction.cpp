@@ -59,7 +59,8 @@ Computed computed(const PricedStep& step, const Layout& layout, std::uint32_t cr
   const double slowed_micro_batches = micro_batches * step.slowest_gpu_factor;
   for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
     const ChunkWork& chunk = step.work.chunks[c];
-    const bool is_critical = c % step.work.stages == critical;
+    const bool is_critical =
+        stage_of_chunk(layout.pipeline.schedule, step.work.stages, static_cast<std::uint32_t>(c)) == critical;
     double forward_flops = 0, flops = 0;
     const auto add = [&](const PricedList& forward, const PricedList& backward, double count) {
       forward_flops += forward.flops * count;

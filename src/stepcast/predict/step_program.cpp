@@ -78,6 +78,7 @@ class StepProgramBuilder {
   const StepSchedule& schedule_;
   PipelineShape shape_;
   const Layout& layout_;
+  const bool v_shaped_ = is_v_shaped(shape_.schedule);
   Program program_;
   StepTasks tasks_;
   std::vector<ReadyUnit> layers_;  // [kind]
@@ -161,9 +162,13 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool forward = variant.kind == PassKind::forward;
   const bool moves = variant.kind != PassKind::weight_gradient && schedule_.shape.stages > 1;
   const auto n_chunks = static_cast<std::uint32_t>(schedule_.chunks.size());
-  const bool is_first = variant.chunk == 0, is_last = variant.chunk + 1 == n_chunks;
+  // The turn of a V is a hand-over on one rank.
+  const std::uint32_t turn = v_shaped_ ? schedule_.shape.stages : 0;
+  const bool is_first = variant.chunk == 0 || variant.chunk == turn;
+  const bool is_last = variant.chunk + 1 == n_chunks || variant.chunk + 1 == turn;
+  const bool way_back = v_shaped_ && variant.chunk >= turn;
   BlockBuilder block{fmt::format("{} of chunk {}", name_of(variant.kind), variant.chunk)};
-  BlockWriter writer{block};
+  BlockWriter writer{block, v_shaped_};
   const Moment before = BlockBuilder::arrival_at(block.add_in_port("end of the last unit"));
   const Moment before_that = BlockBuilder::arrival_at(block.add_in_port("end of the unit before"));
   std::vector<Moment> ends{before_that, before};
@@ -176,7 +181,9 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   };
   std::optional<Moment> arrival;
   if (moves && !(forward ? is_first : is_last)) {
-    arrival = transfer(forward ? kReceiveForward : kReceiveBackward, {}, result.receive);
+    const LaneIndex lane = way_back ? (forward ? kReceiveForwardBack : kReceiveBackwardBack)
+                                    : (forward ? kReceiveForward : kReceiveBackward);
+    arrival = transfer(lane, {}, result.receive);
   }
   switch (variant.kind) {
     case PassKind::forward: run_forward(variant, writer, arrival, ends); break;
@@ -219,7 +226,7 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
     const PricedStep::Update& update = step_.update(s);
     STEPCAST_ASSIGN(const ReadyList optimizer, tasks_.update(update));
     BlockBuilder block{fmt::format("update of stage {}", s)};
-    BlockWriter writer{block};
+    BlockWriter writer{block, v_shaped_};
     const TaskId passes = writer.add(kCompute, tasks_.wait("last pass done"));
     std::array<Moment, 1> after{
         Moment::end_of(writer.add(kData, tasks_.wait("gradients there"), Moment::end_of(passes)))};
@@ -268,7 +275,7 @@ Result<Program> StepProgramBuilder::build() {
   for (std::uint32_t s = 0; s < stages; ++s) {
     classes.push_back(program_.add_rank_class({.name = fmt::format("pipeline stage {}", s),
                                                .multiplicity = ranks,
-                                               .lanes = step_lanes(),
+                                               .lanes = step_lanes(v_shaped_),
                                                .slot_count = kSlotCount}));
   }
   struct Open {  // one half of a transfer between stages
@@ -282,7 +289,7 @@ Result<Program> StepProgramBuilder::build() {
   for (std::uint32_t s = 0; s < stages; ++s) {
     pipeline_order(shape, s, order);
     for (const PipelinePass& pass : order) {
-      PassVariant variant{pass.kind, pass.chunk * stages + s, false, false};
+      PassVariant variant{pass.kind, chunk_of_stage(shape.schedule, stages, s, pass.chunk), false, false};
       const bool first = pass.micro_batch == 0, last = pass.micro_batch + 1 == shape.micro_batches;
       const bool every = schedule_.gather == WeightGather::every_forward;
       if (pass.kind == PassKind::forward) {

@@ -94,7 +94,7 @@ const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineS
     static_assert(sizeof(Lanes) == kLanesPerStage * sizeof(double));
     op.compute = static_cast<std::uint16_t>(kLanesPerStage * step.stage);
     op.send = static_cast<std::uint16_t>(op.compute + (is_forward ? kSendForward : kSendBackward));
-    op.wraps = step.wraps ? 1 : 0;
+    op.hop = step.stays ? 2 : step.wraps ? 1 : 0;
     op.pass = static_cast<std::uint16_t>(3 * step.chunk + static_cast<std::uint16_t>(step.kind));
     unsigned is = 0;
     if (step.sends) is |= kSends;
@@ -134,7 +134,7 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
   if (schedule.reduce == GradientReduce::every_backward) by_units |= kBackward;
   // One stage hands its micro-batches to itself.
   const bool piped = schedule.shape.stages > 1;
-  const double hop_us[] = {piped ? schedule.boundary_us : 0, piped ? schedule.boundary_wrap_us : 0};
+  const double hop_us[] = {piped ? schedule.boundary_us : 0, piped ? schedule.boundary_wrap_us : 0, 0};
   // Plain pointers: the compiler cannot know that the vectors stay where they are.
   static_assert(sizeof(ChunkSum) == 3 * sizeof(double));
   const Op* const ops = encoded.ops.data();
@@ -154,11 +154,11 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
       compute += pass_us[op.pass];
     }
     if ((is & kSends) != 0) {
-      const double hop = hop_us[op.wraps];
+      const double hop = hop_us[op.hop];
       double arrival = compute;
       if constexpr (blocks) {
         arrival = compute = compute + hop;
-      } else if (piped) {
+      } else if (piped && op.hop != 2) {
         arrival = lane_us[op.send] = std::max(lane_us[op.send], compute) + hop;
       }
       ready[op.out] = arrival;
@@ -263,16 +263,17 @@ void ScheduleEvaluator::finish(const StepSchedule& schedule) {
   for (std::uint32_t s = 0; s < stages; ++s) {
     Lanes& lanes = lanes_[s];
     StageTimes& times = result_.stages[s];
-    for (std::uint32_t c = s; c < n_chunks; c += stages) {
+    for (std::uint32_t i = 0; i < schedule.shape.virtual_stages; ++i) {
+      const std::uint32_t c = chunk_of_stage(schedule.shape.schedule, stages, s, i);
       const ChunkSum& sum = sums_[c];
       times.compute_us += micro_batches * (sum.forward + sum.backward + sum.weight_gradient);
       if (!schedule.boundary_blocks || stages == 1) continue;
-      if (c + 1 < n_chunks) {
-        times.boundary_us +=
-            micro_batches * (s + 1 == stages ? schedule.boundary_wrap_us : schedule.boundary_us);
-      }
-      if (c > 0)
-        times.boundary_us += micro_batches * (s == 0 ? schedule.boundary_wrap_us : schedule.boundary_us);
+      const auto hop_behind = [&](std::uint32_t chunk) {
+        if (is_v_shaped(schedule.shape.schedule)) return chunk + 1 == stages ? 0.0 : schedule.boundary_us;
+        return (chunk + 1) % stages == 0 ? schedule.boundary_wrap_us : schedule.boundary_us;
+      };
+      if (c + 1 < n_chunks) times.boundary_us += micro_batches * hop_behind(c);
+      if (c > 0) times.boundary_us += micro_batches * hop_behind(c - 1);
     }
     times.weights_us = lanes.weights_us;
     times.passes_end_us = lanes.compute;

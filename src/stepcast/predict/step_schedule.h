@@ -45,7 +45,7 @@ struct ScheduleChunk {
 
 struct StepSchedule {
   PipelineShape shape;
-  std::vector<ScheduleChunk> chunks;  // in the order of the model: chunk c is on stage c mod stages
+  std::vector<ScheduleChunk> chunks;  // in the order of the model, on stage_of_chunk()
   double boundary_us = 0;             // activations, or their gradients, from one stage to the next
   double boundary_wrap_us = 0;        // from the last stage back to the first (interleaved)
   bool boundary_blocks = true;        // the sender waits for its transfer
@@ -109,7 +109,7 @@ class ScheduleEvaluator {
     std::uint16_t compute = 0, send = 0;  // of the lanes, eight for every stage
     std::uint16_t pass = 0;               // of the sums, three for every chunk
     std::uint8_t is = 0;                  // bits of OpIs
-    std::uint8_t wraps = 0;               // from the last stage to the first, or back
+    std::uint8_t hop = 0;                 // 1: from the last stage to the first, or back; 2: to its own stage
   };
   struct EncodedWalk {
     PipelineWalk walk;

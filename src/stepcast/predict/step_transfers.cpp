@@ -175,8 +175,11 @@ Status TransferPricing::per_stage() {
   step_.update_of_stage.assign(stages, 0);
   for (std::uint32_t s = 0; s < stages; ++s) {
     Parameters all;
-    for (std::size_t c = s; c < step_.work.chunks.size(); c += stages) {
-      const ChunkWork& chunk = step_.work.chunks[c];
+    const auto chunk_of = [&](std::uint32_t local) -> const ChunkWork& {
+      return step_.work.chunks[chunk_of_stage(layout_.pipeline.schedule, stages, s, local)];
+    };
+    for (std::uint32_t i = 0; i < step_.work.virtual_stages; ++i) {
+      const ChunkWork& chunk = chunk_of(i);
       all.dense += chunk.dense_parameters;
       all.expert += chunk.expert_parameters;
       all.trained_dense += chunk.trained_dense_parameters;
@@ -193,8 +196,8 @@ Status TransferPricing::per_stage() {
         STEPCAST_ASSIGN(update.whole, data_transfers(all, true));
       }
       TrainedParameters trained{dense, expert, {}};
-      for (std::size_t c = s; c < step_.work.chunks.size(); c += stages)
-        add_weight_matrices(model_, layout_, step_.work, step_.work.chunks[c], trained);
+      for (std::uint32_t i = 0; i < step_.work.virtual_stages; ++i)
+        add_weight_matrices(model_, layout_, step_.work, chunk_of(i), trained);
       update.work = optimizer_work(layout_, trained);
       STEPCAST_ASSIGN(update.price, prices_.price(update.work, step_.placement));
     }
@@ -222,7 +225,9 @@ Status TransferPricing::between_stages() {
                                              part * static_cast<double>(degrees.tensor), 0));
   }
   schedule.boundary_us = schedule.boundary_wrap_us = step_.boundary.time_us + step_.put_together.time_us;
-  if (!embeds_on_last_stage(model_) || layout_.layer.frozen_base) return Ok{};
+  if (!embeds_on_last_stage(model_) || layout_.layer.frozen_base || is_v_shaped(layout_.pipeline.schedule)) {
+    return Ok{};
+  }
   const double bytes = static_cast<double>(padded_vocab_size(model_, layout_)) /
                        static_cast<double>(degrees.tensor) * static_cast<double>(model_.hidden_size) *
                        gradient_traffic(layout_).reduce_bytes_per_parameter;

@@ -18,8 +18,9 @@ std::string_view to_string(Sharding sharding) {
 }
 
 std::string_view to_string(PipelineSchedule schedule) {
-  return name_of<PipelineSchedule::dual_pipe>(
-      schedule, {"1f1b", "interleaved", "gpipe", "zero_bubble_h1", "dual_pipe"}, "?");
+  return name_of<PipelineSchedule::v_min>(
+      schedule, {"1f1b", "interleaved", "gpipe", "zero_bubble_h1", "dual_pipe", "zb_v", "v_half", "v_min"},
+      "?");
 }
 
 std::string_view to_string(ContextParallelKind kind) {
@@ -117,7 +118,10 @@ std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& lay
     const std::int64_t n = layout.pipeline.layers_per_stage.empty()
                                ? model.n_layers / n_chunks
                                : layout.pipeline.layers_per_stage[static_cast<std::size_t>(i)];
-    chunks.push_back({i % layout.degrees.pipeline, i / layout.degrees.pipeline, first, n});
+    const std::int64_t stage =
+        stage_of_chunk(layout.pipeline.schedule, static_cast<std::uint32_t>(layout.degrees.pipeline),
+                       static_cast<std::uint32_t>(i));
+    chunks.push_back({stage, i / layout.degrees.pipeline, first, n});
     first += n;
   }
   return chunks;

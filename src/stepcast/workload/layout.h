@@ -39,10 +39,27 @@ enum class PipelineSchedule : std::uint8_t {
   gpipe,           // all forwards, then all backwards
   zero_bubble_h1,  // ZB-H1: weight gradients fill the drain, memory as 1F1B
   dual_pipe,       // DualPipe: from both ends, every rank holds the stage of its mirror, too
+  // Two chunks per GPU, there and back again: the first GPU has the first and the last chunk. Without a bubble where all
+  // passes take as long; about half, about a third of the activations of 1F1B.
+  zb_v,
+  v_half,
+  v_min,
 };
 // Weight gradients are passes of their own.
 [[nodiscard]] constexpr bool splits_backward(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zero_bubble_h1 || schedule == PipelineSchedule::dual_pipe;
+  return schedule >= PipelineSchedule::zero_bubble_h1;
+}
+[[nodiscard]] constexpr bool is_v_shaped(PipelineSchedule schedule) {
+  return schedule >= PipelineSchedule::zb_v;
+}
+// The stage that holds chunk `chunk` of the model, and the number in the model of the chunk `local` of a stage.
+[[nodiscard]] constexpr std::uint32_t stage_of_chunk(PipelineSchedule schedule, std::uint32_t stages,
+                                                     std::uint32_t chunk) {
+  return is_v_shaped(schedule) && chunk >= stages ? 2 * stages - 1 - chunk : chunk % stages;
+}
+[[nodiscard]] constexpr std::uint32_t chunk_of_stage(PipelineSchedule schedule, std::uint32_t stages,
+                                                     std::uint32_t stage, std::uint32_t local) {
+  return is_v_shaped(schedule) && local > 0 ? 2 * stages - 1 - stage : local * stages + stage;
 }
 [[nodiscard]] std::string_view to_string(PipelineSchedule schedule);
 
@@ -391,7 +408,7 @@ struct StageChunk {
   std::int64_t n_layers = 0;
   friend bool operator==(const StageChunk&, const StageChunk&) = default;
 };
-// All chunks in the order of the model: chunk i lies on pipeline rank i mod degrees.pipeline. For a layout
+// All chunks in the order of the model, each on its stage_of_chunk(). For a layout
 // that passes check().
 [[nodiscard]] std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout);
 

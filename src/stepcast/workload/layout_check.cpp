@@ -234,8 +234,13 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
 
 Status check_pipeline(const Layout& layout, const Transformer& model) {
   const std::int64_t pp = layout.degrees.pipeline, vp = layout.degrees.virtual_stages;
-  const bool interleaved = layout.pipeline.schedule == PipelineSchedule::interleaved;
-  if (vp > 1 && !interleaved) {
+  const PipelineSchedule schedule = layout.pipeline.schedule;
+  if (is_v_shaped(schedule) && vp != 2) {
+    return broken("virtual_stages",
+                  fmt::format("virtual_stages {} with the schedule {}", vp, to_string(schedule)))
+        .advice("use virtual_stages 2: there and back again");
+  }
+  if (vp > 1 && schedule != PipelineSchedule::interleaved && !is_v_shaped(schedule)) {
     return broken("virtual_stages", fmt::format("virtual_stages {} with the schedule {}", vp,
                                                 to_string(layout.pipeline.schedule)))
         .advice("use the interleaved schedule, or virtual_stages 1");
@@ -283,7 +288,8 @@ Status check_batch(const Layout& layout) {
                             nearest_multiples(step, layout.batch.global_batch_sequences)));
   }
   // The interleaved schedule sends micro-batches through in groups of pipeline_parallel.
-  if (layout.degrees.virtual_stages > 1 && layout.micro_batches() % layout.degrees.pipeline != 0) {
+  if (layout.degrees.virtual_stages > 1 && !is_v_shaped(layout.pipeline.schedule) &&
+      layout.micro_batches() % layout.degrees.pipeline != 0) {
     return broken(
                "virtual_stages",
                fmt::format(

@@ -170,7 +170,8 @@ class StageMemories {
   [[nodiscard]] Sums sums_of(std::uint32_t stage) const {
     Sums sums;
     if (!mirrored()) {
-      for (std::size_t c = stage; c < work_.chunks.size(); c += work_.stages) add(c, sums);
+      for (std::uint32_t i = 0; i < work_.virtual_stages; ++i)
+        add(chunk_of_stage(layout_.pipeline.schedule, work_.stages, stage, i), sums);
       return sums;
     }
     const std::uint32_t mirror = work_.stages - 1 - stage;

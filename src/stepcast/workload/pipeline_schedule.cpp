@@ -1,6 +1,7 @@
 #include "stepcast/workload/pipeline_schedule.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 
@@ -74,6 +75,94 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
   for (std::uint32_t k = total - warm_up; k < total; ++k) pass(PassKind::backward, k);
 }
 
+// When a stage runs the passes of the first micro-batch, in passes of one length; those of micro-batch m are 6 m later.
+struct VBlock {
+  enum Pass : std::uint8_t { forward_there, forward_back, backward_back, backward_there, kTimed };
+  std::array<std::uint32_t, kTimed>
+      first{};  // on stage 0 of what goes down the stages, on the last of what comes up
+  std::array<std::uint32_t, kTimed> stride{};  // from neighbour to neighbour
+
+  [[nodiscard]] std::uint32_t at(std::uint32_t pass, std::uint32_t stage, std::uint32_t stages) const {
+    const bool comes_up = pass == forward_back || pass == backward_there;
+    return first[pass] + stride[pass] * (comes_up ? stages - 1 - stage : stage);
+  }
+};
+constexpr std::uint32_t kVBlockPasses = 6;
+
+// Strides there and back. Activations live in proportion to their sum: as many as 1F1B holds with (2, 4), half and a third
+// of them with (1, 2) and (1, 1).
+std::array<std::uint32_t, 2> v_strides(PipelineSchedule schedule) {
+  if (schedule == PipelineSchedule::v_min) return {1, 1};
+  if (schedule == PipelineSchedule::v_half) return {1, 2};
+  return {2, 4};
+}
+
+// Each kind of pass as early as it can be without meeting an earlier one on any stage.
+VBlock v_block(const PipelineShape& shape) {
+  const auto [there, back] = v_strides(shape.schedule);
+  VBlock block{.stride = {there, back, there, back}};
+  for (std::uint32_t pass = 1; pass < VBlock::kTimed; ++pass) {
+    const std::uint32_t turn = pass == VBlock::backward_back ? 0 : shape.stages - 1;
+    block.first[pass] = block.at(pass - 1, turn, shape.stages) + 1;
+    const auto meets = [&] {
+      for (std::uint32_t s = 0; s < shape.stages; ++s) {
+        for (std::uint32_t other = 0; other < pass; ++other) {
+          const std::uint32_t a = block.at(pass, s, shape.stages), b = block.at(other, s, shape.stages);
+          if (a % kVBlockPasses == b % kVBlockPasses) return true;
+        }
+      }
+      return false;
+    };
+    while (meets())
+      ++block.first[pass];  // ends for the strides below: one of six places is free on all stages
+  }
+  return block;
+}
+
+void v_shaped(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
+  struct Timed {
+    std::uint32_t at = 0;
+    PassKind kind = PassKind::forward;
+    std::uint16_t chunk = 0;
+  };
+  const VBlock block = v_block(shape);
+  const auto time = [&](std::uint32_t pass) { return block.at(pass, stage, shape.stages); };
+  std::array<Timed, kVBlockPasses> passes{{{time(VBlock::forward_there), PassKind::forward, 0},
+                                           {time(VBlock::forward_back), PassKind::forward, 1},
+                                           {time(VBlock::backward_back), PassKind::backward, 1},
+                                           {time(VBlock::backward_there), PassKind::backward, 0}}};
+  // Weight gradients in the two places that are left, as soon as they can.
+  std::array<bool, kVBlockPasses> taken{};
+  for (std::uint32_t i = 0; i < VBlock::kTimed; ++i) taken[passes[i].at % kVBlockPasses] = true;
+  for (std::uint32_t i = VBlock::kTimed; i < kVBlockPasses; ++i) {
+    const Timed& gradient = passes[i - 2];
+    std::uint32_t at = gradient.at + 1;
+    while (taken[at % kVBlockPasses]) ++at;
+    taken[at % kVBlockPasses] = true;
+    passes[i] = {at, PassKind::weight_gradient, gradient.chunk};
+  }
+  std::array<const Timed*, kVBlockPasses> in_place{};
+  for (const Timed& pass : passes) in_place[pass.at % kVBlockPasses] = &pass;
+  const std::size_t all = std::size_t{kVBlockPasses} * shape.micro_batches;
+  for (std::uint32_t t = 0; order.size() < all; ++t) {
+    const Timed& pass = *in_place[t % kVBlockPasses];
+    if (t < pass.at || (t - pass.at) / kVBlockPasses >= shape.micro_batches) continue;
+    order.push_back({pass.kind, pass.chunk, (t - pass.at) / kVBlockPasses});
+  }
+}
+
+// Activations stay until the weight gradients.
+std::uint32_t v_shaped_held(PipelineShape shape, std::uint32_t stage) {
+  // Filled after as many micro-batches as lie between the first forward and its weight gradients.
+  shape.micro_batches = std::min(shape.micro_batches, 4 * shape.stages + 4);
+  std::uint32_t held = 0, most = 0;
+  for (const PipelinePass& pass : pipeline_order(shape, stage)) {
+    if (pass.kind == PassKind::forward) most = std::max(most, ++held);
+    if (pass.kind == PassKind::weight_gradient) --held;
+  }
+  return most;
+}
+
 }  // namespace
 
 bool runs_one_more_forward(const Layout& layout) {
@@ -101,6 +190,9 @@ Status check(const PipelineShape& shape) {
                       "schedule needs: use {}",
                       shape.micro_batches, shape.stages, lower == 0 ? shape.stages : lower)};
     }
+  } else if (is_v_shaped(shape.schedule)) {
+    if (shape.virtual_stages != 2)
+      return Error{fmt::format("{} virtual stages: a V-shaped schedule has 2", shape.virtual_stages)};
   } else if (shape.virtual_stages > 1) {
     return Error{
         fmt::format("{} virtual stages: only the interleaved schedule has them", shape.virtual_stages)};
@@ -130,6 +222,9 @@ void pipeline_order(const PipelineShape& shape, std::uint32_t stage, std::vector
     case PipelineSchedule::gpipe: return gpipe(shape, order);
     case PipelineSchedule::zero_bubble_h1:
     case PipelineSchedule::dual_pipe: return zero_bubble_h1(shape, stage, order);
+    case PipelineSchedule::zb_v:
+    case PipelineSchedule::v_half:
+    case PipelineSchedule::v_min: return v_shaped(shape, stage, order);
     case PipelineSchedule::interleaved:
       if (shape.virtual_stages > 1) return interleaved(shape, stage, order);
       return one_f_one_b(shape, stage, order);
@@ -155,6 +250,9 @@ std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t st
     }
     // Every rank holds those of all stages and one more.
     case PipelineSchedule::dual_pipe: return std::min(micro_batches, shape.stages + 1);
+    case PipelineSchedule::zb_v:
+    case PipelineSchedule::v_half:
+    case PipelineSchedule::v_min: return v_shaped_held(shape, stage);
     case PipelineSchedule::interleaved:
       if (shape.virtual_stages > 1) {
         const std::uint32_t total = micro_batches * shape.virtual_stages;

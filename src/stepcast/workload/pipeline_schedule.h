@@ -4,7 +4,9 @@
 // neighbours send and from how long passes take. Sources: GPipe (Huang et al. 2019); 1F1B and its interleaved
 // form (Narayanan et al. 2021); ZB-H1 (Qi et al. 2023); DualPipe (DeepSeek-V3 2024, section 3.2.1), whose bubble of
 // (P/2 - 1)(F&B + B - 3W) is that of ZB-H1, (P - 1)(F + B - 2W), within one pass where a backward takes two forwards and
-// a weight gradient one: it is laid out in the order of ZB-H1, with the memory of two stages on every rank.
+// a weight gradient one: it is laid out in the order of ZB-H1, with the memory of two stages on every rank. ZB-V, V-Half
+// and V-Min: Qi et al. 2024, "Pipeline Parallelism with Controllable Memory": a block of the six passes of a micro-batch,
+// repeated for every one, in which neighbours are a fixed time apart.
 #pragma once
 
 #include <cstdint>

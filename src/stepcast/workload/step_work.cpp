@@ -131,7 +131,8 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
     if (chunk.has_head) {
       add(work.head->dense_parameters, work.head->trained_dense_parameters);
       // A tied output matrix on a stage of its own is a copy of the embedding; what predicts further tokens has one.
-      if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1) {
+      if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1 &&
+          !is_v_shaped(layout.pipeline.schedule)) {
         const double copy = lists.word_embedding_parameters();
         add(copy, layout.layer.frozen_base ? 0 : copy);
       }

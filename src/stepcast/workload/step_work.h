@@ -97,7 +97,7 @@ struct StepWork {
   std::vector<std::shared_ptr<const LayerWork>> layer_kinds;
   std::shared_ptr<const LayerWork> embedding;
   std::shared_ptr<const LayerWork> head;  // final norm, logits, loss
-  std::vector<ChunkWork> chunks;  // in the order of the model: chunk c is on stage c mod pipeline_parallel
+  std::vector<ChunkWork> chunks;          // in the order of the model, on stage_of_chunk()
   std::uint32_t stages = 1, virtual_stages = 1, micro_batches = 1;
   Bytes boundary;  // activations between two stages, of one micro-batch and rank
 };

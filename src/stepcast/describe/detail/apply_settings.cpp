@@ -219,6 +219,7 @@ Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout)
     return apply_stage_layers("--hybrid-layer-pattern", *s.hybrid_pattern,
                               layers_of_hybrid_stages(*s.hybrid_pattern), layout);
   const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage.value_or(0);
+  if (s.pipeline_schedule && is_v_shaped(*s.pipeline_schedule) && pp > 1) layout.degrees.virtual_stages = 2;
   if (s.virtual_stages.value_or(0) > 0) layout.degrees.virtual_stages = *s.virtual_stages;
   if (per_stage > 0) {
     // Embedding and output may count as a layer each: 126 layers are then 8 stages x 8 chunks x 2.

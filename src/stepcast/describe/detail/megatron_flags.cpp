@@ -20,11 +20,14 @@ constexpr Words<PositionEncoding> kPositions[] = {{"learned_absolute", PositionE
                                                   {"alibi", PositionEncoding::alibi},
                                                   {"none", PositionEncoding::none}};
 constexpr Words<NormKind> kNorms[] = {{"LayerNorm", NormKind::layer_norm}, {"RMSNorm", NormKind::rms_norm}};
-constexpr Words<Recompute> kRecompute[] = {{"full", Recompute::full}, {"selective", Recompute::selective}};
+constexpr Words<Recompute> kRecompute[] = {{"full", Recompute::full},
+                                           {"selective", Recompute::selective},
+                                           {"op", Recompute::selective_ops}};  // TorchTitan's
 constexpr Words<bool> kRecomputeMethods[] = {{"uniform", false}, {"block", true}};
 constexpr Words<bool> kFp8Formats[] = {{"e4m3", true}, {"hybrid", true}};
 constexpr Words<Fp8Scaling> kFp8Recipes[] = {{"delayed", Fp8Scaling::delayed},
                                              {"tensorwise", Fp8Scaling::dynamic},
+                                             {"rowwise", Fp8Scaling::rowwise},  // TorchTitan's
                                              {"blockwise", Fp8Scaling::blockwise},
                                              {"mxfp8", Fp8Scaling::mxfp8}};
 constexpr Words<bool> kFp4Formats[] = {{"e2m1", true}};
@@ -51,7 +54,10 @@ constexpr Words<Sharding> kShardingStrategies[] = {{"no_shard", Sharding::none},
 constexpr Words<PipelineSchedule> kSchedules[] = {{"1f1b", PipelineSchedule::one_f_one_b},
                                                   {"gpipe", PipelineSchedule::gpipe},
                                                   {"zero-bubble", PipelineSchedule::zero_bubble_h1},
-                                                  {"dualpipe", PipelineSchedule::dual_pipe}};
+                                                  {"dualpipe", PipelineSchedule::dual_pipe},
+                                                  {"zb-v", PipelineSchedule::zb_v},
+                                                  {"v-half", PipelineSchedule::v_half},
+                                                  {"v-min", PipelineSchedule::v_min}};
 
 constexpr Words<bool> kSoftmaxTypes[] = {{"vanilla", false}, {"off-by-one", false}, {"learnable", true}};
 

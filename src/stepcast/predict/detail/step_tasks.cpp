@@ -5,12 +5,17 @@
 
 namespace stepcast::detail {
 
-std::vector<Lane> step_lanes() {
+std::vector<Lane> step_lanes(bool v_shaped) {
   const auto stream = [](const char* name) { return Lane{LaneKind::gpu_stream, name}; };
-  return {
+  std::vector<Lane> lanes{
       stream("computation"),           stream("transfers in layers"), stream("exchange of experts"),
       stream("weights and gradients"), stream("send activations"),    stream("receive activations"),
       stream("send gradients"),        stream("receive gradients"),   Lane{LaneKind::cpu_thread, "launches"}};
+  if (v_shaped) {
+    lanes.push_back(stream("receive activations on the way back"));
+    lanes.push_back(stream("receive gradients on the way back"));
+  }
+  return lanes;
 }
 
 ReadyTask StepTasks::task(TaskKind kind, KernelClass kernel_class, std::string_view name,
@@ -91,8 +96,8 @@ ReadyTask StepTasks::between_steps() {
               HostWork{.activity = HostWork::Activity::between_steps}, 1, step_.schedule.fixed_us);
 }
 
-BlockWriter::BlockWriter(BlockBuilder& block) : block_(block) {
-  for (Lane& lane : step_lanes()) lanes_.push_back(block_.add_lane(std::move(lane)));
+BlockWriter::BlockWriter(BlockBuilder& block, bool v_shaped) : block_(block) {
+  for (Lane& lane : step_lanes(v_shaped)) lanes_.push_back(block_.add_lane(std::move(lane)));
 }
 
 TaskId BlockWriter::add(LaneIndex lane, const ReadyTask& task, std::span<const Moment> after) {

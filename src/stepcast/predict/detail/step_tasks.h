@@ -25,9 +25,11 @@ enum LaneIndex : std::uint16_t {
   kSendBackward,
   kReceiveBackward,
   kHost,
+  kReceiveForwardBack,  // V-shaped schedules: of the chunk on the way back, whose neighbours are on the other side
+  kReceiveBackwardBack,
   kLaneCount
 };
-[[nodiscard]] std::vector<Lane> step_lanes();
+[[nodiscard]] std::vector<Lane> step_lanes(bool v_shaped);
 
 // A task that is ready to be put into blocks.
 struct ReadyTask {
@@ -82,7 +84,7 @@ class StepTasks {
 // Writes into one block, whose lanes it adds.
 class BlockWriter {
  public:
-  explicit BlockWriter(BlockBuilder& block);
+  BlockWriter(BlockBuilder& block, bool v_shaped);
 
   TaskId add(LaneIndex lane, const ReadyTask& task, std::span<const Moment> after = {});
   TaskId add(LaneIndex lane, const ReadyTask& task, Moment after) { return add(lane, task, {&after, 1}); }
