@@ -40,8 +40,8 @@ struct Simulated {
     EXPECT_TRUE(timeline.ok());
     return std::move(*timeline);
   }
-  [[nodiscard]] StepCulprits culprits() const {
-    return find_culprits({flat, times, costs, windows, rank_start_us});
+  [[nodiscard]] StepCulprits culprits(double tie_us) const {
+    return find_culprits({flat, times, costs, windows, rank_start_us, tie_us});
   }
   FlatProgram flat;
   Costs costs;
@@ -54,7 +54,7 @@ struct Simulated {
 // its CPU, then 8 of transfer.
 TEST(Culprits, AWaitBehindComputationIsWaitingButHoldsNobodyBack) {
   const fixtures::TwoRanks two;
-  const StepCulprits c = Simulated{two.program}.culprits();
+  const StepCulprits c = Simulated{two.program}.culprits(8);
   ASSERT_EQ(c.ranks.size(), 2U);
   EXPECT_NEAR(of(c.ranks[0].own_us, Culprit::gpu), 10, kTiny);     // 1-11
   EXPECT_NEAR(of(c.ranks[0].own_us, Culprit::network), 7, kTiny);  // 11-18
@@ -63,7 +63,8 @@ TEST(Culprits, AWaitBehindComputationIsWaitingButHoldsNobodyBack) {
   EXPECT_NEAR(c.ranks[0].waited_us, 7, kTiny);
   EXPECT_NEAR(of(c.ranks[1].own_us, Culprit::host), 10, kTiny);
   EXPECT_EQ(c.collectives, 1U);
-  EXPECT_EQ(c.ties, 1U);  // 3 and 10: within 50 us
+  EXPECT_EQ(c.ties, 1U);  // 3 and 10: within 8 us
+  EXPECT_EQ(c.worst(), nullptr);
   EXPECT_EQ(c.ranks[1].came_last, 0U);
 }
 
@@ -137,7 +138,7 @@ struct Skewed {
 
 TEST(Culprits, WaitingCountsForWhatHeldTheLastRank) {
   const Skewed skewed;
-  const StepCulprits c = Simulated{skewed.program, {0, 2 * Skewed::kUnit}}.culprits();
+  const StepCulprits c = Simulated{skewed.program, {0, 2 * Skewed::kUnit}}.culprits(8);
   constexpr double u = Skewed::kUnit;
   const RankCulprits& waits = c.ranks[0];
   EXPECT_NEAR(waits.step_us, 16 * u, kTiny);
@@ -152,12 +153,23 @@ TEST(Culprits, WaitingCountsForWhatHeldTheLastRank) {
   EXPECT_NEAR(sum(waits.own_us) + sum(waits.through_others_us), waits.step_us, kTiny);
   const RankCulprits& last = c.ranks[1];
   EXPECT_EQ(last.came_last, 1U);
+  EXPECT_EQ(c.worst(), &last);
   EXPECT_EQ(c.ties, 0U);
   EXPECT_NEAR(last.caused_wait_us, 12 * u, kTiny);
   EXPECT_NEAR(of(last.caused_by_us, Culprit::data_skew), 3 * u, kTiny);
   EXPECT_NEAR(sum(last.own_us), last.step_us, kTiny);
   EXPECT_NEAR(c.step_us(), 14 * u, kTiny);  // (16 + 12) / 2
   EXPECT_NEAR(c.all_waiting_us(), 12 * u, kTiny);
+}
+
+// Rank 2 caused most; what was waited for in ties could be rank 0's.
+TEST(Culprits, NobodyIsNamedWhereTiesCouldMakeItAnother) {
+  StepCulprits c;
+  c.ranks = {
+      {.waited_us = 10, .caused_wait_us = 30}, {.waited_us = 50}, {.waited_us = 20, .caused_wait_us = 40}};
+  EXPECT_EQ(c.worst(), nullptr);  // 80 waited, 10 of them in ties: 30 + 10
+  c.ranks[1].waited_us = 49;
+  EXPECT_EQ(c.worst(), &c.ranks[2]);
 }
 
 TEST(OperatorTimes, NamesTheSlowestRankAndItsWork) {
@@ -193,7 +205,7 @@ TEST(AwaitedOperators, AreWhatTheLaunchingThreadDoesWhileTheGpuIsIdle) {
 TEST(Culprits, OwnPartsAreThoseOfTheBreakdown) {
   const fixtures::OneRank one;
   const Simulated s{one.program};
-  const StepCulprits c = s.culprits();
+  const StepCulprits c = s.culprits(8);
   const RankBreakdown b = break_down(s.flat, s.times, s.costs, s.windows, s.rank_start_us).front();
   EXPECT_NEAR(of(c.ranks[0].own_us, Culprit::gpu), b.computation_us + b.idle.of(IdleCause::other_stream),
               kTiny);

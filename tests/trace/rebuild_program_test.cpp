@@ -206,6 +206,26 @@ TEST(RebuildProgram, MovesClocksThatAreApart) {
   EXPECT_DOUBLE_EQ(r.at(1, kernel, 2).end_us, 650);
 }
 
+// 20 us are more than ends of one clock scatter by, two are not.
+TEST(RebuildProgram, MovesClocksThatAreALittleApart) {
+  const std::string_view kernel = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)";
+  for (const double apart : {2.0, 20.0}) {
+    std::vector<RecordedRank> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      const double clock = rank * apart;
+      TraceBuilder b{rank, 2};
+      const int main = b.thread(1);
+      b.step(main, 1, clock, 1000);
+      for (int k = 0; k < 3; ++k)
+        b.launch(main, clock + 100 + 200 * k, 6, 84, kernel, clock + 108 + 200 * k, 142);
+      ranks.push_back(b.build());
+    }
+    const Replayed r = replay(ranks);
+    EXPECT_DOUBLE_EQ(r.recorded.start_offset_us[1], apart > 2 ? 0 : apart);
+    EXPECT_DOUBLE_EQ(r.recorded.clock_uncertainty_us, 2);
+  }
+}
+
 // One communication stream serves two groups, {0, 1} and {2, 3}, and no metadata says so: rank 2 and 3 run
 // one collective more. Who leaves together belongs together.
 TEST(RebuildProgram, JoinsGroupsOfOneStreamByTheirTimes) {

@@ -73,6 +73,7 @@ class Search {
 
   StepCulprits run() {
     const std::size_t n = in_.flat.class_count();
+    result_.tie_us = in_.tie_us;
     result_.ranks.resize(n);
     std::vector<std::vector<Interval>> waits_of(occurrences_.size() * n);
     for (std::size_t c = 0; c < n; ++c) add_own(c, waits_of);
@@ -107,7 +108,7 @@ class Search {
     for (std::size_t m = 0; m < occurrence.members.size(); ++m) {
       if (m != occurrence.last) before = std::max(before, occurrence.members[m].arrival_us);
     }
-    const bool tie = last.arrival_us - before <= kTieUs;
+    const bool tie = last.arrival_us - before <= in_.tie_us;
     if (tie) ++result_.ties;
     RankCulprits& cause = result_.ranks[last.rank_class.index()];
     if (!tie) ++cause.came_last;
@@ -189,6 +190,22 @@ double StepCulprits::of(Culprit culprit) const {
   double sum = 0;
   for (const RankCulprits& rank : ranks) sum += rank.own_us[k] + rank.through_others_us[k];
   return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
+const RankCulprits* StepCulprits::worst() const {
+  const RankCulprits* most = nullptr;
+  double caused = 0, second = 0;
+  for (const RankCulprits& rank : ranks) {
+    caused += rank.caused_wait_us;
+    if (most == nullptr || rank.caused_wait_us > most->caused_wait_us) {
+      second = most == nullptr ? 0 : most->caused_wait_us;
+      most = &rank;
+    } else {
+      second = std::max(second, rank.caused_wait_us);
+    }
+  }
+  const bool may_be_another = most != nullptr && second + (all_waiting_us() - caused) >= most->caused_wait_us;
+  return may_be_another ? nullptr : most;
 }
 
 double StepCulprits::step_us() const {

@@ -35,9 +35,6 @@ inline constexpr std::size_t kCulpritCount = 7;
 [[nodiscard]] std::string_view to_string(Culprit culprit);
 using CulpritTimes = std::array<double, kCulpritCount>;  // [Culprit], microseconds
 
-// Arrivals at a collective that are this close are a tie: nobody came last.
-inline constexpr double kTieUs = 50;
-
 struct RankCulprits {
   RankClassId rank_class;
   double step_us = 0;
@@ -52,11 +49,14 @@ struct RankCulprits {
 struct StepCulprits {
   std::vector<RankCulprits> ranks;  // [rank class]
   std::uint32_t collectives = 0;    // of two ranks and more
-  std::uint32_t ties = 0;           // of them
+  std::uint32_t ties = 0;           // of them: the last two arrivals are within tie_us, nobody came last
+  double tie_us = 0;
   // Mean over ranks, own and through others.
   [[nodiscard]] double of(Culprit culprit) const;
   [[nodiscard]] double step_us() const;  // mean over ranks
   [[nodiscard]] double all_waiting_us() const;
+  // Whom the others waited for most; null where nobody waited, or where waiting in ties could make it another rank.
+  [[nodiscard]] const RankCulprits* worst() const;
 };
 
 struct CulpritInput {
@@ -65,6 +65,7 @@ struct CulpritInput {
   const Costs& costs;
   std::span<const Interval> windows;      // [rank class]
   std::span<const double> rank_start_us;  // [rank class]
+  double tie_us = 0;                      // arrivals so close are not told apart: clocks of ranks differ
 };
 [[nodiscard]] StepCulprits find_culprits(const CulpritInput& input);
 

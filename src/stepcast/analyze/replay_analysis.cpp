@@ -166,7 +166,8 @@ void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::
                                      .times = times.simulated,
                                      .costs = times.costs,
                                      .windows = steps,
-                                     .rank_start_us = starts});
+                                     .rank_start_us = starts,
+                                     .tie_us = recorded.clock_uncertainty_us});
   analysis.operators =
       compare_operators(operator_times(times.flat, times.simulated, steps), kOperatorsCompared);
   analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, steps, starts);

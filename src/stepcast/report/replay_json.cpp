@@ -236,7 +236,8 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
     "what the step would save, most first");
   a("culprits_ms", ReplayCulprits{mean}, "of the mean step: it sums to it");
   a("collectives", r.culprits.collectives, "of two ranks and more");
-  a("ties", r.culprits.ties, "of them: the last two arrivals within 50 us");
+  a("ties", r.culprits.ties, "of them: the last two arrivals within tie_us");
+  a("tie_us", r.culprits.tie_us, "by so much the clocks of the ranks may be apart");
   a("ranks", Each{r.culprits.ranks, [&](auto& o, const RankCulprits& one) { culprits(o, r, one); }},
     "in the order of rank_classes");
   operators(a, r);

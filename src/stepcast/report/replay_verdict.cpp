@@ -83,15 +83,20 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
                                  gains_text(analysis.binding), percent(computing));
   if (largest.time_ms > 0)
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
-  const std::vector<RankCulprits>& ranks = analysis.culprits.ranks;
-  const auto worst = std::ranges::max_element(ranks, {}, &RankCulprits::caused_wait_us);
-  const double all_us = analysis.culprits.all_waiting_us();
-  if (worst != ranks.end() && worst->caused_wait_us > 0 && all_us > 0) {
+  const StepCulprits& culprits = analysis.culprits;
+  const double all_us = culprits.all_waiting_us();
+  if (const RankCulprits* worst = culprits.worst()) {
     text += fmt::format(
         "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other ranks "
         "({:.3f} ms)",
-        analysis.facts[worst->rank_class.index()].rank, worst->came_last, analysis.culprits.collectives,
+        analysis.facts[worst->rank_class.index()].rank, worst->came_last, culprits.collectives,
         100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3);
+  } else if (all_us > 0 && culprits.ties > 0) {
+    text += fmt::format(
+        "; the clocks of the ranks, which may be {:.0f} us apart, do not tell whom the others wait for: in "
+        "{} of {} "
+        "collectives the last two arrive within that",
+        culprits.tie_us, culprits.ties, culprits.collectives);
   }
   return text;
 }

@@ -341,6 +341,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
 
   STEPCAST_TRY(detail::assemble(graphs, lanes, starts, constants, match, options, out));
   for (const RankGraph& g : graphs) out.files.push_back(file_facts(*g.recorded, g.execution_trace));
+  out.clock_uncertainty_us = match.clock_uncertainty_us;
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
   const auto world = ranks.front().kineto->world_size;

@@ -191,6 +191,7 @@ struct RecordedFileFacts {
 struct RecordedProgram {
   Program program;
   std::vector<double> start_offset_us;          // [rank class]
+  double clock_uncertainty_us = 0;              // by so much the ranks' clocks may be apart; 0: they are one
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
   std::vector<RecordedFileFacts> files;         // [rank class]

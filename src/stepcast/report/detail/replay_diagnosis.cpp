@@ -156,7 +156,7 @@ void add_stragglers(ReportDocument& document, const ReplayAnalysis& a) {
   }
   ReportSection& section = document.add(
       fmt::format("Whom the others wait for ({} collectives, {} of them ties: arrivals within {:.0f} us)",
-                  found.collectives, found.ties, kTieUs));
+                  found.collectives, found.ties, found.tie_us));
   if (document.has_page() && !a.simulated.collectives.empty()) {
     section.add(ReportFigure{
         matrix_chart(waiting_chart(a)),

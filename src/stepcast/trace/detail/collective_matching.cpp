@@ -31,8 +31,10 @@ bool same_kind(CollectiveOp a, CollectiveOp b) {
 }
 
 // Members of one collective leave it together. On clocks that agree their recorded ends differ by a few
-// microseconds; between hosts by more.
+// microseconds; between hosts by more, and then all of them by the same.
 constexpr double kEndsAgreeUs = 50;
+// Of their distances from what clocks are apart so many are within what is left uncertain.
+constexpr double kCertainShare = 0.9;
 // Shares of a communicator's collectives that may miss that before its order is mistrusted.
 constexpr double kOddShare = 0.1;
 
@@ -148,7 +150,8 @@ class Matcher {
   }
 
   // Clocks of different hosts may be apart; the ends of matched collectives tell by how much. A rank is
-  // shifted only when the whole set agrees on it, since a wrong match would look like a clock too.
+  // shifted only when the whole set agrees on it, since a wrong match would look like a clock too, and by what is more
+  // than ends of one clock scatter.
   void estimate_clocks(const std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>>& ordered) {
     // (reference, rank) -> ends apart.
     std::map<std::pair<std::int32_t, std::int32_t>, std::vector<double>> apart;
@@ -160,8 +163,9 @@ class Matcher {
         }
       }
     }
-    std::vector<double> ahead(ranks_.size(), 0);
+    std::vector<double> ahead(ranks_.size(), 0), scattered;
     std::vector<bool> known(ranks_.size(), false);
+    if (!apart.empty()) match_.clock_uncertainty_us = kEndsAgreeUs;
     std::vector<std::int32_t> reached{0};
     known[0] = true;
     for (std::size_t next = 0; next < reached.size(); ++next) {
@@ -173,13 +177,18 @@ class Matcher {
         const auto agreeing =
             std::ranges::count_if(values, [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
         if (static_cast<double>(agreeing) < (1 - kOddShare) * static_cast<double>(values.size())) return;
+        for (const double v : values) scattered.push_back(std::abs(v - median));
         ahead[static_cast<std::size_t>(pair.second)] = ahead[static_cast<std::size_t>(from)] + median;
         known[static_cast<std::size_t>(pair.second)] = true;
         reached.push_back(pair.second);
       }
     }
+    if (scattered.empty()) return;
+    std::ranges::sort(scattered);
+    const auto certain = static_cast<std::size_t>(kCertainShare * static_cast<double>(scattered.size() - 1));
+    match_.clock_uncertainty_us = std::max(kClockToleranceUs, scattered[certain]);
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      if (!known[r] || std::abs(ahead[r]) <= kEndsAgreeUs) continue;
+      if (!known[r] || std::abs(ahead[r]) <= match_.clock_uncertainty_us) continue;
       match_.clock_shift_us[r] = -ahead[r];
       match_.notes.push_back(
           fmt::format("rank {}: clock moved by {:+.1f} us, so that its collectives end with those of rank {}",

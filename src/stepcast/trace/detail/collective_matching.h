@@ -22,6 +22,7 @@ struct CollectiveMatch {
   std::vector<MatchedCollective> collectives;
   std::vector<std::string> notes;      // groups that could not be joined, and why; clocks that were moved
   std::vector<double> clock_shift_us;  // [rank position] to add to its clock so that collectives end together
+  double clock_uncertainty_us = 0;     // by so much the clocks may still be apart
 };
 
 // Sets GpuWork::collective of every joined work. Groups of which ranks are missing are not joined: their work
