@@ -93,6 +93,15 @@ TEST(Presets, AreFoundByAnySpelling) {
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(unknown.error().message(), HasSubstr("did you mean `llama-3-8b`?"));
   EXPECT_FALSE(find_preset("").ok());
+  // Another model is no slip of the keyboard.
+  for (const char* other : {"vit-large", "mamba2-2.7b", "nemotron-3-nano"}) {
+    const auto model = find_preset(other);
+    ASSERT_FALSE(model.ok()) << other;
+    EXPECT_THAT(model.error().message(), HasSubstr("`stepcast models` lists the names")) << other;
+  }
+  EXPECT_THAT(
+      find_preset("dlrm-nvidia").error().message(),
+      HasSubstr("names that begin so: dlrm-nvidia-small, dlrm-nvidia-large, dlrm-nvidia-extra-large"));
 }
 
 TEST(Presets, NamesAreUnique) {

@@ -33,11 +33,12 @@ std::string spelling_core(std::string_view text) {
   return out;
 }
 
-std::optional<std::string> nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
+std::optional<std::string> nearest_word(std::string_view word, const std::vector<std::string>& candidates,
+                                        std::size_t most_edits) {
   constexpr std::size_t kLongest = 64;
   if (word.empty() || word.size() > kLongest) return std::nullopt;
   const std::string wanted = spelling_core(word);
-  std::size_t best = wanted.size() / 3 + 2;  // more differences: not what was meant
+  std::size_t best = most_edits > 0 ? most_edits + 1 : wanted.size() / 3 + 2;
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongest) continue;

@@ -12,8 +12,10 @@ namespace stepcast {
 // "llama38b".
 [[nodiscard]] std::string spelling_core(std::string_view text);
 
-// The candidate that is spelled most like `word`, if one is close enough to be meant.
+// The candidate that is spelled most like `word`, if one is close enough to be meant: by `most_edits` insertions, deletions
+// and replacements; 0: a third of the word and one.
 [[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
-                                                      const std::vector<std::string>& candidates);
+                                                      const std::vector<std::string>& candidates,
+                                                      std::size_t most_edits = 0);
 
 }  // namespace stepcast

@@ -4,8 +4,10 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/describe/dlrm_presets.h"
 
 namespace stepcast {
 namespace {
@@ -369,10 +371,18 @@ Result<Transformer> find_preset(std::string_view name) {
     known.push_back(preset.model.name);
     known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
   }
-  const auto meant = nearest_word(name, known);
-  return Error{fmt::format("no model is named `{}`", name)}.advice(
-      meant ? fmt::format("did you mean `{}`?", *meant)
-            : "`stepcast models` lists the names; the path of a config.json does as well");
+  const std::vector<std::string> recommendation = dlrm_preset_names();
+  known.insert(known.end(), recommendation.begin(), recommendation.end());
+  Error error{fmt::format("no model is named `{}`", name)};
+  // A slip of the keyboard: another model of the size or generation is not what was meant.
+  if (const auto meant = nearest_word(name, known, 1 + wanted.size() / 8))
+    return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
+  std::erase_if(known, [&](const std::string& other) { return !spelling_core(other).starts_with(wanted); });
+  constexpr std::size_t kMostShown = 9;
+  if (wanted.empty() || known.empty() || known.size() > kMostShown)
+    return std::move(error).advice(
+        "`stepcast models` lists the names; the path of a config.json does as well");
+  return std::move(error).advice(fmt::format("names that begin so: {}", fmt::join(known, ", ")));
 }
 
 }  // namespace stepcast

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
+#include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
@@ -96,8 +98,10 @@ ReportDocument models_document(const ModelsAnswer& models) {
                table_number_or_blank(static_cast<double>(m.longest_sequence), 0), join(m.aliases)});
   }
   ReportDocument document{.title = "Models known by name"};
-  document.add("", {std::move(table), TerminalText{"\nAny other: `--model config.json` of Hugging Face, or "
-                                                   "Megatron's flags from --num-layers on.\n"}});
+  document.add("", {std::move(table), TerminalText{fmt::format(
+                                          "\nRecommendation models: {}.\nAny other: `--model config.json` of "
+                                          "Hugging Face, or Megatron's flags from --num-layers on.\n",
+                                          fmt::join(dlrm_preset_names(), ", "))}});
   return document;
 }
 
