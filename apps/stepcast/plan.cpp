@@ -54,7 +54,7 @@ struct PlanOptions {
   std::optional<double> memory_GiB;
   std::size_t top = 20;
   unsigned threads = 0;
-  bool json = false;
+  bool json = false, why = false;
   ReportOptions report;
   FlagList flags;
 };
@@ -228,7 +228,7 @@ Result<int> run_plan(const PlanOptions& options) {
   offer_table("priced", [&] { return plan_csv(plan); });
   if (named.name != options.platforms.front())
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
-  PlanSubject subject{named.name, platform.device.name, options.top};
+  PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};
   if (running) subject.now = layout_now(*running, plan, platform, request.assumptions);
   const ReportDocument document = plan_document(plan_answer(plan, subject));
   STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
@@ -321,6 +321,8 @@ void add_result(CLI::App& app, PlanOptions& o) {
               "layout that stands it best",
               {.with_commas = true});
   o.flags.add("--top", &o.top, "layouts to show", {.range = {{1, 400}}, .shows_default = true});
+  o.flags.add("--why", &o.why,
+              "print the space that was searched, and why the other layouts were not priced");
   o.flags.add("--csv", &o.csv, "write all priced layouts: as CSV, or into a .jsonl as JSON objects",
               {.is_output = true});
   o.flags.add("--threads", &o.threads, "0: all; the result is the same", {.shows_default = true});

@@ -126,6 +126,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   out.memory_GiB = GiB_of(plan.memory);
   out.framework = plan.prototypes.framework();
   out.top = subject.top;
+  out.why = subject.why;
   out.space = plan.space.lines();
   out.n_layouts = plan.space.size();
   out.n_rejected = plan.found.n_rejected;

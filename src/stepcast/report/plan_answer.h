@@ -20,6 +20,7 @@ struct PlanSubject {
   std::string gpu;       // name of the device
   std::size_t top = 20;  // rows of tables in a terminal
   std::optional<LayoutNow> now = std::nullopt;
+  bool why = false;  // a terminal shows the space and why the others are not among the layouts, too
 };
 
 // A layout that was priced.
@@ -81,6 +82,7 @@ struct PlanAnswer {
   double memory_GiB = 0;
   Framework framework{};
   std::size_t top = 20;
+  bool why = false;
   std::vector<std::pair<std::string, std::string>> space;
   std::uint64_t n_layouts = 0, n_rejected = 0, n_same = 0, n_too_large = 0, n_priced = 0;
   std::vector<LayoutRejection> rejections, same, too_large;

@@ -100,7 +100,9 @@ void add_space(ReportDocument& document, const PlanAnswer& plan) {
     lines += fmt::format("  {:<19}{}\n", name, list);
     table.row({name, list});
   }
-  add_lines(document, lines + counts_text(plan) + "\n");
+  add_lines(document, plan.why ? "\n" + lines + counts_text(plan) + "\n"
+                               : fmt::format("\n{} layouts: {}; --why prints the space and the reasons\n",
+                                             table_count(plan.n_layouts), counts_text(plan)));
   ReportSection& section = document.add("The space that was searched", {std::move(table)});
   section.folded = true;
   section.shown = Shown::page;
@@ -120,6 +122,7 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   if (n == 0) return;
   if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
   ReportSection& section = document.add("Why not the others");
+  section.shown = plan.why ? Shown::everywhere : Shown::page;
   section.opening = "\n";
   section.add(ReportText{counts_text(plan) + "."}, Shown::page);
   section.add(std::move(table));
@@ -186,9 +189,6 @@ std::string flags_text(const PlanAnswer& plan) {
 
 void add_choice(ReportDocument& document, const PlanAnswer& plan) {
   const ChosenLayoutAnswer& chosen = plan.chosen;
-  std::string text = "\n" + why_alike(plan) + fmt::format("Chosen: #{}, {}", chosen.of + 1, name_of(chosen));
-  if (!chosen.changes.empty()) text += fmt::format(", {}", numbers_of(chosen.layout));
-  text += chosen.reason.empty() ? ".\n" : fmt::format(": {}.\n", chosen.reason);
   const StageMemory& m = chosen.worst_stage;
   const auto GiB = [](Bytes bytes) { return bytes.value() / kGiB; };
   const std::string memory = fmt::format(
@@ -196,7 +196,7 @@ void add_choice(ReportDocument& document, const PlanAnswer& plan) {
       "activations {:.1f}, working {:.1f}, rest {:.1f}",
       chosen.layout.worst_stage, chosen.layout.peak_GiB, plan.memory_GiB, GiB(m.weights), GiB(m.gradients),
       GiB(m.optimizer), GiB(m.activations), GiB(m.working), GiB(m.communication + m.context + m.reserve));
-  add_lines(document, text + memory + "\n" + flags_text(plan));
+  add_lines(document, "\n" + why_alike(plan) + memory + "\n" + flags_text(plan));
   ReportSection& section = document.add("To run the chosen layout", {ReportText{memory + "."}});
   section.shown = Shown::page;
   for (ReportCode& code : flags_of(chosen.layout, plan.platform)) section.add(std::move(code));
@@ -312,12 +312,10 @@ ReportDocument plan_document(const PlanAnswer& plan) {
        "analytic", "chosen_layout.peak_memory_GiB"},
       {"Layouts", table_count(plan.n_layouts), table_count(plan.n_priced) + " run, fit and were priced"},
       {"Cannot be told apart", table_count(plan.n_alike), "from the fastest"}};
-  add_lines(document, fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n\n", plan.model,
+  add_lines(document, fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n{}\n", plan.model,
                                   table_count(plan.n_gpus), plan.gpu, plan.platform,
-                                  plan.global_batch_sequences, plan.seq_len_tokens));
+                                  plan.global_batch_sequences, plan.seq_len_tokens, document.verdict));
   document.add("Time against memory", {pareto_figure(plan)}).shown = Shown::page;
-  add_space(document, plan);
-  add_rejections(document, plan);
   document.add("", {TerminalText{"\n"}, layouts_table(plan, plan.top)}).shown = Shown::terminal;
   ReportTable layouts = layouts_table(plan, kMostRows);
   layouts.caption = why_alike(plan) + " copy: the flags of Megatron-LM.";
@@ -328,6 +326,8 @@ ReportDocument plan_document(const PlanAnswer& plan) {
   add_refined(document, plan);
   if (!plan.notes.empty()) document.add("Notes", {ReportList{plan.notes, "note: "}}).opening = "\n";
   add_now(document, plan);
+  add_space(document, plan);
+  add_rejections(document, plan);
   document.json = plan_json(plan);
   return document;
 }
