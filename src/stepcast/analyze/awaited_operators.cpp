@@ -41,7 +41,7 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
     std::vector<std::vector<std::size_t>> lanes(program.rank_class(id).lanes.size());
     for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] = flat.lane_tasks(id, lane);
     for (const detail::IdleGap& gap : parts.gaps) {
-      if (gap.cause != IdleCause::cpu) continue;
+      if (gap.cause != IdleCause::cpu || gap.next_task == kNoTask) continue;
       const Binding binding = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]);
       std::map<std::string_view, double> in_gap;
       double left = gap.time.length_us();

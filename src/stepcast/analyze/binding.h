@@ -31,7 +31,7 @@ struct Binding {
 
 // What a lane waits for while it does nothing.
 enum class IdleCause : std::uint8_t {
-  cpu,            // a GPU stream: the CPU has not launched the work yet
+  cpu,  // a GPU stream: the CPU has not launched the work yet, or works on when nothing is left to launch
   other_stream,   // a GPU stream: work of another stream of the rank (an event, or a busy device)
   other_rank,     // a GPU stream: inside a collective, for the rank that comes last
   pipeline,       // a GPU stream: for what another pipeline stage sends

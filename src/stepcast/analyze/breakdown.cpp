@@ -235,6 +235,8 @@ class RankSweep {
       const HostWork* work = flat_.program().works.host(info.work);
       if (work != nullptr && work->activity == HostWork::Activity::between_steps) {
         between_steps_.push_back(own);
+      } else {
+        work_of_threads_.push_back(own);
       }
       OpTime& op = by_op[outermost_op(info.stack)];
       op.time_us += own.length_us();
@@ -311,11 +313,13 @@ class RankSweep {
       result_.idle.add(cause, gap.length_us());
       return;
     }
-    double between = 0;
-    for (const Interval& time : between_steps_) between += std::max(0.0, clip(time, gap).length_us());
-    between = std::min(between, gap.length_us());
-    if (between > 0) result_.idle.add(IdleCause::between_steps, between);
-    result_.idle.add(IdleCause::rest, gap.length_us() - between);
+    // Nothing is launched any more: the host's time, as far as its threads work.
+    const detail::IntervalSet in_step = detail::IntervalSet{{gap}}.minus(detail::IntervalSet{between_steps_});
+    const double rest_us = in_step.minus(detail::IntervalSet{work_of_threads_}).total_us();
+    const double between_us = gap.length_us() - in_step.total_us();
+    if (between_us > 0) result_.idle.add(IdleCause::between_steps, between_us);
+    result_.idle.add(IdleCause::cpu, in_step.total_us() - rest_us);
+    result_.idle.add(IdleCause::rest, rest_us);
   }
 
   const FlatProgram& flat_;
@@ -331,6 +335,7 @@ class RankSweep {
   RankBreakdown result_;
   std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
   std::vector<Interval> between_steps_;          // the CPU is between two steps
+  std::vector<Interval> work_of_threads_;
 };
 
 }  // namespace

@@ -27,6 +27,17 @@ std::size_t task_at(std::span<const Begin> begins, double us) {
   return task;
 }
 
+IntervalSet work_of_threads(const FlatProgram& flat, const TaskTimes& times, RankClassId c) {
+  const std::vector<Lane>& lanes = flat.program().rank_class(c).lanes;
+  std::vector<Interval> work;
+  for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) {
+    if (lanes[lane].kind != LaneKind::cpu_thread) continue;
+    flat.for_each_on_lane(
+        c, lane, [&](std::size_t task, const TaskInfo& /*info*/) { work.push_back(times.at(c, task)); });
+  }
+  return IntervalSet{std::move(work)};
+}
+
 }  // namespace
 
 bool crosses_host_link(std::string_view copy_name) {
@@ -93,10 +104,16 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
   const IntervalSet all_idle = IntervalSet{{window}}.minus(busy);
   for (const Interval& gap : all_idle.intervals()) {
     const std::size_t next = gap.end_us < window.end_us ? task_at(begins, gap.end_us) : kNoTask;
-    const IdleCause cause =
-        next == kNoTask ? IdleCause::rest : idle_cause_before(flat, times, costs, c, next, rank_start_us);
-    parts.gaps.push_back({gap, cause, next});
+    if (next != kNoTask) {
+      parts.gaps.push_back({gap, idle_cause_before(flat, times, costs, c, next, rank_start_us), next});
+      continue;
+    }
+    const IntervalSet nobody = IntervalSet{{gap}}.minus(work_of_threads(flat, times, c));
+    const IntervalSet host = IntervalSet{{gap}}.minus(nobody);
+    for (const Interval& part : host.intervals()) parts.gaps.push_back({part, IdleCause::cpu, kNoTask});
+    for (const Interval& part : nobody.intervals()) parts.gaps.push_back({part, IdleCause::rest, kNoTask});
   }
+  std::ranges::sort(parts.gaps, {}, [](const IdleGap& gap) { return gap.time.start_us; });
   return parts;
 }
 
