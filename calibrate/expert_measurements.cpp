@@ -15,9 +15,7 @@
 namespace stepcast {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+bool says(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 std::string_view header_of(std::string_view text) { return text.substr(0, text.find('\n')); }
 
@@ -69,7 +67,7 @@ Status read_layers(CsvRows& rows, ExpertMeasurements& out) {
     STEPCAST_ASSIGN(m.expert_tensor_parallel, rows.extent("expert_tensor_parallel"));
     STEPCAST_ASSIGN(m.expert_parallel, rows.extent("expert_parallel"));
     STEPCAST_TRY(check_routing(rows, m.top_k, m.n_experts, m.expert_parallel));
-    m.gated = !contains(rows.cell("kernel"), "nongated");
+    m.gated = !says(rows.cell("kernel"), "nongated");
     STEPCAST_ASSIGN(m.load, load_of(rows));
     const auto [known, is_new] =
         busiest.try_emplace({m.load.power_law, m.n_experts, m.expert_parallel, m.tokens}, 1.0);
@@ -111,12 +109,12 @@ Status read_exchanges(CsvRows& rows, ExpertMeasurements& out) {
 
 bool looks_like_expert_layers(std::string_view text) {
   const std::string_view header = header_of(text);
-  return contains(header, "expert_ffn_size") && contains(header, "token_distribution");
+  return says(header, "expert_ffn_size") && says(header, "token_distribution");
 }
 
 bool looks_like_expert_exchanges(std::string_view text) {
   const std::string_view header = header_of(text);
-  return contains(header, "dispatch_us") && contains(header, "combine_us");
+  return says(header, "dispatch_us") && says(header, "combine_us");
 }
 
 Status parse_expert_measurements(std::string_view text, const std::string& name, ExpertMeasurements& out) {

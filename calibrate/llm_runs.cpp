@@ -63,11 +63,11 @@ std::string date_in(std::string_view note) {
 }
 
 // What no column says of a model that is no preset: by the word that begins the column `architecture`.
-struct Family {
+struct ModelFamily {
   std::string_view word;
   Transformer (*model)();
 };
-constexpr Family kFamilies[] = {
+constexpr ModelFamily kFamilies[] = {
     {"bert",
      [] {
        return Transformer{.architecture = Architecture::encoder,
@@ -98,7 +98,7 @@ constexpr Family kFamilies[] = {
 Transformer base_of(std::string_view name, const std::string& architecture, bool is_modern) {
   if (Result<Transformer> preset = find_preset(name)) return std::move(*preset);
   const std::string_view word = is_modern ? "llama" : std::string_view{architecture};
-  for (const Family& family : kFamilies)
+  for (const ModelFamily& family : kFamilies)
     if (contains(word, family.word)) return family.model();
   return {};
 }

@@ -10,6 +10,7 @@
 #include "lab/megatron_lines_suite.h"
 #include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
+#include "lab/sibling_pairs.h"
 #include "lab/suites.h"
 
 namespace stepcast {
@@ -136,9 +137,9 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 9> kSuites{replay_suite(),         predict_suite(),    collectives_suite(),
-                                            kernels_suite(),        iterations_suite(), dlrm_suite(),
-                                            megatron_lines_suite(), rl_suite(),         ab_pairs_suite()};
+  static const std::array<Suite, 10> kSuites{
+      replay_suite(), predict_suite(),        collectives_suite(), kernels_suite(),  iterations_suite(),
+      dlrm_suite(),   megatron_lines_suite(), rl_suite(),          ab_pairs_suite(), siblings_suite()};
   return kSuites;
 }
 

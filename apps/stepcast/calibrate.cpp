@@ -25,6 +25,10 @@ void PlatformCalibration::add_origin(CLI::App& app, std::string_view of, std::st
   app.add_option("--software", software, example);
 }
 
+void PlatformCalibration::add_force(CLI::App& app) {
+  app.add_flag("--force", force, "take measurements that cannot be of this platform, or that follow no law");
+}
+
 Provenance PlatformCalibration::provenance() const {
   return {.source = FigureSource::fitted,
           .document = document.empty() ? names_of(files) : document,

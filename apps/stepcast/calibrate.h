@@ -25,12 +25,14 @@ struct Calibration {
 struct PlatformCalibration {
   std::vector<std::string> files;
   std::string base, output, name, document, date, software;
-  bool json = false;
+  bool json = false, force = false;
 
   // --platform, --output and --name.
   void add_platform(CLI::App& app, const std::string& platform, const std::string& output_file);
   // --document, --date and --software of "measurements" that were "made".
   void add_origin(CLI::App& app, std::string_view of, std::string_view made, const std::string& example);
+  // --force, of kinds that refuse what cannot be measurements of the platform.
+  void add_force(CLI::App& app);
   [[nodiscard]] Provenance provenance() const;
   // Prints one of the two, and behind the text where the platform was written.
   void answer(const std::string& answer_json, const ReportDocument& shown, const PlatformOutput& to) const;

@@ -22,6 +22,7 @@
 #include "calibrate/collective_measurements.h"
 #include "calibrate/curve_plot.h"
 #include "calibrate/moved_curve.h"
+#include "calibrate/plausible_measurements.h"
 #include "calibrate/protocol_switch.h"
 #include "calibration_answers.h"
 #include "option_list.h"
@@ -99,30 +100,6 @@ ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
   return document;
 }
 
-// A gigabyte in a tenth of a millisecond is another unit, or another machine: what every GPU receives at least goes
-// through its links.
-Status check_against_links(const CollectiveMeasurements& m, const Platform& base) {
-  constexpr double kLargeBytes = 1 << 24;  // times of less are startup
-  constexpr double kMostTimesTheLink = 2;  // counters and clocks differ; units differ by a thousand
-  const double link = base.node.intra.bandwidth_per_gpu.value();
-  if (!(link > 0) || m.n_ranks < 2) return Ok{};
-  const bool is_split =
-      m.collective == CollectiveOp::all_gather || m.collective == CollectiveOp::all_reduce ||
-      m.collective == CollectiveOp::reduce_scatter || m.collective == CollectiveOp::all_to_all;
-  const double share = is_split ? 1 - 1.0 / m.n_ranks : 1;
-  for (const CollectiveSample& s : m.samples) {
-    const double rate = s.message_bytes * share / (s.time_us * 1e-6);
-    if (s.message_bytes < kLargeBytes || rate <= kMostTimesTheLink * link) continue;
-    return Error::at("", m.name(), "faster than the links of the platform")
-        .found(fmt::format("{} in {:.4g} us, {:.0f} GB/s into every GPU", table_bytes(s.message_bytes),
-                           s.time_us, rate * 1e-9))
-        .expected(
-            fmt::format("at most {} times the {:.0f} GB/s of {}", kMostTimesTheLink, link * 1e-9, base.name))
-        .advice("check the unit of the times and the platform; nothing was written");
-  }
-  return Ok{};
-}
-
 Result<MeasuredCollectives> read_files(const CalibrateCollectivesOptions& options) {
   MeasurementContext context;
   context.n_ranks = options.ranks;
@@ -191,7 +168,10 @@ Result<std::vector<const CollectiveMeasurements*>> fit_curves(
   std::vector<const CollectiveMeasurements*> fitted;
   const std::optional<RelatedSystems> related = RelatedSystems::of(base);
   for (const CollectiveMeasurements& m : curves) {
-    STEPCAST_TRY(check_against_links(m, base));
+    if (!options.force) {
+      STEPCAST_TRY(check_measured_on(m.gpu, base.device));
+      STEPCAST_TRY(check_plausible(m, base));
+    }
     auto fit = fit_collective(m, {.min_sizes = options.min_sizes});
     const Provenance provenance = provenance_of(m, options);
     if (fit) {
@@ -263,6 +243,7 @@ Calibration collectives_calibration() {
         app.add_flag("--row-hashes", options->row_hashes,
                      "note the hash of every row, so that validation never scores a row that was fitted on");
         app.add_flag("--no-plot", options->no_plot, "tables only");
+        options->add_force(app);
         app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
         return [options] { return run_calibrate_collectives(*options); };
       }};

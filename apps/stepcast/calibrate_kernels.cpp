@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
+#include "stepcast/cost/learned_lookup.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"
@@ -23,6 +24,7 @@
 #include "calibrate/kernel_measurements.h"
 #include "calibrate/lookup_fit.h"
 #include "calibrate/lookup_measurements.h"
+#include "calibrate/plausible_measurements.h"
 #include "calibration_answers.h"
 #include "outputs.h"
 
@@ -74,6 +76,10 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
   }
   for (const auto& [gpu, n] : others)
     chosen.skipped.push_back({gpu, fmt::format("another device than {}", device.name), n});
+  if (!options.force) {
+    STEPCAST_TRY(check_measured_on(options.device, device));
+    STEPCAST_TRY(check_plausible(chosen.rows, device));
+  }
   for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device}))
     chosen.skipped.push_back(std::move(s));
   for (SkippedRows& s : keep_one_regime(chosen.rows)) chosen.skipped.push_back(std::move(s));
@@ -173,6 +179,34 @@ Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const
   return fit;
 }
 
+// Names records that answer for less than who measured them may expect.
+void add_unused(const KernelFit& fit, std::vector<SkippedRows>& skipped) {
+  const auto has = [&](const std::string& name) {
+    return std::ranges::find(fit.records, name, &ModelRecord::name) != fit.records.end();
+  };
+  for (const ModelRecord& record : fit.records) {
+    const std::size_t slash = record.name.rfind('/');
+    if (!record.name.starts_with("embedding_lookup") || slash == std::string::npos) continue;
+    const bool learned = record.kind == LearnedLookup::kRecordKind;
+    const bool forward = record.name.ends_with("/forward");
+    const bool alone = !has(record.name.substr(0, slash) + (forward ? "/backward" : "/forward"));
+    const auto n_rows = static_cast<std::size_t>(record.provenance.n_rows);
+    if (learned && alone) {
+      skipped.push_back(
+          {record.name,
+           fmt::format("fitted, but without {} rows a choice of shardings rests on the analytic model",
+                       forward ? "backward" : "forward"),
+           n_rows});
+    } else if (!learned) {
+      skipped.push_back(
+          {record.name,
+           "fitted for the embeddings of language models; lookups of recommendation models are read from "
+           "files with a line for each table (docs/dlrm.md)",
+           n_rows});
+    }
+  }
+}
+
 Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
@@ -188,6 +222,8 @@ Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
     std::move(lookups.notes.begin(), lookups.notes.end(), std::back_inserter(fit.notes));
   }
   if (fit.records.empty()) return Error{"no model could be fitted"};
+  if (!options.force) STEPCAST_TRY(check_plausible(fit));
+  add_unused(fit, chosen.skipped);
   add_provenance(fit.records, chosen.rows, base.device, options);
   Platform calibrated = output.begin(base, options.name);
   for (const ModelRecord& record : fit.records) calibrated.set(record);
@@ -223,6 +259,7 @@ Calibration kernels_calibration() {
         options->add_origin(app, "measurements", "made", "\"PyTorch 2.1, CUDA 12.1\"");
         app.add_flag("--models-only", options->models_only,
                      "write the models alone, as a part that the platform's own file extends");
+        options->add_force(app);
         app.add_flag("--json", options->json, "print one JSON object (docs/kernels.md)");
         return [options] { return run_calibrate_kernels(*options); };
       }};

@@ -195,7 +195,7 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
     suites.insert(row.suite);
   }
   EXPECT_THAT(suites, ElementsAre("ab_pairs", "collectives", "dlrm", "iterations", "kernels",
-                                  "megatron_lines", "predict", "replay", "rl"));
+                                  "megatron_lines", "predict", "replay", "rl", "siblings"));
   EXPECT_FALSE(shipped_data_file("no such file"));
 }
 

@@ -81,15 +81,29 @@ double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, co
          rates.per_expert_us * layer.local_experts;
 }
 
-std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtype) const {
+std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtype,
+                                                const std::optional<KernelSibling>& sibling) const {
   double other_type = 0;
   for (const DType type : like(dtype)) {
-    std::vector<const ExpertRates*> of_type;
-    for (const ExpertRates& r : measured)
-      if (r.dtype == type) of_type.push_back(&r);
-    if (std::optional<ExpertRates> found =
-            detail::rates_for<ExpertRates>(device, of_type, kExpertRates, other_type)) {
+    std::vector<const ExpertRates*> of_type, of_sibling;
+    bool own = false;
+    for (const ExpertRates& r : measured) {
+      if (r.dtype != type) continue;
+      of_type.push_back(&r);
+      own = own || device.matches_name(r.device);
+      if (sibling && same_name(r.device, sibling->device)) of_sibling.push_back(&r);
+    }
+    const auto peak = device.peak(dtype);
+    double peak_there = 0;  // of the type that is asked for
+    if (sibling)
+      for (const auto& [known, tera] : sibling->peak_TFLOPs)
+        if (known == (dtype == DType::fp8_block ? DType::fp8 : dtype)) peak_there = tera;
+    const bool scaled = !own && !of_sibling.empty() && peak && peak_there > 0;
+    std::optional<ExpertRates> found =
+        detail::rates_for<ExpertRates>(device, scaled ? of_sibling : of_type, kExpertRates, other_type);
+    if (found) {
       found->dtype = dtype;  // the peak is that of the type that is asked for
+      if (scaled) found->arithmetic_share *= peak_there * sibling->sustained / (peak->value() / 1e12);
       return found;
     }
     other_type += kOfOtherType;

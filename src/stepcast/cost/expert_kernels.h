@@ -22,6 +22,7 @@
 #include "stepcast/cost/device_figures.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/operation.h"
+#include "stepcast/platform/device_siblings.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast {
@@ -73,9 +74,11 @@ class ExpertKernels {
 
   std::vector<ExpertRates> measured;
 
-  // Of this device; else the mean of its architecture, else of all, each with a wider band. 16-bit types share
-  // theirs; a narrow type that was not measured takes the nearest one that was. Nothing if nothing is measured.
-  [[nodiscard]] std::optional<ExpertRates> rates(const Device& device, DType dtype) const;
+  // Of this device; else of its sibling, whose arithmetic goes with the sibling's factor and not with the peak of the
+  // type; else the mean of its architecture, else of all, each with a wider band. 16-bit types share theirs; a narrow
+  // type that was not measured takes the nearest one that was. Nothing if nothing is measured.
+  [[nodiscard]] std::optional<ExpertRates> rates(const Device& device, DType dtype,
+                                                 const std::optional<KernelSibling>& sibling = {}) const;
 
   // Keys: rates[] of (device, architecture, dtype, startup_us, ...). Errors: a rate that is missing or not above 0.
   [[nodiscard]] static Result<ExpertKernels> read(const JsonValue& parameters);

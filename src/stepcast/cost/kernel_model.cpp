@@ -39,6 +39,9 @@ constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic mod
 // at an eighth it has arrived; a quarter of the way that it moved is added to the band. Assumed.
 constexpr double kHandOverFrom = 0.7, kHandOverTo = 2.1, kHandOverWidening = 0.25;
 
+// Of the way that a sibling's time moved to become this device's, each side of its band: assumed, as above.
+constexpr double kSiblingWidening = 0.25;
+
 // Places of the extents of a product among the features of the set "matrix_1".
 constexpr std::size_t kLogM = 0, kLogN = 1, kLogK = 2;
 
@@ -167,7 +170,8 @@ void KernelModel::Impl::add(const ModelRecord& record) {
   // These have readers of their own.
   for (const std::string_view other :
        {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind,
-        ExpertKernels::kRecordKind, ExpertExchange::kRecordKind, LearnedLookup::kRecordKind}) {
+        ExpertKernels::kRecordKind, ExpertExchange::kRecordKind, LearnedLookup::kRecordKind,
+        kKernelSiblingKind}) {
     if (record.kind == other) return;
   }
   Status added = record.kind == kGenericRecordKind ? generic.add(record)
@@ -188,9 +192,11 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
 
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
                                     const Operation& operation) const {
-  Answer answer{std::exp(time.log_us),
-                time.log_low - fitted.widening(record),
-                time.log_high + fitted.widening(record),
+  const double of_sibling = fitted.log_of_sibling(record, operation);
+  const double wider = fitted.widening(record) + kSiblingWidening * std::abs(of_sibling);
+  Answer answer{std::exp(time.log_us + of_sibling),
+                time.log_low - wider,
+                time.log_high + wider,
                 EstimateSource::fitted,
                 record,
                 time.distance > 0};
@@ -380,6 +386,13 @@ KernelModel::KernelModel(const Platform& platform) : KernelModel(platform.device
 
 KernelModel::KernelModel(const Device& device, std::span<const ModelRecord> records)
     : impl_(std::make_unique<Impl>(device)) {
+  const auto sibling = std::ranges::find(records, kKernelSiblingKind, &ModelRecord::kind);
+  if (sibling != records.end()) {
+    if (auto read = KernelSibling::read(sibling->parameters))
+      impl_->fitted.set_sibling(*std::move(read));
+    else
+      impl_->skipped.push_back(fmt::format("model {}: {}", sibling->name, read.error().message()));
+  }
   for (const ModelRecord& record : records) impl_->add(record);
 }
 

@@ -54,6 +54,9 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
       clock != nullptr ? clock->provenance.source == FigureSource::assumed : !model_->has_measured_products();
   read_record(platform, kStepFactorsKind, factors_, skipped_);
   read_record(platform, ExpertKernels::kRecordKind, experts_, skipped_);
+  // What is wrong with it, the model says.
+  if (const ModelRecord* sibling = platform.find_model(kKernelSiblingKind))
+    if (auto read = KernelSibling::read(sibling->parameters)) sibling_ = *std::move(read);
   set_options(options);
 }
 
@@ -95,7 +98,7 @@ ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const Expl
 
 std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& operation) const {
   if (!is_expert_product(operation)) return std::nullopt;
-  const auto rates = experts_.rates(model_->analytic().device(), operation.dtype);
+  const auto rates = experts_.rates(model_->analytic().device(), operation.dtype, sibling_);
   if (!rates) return std::nullopt;
   const auto& s = std::get<GemmShape>(operation.shape);
   GroupedProduct product;

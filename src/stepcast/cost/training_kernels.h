@@ -91,6 +91,7 @@ class TrainingKernels {
   SustainedClock clock_;
   StepFactors factors_;
   ExpertKernels experts_;
+  std::optional<KernelSibling> sibling_;
   DeviceFigures figures_;
   bool has_fp8_peak_ = false;
   bool clock_is_assumed_ = false;

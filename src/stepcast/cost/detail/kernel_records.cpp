@@ -1,6 +1,8 @@
 #include "stepcast/cost/detail/kernel_records.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,14 @@ namespace {
 
 // What a record loses in certainty on another device of the architecture, each side, in ln: assumed.
 constexpr double kOfSibling = 0.05;
+// The same of one that answers by factors, beside what these moved: `validate siblings`.
+constexpr double kOfFactors = 0.02;
+// Where a run is halfway from the clock of its units to what the power limit leaves: attention of attention_by_dtype.csv.gz
+// on GB200 over B200, 0.96 at 32 us, 0.95 at 100, 0.935 at 316, 0.92 beyond a millisecond.
+constexpr double kHalfLimitedUs = 150;
+// A reference whose bytes would move at less than half of the bandwidth says something of on-chip work (softmax of
+// attention: factors of 2 to 13), which goes with arithmetic. Assumed.
+constexpr double kMostMemoryFactor = 2;
 
 // The figures of this device in a reference that was fitted on another one; the fitted constants stay.
 void use_figures(FittedKernel& kernel, const Device& device) {
@@ -42,18 +52,42 @@ Status KernelRecords::add(const ModelRecord& record) {
   }
   family->slots[static_cast<std::size_t>(header.dtype)][static_cast<std::size_t>(header.direction)] =
       records_.size();
+  const bool scaled = of_sibling && sibling_ && same_name(record.device, sibling_->device);
   const char* another =
       header.features == KernelFeatureSet::matrix ? "(in another layout)" : "(of another kind)";
-  const auto read = [device = device_, of_sibling](const JsonValue& parameters) -> Result<FittedKernel> {
+  const auto read = [device = device_, of_sibling,
+                     scaled](const JsonValue& parameters) -> Result<FittedKernel> {
     STEPCAST_ASSIGN(FittedKernel kernel, FittedKernel::read(parameters));
-    if (of_sibling) use_figures(kernel, *device);
+    if (of_sibling && !scaled) use_figures(kernel, *device);
     return kernel;
   };
-  records_.push_back(std::unique_ptr<Record>(new Record{record.name,
-                                                        fmt::format("{} {}", record.name, another),
-                                                        of_sibling ? kOfSibling : 0.0,
+  const std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
+  records_.push_back(std::unique_ptr<Record>(new Record{name,
+                                                        fmt::format("{} {}", name, another),
+                                                        scaled       ? kOfFactors
+                                                        : of_sibling ? kOfSibling
+                                                                     : 0.0,
+                                                        scaled,
                                                         {record.parameters, read}}));
   return Ok{};
+}
+
+double KernelRecords::log_of_sibling(std::size_t index, const Operation& operation) const {
+  if (!records_[index]->of_sibling) return 0;
+  const ReferenceParameters& there = kernel(index).reference;
+  const double launch_us = std::min(there.floor_us, device_->kernel_floor.value_or(Microseconds{0}).value());
+  const auto time_us = [&](double compute) {
+    ReferenceParameters here = there;
+    here.bandwidth_GBps *= there.memory_factor > kMostMemoryFactor ? compute : sibling_->memory;
+    here.peak_TFLOPs *= compute;
+    here.floor_us = launch_us + (there.floor_us - launch_us) / compute;
+    return reference_time_us(operation, here);
+  };
+  const double us = reference_time_us(operation, there);
+  const double sustained =
+      kernel(index).sustained ? 1 : us * us / (us * us + kHalfLimitedUs * kHalfLimitedUs);
+  return (1 - sustained) * std::log(time_us(sibling_->compute) / us) +
+         sustained * std::log(time_us(sibling_->sustained) / us);
 }
 
 std::size_t KernelRecords::find(const Operation& operation) const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/on_demand.h"
 #include "stepcast/operation/operation.h"
+#include "stepcast/platform/device_siblings.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast::detail {
@@ -23,6 +25,9 @@ class KernelRecords {
 
   // `device` must outlive the records.
   explicit KernelRecords(const Device& device) : device_(&device) {}
+
+  // Whose records answer for this device, by the factors of the record "kernel_sibling". Before their add().
+  void set_sibling(KernelSibling sibling) { sibling_ = std::move(sibling); }
 
   // Errors: of another version or for operations that are not known, of a device of another architecture. What is
   // wrong with the rest of a record shows when it is first asked for.
@@ -43,6 +48,9 @@ class KernelRecords {
   }
   // Of the band on each side, in ln: the record was fitted on another device.
   [[nodiscard]] double widening(std::size_t index) const { return records_[index]->widening; }
+  // On the time of a record of the sibling, in ln: arithmetic and bytes, as far as they bind, go with the rates of this
+  // device, what the launch does not take of the floor with those of its units. 0 for all other records.
+  [[nodiscard]] double log_of_sibling(std::size_t index, const Operation& operation) const;
 
   // "model gemm/fp32/forward: the reason" of all that cannot be read. Reads them all.
   [[nodiscard]] std::vector<std::string> unreadable() const;
@@ -58,10 +66,12 @@ class KernelRecords {
   struct Record {
     std::string name, name_of_another_value;
     double widening = 0;
+    bool of_sibling = false;  // of `sibling_`
     OnDemand<FittedKernel> kernel;
   };
 
   const Device* device_;
+  std::optional<KernelSibling> sibling_;
   std::vector<Family> families_;
   std::vector<std::unique_ptr<Record>> records_;
 };

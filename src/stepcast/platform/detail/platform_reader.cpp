@@ -12,6 +12,7 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/platform/detail/hardware_reader.h"
 #include "stepcast/platform/detail/record_reader.h"
+#include "stepcast/platform/device_siblings.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast::detail {
@@ -21,6 +22,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestChain = 16;   // of files that extend each other
 constexpr std::size_t kMostFilesRead = 64;  // for one platform
+constexpr double kFarthestSibling = 2.1;    // of sibling_distance(), a factor of eight: assumed
+// The record that goes with kernels of short runs (cost/sustained_clock.h).
+constexpr std::string_view kClockOfLongRuns = "sustained_clock";
 
 // Reads a list of records over what is there: the same key replaces, twice the same key in one file is an
 // error.
@@ -76,6 +80,18 @@ Status check_role(ObjectReader& o) {
   const JsonValue* role = o.take("role");
   if (role == nullptr || (role->is_text() && role->text() == kBenchmarkRole)) return Ok{};
   return o.wrong_kind("role", *role, fmt::format("`{}`, or nothing", kBenchmarkRole));
+}
+
+Result<Device> read_device_alone(const fs::path& file) {
+  Device device;
+  STEPCAST_ASSIGN(const std::string text, read_platform_text(file));
+  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, file.string(), kPlatformLimits));
+  const JsonValue* member = root.find("device");
+  if (member == nullptr) return device;
+  STEPCAST_ASSIGN(const Documents documents, read_documents(root.find("documents"), file.string()));
+  STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(*member, "device", file.string()));
+  STEPCAST_TRY(read_device(o, device, documents));
+  return device;
 }
 
 fs::path identity_of(const fs::path& file) {
@@ -223,6 +239,38 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
   return Ok{};
 }
 
+// Measured relatives are the platforms beside the folder of the parts: NAME.json of kernels/NAME.json. The nearest one
+// that has kernels by type is taken.
+Status PlatformReader::take_sibling(const fs::path& base, Platform& platform) {
+  if (models_ == Models::names) return Ok{};
+  const fs::path folder = base.parent_path().parent_path();
+  std::vector<std::pair<double, fs::path>> siblings;
+  std::error_code failure;
+  for (fs::directory_iterator entry{base.parent_path(), failure}, end; !failure && entry != end;
+       entry.increment(failure)) {
+    const fs::path file = folder / entry->path().filename();
+    if (!fs::is_regular_file(file, failure)) continue;
+    STEPCAST_ASSIGN(const Device device, read_device_alone(file));
+    const auto distance = sibling_distance(device, platform.device);
+    if (distance && *distance < kFarthestSibling && !platform.device.matches_name(device.name))
+      siblings.emplace_back(*distance, file);
+  }
+  std::ranges::sort(siblings);
+  for (const auto& [unused, file] : siblings) {
+    STEPCAST_ASSIGN(Platform other, read_base(JsonValue{file.filename().string()}, "extends", file));
+    std::erase_if(other.models, [&](const ModelRecord& m) {
+      const bool by_type = m.device == other.device.name && m.parameters.find("regime") != nullptr;
+      return (!by_type && m.name != kClockOfLongRuns) || platform.find_model(m.name) != nullptr;
+    });
+    if (std::ranges::all_of(other.models, &std::string::empty, &ModelRecord::device)) continue;
+    for (ModelRecord& model : other.models) platform.set(std::move(model));
+    platform.set(sibling_of(other.device, platform.device).record());
+    platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
+    break;
+  }
+  return Ok{};
+}
+
 // Records that were fitted, and which of those of other files stay.
 Status PlatformReader::read_fitted(ObjectReader& o, const Documents& documents, Platform& platform) {
   STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
@@ -258,8 +306,10 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
   } const closing{open_};
 
   Platform platform;
+  fs::path from;
   if (const JsonValue* base = o.take("extends")) {
     STEPCAST_ASSIGN(platform, read_base(*base, "extends", file));
+    from = platform.files.front();
   }
   platform.files.insert(platform.files.begin(), file);
 
@@ -274,6 +324,7 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
 
   STEPCAST_TRY(read_parts(o, file, documents, platform));
   STEPCAST_TRY(read_fitted(o, documents, platform));
+  if (from.filename() == kSharedModelsFile) STEPCAST_TRY(take_sibling(from, platform));
   STEPCAST_TRY(o.finish());
   return platform;
 }

@@ -35,6 +35,8 @@ class PlatformReader {
   Result<Platform> read_unchecked(const JsonValue& root, const std::filesystem::path& file);
   Status read_parts(ObjectReader& o, const std::filesystem::path& file, const Documents& documents,
                     Platform& platform);
+  // Records of the nearest measured relative, beneath those of a platform that has only what all devices share.
+  Status take_sibling(const std::filesystem::path& base, Platform& platform);
   Status read_fitted(ObjectReader& o, const Documents& documents, Platform& platform);
   Result<Platform> read_base(const JsonValue& reference, std::string_view path,
                              const std::filesystem::path& file);
@@ -47,6 +49,9 @@ class PlatformReader {
 };
 
 inline constexpr JsonLimits kPlatformLimits{};
+
+// The part that platforms of devices without records extend (platforms/kernels/regenerate.sh).
+inline constexpr std::string_view kSharedModelsFile = "generic.json";
 
 // The `role` of a file that describes the machine of a published benchmark.
 inline constexpr std::string_view kBenchmarkRole = "benchmark";

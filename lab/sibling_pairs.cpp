@@ -1,0 +1,198 @@
+#include "lab/sibling_pairs.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/cost/expert_kernels.h"
+#include "stepcast/cost/kernel_model.h"
+#include "stepcast/platform/device_siblings.h"
+#include "stepcast/platform/platform_file.h"
+
+#include "calibrate/expert_fit.h"
+#include "calibrate/kernel_fit.h"
+
+namespace stepcast {
+namespace {
+
+// As platforms are called, the sibling first.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSiblingPairs{
+    {{"h100-sxm5-80gb", "h200-sxm-141gb"},
+     {"h200-sxm-141gb", "h100-sxm5-80gb"},
+     {"b200-sxm-180gb", "gb200-186gb"},
+     {"gb200-186gb", "b200-sxm-180gb"}}};
+
+struct SiblingOperationHash {
+  std::size_t operator()(const Operation& o) const { return hash_of(o); }
+};
+using TimeOf = std::unordered_map<Operation, double, SiblingOperationHash>;
+
+struct SiblingTask {
+  const Device *sibling, *device;
+  std::string key;  // "gemm/bf16/forward"
+  std::string dtype;
+  std::vector<KernelMeasurement> theirs;
+  std::vector<const KernelMeasurement*> tested;
+  SetScore set;
+};
+
+// Ours over the sibling's rows as they are, in percent.
+void add_as_is(SetScore& set, const std::vector<double>& as_is) {
+  double sum = 0, ours = 0;
+  for (std::size_t i = 0; i < set.rows.size(); ++i) {
+    sum += std::abs(as_is[i] / set.rows[i].measured - 1);
+    ours += std::abs(set.rows[i].predicted / set.rows[i].measured - 1);
+  }
+  if (set.rows.empty()) return;
+  set.extras.push_back({"as_is_mape_pct", 100 * sum / static_cast<double>(set.rows.size())});
+  set.extras.push_back({"of_as_is_pct", 100 * ours / sum});
+}
+
+// The rows of one record on both devices, in the regime in which more shapes are equal.
+std::optional<SiblingTask> task_of(const std::vector<const KernelMeasurement*>& theirs,
+                                   const std::vector<const KernelMeasurement*>& own, const Device& sibling,
+                                   const Device& device, const std::string& key) {
+  std::optional<SiblingTask> best;
+  for (const Regime regime : {Regime::burst, Regime::sustained}) {
+    SiblingTask task{&sibling, &device, key, std::string{to_string(theirs.front()->operation.dtype)},
+                     {},       {},      {}};
+    std::set<std::size_t> shapes;
+    for (const KernelMeasurement* m : theirs) {
+      if (m->regime != regime) continue;
+      task.theirs.push_back(*m);
+      shapes.insert(hash_of(m->operation));
+    }
+    for (const KernelMeasurement* m : own)
+      if (m->regime == regime && shapes.contains(hash_of(m->operation))) task.tested.push_back(m);
+    if (!task.tested.empty() && (!best || task.tested.size() > best->tested.size())) best = std::move(task);
+  }
+  return best;
+}
+
+Status run_sibling_task(SiblingTask& task) {
+  STEPCAST_ASSIGN(KernelFit fit, fit_kernel_models(task.theirs, *task.sibling, {.threads = 1}));
+  for (ModelRecord& record : fit.records) record.device = task.sibling->name;
+  fit.records.push_back(sibling_of(*task.sibling, *task.device).record());
+  const KernelModel model{*task.device, fit.records};
+  TimeOf theirs;
+  for (const KernelMeasurement& m : task.theirs) theirs.emplace(m.operation, m.time.value());
+  std::vector<double> as_is;
+  task.set.n_fit = task.theirs.size();
+  for (const KernelMeasurement* m : task.tested) {
+    const Estimate e = model.estimate(m->operation);
+    task.set.rows.push_back({fmt::format("line {} {}", m->line, describe(m->operation)),
+                             m->time.value(),
+                             e.time.value(),
+                             e.p10.value(),
+                             e.p90.value(),
+                             {}});
+    as_is.push_back(theirs.at(m->operation));
+  }
+  task.set.set = fmt::format("{} from {}/{}", task.device->name, task.sibling->name, task.key);
+  task.set.group = fmt::format("{} {}", task.key.substr(0, task.key.find('/')), task.dtype);
+  add_as_is(task.set, as_is);
+  return Ok{};
+}
+
+using SiblingLayerKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                   std::int64_t, std::int64_t, bool, std::string>;
+SiblingLayerKey sibling_key_of(const MeasuredExpertLayer& m) {
+  return {m.tokens,          m.hidden_size, m.expert_ffn_size,
+          m.top_k,           m.n_experts,   m.expert_tensor_parallel,
+          m.expert_parallel, m.gated,       fmt::format("{:.4f}", m.busiest)};
+}
+
+SetScore score_layers(const std::vector<const MeasuredExpertLayer*>& theirs,
+                      const std::vector<const MeasuredExpertLayer*>& own, const Device& sibling,
+                      const Device& device, DType dtype) {
+  SetScore set;
+  set.set = fmt::format("{} from {}/experts/{}", device.name, sibling.name, to_string(dtype));
+  set.group = fmt::format("experts {}", to_string(dtype));
+  set.n_fit = theirs.size();
+  ExpertKernels kernels{{fit_expert_rates(theirs, sibling, dtype)}};
+  const auto rates = kernels.rates(device, dtype, sibling_of(sibling, device));
+  std::map<SiblingLayerKey, double> time;
+  for (const MeasuredExpertLayer* m : theirs) time.emplace(sibling_key_of(*m), m->time_us);
+  std::vector<double> as_is;
+  const DeviceFigures figures = figures_of(device);
+  for (const MeasuredExpertLayer* m : own) {
+    const auto found = time.find(sibling_key_of(*m));
+    if (found == time.end() || !rates) continue;
+    const double us = predicted_layer_us(*rates, figures, *m);
+    set.rows.push_back({fmt::format("line {}", m->line),
+                        m->time_us,
+                        us,
+                        us * std::exp(rates->log_p10),
+                        us * std::exp(rates->log_p90),
+                        {}});
+    as_is.push_back(found->second);
+  }
+  add_as_is(set, as_is);
+  return set;
+}
+
+}  // namespace
+
+Result<std::vector<TestScore>> score_sibling_pairs(const std::vector<KernelMeasurement>& rows,
+                                                   const std::vector<MeasuredExpertLayer>& layers,
+                                                   const SuiteOptions& options) {
+  std::map<std::string_view, Platform> platforms;
+  for (const auto& [sibling, unused] : kSiblingPairs) {
+    STEPCAST_ASSIGN(platforms[sibling], load_platform(sibling));
+  }
+  std::map<std::pair<std::string_view, std::string>, std::vector<const KernelMeasurement*>> by_device;
+  std::map<std::pair<std::string_view, DType>, std::vector<const MeasuredExpertLayer*>> layers_of;
+  for (const auto& [name, platform] : platforms) {
+    for (const KernelMeasurement& m : rows)
+      if (platform.device.matches_name(m.gpu))
+        by_device[{name, kernel_record_key(m.operation)}].push_back(&m);
+    for (const MeasuredExpertLayer& m : layers)
+      if (platform.device.matches_name(m.gpu)) layers_of[{name, m.dtype}].push_back(&m);
+  }
+  std::vector<SiblingTask> tasks;
+  TestScore kernels = refit_test("sibling_pairs"), experts = refit_test("sibling_pairs_experts");
+  for (const auto& [sibling, device] : kSiblingPairs) {
+    const Device &there = platforms[sibling].device, &here = platforms[device].device;
+    for (const auto& [of, theirs] : by_device) {
+      const auto own = by_device.find({device, of.second});
+      if (of.first != sibling || own == by_device.end()) continue;
+      if (auto task = task_of(theirs, own->second, there, here, of.second)) tasks.push_back(*std::move(task));
+    }
+    for (const auto& [of, theirs] : layers_of) {
+      const auto own = layers_of.find({device, of.second});
+      if (of.first == sibling && own != layers_of.end())
+        experts.sets.push_back(score_layers(theirs, own->second, there, here, of.second));
+    }
+  }
+  STEPCAST_TRY(
+      parallel_for(tasks.size(), options.threads, [&](std::size_t i) { return run_sibling_task(tasks[i]); }));
+  for (SiblingTask& task : tasks) kernels.sets.push_back(std::move(task.set));
+  return finished({&kernels, &experts});
+}
+
+Result<SuiteResult> validate_siblings(const std::filesystem::path& data, const SuiteOptions& options) {
+  SuiteResult result{.suite = "siblings"};
+  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(std::vector{data}));
+  STEPCAST_ASSIGN(const ExpertMeasurements experts, read_expert_measurements_in(data));
+  STEPCAST_ASSIGN(std::vector<TestScore> tests, score_sibling_pairs(all.rows, experts.layers, options));
+  result.add(std::move(tests));
+  return result;
+}
+
+Suite siblings_suite() {
+  return {"siblings",
+          "kernels of a device from those of its nearest relative, beside the relative's times as they are",
+          "modern/kernels", validate_siblings};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,146 @@
+// A device that nobody measured takes the kernels of its nearest relative, by few factors.
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/cost/kernel_model.h"
+#include "stepcast/cost/training_kernels.h"
+#include "stepcast/platform/device_siblings.h"
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast::sibling_kernels_test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Platform load(const std::string& name) {
+  auto platform = load_platform(name);
+  EXPECT_TRUE(platform.ok()) << name;
+  return platform.ok() ? *std::move(platform) : Platform{};
+}
+
+// Products and attention from a few microseconds to tens of milliseconds.
+std::vector<Operation> operations(DType dtype) {
+  std::mt19937_64 random{5};
+  const auto extent = [&](int least, int most) {
+    return std::int64_t{1} << (least +
+                               static_cast<int>(random() % static_cast<std::uint64_t>(most - least + 1)));
+  };
+  std::vector<Operation> all;
+  for (int i = 0; i < 200; ++i) {
+    all.push_back(gemm({.m = extent(4, 15), .n = extent(8, 14), .k = extent(8, 14)}, dtype));
+    const std::int64_t length = extent(8, 14), heads = extent(3, 6);
+    all.push_back(attention({.batch = extent(0, 3),
+                             .query_length = length,
+                             .key_length = length,
+                             .heads = heads,
+                             .key_value_heads = heads,
+                             .head_dim = 128,
+                             .value_head_dim = 128,
+                             .causal = true},
+                            dtype));
+  }
+  return all;
+}
+
+TEST(SiblingKernels, TheNearestMeasuredDeviceAnswersAndIsNamed) {
+  for (const auto& [name, sibling] : {std::pair{"b300-sxm-270gb", "B200-SXM"},
+                                      {"gb300-278gb", "GB200"},
+                                      {"h100-pcie-80gb", "H100-SXM5-80GB"},
+                                      {"l40", "L40S"}}) {
+    const Platform platform = load(name);
+    const KernelModel model{platform};
+    EXPECT_THAT(model.skipped(), IsEmpty());
+    const ExplainedEstimate e = model.explain(gemm({.m = 4096, .n = 4096, .k = 4096}, DType::bf16));
+    EXPECT_THAT(std::string{e.record}, HasSubstr(std::string{"gemm/bf16/forward (of "} + sibling + ")"))
+        << name;
+    EXPECT_LT(e.estimate.p10, e.estimate.time);
+    EXPECT_LT(e.estimate.time, e.estimate.p90);
+  }
+}
+
+TEST(SiblingKernels, WhatWasMeasuredHasNoSibling) {
+  for (const char* name : {"h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200-186gb", "l40s",
+                           "a100-sxm4-80gb", "v100-sxm2-32gb", "mi300x", "h800-sxm-80gb"})
+    EXPECT_EQ(load(name).find_model(kKernelSiblingKind), nullptr) << name;
+}
+
+TEST(SiblingKernels, APeakOfOneTypeDoesNotCarryOver) {
+  const Platform platform = load("b300-sxm-270gb");
+  Platform plain = platform;
+  plain.device.matrix_peak[static_cast<std::size_t>(DType::fp4)] =
+      load("b200-sxm-180gb").device.peak(DType::fp4);
+  const KernelModel model{platform}, other{plain};
+  const Operation product = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::fp4);
+  EXPECT_DOUBLE_EQ(model.estimate(product).time.value(), other.estimate(product).time.value());
+}
+
+TEST(SiblingKernels, FactorsComeFromFigures) {
+  const Device b200 = load("b200-sxm-180gb").device, gb200 = load("gb200-186gb").device;
+  const KernelSibling there = sibling_of(b200, gb200), back = sibling_of(gb200, b200);
+  EXPECT_NEAR(there.compute, 152.0 / 148, 1e-9);
+  EXPECT_NEAR(there.sustained, std::cbrt(152.0 / 148 * 152 / 148 * 1.2), 1e-9);
+  EXPECT_NEAR(there.memory, 8000.0 / 7700, 1e-9);
+  EXPECT_NEAR(there.sustained * back.sustained, 1, 1e-9);
+  // A chip whose peak is cut reaches nearly all of it.
+  const Device h100 = load("h100-sxm5-80gb").device, h20 = load("h20-sxm-96gb").device;
+  EXPECT_NEAR(sibling_of(h100, h20).sustained, 148.0 / 989 / 0.8, 1e-9);
+  EXPECT_FALSE(sibling_distance(h100, b200));
+  EXPECT_LT(*sibling_distance(b200, gb200), *sibling_distance(b200, load("rtx-pro-6000").device));
+  const auto read = KernelSibling::read(there.record().parameters);
+  ASSERT_TRUE(read.ok());
+  EXPECT_NEAR(read->sustained, there.sustained, 1e-4);
+  EXPECT_EQ(read->peak_TFLOPs, there.peak_TFLOPs);
+}
+
+// A device with a figure raised and none lowered: from the same sibling, and by the generic records.
+TEST(SiblingKernels, ABetterDeviceIsNeverSlower) {
+  for (const char* name : {"b300-sxm-270gb", "h100-pcie-80gb", "l4", "h20-sxm-96gb"}) {
+    const Platform base = load(name);
+    const ModelRecord* record = base.find_model(kKernelSiblingKind);
+    ASSERT_NE(record, nullptr) << name;
+    const auto sibling = load_device(KernelSibling::read(record->parameters)->device);
+    ASSERT_TRUE(sibling.ok());
+    for (int figure = 0; figure < 5; ++figure) {
+      Platform better = base;
+      Device& device = better.device;
+      if (figure == 0 || figure == 4) device.memory_bandwidth = device.memory_bandwidth * 1.3;
+      if (figure == 1 || figure == 4) device.sm_count = *device.sm_count + 16;
+      if (figure == 2 || figure == 4) device.power_limit_W = *device.power_limit_W * 1.4;
+      if (figure == 3 || figure == 4)
+        for (auto& peak : device.matrix_peak)
+          if (peak) peak = *peak * 1.3;
+      better.set(sibling_of(sibling->device, device).record());
+      const KernelModel model{base}, above{better};
+      for (const DType dtype : {DType::bf16, DType::fp8}) {
+        for (const Operation& operation : operations(dtype)) {
+          EXPECT_LE(above.estimate(operation).time.value(), 1.001 * model.estimate(operation).time.value())
+              << name << " figure " << figure << " " << describe(operation);
+        }
+      }
+    }
+  }
+}
+
+// Of two devices that ship, where neither was measured and both take the same sibling.
+TEST(SiblingKernels, ADeviceWithHigherPeaksIsNeverSlower) {
+  for (const auto& [slower, faster] :
+       {std::pair{"l4", "l40"}, {"b200-sxm-180gb", "b300-sxm-270gb"}, {"gb200-186gb", "gb300-278gb"}}) {
+    TrainingKernels a{load(slower)}, b{load(faster)};
+    for (const DType dtype : {DType::bf16, DType::fp8}) {
+      for (const Operation& operation : operations(dtype)) {
+        EXPECT_LE(b.price(operation).time.time.value(), 1.001 * a.price(operation).time.time.value())
+            << faster << " " << describe(operation);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepcast::sibling_kernels_test
