@@ -53,10 +53,10 @@ Status check_plausible(std::span<const KernelMeasurement> rows, const Device& de
   for (const auto& [key, sum] : sums) {
     const double most = kMostOfAnalytic * (sum.analytic_us + kMostLaunchUs * static_cast<double>(sum.n));
     if (sum.measured_us <= most && sum.measured_us >= kLeastOfAnalytic * sum.analytic_us) continue;
-    return Error{fmt::format("the {} rows of {} are no times of {}", sum.n, key, device.name)}
+    return Error{fmt::format("the {} rows of {} cannot be of {}", sum.n, key, device.name)}
         .found(fmt::format("{:.3g} times what its figures say", sum.measured_us / sum.analytic_us))
         .expected(fmt::format("{:g} to {:g} times", kLeastOfAnalytic, kMostOfAnalytic))
-        .advice("check the unit of the times, the shapes and --platform; --force takes them as they are");
+        .advice("check the unit of the times, the shapes and --platform; --force takes them unchanged");
   }
   return Ok{};
 }
@@ -76,7 +76,7 @@ Status check_plausible(const KernelFit& fit) {
     return Error{fmt::format("the times of {} follow no law", record.name)}
         .found(fmt::format("a factor of {:.1f} between the 10 and 90 % of held-out rows", std::exp(*middle)))
         .expected(fmt::format("at most {:.1f}", std::exp(kWidestScatter)))
-        .advice("measure again, medians of many repetitions; --force takes them as they are");
+        .advice("measure again, medians of many repetitions; --force takes them unchanged");
   }
   return Ok{};
 }
@@ -98,7 +98,7 @@ Status check_plausible(const CollectiveMeasurements& m, const Platform& platform
         .advice(
             "check the units of sizes (bytes) and times (us), and the platform; nothing was written; --force "
             "takes "
-            "them as they are");
+            "them unchanged");
   };
   const auto rate = [&](const CollectiveSample& s) {
     return s.message_bytes < kLargeBytes ? 0 : gigabytes_per_second(m, s);
@@ -126,7 +126,7 @@ Status check_measured_on(std::string_view gpu, const Device& device) {
   return Error{"the measurements are of another GPU"}
       .found(fmt::format("`{}`", gpu.substr(0, 60)))
       .expected(fmt::format("the GPU of the platform, {}", device.name))
-      .advice("name the platform that was measured with --platform; --force takes them as they are");
+      .advice("name the platform that was measured with --platform; --force takes them unchanged");
 }
 
 }  // namespace stepcast

@@ -191,7 +191,7 @@ Result<SuiteResult> validate_siblings(const std::filesystem::path& data, const S
 
 Suite siblings_suite() {
   return {"siblings",
-          "kernels of a device from those of its nearest relative, beside the relative's times as they are",
+          "kernels of a device from those of its nearest relative, next to the relative's times unchanged",
           "modern/kernels", validate_siblings};
 }
 

@@ -34,9 +34,9 @@ TEST(PlausibleKernels, AreThoseOfTheDevice) {
   const Device device = made().device;
   EXPECT_TRUE(check_plausible(rows(1), device).ok());
   EXPECT_TRUE(check_plausible(rows(2), device).ok());
-  EXPECT_THAT(check_plausible(rows(8), device), FailsWith("gemm/fp16/forward are no times of Made-1, found"));
+  EXPECT_THAT(check_plausible(rows(8), device), FailsWith("gemm/fp16/forward cannot be of Made-1, found"));
   EXPECT_THAT(check_plausible(rows(1000), device), FailsWith("expected 0.25 to 6 times; check the unit"));
-  EXPECT_THAT(check_plausible(rows(0.1), device), FailsWith("are no times of Made-1"));
+  EXPECT_THAT(check_plausible(rows(0.1), device), FailsWith("cannot be of Made-1"));
 }
 
 TEST(PlausibleKernels, FollowALaw) {

@@ -19,6 +19,10 @@ constexpr double kExpertGradient = 0.10;
 // 0.61 (operators_fwd_bwd_a100_80gb.csv), updates that hardly wait 0.9; the last is for the band alone.
 constexpr double kFastestUpdate = 0.9, kSlowestUpdate = 0.6, kSlowestUpdateBand = 0.5;
 
+// What matrix work of a device may be off as a whole, in ln, that takes its kernels from a sibling: twice the 5 % of devices
+// whose clock in long runs is carried over. Assumed.
+constexpr double kClockOfSibling = 0.1;
+
 bool is_matrix_work(KernelClass kernel_class) {
   return kernel_class == KernelClass::gemm || kernel_class == KernelClass::attention;
 }
@@ -55,8 +59,12 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
   read_record(platform, kStepFactorsKind, factors_, skipped_);
   read_record(platform, ExpertKernels::kRecordKind, experts_, skipped_);
   // What is wrong with it, the model says.
-  if (const ModelRecord* sibling = platform.find_model(kKernelSiblingKind))
-    if (auto read = KernelSibling::read(sibling->parameters)) sibling_ = *std::move(read);
+  if (const ModelRecord* sibling = platform.find_model(kKernelSiblingKind)) {
+    if (auto read = KernelSibling::read(sibling->parameters)) {
+      sibling_ = *std::move(read);
+      clock_.log_band = std::max(clock_.log_band, kClockOfSibling);
+    }
+  }
   set_options(options);
 }
 

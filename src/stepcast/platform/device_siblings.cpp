@@ -69,7 +69,7 @@ Result<KernelSibling> KernelSibling::read(const JsonValue& parameters) {
                                     {"sustained", &KernelSibling::sustained},
                                     {"memory", &KernelSibling::memory}}) {
     const JsonValue* value = parameters.find(key);
-    if (!rate(value)) return Error{fmt::format("`{}` is no number above 0", key)};
+    if (!rate(value)) return Error{fmt::format("`{}` is not a number above 0", key)};
     out.*member = value->number();
   }
   const JsonValue* peaks = parameters.find("peak_TFLOPs");
@@ -77,7 +77,7 @@ Result<KernelSibling> KernelSibling::read(const JsonValue& parameters) {
   for (const auto& [name, value] : peaks->members()) {
     const DType dtype = parse_dtype(name);
     if (dtype == DType::unknown || !rate(&value))
-      return Error{fmt::format("`peak_TFLOPs.{}` is no peak", name)};
+      return Error{fmt::format("`peak_TFLOPs.{}` is not a number above 0", name)};
     out.peak_TFLOPs[dtype] = value.number();
   }
   return out;
