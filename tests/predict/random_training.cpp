@@ -125,6 +125,7 @@ Layout random_layout(Dice& dice, const Transformer& model) {
   l.layer.fused.softmax = dice.coin();
   l.layer.fused.weight_gradient_accumulation = dice.coin();
   l.software.framework = static_cast<Framework>(dice.number(0, 6));
+  if (dice.one_in(4)) l.layer.operator_launches = 15;
   return l;
 }
 
