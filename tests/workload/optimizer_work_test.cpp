@@ -60,11 +60,19 @@ TEST(OptimizerWork, AnUpdateOnTheHost) {
 // Two stages of two layers with 12 tensors each: an operator for every tensor, and for the log 2 and 3 more; of the last
 // stage's layers every one has 8 / 4 experts of 2 tensors.
 TEST(OptimizerWork, CountsOperatorsOfTheStageWithMostTensors) {
-  Transformer model{
-      .n_layers = 4, .hidden_size = 64, .ffn_hidden_size = 256, .n_heads = 4, .vocab_size = 128};
+  Transformer model{.n_layers = 4,
+                    .hidden_size = 64,
+                    .ffn_hidden_size = 256,
+                    .n_heads = 4,
+                    .vocab_size = 128,
+                    .max_position = 64};
   Layout layout{.degrees = {.pipeline = 2, .data = 4}};
   layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 8, .seq_len_tokens = 64};
-  const auto operators = [&] { return update_operators(model, layout, *step_work(model, layout)); };
+  const auto operators = [&] {
+    const Result<StepWork> work = step_work(model, layout);
+    EXPECT_TRUE(work.ok()) << work.error().message();
+    return work.ok() ? update_operators(model, layout, *work) : 0;
+  };
   EXPECT_EQ(operators(), 2 * 12);
   layout.optimizer.parameter_norm = layout.optimizer.gradient_zeros = true;
   EXPECT_EQ(operators(), 2 * 12 * (1 + 2 + 3));
