@@ -130,6 +130,12 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
                                      .output = dtype_},
                                     compute)});
   list.back().count = linear.parts;
+  launch_as_one(list, linear.parts);
+}
+
+// However many parts Transformer Engine cuts a product into, they are one operator.
+void LayerLists::launch_as_one(WorkList& list, std::int64_t parts) const {
+  if (parts > 1 && layout_.layer.operator_launches) list.back().captured = true;
 }
 
 void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
@@ -165,6 +171,7 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
                                                .output = dtype_},
                                               compute)});
   list.back().count = parts;
+  launch_as_one(list, parts);
   add_adapter_gradients(list, linear, edge);
   if (pipelined)
     add_part_of_reduction(list, "reduce_input_gradient", false);
