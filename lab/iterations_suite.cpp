@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -16,6 +17,7 @@
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_scores.h"
+#include "lab/stated_peaks.h"
 #include "lab/suites.h"
 
 namespace stepcast {
@@ -274,7 +276,11 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.add(score_newest_releases(predicted));
   result.add(score_by_release(predicted));
   result.tests.push_back(score_ratios(predicted));
-  result.add(score_memory(predicted));
+  TestScore memory = score_memory(predicted);
+  STEPCAST_ASSIGN(std::vector<SetScore> stated, stated_peaks(data.parent_path() / "field"));
+  std::move(stated.begin(), stated.end(), std::back_inserter(memory.sets));
+  memory.finish();
+  result.add(std::move(memory));
   result.add(score_published_composition(predicted, platforms));
   result.tests.push_back(score_rankings("ranking", "shipped", predicted));
   result.add(score_layouts_run(predicted, platforms, options.threads, result.skipped));

@@ -1,5 +1,8 @@
 #include "lab/megatron_lines_suite.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,17 +30,49 @@ namespace fs = std::filesystem;
 struct MegatronLines {
   double forecast = 0, refused = 0, failed = 0;
   std::map<std::string, std::vector<ScoredRow>> steps;
+  // Small ones, whose steps are the host's.
+  struct Small {
+    ScoredRow row;
+    std::string family, gpu, layout;
+    bool fitted = false;  // constants of hosts are fitted to it
+  };
+  std::vector<Small> small;
 
   [[nodiscard]] double all() const { return forecast + refused + failed; }
 };
 
-// Lines without a GPU are asked of the newer of the two that the others ran on.
-PredictRequest request_of_line(const CsvRows& rows) {
-  PredictRequest request;
-  request.job.command_line = std::string{rows.cell("flags")};
-  request.platform = rows.cell("gpu") == "A100" ? "dgx-a100" : "dgx-h100";
-  if (const auto n = rows.extent("n_gpus"); n.ok()) request.job.n_gpus = *n;
-  return request;
+// Constants of hosts are fitted to the cases whose names have an even FNV-1a hash (64 bits), on all GPUs; the others score.
+bool hosts_are_fitted_to(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash % 2 == 0;
+}
+
+std::string_view family_of(std::string_view suite) {
+  return suite == "gpt" ? "dense GPT" : suite == "moe" ? "experts" : suite == "bert" ? "BERT" : "";
+}
+
+// As the flags say it: forecasts do not repeat sizes of the model.
+bool is_small(std::string_view flags) {
+  constexpr std::string_view kFlag = "--hidden-size ";
+  constexpr int kLarge = 2048;
+  const std::size_t at = flags.find(kFlag);
+  int size = kLarge;
+  if (at != std::string_view::npos)
+    std::from_chars(flags.data() + at + kFlag.size(), flags.data() + flags.size(), size);
+  return size < kLarge;
+}
+
+// "tensor_parallel 2 pipeline_parallel 4 ...": what of a layout does not follow from the GPUs.
+std::string layout_of(const Forecast& forecast) {
+  std::string text;
+  for (const Setting& setting : forecast.layout) {
+    const bool is_degree = setting.name.ends_with("_parallel") || setting.name == "virtual_stages";
+    if (!is_degree || setting.name == "data_parallel" || setting.name == "sequence_parallel") continue;
+    if (const double* degree = std::get_if<double>(&setting.value))
+      text += fmt::format("{} {} ", setting.name, *degree);
+  }
+  return text;
 }
 
 Result<MegatronLines> read_lines(const fs::path& file, std::vector<Skipped>& skipped) {
@@ -60,20 +96,16 @@ Result<MegatronLines> read_lines(const fs::path& file, std::vector<Skipped>& ski
     lines.forecast += 1;
     const auto measured = rows.number("step_median_ms", 0);
     if (!measured.ok()) continue;
-    lines.steps[std::string{rows.cell("gpu")}].push_back({.row = name,
-                                                          .measured = *measured,
-                                                          .predicted = forecast->step_time_ms,
-                                                          .p10 = forecast->step_time_p10_ms,
-                                                          .p90 = forecast->step_time_p90_ms});
+    const ScoredRow row{.row = name,
+                        .measured = *measured,
+                        .predicted = forecast->step_time_ms,
+                        .p10 = forecast->step_time_p10_ms,
+                        .p90 = forecast->step_time_p90_ms};
+    const std::string gpu{rows.cell("gpu")}, family{family_of(rows.cell("suite"))};
+    lines.steps[gpu].push_back(row);
+    if (family.empty() || !is_small(rows.cell("flags"))) continue;
+    lines.small.push_back({row, family, gpu, layout_of(*forecast), hosts_are_fitted_to(rows.cell("case"))});
   }
-}
-
-std::vector<ExtraMetric> counts_of(const MegatronLines& lines) {
-  using Over = ExtraMetric::Over;
-  return {{"forecast_n", lines.forecast, Over::sum},
-          {"refused_n", lines.refused, Over::sum},
-          {"failed_n", lines.failed, Over::sum},
-          {"right_percent", 100 * (lines.forecast + lines.refused) / lines.all()}};
 }
 
 // Every row against the median of the others.
@@ -88,6 +120,52 @@ std::vector<ScoredRow> medians_of_others(const std::vector<ScoredRow>& rows) {
     out.push_back({.row = rows[i].row, .measured = rows[i].measured, .predicted = upper_median(others)});
   }
   return out;
+}
+
+// The half of the small lines that is scored, by family and GPU: as forecast; times what the other half says of its lines of
+// other layouts (the median of measured over forecast); and the median of the others instead.
+std::vector<TestScore> score_small(const std::vector<MegatronLines::Small>& lines) {
+  TestScore shipped{.test = "host_bound", .protocol = "shipped", .unit = "ms"};
+  TestScore left_out{.test = "host_bound_layout_left_out", .protocol = "refit", .unit = "ms"};
+  TestScore others{.test = "host_bound_median_of_others", .protocol = "refit", .unit = "ms"};
+  std::map<std::pair<std::string, std::string>, std::array<SetScore, 2>>
+      sets;  // as forecast, times the factor
+  for (const MegatronLines::Small& line : lines) {
+    auto& [as_is, refitted] = sets[{line.family, line.gpu}];
+    if (line.fitted) {
+      ++as_is.n_fit;
+      continue;
+    }
+    std::vector<double> factors;
+    for (const MegatronLines::Small& other : lines) {
+      if (other.fitted && other.layout != line.layout)
+        factors.push_back(other.row.measured / other.row.predicted);
+    }
+    as_is.rows.push_back(line.row);
+    if (factors.empty()) continue;
+    refitted.n_fit = factors.size();
+    refitted.rows.push_back(scaled(line.row, upper_median(factors)));
+  }
+  for (auto& [of, both] : sets) {
+    const auto add = [&](TestScore& test, SetScore set) {
+      set.set = of.first + " " + of.second;
+      set.group = of.first;
+      if (!set.rows.empty()) test.sets.push_back(std::move(set));
+    };
+    const std::vector<ScoredRow>& rows = both[0].rows;
+    add(others, {.n_fit = rows.size(), .rows = medians_of_others(rows)});
+    add(shipped, std::move(both[0]));
+    add(left_out, std::move(both[1]));
+  }
+  return finished({&shipped, &left_out, &others});
+}
+
+std::vector<ExtraMetric> counts_of(const MegatronLines& lines) {
+  using Over = ExtraMetric::Over;
+  return {{"forecast_n", lines.forecast, Over::sum},
+          {"refused_n", lines.refused, Over::sum},
+          {"failed_n", lines.failed, Over::sum},
+          {"right_percent", 100 * (lines.forecast + lines.refused) / lines.all()}};
 }
 
 Result<TestScore> score_flags(const fs::path& file, std::vector<Skipped>& skipped) {
@@ -119,11 +197,20 @@ Result<TestScore> score_flags(const fs::path& file, std::vector<Skipped>& skippe
 
 }  // namespace
 
+PredictRequest request_of_line(const CsvRows& rows) {
+  PredictRequest request;
+  request.job.command_line = std::string{rows.cell("flags")};
+  request.platform = rows.cell("gpu") == "A100" ? "dgx-a100" : "dgx-h100";
+  if (const auto n = rows.extent("n_gpus"); n.ok()) request.job.n_gpus = *n;
+  return request;
+}
+
 Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
   SuiteResult result{.suite = "megatron_lines"};
   TestScore read{.test = "read", .protocol = "shipped", .unit = "lines", .relative = false};
   TestScore steps{.test = "step_time", .protocol = "shipped", .unit = "ms"};
   TestScore others{.test = "median_of_others", .protocol = "refit", .unit = "ms"};
+  std::vector<MegatronLines::Small> small;
   for (const std::string_view name : {"megatron_lines", "megatron_lines_no_gpu_count"}) {
     const fs::path file = data / fmt::format("{}.csv", name);
     std::error_code ignored;
@@ -137,9 +224,11 @@ Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
       steps.sets.push_back({.set = gpu, .rows = rows});
       others.sets.push_back({.set = gpu, .n_fit = rows.size() - 1, .rows = medians_of_others(rows)});
     }
+    small.insert(small.end(), lines.small.begin(), lines.small.end());
   }
   STEPCAST_ASSIGN(TestScore flags, score_flags(data / "megatron_arguments.csv", result.skipped));
   result.add(finished({&read, &steps, &others}));
+  result.add(score_small(small));
   result.add(std::move(flags));
   return result;
 }

@@ -72,6 +72,22 @@ TEST(MegatronFlags, LongerNamesHoldOverPatterns) {
   EXPECT_EQ(use_of_megatron_flag(""), std::nullopt);
 }
 
+// Only scripts of Megatron Core run operator by operator; the figures are fitted.
+TEST(MegatronFlags, OperatorsOfAnEagerStackTakeTheHostTime) {
+  const auto launches = [](const std::string& more) {
+    return small(more).layout.layer.operator_launches.value_or(0);
+  };
+  EXPECT_GT(launches(""), 10);
+  EXPECT_LT(launches("--transformer-impl local"), launches("--transformer-impl transformer_engine"));
+  EXPECT_GT(launches("--deterministic-mode"), launches(""));
+  EXPECT_EQ(launches("--use-legacy-models"), 0);
+  Job job;
+  job.command_line = std::string{kSmall} + std::string{kWords};
+  job.framework = Framework::nemo;
+  EXPECT_FALSE(resolve(job)->layout.layer.operator_launches);
+  EXPECT_FALSE(resolve(Job{.model = "llama-3-8b"})->layout.layer.operator_launches);
+}
+
 TEST(MegatronFlags, OppositesOfSwitchesAct) {
   EXPECT_FALSE(small("--add-bias-linear --no-add-bias-linear").model.ffn_bias);
   EXPECT_TRUE(small("--no-disable-bias-linear").model.ffn_bias);
@@ -92,8 +108,8 @@ TEST(MegatronFlags, ClassesDoWhatTheyAreFor) {
   EXPECT_EQ(small("--no-position-embedding").model.position, PositionEncoding::none);
   EXPECT_EQ(small("--no-position-embedding --position-embedding-type rope").model.position,
             PositionEncoding::rotary);
-  EXPECT_THAT(small("--deterministic-mode --offload-modules a b").not_modelled,
-              ElementsAre("--deterministic-mode", "--offload-modules a b"));
+  EXPECT_THAT(small("--fp32-residual-connection --offload-modules a b").not_modelled,
+              ElementsAre("--fp32-residual-connection", "--offload-modules a b"));
   const ResolvedJob silent = small(
       "--decoupled-lr 1 --decoupled-min-lr 1 --rope-type yarn --dist-ckpt-strictness log_all "
       "--max-tokens-to-oom 9 "

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -25,6 +27,12 @@ const std::string kLine =
     "--num-layers 24 --hidden-size 4096 --num-attention-heads 32 --seq-length 2048 --max-position-embeddings "
     "2048 "
     "--micro-batch-size 2 --global-batch-size 64 --vocab-size 50304 --bf16 ";
+
+// As above but small enough for the host to be slower than the GPU; attention of one kind.
+const std::string kSmallLine =
+    "--num-layers 12 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --max-position-embeddings "
+    "1024 "
+    "--micro-batch-size 4 --global-batch-size 64 --vocab-size 50304 --bf16 --attention-backend unfused ";
 
 double step_ms(const std::string& line) {
   PredictRequest request;
@@ -73,7 +81,8 @@ TEST(MegatronLinesSuite, FlagsActInTheRightDirection) {
     std::string with, without;
     bool longer;
   };
-  const std::string tp = "--tensor-model-parallel-size 8 --sequence-parallel ";
+  // Of two ranks: parts of eight would wait for their host, whatever overlaps.
+  const std::string tp = "--tensor-model-parallel-size 2 --sequence-parallel ";
   const std::string pp = "--pipeline-model-parallel-size 4 ";
   const Effect kEffects[] = {
       {"--recompute-granularity full --recompute-method uniform --recompute-num-layers 1", "", true},
@@ -88,11 +97,42 @@ TEST(MegatronLinesSuite, FlagsActInTheRightDirection) {
       {"--clip-grad 0", "", false},
       {"--log-params-norm", "", true},
       {"--log-num-zeros-in-grad", "", true}};
-  for (const Effect& effect : kEffects) {
-    const double with = step_ms(kLine + effect.with), without = step_ms(kLine + effect.without);
-    EXPECT_TRUE(effect.longer ? with > without : with < without)
-        << effect.with << ": " << with << " and " << without;
-  }
+  const Effect kEffectsOnHosts[] = {
+      {"--deterministic-mode", "", true},
+      {"--transformer-impl local", "--transformer-impl transformer_engine", false},
+      {"--enable-cuda-graph", "", false},
+      {"--log-num-zeros-in-grad", "", true}};
+  const auto expect_effects = [](const std::string& line, std::span<const Effect> effects) {
+    for (const Effect& effect : effects) {
+      const double with = step_ms(line + effect.with), without = step_ms(line + effect.without);
+      EXPECT_TRUE(effect.longer ? with > without : with < without)
+          << effect.with << ": " << with << " and " << without;
+    }
+  };
+  expect_effects(kLine, kEffects);
+  expect_effects(kSmallLine, kEffectsOnHosts);
+}
+
+// FNV-1a of "a" is even, of "b" and "d" odd; large models are left out.
+TEST(MegatronLinesSuite, ScoresTheHalfOfSmallLinesThatHostsAreNotFittedTo) {
+  const test::TemporaryFolder folder;
+  std::ofstream{folder.path() / "megatron_lines.csv"}
+      << "suite,case,gpu,n_gpus,step_median_ms,flags\n"
+      << "gpt,a,H100,8,500," << kSmallLine << "\ngpt,b,H100,8,600," << kSmallLine << "\nmoe,b,A100,8,1,"
+      << kSmallLine << "\ngpt,d,H100,8,700," << kSmallLine << "\ngpt,f,H100,8,700," << kLine << "\n";
+  const Result<SuiteResult> result = validate_megatron_lines(folder.path());
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  const auto of = [&](std::string_view name) -> const TestScore& {
+    return *std::ranges::find(result->tests, name, &TestScore::test);
+  };
+  const TestScore& steps = of("host_bound");
+  ASSERT_EQ(steps.sets.size(), 2U);
+  EXPECT_EQ(steps.sets[0].set, "dense GPT H100");
+  EXPECT_EQ(steps.sets[0].group, "dense GPT");
+  EXPECT_EQ(steps.sets[0].n_fit, 1U);
+  EXPECT_EQ(steps.sets[0].rows.size(), 2U);
+  EXPECT_EQ(steps.sets[1].set, "experts A100");
+  EXPECT_EQ(of("host_bound_median_of_others").sets.at(0).rows.at(1).predicted, 600);
 }
 
 // Settings that act and have no price leave the time as it is and make the band wider.
@@ -101,7 +141,7 @@ TEST(MegatronLinesSuite, SettingsWithoutAPriceWidenTheBand) {
   request.job.n_gpus = 8;
   request.job.command_line = kLine;
   const Result<Forecast> plain = Session{}.predict(request);
-  *request.job.command_line += "--deterministic-mode";
+  *request.job.command_line += "--fp32-residual-connection";
   const Result<Forecast> noted = Session{}.predict(request);
   ASSERT_TRUE(plain.ok() && noted.ok());
   EXPECT_EQ(plain->step_time_ms, noted->step_time_ms);

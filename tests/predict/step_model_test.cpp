@@ -1,6 +1,8 @@
 #include "stepcast/predict/step_model.h"
 
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -180,6 +182,30 @@ TEST(StepModel, UnmeasuredDevicesReachNoMoreThanTheirRelatives) {
     EXPECT_GT(share, 0.1) << name;
     EXPECT_LT(share, 0.75) << name;
   }
+}
+
+// Sixteen micro-batches of eight layers with at least 30 operators of 15 launches of 4.5 us. Graphs of everything launch
+// nothing, long layers hide the operators, and older hosts are slower.
+TEST(StepModel, TheHostLimitsShortLayersOfAnEagerStack) {
+  const auto step_ms = [](std::int64_t hidden, std::optional<double> launches, bool graphs = false,
+                          const char* machine = "dgx-h100") {
+    const Platform on = load(machine);
+    StepModel steps{on};
+    Transformer model = gpt();
+    model.n_layers = 8;
+    model.hidden_size = hidden;
+    model.ffn_hidden_size = 4 * hidden;
+    Layout layout = layout_of(1, 1, 8);
+    layout.layer.operator_launches = launches;
+    layout.layer.cuda_graphs.full_iteration = graphs;
+    return predicted(steps, model, layout).step.time.value() / 1e3;
+  };
+  const double eager = step_ms(512, 15);
+  EXPECT_GT(eager, 16 * 8 * 30 * 15 * 4.5e-3);
+  EXPECT_LT(step_ms(512, {}), 0.5 * eager);
+  EXPECT_LT(step_ms(512, 15, true), 0.2 * eager);
+  EXPECT_LT(step_ms(8192, 15), 1.02 * step_ms(8192, {}));
+  EXPECT_GT(step_ms(512, 15, false, "dgx-a100"), 1.2 * eager);
 }
 
 TEST(StepModel, PricesALayerOnce) {

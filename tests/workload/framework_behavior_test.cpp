@@ -22,15 +22,25 @@ TEST(FrameworkHabits, BucketsGrowWithTheRanks) {
   EXPECT_EQ(usual_bucket_parameters(Framework::megatron, 64), 64'000'000);
 }
 
+TEST(FrameworkHabits, WorkspacesAreThreeWithTransformerEngine) {
+  EXPECT_EQ(workspace_bytes(Framework::megatron), 96.0 * 1024 * 1024);
+  EXPECT_EQ(workspace_bytes(Framework::torchtitan), 64.0 * 1024 * 1024);
+}
+
 // 16-bit logits and an fp32 softmax: 2 + 4 bytes. TorchTitan: their place and three fp32 tensors, 2 + 3 x 4; spread over
-// ranks one more; compiled since 2025, the logits and their gradient, 2 x 2.
+// ranks one more; compiled since 2025, the logits and their gradient, 2 x 2. Megatron's fused loss: fp32 logits, too.
 TEST(FrameworkHabits, LossKeepsSoManyBytes) {
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, false, false, 2), 6);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan}, false, false, 2), 14);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan}, true, true, 2), 18);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2024-12"}, true, false, 2),
+  const FusedKernels plain{}, fused{.cross_entropy = true}, compiled{.compiled = true};
+  const Software titan{.framework = Framework::torchtitan};
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, plain, false, 2), 6);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, fused, false, 2), 12);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::nemo}, fused, false, 2), 6);
+  EXPECT_EQ(loss_bytes_per_logit(titan, plain, false, 2), 14);
+  EXPECT_EQ(loss_bytes_per_logit(titan, compiled, true, 2), 18);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2024-12"}, compiled, false, 2),
             14);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2025-06"}, true, false, 2), 4);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2025-06"}, compiled, false, 2),
+            4);
 }
 
 }  // namespace

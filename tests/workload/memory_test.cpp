@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/presets.h"
+#include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast::memory_test {
 namespace {
@@ -275,12 +276,14 @@ TEST(States, FullyShardedDataParallelismKeepsItsRootAndItsBuffers) {
   const double layer = static_cast<double>(layer_parameter_count(gpt(), 0).total());
   const double root = static_cast<double>(parameter_count(gpt()).total()) - 8 * layer;
   const double activations = 0.25 * layer_activations(gpt(), layout, 0).value();
-  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].working.value(),
-                   2 * root + 2 * layer + std::max(2 * root, 4 * layer) + (2 + 2 * 4) * layer + activations);
+  const double workspaces = workspace_bytes(Framework::torchtitan);
+  EXPECT_DOUBLE_EQ(
+      forecast(gpt(), layout).stages[0].working.value(),
+      2 * root + 2 * layer + std::max(2 * root, 4 * layer) + (2 + 2 * 4) * layer + activations + workspaces);
   // Buffers and copies are FSDP 2's; DeepSpeed frees the root, too.
   layout.software.framework = Framework::deepspeed;
   EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].working.value(),
-                   2 * 2 * layer + 2 * layer + activations);
+                   2 * 2 * layer + 2 * layer + activations + workspaces);
 }
 
 TEST(States, OffloadedOptimizerStatesLeaveTheDevice) {
@@ -375,6 +378,22 @@ TEST(MemoryForecast, InterleavingHoldsMoreActivations) {
   EXPECT_NEAR(activations(model, layout) / plain, 11.0 / 8, 1e-9);
 }
 
+// Two stages of two chunks each with 3, 2, 2 and 1 layers, four micro-batches: the first stage holds two of its first chunk,
+// two of its second and one more of the first, the second stage two and one.
+TEST(MemoryForecast, ChunksOfAStageHoldWhatTheyRan) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.pipeline = layout.degrees.virtual_stages = 2;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
+  layout.pipeline.layers_per_stage = {3, 2, 2, 1};
+  layout.batch.global_batch_sequences = 4 * layout.batch.micro_batch_sequences;
+  Transformer model = gpt();
+  model.hidden_dropout = 0;
+  const double layer = layer_activations(model, layout, 0).value();
+  const MemoryForecast memory = forecast(model, layout);
+  EXPECT_NEAR(memory.stages[0].activations.value() / layer, 2 * 3 + 2 * 2 + 1 * 3, 1e-9);
+  EXPECT_NEAR(memory.stages[1].activations.value() / layer, 2 * 2 + 1 * 1, 1e-9);
+}
+
 // Stages of 1, 3, 3 and 1 of 8 layers; stage s of 1F1B holds 4 - s micro-batches: without dropout on the embedding
 // 4 x 1, 3 x 3, 2 x 3 and 1 x 1 layers' activations.
 TEST(MemoryForecast, UnevenStagesHoldWhatTheirLayersKeep) {
@@ -437,6 +456,20 @@ Transformer mixture() {
   model.moe = MixtureOfExperts{
       .n_experts = 8, .experts_per_token = 2, .expert_ffn_hidden_size = model.ffn_hidden_size};
   return model;
+}
+
+// Four bytes for two 16-bit tensors and four for one in fp32, of 1024 x 4 tokens that visit two experts; another
+// micro-batch beside fills what the first one frees.
+TEST(LayerActivations, TokensInOrderByFrameworkOperatorsAreKept) {
+  Layout layout = layout_of(1, false);
+  const double fused = layer_activations(mixture(), layout, 0).value();
+  layout.layer.fused.permutation = false;
+  const auto visits = static_cast<double>(mixture().moe->experts_per_token) * kS * kB;
+  EXPECT_DOUBLE_EQ(layer_activations(mixture(), layout, 0).value() - fused, 8 * visits * kH);
+  layout.degrees.data = layout.degrees.expert = 4;
+  const double alone = activations(mixture(), layout);
+  layout.layer.overlap.expert = true;
+  EXPECT_DOUBLE_EQ(activations(mixture(), layout), alone);
 }
 
 // Two experts of eight on each of four ranks: all tokens of the four could visit both of one, 2 x 4 / 2 = 4 times the mean.

@@ -57,6 +57,31 @@ TEST(OptimizerWork, AnUpdateOnTheHost) {
   EXPECT_EQ(bytes()[1].second, 3750);
 }
 
+// Two stages of two layers with 12 tensors each: an operator for every tensor, and for the log 2 and 3 more; of the last
+// stage's layers every one has 8 / 4 experts of 2 tensors.
+TEST(OptimizerWork, CountsOperatorsOfTheStageWithMostTensors) {
+  Transformer model{.n_layers = 4,
+                    .hidden_size = 64,
+                    .ffn_hidden_size = 256,
+                    .n_heads = 4,
+                    .vocab_size = 128,
+                    .max_position = 64};
+  Layout layout{.degrees = {.pipeline = 2, .data = 4}};
+  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 8, .seq_len_tokens = 64};
+  const auto operators = [&] {
+    const Result<StepWork> work = step_work(model, layout);
+    EXPECT_TRUE(work.ok()) << work.error().message();
+    return work.ok() ? update_operators(model, layout, *work) : 0;
+  };
+  EXPECT_EQ(operators(), 2 * 12);
+  layout.optimizer.parameter_norm = layout.optimizer.gradient_zeros = true;
+  EXPECT_EQ(operators(), 2 * 12 * (1 + 2 + 3));
+  model.moe = MixtureOfExperts{
+      .n_experts = 8, .experts_per_token = 1, .expert_ffn_hidden_size = 64, .first_dense_layers = 2};
+  layout.degrees.expert = 4;
+  EXPECT_EQ(operators(), 2 * (12 + 2 * 2) * (1 + 2 + 3));
+}
+
 constexpr double kMatrix = 4096.0 * 11008;  // 45,088,768 parameters
 
 // One matrix of 4096 x 11008, bf16 with fp32 states.

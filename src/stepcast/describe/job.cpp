@@ -290,6 +290,12 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   use_plain_layers(job, settings.dtype.value_or(DType::fp32), layout, result.notes);
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) layout.software.framework = Framework::deepspeed;
   STEPCAST_TRY(detail::apply_choices(settings, layout));
+  // Megatron Core where it is said, by a script or by name; NeMo runs the same layers tuned.
+  if ((job.command_line || job.framework) && layout.software.framework == Framework::megatron &&
+      !settings.legacy_models.value_or(false)) {
+    layout.layer.operator_launches = detail::operator_launches(settings);
+    layout.layer.fused.permutation = settings.fuse_permutation.value_or(false);
+  }
   if (job.deepspeed) {
     STEPCAST_ASSIGN(result,
                     parse_deepspeed_config(job.deepspeed->text, job.deepspeed->name, result, job.settings));

@@ -95,7 +95,7 @@ struct JobSettings {
   std::optional<bool> cuda_graph_layers;        // older ways to say graphs of whole layers
   std::optional<std::int64_t> activation_offload_layers;  // of a stage, to the CPU
   std::optional<bool> fuse_softmax, fuse_bias_activation, fuse_bias_dropout, fuse_rotary, fuse_cross_entropy;
-  std::optional<bool> fuse_gradient_accumulation;
+  std::optional<bool> fuse_gradient_accumulation, fuse_permutation;
   std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_shared_experts;
   std::optional<bool> overlap_sequence_parallel_weight_gradient;
   std::optional<bool> delay_weight_gradient;
@@ -118,6 +118,7 @@ struct JobSettings {
   std::optional<std::int64_t> newton_schulz_iterations;  // of Muon
   std::optional<bool> optimizer_offload;
   std::optional<double> clip_gradients;                        // 0: not
+  std::optional<bool> deterministic;                           // kernels that give the same result every time
   std::optional<bool> log_parameter_norm, log_gradient_zeros;  // computed in every step
 
   friend bool operator==(const JobSettings&, const JobSettings&) = default;

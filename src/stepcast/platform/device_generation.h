@@ -23,6 +23,7 @@ struct DeviceGeneration {
   bool bf16_units;             // matrix units that take bf16, where the platform states only fp16
   bool asynchronous_products;  // what FlashAttention-3 needs
   bool memory_chips;           // beside the GPU, not stacked: their error correction uses bandwidth
+  double host_time;            // of an operator on its usual hosts, over that on hosts of 2022
 };
 
 // The row of the device's architecture, or that of unknown ones.

@@ -68,8 +68,9 @@ struct PricedStep {
 
   // Time of all passes over what their lists say: every rank waits for the slowest GPU of the job.
   double slowest_gpu_factor = 1;
-  bool compiled = false;  // launched from compiled code
-  double launch_us = 0;   // of one kernel
+  bool compiled = false;         // launched from compiled code
+  double launch_us = 0;          // of one kernel, or of one operator of an eager stack,
+  double operator_launches = 1;  // which is so many launches
   StepSchedule schedule;
 };
 

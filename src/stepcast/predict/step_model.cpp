@@ -12,6 +12,7 @@
 #include "stepcast/predict/slowest_gpu.h"
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/optimizer_work.h"
 #include "stepcast/workload/step_work.h"
 
 namespace stepcast {
@@ -138,7 +139,10 @@ Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, P
   pricer.set_exchange(exchange_of(model, layout));
   step.slowest_gpu_factor = 1 + slowest_gpu_excess(layout.world_size(), assume.gpu_speed_spread);
   step.compiled = layout.layer.fused.compiled;
-  step.launch_us = step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;
+  const std::optional<double>& eager = layout.layer.operator_launches;
+  step.operator_launches = eager ? *eager * generation_of(pricer.platform().device).host_time : 1;
+  step.launch_us =
+      step.operator_launches * (step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us);
   const auto price_layer = [&](PricedLayer& priced, const std::shared_ptr<const LayerWork>& work) -> Status {
     STEPCAST_ASSIGN(priced, pricer.price(work, step.placement, step.launch_us));
     return Ok{};
@@ -154,7 +158,8 @@ Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, P
   schedule.shape = {layout.pipeline.schedule, step.work.stages, step.work.virtual_stages,
                     step.work.micro_batches, runs_one_more_forward(layout)};
   STEPCAST_TRY(check(schedule.shape));
-  schedule.fixed_us = assume.step_fixed_us;
+  schedule.fixed_us =
+      assume.step_fixed_us + (eager ? step.launch_us * update_operators(model, layout, step.work) : 0);
   schedule.optimizer_waits_for_all = layout.optimizer.gradient_clip;
   fill_units(step);
   return price_transfers(model, layout, pricer, step);

@@ -17,6 +17,8 @@ constexpr double kUnmeasuredDeviceSlow = 0.5;
 // What the structure leaves out where layers have experts, as a share of the step: their kernels, dispatchers and
 // overlaps change from release to release of the same software. Chosen with published steps in view.
 constexpr double kExpertsFast = 0.06, kExpertsSlow = 0.22;
+// Of what waits for the operators of an eager stack: hosts, containers and flags differ.
+constexpr double kEagerHostFast = 0.3, kEagerHostSlow = 0.4;
 
 double sum(const std::array<double, kKernelClassCount>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -129,10 +131,13 @@ Estimate with_band(const PricedStep& step, const PricedList& passes, const StepP
                                    [](const ChunkWork& chunk) { return chunk.expert_parameters > 0; });
   const double structure_low = std::hypot(assume.structure_low, experts ? kExpertsFast : 0);
   const double structure_high = std::hypot(assume.structure_high, experts ? kExpertsSlow : 0);
-  const double down = std::min(0.9, std::hypot(std::hypot(correlated * low, clock), structure_low, guessed));
+  const double eager = step.operator_launches > 1 && passes.time_us > 0 ? passes.host_us / passes.time_us : 0;
+  const double down = std::min(0.9, std::hypot(std::hypot(correlated * low, clock), structure_low,
+                                               std::hypot(guessed, kEagerHostFast * eager)));
   const double unknown_device = prices.kernels().clock_is_assumed() ? kUnmeasuredDeviceSlow : 0;
-  const double up = std::hypot(std::hypot(correlated * high, clock), structure_high,
-                               std::hypot(kSlowSideOfAssumed * guessed, unknown_device));
+  const double up =
+      std::hypot(std::hypot(correlated * high, clock), structure_high,
+                 std::hypot(kSlowSideOfAssumed * guessed, unknown_device, kEagerHostSlow * eager));
   EstimateSource source = EstimateSource::fitted;
   if (share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;

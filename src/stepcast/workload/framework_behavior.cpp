@@ -37,7 +37,20 @@ std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_para
   return std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel);
 }
 
-double loss_bytes_per_logit(const Software& software, bool compiled, bool spread, double element_bytes) {
+double workspace_bytes(Framework framework) {
+  // 32 MiB each: PyTorch's handle of cuBLAS in the forward and in the backward thread (on Hopper, and elsewhere with
+  // CUBLAS_WORKSPACE_CONFIG=:4096:8), and Transformer Engine's own.
+  constexpr double kWorkspace = 32 * 1024.0 * 1024;
+  const bool transformer_engine = framework == Framework::megatron || framework == Framework::nemo;
+  return (transformer_engine ? 3 : 2) * kWorkspace;
+}
+
+double loss_bytes_per_logit(const Software& software, const FusedKernels& fused, bool spread,
+                            double element_bytes) {
+  const bool compiled = fused.compiled;
+  // Megatron Core's fused loss (`fused_vocab_parallel_cross_entropy`) keeps fp32 logits beside what the others have, on
+  // A100 two of them, on H100 one.
+  if (software.framework == Framework::megatron && fused.cross_entropy) return element_bytes + 10;
   // Assumed: 16-bit logits and the fp32 softmax that becomes their gradient in place.
   if (software.framework != Framework::torchtitan) return element_bytes + 4;
   // PyTorch's loss_parallel, which nobody compiles: backward the result of the softmax, its exponential, the gradient of

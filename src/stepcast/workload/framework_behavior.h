@@ -26,7 +26,9 @@ namespace stepcast {
 
 // Bytes per logit at the worst moment of the loss, with logits of `element_bytes`. `spread`: tensor-parallel ranks have
 // a part of the vocabulary each.
-[[nodiscard]] double loss_bytes_per_logit(const Software& software, bool compiled, bool spread,
+[[nodiscard]] double loss_bytes_per_logit(const Software& software, const FusedKernels& fused, bool spread,
                                           double element_bytes);
+// Memory that libraries of products keep for their partial sums.
+[[nodiscard]] double workspace_bytes(Framework framework);
 
 }  // namespace stepcast

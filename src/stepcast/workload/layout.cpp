@@ -96,6 +96,7 @@ LayerKey layer_key(const Layout& layout) {
           .context = layout.degrees.context,
           .expert = layout.degrees.expert,
           .expert_tensor = layout.expert_tensor_degree(),
+          .pipeline = layout.layer.operator_launches ? layout.degrees.pipeline : 0,
           .micro_batch_sequences = layout.batch.micro_batch_sequences,
           .seq_len_tokens = layout.batch.seq_len_tokens,
           .accumulates_gradients = layout.accumulates_gradients(),

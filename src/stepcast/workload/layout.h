@@ -174,6 +174,7 @@ struct FusedKernels {
   bool cross_entropy = false;                // one kernel over the logits
   bool weight_gradient_accumulation = true;  // the product adds into the gradient buffer
   bool compiled = false;                     // torch.compile merges element-wise chains
+  bool permutation = true;                   // of tokens to their experts and back
   friend bool operator==(const FusedKernels&, const FusedKernels&) = default;
 };
 
@@ -299,6 +300,9 @@ struct LayerChoices {
   double packed_mean_tokens = 0;
   // Share of the tokens that the vocabulary layer and the loss see: masked ones of an encoder.
   double predicted_token_share = 1;
+  // What the host takes for an operator of an eager stack, modules and autograd included, in launches of a kernel
+  // (StepAssumptions::host_launch_us) and on a host of 2022. nullopt: not known; launches alone are counted.
+  std::optional<double> operator_launches;
   friend bool operator==(const LayerChoices&, const LayerChoices&) = default;
 };
 
@@ -383,6 +387,8 @@ struct Layout {
 // and schedule are. (How groups lie on nodes comes on top: place().)
 struct LayerKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
+  std::int64_t pipeline =
+      0;  // where the layers of a stage share what the host does for a micro-batch; else 0
   std::int64_t micro_batch_sequences = 1, seq_len_tokens = 0;
   bool accumulates_gradients = false;
   LayerChoices choices;

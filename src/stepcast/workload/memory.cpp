@@ -106,7 +106,7 @@ FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpP
 // whose activations were not kept; the fp32 tensors behind them are too large for what remains of it.
 double loss_working(const ActivationCount& count, const Layout& layout, double vocab) {
   const double logits = count.logits(vocab);
-  const double bytes = logits * loss_bytes_per_logit(layout.software, layout.layer.fused.compiled,
+  const double bytes = logits * loss_bytes_per_logit(layout.software, layout.layer.fused,
                                                      layout.degrees.tensor > 1, count.element());
   const double left = layout.layer.recompute.kind == Recompute::full ? count.forward_leaves() : 0;
   return bytes + std::max(0.0, left - logits * count.element()) + count.gathered_head_input();
@@ -157,7 +157,7 @@ class StageMemories {
     TrainedParameters trained;
     double all_dense = 0, all_expert = 0;
     double largest_layer = 0, largest_chunk = 0, in_layers = 0;
-    double per_micro_batch = 0, dispatched = 0, one_layer = 0;
+    double kept = 0, dispatched = 0, one_layer = 0;
     bool has_head = false;
   };
 
@@ -167,20 +167,29 @@ class StageMemories {
     return precision_.compute != DType::fp32 && precision_.compute != DType::tf32;
   }
 
-  [[nodiscard]] Sums sums_of(std::uint32_t stage) const {
+  // Micro-batches of chunk `c` among the `held` passes of its stage that have run forward: in rounds, as many as stages of
+  // each chunk; of a V about as many of both.
+  [[nodiscard]] double held_of(std::size_t c, std::uint32_t held) const {
+    if (mirrored() || is_v_shaped(layout_.pipeline.schedule)) return held / parts_;
+    const std::uint32_t stages = work_.stages, round = stages * work_.virtual_stages;
+    const auto before = static_cast<std::uint32_t>(c / stages) * stages, in_round = held % round;
+    return held / round * stages + std::min(stages, std::max(in_round, before) - before);
+  }
+
+  [[nodiscard]] Sums sums_of(std::uint32_t stage, std::uint32_t held) const {
     Sums sums;
     if (!mirrored()) {
       for (std::uint32_t i = 0; i < work_.virtual_stages; ++i)
-        add(chunk_of_stage(layout_.pipeline.schedule, work_.stages, stage, i), sums);
+        add(chunk_of_stage(layout_.pipeline.schedule, work_.stages, stage, i), held, sums);
       return sums;
     }
     const std::uint32_t mirror = work_.stages - 1 - stage;
-    add(std::min(stage, mirror), sums);
-    if (mirror != stage) add(std::max(stage, mirror), sums);
+    add(std::min(stage, mirror), held, sums);
+    if (mirror != stage) add(std::max(stage, mirror), held, sums);
     return sums;
   }
 
-  void add(std::size_t c, Sums& sums) const {
+  void add(std::size_t c, std::uint32_t held, Sums& sums) const {
     const ChunkWork& chunk = work_.chunks[c];
     const double trained = chunk.trained_dense_parameters + chunk.trained_expert_parameters;
     sums.all_dense += chunk.dense_parameters;
@@ -196,12 +205,12 @@ class StageMemories {
       sums.largest_layer = std::max(sums.largest_layer, parameters);
       sums.in_layers += parameters * run.count;
     }
-    double of_chunk = 0;
+    double of_chunk = 0, dispatched = 0;
     const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
       const double bytes = kept_.of(layer, in_chunk);
       of_chunk += bytes;
       // Without experts no token is dispatched, and a search asks this of every layer of every layout.
-      if (model_.moe) sums.dispatched += bytes - kept_without_.of(layer, in_chunk);
+      if (model_.moe) dispatched += bytes - kept_without_.of(layer, in_chunk);
     };
     for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
       const std::int64_t layer = chunks_[c].first_layer + i;
@@ -212,7 +221,8 @@ class StageMemories {
     const std::int64_t further = chunk.has_head ? model_.n_multi_token_prediction_layers : 0;
     for (std::int64_t i = 0; i < further; ++i) keep(model_.n_layers - 1, chunks_[c].n_layers + i);
     if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
-    sums.per_micro_batch += of_chunk / parts_;
+    sums.kept += of_chunk * held_of(c, held);
+    sums.dispatched += dispatched * held_of(c, held);
   }
 
   // Working memory: at most at once; over the whole step.
@@ -257,14 +267,14 @@ class StageMemories {
   }
 
   [[nodiscard]] StageMemory of(std::uint32_t s) const {
-    const Sums sums = sums_of(s);
+    const std::uint32_t held = peak_activations_held(shape_, s);
+    const Sums sums = sums_of(s, held);
     StageMemory m;
     Working working;
     set_states(sums, m, working);
-    const std::uint32_t held = peak_activations_held(shape_, s);
     m.micro_batches_held = held;
-    m.activations = Bytes{sums.per_micro_batch * held};
-    m.dispatched = Bytes{sums.dispatched / parts_ * held};
+    m.activations = Bytes{sums.kept};
+    m.dispatched = Bytes{sums.dispatched};
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
     const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
     working.of_a_layer += count_.gathered_in_backward() +
@@ -274,15 +284,15 @@ class StageMemories {
     const double of_the_loss =
         sums.has_head ? losses * loss_working(count_, layout_, as_double(padded_vocab_size(model_, layout_)))
                       : 0;
+    working.all_through += workspace_bytes(layout_.software.framework);
     working.all_through += pipeline_buffers(count_, work_, model_, layout_, s, held, sums.has_head);
     m.working = Bytes{working.all_through + std::max(working.of_a_layer, of_the_loss)};
     const Degrees& degrees = layout_.degrees;
     const double groups = 1 + (degrees.tensor > 1 ? 1 : 0) + (degrees.pipeline > 1 ? 2 : 0) +
                           (degrees.context > 1 ? 1 : 0) + (degrees.expert > 1 ? 1 : 0);
     m.communication = Bytes{layout_.world_size() > 1 ? groups * kCommunicatorBytes : 0};
-    const Bytes allocated = m.weights + m.gradients + m.optimizer + m.activations + m.working;
     m.context = Bytes{kContextBytes};
-    m.reserve = Bytes{kFragmentation * allocated.value()};
+    m.reserve = Bytes{kFragmentation * m.allocated().value()};
     return m;
   }
 
@@ -342,8 +352,9 @@ MemoryVerdict MemoryForecast::verdict_of(Bytes total) const {
 
 Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
                                        Bytes available) {
-  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches,
-                            runs_one_more_forward(layout)};
+  // A forward pass that runs beside a backward pass goes through the layers as that one frees them: two micro-batches hold
+  // what one does, and one layer more.
+  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
   STEPCAST_TRY(check(shape));
   MemoryForecast forecast;
   forecast.available = available;

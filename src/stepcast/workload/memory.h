@@ -34,10 +34,9 @@ struct StageMemory {
   Bytes reserve;        // what the allocator cannot hand out again
   double micro_batches_held = 0;  // activations of so many micro-batches and chunks at once
   [[nodiscard]] Bytes total() const { return in_allocator() + communication + context; }
-  // What PyTorch reports as reserved.
-  [[nodiscard]] Bytes in_allocator() const {
-    return weights + gradients + optimizer + activations + working + reserve;
-  }
+  // What PyTorch reports as allocated, and as reserved, at their highest.
+  [[nodiscard]] Bytes allocated() const { return weights + gradients + optimizer + activations + working; }
+  [[nodiscard]] Bytes in_allocator() const { return allocated() + reserve; }
 };
 
 enum class MemoryVerdict : std::uint8_t { fits, tight, does_not_fit };

@@ -12,6 +12,9 @@ namespace {
 using detail::share;
 
 constexpr double kSquareBytes = 4;  // square matrices are kept in fp32
+// Operators for a tensor in a step: clipping and update, its norm for the log, zeros of its gradient; and tensors of a layer
+// besides experts, which have two each: weights and biases of four products and two norms.
+constexpr double kOperatorsOfUpdate = 1, kOperatorsOfNorm = 2, kOperatorsOfZeros = 3, kTensorsOfLayer = 12;
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
@@ -309,6 +312,21 @@ double optimizer_state_bytes(const Layout& layout, const TrainedParameters& trai
     }
   }
   return bytes;
+}
+
+double update_operators(const Transformer& model, const Layout& layout, const StepWork& work) {
+  const OptimizerSetup& optimizer = layout.optimizer;
+  const double of_tensor = kOperatorsOfUpdate + (optimizer.parameter_norm ? kOperatorsOfNorm : 0) +
+                           (optimizer.gradient_zeros ? kOperatorsOfZeros : 0);
+  const double experts = model.moe ? as_double(share(model.moe->n_experts, layout.degrees.expert)) : 0;
+  std::vector<double> tensors(work.stages);
+  for (std::size_t c = 0; c < work.chunks.size(); ++c) {
+    for (const ChunkWork::Run& run : work.chunks[c].runs) {
+      const bool has_experts = work.layer_kinds[run.kind]->expert_parameters > 0;
+      tensors[c % work.stages] += run.count * (kTensorsOfLayer + (has_experts ? 2 * experts : 0));
+    }
+  }
+  return of_tensor * *std::ranges::max_element(tensors);
 }
 
 WorkList optimizer_work(const Layout& layout, const TrainedParameters& trained) {

@@ -45,6 +45,9 @@ void add_weight_matrices(const Transformer& model, const Layout& layout, const S
 // Moments, statistics and what is derived from them; of one rank.
 [[nodiscard]] double optimizer_state_bytes(const Layout& layout, const TrainedParameters& trained);
 
+// Operators that the host runs for it where an eager stack goes from tensor to tensor, on the stage with most of them.
+[[nodiscard]] double update_operators(const Transformer& model, const Layout& layout, const StepWork& work);
+
 // Clipping, update, casts. Transfers of gradients and weights are not in it; those that put whole matrices together are.
 [[nodiscard]] WorkList optimizer_work(const Layout& layout, const TrainedParameters& trained);
 

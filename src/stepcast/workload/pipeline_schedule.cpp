@@ -45,14 +45,11 @@ void zero_bubble_h1(const PipelineShape& shape, std::uint32_t stage, std::vector
     order.push_back({PassKind::weight_gradient, 0, weight_gradients++});
 }
 
-// Forwards before the first backward. Exactly as many micro-batches as stages: all of them, as the original schedule
-// does.
+// Forwards before the first backward (Megatron Core since 2024, get_pp_rank_microbatches).
 std::uint32_t interleaved_warm_up(const PipelineShape& shape, std::uint32_t stage) {
   const std::uint32_t stages = shape.stages, chunks = shape.virtual_stages;
   const std::uint32_t total = shape.micro_batches * chunks, more = shape.one_more_forward ? 1 : 0;
-  return shape.micro_batches == stages
-             ? total
-             : std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages + more);
+  return std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages + more);
 }
 
 // Virtual micro-batch k runs forward on chunk (k mod PV) / P; micro-batches go in groups of P.

@@ -8,6 +8,8 @@ namespace stepcast::detail {
 
 // Numbers that no count can be: below 0 or above 1e9, degrees that are not 1 to 1e6. The error names the flag.
 [[nodiscard]] Status check_numbers(const JobSettings& settings);
+// LayerChoices::operator_launches of Megatron Core run eagerly.
+[[nodiscard]] double operator_launches(const JobSettings& settings);
 
 // `has_base`: the model was given and settings change parts of it; else they are all of it.
 [[nodiscard]] Status apply_to_model(const JobSettings& settings, bool has_base, Transformer& model);

@@ -202,6 +202,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--no-bias-dropout-fusion", off(&S::fuse_bias_dropout)},
     {"--no-rope-fusion", off(&S::fuse_rotary)},
     {"--cross-entropy-loss-fusion", on(&S::fuse_cross_entropy)},
+    {"--moe-permute-fusion", on(&S::fuse_permutation)},
     {"--no-gradient-accumulation-fusion", off(&S::fuse_gradient_accumulation)},
     {"--tp-comm-overlap", on(&S::overlap_tensor_parallel)},
     // NeMo and Megatron Bridge overlap unless their configuration says no; Megatron-LM needs no such flag.
@@ -238,6 +239,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--optimizer-cpu-offload", on(&S::optimizer_offload)},
     {"--cpu-optimizer", on(&S::optimizer_offload)},
     {"--clip-grad", &S::clip_gradients},
+    {"--deterministic-mode", on(&S::deterministic)},
     {"--log-params-norm", on(&S::log_parameter_norm)},
     {"--log-num-zeros-in-grad", on(&S::log_gradient_zeros)},
     {"--frozen-base", on(&S::frozen_base)},
@@ -296,8 +298,7 @@ constexpr MegatronFlagRow kRows[] = {
      "no-cpu-offloading-activations num-microbatches-with-partial-activation-checkpoints "
      "moe-layer-recompute gdp-num-chunk-states-to-recompute mlp-chunks-for-training "
      "ep-overlap-early-attn-memory-release empty-unused-memory-level"},
-    {Use::not_modelled, "kernels that give the same result every time",
-     "deterministic-mode batch-invariant-*"},
+    {Use::not_modelled, "kernels that give the same result every time", "batch-invariant-*"},
     {Use::not_modelled, "precision of single operations",
      "fp32-residual-connection apply-query-key-layer-scaling attention-softmax-in-fp32 "
      "no-attention-softmax-in-fp32 disable-bf16-reduced-precision-matmul fp16-lm-cross-entropy "
@@ -315,7 +316,7 @@ constexpr MegatronFlagRow kRows[] = {
      "no-persist-layer-norm memory-efficient-layer-norm cross-entropy-fusion-impl disable-jit-fuser "
      "use-fused-weighted-squared-relu fused-single-qkv-rope fused-residual-rmsnorm "
      "use-transformer-engine-op-fuser use-te-activation-func use-flashinfer-fused-rope "
-     "moe-permute-fusion moe-permute-fusion-into-hybridep moe-router-fusion "
+     "moe-permute-fusion-into-hybridep moe-router-fusion "
      "moe-use-legacy-grouped-gemm use-grouped-gemm-for-* moe-use-grouped-tensor moe-single-grouped-* "
      "mla-down-proj-fusion no-gradient-reduce-div-fusion flash-attention-version gdp-cutedsl-kernel "
      "use-mamba-mem-eff-path"},

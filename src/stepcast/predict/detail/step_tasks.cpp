@@ -58,8 +58,8 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
     const PricedList sum = sum_of(placed_);
     const double us = time_with_launches(placed_, sum, step_.launch_us);
     if (us > sum.time_us && step_.launch_us > 0) kernels = us / step_.launch_us;
-    result.launches = task(TaskKind::cpu_segment, KernelClass::none, "launches", launches, factor * kernels,
-                           factor * kernels * step_.launch_us);
+    result.launches = task(TaskKind::cpu_segment, KernelClass::none, "launches", launches,
+                           factor * kernels * step_.operator_launches, factor * kernels * step_.launch_us);
   }
   return result;
 }
@@ -92,8 +92,10 @@ ReadyTask StepTasks::wait(std::string_view name) {
 }
 
 ReadyTask StepTasks::between_steps() {
+  const double usual_us = prices_.assumptions().step_fixed_us;
   return task(TaskKind::cpu_segment, KernelClass::none, "between steps",
-              HostWork{.activity = HostWork::Activity::between_steps}, 1, step_.schedule.fixed_us);
+              HostWork{.activity = HostWork::Activity::between_steps},
+              usual_us > 0 ? step_.schedule.fixed_us / usual_us : 1, step_.schedule.fixed_us);
 }
 
 BlockWriter::BlockWriter(BlockBuilder& block, bool v_shaped) : block_(block) {

@@ -1,6 +1,13 @@
 #include "stepcast/workload/detail/activation_count.h"
 
 namespace stepcast::detail {
+namespace {
+
+// Of an element of a token at an expert, where framework operations put tokens in order: the expert's result, its product
+// with the token's score in fp32, and what is added up.
+constexpr double kUnfusedPermutationBytes = 8;
+
+}  // namespace
 
 double ActivationCount::attention_core() const {
   if (attention_is_fused(model_, layout_.layer))
@@ -50,6 +57,7 @@ double ActivationCount::ffn(bool experts) const {
   const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model_.hidden_size;
   bytes += linear_input(visits * as_double(routed) * element_, fp8, false);
   bytes += activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, false);
+  if (!layout_.layer.fused.permutation) bytes += kUnfusedPermutationBytes * visits * as_double(routed);
   bytes += matrices * tokens_ * as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
   return bytes;
 }

@@ -12,6 +12,9 @@ namespace {
 constexpr double kHostOfRouter = 180, kHostOfRouterGradient = 150;
 constexpr double kHostOfProduct = 130;       // a grouped product, forward or both gradients
 constexpr double kHostOfNarrowTensor = 1.5;  // an operand of one expert in fp8: quantizer, scales, transpose
+// Where whole operators are counted (LayerChoices::operator_launches): launches above that make up one, and for each
+// operand of an expert, in launches.
+constexpr double kLaunchesOfOperator = 90, kHostOfOperand = 60;
 
 }  // namespace
 
@@ -44,9 +47,16 @@ bool LayerLists::host_reads_counts() const {
 
 // An operation without work: what the host does besides launching.
 void LayerLists::add_host_work(WorkList& list, std::string_view name, double launches) const {
+  if (layout_.layer.operator_launches) launches = std::max(1.0, launches / kLaunchesOfOperator);
   if (launches < 1) return;
   list.push_back({name, Operation{AmountShape{.kernel_class = KernelClass::none}, dtype_}});
   list.back().count = rounded(launches);
+}
+
+// Of each of an expert product's operands, in launches.
+double LayerLists::host_of_operands(bool fp8, std::int64_t experts) const {
+  if (layout_.layer.operator_launches) return kHostOfOperand * as_double(experts);
+  return fp8 ? kHostOfNarrowTensor * as_double(experts) : 0;
 }
 
 void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const {
@@ -138,7 +148,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::int64_t h = routed_width();
   const ExpertFlow flow = expert_flow();
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
-  const double tensors = fp8 ? kHostOfNarrowTensor * as_double(local) : 0;
+  const double tensors = host_of_operands(fp8, local);
   const std::size_t router = list.size();
   router_forward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);
@@ -192,7 +202,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const std::int64_t h = routed_width();
   const ExpertFlow flow = expert_flow();
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
-  const double tensors = fp8 ? kHostOfNarrowTensor * as_double(local) : 0;
+  const double tensors = host_of_operands(fp8, local);
   if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(false), Edge::none);
   if (permutes_own_tokens()) move_tokens(list, "unpermute_gradient", MovementKind::gather, flow.busiest);
   if (overlaps_exchanges()) overlap_exchange(list, Exchange::dispatch, 1, false);

@@ -1,5 +1,6 @@
 #include "stepcast/workload/detail/layer_lists.h"
 
+#include "stepcast/base/number.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
 
@@ -13,6 +14,8 @@ constexpr std::int64_t kPartsOfReduction = 4;
 // What the host does for the attention of an eager layer with experts besides launching its kernels, in launches.
 // docs/constants.md says how they were chosen.
 constexpr double kHostOfAttention = 150, kHostOfAttentionGradient = 210;
+// Operators that the host runs for a micro-batch besides those of layers: batch, loss, exchange with other stages.
+constexpr double kOperatorsOfMicroBatch = 115;
 
 Operation amount(double bytes_read, double bytes_written, KernelClass kernel_class, DType dtype) {
   return {AmountShape{.bytes_read = bytes_read, .bytes_written = bytes_written, .kernel_class = kernel_class},
@@ -127,6 +130,12 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
                                      .output = dtype_},
                                     compute)});
   list.back().count = linear.parts;
+  launch_as_one(list, linear.parts);
+}
+
+// However many parts Transformer Engine cuts a product into, they are one operator.
+void LayerLists::launch_as_one(WorkList& list, std::int64_t parts) const {
+  if (parts > 1 && layout_.layer.operator_launches) list.back().captured = true;
 }
 
 void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
@@ -162,6 +171,7 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
                                                .output = dtype_},
                                               compute)});
   list.back().count = parts;
+  launch_as_one(list, parts);
   add_adapter_gradients(list, linear, edge);
   if (pipelined)
     add_part_of_reduction(list, "reduce_input_gradient", false);
@@ -401,6 +411,14 @@ void LayerLists::layer_backward(WorkList& backward, const LayerVariant& variant)
   capture(backward, attention_gradient_begin, in_graph.attention);
 }
 
+// The layers of a stage have a part each, so that long layers hide it: the host runs ahead over all of them.
+void LayerLists::add_part_of_micro_batch(WorkList& list) const {
+  if (!layout_.layer.operator_launches || layout_.layer.cuda_graphs.full_iteration) return;
+  const double layers = as_double(model_.n_layers) / as_double(layout_.degrees.pipeline);
+  list.push_back({"micro_batch_on_host", Operation{AmountShape{.kernel_class = KernelClass::none}, dtype_}});
+  list.back().count = std::max<std::int64_t>(1, rounded(kOperatorsOfMicroBatch / layers));
+}
+
 void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) const {
   std::int64_t example = 0;  // a layer of this kind
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;
@@ -434,6 +452,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   WorkList& backward = work.backward;
   recompute(backward, work.forward, variant);
   layer_backward(backward, variant);
+  add_part_of_micro_batch(work.forward);
   if (variant.holds_back_weight_gradients) {
     work.held_back = take_weight_gradients(backward, 0);
   } else if (variant.experts && delays_weight_gradients()) {

@@ -163,6 +163,9 @@ class LayerLists {
   [[nodiscard]] bool host_reads_counts() const;
   // What the host does besides launching, in launches.
   void add_host_work(WorkList& list, std::string_view name, double launches) const;
+  [[nodiscard]] double host_of_operands(bool fp8, std::int64_t experts) const;
+  void add_part_of_micro_batch(WorkList& list) const;
+  void launch_as_one(WorkList& list, std::int64_t parts) const;
   void share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
                            const ExpertFlow& flow) const;
   void experts_forward(WorkList& list, bool fp8) const;
