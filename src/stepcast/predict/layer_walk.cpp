@@ -150,7 +150,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     joins = joins || item.joins;
     const double count = static_cast<double>(item.count) * item.share;
     // The first item of a CUDA graph stands for the launch of all of it.
-    const double launches = !item.captured ? static_cast<double>(item.count) : in_graph ? 0.0 : 1.0;
+    const double launches = !item.captured ? count : in_graph ? 0.0 : 1.0;
     in_graph = item.captured;
     if (const Transfer* transfer = item.transfer()) {
       STEPCAST_ASSIGN(const Estimate once, prices.price(*transfer, placement));
@@ -164,6 +164,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
         continue;
       }
       if (item.overlaps_remainder) {
+        placed.kernels = item.captured ? 0 : launches;
         rest.add(placed, computed_us);
         continue;
       }
