@@ -109,6 +109,34 @@ TEST(FrameworkConfig, LeavesUnknownKeysOutUnlessStrict) {
   EXPECT_THAT(error_of(job), HasSubstr("c.yaml: `sequence_lem` is no key of Axolotl"));
 }
 
+// MaxText's own base.yml has shapes beside the name that they do not belong to, and a single expert for none.
+TEST(FrameworkConfig, AModelsNameHoldsOverShapes) {
+  const std::string shapes =
+      "base_emb_dim: 2048\nbase_mlp_dim: 7168\nbase_num_decoder_layers: 16\nbase_num_query_heads: 16\n"
+      "base_num_kv_heads: 16\nvocab_size: 32_000\nnum_experts: 1\nnum_experts_per_tok: 1\n";
+  const auto named = resolve(job_of("per_device_batch_size: 1\nmodel_name: llama2-7b\n" + shapes));
+  ASSERT_TRUE(named.ok()) << named.error().message();
+  EXPECT_EQ(named->model.hidden_size, 4096);
+  EXPECT_EQ(named->model.n_layers, 32);
+  const auto shaped = resolve(job_of("per_device_batch_size: 1\nmodel_name: default\n" + shapes));
+  ASSERT_TRUE(shaped.ok()) << shaped.error().message();
+  EXPECT_EQ(shaped->model.n_layers, 16);
+  EXPECT_FALSE(shaped->model.moe);
+  EXPECT_EQ(shaped->model.vocab_size, 32000);
+}
+
+TEST(FrameworkConfig, RecomputesAsTheFrameworkDoes) {
+  const auto kind = [](const std::string& more) {
+    const auto resolved =
+        resolve(job_of("model_name_or_path: meta-llama/Llama-2-7b-hf\nstage: sft\n" + more));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved->layout.layer.recompute.kind;
+  };
+  EXPECT_EQ(kind(""), Recompute::full);
+  EXPECT_EQ(kind("disable_gradient_checkpointing: true\n"), Recompute::none);
+  EXPECT_EQ(kind("gradient_checkpointing: false\n"), Recompute::none);
+}
+
 TEST(FrameworkConfig, FlagsHoldOverIt) {
   Job job = job_of("base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: 2\nsequence_len: 4096\n");
   job.settings.seq_len_tokens = 1024;

@@ -21,6 +21,7 @@
 #include "stepcast/describe/detail/nemo_arguments.h"
 #include "stepcast/describe/megatron_arguments.h"
 #include "stepcast/describe/presets.h"
+#include "stepcast/describe/setting_groups.h"
 
 namespace stepcast {
 namespace {
@@ -99,7 +100,7 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
 // A text, or the words of a list with blanks between them; a switch is "true" or nothing.
 std::string words_of(const JsonValue& value) {
   if (value.is_text()) return value.text();
-  if (value.is_bool()) return value.truth() ? "true" : "";
+  if (value.is_bool()) return value.truth() ? "true" : "false";
   std::string words;
   if (value.is_array()) {
     for (const JsonValue& item : value.items()) words += (words.empty() ? "" : " ") + words_of(item);
@@ -176,7 +177,9 @@ class ConfigReader {
     std::string text = fmt::format("`{}` is no key of {} that is known", path.substr(0, 80), framework_.name);
     if (meant) text += fmt::format("; did you mean `{}`?", *meant);
     if (said_.strict) return Error::at(file_, "", std::move(text));
-    out_.notes.push_back("left out: " + text);
+    constexpr std::size_t kMostNamed = 8;
+    if (++n_unknown_ <= kMostNamed) out_.notes.push_back("left out: " + text);
+    if (n_unknown_ == kMostNamed + 1) out_.notes.emplace_back("left out: further keys that are not known");
     return Ok{};
   }
 
@@ -198,7 +201,8 @@ class ConfigReader {
             text += (text.empty() ? "" : " ") + words_of(value);
           } else if constexpr (std::is_same_v<Target, bool ConfigWords::*> ||
                                std::is_same_v<Target, std::optional<bool> JobSettings::*>) {
-            const bool truth = value.is_bool() ? value.truth() : value.is_text() && value.text() != "false";
+            const bool truth =
+                value.is_bool() ? value.truth() : value.is_text() && lower(value.text()) != "false";
             if (value.is_null()) return Ok{};
             if (!value.is_bool() && !value.is_text()) return kind("true or false");
             if constexpr (std::is_same_v<Target, bool ConfigWords::*>)
@@ -257,11 +261,16 @@ class ConfigReader {
   Status use_words() {
     JobSettings& s = words_.settings;
     const std::string work = lower(words_.work);
-    if (!work.empty() && work != "sft" && work != "pt" && work != "true")
+    if (!work.empty() && work != "sft" && work != "pt" && work != "false")
       return wrong("stage or rl", words_.work, "supervised training (sft, pt)")
           .advice("only this is priced; `stepcast predict --help` shows post-training by flags");
     STEPCAST_TRY(use_precision());
-    const std::string recompute = lower(words_.recompute);
+    std::string recompute = lower(words_.recompute);
+    if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {
+      recompute = "full";
+      if (!said_.settings.recompute)
+        out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
+    }
     if (recompute == "true" || recompute == "full" || recompute == "unsloth" || recompute == "offload") {
       s.recompute = Recompute::full;
     } else if (!recompute.empty() && recompute != "none" && recompute != "false") {
@@ -273,7 +282,7 @@ class ConfigReader {
     const std::string quantization = lower(words_.quantization);
     if (quantization.find("fp8") != std::string::npos) {
       s.fp8 = true;
-    } else if (!quantization.empty()) {
+    } else if (!quantization.empty() && quantization != "false") {
       out_.job.not_modelled.push_back("quantization: " + quantization.substr(0, 60));
     }
     if (!sharding.empty() && sharding != "false") {
@@ -316,6 +325,8 @@ class ConfigReader {
     const std::string adapter = lower(words_.adapter);
     const bool has = adapter == "lora" || adapter == "qlora" || adapter == "true" ||
                      words_.model.find("lora_") != std::string::npos;
+    if (!has && !adapter.empty() && adapter != "full" && adapter != "false")
+      out_.job.not_modelled.push_back("fine-tuning: " + adapter.substr(0, 60));
     if (!has) return;
     if (adapter == "qlora" || words_.model.find("qlora_") != std::string::npos)
       out_.job.not_modelled.emplace_back("qlora (weights of the base in 4 bits)");
@@ -339,7 +350,15 @@ class ConfigReader {
   Status use_model() {
     JobSettings& s = words_.settings;
     Job& job = out_.job;
-    if (!said_.model.empty() || said_.transformer) return Ok{};
+    const auto forget_shapes = [&] {
+      setting_groups::kModel.each([&](auto member) { (s.*member).reset(); });
+    };
+    if (!said_.model.empty() || said_.transformer) {
+      forget_shapes();
+      return Ok{};
+    }
+    if (s.n_experts.value_or(0) == 1)
+      s.n_experts = s.experts_per_token = std::nullopt;                       // MaxText's way to say none
     if (s.n_layers && (words_.model.empty() || words_.model == "default")) {  // of Llama's kind
       if (!s.tied_embeddings) s.tied_embeddings = false;
       s.swiglu = true;
@@ -367,7 +386,7 @@ class ConfigReader {
       if (shorter.ends_with(suffix)) shorter.resize(shorter.size() - suffix.size());
       if (const auto preset = preset_of(shorter)) {
         job.model = *preset;
-        s.n_layers = s.hidden_size = std::nullopt;
+        forget_shapes();
         return Ok{};
       }
     }
@@ -448,6 +467,7 @@ class ConfigReader {
   FrameworkConfig& out_;
   ConfigWords words_;
   std::vector<std::string> passed_;
+  std::size_t n_unknown_ = 0;
 };
 
 // NeMo 2 and Megatron-Bridge: a model of Megatron's own words, or a class that stands for one.

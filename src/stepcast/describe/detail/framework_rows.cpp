@@ -184,7 +184,8 @@ constexpr ConfigRow kLlamaFactoryRows[] = {STEPCAST_TRAINER_ROWS,
                                            {"finetuning_type", &W::adapter},
                                            {"lora_rank", &W::adapter_rank},
                                            {"lora_target", &W::adapter_targets},
-                                           {"cutoff_len", &S::seq_len_tokens}};
+                                           {"cutoff_len", &S::seq_len_tokens},
+                                           {"disable_gradient_checkpointing", &W::keeps_activations}};
 constexpr ConfigRow kTrlRows[] = {STEPCAST_TRAINER_ROWS,
                                   {"use_peft", &W::adapter},
                                   {"lora_r", &W::adapter_rank},
@@ -198,7 +199,7 @@ constexpr ConfigRow kTrainerRows[] = {STEPCAST_TRAINER_ROWS,
 
 constexpr ConfigFramework kFrameworks[] = {
     {"MaxText", "per_device_batch_size model_name|base_num_decoder_layers", kMaxTextRows, kMaxTextNotPriced,
-     kMaxTextPassedOver, 12, 2048, 8, Framework::fsdp, true},
+     kMaxTextPassedOver, 12, 2048, 8, Framework::fsdp, true, true},
     {"Nanotron", "parallelism.dp tokens.micro_batch_size model.model_config", kNanotronRows,
      kNanotronNotPriced, kNanotronPassedOver, 1, 0, 8, Framework::megatron},
     {"torchtune", "model._component_ batch_size", kTorchtuneRows, kTorchtuneNotPriced, kTorchtunePassedOver,
@@ -209,12 +210,12 @@ constexpr ConfigFramework kFrameworks[] = {
     {"LLaMA-Factory", "model_name_or_path stage", kLlamaFactoryRows,
      STEPCAST_TRAINER_NOT_PRICED "enable_liger_kernel use_unsloth quantization_bit flash_attn "
                                  "freeze_trainable_layers use_galore use_badam shift_attn "
-                                 "additional_target disable_gradient_checkpointing",
+                                 "additional_target",
      STEPCAST_TRAINER_PASSED_OVER "dataset template max_samples overwrite_cache plot_loss val_size "
                                   "lora_alpha lora_dropout packing neat_packing mask_history "
                                   "train_on_prompt image_* video_* media_dir use_swanlab swanlab_* "
                                   "adapter_name_or_path pref_* include_num_input_tokens_seen",
-     8, 2048, 8, Framework::pytorch},
+     8, 2048, 8, Framework::pytorch, true},
     {"TRL", "model_name_or_path dataset_name|use_peft|max_length|packing", kTrlRows,
      STEPCAST_TRAINER_NOT_PRICED
      "activation_offloading lora_modules_to_save use_dora use_rslora padding_free",

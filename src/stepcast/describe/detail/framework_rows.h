@@ -19,6 +19,7 @@ struct ConfigWords {
   std::string precision;  // a word, where no switch below says it
   std::string sharding, recompute, adapter, adapter_targets, work, optimizer, quantization;
   bool bf16 = false, fp16 = false, all_linear = false;
+  bool keeps_activations = false;
   double rank_batch = 0;  // sequences of a data-parallel rank, or of a GPU; 0: not said
   std::int64_t accumulation = 1, nodes = 1, node_gpus = 0, data = 0, adapter_rank = 0;
   std::int64_t tensor_outside = 1, data_outside = 1;  // MaxText: degrees between slices
@@ -43,6 +44,7 @@ struct ConfigFramework {
   std::int64_t sequence_tokens = 0;  // the same; 0: the model's
   std::int64_t adapter_rank = 8;     // the same
   Framework habits = Framework::pytorch;
+  bool recomputes = false;     // where the config says nothing
   bool batch_per_gpu = false;  // and not per data-parallel rank
 };
 // In the order in which they are tried.
