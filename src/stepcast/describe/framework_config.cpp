@@ -470,6 +470,34 @@ class ConfigReader {
   std::size_t n_unknown_ = 0;
 };
 
+// The preset that the class of a model stands for: Llama31Config70B is llama-3.1-70b.
+Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::string& file) {
+  std::string name;
+  for (const char* path : {"model._target_", "model.model._target_"})
+    if (const auto at = scalars.find(path); at != scalars.end())
+      name = at->second.substr(at->second.rfind('.') + 1);
+  const std::size_t config = name.find("Config");
+  if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
+  for (const std::string_view word : {"ModelProvider", "Provider"})
+    if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
+  std::string pointed = name;
+  for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
+    if (is_digit(pointed[i]) && is_digit(pointed[i - 1])) {
+      pointed.insert(i, ".");
+      break;
+    }
+  auto preset = find_preset(pointed);
+  if (!preset) preset = find_preset(name);
+  if (!preset) {
+    return Error::at(file, "model")
+        .found(name.empty() ? std::string{"no num_layers, and no class"}
+                            : fmt::format("`{}`", name.substr(0, 80)))
+        .expected("model.num_layers and its kin, or the class of a model that is a preset")
+        .advice("give its config.json with --model");
+  }
+  return preset->name;
+}
+
 // NeMo 2 and Megatron-Bridge: a model of Megatron's own words, or a class that stands for one.
 Status read_nemo(const JsonValue& root, const Job& said, FrameworkConfig& out) {
   const std::string& file = said.config->name;
@@ -492,30 +520,7 @@ Status read_nemo(const JsonValue& root, const Job& said, FrameworkConfig& out) {
   out.job.config.reset();
   const std::string missing = scalars.contains("model.num_layers") ? "" : "model.num_layers";
   if (!missing.empty() && said.model.empty() && !said.transformer) {
-    std::string name;
-    for (const char* path : {"model._target_", "model.model._target_"})
-      if (const auto at = scalars.find(path); at != scalars.end())
-        name = at->second.substr(at->second.rfind('.') + 1);
-    const std::size_t config = name.find("Config");
-    if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
-    for (const std::string_view word : {"ModelProvider", "Provider"})
-      if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
-    std::string pointed = name;
-    for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
-      if (is_digit(pointed[i]) && is_digit(pointed[i - 1])) {
-        pointed.insert(i, ".");
-        break;
-      }
-    auto preset = find_preset(pointed);
-    if (!preset) preset = find_preset(name);
-    if (!preset) {
-      return Error::at(file, "model")
-          .found(name.empty() ? std::string{"no num_layers, and no class"}
-                              : fmt::format("`{}`", name.substr(0, 80)))
-          .expected("model.num_layers and its kin, or the class of a model that is a preset")
-          .advice("give its config.json with --model");
-    }
-    out.job.model = preset->name;
+    STEPCAST_ASSIGN(out.job.model, preset_of_nemo_class(scalars, file));
   }
   std::optional<std::int64_t> gpus;
   if (!missing.empty())
