@@ -63,6 +63,10 @@ Result<Job> job_of(const DescribedStep& step) {
   if (!step.torchtitan.empty()) {
     STEPCAST_ASSIGN(job.torchtitan, read_config_text(step.torchtitan));
   }
+  if (!step.config.empty()) {
+    STEPCAST_ASSIGN(ConfigText config, read_config_text(step.config));
+    (step.config.ends_with(".toml") ? job.torchtitan : job.config) = std::move(config);
+  }
   if (!step.deepspeed.empty()) {
     STEPCAST_ASSIGN(job.deepspeed, read_config_text(step.deepspeed));
   }

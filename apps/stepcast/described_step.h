@@ -18,6 +18,7 @@ struct DescribedStep {
   LayoutWords words;                        // as `plan` has lists of them
   std::string command_line;                 // Megatron-LM's, or the launch script that holds it
   std::string torchtitan, deepspeed;        // config files
+  std::string config;                       // of any framework that is known
   std::vector<std::string> megatron_flags;  // hold over `command_line`
   std::vector<std::string> own_flags;  // those that are none of Megatron's, which a mistyped one may mean
   std::optional<std::int64_t> nodes;   // of the platform, instead of GPUs

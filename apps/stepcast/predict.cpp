@@ -61,9 +61,9 @@ std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
   const RecommendationOptions& recommendation = options.recommendation;
   std::vector<std::filesystem::path> inputs = traces.places;
   inputs.insert(inputs.end(), traces.second_places.begin(), traces.second_places.end());
-  for (const std::string& file :
-       {options.shared.model, options.shared.platform, recommendation.tables, recommendation.indices,
-        recommendation.plan, step.command_line, step.torchtitan, step.deepspeed, options.log.log}) {
+  for (const std::string& file : {options.shared.model, options.shared.platform, recommendation.tables,
+                                  recommendation.indices, recommendation.plan, step.command_line,
+                                  step.torchtitan, step.deepspeed, step.config, options.log.log}) {
     std::error_code ignored;
     if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
   }

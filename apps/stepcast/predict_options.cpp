@@ -101,7 +101,12 @@ void add_other_software(PredictOptions& o) {
   o.flags.add("--command-line", &step.command_line,
               "a whole Megatron-LM command line, or the launch script that holds it; flags override it");
   o.flags.add("--strict", &step.request.job.strict,
-              "refuse a command line with a flag that is not known, instead of leaving it out with a note");
+              "refuse a command line or config with a flag or key that is not known, instead of leaving it "
+              "out with a note");
+  o.flags.add(
+      "--config", &step.config,
+      "a config of NeMo 2, Megatron-Bridge, Axolotl, LLaMA-Factory, TRL, Hugging Face's Trainer, Nanotron, "
+      "torchtune, MaxText (YAML or JSON) or TorchTitan (TOML); flags override it");
   o.flags.add("--torchtitan", &step.torchtitan, "a TorchTitan job config (TOML); flags override it");
   o.flags.add("--deepspeed", &step.deepspeed, "a DeepSpeed config (JSON); flags override it");
   o.flags.add("--from-log", &o.log.log,
@@ -216,6 +221,7 @@ constexpr std::string_view kOfTrainingAlone[] = {"--seq",
                                                  "--packed-mean-tokens",
                                                  "--command-line",
                                                  "--torchtitan",
+                                                 "--config",
                                                  "--deepspeed",
                                                  "--explain",
                                                  "--require-fit",

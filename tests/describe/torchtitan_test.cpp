@@ -230,5 +230,18 @@ TEST(TorchTitanConfig, TakesAnyModel) {
   EXPECT_EQ(job.model, model);
 }
 
+TEST(TorchTitanConfig, KeepsWeightsInTheTypeOfTraining) {
+  const auto text = [](const std::string& dtype) {
+    return "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\ndtype = \"" + dtype + "\"\n";
+  };
+  const Precision usual = job_of(text("float32"), {.n_gpus = 8}).layout.layer.precision;
+  EXPECT_TRUE(usual.master_weights);
+  const Precision narrow = job_of(text("bfloat16"), {.n_gpus = 8}).layout.layer.precision;
+  EXPECT_FALSE(narrow.master_weights);
+  EXPECT_EQ(narrow.moments, DType::bf16);
+  EXPECT_THAT(message_of(text("int3")),
+              HasSubstr("training.dtype: found `int3`, expected bfloat16, float16 or float32"));
+}
+
 }  // namespace
 }  // namespace stepcast::torchtitan_test

@@ -1,10 +1,14 @@
 
+#include <cstddef>
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stepcast/base/file.h"
 #include "stepcast/logs/logged_run.h"
 
+#include "tests/support/data.h"
 #include "tests/support/paths.h"
 
 namespace stepcast::logged_job_test {
@@ -99,6 +103,35 @@ TEST(LoggedJob, SaysThatALogPrintsNoSettings) {
   const auto log = parse_training_log(" iteration 1/ 2 | elapsed time per iteration (ms): 5.0 |\n", "a.log");
   ASSERT_TRUE(log.ok());
   EXPECT_THAT(logged_job(*log).error().message(), HasSubstr("a.log: the log prints no settings of its run"));
+}
+
+TEST(LoggedJob, ReadsMlperfEvents) {
+  // 10 steps of 200 ms between evaluations of 5 s; both ranks print the evaluations.
+  const LoggedRun events = run_of("mlperf_events.log");
+  EXPECT_EQ(events.times.format, LogFormat::mlperf);
+  EXPECT_NEAR(events.times.median_ms, 200, 0.2);
+  EXPECT_EQ(events.times.steps_per_line, 10);
+  EXPECT_EQ(events.times.batch_sequences, 32U);
+  EXPECT_EQ(events.log.settings.words.at("gpu"), "2xMade Node");
+  // A time with every step; GPT-3 counts tokens.
+  const LoggedRun steps = run_of("mlperf_steps.log");
+  EXPECT_DOUBLE_EQ(steps.times.median_ms, 11000);
+  EXPECT_EQ(steps.times.last_step, 30U);
+}
+
+TEST(LoggedJob, ReadsPublishedMlperfLogs) {
+  if (!test::measured_data()) GTEST_SKIP() << "no measured data";
+  const std::filesystem::path folder = *test::measured_data() / "field" / "mlperf_logs";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no published logs";
+  std::size_t n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+    const auto run = read_logged_run(entry.path());
+    ASSERT_TRUE(run.ok()) << run.error().message();
+    EXPECT_EQ(run->times.format, LogFormat::mlperf) << entry.path();
+    EXPECT_GT(run->times.median_ms, 0) << entry.path();
+    ++n;
+  }
+  EXPECT_GT(n, 0U);
 }
 
 }  // namespace

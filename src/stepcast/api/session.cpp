@@ -218,6 +218,7 @@ std::vector<std::filesystem::path> files_of(const Job& job, const Platform& plat
   files.emplace_back(job.model);
   if (job.torchtitan) files.emplace_back(job.torchtitan->name);
   if (job.deepspeed) files.emplace_back(job.deepspeed->name);
+  if (job.config) files.emplace_back(job.config->name);
   if (job.settings.expert_load) files.emplace_back(*job.settings.expert_load);
   return files;
 }

@@ -10,6 +10,7 @@
 #include "stepcast/describe/deepspeed.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
+#include "stepcast/describe/framework_config.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron.h"
@@ -376,6 +377,18 @@ Result<ConfigText> read_config_text(const std::filesystem::path& file) {
 }
 
 Result<ResolvedJob> resolve(const Job& job) {
+  if (job.config) {
+    if (job.command_line || job.torchtitan) {
+      return Error::at(
+                 "", "--config",
+                 fmt::format("given together with {}", job.command_line ? "--command-line" : "--torchtitan"))
+          .advice("each describes a whole training run: choose one");
+    }
+    STEPCAST_ASSIGN(const FrameworkConfig config, parse_framework_config(job));
+    STEPCAST_ASSIGN(ResolvedJob result, resolve(config.job));
+    result.notes.insert(result.notes.begin(), config.notes.begin(), config.notes.end());
+    return result;
+  }
   STEPCAST_TRY(check_files(job));
   constexpr std::int64_t kMostGpusPerNode = 1024;
   if (job.gpus_per_node && (*job.gpus_per_node < 1 || *job.gpus_per_node > kMostGpusPerNode)) {

@@ -143,9 +143,11 @@ struct Job {
   std::optional<Framework> framework;         // whose habits; nothing: of the file, or Megatron-LM's
   // A whole command line of Megatron-LM, with its launcher: what it does not say has Megatron's defaults.
   std::optional<std::string> command_line;
-  bool strict = false;  // flags of `command_line` that are not known are errors, and no notes
+  bool strict =
+      false;  // flags of `command_line` and keys of `config` that are not known are errors, and no notes
   std::optional<ConfigText> torchtitan;  // not together with the others
   std::optional<ConfigText> deepspeed;
+  std::optional<ConfigText> config;  // of a framework that framework_config.h knows; not with a command line
   JobSettings settings;
   // What `settings` could not hold, as the user spelled it; handed on.
   std::vector<std::string> not_modelled;

@@ -44,7 +44,7 @@ std::vector<JobSettings> ways_to_shard(const Job& job) {
 }  // namespace
 
 bool leaves_layout_open(const Job& job) {
-  if (job.command_line || job.torchtitan || job.deepspeed) return false;
+  if (job.command_line || job.torchtitan || job.deepspeed || job.config) return false;
   const auto said = [&](const auto... fields) { return ((job.settings.*fields).has_value() || ...); };
   return !said(&S::tensor, &S::pipeline, &S::context, &S::data, &S::expert, &S::expert_tensor,
                &S::virtual_stages, &S::layers_per_virtual_stage, &S::first_stage_layers,

@@ -60,12 +60,22 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
         .found(fmt::format("`{}`", (param == DType::unknown ? s.param_dtype : s.reduce_dtype).substr(0, 60)))
         .expected("bfloat16, float16 or float32");
   }
+  const DType kept = parse_precision(s.dtype);
+  if (kept == DType::unknown) {
+    return Error::at("", "training.dtype")
+        .found(fmt::format("`{}`", s.dtype.substr(0, 60)))
+        .expected("bfloat16, float16 or float32");
+  }
   const Fp8Recipe recipe = layout.layer.precision.fp8;
   layout.layer.precision = precision_for(param);
   layout.layer.precision.loss_scaling = false;
   layout.layer.precision.gradients = DType::fp32;
   layout.layer.precision.reduction = reduce;
   layout.layer.precision.fp8 = recipe;
+  if (kept != DType::fp32) {  // weights, gradients and states in it, and no copy of the weights
+    layout.layer.precision.master_weights = false;
+    layout.layer.precision.gradients = layout.layer.precision.moments = kept;
+  }
   if (s.float8) layout.layer.precision.compute = DType::fp8;
   return Ok{};
 }

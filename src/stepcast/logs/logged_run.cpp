@@ -10,6 +10,8 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/detail/nemo_arguments.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/megatron_arguments.h"
 #include "stepcast/logs/detail/job_words.h"
@@ -189,7 +191,9 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
   LoggedJob out;
   out.gpu = word(log, "gpu");
   const LoggedSettings& printed = log.settings;
-  const detail::YamlScalars yaml = detail::yaml_scalars(printed.yaml);
+  // What other lines broke is no YAML any more; the log is read without it.
+  const Result<JsonValue> document = parse_yaml(printed.yaml, log.file + ": the configuration as YAML");
+  const YamlScalars yaml = document ? yaml_scalars(*document) : YamlScalars{};
   std::optional<std::int64_t> yaml_gpus;
   const Arguments of_yaml = detail::megatron_arguments_of(yaml, yaml_gpus);
   if (!printed.megatron.empty()) {

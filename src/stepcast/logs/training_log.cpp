@@ -19,6 +19,7 @@ constexpr auto kWords = names<LogFormat>({{LogFormat::megatron, "megatron"},
                                           {LogFormat::deepspeed, "deepspeed"},
                                           {LogFormat::megatron_bridge, "megatron_bridge"},
                                           {LogFormat::composer, "composer"},
+                                          {LogFormat::mlperf, "mlperf"},
                                           {LogFormat::csv, "csv"},
                                           {LogFormat::huggingface, "huggingface"}});
 constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
@@ -28,6 +29,7 @@ constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
                                                            "DeepSpeed's engine",
                                                            "Megatron-Bridge",
                                                            "Composer (LLM Foundry)",
+                                                           "MLPerf",
                                                            "CSV",
                                                            "Hugging Face Trainer"};
 
@@ -46,9 +48,9 @@ Error no_step(const TrainingLog& log) {
   return std::move(error)
       .found(fmt::format("no line that tells the time of a step among {}", log.n_lines))
       .expected(
-          "the log of Megatron-LM, Megatron-Bridge, NeMo, TorchTitan, DeepSpeed, Composer or the Hugging "
-          "Face "
-          "Trainer, or a CSV file with a column such as step_time_ms")
+          "the log of Megatron-LM, Megatron-Bridge, NeMo, TorchTitan, DeepSpeed, Composer, MLPerf or the "
+          "Hugging "
+          "Face Trainer, or a CSV file with a column such as step_time_ms")
       .advice(log.broken_lines > 0
                   ? fmt::format("{} lines begin as one and break off", log.broken_lines)
                   : std::string{"docs/logs.md shows the lines; the rank that prints them may log elsewhere"});

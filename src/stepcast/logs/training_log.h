@@ -31,10 +31,11 @@ enum class LogFormat : std::uint8_t {
   deepspeed,        // the engine's throughput timer
   megatron_bridge,  // "Step Time : 8.32s"
   composer,         // LLM Foundry
+  mlperf,           // ":::MLLOG" of MLPerf results
   csv,
   huggingface,  // Trainer: progress bars and the summary at the end
 };
-inline constexpr std::size_t kLogFormats = 9;
+inline constexpr std::size_t kLogFormats = 10;
 [[nodiscard]] std::string_view to_string(LogFormat format);
 // As people call it: "Megatron-LM".
 [[nodiscard]] std::string_view log_format_name(LogFormat format);

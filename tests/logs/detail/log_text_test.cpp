@@ -67,13 +67,5 @@ TEST(SettingsText, TurnsPythonIntoJson) {
             R"({"a": true, "b": null, "c": [1, 2e-5], "d": "it's \"x\"", "e": "torch.bf16"})");
 }
 
-TEST(SettingsText, FlattensYaml) {
-  const auto yaml = yaml_scalars("a:\n  b: 1\n  c:\n    d: 'x'\n  - item\ne: null\n");
-  EXPECT_EQ(yaml.at("a.b"), "1");
-  EXPECT_EQ(yaml.at("a.c.d"), "x");
-  EXPECT_EQ(yaml.at("e"), "null");
-  EXPECT_EQ(yaml.size(), 3U);
-}
-
 }  // namespace
 }  // namespace stepcast::detail::log_text_test

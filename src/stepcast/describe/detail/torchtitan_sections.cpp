@@ -160,9 +160,10 @@ Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job
   STEPCAST_TRY(keys.optional("max_norm", max_norm));
   job.layout.optimizer.gradient_clip = max_norm > 0;
   for (const std::string_view key : {"deterministic", "fp8_linear"}) note_if_there(keys, key, job);
-  constexpr std::array<std::string_view, 10> kHarmless{"steps",   "dataset",  "dataset_path", "warmup_steps",
-                                                       "gc_freq", "gc_debug", "seed",         "data_loading",
-                                                       "dtype",   "tokenizer"};
+  STEPCAST_TRY(keys.optional("dtype", s.dtype));
+  constexpr std::array<std::string_view, 9> kHarmless{"steps",        "dataset",      "dataset_path",
+                                                      "warmup_steps", "gc_freq",      "gc_debug",
+                                                      "seed",         "data_loading", "tokenizer"};
   keys.ignore(kHarmless);
   return keys.finish();
 }

@@ -24,7 +24,7 @@ struct TorchTitanSettings {
   std::int64_t layers_per_stage = 0;
   std::string schedule = "1F1B", reshard = "default", rotate = "allgather";
   std::string ac_mode = "selective", ac_option = "2";
-  std::string param_dtype = "bfloat16", reduce_dtype = "float32";
+  std::string param_dtype = "bfloat16", reduce_dtype = "float32", dtype = "float32";
   std::vector<std::int64_t> split_points;
   bool compile = false, float8 = false;
 };

@@ -79,6 +79,10 @@ void LogScanner::piece(std::string_view raw) {
                                    bit(composer_batch) | bit(composer_rate) | bit(bar_seconds) |
                                    bit(bar_steps) | bit(run_end);
   if (blocks_.take(line)) return;
+  if (holds(found, mlperf)) {
+    if (std::optional<StepLine> told = mlperf_.take(line, blocks_, events_)) add(*told, {});
+    return;
+  }
   if ((found & kSteps) != 0) step_of(found, line);
   if ((found & ~kSteps) != 0) settings_of(found, line);
 }
@@ -245,7 +249,8 @@ void LogScanner::titan_words(std::uint64_t found, std::string_view line) {
     constexpr std::size_t kLongestName = 60;
     if (const std::size_t with = rest.find(" with "); with < kLongestName) {
       const std::string_view model = rest.substr(0, with);
-      if (model.find("mesh") == std::string_view::npos) blocks_.word("titan_model", model);
+      if (model.find("mesh") == std::string_view::npos && model.find(' ') != std::string_view::npos)
+        blocks_.word("titan_model", model);
     }
   }
   // "Model llama3 8B size: 8,030,261,248 total parameters"

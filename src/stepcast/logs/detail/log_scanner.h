@@ -8,6 +8,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/logs/detail/log_text.h"
+#include "stepcast/logs/detail/mlperf_lines.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 #include "stepcast/logs/detail/step_lines.h"
 #include "stepcast/logs/training_log.h"
@@ -39,6 +40,7 @@ class LogScanner {
   MultiPatternMatcher needles_;
   SettingsBlocks blocks_;
   CsvSteps csv_;
+  MlperfEvents mlperf_;
   std::optional<Error> csv_error_;
   std::string plain_;
   std::optional<std::int32_t> rank_;

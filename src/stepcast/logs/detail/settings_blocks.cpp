@@ -22,12 +22,6 @@ bool is_word(std::string_view text) {
 
 bool is_letter(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_'; }
 
-std::string_view without_quotes(std::string_view text) {
-  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
-    return text.substr(1, text.size() - 2);
-  return text;
-}
-
 }  // namespace
 
 bool is_yaml_line(std::string_view line) {
@@ -236,31 +230,6 @@ std::string python_to_json(std::string_view text) {
     }
   }
   return out;
-}
-
-std::map<std::string, std::string, std::less<>> yaml_scalars(std::string_view text) {
-  std::map<std::string, std::string, std::less<>> scalars;
-  std::vector<std::pair<std::size_t, std::string>> open;  // indent and path of the mappings around
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::size_t indent = line.find_first_not_of(' ');
-    if (indent == std::string_view::npos || line[indent] == '#' || line[indent] == '-') continue;
-    const std::size_t colon = line.find(':', indent);
-    if (colon == std::string_view::npos) continue;
-    while (!open.empty() && open.back().first >= indent) open.pop_back();
-    const std::string_view key = without_quotes(trimmed(line.substr(indent, colon - indent)));
-    std::string path = open.empty() ? std::string{key} : open.back().second + "." + std::string{key};
-    const std::string_view value = without_quotes(trimmed(line.substr(colon + 1)));
-    constexpr std::size_t kDeepest = 16;
-    if (value.empty()) {
-      if (open.size() < kDeepest) open.emplace_back(indent, std::move(path));
-    } else if (value.front() != '&' && value.front() != '|') {
-      scalars.insert_or_assign(std::move(path), std::string{value});
-    }
-  }
-  return scalars;
 }
 
 }  // namespace stepcast::detail

@@ -1,0 +1,53 @@
+// The keys of training frameworks' configs in tables: which setting each one is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "stepcast/describe/job.h"
+
+namespace stepcast::detail {
+
+// What keys say, before it is known what several of them come to together.
+struct ConfigWords {
+  JobSettings settings;
+  std::string model;      // a name at a hub, a class, a component
+  std::string precision;  // a word, where no switch below says it
+  std::string sharding, recompute, adapter, adapter_targets, work, optimizer, quantization;
+  bool bf16 = false, fp16 = false, all_linear = false;
+  bool keeps_activations = false;
+  double rank_batch = 0;  // sequences of a data-parallel rank, or of a GPU; 0: not said
+  std::int64_t accumulation = 1, nodes = 1, node_gpus = 0, data = 0, adapter_rank = 0;
+  std::int64_t tensor_outside = 1, data_outside = 1;  // MaxText: degrees between slices
+  double gradient_clip = -1;
+};
+
+using ConfigTarget = std::variant<std::optional<std::int64_t> JobSettings::*,
+                                  std::optional<bool> JobSettings::*, std::int64_t ConfigWords::*,
+                                  double ConfigWords::*, bool ConfigWords::*, std::string ConfigWords::*>;
+struct ConfigRow {
+  std::string_view path;  // "tokens.micro_batch_size"
+  ConfigTarget target;
+};
+
+struct ConfigFramework {
+  std::string_view name;
+  std::string_view needs;  // paths that show it, all of them, blanks between; `a|b`: one of the two
+  std::span<const ConfigRow> rows;
+  // Paths with blanks between; `*` at an end stands for any rest, and what is below a path counts as the path.
+  std::string_view not_priced, passed_over;
+  double rank_batch = 1;             // what the framework takes where the config says nothing
+  std::int64_t sequence_tokens = 0;  // the same; 0: the model's
+  std::int64_t adapter_rank = 8;     // the same
+  Framework habits = Framework::pytorch;
+  bool recomputes = false;     // where the config says nothing
+  bool batch_per_gpu = false;  // and not per data-parallel rank
+};
+// In the order in which they are tried.
+[[nodiscard]] std::span<const ConfigFramework> config_frameworks();
+
+}  // namespace stepcast::detail

@@ -1,0 +1,577 @@
+#include "stepcast/describe/framework_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/text.h"
+#include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/detail/framework_rows.h"
+#include "stepcast/describe/detail/megatron_flags.h"
+#include "stepcast/describe/detail/nemo_arguments.h"
+#include "stepcast/describe/megatron_arguments.h"
+#include "stepcast/describe/presets.h"
+#include "stepcast/describe/setting_groups.h"
+
+namespace stepcast {
+namespace {
+
+using detail::ConfigFramework;
+using detail::ConfigRow;
+using detail::ConfigWords;
+
+// Calls f(word) for each word of a list with blanks between them until it returns true; whether it did.
+template <class F>
+bool any_word(std::string_view list, char between, F&& f) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(between), list.size());
+    if (end > 0 && f(list.substr(0, end))) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+const JsonValue* config_value(const JsonValue& root, std::string_view path) {
+  const JsonValue* at = &root;
+  any_word(path, '.', [&](std::string_view key) { return (at = at->find(key)) == nullptr; });
+  return at;
+}
+
+// The needed paths that are not there: "a", "b or c".
+std::string missing_keys(const JsonValue& root, std::string_view needs) {
+  std::string missing;
+  any_word(needs, ' ', [&](std::string_view all) {
+    if (!any_word(all, '|', [&](std::string_view path) { return config_value(root, path) != nullptr; })) {
+      for (const char c : all) missing += c == '|' ? std::string{" or "} : std::string{c};
+      missing += ' ';
+    }
+    return false;
+  });
+  return missing.substr(0, missing.empty() ? 0 : missing.size() - 1);
+}
+
+bool is_listed(std::string_view names, std::string_view path) {
+  return any_word(names, ' ', [&](std::string_view name) {
+    return name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1)) : name == path;
+  });
+}
+
+Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::string& file) {
+  const ConfigFramework* nearest = nullptr;
+  std::ptrdiff_t most = 0;
+  for (const ConfigFramework& framework : detail::config_frameworks()) {
+    if (missing_keys(root, framework.needs).empty()) return &framework;
+    const auto hits = std::count_if(framework.rows.begin(), framework.rows.end(), [&](const ConfigRow& row) {
+      return config_value(root, row.path) != nullptr;
+    });
+    if (hits > most) {
+      most = hits;
+      nearest = &framework;
+    }
+  }
+  Error error = Error::at(file, "");
+  if (root.find("train_micro_batch_size_per_gpu") != nullptr || root.find("zero_optimization") != nullptr)
+    return std::move(error).found("a DeepSpeed config").advice("give it with --deepspeed, beside a model");
+  if (root.find("num_hidden_layers") != nullptr || root.find("model_type") != nullptr)
+    return std::move(error).found("a model's config.json").advice("give it with --model");
+  if (nearest != nullptr) {
+    return std::move(error)
+        .found(fmt::format("keys of {}", nearest->name))
+        .expected(missing_keys(root, nearest->needs) + " beside them");
+  }
+  return std::move(error)
+      .found("keys of no framework that is known")
+      .expected(
+          "a config of NeMo 2, Megatron-Bridge, Axolotl, LLaMA-Factory, TRL, Hugging Face's Trainer, "
+          "Nanotron, torchtune or "
+          "MaxText (docs/models.md)");
+}
+
+// A text, or the words of a list with blanks between them; a switch is "true" or nothing.
+std::string words_of(const JsonValue& value) {
+  if (value.is_text()) return value.text();
+  if (value.is_bool()) return value.truth() ? "true" : "false";
+  std::string words;
+  if (value.is_array()) {
+    for (const JsonValue& item : value.items()) words += (words.empty() ? "" : " ") + words_of(item);
+  } else if (value.is_number()) {
+    words = compact_json(value);
+  }
+  return words;
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(const ConfigFramework& framework, const Job& said, FrameworkConfig& out)
+      : framework_(framework), said_(said), file_(said.config->name), out_(out) {
+    words_.rank_batch = framework.rank_batch;
+    words_.adapter_rank = framework.adapter_rank;
+  }
+
+  Status read(const JsonValue& root) {
+    STEPCAST_TRY(level(root, ""));
+    if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
+      STEPCAST_TRY(use_deepspeed(*deepspeed));
+    STEPCAST_TRY(use_words());
+    STEPCAST_TRY(use_model());
+    merge();
+    return use_batches();
+  }
+
+ private:
+  Error wrong(std::string_view key, std::string_view found, std::string expected) const {
+    return Error::at(file_, std::string{key})
+        .found(fmt::format("`{}`", found.substr(0, 80)))
+        .expected(std::move(expected));
+  }
+
+  Status level(const JsonValue& object, const std::string& above) {
+    for (const JsonValue::Member& member : object.members()) {
+      const std::string path = above.empty() ? member.key : above + "." + member.key;
+      const JsonValue& value = member.value;
+      const auto row = std::find_if(framework_.rows.begin(), framework_.rows.end(),
+                                    [&](const ConfigRow& r) { return r.path == path; });
+      if (row != framework_.rows.end()) {
+        STEPCAST_TRY(take(*row, value));
+      } else if (is_listed(framework_.not_priced, path)) {
+        const bool off = value.is_null() || (value.is_bool() && !value.truth()) ||
+                         (value.is_text() && (value.text().empty() || value.text() == "auto"));
+        if (!off) out_.job.not_modelled.push_back(path);
+      } else if (value.is_object() && !is_listed(framework_.passed_over, path)) {
+        if (path != "deepspeed") STEPCAST_TRY(level(value, path));
+      } else if (value.is_object()) {
+        STEPCAST_TRY(listed_below(value, path));
+      } else if (!is_listed(framework_.passed_over, path) && path != "deepspeed" && !is_below_listed(path)) {
+        STEPCAST_TRY(unknown(path));
+      }
+    }
+    return Ok{};
+  }
+
+  // Sections are passed over but for what rows and notes say of them.
+  Status listed_below(const JsonValue& object, const std::string& path) {
+    passed_.push_back(path + ".");
+    const Status status = level(object, path);
+    passed_.pop_back();
+    return status;
+  }
+  bool is_below_listed(const std::string& path) const {
+    return std::any_of(passed_.begin(), passed_.end(),
+                       [&](const std::string& p) { return path.starts_with(p); });
+  }
+
+  Status unknown(const std::string& path) {
+    std::vector<std::string> known;
+    for (const ConfigRow& row : framework_.rows) known.emplace_back(row.path);
+    const auto meant = nearest_word(path, known);
+    std::string text = fmt::format("`{}` is no key of {} that is known", path.substr(0, 80), framework_.name);
+    if (meant) text += fmt::format("; did you mean `{}`?", *meant);
+    if (said_.strict) return Error::at(file_, "", std::move(text));
+    constexpr std::size_t kMostNamed = 8;
+    if (++n_unknown_ <= kMostNamed) out_.notes.push_back("left out: " + text);
+    if (n_unknown_ == kMostNamed + 1) out_.notes.emplace_back("left out: further keys that are not known");
+    return Ok{};
+  }
+
+  Status take(const ConfigRow& row, const JsonValue& value) {
+    // "auto" is what an integration fills in; "${...}" another key.
+    const bool says_nothing = value.is_null() || (value.is_text() && value.text() == "auto");
+    return std::visit(
+        [&](auto target) -> Status {
+          using Target = decltype(target);
+          const auto kind = [&](std::string expected) {
+            return Error::at(file_, fmt::format("line {}: {}", value.line(), row.path))
+                .found(
+                    fmt::format("`{}`", (value.is_text() ? value.text() : compact_json(value)).substr(0, 80)))
+                .expected(std::move(expected));
+          };
+          if constexpr (std::is_same_v<Target, std::string ConfigWords::*>) {
+            if (value.is_null()) return Ok{};
+            std::string& text = words_.*target;
+            text += (text.empty() ? "" : " ") + words_of(value);
+          } else if constexpr (std::is_same_v<Target, bool ConfigWords::*> ||
+                               std::is_same_v<Target, std::optional<bool> JobSettings::*>) {
+            const bool truth =
+                value.is_bool() ? value.truth() : value.is_text() && lower(value.text()) != "false";
+            if (value.is_null()) return Ok{};
+            if (!value.is_bool() && !value.is_text()) return kind("true or false");
+            if constexpr (std::is_same_v<Target, bool ConfigWords::*>)
+              words_.*target = words_.*target || truth;
+            else
+              words_.settings.*target = truth;
+          } else {
+            if (says_nothing) return Ok{};
+            constexpr double kMost = 1e12;
+            constexpr bool is_whole = !std::is_same_v<Target, double ConfigWords::*>;
+            if (!value.is_number() || std::abs(value.number()) > kMost ||
+                (is_whole && value.number() != std::floor(value.number())))
+              return kind(is_whole ? "a whole number" : "a number");
+            if constexpr (std::is_same_v<Target, double ConfigWords::*>)
+              words_.*target = value.number();
+            else if constexpr (std::is_same_v<Target, std::int64_t ConfigWords::*>)
+              words_.*target = static_cast<std::int64_t>(value.number());
+            else
+              words_.settings.*target = static_cast<std::int64_t>(value.number());
+          }
+          return Ok{};
+        },
+        row.target);
+  }
+
+  // A file beside the config, or the settings themselves. They may name keys of the framework ("auto").
+  Status use_deepspeed(const JsonValue& value) {
+    if (value.is_null() || said_.deepspeed) return Ok{};
+    if (value.is_object()) {
+      out_.job.deepspeed = ConfigText{compact_json(value), file_ + ": deepspeed"};
+      return Ok{};
+    }
+    if (!value.is_text()) return wrong("deepspeed", compact_json(value), "a file, or its content");
+    std::filesystem::path file = value.text();
+    std::error_code ignored;
+    if (file.is_relative() && !std::filesystem::exists(file, ignored))
+      file = std::filesystem::path{file_}.parent_path() / file;
+    if (std::filesystem::exists(file, ignored)) {
+      STEPCAST_ASSIGN(out_.job.deepspeed, read_config_text(file));
+      return Ok{};
+    }
+    const std::string name = lower(file.filename().string());
+    for (const char stage : {'0', '1', '2', '3'}) {
+      if (name.find(std::string{"zero"} + stage) == std::string::npos &&
+          name.find(std::string{"z"} + stage) == std::string::npos)
+        continue;
+      words_.settings.zero_stage = stage - '0';
+      out_.job.framework = Framework::deepspeed;
+      out_.notes.push_back(
+          fmt::format("{} is not here: ZeRO stage {} by its name", value.text().substr(0, 80), stage));
+      return Ok{};
+    }
+    return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
+  }
+
+  Status use_words() {
+    JobSettings& s = words_.settings;
+    const std::string work = lower(words_.work);
+    if (!work.empty() && work != "sft" && work != "pt" && work != "false")
+      return wrong("stage or rl", words_.work, "supervised training (sft, pt)")
+          .advice("only this is priced; `stepcast predict --help` shows post-training by flags");
+    STEPCAST_TRY(use_precision());
+    std::string recompute = lower(words_.recompute);
+    if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {
+      recompute = "full";
+      if (!said_.settings.recompute)
+        out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
+    }
+    if (recompute == "true" || recompute == "full" || recompute == "unsloth" || recompute == "offload") {
+      s.recompute = Recompute::full;
+    } else if (!recompute.empty() && recompute != "none" && recompute != "false") {
+      out_.notes.push_back(
+          fmt::format("recomputation `{}`: taken as that of attention", recompute.substr(0, 60)));
+      s.recompute = Recompute::selective;
+    }
+    const std::string sharding = lower(words_.sharding);
+    const std::string quantization = lower(words_.quantization);
+    if (quantization.find("fp8") != std::string::npos) {
+      s.fp8 = true;
+    } else if (!quantization.empty() && quantization != "false") {
+      out_.job.not_modelled.push_back("quantization: " + quantization.substr(0, 60));
+    }
+    if (!sharding.empty() && sharding != "false") {
+      s.sharding = sharding.find("no_shard") != std::string::npos        ? Sharding::none
+                   : sharding.find("shard_grad_op") != std::string::npos ? Sharding::zero2
+                                                                         : Sharding::zero3;
+      out_.job.framework = Framework::fsdp;
+    }
+    const std::string optimizer = lower(words_.optimizer);
+    if (!optimizer.empty() &&
+        (optimizer.find("adam") == std::string::npos || optimizer.find("8bit") != std::string::npos))
+      out_.job.not_modelled.push_back("optimizer: " + optimizer.substr(0, 60));
+    if (words_.gradient_clip >= 0) s.clip_gradients = words_.gradient_clip;
+    use_adapters();
+    return Ok{};
+  }
+
+  Status use_precision() {
+    JobSettings& s = words_.settings;
+    if (words_.bf16 || words_.fp16) {
+      s.dtype = words_.bf16 ? DType::bf16 : DType::fp16;
+      return Ok{};
+    }
+    const std::string word = lower(words_.precision);
+    if (word.empty()) return Ok{};
+    constexpr std::pair<std::string_view, DType> kWords[] = {{"bf16", DType::bf16}, {"bfloat16", DType::bf16},
+                                                             {"fp16", DType::fp16}, {"float16", DType::fp16},
+                                                             {"fp32", DType::fp32}, {"float32", DType::fp32}};
+    const auto* const known =
+        std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == word; });
+    if (known == std::end(kWords)) return wrong("dtype", words_.precision, "bfloat16, float16 or float32");
+    s.dtype = known->second;
+    if (framework_.name == "torchtune" && s.dtype == DType::bf16)
+      out_.job.not_modelled.emplace_back("dtype: bf16 (weights and states without a copy in fp32)");
+    return Ok{};
+  }
+
+  // Adapters where the config has them; which products get one, in Hugging Face's names.
+  void use_adapters() {
+    const std::string adapter = lower(words_.adapter);
+    const bool has = adapter == "lora" || adapter == "qlora" || adapter == "true" ||
+                     words_.model.find("lora_") != std::string::npos;
+    if (!has && !adapter.empty() && adapter != "full" && adapter != "false")
+      out_.job.not_modelled.push_back("fine-tuning: " + adapter.substr(0, 60));
+    if (!has) return;
+    if (adapter == "qlora" || words_.model.find("qlora_") != std::string::npos)
+      out_.job.not_modelled.emplace_back("qlora (weights of the base in 4 bits)");
+    words_.settings.lora_rank = words_.adapter_rank;
+    constexpr std::string_view kProducts[] = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+    constexpr std::string_view kNames[] = {"q_proj k_proj v_proj qkv_proj", "o_proj output_proj",
+                                           "gate_proj up_proj w1 w3", "down_proj w2"};
+    const std::string& targets = words_.adapter_targets;
+    std::string products;
+    for (std::size_t i = 0; i < std::size(kProducts); ++i) {
+      const bool named =
+          any_word(kNames[i], ' ', [&](std::string_view n) { return targets.find(n) != std::string::npos; });
+      const bool all =
+          targets.starts_with("all") || (words_.all_linear && (framework_.name == "Axolotl" || i >= 2));
+      if (named || all) products += (products.empty() ? "" : " ") + std::string{kProducts[i]};
+    }
+    if (products.empty()) products = "linear_qkv";  // PEFT's own: queries and values
+    words_.settings.lora_targets = products;
+  }
+
+  Status use_model() {
+    JobSettings& s = words_.settings;
+    Job& job = out_.job;
+    const auto forget_shapes = [&] {
+      setting_groups::kModel.each([&](auto member) { (s.*member).reset(); });
+    };
+    if (!said_.model.empty() || said_.transformer) {
+      forget_shapes();
+      return Ok{};
+    }
+    if (s.n_experts.value_or(0) == 1)
+      s.n_experts = s.experts_per_token = std::nullopt;                       // MaxText's way to say none
+    if (s.n_layers && (words_.model.empty() || words_.model == "default")) {  // of Llama's kind
+      if (!s.tied_embeddings) s.tied_embeddings = false;
+      s.swiglu = true;
+      s.linear_bias = false;
+      s.norm = NormKind::rms_norm;
+      s.position = PositionEncoding::rotary;
+      s.grouped_query = s.query_groups.has_value();
+      s.hidden_dropout = s.attention_dropout = 0;
+      return Ok{};
+    }
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::path{words_.model} / "config.json", ignored)) {
+      job.model = (std::filesystem::path{words_.model} / "config.json").string();
+      return Ok{};
+    }
+    std::string name = words_.model.substr(words_.model.rfind('/') + 1);
+    if (name.starts_with("Meta-")) name.erase(0, std::string_view{"Meta-"}.size());
+    if (name.starts_with("torchtune.")) {
+      name = name.substr(name.rfind('.') + 1);
+      for (const std::string_view prefix : {"qlora_", "lora_"})
+        if (name.starts_with(prefix)) name.erase(0, prefix.size());
+    }
+    for (const std::string_view suffix : {"", "-Instruct", "-Base", "-hf", "-v0.1", "-chat-hf"}) {
+      std::string shorter = name;
+      if (shorter.ends_with(suffix)) shorter.resize(shorter.size() - suffix.size());
+      if (const auto preset = preset_of(shorter)) {
+        job.model = *preset;
+        forget_shapes();
+        return Ok{};
+      }
+    }
+    if (words_.model.empty()) return Error::at(file_, "", "no model is named").advice("say it with --model");
+    return wrong("the model", words_.model, "the name of a preset")
+        .advice("give its config.json with --model");
+  }
+
+  // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
+  static std::optional<std::string> preset_of(const std::string& name) {
+    if (const auto preset = find_preset(name)) return preset->name;
+    std::string pointed = name;
+    for (std::size_t i = 1; i + 1 < pointed.size(); ++i)
+      if (pointed[i] == '_' && is_digit(pointed[i - 1]) && is_digit(pointed[i + 1])) {
+        pointed[i] = '.';
+        if (const auto preset = find_preset(pointed)) return preset->name;
+      }
+    return std::nullopt;
+  }
+
+  void merge() {
+    Job& job = out_.job;
+    const std::vector<std::string> found = std::move(job.not_modelled);
+    const std::optional<Framework> habits = job.framework;
+    std::optional<ConfigText> deepspeed = std::move(job.deepspeed);
+    const std::string model = job.model;
+    job = said_;
+    job.config.reset();
+    if (job.model.empty() && !job.transformer) job.model = model;
+    if (!job.deepspeed) job.deepspeed = std::move(deepspeed);
+    if (!job.framework && !job.deepspeed) job.framework = habits.value_or(framework_.habits);
+    job.not_modelled.insert(job.not_modelled.end(), found.begin(), found.end());
+    JobSettings& s = words_.settings;
+    if (framework_.sequence_tokens > 0 && !s.seq_len_tokens) {
+      s.seq_len_tokens = framework_.sequence_tokens;
+      if (!said_.settings.seq_len_tokens)
+        out_.notes.push_back(
+            fmt::format("sequence length not given: {}, as {} has it", *s.seq_len_tokens, framework_.name));
+    }
+    if (words_.tensor_outside > 1) s.tensor = s.tensor.value_or(1) * words_.tensor_outside;
+    job.settings = over(s, said_.settings);
+    if (!job.n_gpus && words_.data > 0 && !job.settings.data) job.settings.data = words_.data;
+  }
+
+  // A micro-batch on every data-parallel rank, so many times as gradients are summed up.
+  Status use_batches() {
+    JobSettings& s = out_.job.settings;
+    const std::int64_t tensor = s.tensor.value_or(1),
+                       others = tensor * s.pipeline.value_or(1) * s.context.value_or(1);
+    constexpr std::int64_t kMost = 1'000'000;
+    for (const std::int64_t degree :
+         {tensor, s.pipeline.value_or(1), s.context.value_or(1), s.data.value_or(1)})
+      if (degree < 1 || degree > kMost)
+        return wrong("parallelism", fmt::format("{}", degree), "degrees from 1 to 1e6");
+    const std::int64_t gpus = out_.job.n_gpus.value_or(s.data.value_or(1) * std::min(others, kMost));
+    const std::int64_t data =
+        std::max<std::int64_t>(1, s.data.value_or(gpus / std::max<std::int64_t>(others, 1)));
+    double micro = words_.rank_batch;
+    if (framework_.batch_per_gpu) micro *= static_cast<double>(gpus) / static_cast<double>(data);
+    if (micro < 1 || micro > kMost || micro != std::floor(micro))
+      return wrong("the batch of a rank", fmt::format("{:g}", micro),
+                   "a whole number of sequences, 1 to 1e6");
+    if (words_.accumulation < 1 || words_.accumulation > kMost)
+      return wrong("gradient accumulation", fmt::format("{}", words_.accumulation), "1 to 1e6");
+    if (!s.micro_batch_sequences) s.micro_batch_sequences = static_cast<std::int64_t>(micro);
+    constexpr double kMostSequences = 1e9;
+    const double all = static_cast<double>(*s.micro_batch_sequences) *
+                       static_cast<double>(words_.accumulation) * static_cast<double>(data);
+    if (all > kMostSequences)
+      return wrong("the global batch", fmt::format("{:g}", all), "at most 1e9 sequences");
+    if (!s.global_batch_sequences) s.global_batch_sequences = static_cast<std::int64_t>(all);
+    return Ok{};
+  }
+
+  const ConfigFramework& framework_;
+  const Job& said_;
+  const std::string& file_;
+  FrameworkConfig& out_;
+  ConfigWords words_;
+  std::vector<std::string> passed_;
+  std::size_t n_unknown_ = 0;
+};
+
+// The preset that the class of a model stands for: Llama31Config70B is llama-3.1-70b.
+Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::string& file) {
+  std::string name;
+  for (const char* path : {"model._target_", "model.model._target_"})
+    if (const auto at = scalars.find(path); at != scalars.end())
+      name = at->second.substr(at->second.rfind('.') + 1);
+  const std::size_t config = name.find("Config");
+  if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
+  for (const std::string_view word : {"ModelProvider", "Provider"})
+    if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
+  std::string pointed = name;
+  for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
+    if (is_digit(pointed[i]) && is_digit(pointed[i - 1])) {
+      pointed.insert(i, ".");
+      break;
+    }
+  auto preset = find_preset(pointed);
+  if (!preset) preset = find_preset(name);
+  if (!preset) {
+    return Error::at(file, "model")
+        .found(name.empty() ? std::string{"no num_layers, and no class"}
+                            : fmt::format("`{}`", name.substr(0, 80)))
+        .expected("model.num_layers and its kin, or the class of a model that is a preset")
+        .advice("give its config.json with --model");
+  }
+  return preset->name;
+}
+
+// NeMo 2 and Megatron-Bridge: a model of Megatron's own words, or a class that stands for one.
+Status read_nemo(const JsonValue& root, const Job& said, FrameworkConfig& out) {
+  const std::string& file = said.config->name;
+  constexpr std::pair<std::string_view, std::string_view> kSections[] = {
+      {"model.config.", "model."},      {"trainer.strategy.ddp.", "ddp."},
+      {"trainer.strategy.", "train."},  {"data.", "train."},
+      {"optim.config.", "optimizer."},  {"trainer.plugins.precision", "trainer.precision"},
+      {"trainer.plugins.", "trainer."}, {"optimizer.config.", "optimizer."}};
+  YamlScalars scalars;
+  for (auto& [path, value] : yaml_scalars(root)) {
+    std::string name = path;
+    for (const auto& [from, to] : kSections) {
+      if (!name.starts_with(from)) continue;
+      name.replace(0, from.size(), to);
+      break;
+    }
+    scalars.insert_or_assign(std::move(name), value);
+  }
+  out.job = said;
+  out.job.config.reset();
+  const std::string missing = scalars.contains("model.num_layers") ? "" : "model.num_layers";
+  if (!missing.empty() && said.model.empty() && !said.transformer) {
+    STEPCAST_ASSIGN(out.job.model, preset_of_nemo_class(scalars, file));
+  }
+  std::optional<std::int64_t> gpus;
+  if (!missing.empty())
+    scalars["model.num_layers"] = "1";  // not for the line: arguments are read where it is there
+  auto arguments = detail::megatron_arguments_of(scalars, gpus);
+  const bool has_model = !out.job.model.empty() || out.job.transformer;
+  if (has_model) {
+    std::erase_if(arguments, [](const auto& a) {
+      const auto flag = detail::find_megatron_flag("--" + std::string{a.first});
+      return a.first == "num_layers" || a.first == "hidden_size" ||
+             (flag.setting == nullptr && a.first == "vocab_size");
+    });
+  }
+  std::string unknown;
+  for (const auto& [name, value] : arguments) {
+    std::string flag = "--" + name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const auto found = detail::find_megatron_flag(flag);
+    const bool says = value != "null" && value != "false" && value != "False" && !value.starts_with("{");
+    if (says && found.setting == nullptr && found.row == nullptr && name.front() != '_' &&
+        unknown.size() < 200)
+      unknown += (unknown.empty() ? "" : ", ") + name;
+  }
+  if (!unknown.empty()) {
+    if (said.strict) return Error::at(file, "", "keys that are no flags of Megatron-LM: " + unknown);
+    out.notes.push_back("left out, as no flags of Megatron-LM are called so: " + unknown);
+  }
+  out.job.command_line = command_line_of_arguments(arguments, false);
+  if (!out.job.n_gpus) out.job.n_gpus = gpus;
+  if (!out.job.framework) out.job.framework = Framework::nemo;
+  return Ok{};
+}
+
+}  // namespace
+
+Result<FrameworkConfig> parse_framework_config(const Job& said) {
+  const ConfigText& text = *said.config;
+  STEPCAST_ASSIGN(const JsonValue root, parse_yaml(text.text, text.name));
+  if (!root.is_object())
+    return Error::at(text.name, "").found(std::string{root.kind_name()}).expected("keys with their values");
+  STEPCAST_ASSIGN(const ConfigFramework* framework, framework_of(root, text.name));
+  FrameworkConfig out;
+  out.framework = framework->name;
+  out.notes.push_back(fmt::format("read as a config of {}", framework->name));
+  if (framework->rows.empty()) {
+    STEPCAST_TRY(read_nemo(root, said, out));
+  } else {
+    ConfigReader reader{*framework, said, out};
+    STEPCAST_TRY(reader.read(root));
+  }
+  return out;
+}
+
+}  // namespace stepcast

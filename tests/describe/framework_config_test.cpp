@@ -1,0 +1,168 @@
+#include "stepcast/describe/framework_config.h"
+
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/paths.h"
+
+namespace stepcast::framework_config_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+struct Expected {
+  const char* file;
+  std::int64_t gpus, layers, tensor, pipeline, micro, global, sequence, adapter_rank;
+};
+// Worked out by hand: the global batch is micro-batch x accumulation x data-parallel ranks.
+constexpr Expected kConfigs[] = {
+    {"maxtext_llama2_7b.yaml", 8, 32, 1, 1, 4, 32, 4096, 0},
+    {"maxtext_dims.yaml", 8, 32, 2, 1, 4, 32, 8192, 0},
+    {"maxtext_mixtral.yaml", 8, 32, 1, 1, 1, 8, 4096, 0},
+    {"nanotron_1b.yaml", 8, 24, 1, 1, 4, 64, 2048, 0},
+    {"nanotron_8b_tp.yaml", 16, 32, 4, 1, 2, 64, 4096, 0},
+    {"nanotron_pp.yaml", 16, 32, 2, 4, 1, 32, 2048, 0},
+    {"torchtune_full.yaml", 8, 32, 1, 1, 2, 64, 4096, 0},
+    {"torchtune_lora.yaml", 8, 80, 1, 1, 2, 16, 8192, 16},
+    {"torchtune_tp.yaml", 8, 32, 2, 1, 4, 16, 2048, 0},
+    {"bridge_llama.yaml", 8, 32, 2, 1, 1, 128, 8192, 0},
+    {"nemo2_llama.yaml", 16, 32, 4, 2, 1, 64, 8192, 0},
+    {"nemo2_class.yaml", 64, 80, 4, 4, 1, 128, 8192, 0},
+    {"axolotl_lora.yaml", 8, 32, 1, 1, 2, 64, 4096, 32},
+    {"axolotl_fsdp.yaml", 8, 80, 1, 1, 1, 8, 8192, 0},
+    {"axolotl_zero3.yaml", 8, 32, 1, 1, 2, 32, 4096, 0},
+    {"llamafactory_lora.yaml", 8, 32, 1, 1, 1, 64, 2048, 8},
+    {"llamafactory_full.yaml", 8, 32, 1, 1, 2, 32, 4096, 0},
+    {"llamafactory_fsdp.yaml", 8, 36, 1, 1, 4, 32, 2048, 0},
+    {"trl_sft.yaml", 8, 36, 1, 1, 2, 128, 2048, 0},
+    {"trl_peft.yaml", 8, 32, 1, 1, 4, 64, 1024, 16},
+    {"trl_zero3.yaml", 8, 64, 1, 1, 1, 32, 4096, 0},
+    {"trainer_ddp.yaml", 8, 28, 1, 1, 4, 32, 1024, 0},
+    {"trainer_fsdp.json", 8, 40, 1, 1, 2, 64, 4096, 0},
+    {"trainer_zero2.yaml", 8, 32, 1, 1, 1, 128, 2048, 0},
+};
+
+Job job_of(const std::string& text) { return {.n_gpus = 8, .config = ConfigText{text, "c.yaml"}}; }
+
+std::string error_of(const Job& job) {
+  const auto resolved = resolve(job);
+  return resolved.ok() ? "no error" : resolved.error().message();
+}
+
+class FrameworkConfigFile : public ::testing::TestWithParam<Expected> {};
+
+TEST_P(FrameworkConfigFile, ComesToItsLayout) {
+  const Expected& e = GetParam();
+  Job job;
+  auto text = read_config_text(test::source_dir() / "tests/describe/configs/frameworks" / e.file);
+  ASSERT_TRUE(text.ok()) << text.error().message();
+  job.config = std::move(*text);
+  // NeMo's and Nanotron's say how many there are.
+  const std::string name = e.file;
+  if (!name.starts_with("nanotron") && !name.starts_with("nemo2")) job.n_gpus = e.gpus;
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  const Layout& layout = resolved->layout;
+  EXPECT_EQ(layout.world_size(), e.gpus);
+  EXPECT_EQ(resolved->model.n_layers, e.layers);
+  EXPECT_EQ(layout.degrees.tensor, e.tensor);
+  EXPECT_EQ(layout.degrees.pipeline, e.pipeline);
+  EXPECT_EQ(layout.batch.micro_batch_sequences, e.micro);
+  EXPECT_EQ(layout.batch.global_batch_sequences, e.global);
+  EXPECT_EQ(layout.batch.seq_len_tokens, e.sequence);
+  EXPECT_EQ(layout.layer.adapters.rank, e.adapter_rank);
+  for (const std::string& note : resolved->notes)
+    EXPECT_THAT(note, ::testing::Not(HasSubstr("left out"))) << e.file;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FrameworkConfigFile, ::testing::ValuesIn(kConfigs), [](const auto& info) {
+  const std::string file = info.param.file;
+  return file.substr(0, file.find('.'));
+});
+
+TEST(FrameworkConfig, ShardsAsTheConfigSays) {
+  const std::string base = "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 2048\nbf16: true\n";
+  const auto sharding = [&](const std::string& more) {
+    const auto resolved = resolve(job_of(base + more));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved->layout.sharding.kind;
+  };
+  EXPECT_EQ(sharding(""), Sharding::none);
+  EXPECT_EQ(sharding("fsdp: [full_shard, auto_wrap]\n"), Sharding::zero3);
+  EXPECT_EQ(sharding("fsdp: shard_grad_op\n"), Sharding::zero2);
+  EXPECT_EQ(sharding("deepspeed: {zero_optimization: {stage: 3}, bf16: {enabled: true}}\n"), Sharding::zero3);
+  EXPECT_EQ(sharding("deepspeed: absent/zero2.json\n"), Sharding::zero2);
+}
+
+TEST(FrameworkConfig, LeavesUnknownKeysOutUnlessStrict) {
+  Job job = job_of("base_model: meta-llama/Llama-3.1-8B\nsequence_lem: 4096\n");
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_THAT(
+      resolved->notes,
+      Contains("left out: `sequence_lem` is no key of Axolotl that is known; did you mean `sequence_len`?"));
+  job.strict = true;
+  EXPECT_THAT(error_of(job), HasSubstr("c.yaml: `sequence_lem` is no key of Axolotl"));
+}
+
+// MaxText's own base.yml has shapes beside the name that they do not belong to, and a single expert for none.
+TEST(FrameworkConfig, AModelsNameHoldsOverShapes) {
+  const std::string shapes =
+      "base_emb_dim: 2048\nbase_mlp_dim: 7168\nbase_num_decoder_layers: 16\nbase_num_query_heads: 16\n"
+      "base_num_kv_heads: 16\nvocab_size: 32_000\nnum_experts: 1\nnum_experts_per_tok: 1\n";
+  const auto named = resolve(job_of("per_device_batch_size: 1\nmodel_name: llama2-7b\n" + shapes));
+  ASSERT_TRUE(named.ok()) << named.error().message();
+  EXPECT_EQ(named->model.hidden_size, 4096);
+  EXPECT_EQ(named->model.n_layers, 32);
+  const auto shaped = resolve(job_of("per_device_batch_size: 1\nmodel_name: default\n" + shapes));
+  ASSERT_TRUE(shaped.ok()) << shaped.error().message();
+  EXPECT_EQ(shaped->model.n_layers, 16);
+  EXPECT_FALSE(shaped->model.moe);
+  EXPECT_EQ(shaped->model.vocab_size, 32000);
+}
+
+TEST(FrameworkConfig, RecomputesAsTheFrameworkDoes) {
+  const auto kind = [](const std::string& more) {
+    const auto resolved =
+        resolve(job_of("model_name_or_path: meta-llama/Llama-2-7b-hf\nstage: sft\n" + more));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved->layout.layer.recompute.kind;
+  };
+  EXPECT_EQ(kind(""), Recompute::full);
+  EXPECT_EQ(kind("disable_gradient_checkpointing: true\n"), Recompute::none);
+  EXPECT_EQ(kind("gradient_checkpointing: false\n"), Recompute::none);
+}
+
+TEST(FrameworkConfig, FlagsHoldOverIt) {
+  Job job = job_of("base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: 2\nsequence_len: 4096\n");
+  job.settings.seq_len_tokens = 1024;
+  job.settings.tensor = 2;
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_EQ(resolved->layout.batch.seq_len_tokens, 1024);
+  EXPECT_EQ(resolved->layout.batch.global_batch_sequences, 8);  // 2 on each of 4
+}
+
+TEST(FrameworkConfig, SaysWhatIsWrong) {
+  EXPECT_THAT(
+      error_of(job_of("base_model: acme/giant-1t\n")),
+      HasSubstr("found `acme/giant-1t`, expected the name of a preset; give its config.json with --model"));
+  EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: many\n")),
+              HasSubstr("c.yaml: line 2: micro_batch_size: found `many`, expected a number"));
+  EXPECT_THAT(error_of(job_of("micro_batch_size: 2\nsequence_len: 4096\nlora_r: 8\n")),
+              HasSubstr("found keys of Axolotl, expected base_model beside them"));
+  EXPECT_THAT(error_of(job_of("a: 1\n")), HasSubstr("keys of no framework that is known"));
+  EXPECT_THAT(error_of(job_of("zero_optimization: {stage: 2}\n")), HasSubstr("--deepspeed"));
+  EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nrl: dpo\n")), HasSubstr("found `dpo`"));
+  EXPECT_THAT(error_of(job_of("just words")), HasSubstr("expected keys with their values"));
+  Job twice = job_of("base_model: meta-llama/Llama-3.1-8B\n");
+  twice.command_line = "--num-layers 2";
+  EXPECT_THAT(error_of(twice), HasSubstr("given together with --command-line"));
+}
+
+}  // namespace
+}  // namespace stepcast::framework_config_test
