@@ -38,7 +38,7 @@ TEST(YamlDocument, TellsLines) {
   const JsonValue tree = tree_of("# comment\na: 1\nb:\n  c: 2\n");
   EXPECT_EQ(tree.find("b")->find("c")->line(), 4U);
   EXPECT_THAT(error_of("a: 1\nb: [1, 2\nc: 3\n"), HasSubstr("a.yaml: line "));
-  EXPECT_THAT(error_of("a: 1\n? [x]\n: 1\n"), HasSubstr("line 2: a key that is no word"));
+  EXPECT_THAT(error_of("a: 1\n? [x]\n: 1\n"), HasSubstr("line 2: a key that is not a word"));
 }
 
 TEST(YamlDocument, HoldsItsLimits) {

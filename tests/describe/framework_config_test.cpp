@@ -104,9 +104,9 @@ TEST(FrameworkConfig, LeavesUnknownKeysOutUnlessStrict) {
   ASSERT_TRUE(resolved.ok()) << resolved.error().message();
   EXPECT_THAT(
       resolved->notes,
-      Contains("left out: `sequence_lem` is no key of Axolotl that is known; did you mean `sequence_len`?"));
+      Contains("left out: `sequence_lem` is not a known key of Axolotl; did you mean `sequence_len`?"));
   job.strict = true;
-  EXPECT_THAT(error_of(job), HasSubstr("c.yaml: `sequence_lem` is no key of Axolotl"));
+  EXPECT_THAT(error_of(job), HasSubstr("c.yaml: `sequence_lem` is not a known key of Axolotl"));
 }
 
 // MaxText's own base.yml has shapes beside the name that they do not belong to, and a single expert for none.
@@ -154,7 +154,7 @@ TEST(FrameworkConfig, SaysWhatIsWrong) {
   EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: many\n")),
               HasSubstr("c.yaml: line 2: micro_batch_size: found `many`, expected a number"));
   EXPECT_THAT(error_of(job_of("micro_batch_size: 2\nsequence_len: 4096\nlora_r: 8\n")),
-              HasSubstr("found keys of Axolotl, expected base_model beside them"));
+              HasSubstr("found keys of Axolotl, expected base_model together with them"));
   EXPECT_THAT(error_of(job_of("a: 1\n")), HasSubstr("keys of no framework that is known"));
   EXPECT_THAT(error_of(job_of("zero_optimization: {stage: 2}\n")), HasSubstr("--deepspeed"));
   EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nrl: dpo\n")), HasSubstr("found `dpo`"));

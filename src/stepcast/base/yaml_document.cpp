@@ -61,7 +61,7 @@ class YamlConverter {
     if (from.size() > kMostKeys)
       return error(from, "too many keys in one mapping").expected(fmt::format("at most {}", kMostKeys));
     for (const auto& entry : from) {
-      if (!entry.first.IsScalar()) return error(entry.first, "a key that is no word");
+      if (!entry.first.IsScalar()) return error(entry.first, "a key that is not a word");
       STEPCAST_ASSIGN(JsonValue converted, node(entry.second, depth + 1));
       if (entry.first.Scalar() != "<<" || !converted.is_object()) {
         put(entry.first.Scalar(), std::move(converted), true);

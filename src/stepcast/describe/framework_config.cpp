@@ -18,8 +18,8 @@
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/detail/framework_rows.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/detail/nemo_arguments.h"
 #include "stepcast/describe/megatron_arguments.h"
+#include "stepcast/describe/nemo_arguments.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 
@@ -81,13 +81,15 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
   }
   Error error = Error::at(file, "");
   if (root.find("train_micro_batch_size_per_gpu") != nullptr || root.find("zero_optimization") != nullptr)
-    return std::move(error).found("a DeepSpeed config").advice("give it with --deepspeed, beside a model");
+    return std::move(error)
+        .found("a DeepSpeed config")
+        .advice("give it with --deepspeed, together with a model");
   if (root.find("num_hidden_layers") != nullptr || root.find("model_type") != nullptr)
     return std::move(error).found("a model's config.json").advice("give it with --model");
   if (nearest != nullptr) {
     return std::move(error)
         .found(fmt::format("keys of {}", nearest->name))
-        .expected(missing_keys(root, nearest->needs) + " beside them");
+        .expected(missing_keys(root, nearest->needs) + " together with them");
   }
   return std::move(error)
       .found("keys of no framework that is known")
@@ -174,7 +176,7 @@ class ConfigReader {
     std::vector<std::string> known;
     for (const ConfigRow& row : framework_.rows) known.emplace_back(row.path);
     const auto meant = nearest_word(path, known);
-    std::string text = fmt::format("`{}` is no key of {} that is known", path.substr(0, 80), framework_.name);
+    std::string text = fmt::format("`{}` is not a known key of {}", path.substr(0, 80), framework_.name);
     if (meant) text += fmt::format("; did you mean `{}`?", *meant);
     if (said_.strict) return Error::at(file_, "", std::move(text));
     constexpr std::size_t kMostNamed = 8;
@@ -545,7 +547,7 @@ Status read_nemo(const JsonValue& root, const Job& said, FrameworkConfig& out) {
       unknown += (unknown.empty() ? "" : ", ") + name;
   }
   if (!unknown.empty()) {
-    if (said.strict) return Error::at(file, "", "keys that are no flags of Megatron-LM: " + unknown);
+    if (said.strict) return Error::at(file, "", "keys that are not flags of Megatron-LM: " + unknown);
     out.notes.push_back("left out, as no flags of Megatron-LM are called so: " + unknown);
   }
   out.job.command_line = command_line_of_arguments(arguments, false);

@@ -11,9 +11,9 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
-#include "stepcast/describe/detail/nemo_arguments.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/megatron_arguments.h"
+#include "stepcast/describe/nemo_arguments.h"
 #include "stepcast/logs/detail/job_words.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 

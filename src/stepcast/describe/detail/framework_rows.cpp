@@ -108,7 +108,7 @@ constexpr std::string_view kTorchtunePassedOver =
     "batch_size_val "
     "save_* enable_async_checkpointing tensor_parallel_plan cudnn_deterministic_mode";
 
-// NeMo 2 and Megatron-Bridge have Megatron-LM's names: describe/detail/nemo_arguments.h.
+// NeMo 2 and Megatron-Bridge have Megatron-LM's names: describe/nemo_arguments.h.
 
 constexpr ConfigRow kAxolotlRows[] = {
     {"base_model", &W::model},

@@ -1,4 +1,4 @@
-#include "stepcast/describe/detail/nemo_arguments.h"
+#include "stepcast/describe/nemo_arguments.h"
 
 #include <algorithm>
 #include <charconv>
