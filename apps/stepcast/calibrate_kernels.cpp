@@ -222,7 +222,7 @@ Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
     std::move(lookups.notes.begin(), lookups.notes.end(), std::back_inserter(fit.notes));
   }
   if (fit.records.empty()) return Error{"no model could be fitted"};
-  if (!options.force) STEPCAST_TRY(check_plausible(fit));
+  if (!options.force) STEPCAST_TRY(check_plausible(fit, base.device));
   add_unused(fit, chosen.skipped);
   add_provenance(fit.records, chosen.rows, base.device, options);
   Platform calibrated = output.begin(base, options.name);

@@ -39,11 +39,20 @@ TEST(PlausibleKernels, AreThoseOfTheDevice) {
   EXPECT_THAT(check_plausible(rows(0.1), device), FailsWith("cannot be of Made-1"));
 }
 
+TEST(PlausibleKernels, OfACpuComeFromItsCaches) {
+  Device cpu = made().device;
+  EXPECT_FALSE(check_plausible(rows(0.1), cpu).ok());
+  EXPECT_FALSE(check_plausible(*fit_kernel_models(rows(1, 0.6), cpu), cpu).ok());
+  cpu.architecture = "cpu";
+  EXPECT_TRUE(check_plausible(rows(0.1), cpu).ok());
+  EXPECT_TRUE(check_plausible(*fit_kernel_models(rows(1, 0.6), cpu), cpu).ok());
+}
+
 TEST(PlausibleKernels, FollowALaw) {
   const Device device = made().device;
-  EXPECT_TRUE(check_plausible(*fit_kernel_models(rows(1), device)).ok());
-  EXPECT_TRUE(check_plausible(*fit_kernel_models(rows(1, 0.2), device)).ok());
-  EXPECT_THAT(check_plausible(*fit_kernel_models(rows(1, 0.6), device)), FailsWith("follow no law"));
+  EXPECT_TRUE(check_plausible(*fit_kernel_models(rows(1), device), device).ok());
+  EXPECT_TRUE(check_plausible(*fit_kernel_models(rows(1, 0.2), device), device).ok());
+  EXPECT_THAT(check_plausible(*fit_kernel_models(rows(1, 0.6), device), device), FailsWith("follow no law"));
 }
 
 CollectiveMeasurements curve(double bytes_in_unit, double us_in_unit) {
