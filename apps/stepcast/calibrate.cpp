@@ -38,7 +38,7 @@ Provenance PlatformCalibration::provenance() const {
 
 void PlatformCalibration::answer(const std::string& answer_json, const ReportDocument& shown,
                                  const PlatformOutput& to) const {
-  print("{}", json ? answer_json : report_text(shown));
+  print("{}", json ? answer_json : report_text(shown, terminal_columns()));
   if (!json && !output.empty()) print("\n{}\n", to.note());
 }
 

@@ -169,7 +169,7 @@ Result<int> run_calibrate_iterations(const CalibrateIterationsOptions& options) 
   if (options.json)
     print("{}", calibration_json(answer));
   else
-    print("{}{}\n", report_text(document_of(answer)), output.note());
+    print("{}{}\n", report_text(document_of(answer), terminal_columns()), output.note());
   return kSuccess;
 }
 

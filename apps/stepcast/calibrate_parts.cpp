@@ -51,7 +51,7 @@ class PartOutput {
   // Prints what was fitted, and writes the part where a file is named.
   [[nodiscard]] Result<int> write(const ReportDocument& document, Platform part, std::string name,
                                   std::string description) const {
-    print("{}", report_text(document));
+    print("{}", report_text(document, terminal_columns()));
     if (!file_) return kSuccess;
     part.name = std::move(name);
     part.description = std::move(description);

@@ -49,7 +49,7 @@ Result<int> run_models(const ModelsOptions& options) {
     return kSuccess;
   }
   const ModelsAnswer models = models_answer(chosen);
-  print("{}", options.json ? models_json(models) : report_text(models_document(models)));
+  print("{}", options.json ? models_json(models) : report_text(models_document(models), terminal_columns()));
   return kSuccess;
 }
 
@@ -76,11 +76,12 @@ Result<int> run_platforms(const PlatformsOptions& options) {
     }
     print("{}", options.json    ? platforms_json(all)
                 : options.names ? listing_names(all)
-                                : report_text(platforms_document(all)));
+                                : report_text(platforms_document(all), terminal_columns()));
     return kSuccess;
   }
   STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
-  print("{}", options.json ? platform_json(platform) : report_text(platform_document(platform)));
+  print("{}", options.json ? platform_json(platform)
+                           : report_text(platform_document(platform), terminal_columns()));
   return kSuccess;
 }
 

@@ -313,7 +313,7 @@ class Output {
     if (is_json_) {
       answer_.files.push_back(std::move(file));
     } else if (n_files_ > 1 || !std::holds_alternative<UnreadableFile>(file)) {
-      print("{}{}", has_printed_ ? "\n" : "", report_text(inspect_document(file)));
+      print("{}{}", has_printed_ ? "\n" : "", report_text(inspect_document(file), terminal_columns()));
       has_printed_ = true;
     }
   }

@@ -141,7 +141,7 @@ Status ReportOutput::give(ReportDocument document) const {
 
 Status ReportOutput::answer(const ReportDocument& document, const std::string& json) const {
   if (is_wanted()) STEPCAST_TRY(give(document));
-  if (!markdown_) print("{}", json.empty() ? report_text(document) : json);
+  if (!markdown_) print("{}", json.empty() ? report_text(document, terminal_columns()) : json);
   return Ok{};
 }
 

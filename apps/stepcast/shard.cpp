@@ -109,7 +109,8 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
             {.shows_default = true});
   flags.add("--evaluations", &r.choices.max_evaluations, "most steps that the search simulates",
             {.shows_default = true});
-  flags.add("--seconds", &r.choices.max_seconds, "most time that the search takes", {.shows_default = true});
+  flags.add("--seconds", &r.choices.max_seconds, "most time that the search takes",
+            {.above_zero = true, .shows_default = true});
   flags.add("-o,--output", &o.output, "write the winner as a TorchRec plan (JSON)", {.is_output = true});
   flags.add("--json", &o.json, "print one JSON object");
   add_report_options(app, o.report, o.json);

@@ -131,7 +131,7 @@ Result<int> list(const SweepSpec& spec, const SweepOptions& options) {
   ReportTable table{"point< | settings<"};
   table.indent = 0;
   for (const SweepPoint& point : spec.points) table.row({point.id, point.json()});
-  print("{}{} points\n", report_text(table), table_count(spec.points.size()));
+  print("{}{} points\n", report_text(table, terminal_columns()), table_count(spec.points.size()));
   if (spec.n_repeated > 0)
     print("{} of the combinations were another one again\n", table_count(spec.n_repeated));
   return kSuccess;

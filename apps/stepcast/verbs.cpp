@@ -3,8 +3,12 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/version.h"
+#include "stepcast/report/document.h"
 
 #include "in_process.h"
 
@@ -31,6 +35,13 @@ void print_text(std::string_view text) {
     return;
   }
   std::fwrite(safe.data(), 1, safe.size(), stdout);
+}
+
+std::size_t terminal_columns() {
+  winsize window{};
+  const bool is_known = verb_sink() == nullptr && ::isatty(STDOUT_FILENO) != 0 &&
+                        ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+  return is_known ? window.ws_col : kNoLimit;
 }
 
 void print_timeline_note(std::string_view file) {

@@ -25,6 +25,7 @@
 // code kBadInput.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <string>
@@ -54,6 +55,9 @@ template <class... Arguments>
 void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
+
+// Characters in a line of the terminal that standard output is; kNoLimit where it is none.
+[[nodiscard]] std::size_t terminal_columns();
 
 // "Timeline written to step.json: open it at ...", behind the text of an answer.
 void print_timeline_note(std::string_view file);

@@ -201,6 +201,12 @@ TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[unheard]\na = 3\n"), HasSubstr("unheard: unknown key"));
   EXPECT_THAT(message_of("[model]\nflavor = '9B'\n"), HasSubstr("no model `llama3` of flavor `9B`"));
   EXPECT_THAT(message_of("[training]\nseq_len = 3\n"), HasSubstr("[model] is missing"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[optimizer]\nimplementation = 'magic'\n"),
+              HasSubstr("optimizer.implementation: found `magic`, expected for-loop, foreach or fused"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[compile]\ncomponents = ['model', 'foo']\n"),
+              HasSubstr("compile.components: found `foo`, expected model or loss"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nsteps = 0\n"),
+              HasSubstr("training.steps: found 0, expected 1 or more"));
   EXPECT_THAT(message_of("[model\n"), AllOf(HasSubstr("job.toml: line 1"), HasSubstr("not valid TOML")));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n", {}), HasSubstr("say how many GPUs"));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\ntensor_parallel_degree = 3\n"),

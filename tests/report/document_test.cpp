@@ -20,6 +20,43 @@ TEST(ReportTable, AlignsColumnsUnderHeadings) {
             "  mean  11.78\n");
 }
 
+TEST(ReportTable, PutsWordsOnFurtherLinesOfANarrowTerminal) {
+  ReportTable table{"rank< | step ms | cause<"};
+  table.row({"0", "14.46", "waits for the host of rank one"});
+  table.row({"10", "9.10", "none"});
+  EXPECT_EQ(report_text(table, 36),
+            "  rank  step ms  cause\n"
+            "  0       14.46  waits for the host\n"
+            "                 of rank one\n"
+            "  10       9.10  none\n");
+  EXPECT_EQ(report_text(table, 200), report_text(table));
+}
+
+TEST(ReportTable, PutsColumnsBelowThatDoNotFit) {
+  ReportTable table{"rank< | compute ms | transfer ms | idle ms"};
+  table.row({"0", "1", "2", "3"});
+  EXPECT_EQ(report_text(table, 31),
+            "  rank  compute ms  transfer ms\n"
+            "  0              1            2\n"
+            "\n"
+            "  rank  idle ms\n"
+            "  0           3\n");
+  EXPECT_EQ(report_text(table, 1).substr(0, 20),
+            "  rank\n  0\n\n  rank  ");  // nothing fits: one beside the first
+}
+
+TEST(ReportDocument, BreaksTextAndNotFlags) {
+  ReportDocument document{.title = "Texts"};
+  document.add("", {ReportText{"one two three four five six"}, ReportList{{"seven eight nine ten eleven"}},
+                    ReportText{"run --tensor-parallel 4 --pipeline-parallel 8"}});
+  EXPECT_EQ(report_text(document, 22),
+            "  one two three four\n"
+            "  five six\n"
+            "  - seven eight nine ten\n"
+            "    eleven\n"
+            "  run --tensor-parallel 4 --pipeline-parallel 8\n");
+}
+
 TEST(ReportTable, WritesMarkdown) {
   ReportTable table{"a|b< | step ms"};
   table.rule();

@@ -201,6 +201,8 @@ Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   OptimizerSetup& setup = job.layout.optimizer;
   double clip = 0;  // DeepSpeed's default
   STEPCAST_TRY(read_unless_auto(root, "gradient_clipping", clip));
+  if (clip < 0)
+    return root.error("gradient_clipping").found(fmt::format("{:g}", clip)).expected("0, for none, or more");
   setup.gradient_clip = clip > 0;
   STEPCAST_ASSIGN(auto section, root.section("optimizer"));
   if (!section) return Ok{};

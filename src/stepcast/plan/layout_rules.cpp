@@ -142,7 +142,7 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
   const std::int64_t ranks = std::int64_t{point.data} * point.context;
   const bool shares_experts = prototypes.model().moe && ranks * point.tensor > expert_tensor * point.expert;
   if (ranks == 1 && !shares_experts) {
-    if (sharding == space.shardings.front()) return {};
+    if (sharding == space.shardings.front() && sharding.nodes == 0) return {};
     // FSDP has its own copies of weights and gradients even on one rank.
     if (sharding.kind == Sharding::zero3) return refused("sharded weights without other ranks to share with");
     return same("sharding without other ranks to share with");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,75 +47,165 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Columns as wide as their widest cell; no blanks at line ends.
+// Words on lines of so many characters; a longer word stands alone.
+std::vector<std::string_view> wrapped(std::string_view text, std::size_t most) {
+  constexpr std::size_t kNone = std::string_view::npos;
+  std::vector<std::string_view> lines;
+  while (width_of(text) > most) {
+    std::size_t end = text.find(' ', text.find_first_not_of(' '));
+    for (std::size_t at = end; at != kNone && width_of(text.substr(0, at)) <= most;
+         at = text.find(' ', at + 1))
+      end = at;
+    if (end == kNone) break;
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+  }
+  lines.push_back(text);
+  return lines;
+}
+
+// Text behind `opening`, further lines as far to the right. Flags stay on one line: somebody will copy them.
+std::string paragraph(std::string_view opening, std::string_view text, std::size_t most) {
+  const std::size_t room = most - std::min(most, width_of(opening));
+  std::string out;
+  for (const std::string_view line : lines_of(text)) {
+    const bool stays = line.find(" --") != std::string_view::npos;
+    for (const std::string_view part : wrapped(line, stays ? kNoLimit : std::max<std::size_t>(room, 20))) {
+      // What breaks lines itself has its own blanks.
+      const std::size_t blanks = part.data() == line.data() ? 0 : width_of(opening);
+      out += fmt::format("{}{}\n", out.empty() ? std::string{opening} : std::string(blanks, ' '), part);
+    }
+  }
+  return out;
+}
+
+// Columns as wide as their widest cell; no blanks at line ends. What is wider than the terminal: words go on a further
+// line of their row, then columns that do not fit stand below, behind the first one again.
 class TerminalTable {
  public:
-  explicit TerminalTable(const ReportTable& table) : table_(table) {
+  TerminalTable(const ReportTable& table, std::size_t most) : table_(table) {
+    constexpr std::size_t kLeastOfWords = 16;
+    std::vector<std::size_t> least;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      std::size_t width = table.columns[c].least_width;
-      const auto& heading = headings_.emplace_back(lines_of(table.columns[c].heading));
-      for (const std::string_view line : heading) width = std::max(width, width_of(line));
-      heading_lines_ = std::max(heading_lines_, heading.size());
-      for (std::size_t r = 0; r < table.rows.size(); ++r) width = std::max(width, width_of(cell(r, c)));
-      widths_.push_back(width);
+      std::size_t heading = table.columns[c].least_width, width = 0, word = kLeastOfWords;
+      for (const std::string_view line : lines_of(table.columns[c].heading))
+        heading = std::max(heading, width_of(line));
+      for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        width = std::max(width, width_of(cell(r, c)));
+        if (most == kNoLimit || table.columns[c].is_number) continue;
+        for (const std::string_view part : wrapped(cell(r, c), 1)) word = std::max(word, width_of(part));
+      }
+      widths_.push_back(std::max(width, heading));
+      least.push_back(table.columns[c].is_number ? widths_[c]
+                                                 : std::min(widths_[c], std::max(word, heading)));
     }
-    if (std::ranges::all_of(table.columns, &std::string::empty, &ReportColumn::heading)) heading_lines_ = 0;
+    if (most != kNoLimit) narrow(least, most);
+    for (const std::size_t c : all_columns()) {
+      const bool fits = !bands_.empty() && [&] {
+        std::vector<std::size_t> band = bands_.back();
+        band.push_back(c);
+        return width_of_line(band) <= most;
+      }();
+      if (!fits) bands_.push_back(bands_.empty() ? std::vector<std::size_t>{} : std::vector<std::size_t>{0});
+      bands_.back().push_back(c);
+    }
   }
 
   std::string text() {
-    for (std::size_t l = 0; l < heading_lines_; ++l) {
-      add_line([&](std::size_t c) {
-        const std::size_t missing = heading_lines_ - headings_[c].size();  // headings stand at the bottom
-        return l < missing ? std::string_view{} : headings_[c][l - missing];
-      });
-    }
-    for (std::size_t r = 0; r < table_.rows.size(); ++r) {
-      if (std::ranges::find(table_.rules, r) != table_.rules.end()) {
-        const std::string dashes(*std::ranges::max_element(widths_), '-');
-        add_line([&](std::size_t c) { return std::string_view{dashes}.substr(0, widths_[c]); });
-      }
-      add_line([&](std::size_t c) { return cell(r, c); });
+    for (const std::vector<std::size_t>& band : bands_) {
+      if (&band != &bands_.front()) text_ += '\n';
+      add_band(band);
     }
     return std::move(text_);
   }
 
  private:
+  using Lines = std::vector<std::string_view>;
+
+  [[nodiscard]] std::vector<std::size_t> all_columns() const {
+    std::vector<std::size_t> all(widths_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
+  }
+  [[nodiscard]] std::size_t width_of_line(const std::vector<std::size_t>& band) const {
+    std::size_t width = table_.indent + 2 * (band.size() - 1);
+    for (const std::size_t c : band) width += widths_[c];
+    return width;
+  }
   [[nodiscard]] std::string_view cell(std::size_t r, std::size_t c) const {
     return c < table_.rows[r].cells.size() ? std::string_view{table_.rows[r].cells[c].text}
                                            : std::string_view{};
   }
 
-  void add_line(const auto& content) {
-    std::string line(table_.indent, ' ');
-    for (std::size_t c = 0; c < widths_.size(); ++c) {
-      const std::string_view text = content(c);
-      const std::string padding(widths_[c] - width_of(text), ' ');
-      if (c > 0) line += "  ";
-      if (table_.columns[c].is_number) line += padding;
-      line += text;
-      if (!table_.columns[c].is_number) line += padding;
+  // The widest words first. Where that does not make one line of them, they keep half of it and columns go below.
+  void narrow(std::vector<std::size_t> least, std::size_t most) {
+    std::vector<std::size_t> wide = std::exchange(widths_, least);
+    const bool is_enough = width_of_line(all_columns()) <= most;
+    widths_ = std::move(wide);
+    for (std::size_t c = 0; c < least.size() && !is_enough; ++c)
+      least[c] = std::max(least[c], std::min(widths_[c], most / 2));
+    for (std::size_t width; (width = width_of_line(all_columns())) > most;) {
+      std::size_t widest = 0;
+      for (std::size_t c = 1; c < widths_.size(); ++c)
+        if (widths_[c] - least[c] > widths_[widest] - least[widest]) widest = c;
+      if (widths_[widest] == least[widest]) return;
+      widths_[widest] -= std::min(widths_[widest] - least[widest], width - most);
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text_ += line + '\n';
+  }
+
+  void add_band(const std::vector<std::size_t>& band) {
+    if (!std::ranges::all_of(table_.columns, &std::string::empty, &ReportColumn::heading))
+      add_row(band, true, [&](std::size_t c) { return lines_of(table_.columns[c].heading); });
+    for (std::size_t r = 0; r < table_.rows.size(); ++r) {
+      if (std::ranges::find(table_.rules, r) != table_.rules.end()) {
+        const std::string dashes(*std::ranges::max_element(widths_), '-');
+        add_row(band, false,
+                [&](std::size_t c) { return Lines{std::string_view{dashes}.substr(0, widths_[c])}; });
+      }
+      add_row(band, false, [&](std::size_t c) { return wrapped(cell(r, c), widths_[c]); });
+    }
+  }
+
+  // Headings stand at the bottom of their lines, cells at the top.
+  void add_row(const std::vector<std::size_t>& band, bool at_bottom, const auto& lines_in) {
+    std::vector<Lines> cells;
+    std::size_t height = 0;
+    for (const std::size_t c : band) height = std::max(height, cells.emplace_back(lines_in(c)).size());
+    for (std::size_t l = 0; l < height; ++l) {
+      std::string line(table_.indent, ' ');
+      for (std::size_t i = 0; i < band.size(); ++i) {
+        const std::size_t missing = at_bottom ? height - cells[i].size() : 0;
+        const bool is_there = l >= missing && l - missing < cells[i].size();
+        const std::string_view text = is_there ? cells[i][l - missing] : std::string_view{};
+        const std::string padding(widths_[band[i]] - std::min(widths_[band[i]], width_of(text)), ' ');
+        if (i > 0) line += "  ";
+        if (table_.columns[band[i]].is_number) line += padding;
+        line += text;
+        if (!table_.columns[band[i]].is_number) line += padding;
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text_ += line + '\n';
+    }
   }
 
   const ReportTable& table_;
-  std::vector<std::vector<std::string_view>> headings_;
   std::vector<std::size_t> widths_;
-  std::size_t heading_lines_ = 0;
+  std::vector<std::vector<std::size_t>> bands_;  // columns that stand beside each other
   std::string text_;
 };
 
 struct TerminalBlock {
+  std::size_t columns;
+
   std::string operator()(const ReportText& block) const {
-    return std::string(block.indent, ' ') + block.text + "\n";
+    return paragraph(std::string(block.indent, ' '), block.text, columns);
   }
   std::string operator()(const ReportList& block) const {
     std::string text;
-    for (const std::string& item : block.items) text += fmt::format("{}{}\n", block.bullet, item);
+    for (const std::string& item : block.items) text += paragraph(block.bullet, item, columns);
     return text;
   }
-  std::string operator()(const ReportTable& block) const { return report_text(block); }
+  std::string operator()(const ReportTable& block) const { return report_text(block, columns); }
   std::string operator()(const ReportFigure& /*picture*/) const { return {}; }
   std::string operator()(const ReportCode& block) const {
     return block.label.empty() ? block.text : fmt::format("  {}:\n{}", block.label, block.text);
@@ -260,7 +352,7 @@ std::vector<ReportBlock> blocks_on(const ReportSection& section, Shown on) {
   return blocks;
 }
 
-std::string report_text(const ReportDocument& document) {
+std::string report_text(const ReportDocument& document, std::size_t columns) {
   std::string text;
   for (const ReportSection& section : document.sections) {
     const std::vector<ReportBlock> blocks = blocks_on(section, Shown::terminal);
@@ -268,14 +360,14 @@ std::string report_text(const ReportDocument& document) {
     text += section.opening         ? *section.opening
             : section.title.empty() ? std::string{}
                                     : fmt::format("\n{}\n", section.title);
-    for (const ReportBlock& block : blocks) text += std::visit(TerminalBlock{}, block.content);
+    for (const ReportBlock& block : blocks) text += std::visit(TerminalBlock{columns}, block.content);
   }
   return text;
 }
 
-std::string report_text(const ReportTable& table) {
-  std::string text = TerminalTable{table}.text();
-  if (!table.caption.empty()) text += std::string(table.indent, ' ') + table.caption + "\n";
+std::string report_text(const ReportTable& table, std::size_t columns) {
+  std::string text = TerminalTable{table, columns}.text();
+  if (!table.caption.empty()) text += paragraph(std::string(table.indent, ' '), table.caption, columns);
   return text;
 }
 

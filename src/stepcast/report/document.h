@@ -175,9 +175,10 @@ struct ReportDocument {
 // `command` of a document as its last section; without blocks where it has none.
 [[nodiscard]] ReportSection command_section(const ReportDocument& document);
 
-// What a terminal shows.
-[[nodiscard]] std::string report_text(const ReportDocument& document);
-[[nodiscard]] std::string report_text(const ReportTable& table);
+// What a terminal shows that is so many characters wide: texts and words in tables go on further lines, columns that do
+// not fit stand below. What has to be copied, flags and files, and TerminalText stay as they are.
+[[nodiscard]] std::string report_text(const ReportDocument& document, std::size_t columns = kNoLimit);
+[[nodiscard]] std::string report_text(const ReportTable& table, std::size_t columns = kNoLimit);
 
 // The blocks of a section, or of one of its tables the columns, that are shown there; headings on one line for a page.
 [[nodiscard]] std::vector<ReportBlock> blocks_on(const ReportSection& section, Shown on);

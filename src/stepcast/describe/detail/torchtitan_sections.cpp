@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -161,9 +165,11 @@ Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job
   job.layout.optimizer.gradient_clip = max_norm > 0;
   for (const std::string_view key : {"deterministic", "fp8_linear"}) note_if_there(keys, key, job);
   STEPCAST_TRY(keys.optional("dtype", s.dtype));
-  constexpr std::array<std::string_view, 9> kHarmless{"steps",        "dataset",      "dataset_path",
-                                                      "warmup_steps", "gc_freq",      "gc_debug",
-                                                      "seed",         "data_loading", "tokenizer"};
+  std::int64_t steps = 1;
+  STEPCAST_TRY(keys.optional("steps", steps));
+  if (steps < 1) return keys.error("steps").found(fmt::format("{}", steps)).expected("1 or more");
+  constexpr std::array<std::string_view, 8> kHarmless{
+      "dataset", "dataset_path", "warmup_steps", "gc_freq", "gc_debug", "seed", "data_loading", "tokenizer"};
   keys.ignore(kHarmless);
   return keys.finish();
 }
@@ -182,6 +188,12 @@ Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
         .expected(listed(kTorchTitanOptimizers));
   }
   optimizer.kind = *known;
+  constexpr std::array<std::string_view, 3> kImplementations{"for-loop", "foreach", "fused"};
+  if (std::ranges::find(kImplementations, implementation) == kImplementations.end()) {
+    return keys.error("implementation")
+        .found(fmt::format("`{}`", implementation.substr(0, 60)))
+        .expected("for-loop, foreach or fused");
+  }
   optimizer.implementation = implementation == "for-loop"            ? OptimizerImplementation::for_loop
                              : implementation == "foreach" || !fused ? OptimizerImplementation::foreach
                                                                      : OptimizerImplementation::fused;
@@ -296,7 +308,15 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
   STEPCAST_ASSIGN(auto compile, root.section("compile"));
   if (compile) {
     STEPCAST_TRY(compile->optional("enable", settings.compile));
-    constexpr std::array<std::string_view, 2> kHarmless{"components", "backend"};
+    std::vector<std::string> components;
+    STEPCAST_TRY(compile->optional("components", components));
+    for (const std::string& component : components) {
+      if (component == "model" || component == "loss") continue;
+      return compile->error("components")
+          .found(fmt::format("`{}`", component.substr(0, 60)))
+          .expected("model or loss");
+    }
+    constexpr std::array<std::string_view, 1> kHarmless{"backend"};
     compile->ignore(kHarmless);
     STEPCAST_TRY(compile->finish());
   }
