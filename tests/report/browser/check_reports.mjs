@@ -24,6 +24,7 @@ const executablePath = browsers.find(file => file && fs.existsSync(file));
 if (!executablePath) skip('no Chromium');
 if (process.argv[2] === '--can-run') process.exit(0);
 
+const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js', {paths: [...(process.env.NODE_PATH || '').split(':').filter(Boolean), process.cwd()]}), 'utf8');
 const [out, ...pages] = process.argv.slice(2);
 fs.mkdirSync(out, {recursive: true});
 const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'stepcast-browser-'));
@@ -52,6 +53,21 @@ const outside = () => {
   return found.slice(0, 8);
 };
 
+// Runs in the page: texts on bars that can hardly be read.
+const pale = () => {
+  const light = colour => {
+    const parts = colour.startsWith('#') ? colour.slice(1).match(/../g).map(x => parseInt(x, 16)) : colour.match(/\d+/g).map(Number);
+    const [r, g, b] = parts.map(x => x / 255).map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  return Array.from(document.querySelectorAll('svg .in')).filter(text => {
+    const style = getComputedStyle(text), under = style.getPropertyValue('--c').trim();
+    if (!under) return false;
+    const [a, b] = [light(style.fill), light(under)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
+  }).map(text => text.getAttribute('class'));
+};
+
 for (const file of pages) {
   const name = path.basename(file, '.html'), tab = await browser.newPage();
   const say = text => problems.push(`${name}: ${text}`);
@@ -68,6 +84,47 @@ for (const file of pages) {
   }
   await tab.setViewport({width: 1280, height: 900});
   await tab.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
+
+  // Everybody can read it: what is named, reached by keys, and dark enough, with everything unfolded.
+  const reader = await browser.newPage();
+  await reader.setBypassCSP(true);
+  await reader.setViewport({width: 1280, height: 900});
+  for (const scheme of ['light', 'dark']) {
+    await reader.emulateMediaFeatures([{name: 'prefers-color-scheme', value: scheme}]);
+    await reader.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
+    await reader.evaluate(() => { for (const one of document.querySelectorAll('details')) one.open = true; });
+    await reader.evaluate(axe);
+    const violations = await reader.evaluate(async () => (await window.axe.run(document, {resultTypes: ['violations']})).violations
+      .map(one => `${one.impact}: ${one.id}, ${one.nodes.length} times: ${one.nodes[0].html.slice(0, 120)}`));
+    for (const text of violations) say(`${scheme}: ${text}`);
+    const texts = await reader.evaluate(pale);
+    if (texts.length) say(`${scheme}: ${texts.length} texts on bars have a contrast below 4.5: ${[...new Set(texts)].join(', ')}`);
+  }
+  await reader.close();
+
+  // Arrow keys go from mark to mark and say what it is; the filter of a table leaves the rows that hold its text.
+  const marks = await tab.evaluate(() => {
+    const all = Array.from(document.querySelectorAll('.plot:not(.schedule)')).map(plot => Array.from(plot.querySelectorAll('[role=img]'))).find(list => list.length > 1);
+    if (!all) return '';
+    all[0].focus();
+    all[0].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}));
+    const tip = document.querySelector('.tip');
+    return document.activeElement === all[1] && tip.style.display === 'block' && tip.textContent === all[1].getAttribute('aria-label') ? '' : `"${tip.textContent}"`;
+  });
+  if (marks) say(`an arrow key does not go to the next mark: ${marks}`);
+  const filtered = await tab.evaluate(() => {
+    const filter = document.querySelector('.table-tools input');
+    if (!filter) return '';
+    const rows = Array.from(filter.parentNode.nextElementSibling.querySelectorAll('tbody tr')), wanted = rows.at(-1).cells[0].textContent.toLowerCase();
+    filter.value = wanted;
+    filter.dispatchEvent(new Event('input'));
+    const right = rows.every(row => row.hidden !== row.textContent.toLowerCase().includes(wanted.trim().split(' ')[0]) || wanted.includes(' '));
+    const some = rows.some(row => !row.hidden);
+    filter.value = '';
+    filter.dispatchEvent(new Event('input'));
+    return right && some && rows.every(row => !row.hidden) ? '' : `"${wanted}"`;
+  });
+  if (filtered) say(`filtering: ${filtered}`);
 
   // The answer is inside, whole.
   const schema = await tab.evaluate(() => JSON.parse(document.getElementById('stepcast-json').textContent).schema);

@@ -162,7 +162,7 @@ Markup bar_chart(const BarChart& chart) {
   out.open("div", {{"class", "plot"}});
   out.open("svg",
            {{"viewBox", fmt::format("0 0 {} {}", coordinate(kBarsWidth), coordinate(bottom + kBarsAxis))},
-            {"role", "img"}});
+            {"role", "group"}});
   draw_axis(out, chart, most, scale, bottom);
   for (std::size_t i = 0; i < chart.bars.size(); ++i) {
     const Bar& bar = chart.bars[i];
@@ -208,7 +208,7 @@ Markup waterfall_chart(const WaterfallChart& chart) {
   out.open("div", {{"class", "plot"}});
   out.open("svg",
            {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWaterfallWidth), coordinate(bottom + 22))},
-            {"role", "img"}});
+            {"role", "group"}});
   constexpr int kTicks = 6;
   for (const double tick : round_ticks(begin, high, kTicks)) {
     out.leaf(

@@ -30,7 +30,7 @@ std::string json_in_html(std::string_view json) {
 class PageWriter {
  public:
   Markup body(const ReportDocument& document, bool tools) {
-    page_.open("div", {{"class", "stepcast"}}).open("header");
+    page_.open(tools ? "main" : "div", {{"class", "stepcast"}}).open("header");
     if (tools)
       page_.open("div", {{"class", "tools"}})
           .element("button", {{"class", "theme"}, {"type", "button"}, {"hidden", "hidden"}}, "dark / light")
@@ -83,8 +83,11 @@ class PageWriter {
         .open("thead")
         .open("tr");
     for (const ReportColumn& column : table.columns) {
-      page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
-                    column.heading);
+      if (column.heading.empty())  // a heading without text is none
+        page_.element("td", {}, "");
+      else
+        page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
+                      column.heading);
     }
     page_.close().close().open("tbody");
     for (std::size_t r = 0; r < table.rows.size(); ++r) row(table, r);

@@ -78,7 +78,7 @@ Markup scatter_chart(const ScatterChart& chart) {
   const Scale x = scale_over(x_low, x_high, kLeft, kRight), y = scale_over(y_low, y_high, kBottom, kPlaneTop);
   out.open("div", {{"class", "plot"}});
   out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kPlaneWidth), coordinate(kHeight))},
-                   {"role", "img"}});
+                   {"role", "group"}});
   draw_frame(out, chart, x, y);
   for (const ScatterPoint& p : chart.points) {
     if (!std::isfinite(p.x) || !std::isfinite(p.y)) continue;
@@ -121,7 +121,7 @@ Markup matrix_chart(const MatrixChart& chart) {
   const double bottom = kHead + height * n_rows;
   out.open("div", {{"class", "plot"}});
   out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kPlaneWidth), coordinate(bottom + 10))},
-                   {"role", "img"}});
+                   {"role", "group"}});
   out.element("text", {{"class", "unit"}, {"x", kCellsFrom}, {"y", 12}}, chart.column_title);
   out.element("text", {{"class", "unit"}, {"x", 0}, {"y", kHead - 6}}, chart.row_title);
   const auto every = [](std::size_t n) { return (n + kMostLabels - 1) / kMostLabels; };

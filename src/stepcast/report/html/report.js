@@ -48,6 +48,37 @@ for (const table of all('.stepcast table')) {
   }
 }
 
+// Long tables: rows that hold a text, and what is left as CSV.
+for (const table of all('.stepcast table')) {
+  const rows = Array.from(table.tBodies[0].rows), box = table.closest('.scroll');
+  if (rows.length < 8 || !box) continue;
+  const tools = document.createElement('div'), filter = document.createElement('input'), save = document.createElement('button');
+  tools.className = 'table-tools';
+  filter.type = 'search';
+  filter.placeholder = 'filter rows';
+  filter.setAttribute('aria-label', 'filter rows');
+  filter.addEventListener('input', () => {
+    const wanted = filter.value.toLowerCase().split(' ').filter(Boolean);
+    for (const row of rows) row.hidden = !wanted.every(word => row.textContent.toLowerCase().includes(word));
+  });
+  save.type = 'button';
+  save.textContent = 'CSV';
+  save.addEventListener('click', () => {
+    const text = cell => {
+      const own = cell.textContent.replace(/cop(y|ied)$/, '').trim(), plain = own.replace(/,/g, '');
+      return plain !== '' && !Number.isNaN(Number(plain)) ? plain : /[",\n]/.test(own) ? `"${own.replace(/"/g, '""')}"` : own;
+    };
+    const lines = [table.tHead.rows[0], ...table.tBodies[0].rows].filter(row => !row.hidden);
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(new Blob([lines.map(row => Array.from(row.cells).map(text).join(',') + '\n').join('')], {type: 'text/csv'}));
+    link.download = 'table.csv';
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+  tools.append(filter, save);
+  box.before(tools);
+}
+
 // Flags to the clipboard; pages of a folder have no clipboard in some browsers.
 const copy = async text => {
   try {
@@ -82,12 +113,37 @@ const show = (event, text) => {
   tip.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - box.width - 8)) + 'px';
   tip.style.top = (event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 10 : event.clientY + 18) + 'px';
 };
-for (const mark of all('.plot:not(.schedule) title')) {
-  const text = mark.textContent, of = mark.parentNode;
-  mark.remove();
-  of.setAttribute('aria-label', text);
-  of.addEventListener('mousemove', event => show(event, text));
-  of.addEventListener('mouseleave', event => show(event, ''));
+// A picture is one stop of the Tab key, arrows go from mark to mark.
+for (const plot of all('.plot')) {
+  const heading = plot.closest('section, details')?.querySelector('h2, summary');
+  if (heading) plot.querySelector('svg').setAttribute('aria-label', heading.textContent);
+  if (plot.classList.contains('schedule')) continue;
+  const marks = all('title', plot).map(title => {
+    const text = title.textContent, of = title.parentNode;
+    title.remove();
+    of.setAttribute('role', 'img');
+    of.setAttribute('aria-label', text);
+    of.addEventListener('mousemove', event => show(event, text));
+    of.addEventListener('mouseleave', event => show(event, ''));
+    of.addEventListener('focus', () => {
+      const box = of.getBoundingClientRect();
+      show({clientX: box.left, clientY: box.bottom - 12}, text);
+    });
+    of.addEventListener('blur', event => show(event, ''));
+    return of;
+  });
+  marks.forEach((mark, at) => {
+    mark.setAttribute('tabindex', at === 0 ? 0 : -1);
+    mark.addEventListener('keydown', event => {
+      const by = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
+      const next = by && marks[at + by];
+      if (!next) return;
+      event.preventDefault();
+      mark.setAttribute('tabindex', -1);
+      next.setAttribute('tabindex', 0);
+      next.focus();
+    });
+  });
 }
 
 // Schedules: wheel with Ctrl or Shift zooms, dragging moves, a double click shows all again.
@@ -166,6 +222,11 @@ for (const plot of all('.schedule')) {
   });
   outer.addEventListener('pointerleave', event => show(event, ''));
   outer.addEventListener('dblclick', () => set(0, units));
+  outer.setAttribute('tabindex', 0);
+  outer.addEventListener('keydown', event => {
+    const by = {ArrowRight: 0.2, ArrowLeft: -0.2}[event.key];
+    if (by && span < units) { event.preventDefault(); set(from + by * span, span); }
+  });
   const tools = document.createElement("p");
   tools.className = 'small';
   for (const [text, factor] of [['+', 0.5], ['\u2212', 2], ['all', 0]]) {
@@ -177,7 +238,7 @@ for (const plot of all('.schedule')) {
     button.addEventListener('click', () => factor ? set(from + span / 2 - span * factor / 2, span * factor) : set(0, units));
     tools.append(button, ' ');
   }
-  tools.append('Shift and the wheel zoom, dragging moves.');
+  tools.append('Shift and the wheel zoom, dragging and arrow keys move.');
   plot.after(tools);
 }
 

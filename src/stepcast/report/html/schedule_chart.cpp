@@ -156,7 +156,7 @@ Markup schedule_chart(const StepPicture& picture) {
   out.open(
       "svg",
       {{"viewBox", fmt::format("0 0 {} {}", coordinate(kScheduleWidth), coordinate(bottom + kScheduleAxis))},
-       {"role", "img"},
+       {"role", "group"},
        {"data-length", fmt::format("{:.9g}", picture.length_ms)},
        {"data-scale", fmt::format("{:.9g}", axis.scale())},
        {"data-gap", axis.has_gap()
