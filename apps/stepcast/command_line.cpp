@@ -113,9 +113,9 @@ std::string unknown_word(const std::string& word, const ChosenVerb& verb, const 
     return fmt::format("{}: flags stand behind the verb, as in `{} predict {}`", word.substr(0, 80),
                        root.get_name(), word.substr(0, 80));
   }
-  if (verb.app == &root && word == "capture")
-    return "`capture` records a job from Python, and comes with the wheel alone (`./dev wheel`, "
-           "docs/python.md)";
+  if (verb.app == &root && (word == "capture" || word == "serve"))
+    return fmt::format("`{}` comes with the Python wheel alone (`./dev wheel`, docs/{}.md)", word,
+                       word == "serve" ? "serve" : "python");
   std::string text = fmt::format("unknown {} `{}`",
                                  is_flag             ? "flag"
                                  : verb.app == &root ? "verb"
@@ -241,6 +241,10 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     if (!verb.app->parsed()) continue;
     if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
       return fail(kBadInput, pairs.error().message());
+    if (current_sink != nullptr && current_sink->listener->reads_only) {
+      if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
+        return fail(kBadInput, flag + ": files are not written here");
+    }
     const Running running{{argv, static_cast<std::size_t>(argc)}};
     return code_of(verb.action());
   }

@@ -26,6 +26,7 @@ struct VerbOutcome {
 
 struct VerbListener {
   bool wants_tables = false;
+  bool reads_only = false;  // a verb that is asked to write a file fails
   // What is being done, as a terminal would show it. Called from any thread, one at a time.
   std::function<void(std::string_view)> progress;
   // Asks the verb to end (base/stop.h), which then fails with "interrupted"; where it never can, the caller's scope does.

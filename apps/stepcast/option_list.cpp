@@ -289,6 +289,12 @@ void make_strict(CLI::App& app) {
   for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) make_strict(*verb);
 }
 
+std::string flag_that_writes(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_options())
+    if (option->count() > 0 && option->get_type_name() == kOutput) return option->get_name();
+  return {};
+}
+
 Status check_pairs(const CLI::App& verb) {
   STEPCAST_TRY(check_partners(verb));
   STEPCAST_TRY(check_format(verb));

@@ -100,6 +100,9 @@ void make_strict(CLI::App& app);
 
 // Flags that say nothing without others, or that say the contrary of others: no verb takes them silently.
 
+// The first flag that was given and names a file to write, "--report"; empty if there is none.
+[[nodiscard]] std::string flag_that_writes(const CLI::App& verb);
+
 // Looks at the flags that were given to the verb. Errors: a flag without its partner (--seed without --scenarios), --json
 // beside another --format, two results into one file.
 [[nodiscard]] Status check_pairs(const CLI::App& verb);

@@ -117,8 +117,8 @@ void add_report_options(CLI::App& app, ReportOptions& options, bool& json) {
   add_output_option(
       app, "--report", options.file,
       "also write the answer as one page of HTML with pictures, which loads nothing (docs/reports.md)");
-  app.add_option("--format", options.format, "what is printed: text, md (Markdown) or json")
-      ->check(CLI::IsMember({"text", "md", "json"}))
+  app.add_option("--format", options.format, "what is printed: text, md (Markdown), html (a page) or json")
+      ->check(CLI::IsMember({"text", "md", "html", "json"}))
       ->capture_default_str()
       ->each([&json](const std::string& format) { json = json || format == "json"; });
 }
@@ -126,7 +126,7 @@ void add_report_options(CLI::App& app, ReportOptions& options, bool& json) {
 Result<ReportOutput> ReportOutput::at(const ReportOptions& options,
                                       std::span<const std::filesystem::path> inputs) {
   ReportOutput output;
-  output.markdown_ = options.format == "md";
+  output.format_ = options.format;
   if (!options.file.empty()) {
     STEPCAST_ASSIGN(output.file_, OutputFile::at(options.file, input_files(inputs)));
   }
@@ -135,18 +135,18 @@ Result<ReportOutput> ReportOutput::at(const ReportOptions& options,
 
 Status ReportOutput::give(ReportDocument document) const {
   document.command = given_command();
-  if (markdown_) print("{}", report_markdown(document));
+  if (replaces_text()) print("{}", format_ == "md" ? report_markdown(document) : report_html(document));
   return file_ ? file_->write(report_html(document)) : Status{Ok{}};
 }
 
 Status ReportOutput::answer(const ReportDocument& document, const std::string& json) const {
   if (is_wanted()) STEPCAST_TRY(give(document));
-  if (!markdown_) print("{}", json.empty() ? report_text(document, terminal_columns()) : json);
+  if (!replaces_text()) print("{}", json.empty() ? report_text(document, terminal_columns()) : json);
   return Ok{};
 }
 
 void ReportOutput::note() const {
-  if (file_ && !markdown_)
+  if (file_ && !replaces_text())
     print("\nReport written to {}: open it in a browser\n", in_one_line(file_->path().string()));
 }
 

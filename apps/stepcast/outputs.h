@@ -76,19 +76,19 @@ class ReportOutput {
   // Where a document is to be shown: without a page or Markdown in a terminal alone.
   [[nodiscard]] Shown made_for() const { return is_wanted() ? Shown::everywhere : Shown::terminal; }
   // Whether a page has to be made.
-  [[nodiscard]] bool is_wanted() const { return file_.has_value() || markdown_; }
-  // Instead of the text.
-  [[nodiscard]] bool is_markdown() const { return markdown_; }
-  // Writes the page where a file was named, and prints Markdown where that was asked for; with the command line that runs.
+  [[nodiscard]] bool is_wanted() const { return file_.has_value() || replaces_text(); }
+  // Markdown or a page, instead of the text.
+  [[nodiscard]] bool replaces_text() const { return format_ == "md" || format_ == "html"; }
+  // Writes the page where a file was named, and prints what replaces the text; with the command line that runs.
   [[nodiscard]] Status give(ReportDocument document) const;
-  // The same, and prints what Markdown does not replace: `json` where there is any, else the text of the document.
+  // The same, and prints what nothing replaces: `json` where there is any, else the text of the document.
   [[nodiscard]] Status answer(const ReportDocument& document, const std::string& json) const;
   // "Report written to ...", behind the text of an answer.
   void note() const;
 
  private:
   std::optional<OutputFile> file_;
-  bool markdown_ = false;
+  std::string format_ = "text";
 };
 
 }  // namespace stepcast::cli

@@ -232,7 +232,7 @@ Result<int> run_plan(const PlanOptions& options) {
   if (running) subject.now = layout_now(*running, plan, platform, request.assumptions);
   const ReportDocument document = plan_document(plan_answer(plan, subject));
   STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
-  if (options.json || report.is_markdown()) return kSuccess;
+  if (options.json || report.replaces_text()) return kSuccess;
   if (csv)
     print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), in_one_line(options.csv));
   report.note();

@@ -90,7 +90,7 @@ Result<int> run_log(const PredictOptions& options) {
       log_forecast_document(predicted.forecast, *predicted.run, predicted.comparison, how),
       options.shared.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
                           : std::string{}));
-  if (report.is_markdown()) return kSuccess;
+  if (report.replaces_text()) return kSuccess;
   if (!options.shared.timeline.empty() && !options.shared.json) print_timeline_note(options.shared.timeline);
   if (!options.shared.json) report.note();
   return kSuccess;
@@ -215,7 +215,7 @@ void note_chakra(const PredictOptions& options, const Forecast& forecast) {
 
 // What else was written; machines read the answer alone.
 void note_files(const PredictOptions& options, const ReportOutput& report, const Forecast& forecast) {
-  if (options.shared.json || report.is_markdown()) return;
+  if (options.shared.json || report.replaces_text()) return;
   if (!options.shared.timeline.empty()) print_timeline_note(options.shared.timeline);
   note_chakra(options, forecast);
   report.note();
@@ -315,7 +315,7 @@ Result<int> run_post_training(const PredictOptions& options) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   STEPCAST_ASSIGN(const RlForecast forecast, Session{}.predict(asked));
   STEPCAST_TRY(report.answer(rl_document(forecast), options.shared.json ? rl_json(forecast) : std::string{}));
-  if (!options.shared.json && !report.is_markdown()) report.note();
+  if (!options.shared.json && !report.replaces_text()) report.note();
   return kSuccess;
 }
 

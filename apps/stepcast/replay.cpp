@@ -48,7 +48,7 @@ Result<int> run_replay(const ReplayOptions& options) {
     STEPCAST_TRY(page.answer(replay_document(*replayed.analysis, how),
                              options.json ? replay_json(*replayed.analysis) : std::string{}));
   }
-  if (options.json || page.is_markdown()) return kSuccess;
+  if (options.json || page.replaces_text()) return kSuccess;
   if (!options.timeline.empty()) print_timeline_note(options.timeline);
   page.note();
   return kSuccess;

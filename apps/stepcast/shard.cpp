@@ -74,7 +74,7 @@ Result<int> run_shard(const ShardOptions& options) {
   progress.reset();
   STEPCAST_TRY(report.answer(sharding_document(all, request.platform),
                              options.json ? sharding_json(all) : std::string{}));
-  if (report.is_markdown()) return kSuccess;
+  if (report.replaces_text()) return kSuccess;
   if (options.json) return kSuccess;
   if (!options.output.empty())
     print("\nPlan of {} written to {}\n", all.shardings.front().plan.name, in_one_line(options.output));

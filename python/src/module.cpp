@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -55,11 +56,14 @@ struct RunningVerb {
 using Outcome =
     std::tuple<int, std::string, std::string, std::map<std::string, std::shared_ptr<const Table>>>;
 
-Outcome run(std::vector<std::string> words, bool tables, const std::optional<nb::callable>& progress) {
+// After `most_s` seconds it fails. `reads_only`: it fails where it would write a file.
+Outcome run(std::vector<std::string> words, bool tables, const std::optional<nb::callable>& progress,
+            bool reads_only, std::optional<double> most_s) {
   auto verb = std::make_shared<RunningVerb>();
   const bool listens = progress.has_value();
-  std::thread worker{[verb, words = std::move(words), tables, listens] {
+  std::thread worker{[verb, words = std::move(words), tables, listens, reads_only] {
     cli::VerbListener listener;
+    listener.reads_only = reads_only;
     listener.wants_tables = tables;
     listener.stop = verb->stop.get_token();
     if (listens) {
@@ -97,6 +101,7 @@ Outcome run(std::vector<std::string> words, bool tables, const std::optional<nb:
     }
   } const end{*verb, worker};
   constexpr std::chrono::milliseconds kLookAfterSignals{50};
+  const auto begin = std::chrono::steady_clock::now();
   for (bool is_done = false; !is_done;) {
     std::optional<std::string> said;
     {
@@ -107,6 +112,9 @@ Outcome run(std::vector<std::string> words, bool tables, const std::optional<nb:
       said = std::exchange(verb->said, std::nullopt);
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!is_done && most_s &&
+        std::chrono::steady_clock::now() - begin > std::chrono::duration<double>{*most_s})
+      return Outcome{1, std::string{}, fmt::format("took longer than {:g} s", *most_s), {}};
     if (said) (*progress)(*said);
   }
   {
@@ -207,7 +215,8 @@ NB_MODULE(_stepcast, module) {
   nb::set_leak_warnings(false);  // interrupted calls and interpreters that end early keep objects
 
   module.def("version", [] { return std::string{stepcast::version()}; });
-  module.def("run", run, nb::arg("words"), nb::arg("tables"), nb::arg("progress").none());
+  module.def("run", run, nb::arg("words"), nb::arg("tables"), nb::arg("progress").none(),
+             nb::arg("reads_only") = false, nb::arg("most_s").none() = nb::none());
   module.def("predict", predict, nb::arg("keywords"));
   // For the bench: with the microseconds that the session took.
   module.def(

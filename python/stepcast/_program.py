@@ -1,4 +1,4 @@
-"""The command `stepcast`: the program that came with the package; `capture` and `collect` are its Python verbs."""
+"""The command `stepcast`: the program that came with the package; `capture`, `collect` and `serve` are its Python verbs."""
 
 import os
 import subprocess
@@ -11,6 +11,7 @@ _PYTHON_VERBS = """
 Verbs of the Python package:
   capture                     record a few steps of a training, without change of its code
   collect                     measure a GPU with PyTorch
+  serve                       ask and see answers in a browser
 """
 
 
@@ -28,6 +29,10 @@ def main():
         from stepcast.collect.__main__ import main as collect
 
         return collect(words[1:])
+    if words[:1] == ["serve"]:
+        from stepcast.serve import main as serve
+
+        return serve(words[1:])
     try:
         os.execv(PROGRAM, ["stepcast", *words])
     except OSError as problem:

@@ -1,0 +1,264 @@
+"""`stepcast serve`: a page in the browser that asks and shows answers, and the same questions as JSON (docs/serve.md).
+
+Everything is answered by the verbs of the program, in this process: a question is a command line, and its answer what
+that command line prints. Only this machine is listened to unless --host says otherwise; a question needs the token of the
+address that was printed; no file is read outside the folders that were given, and none is written.
+"""
+
+import argparse
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from stepcast import _stepcast
+
+VERBS = ("predict", "plan", "shard", "replay", "compare", "inspect", "models", "platforms")
+FORMATS = ("json", "md", "html", "text")
+MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
+MOST_UPLOAD_BYTES = 512 << 20  # all together
+MOST_SECONDS = 30  # of an answer
+MOST_WAITING_SECONDS = 1.5  # for one of the processors; then the page asks again
+MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
+
+
+class Refused(Exception):
+    """A request that is not answered, with the status that says why."""
+
+    def __init__(self, status, why):
+        super().__init__(why)
+        self.status = status
+
+
+class Questions:
+    """What may be asked, and the answers; knows nothing of HTTP."""
+
+    def __init__(self, folders):
+        self.uploads = Path(tempfile.mkdtemp(prefix="stepcast-serve-"))
+        self.roots = [Path(folder).resolve(strict=True) for folder in folders] + [self.uploads.resolve()]
+        self._uploaded_bytes = 0
+        self._lock = threading.Lock()
+        self._processors = threading.Semaphore(max(2, os.cpu_count() or 1))
+
+    def close(self):
+        shutil.rmtree(self.uploads, ignore_errors=True)
+
+    def check(self, words):
+        """The words of a command line without the name of the program, or Refused."""
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+            raise Refused(400, "words: found no list of texts, expected a verb and its flags")
+        if len(words) > MOST_WORDS or sum(map(len, words)) > MOST_CHARACTERS or any("\0" in word for word in words):
+            raise Refused(413, f"words: expected at most {MOST_WORDS}, of {MOST_CHARACTERS} characters together")
+        if words[0] not in VERBS:
+            raise Refused(400, f"found `{words[0][:40]}`, expected one of {', '.join(VERBS)}")
+        for word in words[1:]:
+            for text in {word, *re.split("[=,:]", word)}:
+                self._check_place(text)
+        return words
+
+    def _check_place(self, text):
+        # A name without a separator is one of a model or a platform, unless a file of that name is here.
+        place = Path(text)
+        if not text or (os.sep not in text and text not in (".", "..") and not os.path.lexists(self.uploads / text)):
+            return
+        try:
+            found = (self.uploads / place).resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise Refused(403, f"{text[:80]}: cannot be read") from None
+        if not any(found == root or root in found.parents for root in self.roots):
+            raise Refused(403, f"{text[:80]}: not in a folder that was given at the start")
+
+    def ask(self, words, kind="json"):
+        """Exit code, what is printed, and the error."""
+        if kind not in FORMATS:
+            raise Refused(400, f"format: found `{str(kind)[:40]}`, expected one of {', '.join(FORMATS)}")
+        words = self.check(words)
+        if words[0] in ("models", "platforms", "inspect"):
+            words = [*words, "--json"] if kind == "json" else words
+        else:
+            words = [words[0], f"--format={kind}", *words[1:]]
+        if not self._processors.acquire(timeout=MOST_WAITING_SECONDS):
+            raise Refused(503, "busy: ask again")
+        try:
+            code, output, error, _ = _stepcast.run(words, False, None, reads_only=True, most_s=MOST_SECONDS)
+        finally:
+            self._processors.release()
+        return code, output, error
+
+    def take(self, name, size, read):
+        """Keeps a file that was dropped on the page; its path."""
+        with self._lock:
+            if size < 0 or self._uploaded_bytes + size > MOST_UPLOAD_BYTES:
+                raise Refused(413, f"files: expected at most {MOST_UPLOAD_BYTES >> 20} MiB together")
+            self._uploaded_bytes += size
+        plain = re.sub(r"[^A-Za-z0-9._-]", "_", os.path.basename(name))[-80:].lstrip(".-") or "file"
+        place = Path(tempfile.mkdtemp(dir=self.uploads)) / plain
+        with open(place, "wb") as out:
+            while size > 0:
+                piece = read(min(size, 1 << 20))
+                if not piece:
+                    break
+                out.write(piece)
+                size -= len(piece)
+        return str(place)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "stepcast"
+    sys_version = ""
+    timeout = MOST_SILENCE_SECONDS
+
+    def do_GET(self):
+        self._answer({"/": self._page, "/page": self._report})
+
+    def do_POST(self):
+        self._answer({"/api/run": self._run, "/api/upload": self._upload})
+
+    def _answer(self, routes):
+        try:
+            url = urlsplit(self.path)
+            self.asked = {key: values[-1] for key, values in parse_qs(url.query, max_num_fields=16).items()}
+            self._check_source()
+            route = routes.get(url.path)
+            if route is None:
+                raise Refused(404, "there is nothing at this address")
+            route()
+        except Refused as problem:
+            self.close_connection = True  # what of the body nobody has read
+            self._send(problem.status, {"error": str(problem)})
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
+        except (ValueError, UnicodeError, RecursionError):
+            self.close_connection = True
+            self._send(400, {"error": "the request cannot be read"})
+
+    def _check_source(self):
+        # Another site's page in the same browser has another Origin; a name that leads here has another Host.
+        here = self.server.names
+        if self.headers.get("Host", "").lower() not in here:
+            raise Refused(403, "another Host than this server's")
+        origin = self.headers.get("Origin")
+        if origin is not None and origin.lower() not in {f"http://{name}" for name in here}:
+            raise Refused(403, "asked from another site")
+        token = self.headers.get("X-Stepcast-Token") or self.asked.get("token", "")
+        if not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            raise Refused(403, "no token, or another: open the address that `stepcast serve` printed")
+
+    def _size(self, most):
+        text = self.headers.get("Content-Length", "")
+        if not text.isdigit() or len(text) > 12:
+            raise Refused(411, "Content-Length: expected the bytes of the request")
+        if int(text) > most:
+            raise Refused(413, f"found {text} bytes, expected at most {most}")
+        return int(text)
+
+    def _page(self):
+        self._send(200, self.server.page, "text/html", self.server.policy)
+
+    def _report(self):
+        words = json.loads(self.asked.get("words", "null"))
+        code, output, error = self.server.questions.ask(words, "html")
+        if error:
+            self._send(422, {"error": error, "code": code})
+        else:
+            self._send(200, output, "text/html")
+
+    def _run(self):
+        asked = json.loads(self.rfile.read(self._size(4 * MOST_CHARACTERS)))
+        if not isinstance(asked, dict):
+            raise Refused(400, "found no object, expected {\"words\": [...]}")
+        kind = asked.get("format", "json")
+        code, output, error = self.server.questions.ask(asked.get("words"), kind)
+        if error:
+            self._send(422, {"error": error, "code": code})
+        elif kind == "json":
+            self._send(200, output.encode())
+        else:
+            self._send(200, output, "text/plain")
+
+    def _upload(self):
+        size = self._size(MOST_UPLOAD_BYTES)
+        self._send(200, {"path": self.server.questions.take(self.asked.get("name", ""), size, self.rfile.read)})
+
+    def _send(self, status, body, kind="application/json", policy=None):
+        if isinstance(body, dict):
+            body = json.dumps(body)
+        data = body if isinstance(body, bytes) else body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind + "; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        if policy:
+            self.send_header("Content-Security-Policy", policy)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format, *values):
+        """Nothing: addresses hold the token."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, host, port, folders):
+        super().__init__((host, port), Handler)
+        self.questions = Questions(folders)
+        self.token = secrets.token_urlsafe(16)
+        port = self.server_address[1]
+        self.names = {f"{name}:{port}" for name in {host.lower(), "127.0.0.1", "localhost"}}
+        self.address = f"http://{host}:{port}/?token={self.token}"
+        self.page = (Path(__file__).parent / "serve.html").read_text(encoding="utf-8")
+        script = re.search("<script>(.*)</script>", self.page, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        self.policy = (f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
+                       "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+    def server_close(self):
+        super().server_close()
+        self.questions.close()
+
+
+def main(words=None):
+    parser = argparse.ArgumentParser(prog="stepcast serve", description=__doc__.partition("\n")[0])
+    parser.add_argument("folders", nargs="*", metavar="FOLDER", help="files in it may be asked about: traces, configs, platforms")
+    parser.add_argument("--port", type=int, default=8321, help="default: 8321; 0 takes a free one")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; default: this machine alone")
+    options = parser.parse_args(words)
+    try:
+        if not 0 <= options.port < 65536:
+            raise OSError(0, f"found {options.port}, expected 0 to 65535", "--port")
+        server = Server(options.host, options.port, options.folders)
+    except OSError as problem:
+        place = problem.filename or f"{options.host}:{options.port}"
+        print(f"stepcast: error: {place}: {problem.strerror}", file=sys.stderr)
+        return 2
+    print(f"{server.address}\nCtrl-C ends it.", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

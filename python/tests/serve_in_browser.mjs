@@ -1,0 +1,65 @@
+// Asks `stepcast serve` in a real browser a hundred times, each with a number that has to come out:
+//
+//   node serve_in_browser.mjs ADDRESS EXPECTED.json
+//
+// EXPECTED holds {"fields": [[{"gpus": "16", ...}, step_ms]...], "sliders": [["network", exponent, step_ms]...]}.
+// Prints how long new bars take, from an input to the answer on the page: median and p95. Exit code 77: nothing to test with.
+import fs from 'node:fs';
+import {createRequire} from 'node:module';
+const require = createRequire(import.meta.url);
+let puppeteer;
+try {
+  const module = require.resolve('puppeteer-core', {paths: [process.cwd(), ...(process.env.NODE_PATH || '').split(':').filter(Boolean)]});
+  puppeteer = require(module).default ?? require(module);
+} catch { console.log('skipped: no puppeteer-core'); process.exit(77); }
+const executablePath = [process.env.STEPCAST_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(file => file && fs.existsSync(file));
+if (!executablePath) { console.log('skipped: no Chromium'); process.exit(77); }
+
+const [address, file] = process.argv.slice(2), expected = JSON.parse(fs.readFileSync(file, 'utf8'));
+const browser = await puppeteer.launch({executablePath, headless: true, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run']});
+const tab = await browser.newPage(), problems = [], took = [];
+tab.on('console', message => { if (!/status of 4\d\d/.test(message.text())) problems.push(`console: ${message.text()}`); });
+tab.on('pageerror', error => problems.push(`script: ${error.message}`));
+tab.on('request', request => { if (!/^(http:\/\/127\.0\.0\.1|data:|blob:|about:)/.test(request.url())) problems.push(`requests ${request.url()}`); });
+const ready = () => tab.waitForFunction(() => document.body.dataset.busy === '', {timeout: 20000, polling: 5});
+const shown = () => tab.evaluate(() => [Number(document.body.dataset.step), Number(document.body.dataset.took)]);
+const check = async (what, step) => {
+  await ready();
+  const [found, ms] = await shown();
+  took.push(ms);
+  if (found !== step) problems.push(`${what}: found ${found}, expected ${step}`);
+};
+await tab.goto(address, {waitUntil: 'load'});
+await ready();
+for (const [fields, step] of expected.fields) {
+  await tab.evaluate(values => {
+    for (const [id, value] of Object.entries(values)) {
+      document.getElementById(id).value = value;
+      document.getElementById(id).dispatchEvent(new Event('input'));
+    }
+  }, fields);
+  await check(JSON.stringify(fields), step);
+}
+for (const [part, exponent, step] of expected.sliders) {
+  await tab.evaluate((id, value) => {
+    document.getElementById('x-' + id).value = value;
+    document.getElementById('x-' + id).dispatchEvent(new Event('input'));
+  }, part, exponent);
+  await check(`${part} 2^${exponent}`, step);
+}
+// The address holds the whole question, and the command line on the page is that question.
+const [step] = await shown(), other = await browser.newPage();
+await other.goto(tab.url(), {waitUntil: 'load'});
+await other.waitForFunction(() => document.body.dataset.busy === '', {timeout: 20000});
+const [again, line, mine] = [await other.evaluate(() => Number(document.body.dataset.step)), await other.$eval('#command', one => one.value), await tab.$eval('#command', one => one.value)];
+if (again !== step || line !== mine) problems.push(`another browser shows ${again} of "${line}", expected ${step} of "${mine}"`);
+// A wrong question is one line on the page, and what was shown stays.
+await tab.$eval('#command', one => { one.value = 'stepcast predict --model no-such-model --gpus 8'; one.dispatchEvent(new Event('change')); });
+await ready();
+const said = await tab.$eval('#said', one => [one.className, one.textContent]);
+if (said[0] !== 'error' || !said[1].includes('no-such-model')) problems.push(`a model that is none: "${said}"`);
+await browser.close();
+for (const problem of problems) console.error(problem);
+took.sort((a, b) => a - b);
+console.log(`${took.length} interactions, ${problems.length} problems; new bars after ${took[took.length >> 1].toFixed(0)} ms, p95 ${took[Math.floor(took.length * 0.95)].toFixed(0)} ms`);
+process.exit(problems.length ? 1 : 0);

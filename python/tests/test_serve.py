@@ -1,0 +1,210 @@
+"""`stepcast serve`: answers are those of the command line; what must not be asked is refused in one sentence."""
+
+import json
+import os
+import random
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from stepcast import serve
+
+from conftest import ROOT
+
+JOB = ["predict", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", "8", "--gbs", "64"]
+
+
+@pytest.fixture
+def server(tmp_path):
+    (tmp_path / "given").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    one = serve.Server("127.0.0.1", 0, [tmp_path / "given", ROOT / "examples"])
+    threading.Thread(target=one.serve_forever, daemon=True).start()
+    yield one
+    one.shutdown()
+    one.server_close()
+
+
+def ask(server, path, body=None, **headers):
+    """Status and body."""
+    given = {"X-Stepcast-Token": server.token, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+    request = urllib.request.Request(f"http://127.0.0.1:{server.server_address[1]}{path}", data, given)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return reply.status, reply.read()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read()
+
+
+def run(server, words, **more):
+    status, body = ask(server, "/api/run", {"words": words, **more})
+    return status, json.loads(body) if status != 200 or more.get("format", "json") == "json" else body.decode()
+
+
+def test_answers_are_those_of_the_command_line(server, cli, traces):
+    assert run(server, JOB) == (200, cli(*JOB, "--json"))
+    assert run(server, ["replay", str(traces)])[1]["step_time_ms"] == cli("replay", traces, "--json")["step_time_ms"]
+    assert run(server, ["models"])[1]["models"] == cli("models", "--json")["models"]
+    status, error = run(server, ["predict", "--model", "no-such", "--gpus", "8"])
+    assert (status, error["code"]) == (422, 2) and error["error"] == cli("predict", "--model", "no-such", "--gpus", "8")
+
+
+def test_pages_hold_the_same_answer(server, cli):
+    words = urllib.request.quote(json.dumps(JOB))
+    status, page = ask(server, f"/page?words={words}")
+    inside = page.decode().split('id="stepcast-json">')[1].split("</script>")[0]
+    assert status == 200 and json.loads(inside) == cli(*JOB, "--json")
+    assert run(server, JOB, format="md")[1].startswith("## ")
+    status, shell = ask(server, "/")
+    assert status == 200 and b"<!DOCTYPE html>" in shell
+
+
+@pytest.mark.parametrize("headers", [{"X_Stepcast_Token": "wrong"}, {"X_Stepcast_Token": ""}, {"Host": "evil.example:80"},
+                                     {"Origin": "http://evil.example"}, {"X_Stepcast_Token": "\u00e9"}])
+def test_others_are_refused(server, headers):
+    for path, body in (("/", None), ("/page?words=%5B%22models%22%5D", None), ("/api/run", {"words": ["models"]}),
+                       ("/api/upload?name=x", b"x")):
+        assert ask(server, path, body, **headers)[0] == 403
+
+
+def test_reads_only_what_was_given_and_writes_nothing(server, tmp_path):
+    secret, given = str(tmp_path / "secret"), tmp_path / "given"
+    (given / "link").symlink_to(tmp_path)
+    for words in (["predict", "--model", secret], ["predict", f"--model={secret}"], ["replay", "../../../../etc"], ["replay", "/"],
+                  ["replay", f"{given}/../secret"], ["inspect", f"{given}/link/secret"], ["predict", "--platform", f"x,{secret}"],
+                  ["inspect", ".."], ["predict", "--config", "/dev/zero"]):
+        status, problem = run(server, words)
+        assert status == 403 and "not in a folder" in problem["error"], words
+    out = given / "out"
+    for words in ([*JOB, "--report", str(out)], [*JOB, f"--timeline={out}"]):
+        assert run(server, words)[1]["error"].endswith("files are not written here"), words
+    assert not out.exists() and sorted(os.listdir(given)) == ["link"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"{}", b'{"words": 3}', b'{"words": []}', b'{"words": [3]}',
+                                  b'{"words": ["sweep", "x"]}', b'{"words": ["calibrate"]}', b'{"words": ["predict", "\\u0000"]}',
+                                  b'{"words": ["models"], "format": "exe"}', b'{"words": ' + b"[" * 60000, b"\xff\xfe"])
+def test_broken_requests_are_one_sentence(server, body):
+    status, reply = ask(server, "/api/run", body)
+    assert 400 <= status < 500 and set(json.loads(reply)) >= {"error"} and b"Traceback" not in reply
+
+
+def test_damaged_requests_never_break_it(server):
+    """2,000 requests with bytes changed, cut or doubled; then it still answers."""
+    chance = random.Random(7)
+    host = f"127.0.0.1:{server.server_address[1]}"
+    body = json.dumps({"words": ["platforms", "x"], "format": "json"})
+    whole = (f"POST /api/run?token={server.token} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"
+             f"Content-Length: {len(body)}\r\n\r\n{body}").encode()
+    for _ in range(2000):
+        damaged = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(damaged))
+            kind = chance.randrange(3)
+            damaged[at : at + chance.randint(0, 9)] = (bytes([chance.randrange(256)]), b"", damaged[at : at + 20])[kind]
+        with socket.create_connection(server.server_address) as plain:
+            plain.sendall(damaged)
+            plain.shutdown(socket.SHUT_WR)
+            plain.settimeout(2 * serve.MOST_SILENCE_SECONDS)
+            try:
+                reply = plain.recv(65536)
+            except ConnectionError:
+                reply = b""
+        assert b"Traceback" not in reply and b" 500 " not in reply
+    assert run(server, ["models"])[0] == 200
+
+
+def test_sizes_are_bounded(server):
+    assert ask(server, "/api/run", b"x" * (5 * serve.MOST_CHARACTERS))[0] == 413
+    assert run(server, ["predict", *["--x"] * 300])[0] == 413
+    assert ask(server, "/api/upload?name=x", None)[0] == 404  # a GET
+    with socket.create_connection(server.server_address) as plain:
+        plain.sendall(f"POST /api/upload HTTP/1.1\r\nHost: 127.0.0.1:{server.server_address[1]}\r\nX-Stepcast-Token: {server.token}\r\n"
+                      f"Content-Length: 99999999999\r\n\r\n".encode())
+        assert b" 413 " in plain.recv(4096)
+
+
+def test_takes_files(server, traces):
+    log = (ROOT / "tests" / "golden" / "logs" / "train.log").read_bytes()
+    status, reply = ask(server, "/api/upload?name=..%2F..%2Fmy%20train.log", log)
+    path = json.loads(reply)["path"]
+    assert status == 200 and Path(path).read_bytes() == log and Path(path).name == "my_train.log"
+    assert run(server, ["predict", "--from-log", path])[0] == 200
+    uploads = server.questions.uploads
+    server.questions.close()
+    assert not uploads.exists()
+
+
+def test_two_hundred_at_once_are_answered_or_refused(server):
+    """100 forecasts, 50 plans, 30 that are malformed and 20 that read and write slowly."""
+    statuses, slow, lock = [], [], threading.Lock()
+
+    def one(number):
+        began = time.monotonic()
+        if number < 100:
+            status = run(server, [*JOB[:-1], str(64 + 8 * number)])[0]
+        elif number < 150:
+            status = run(server, ["plan", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", "16", "--gbs", "64"])[0]
+        elif number < 180:
+            status = ask(server, "/api/run", b"{" * number)[0]
+        else:
+            with socket.create_connection(server.server_address) as plain:
+                plain.sendall(b"GET / HTTP/1.1\r\nHost:")  # and no more
+                plain.settimeout(4 * serve.MOST_SILENCE_SECONDS)
+                status = len(plain.recv(1)) or 408
+        with lock:
+            statuses.append(status)
+            slow.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(statuses) == 200 and set(statuses) <= {200, 400, 408, 503} and statuses.count(200) >= 1
+    assert run(server, JOB)[0] == 200
+
+
+def test_takes_too_long(server, monkeypatch):
+    monkeypatch.setattr(serve, "MOST_SECONDS", 0)
+    status, reply = run(server, ["plan", "--model", "llama-3.1-405b", "--platform", "dgx-h100", "--gpus", "2048"])
+    assert status == 422 and "took longer than 0 s" in reply["error"]
+
+
+def test_the_page_in_a_browser(server, cli, tmp_path):
+    """A hundred inputs, each with the step that the command line says."""
+    def step(gpus, gbs, mbs, *more):
+        return cli("predict", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", gpus, "--gbs", gbs, "--mbs", mbs, "--json",
+                   *more)["step_time_ms"]
+
+    fields = [[{"gpus": str(gpus), "gbs": str(gbs), "mbs": str(mbs)}, step(gpus, gbs, mbs)]
+              for gpus in (8, 16, 32, 64) for gbs in (64, 128, 256, 512) for mbs in (1, 2) if gbs % (gpus * mbs) == 0]
+    last = fields[-1][0]
+    job = (last["gpus"], last["gbs"], last["mbs"])
+    factors = {}
+    sliders = []
+    for number in range(100 - len(fields)):
+        part, exponent = ("network", "compute", "memory_bound")[number % 3], -1 + 0.25 * (number // 3 % 12)
+        if exponent == 0:
+            factors.pop(part, None)
+        else:
+            factors[part] = float(f"{2**exponent:.4g}")
+        sliders.append([part, exponent, step(*job, *(f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()))])
+    (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders}))
+    modules = os.environ.get("STEPCAST_BROWSER_MODULES", str(ROOT / "build" / "browser" / "node_modules"))
+    try:
+        done = subprocess.run(["node", ROOT / "python" / "tests" / "serve_in_browser.mjs", server.address, tmp_path / "expected.json"],
+                              capture_output=True, text=True, check=False, env={**os.environ, "NODE_PATH": modules}, timeout=240)
+    except FileNotFoundError:
+        pytest.skip("no node")
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip())
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
