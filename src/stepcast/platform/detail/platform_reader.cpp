@@ -242,7 +242,7 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
 // Measured relatives are the platforms beside the folder of the parts: NAME.json of kernels/NAME.json. The nearest one
 // that has kernels by type is taken.
 Status PlatformReader::take_sibling(const fs::path& base, Platform& platform) {
-  if (models_ == Models::names) return Ok{};
+  if (models_ == Models::names || platform.device.architecture.empty()) return Ok{};  // a part has no device
   const fs::path folder = base.parent_path().parent_path();
   std::vector<std::pair<double, fs::path>> siblings;
   std::error_code failure;
