@@ -21,8 +21,8 @@ std::uint64_t bits_of(Value value) {
     return static_cast<std::uint64_t>(value);
 }
 
-// The finaliser of splitmix64 on every value.
-void mix(std::uint64_t& state, std::uint64_t value) {
+// The finaliser of splitmix64 on every value. Every price that is remembered is found by it.
+[[gnu::always_inline]] inline void mix(std::uint64_t& state, std::uint64_t value) {
   state += value + 0x9e3779b97f4a7c15ULL;
   state = (state ^ (state >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   state = (state ^ (state >> 27U)) * 0x94d049bb133111ebULL;
