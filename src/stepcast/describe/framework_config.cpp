@@ -273,7 +273,10 @@ class ConfigReader {
       if (!said_.settings.recompute)
         out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
     }
-    if (recompute == "true" || recompute == "full" || recompute == "unsloth" || recompute == "offload") {
+    if (framework_.habits == Framework::maxtext && !recompute.empty() && recompute != "none") {
+      STEPCAST_TRY(use_policy(recompute));
+    } else if (recompute == "true" || recompute == "full" || recompute == "unsloth" ||
+               recompute == "offload") {
       s.recompute = Recompute::full;
     } else if (!recompute.empty() && recompute != "none" && recompute != "false") {
       out_.notes.push_back(
@@ -293,6 +296,10 @@ class ConfigReader {
                                                                          : Sharding::zero3;
       out_.job.framework = Framework::fsdp;
     }
+    if (words_.expert_capacity > 0 && lower(words_.sparse_experts) == "false") {
+      s.expert_capacity_factor = words_.expert_capacity;
+      s.pad_experts_to_capacity = true;
+    }
     const std::string optimizer = lower(words_.optimizer);
     if (!optimizer.empty() &&
         (optimizer.find("adam") == std::string::npos || optimizer.find("8bit") != std::string::npos))
@@ -300,6 +307,79 @@ class ConfigReader {
     if (words_.gradient_clip >= 0) s.clip_gradients = words_.gradient_clip;
     use_adapters();
     return Ok{};
+  }
+
+  // A rematerialisation policy of MaxText by its name (models/decoders.py, get_remat_policy): what a layer keeps and what
+  // the CPU keeps. All names are jax's; the value "custom" leaves it to the keys of single results.
+  Status use_policy(const std::string& name) {
+    struct Policy {
+      std::string_view name, keeps, offloads;
+    };
+    constexpr std::string_view kQkv = "qkv", kAttention = "qkv attention_output",
+                               kProducts = "qkv attention_output ffn_up ffn_down",
+                               kAll = "qkv attention attention_output ffn_up ffn_down";
+    constexpr Policy kPolicies[] = {
+        {"full", "", ""},
+        {"minimal", kProducts, ""},
+        {"minimal_with_context", kAll, ""},
+        {"minimal_flash", kAll, ""},
+        {"minimal_with_context_and_quantization", kAll, ""},
+        {"save_dot_with_context_except_mlp", "qkv attention attention_output", ""},
+        {"save_dot_except_mlp", kAttention, ""},
+        {"save_dot_except_mlpwi", "qkv attention_output ffn_down", ""},
+        {"save_qkv_proj", kQkv, ""},
+        {"save_out_proj", "attention_output", ""},
+        {"qkv_proj_offloaded", kQkv, kQkv},
+        {"minimal_offloaded", kProducts, kProducts}};
+    JobSettings& s = words_.settings;
+    s.recompute = Recompute::full;
+    if (name == "custom") {
+      use_custom_policy();
+      return Ok{};
+    }
+    const auto* const known = std::ranges::find(kPolicies, name, &Policy::name);
+    if (known == std::end(kPolicies)) {
+      return wrong("remat_policy", name,
+                   "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
+                   "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
+    }
+    s.recompute_keeps = std::string{known->keeps};
+    s.recompute_offloads = std::string{known->offloads};
+    return Ok{};
+  }
+
+  void use_custom_policy() {
+    JobSettings& s = words_.settings;
+    s.recompute_keeps = s.recompute_offloads = "";
+    std::string& qkv = words_.kept_qkv;
+    const auto is_kept = [](const std::string& where) { return where == "device" || where == "offload"; };
+    if (is_kept(words_.kept_query) && is_kept(words_.kept_key) && is_kept(words_.kept_value))
+      qkv = words_.kept_query;
+    const std::pair<std::string_view, const std::string*> results[] = {
+        {"input", &words_.kept_input},         {"qkv", &qkv},
+        {"attention", &words_.kept_attention}, {"attention_output", &words_.kept_attention_output},
+        {"ffn_up", &words_.kept_ffn_up},       {"ffn_down", &words_.kept_ffn_down}};
+    for (const auto& [result, where] : results) {
+      if (is_kept(*where)) *s.recompute_keeps += std::string{result} + " ";
+      if (*where == "offload") *s.recompute_offloads += std::string{result} + " ";
+    }
+  }
+
+  // Copies of the weights inside a slice times those between slices.
+  void use_copies() {
+    const std::int64_t gpus = out_.job.n_gpus.value_or(1);
+    const std::int64_t slices =
+        std::max<std::int64_t>(1, gpus / std::max<std::int64_t>(1, out_.job.gpus_per_node.value_or(gpus)));
+    const auto rest = [](std::int64_t all, std::int64_t taken) {
+      return taken > 0 ? std::max<std::int64_t>(1, all / taken) : 1;
+    };
+    const JobSettings& s = words_.settings;
+    std::int64_t inside = words_.copies_inside, outside = words_.copies_outside;
+    if (inside < 1)
+      inside = rest(gpus / slices, words_.sharded_inside * words_.also_sharded_inside * s.tensor.value_or(1) *
+                                       s.context.value_or(1) * s.pipeline.value_or(1));
+    if (outside < 1) outside = rest(slices, words_.sharded_outside * words_.tensor_outside);
+    if (inside * outside > 1) out_.job.settings.weight_copies = inside * outside;
   }
 
   Status use_precision() {
@@ -430,6 +510,7 @@ class ConfigReader {
     }
     if (words_.tensor_outside > 1) s.tensor = s.tensor.value_or(1) * words_.tensor_outside;
     job.settings = over(s, said_.settings);
+    if (framework_.habits == Framework::maxtext && !said_.settings.sharding) use_copies();
     if (!job.n_gpus && words_.data > 0 && !job.settings.data) job.settings.data = words_.data;
   }
 
