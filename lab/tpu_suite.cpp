@@ -1,8 +1,6 @@
 #include "lab/tpu_suite.h"
 
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +12,9 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
+#include "stepcast/cost/step_factors.h"
+#include "stepcast/operation/kernel_class.h"
+#include "stepcast/platform/platform_file.h"
 
 namespace stepcast {
 namespace {
@@ -105,54 +106,111 @@ SetScore& set_of_chip(TestScore& test, const std::string& chip) {
 
 }  // namespace
 
+namespace {
+
+// A row's step, and how long its products take as nobody has corrected them.
+struct ScoredStep {
+  TpuRow row;
+  Forecast forecast;
+  double gemm_s = 0, other_s = 0;
+  double utilisation = 0;  // measured
+
+  // What products would have to take more for the step to come out.
+  [[nodiscard]] double gemm_factor() const { return (row.step_s - other_s) / gemm_s; }
+};
+
+Result<ScoredStep> scored_step(const Session& session, TpuRow row) {
+  STEPCAST_ASSIGN(Forecast forecast, session.predict(row.request));
+  STEPCAST_ASSIGN(const Platform platform, load_platform(row.request.platform));
+  StepFactors shipped;
+  if (const ModelRecord* record = platform.find_model(kStepFactorsKind)) {
+    STEPCAST_ASSIGN(shipped, StepFactors::read(record->parameters));
+  }
+  ScoredStep step;
+  for (const NamedTime& part : forecast.critical().computation_by_class_ms)
+    if (part.key == to_string(KernelClass::gemm)) step.gemm_s = part.time_ms / 1000 / shipped.gemm;
+  step.other_s = forecast.step_time_ms / 1000 - step.gemm_s * shipped.gemm;
+  step.utilisation = forecast.throughput.mfu.value_or(0) * forecast.step_time_ms / 1000 / row.step_s;
+  step.row = std::move(row);
+  step.forecast = std::move(forecast);
+  return step;
+}
+
+// Of the steps that `counts`.
+template <class Counts, class Value>
+std::vector<double> values_of(const std::vector<ScoredStep>& steps, const Counts& counts,
+                              const Value& value) {
+  std::vector<double> values;
+  for (const ScoredStep& step : steps)
+    if (counts(step)) values.push_back(value(step));
+  return values;
+}
+
+void add_tpu_scores(const std::vector<ScoredStep>& steps, SuiteResult& result) {
+  TestScore dense{.test = "dense", .protocol = "refit", .unit = "s"};
+  TestScore experts{.test = "experts", .protocol = "refit", .unit = "s"};
+  TestScore dense_trivial{.test = "dense_utilisation", .protocol = "shipped", .unit = "s"};
+  TestScore experts_trivial{.test = "experts_utilisation", .protocol = "shipped", .unit = "s"};
+  const auto all = values_of(
+      steps, [](const ScoredStep& s) { return !s.row.experts; },
+      [](const ScoredStep& s) { return s.gemm_factor(); });
+  for (const ScoredStep& step : steps) {
+    const TpuRow& row = step.row;
+    const auto of_others = values_of(
+        steps, [&](const ScoredStep& s) { return !s.row.experts && s.row.chip != row.chip; },
+        [](const ScoredStep& s) { return s.gemm_factor(); });
+    if (of_others.empty()) {
+      result.skipped.push_back({row.name, "no other chip has a row that products could be fitted to"});
+      continue;
+    }
+    const double factor = median(of_others), step_s = step.other_s + factor * step.gemm_s;
+    const Forecast& f = step.forecast;
+    const ScoredRow shipped{.row = row.name,
+                            .measured = row.step_s,
+                            .predicted = f.step_time_ms / 1000,
+                            .p10 = f.step_time_p10_ms / 1000,
+                            .p90 = f.step_time_p90_ms / 1000};
+    SetScore& set = set_of_chip(row.experts ? experts : dense, row.chip);
+    set.n_fit = of_others.size();
+    set.extras = {{"gemm_factor", factor, ExtraMetric::Over::mean},
+                  {"all_gemm_factor", all.empty() ? factor : median(all), ExtraMetric::Over::mean}};
+    set.rows.push_back(scaled(shipped, step_s / shipped.predicted));
+    const auto utilisations = values_of(
+        steps, [&](const ScoredStep& s) { return &s != &step && s.row.chip == row.chip; },
+        [](const ScoredStep& s) { return s.utilisation; });
+    if (utilisations.empty()) continue;
+    set_of_chip(row.experts ? experts_trivial : dense_trivial, row.chip)
+        .rows.push_back({.row = row.name,
+                         .measured = row.step_s,
+                         .predicted = row.step_s * step.utilisation / median(utilisations)});
+  }
+  result.add(finished({&dense, &experts, &dense_trivial, &experts_trivial}));
+}
+
+}  // namespace
+
 Result<SuiteResult> validate_tpu(const fs::path& data) {
   SuiteResult result{.suite = "tpu"};
   const fs::path file = data / "tpu_steps.csv";
   STEPCAST_ASSIGN(const std::string text, read_file(file));
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   const Session session;
-  struct Scored {
-    TpuRow row;
-    Forecast forecast;
-    double utilisation = 0;  // measured
-  };
-  std::vector<Scored> scored;
+  std::vector<ScoredStep> steps;
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) break;
-    const std::string name = fmt::format("line {} {} {} {}", rows.line(), rows.cell("model"),
-                                         rows.cell("tpu"), rows.cell("n_chips"));
     Result<TpuRow> row = tpu_row_of(rows);
-    Result<Forecast> forecast = row.ok() ? session.predict(row->request) : Result<Forecast>{row.error()};
-    if (!forecast.ok()) {
-      result.skipped.push_back({name, forecast.error().message()});
-      continue;
+    Result<ScoredStep> step =
+        row.ok() ? scored_step(session, std::move(*row)) : Result<ScoredStep>{row.error()};
+    if (step.ok()) {
+      steps.push_back(std::move(*step));
+    } else {
+      result.skipped.push_back({fmt::format("line {} {} {} {}", rows.line(), rows.cell("model"),
+                                            rows.cell("tpu"), rows.cell("n_chips")),
+                                step.error().message()});
     }
-    const double measured_ms = 1000 * row->step_s;
-    const double utilisation = forecast->throughput.mfu.value_or(0) * forecast->step_time_ms / measured_ms;
-    scored.push_back({std::move(*row), std::move(*forecast), utilisation});
   }
-  TestScore dense{.test = "dense", .protocol = "shipped", .unit = "s"};
-  TestScore experts{.test = "experts", .protocol = "shipped", .unit = "s"};
-  TestScore dense_trivial{.test = "dense_utilisation", .protocol = "shipped", .unit = "s"};
-  TestScore experts_trivial{.test = "experts_utilisation", .protocol = "shipped", .unit = "s"};
-  for (const Scored& one : scored) {
-    const TpuRow& row = one.row;
-    const Forecast& f = one.forecast;
-    ScoredRow entry{.row = row.name, .measured = row.step_s, .predicted = f.step_time_ms / 1000};
-    entry.p10 = f.step_time_p10_ms / 1000;
-    entry.p90 = f.step_time_p90_ms / 1000;
-    set_of_chip(row.experts ? experts : dense, row.chip).rows.push_back(std::move(entry));
-    std::vector<double> others;
-    for (const Scored& other : scored)
-      if (&other != &one && other.row.chip == row.chip) others.push_back(other.utilisation);
-    if (others.empty()) continue;
-    set_of_chip(row.experts ? experts_trivial : dense_trivial, row.chip)
-        .rows.push_back({.row = row.name,
-                         .measured = row.step_s,
-                         .predicted = row.step_s * one.utilisation / median(others)});
-  }
-  result.add(finished({&dense, &experts, &dense_trivial, &experts_trivial}));
+  add_tpu_scores(steps, result);
   return result;
 }
 

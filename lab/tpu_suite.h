@@ -6,9 +6,10 @@
 //   dense_utilisation, experts_utilisation   the trivial answer: the FLOPs of the model at the median share of the peak that
 //                        the other rows of the same chip reach
 //
-// "shipped": nothing is fitted, platform files hold figures of data sheets, kernels the corrections that were fitted to
-// GPUs. Batches are the tokens that the step printed. Rows that state no layout or no rematerialisation, and models that
-// are no preset, are named.
+// "refit": leave one chip out. One number is fitted: how much longer products take than the corrections say that were
+// fitted to GPUs, the median over the dense rows of the other chips (gemm_factor); all_gemm_factor is that of all, which
+// platforms/kernels/tpu.json ships. All else is of data sheets. Batches are the tokens that the step printed. Rows that
+// state no layout or no rematerialisation, and models that are no preset, are named.
 #pragma once
 
 #include <filesystem>
