@@ -174,6 +174,10 @@ TEST(FrameworkConfig, DegreesInsideAndBetweenSlicesSayHowManyCopiesThereAre) {
   EXPECT_EQ(shard_group("dcn_fsdp_parallelism: 4\n"), 64);
   EXPECT_EQ(shard_group("dcn_fsdp_parallelism: 2\nici_data_parallelism: 4\n"), 8);
   EXPECT_EQ(shard_group("ici_data_parallelism: -1\nici_fsdp_parallelism: 2\ndcn_fsdp_parallelism: 4\n"), 8);
+  const std::string three = "model_name: llama3.1-8b\nper_device_batch_size: 1\nici_data_parallelism: 3\n";
+  EXPECT_THAT(error_of(job_of(three)), HasSubstr("a divisor of the 8 data-parallel ranks"));
+  EXPECT_THAT(error_of(job_of(three + "dcn_data_parallelism: 1000000000000\n")),
+              AllOf(HasSubstr("dcn_data_parallelism"), HasSubstr("copies of the weights")));
 }
 
 TEST(FrameworkConfig, ExpertsWithACapacityArePaddedToIt) {

@@ -127,6 +127,7 @@ class ConfigReader {
     STEPCAST_TRY(use_words());
     STEPCAST_TRY(use_model());
     merge();
+    if (framework_.habits == Framework::maxtext && !said_.settings.sharding) STEPCAST_TRY(use_copies());
     return use_batches();
   }
 
@@ -366,20 +367,29 @@ class ConfigReader {
   }
 
   // Copies of the weights inside a slice times those between slices.
-  void use_copies() {
-    const std::int64_t gpus = out_.job.n_gpus.value_or(1);
-    const std::int64_t slices =
-        std::max<std::int64_t>(1, gpus / std::max<std::int64_t>(1, out_.job.gpus_per_node.value_or(gpus)));
-    const auto rest = [](std::int64_t all, std::int64_t taken) {
-      return taken > 0 ? std::max<std::int64_t>(1, all / taken) : 1;
+  Status use_copies() {
+    constexpr double kMost = 1e6;
+    const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+    const JobSettings& s = out_.job.settings;
+    const double gpus = number(out_.job.n_gpus.value_or(1)),
+                 in_slice = std::max(1.0, number(out_.job.gpus_per_node.value_or(0))),
+                 slices = out_.job.gpus_per_node ? std::max(1.0, std::floor(gpus / in_slice)) : 1;
+    const auto rest = [](double all, double taken) {
+      return taken > 0 ? std::max(1.0, std::floor(all / taken)) : 1;
     };
-    const JobSettings& s = words_.settings;
-    std::int64_t inside = words_.copies_inside, outside = words_.copies_outside;
-    if (inside < 1)
-      inside = rest(gpus / slices, words_.sharded_inside * words_.also_sharded_inside * s.tensor.value_or(1) *
-                                       s.context.value_or(1) * s.pipeline.value_or(1));
-    if (outside < 1) outside = rest(slices, words_.sharded_outside * words_.tensor_outside);
-    if (inside * outside > 1) out_.job.settings.weight_copies = inside * outside;
+    double inside = number(words_.copies_inside), outside = number(words_.copies_outside);
+    if (inside < 1) {
+      inside = rest(gpus / slices, number(words_.sharded_inside) * number(words_.also_sharded_inside) *
+                                       number(s.tensor.value_or(1)) * number(s.context.value_or(1)) *
+                                       number(s.pipeline.value_or(1)));
+    }
+    if (outside < 1) outside = rest(slices, number(words_.sharded_outside) * number(words_.tensor_outside));
+    if (inside * outside > kMost) {
+      return wrong("ici_data_parallelism x dcn_data_parallelism", fmt::format("{:g}", inside * outside),
+                   "1 to 1e6 copies of the weights");
+    }
+    if (inside * outside > 1) out_.job.settings.weight_copies = static_cast<std::int64_t>(inside * outside);
+    return Ok{};
   }
 
   Status use_precision() {
@@ -510,7 +520,6 @@ class ConfigReader {
     }
     if (words_.tensor_outside > 1) s.tensor = s.tensor.value_or(1) * words_.tensor_outside;
     job.settings = over(s, said_.settings);
-    if (framework_.habits == Framework::maxtext && !said_.settings.sharding) use_copies();
     if (!job.n_gpus && words_.data > 0 && !job.settings.data) job.settings.data = words_.data;
   }
 

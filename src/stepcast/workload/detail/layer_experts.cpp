@@ -154,8 +154,8 @@ void LayerLists::order_own_tokens(WorkList& list, std::string_view name, Movemen
     return move_tokens(list, name, movement, flow.busiest);
   }
   const std::int64_t sequences = layout_.batch.micro_batch_sequences, tokens = tokens_ / sequences;
-  const auto places = static_cast<std::int64_t>(*layer.expert_capacity_factor * as_double(tokens) *
-                                                as_double(model_.moe->experts_per_token));
+  const std::int64_t places =
+      rounded(*layer.expert_capacity_factor * as_double(tokens) * as_double(model_.moe->experts_per_token));
   const bool forward = direction == Direction::forward;
   const bool into_experts = (movement == MovementKind::gather) == forward;
   const GemmShape product{.batch = sequences,
