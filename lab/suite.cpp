@@ -12,6 +12,7 @@
 #include "lab/shipped_data.h"
 #include "lab/sibling_pairs.h"
 #include "lab/suites.h"
+#include "lab/tpu_suite.h"
 
 namespace stepcast {
 
@@ -137,9 +138,10 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 10> kSuites{
-      replay_suite(), predict_suite(),        collectives_suite(), kernels_suite(),  iterations_suite(),
-      dlrm_suite(),   megatron_lines_suite(), rl_suite(),          ab_pairs_suite(), siblings_suite()};
+  static const std::array<Suite, 11> kSuites{replay_suite(),         predict_suite(),    collectives_suite(),
+                                             kernels_suite(),        iterations_suite(), dlrm_suite(),
+                                             megatron_lines_suite(), rl_suite(),         ab_pairs_suite(),
+                                             siblings_suite(),       tpu_suite()};
   return kSuites;
 }
 

@@ -260,7 +260,7 @@ Result<Framework> framework_named(const std::string& text) {
   if (framework != Framework::unknown) return framework;
   return Error::at("", "--framework")
       .found(fmt::format("`{}`", text))
-      .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
+      .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
 }
 
 std::vector<std::string> flags_of(const CLI::App& app) {

@@ -265,10 +265,10 @@ void add_subject(PlanOptions& o) {
               "name of a shipped platform, or a platform file; several with --train-tokens",
               {.with_commas = true, .shows_default = true});
   o.flags.add("--gpus-per-node", &o.gpus_per_node, "GPUs of a node, where not as the platform has",
-              {.range = {{1, 1024}}});
+              {.range = {{1, kMostGpusPerNode}}});
   o.flags.add("--framework", &o.framework,
               "whose kernels, overlaps and sharding: megatron, nemo, torchtitan, fsdp, deepspeed, neox, "
-              "pytorch, libai");
+              "pytorch, libai, maxtext");
   o.flags.add("--gbs,--global-batch-size", &s.global_batch_sequences,
               "sequences per step (default: four million tokens)", {.above_zero = true});
   o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});

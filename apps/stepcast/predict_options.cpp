@@ -59,7 +59,8 @@ void add_subject(PredictOptions& o) {
               "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace: tf32, too",
               {.one_of = {"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}}, kSteps | kTraces);
   o.flags.add("--framework", &step.framework,
-              "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, libai",
+              "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, "
+              "libai, maxtext",
               {}, kSteps);
 }
 

@@ -61,7 +61,12 @@ TEST(Session, NodesAreAsLargeAsTheCallerSays) {
   request.job.gpus_per_node = 0;
   const auto none = session.predict(request);
   ASSERT_FALSE(none.ok());
-  EXPECT_THAT(none.error().message(), HasSubstr("the GPUs of a node, found 0, expected 1 to 1024"));
+  EXPECT_THAT(none.error().message(), HasSubstr("the GPUs of a node, found 0, expected 1 to 32768"));
+  request.job.gpus_per_node = 4096;  // only a torus is so large
+  const auto rack = session.predict(request);
+  ASSERT_FALSE(rack.ok());
+  EXPECT_THAT(rack.error().message(),
+              HasSubstr("node.gpus_per_node: found 4096, expected a whole number from 1 to 1024"));
 }
 
 TEST(Session, PredictsRecordedRanksUnderOtherCircumstances) {

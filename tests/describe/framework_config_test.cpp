@@ -11,6 +11,7 @@
 namespace stepcast::framework_config_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -135,6 +136,57 @@ TEST(FrameworkConfig, RecomputesAsTheFrameworkDoes) {
   EXPECT_EQ(kind(""), Recompute::full);
   EXPECT_EQ(kind("disable_gradient_checkpointing: true\n"), Recompute::none);
   EXPECT_EQ(kind("gradient_checkpointing: false\n"), Recompute::none);
+}
+
+// Of MaxText: what a policy keeps, and where.
+TEST(FrameworkConfig, PoliciesOfRematerialisationSayWhatIsKept) {
+  const auto recompute = [](const std::string& more) {
+    const auto resolved =
+        resolve(job_of("model_name: llama3.1-8b\nper_device_batch_size: 1\nremat_policy: " + more));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved.ok() ? resolved->layout.layer.recompute : Recomputation{};
+  };
+  EXPECT_EQ(recompute("full").kept, LayerResults{});
+  EXPECT_EQ(recompute("none").kind, Recompute::none);
+  EXPECT_EQ(recompute("qkv_proj_offloaded").kept_by_host, (LayerResults{.qkv = true}));
+  EXPECT_EQ(recompute("save_dot_except_mlpwi").kept,
+            (LayerResults{.qkv = true, .attention_output = true, .ffn_down = true}));
+  const Recomputation custom =
+      recompute("custom\ndecoder_layer_input: offload\nmlpwo: device\ncontext: remat\nkey_proj: device\n");
+  EXPECT_EQ(custom.kind, Recompute::full);
+  EXPECT_EQ(custom.kept, (LayerResults{.input = true, .ffn_down = true}));
+  EXPECT_EQ(custom.kept_by_host, (LayerResults{.input = true}));
+  EXPECT_THAT(error_of(job_of("model_name: llama3.1-8b\nper_device_batch_size: 1\nremat_policy: most\n")),
+              AllOf(HasSubstr("remat_policy"), HasSubstr("`most`"), HasSubstr("save_qkv_proj")));
+}
+
+// Of MaxText: weights are copied along the data axes, -1 is the rest.
+TEST(FrameworkConfig, DegreesInsideAndBetweenSlicesSayHowManyCopiesThereAre) {
+  const auto shard_group = [](const std::string& more) {
+    Job job = job_of("model_name: llama3.1-8b\nper_device_batch_size: 1\n" + more);
+    job.n_gpus = 64;
+    job.gpus_per_node = 16;
+    const auto resolved = resolve(job);
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved.ok() ? resolved->layout.shard_group() : 0;
+  };
+  EXPECT_EQ(shard_group(""), 16);  // a copy on each of four slices
+  EXPECT_EQ(shard_group("dcn_fsdp_parallelism: 4\n"), 64);
+  EXPECT_EQ(shard_group("dcn_fsdp_parallelism: 2\nici_data_parallelism: 4\n"), 8);
+  EXPECT_EQ(shard_group("ici_data_parallelism: -1\nici_fsdp_parallelism: 2\ndcn_fsdp_parallelism: 4\n"), 8);
+  const std::string three = "model_name: llama3.1-8b\nper_device_batch_size: 1\nici_data_parallelism: 3\n";
+  EXPECT_THAT(error_of(job_of(three)), HasSubstr("a divisor of the 8 data-parallel ranks"));
+  EXPECT_THAT(error_of(job_of(three + "dcn_data_parallelism: 1000000000000\n")),
+              AllOf(HasSubstr("dcn_data_parallelism"), HasSubstr("copies of the weights")));
+}
+
+TEST(FrameworkConfig, ExpertsWithACapacityArePaddedToIt) {
+  const std::string text = "model_name: mixtral-8x7b\nper_device_batch_size: 1\ncapacity_factor: 1.25\n";
+  const auto dropped = resolve(job_of(text + "sparse_matmul: false\n"));
+  ASSERT_TRUE(dropped.ok()) << dropped.error().message();
+  EXPECT_EQ(dropped->layout.layer.expert_capacity_factor, 1.25);
+  EXPECT_TRUE(dropped->layout.layer.expert_pads_to_capacity);
+  EXPECT_EQ(resolve(job_of(text))->layout.layer.expert_capacity_factor, std::nullopt);
 }
 
 TEST(FrameworkConfig, FlagsHoldOverIt) {

@@ -195,7 +195,7 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
     suites.insert(row.suite);
   }
   EXPECT_THAT(suites, ElementsAre("ab_pairs", "collectives", "dlrm", "iterations", "kernels",
-                                  "megatron_lines", "predict", "replay", "rl", "siblings"));
+                                  "megatron_lines", "predict", "replay", "rl", "siblings", "tpu"));
   EXPECT_FALSE(shipped_data_file("no such file"));
 }
 

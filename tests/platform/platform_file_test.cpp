@@ -316,6 +316,24 @@ TEST(PlatformFile, InheritedRecordsCanBeLeftBehind) {
   EXPECT_EQ(p->find_overhead(OverheadType::t4, "")->mean_us, 4);
 }
 
+TEST(PlatformFile, ATorusReadsBackAndCanBeCutDown) {
+  Platform p = full_platform();
+  p.node.gpus_per_node = 9216;
+  p.node.intra.kind = LinkKind::torus;
+  p.node.intra.axes = {16, 24, 12};
+  p.node.intra.devices_per_chip = 2;
+  p.node.intra.ring_chips = 4;
+  p.node.intra.sources.set("axes", fitted("sheet"));
+  const auto back = parse(platform_json(p));
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_TRUE(*back == p);
+  Platform smaller = p;
+  smaller.node.gpus_per_node = 128;
+  smaller.node.intra.axes = {4, 4, 4};
+  const std::string difference = platform_extension_json(smaller, p, "p");
+  EXPECT_THAT(difference, AllOf(HasSubstr("axes"), ::testing::Not(HasSubstr("ring_chips"))));
+}
+
 TEST(PlatformFile, CirclesOfExtendsAreNamed) {
   const Folder folder;
   folder.write("a.json", R"({"stepcast_platform": 1, "extends": "b.json"})");
@@ -466,6 +484,28 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"null for what is required",
                 "{\"stepcast_platform\": 1, \"device\": {\"memory_GiB\": null}}",
                 {"device.memory_GiB", "null"}},
+        BadFile{"a torus whose axes do not multiply",
+                file_with(R"("node": {"gpus_per_node": 128, "intra": {"kind": "torus",
+                  "bandwidth_per_gpu_GBps": 100, "axes": [4, 4, 4]}})"),
+                {"node.intra.axes", "4 x 4 x 4 = 64 chips of 1", "128", "so that they agree"}},
+        BadFile{"a torus without axes",
+                file_with(R"("node": {"gpus_per_node": 64, "intra": {"kind": "torus",
+                  "bandwidth_per_gpu_GBps": 100}})"),
+                {"node.intra.axes", "missing", "[4, 4, 8]"}},
+        BadFile{"part of a chip",
+                file_with(R"("node": {"intra": {"kind": "torus", "axes": [4, 2.5]}})"),
+                {"node.intra.axes", "[4,2.5]", "1 to 4 axes"}},
+        BadFile{"too many axes",
+                file_with(R"("node": {"intra": {"kind": "torus", "axes": [2, 2, 2, 2, 2]}})"),
+                {"node.intra.axes", "1 to 4 axes"}},
+        BadFile{"axes without a torus",
+                file_with(R"("node": {"gpus_per_node": 8, "intra": {"kind": "nvswitch",
+                  "bandwidth_per_gpu_GBps": 100, "axes": [8]}})"),
+                {"node.intra.axes", "not of a torus", "remove axes"}},
+        BadFile{"a node of thousands without a torus",
+                file_with(R"("node": {"gpus_per_node": 4096, "intra": {"kind": "nvswitch",
+                  "bandwidth_per_gpu_GBps": 100}})"),
+                {"node.gpus_per_node", "4096", "1 to 1024"}},
         BadFile{"part of an SM",
                 "{\"stepcast_platform\": 1, \"device\": {\"sm_count\": 10.5}}",
                 {"whole number"}},

@@ -85,7 +85,6 @@ TEST(ShippedPlatforms, ArePhysicallyPossible) {
     const Device& d = p.device;
     const auto peak = [&](DType t) { return d.peak(t) ? d.peak(t)->value() * 1e-12 : 0.0; };
     const auto vector = [&](DType t) { return d.vector(t) ? d.vector(t)->value() * 1e-12 : 0.0; };
-    EXPECT_TRUE(between(peak(DType::fp32), 1, 1000));
     EXPECT_TRUE(between(d.memory_bandwidth.value() * 1e-9, 100, 20000));
     EXPECT_TRUE(between(d.memory_size.value() / 1073741824.0, 4, 512));
     // Narrower types are at least as fast, where the device has them.
@@ -96,7 +95,7 @@ TEST(ShippedPlatforms, ArePhysicallyPossible) {
       EXPECT_GE(peak(t), 0.999 * before) << to_string(t);  // 19.492 and 19.5 are one figure rounded twice
       before = peak(t);
     }
-    if (d.peak(DType::bf16)) {
+    if (d.peak(DType::bf16) && d.peak(DType::fp16)) {
       EXPECT_LE(peak(DType::bf16), peak(DType::fp16));
     }
     if (d.peak(DType::int8)) {
@@ -108,19 +107,23 @@ TEST(ShippedPlatforms, ArePhysicallyPossible) {
     if (d.vector(DType::fp16) && d.peak(DType::fp16)) {
       EXPECT_LE(vector(DType::fp16), peak(DType::fp16));
     }
-    ASSERT_TRUE(d.sm_count && d.clock_MHz && d.l2_size && d.launch_overhead && d.kernel_floor &&
-                d.host_link_bandwidth);
-    EXPECT_TRUE(between(*d.sm_count, 10, 400));
-    // Between 64 and 256 operations per unit and cycle: 32 to 128 lanes, a multiply-add each, at most
-    // doubled.
-    EXPECT_TRUE(between(vector(DType::fp32) * 1e6 / (*d.sm_count * *d.clock_MHz), 60, 300));
-    EXPECT_TRUE(between(d.l2_size->value() / 1048576.0, 1, 300));
-    if (d.l2_bandwidth) {
-      EXPECT_GT(*d.l2_bandwidth, d.memory_bandwidth);
-    }
-    EXPECT_LT(*d.host_link_bandwidth, d.memory_bandwidth);
+    ASSERT_TRUE(d.launch_overhead && d.kernel_floor);
     EXPECT_TRUE(between(d.launch_overhead->value(), 1, 20));
     EXPECT_TRUE(between(d.kernel_floor->value(), 0.5, 10));
+    // Sheets of other accelerators say no more than this.
+    if (p.node.intra.kind != LinkKind::torus) {
+      EXPECT_TRUE(between(peak(DType::fp32), 1, 1000));
+      ASSERT_TRUE(d.sm_count && d.clock_MHz && d.l2_size && d.host_link_bandwidth);
+      EXPECT_TRUE(between(*d.sm_count, 10, 400));
+      // Between 64 and 256 operations per unit and cycle: 32 to 128 lanes, a multiply-add each, at most
+      // doubled.
+      EXPECT_TRUE(between(vector(DType::fp32) * 1e6 / (*d.sm_count * *d.clock_MHz), 60, 300));
+      EXPECT_TRUE(between(d.l2_size->value() / 1048576.0, 1, 300));
+      if (d.l2_bandwidth) {
+        EXPECT_GT(*d.l2_bandwidth, d.memory_bandwidth);
+      }
+      EXPECT_LT(*d.host_link_bandwidth, d.memory_bandwidth);
+    }
 
     const IntraNode& intra = p.node.intra;
     if (p.node.gpus_per_node > 1) {

@@ -110,6 +110,17 @@ TEST(Recomputation, FullKeepsTheInputOfEveryLayer) {
   EXPECT_DOUBLE_EQ(none, 8 * kS * kB * kH * (34 + 5 * kA * kS / kH) + embedding_mask);
 }
 
+TEST(Recomputation, FullKeepsResultsThatAreNamed) {
+  Layout layout = layout_of(1, false);
+  layout.layer.recompute.kind = Recompute::full;
+  const double input = activations(gpt(), layout);
+  layout.layer.recompute.kept = {.input = true, .qkv = true, .ffn_up = true};
+  // Of 8 layers: queries, keys and values 3 x 2 s b h, and the wide tensor before the activation 2 x 4 s b h.
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout) - input, 8 * (6 + 8) * kS * kB * kH);
+  layout.layer.recompute.kept_by_host = {.input = true, .qkv = true};
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout) - input, 8 * (8 - 2) * kS * kB * kH);
+}
+
 TEST(Recomputation, SelectiveKeepsAllButTheCoreOfAttention) {
   Layout layout = layout_of(2, true);
   layout.layer.recompute.kind = Recompute::selective;

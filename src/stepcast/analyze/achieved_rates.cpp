@@ -21,6 +21,7 @@ std::string_view link_name(LinkKind kind) {
     case LinkKind::nvlink_mesh: return "NVLink mesh";
     case LinkKind::xgmi_mesh: return "xGMI mesh";
     case LinkKind::pcie: return "PCIe";
+    case LinkKind::torus: return "torus";
     case LinkKind::mixed: break;
   }
   return "NVLink and PCIe";

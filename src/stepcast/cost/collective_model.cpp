@@ -10,6 +10,7 @@
 #include "stepcast/cost/collective_scaling.h"
 #include "stepcast/cost/detail/curve_tables.h"
 #include "stepcast/cost/nccl_choice.h"
+#include "stepcast/cost/torus_collective.h"
 
 namespace stepcast {
 namespace {
@@ -27,6 +28,8 @@ constexpr std::uint32_t kRanksInALine = 2;
 // shipped platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
 constexpr double kIntraEfficiency = 0.75;
 constexpr double kNetworkEfficiency = 0.80;
+// Of the links of a torus, whose neighbours share them with nobody; assumed.
+constexpr double kTorusEfficiency = 0.90;
 constexpr double kAnalyticCollectiveBand = 0.40;
 constexpr double kRelatedBand = 0.15;
 // A collective kernel that moves nothing, and one hop. Assumed; calibrated curves replace both.
@@ -276,6 +279,13 @@ std::optional<ResolvedCollective> CollectiveModel::from_related(const Collective
 ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) const {
   const IntraNode& intra = node_.intra;
   const double hop = intra.latency ? intra.latency->value() : kHop_us;
+  if (intra.kind == LinkKind::torus) {
+    const TorusLoad load = torus_load(group.op, intra, group.n_ranks);
+    return {analytic_curve(hop * (1 + load.hops), load.messages_per_link,
+                           kTorusEfficiency * torus_link_bandwidth(intra).value() / 1e9,
+                           kAnalyticCollectiveBand, EstimateSource::analytic),
+            "from the links of the torus"};
+  }
   double GBps = intra.bandwidth_per_gpu.value() / 1e9;
   // On mixed topologies a ring of more GPUs than one linked island goes through PCIe.
   if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2)

@@ -127,6 +127,7 @@ class ConfigReader {
     STEPCAST_TRY(use_words());
     STEPCAST_TRY(use_model());
     merge();
+    if (framework_.habits == Framework::maxtext && !said_.settings.sharding) STEPCAST_TRY(use_copies());
     return use_batches();
   }
 
@@ -273,7 +274,10 @@ class ConfigReader {
       if (!said_.settings.recompute)
         out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
     }
-    if (recompute == "true" || recompute == "full" || recompute == "unsloth" || recompute == "offload") {
+    if (framework_.habits == Framework::maxtext && !recompute.empty() && recompute != "none") {
+      STEPCAST_TRY(use_policy(recompute));
+    } else if (recompute == "true" || recompute == "full" || recompute == "unsloth" ||
+               recompute == "offload") {
       s.recompute = Recompute::full;
     } else if (!recompute.empty() && recompute != "none" && recompute != "false") {
       out_.notes.push_back(
@@ -293,12 +297,98 @@ class ConfigReader {
                                                                          : Sharding::zero3;
       out_.job.framework = Framework::fsdp;
     }
+    if (words_.expert_capacity > 0 && lower(words_.sparse_experts) == "false") {
+      s.expert_capacity_factor = words_.expert_capacity;
+      s.pad_experts_to_capacity = true;
+    }
     const std::string optimizer = lower(words_.optimizer);
     if (!optimizer.empty() &&
         (optimizer.find("adam") == std::string::npos || optimizer.find("8bit") != std::string::npos))
       out_.job.not_modelled.push_back("optimizer: " + optimizer.substr(0, 60));
     if (words_.gradient_clip >= 0) s.clip_gradients = words_.gradient_clip;
     use_adapters();
+    return Ok{};
+  }
+
+  // A rematerialisation policy of MaxText by its name (models/decoders.py, get_remat_policy): what a layer keeps and what
+  // the CPU keeps. All names are jax's; the value "custom" leaves it to the keys of single results.
+  Status use_policy(const std::string& name) {
+    struct Policy {
+      std::string_view name, keeps, offloads;
+    };
+    constexpr std::string_view kQkv = "qkv", kAttention = "qkv attention_output",
+                               kProducts = "qkv attention_output ffn_up ffn_down",
+                               kAll = "qkv attention attention_output ffn_up ffn_down";
+    constexpr Policy kPolicies[] = {
+        {"full", "", ""},
+        {"minimal", kProducts, ""},
+        {"minimal_with_context", kAll, ""},
+        {"minimal_flash", kAll, ""},
+        {"minimal_with_context_and_quantization", kAll, ""},
+        {"save_dot_with_context_except_mlp", "qkv attention attention_output", ""},
+        {"save_dot_except_mlp", kAttention, ""},
+        {"save_dot_except_mlpwi", "qkv attention_output ffn_down", ""},
+        {"save_qkv_proj", kQkv, ""},
+        {"save_out_proj", "attention_output", ""},
+        {"qkv_proj_offloaded", kQkv, kQkv},
+        {"minimal_offloaded", kProducts, kProducts}};
+    JobSettings& s = words_.settings;
+    s.recompute = Recompute::full;
+    if (name == "custom") {
+      use_custom_policy();
+      return Ok{};
+    }
+    const auto* const known = std::ranges::find(kPolicies, name, &Policy::name);
+    if (known == std::end(kPolicies)) {
+      return wrong("remat_policy", name,
+                   "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
+                   "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
+    }
+    s.recompute_keeps = std::string{known->keeps};
+    s.recompute_offloads = std::string{known->offloads};
+    return Ok{};
+  }
+
+  void use_custom_policy() {
+    JobSettings& s = words_.settings;
+    s.recompute_keeps = s.recompute_offloads = "";
+    std::string& qkv = words_.kept_qkv;
+    const auto is_kept = [](const std::string& where) { return where == "device" || where == "offload"; };
+    if (is_kept(words_.kept_query) && is_kept(words_.kept_key) && is_kept(words_.kept_value))
+      qkv = words_.kept_query;
+    const std::pair<std::string_view, const std::string*> results[] = {
+        {"input", &words_.kept_input},         {"qkv", &qkv},
+        {"attention", &words_.kept_attention}, {"attention_output", &words_.kept_attention_output},
+        {"ffn_up", &words_.kept_ffn_up},       {"ffn_down", &words_.kept_ffn_down}};
+    for (const auto& [result, where] : results) {
+      if (is_kept(*where)) *s.recompute_keeps += std::string{result} + " ";
+      if (*where == "offload") *s.recompute_offloads += std::string{result} + " ";
+    }
+  }
+
+  // Copies of the weights inside a slice times those between slices.
+  Status use_copies() {
+    constexpr double kMost = 1e6;
+    const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+    const JobSettings& s = out_.job.settings;
+    const double gpus = number(out_.job.n_gpus.value_or(1)),
+                 in_slice = std::max(1.0, number(out_.job.gpus_per_node.value_or(0))),
+                 slices = out_.job.gpus_per_node ? std::max(1.0, std::floor(gpus / in_slice)) : 1;
+    const auto rest = [](double all, double taken) {
+      return taken > 0 ? std::max(1.0, std::floor(all / taken)) : 1;
+    };
+    double inside = number(words_.copies_inside), outside = number(words_.copies_outside);
+    if (inside < 1) {
+      inside = rest(gpus / slices, number(words_.sharded_inside) * number(words_.also_sharded_inside) *
+                                       number(s.tensor.value_or(1)) * number(s.context.value_or(1)) *
+                                       number(s.pipeline.value_or(1)));
+    }
+    if (outside < 1) outside = rest(slices, number(words_.sharded_outside) * number(words_.tensor_outside));
+    if (inside * outside > kMost) {
+      return wrong("ici_data_parallelism x dcn_data_parallelism", fmt::format("{:g}", inside * outside),
+                   "1 to 1e6 copies of the weights");
+    }
+    if (inside * outside > 1) out_.job.settings.weight_copies = static_cast<std::int64_t>(inside * outside);
     return Ok{};
   }
 

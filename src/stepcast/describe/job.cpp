@@ -18,6 +18,7 @@
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/describe/torchtitan.h"
+#include "stepcast/platform/platform.h"
 #include "stepcast/workload/expert_load.h"
 
 namespace stepcast {
@@ -145,10 +146,11 @@ void use_plain_layers(const Job& job, DType compute, Layout& layout, std::vector
       "--command-line");
 }
 
-// Who names FSDP means weights that are sharded; TorchTitan does nothing else.
+// Who names FSDP means weights that are sharded; TorchTitan and MaxText do so by themselves.
 void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& s,
                              std::vector<std::string>& notes) {
-  const bool shards = job.framework == Framework::fsdp || job.framework == Framework::torchtitan;
+  const bool shards = job.framework == Framework::fsdp || job.framework == Framework::torchtitan ||
+                      job.framework == Framework::maxtext;
   if (!shards || job.command_line || job.deepspeed) return;
   if (s.sharding || s.distributed_optimizer || s.fully_sharded || s.zero_stage) return;
   if (layout.degrees.data * layout.degrees.context < 2) return;
@@ -390,7 +392,6 @@ Result<ResolvedJob> resolve(const Job& job) {
     return result;
   }
   STEPCAST_TRY(check_files(job));
-  constexpr std::int64_t kMostGpusPerNode = 1024;
   if (job.gpus_per_node && (*job.gpus_per_node < 1 || *job.gpus_per_node > kMostGpusPerNode)) {
     return Error{"the GPUs of a node"}
         .found(fmt::format("{}", *job.gpus_per_node))

@@ -89,7 +89,9 @@ struct JobSettings {
   std::optional<bool> recompute_attention, checkpoint_layers;  // older ways to say selective and full
   std::optional<bool> recompute_by_block;                      // the first layers of a stage; false: uniform
   std::optional<std::int64_t> recompute_layers;
-  std::optional<std::string> recompute_modules;          // "core_attn layernorm moe_act": selective
+  std::optional<std::string> recompute_modules;  // "core_attn layernorm moe_act": selective
+  // "qkv attention" (workload/layer_words.h): full recomputation keeps them, or the CPU. Without flags of Megatron-LM.
+  std::optional<std::string> recompute_keeps, recompute_offloads;
   std::optional<std::string> cuda_graph_implementation;  // "none", "local", "transformer_engine"
   std::optional<std::string> cuda_graph_scope;  // "attn moe_router", "full_iteration"; nothing: layers
   std::optional<bool> cuda_graph_layers;        // older ways to say graphs of whole layers
@@ -113,6 +115,7 @@ struct JobSettings {
   std::optional<bool> overlap_p2p, p2p_scatter_gather, overlap_gradient_reduce, overlap_parameter_gather;
   std::optional<Sharding> sharding;
   std::optional<bool> distributed_optimizer, fully_sharded;  // zero1, zero3
+  std::optional<std::int64_t> weight_copies;                 // zero3: of sharded weights (hybrid sharding)
   std::optional<std::int64_t> zero_stage, bucket_parameters, vocab_divisible_by;
   std::optional<OptimizerKind> optimizer;
   std::optional<std::int64_t> newton_schulz_iterations;  // of Muon

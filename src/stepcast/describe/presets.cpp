@@ -300,6 +300,12 @@ Transformer gemma3() {
   return model;
 }
 
+Transformer gemma3_1024() {
+  Transformer model = gemma3();
+  model.sliding_window_tokens = 1024;
+  return model;
+}
+
 struct Row {
   std::string_view name;
   Transformer (*family)();

@@ -53,11 +53,13 @@ inline constexpr SettingGroup<&S::tensor, &S::pipeline, &S::context, &S::expert,
     kSearched;
 
 // How much of what a search chooses: means something with one of its choices.
-inline constexpr SettingGroup<&S::recompute_layers, &S::recompute_modules> kOfSearched;
+inline constexpr SettingGroup<&S::recompute_layers, &S::recompute_modules, &S::recompute_keeps,
+                              &S::recompute_offloads>
+    kOfSearched;
 
 // What follows from degrees that a search chooses.
 inline constexpr SettingGroup<&S::data, &S::layers_per_virtual_stage, &S::first_stage_layers,
-                              &S::last_stage_layers, &S::pipeline_layout>
+                              &S::last_stage_layers, &S::pipeline_layout, &S::weight_copies>
     kOfDegrees;
 
 // What every layout of a search has as it was said.

@@ -23,6 +23,7 @@ Framework parse_framework(std::string_view text) {
   const std::string name = lower(text);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (has("nemo")) return Framework::nemo;
+  if (has("maxtext")) return Framework::maxtext;
   if (has("torchtitan")) return Framework::torchtitan;
   if (has("megatron")) return Framework::megatron;
   if (has("libai")) return Framework::libai;
@@ -60,6 +61,14 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
       break;
     case Framework::torchtitan:
       layout.layer.fused = kEager;
+      layout.sharding.overlap_gradient_reduce = true;
+      layout.layer.overlap.sequence_parallel_weight_gradient = false;
+      layout.sharding.backward_prefetch = Prefetch::pre;
+      break;
+    case Framework::maxtext:
+      // One program for the whole step: chains of element-wise work are merged, and the host launches nothing.
+      layout.layer.fused.compiled = true;
+      layout.layer.cuda_graphs.full_iteration = true;
       layout.sharding.overlap_gradient_reduce = true;
       layout.layer.overlap.sequence_parallel_weight_gradient = false;
       layout.sharding.backward_prefetch = Prefetch::pre;

@@ -154,7 +154,7 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
   }
   const Framework framework = prototypes.framework();
   if (point.pipeline > 1 && sharding.kind == Sharding::zero3 && framework != Framework::torchtitan &&
-      framework != Framework::fsdp) {
+      framework != Framework::fsdp && framework != Framework::maxtext) {
     return refused(fmt::format("sharded weights with a pipeline: not supported by {}", to_string(framework)),
                    {}, "--sharding zero1");
   }

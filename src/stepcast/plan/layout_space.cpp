@@ -85,6 +85,7 @@ std::vector<DataSharding> usual_shardings(Framework framework) {
       weights{Sharding::zero3, 0};
   switch (framework) {
     case Framework::torchtitan:
+    case Framework::maxtext:
       return {weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
     case Framework::fsdp:
       return {gradients, weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};

@@ -69,6 +69,34 @@ Status check_links(const Node& node) {
   return Ok{};
 }
 
+// Other nodes are not so large: more is a figure of the whole machine.
+constexpr std::uint32_t kMostGpusWithoutTorus = 1024;
+
+Status check_torus(const Node& node) {
+  const IntraNode& intra = node.intra;
+  if (intra.kind != LinkKind::torus) {
+    if (!intra.axes.empty())
+      return wrong("node.intra.axes", "not of a torus")
+          .advice("set node.intra.kind to torus, or remove axes");
+    if (node.gpus_per_node <= kMostGpusWithoutTorus) return Ok{};
+    return wrong("node.gpus_per_node", "")
+        .found(fmt::format("{}", node.gpus_per_node))
+        .expected(fmt::format("a whole number from 1 to {}", kMostGpusWithoutTorus));
+  }
+  if (intra.axes.empty())
+    return wrong("node.intra.axes", "missing")
+        .advice("a torus must say its chips along each axis: [4, 4, 8]");
+  std::uint64_t chips = 1;
+  for (const std::uint32_t side : intra.axes)
+    chips = std::min<std::uint64_t>(chips * side, kMostGpusPerNode + 1);
+  const std::uint32_t per_chip = intra.devices_per_chip.value_or(1);
+  if (chips * per_chip == node.gpus_per_node) return Ok{};
+  return wrong("node.intra.axes", "")
+      .found(fmt::format("{} = {} chips of {}", fmt::join(intra.axes, " x "), chips, per_chip))
+      .expected(fmt::format("the {} of node.gpus_per_node", node.gpus_per_node))
+      .advice("change axes, devices_per_chip or gpus_per_node so that they agree");
+}
+
 Status check_node(const Node& node) {
   STEPCAST_TRY(check_figures(node, detail::node_figures(), "node"));
   const IntraNode& intra = node.intra;
@@ -79,9 +107,10 @@ Status check_node(const Node& node) {
   }
   if (node.gpus_per_node > 1 && intra.kind == LinkKind::none) {
     return wrong("node.intra.kind", "missing")
-        .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie or mixed")
+        .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie, mixed or torus")
         .advice(fmt::format("{} GPUs of a node need a way to talk", node.gpus_per_node));
   }
+  STEPCAST_TRY(check_torus(node));
   if (intra.kind != LinkKind::none) {
     STEPCAST_TRY(check_figures(intra, detail::intra_figures(), "node.intra"));
     if (intra.gpus_per_pcie_domain && *intra.gpus_per_pcie_domain > node.gpus_per_node) {
@@ -206,7 +235,8 @@ constexpr auto kLinkKindNames = names<LinkKind>({{LinkKind::none, "none"},
                                                  {LinkKind::nvlink_mesh, "nvlink_mesh"},
                                                  {LinkKind::xgmi_mesh, "xgmi_mesh"},
                                                  {LinkKind::pcie, "pcie"},
-                                                 {LinkKind::mixed, "mixed"}});
+                                                 {LinkKind::mixed, "mixed"},
+                                                 {LinkKind::torus, "torus"}});
 
 }  // namespace
 

@@ -29,6 +29,9 @@
 
 namespace stepcast {
 
+// Of one node: slices of a torus are the largest (TPU7x: 9,216 chips of two devices).
+inline constexpr std::uint32_t kMostGpusPerNode = 32768;
+
 inline constexpr std::size_t kDTypeCount = static_cast<std::size_t>(DType::boolean) + 1;
 
 // One GPU as a framework sees it.
@@ -79,9 +82,12 @@ enum class LinkKind : std::uint8_t {
   xgmi_mesh,    // the same with AMD's links
   pcie,         // through PCIe switches and the host
   mixed,        // some pairs have a direct link, others go through PCIe: `links` lists all that are not PCIe
+  torus,        // chips in a grid, each with links to its neighbours along every axis (TPU slices): `axes`
 };
 [[nodiscard]] std::string_view to_string(LinkKind kind);
 [[nodiscard]] std::optional<LinkKind> parse_link_kind(std::string_view text);
+
+inline constexpr std::size_t kMostTorusAxes = 4;
 
 // A direct connection of two GPUs of a node.
 struct Link {
@@ -100,6 +106,11 @@ struct IntraNode {
   // PCIe only: GPUs that share a switch or a socket; traffic between such groups goes through the host.
   std::optional<std::uint32_t> gpus_per_pcie_domain;
   std::vector<Link> links;  // explicit topology; empty: all pairs are equal
+  // Torus only: chips along each axis; together with devices_per_chip they are the GPUs of the node, a slice.
+  std::vector<std::uint32_t> axes;
+  std::optional<std::uint32_t> devices_per_chip;  // that share the links of a chip; nothing: 1
+  // Axes of a multiple of so many chips close to rings, of the whole and of a part; nothing: none does.
+  std::optional<std::uint32_t> ring_chips;
 
   Sources sources;
   friend bool operator==(const IntraNode&, const IntraNode&) = default;

@@ -10,6 +10,7 @@
 
 #include "stepcast/base/text.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/platform/torus.h"
 
 namespace stepcast {
 namespace {
@@ -93,8 +94,22 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
   if (machine.gpus_per_node > 0 && platform.node.gpus_per_node != machine.gpus_per_node) {
     Node& node = platform.node;
     const auto n_gpus = static_cast<std::uint32_t>(machine.gpus_per_node);
-    node.gpus_per_node = n_gpus;
+    const std::uint32_t old_gpus = std::exchange(node.gpus_per_node, n_gpus);
     node.segment.reset();  // of the node that ships
+    if (node.intra.kind == LinkKind::torus) {
+      // A smaller slice; one that no box of its axes holds is a line. Where chips are not full, devices have one each.
+      const std::uint32_t per_chip = node.intra.devices_per_chip.value_or(1);
+      if (n_gpus % per_chip != 0) {
+        node.intra.devices_per_chip.reset();
+        node.intra.bandwidth_per_gpu = node.intra.bandwidth_per_gpu * per_chip;
+      }
+      if (node.network) {
+        const double of_old = static_cast<double>(n_gpus) / old_gpus;
+        node.network->nics_per_node =
+            std::max(1U, static_cast<std::uint32_t>(node.network->nics_per_node * of_old));
+      }
+      node.intra.axes = slice_axes(node.intra, n_gpus / node.intra.devices_per_chip.value_or(1));
+    }
     // What is left of its links and PCIe domains.
     if (node.intra.gpus_per_pcie_domain)
       node.intra.gpus_per_pcie_domain = std::min(*node.intra.gpus_per_pcie_domain, n_gpus);

@@ -177,6 +177,13 @@ JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& d
   } else if (had_links) {
     out.add("links", JsonValue{});
   }
+  if (!intra.axes.empty()) {
+    JsonValue axes = JsonValue::array();
+    for (const std::uint32_t side : intra.axes) axes.add(whole(side));
+    if (group.says("axes", group.differs(&IntraNode::axes))) out.add("axes", std::move(axes));
+  } else if (base != nullptr && !base->axes.empty()) {
+    out.add("axes", JsonValue{});
+  }
   group.sources(documents);
   return out;
 }
@@ -386,6 +393,10 @@ std::vector<PlatformFigure> platform_figures(const Platform& platform) {
     if (!intra.links.empty()) {
       out.push_back(
           {"node.intra.links", fmt::format("{} pairs", intra.links.size()), intra.sources.of("links")});
+    }
+    if (!intra.axes.empty()) {
+      out.push_back(
+          {"node.intra.axes", fmt::format("{}", fmt::join(intra.axes, " x ")), intra.sources.of("axes")});
     }
   }
   if (const auto& network = platform.node.network) {

@@ -282,7 +282,7 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
     if (question.job.framework == Framework::unknown) {
       return Error::at("", "framework")
           .found(fmt::format("`{}`", framework.substr(0, 40)))
-          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
+          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
     }
   }
   STEPCAST_TRY(point.mode == SweepMode::plan ? read_plan(settings, question)

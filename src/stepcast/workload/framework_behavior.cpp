@@ -19,14 +19,15 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
     case Framework::deepspeed:
     case Framework::pytorch:
     case Framework::libai:
+    case Framework::maxtext:  // splash attention has no rate of its own here
     case Framework::unknown: return AttentionKernel::flash2;
   }
   return AttentionKernel::flash2;
 }
 
 std::int64_t usual_vocabulary_multiple(Framework framework) {
-  const bool pads =
-      framework != Framework::torchtitan && framework != Framework::fsdp && framework != Framework::pytorch;
+  const bool pads = framework != Framework::torchtitan && framework != Framework::fsdp &&
+                    framework != Framework::pytorch && framework != Framework::maxtext;
   return pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
 }
 

@@ -128,6 +128,17 @@ Result<RecomputedModules> parse_recomputed_modules(std::string_view words) {
   return modules;
 }
 
+Result<LayerResults> parse_layer_results(std::string_view words) {
+  using R = LayerResults;
+  static constexpr Word<R> kWords[] = {
+      {"input", &R::input},         {"qkv", &R::qkv},
+      {"attention", &R::attention}, {"attention_output", &R::attention_output},
+      {"ffn_up", &R::ffn_up},       {"ffn_down", &R::ffn_down}};
+  R results;
+  STEPCAST_TRY(set_words<R>(words, kWords, "a result of a layer", results));
+  return results;
+}
+
 Result<CudaGraphs> parse_cuda_graphs(std::string_view implementation, std::string_view scope) {
   static constexpr std::string_view kImplementations[] = {"none", "local", "transformer_engine",
                                                           "full_iteration"};

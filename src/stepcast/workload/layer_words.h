@@ -14,6 +14,9 @@ namespace stepcast {
 // "core_attn layernorm moe_act", words of Megatron's --recompute-modules, between them blanks, `+` or commas.
 [[nodiscard]] Result<RecomputedModules> parse_recomputed_modules(std::string_view words);
 
+// "qkv attention", results of a layer: input, qkv, attention, attention_output, ffn_up, ffn_down.
+[[nodiscard]] Result<LayerResults> parse_layer_results(std::string_view words);
+
 // `implementation`: "none", "local" or "transformer_engine" (--cuda-graph-impl). `scope`: words of
 // --cuda-graph-scope; nothing, "full" and "per_layer" stand for whole layers.
 [[nodiscard]] Result<CudaGraphs> parse_cuda_graphs(std::string_view implementation, std::string_view scope);

@@ -32,9 +32,10 @@ std::string_view to_string(Recompute recompute) {
 }
 
 std::string_view to_string(Framework framework) {
-  return name_of<Framework::libai>(
-      framework,
-      {"unknown", "megatron", "nemo", "torchtitan", "fsdp", "deepspeed", "neox", "pytorch", "libai"}, "?");
+  return name_of<Framework::maxtext>(framework,
+                                     {"unknown", "megatron", "nemo", "torchtitan", "fsdp", "deepspeed",
+                                      "neox", "pytorch", "libai", "maxtext"},
+                                     "?");
 }
 
 std::string_view to_string(AttentionMethod method) {

@@ -89,6 +89,7 @@ enum class Framework : std::uint8_t {
   neox,        // GPT-NeoX: Megatron's layers, unfused norms and rotation, on DeepSpeed
   pytorch,     // eager PyTorch with DDP; Hugging Face Trainer
   libai,       // OneFlow LiBai
+  maxtext,     // JAX: XLA compiles the whole step
 };
 [[nodiscard]] std::string_view to_string(Framework framework);
 
@@ -212,6 +213,13 @@ struct RecomputedModules {
   friend bool operator==(const RecomputedModules&, const RecomputedModules&) = default;
 };
 
+// What a layer computes forward.
+struct LayerResults {
+  bool input = false, qkv = false, attention = false, attention_output = false, ffn_up = false,
+       ffn_down = false;
+  friend bool operator==(const LayerResults&, const LayerResults&) = default;
+};
+
 struct Recomputation {
   Recompute kind = Recompute::none;
   RecomputedModules modules;  // under selective recomputation
@@ -221,6 +229,9 @@ struct Recomputation {
   std::optional<std::int64_t> layers_per_stage;
   // Under full recomputation: inputs are kept of every n-th layer (--recompute-method uniform).
   std::int64_t chunk_layers = 1;
+  // Under full recomputation: results that are kept all the same, and which of them, and inputs, the CPU keeps (policies of
+  // JAX by name).
+  LayerResults kept, kept_by_host;
   friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
 

@@ -244,6 +244,8 @@ Status apply_recompute(const JobSettings& s, Recomputation& recompute) {
     recompute.kind = Recompute::selective;
     STEPCAST_ASSIGN(recompute.modules, parse_recomputed_modules(*s.recompute_modules));
   }
+  STEPCAST_ASSIGN(recompute.kept, parse_layer_results(s.recompute_keeps.value_or("")));
+  STEPCAST_ASSIGN(recompute.kept_by_host, parse_layer_results(s.recompute_offloads.value_or("")));
   if (recompute.kind != Recompute::full || (!s.recompute_by_block && !s.recompute_layers)) return Ok{};
   const std::int64_t layers = s.recompute_layers.value_or(1);  // Megatron's default
   const bool by_block = s.recompute_by_block.value_or(recompute.layers_per_stage.has_value());
@@ -343,7 +345,7 @@ double operator_launches(const JobSettings& s) {
 
 namespace {
 
-Status apply_sharding(const JobSettings& s, ShardingChoices& sharding) {
+Status apply_sharding(const JobSettings& s, std::int64_t data_ranks, ShardingChoices& sharding) {
   if (s.distributed_optimizer.value_or(false)) sharding.kind = Sharding::zero1;
   if (s.fully_sharded.value_or(false)) sharding.kind = Sharding::zero3;
   assign(s.sharding, sharding.kind);
@@ -352,6 +354,12 @@ Status apply_sharding(const JobSettings& s, ShardingChoices& sharding) {
   if (stage > 3) return bad_value("--zero-stage", fmt::format("{}", stage), "0 to 3");
   if (stage > 0) sharding.kind = kStages[stage];
   if (s.bucket_parameters.value_or(0) > 0) sharding.bucket_parameters = *s.bucket_parameters;
+  if (const std::int64_t copies = s.weight_copies.value_or(1); copies > 1) {
+    if (data_ranks % copies != 0)
+      return bad_value("copies of sharded weights", fmt::format("{}", copies),
+                       fmt::format("a divisor of the {} data-parallel ranks", data_ranks));
+    sharding.shard_group_size = data_ranks / copies;
+  }
   assign(s.overlap_gradient_reduce, sharding.overlap_gradient_reduce);
   assign(s.overlap_parameter_gather, sharding.overlap_parameter_gather);
   return Ok{};
@@ -485,7 +493,7 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
       layout.pipeline.overlap = true;
     }
   }
-  STEPCAST_TRY(apply_sharding(s, layout.sharding));
+  STEPCAST_TRY(apply_sharding(s, layout.degrees.data * layout.degrees.context, layout.sharding));
   assign(s.optimizer, layout.optimizer.kind);
   assign(s.newton_schulz_iterations, layout.optimizer.newton_schulz_iterations);
   // Whole matrices have owners: what updates them is divided among the data-parallel ranks.

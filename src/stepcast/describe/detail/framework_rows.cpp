@@ -23,7 +23,24 @@ constexpr ConfigRow kMaxTextRows[] = {
     {"max_target_length", &S::seq_len_tokens},
     {"dtype", &W::precision},
     {"quantization", &W::quantization},
+    {"capacity_factor", &W::expert_capacity},
+    {"sparse_matmul", &W::sparse_experts},
     {"remat_policy", &W::recompute},
+    {"decoder_layer_input", &W::kept_input},
+    {"query_proj", &W::kept_query},
+    {"key_proj", &W::kept_key},
+    {"value_proj", &W::kept_value},
+    {"qkv_proj", &W::kept_qkv},
+    {"context", &W::kept_attention},
+    {"out_proj", &W::kept_attention_output},
+    {"mlpwi", &W::kept_ffn_up},
+    {"mlpwi_0", &W::kept_ffn_up},
+    {"mlpwo", &W::kept_ffn_down},
+    {"ici_data_parallelism", &W::copies_inside},
+    {"ici_fsdp_parallelism", &W::sharded_inside},
+    {"ici_fsdp_transpose_parallelism", &W::also_sharded_inside},
+    {"dcn_data_parallelism", &W::copies_outside},
+    {"dcn_fsdp_parallelism", &W::sharded_outside},
     {"ici_tensor_parallelism", &S::tensor},
     {"dcn_tensor_parallelism", &W::tensor_outside},
     {"ici_pipeline_parallelism", &S::pipeline},
@@ -36,13 +53,13 @@ constexpr std::string_view kMaxTextNotPriced =
     "weight_dtype grad_dtype mu_dtype optimizer_memory_host_offload parameter_memory_host_offload "
     "dcn_pipeline_parallelism ici_sequence_parallelism ici_tensor_sequence_parallelism "
     "ici_tensor_transpose_parallelism "
-    "use_iota_embed sparse_matmul capacity_factor num_pipeline_microbatches num_layers_per_pipeline_stage";
+    "use_iota_embed num_pipeline_microbatches num_layers_per_pipeline_stage";
 constexpr std::string_view kMaxTextPassedOver =
     "base_config base_output_directory run_name steps dataset_* tokenizer_* enable_checkpointing "
     "async_checkpointing "
     "checkpoint_* load_* learning_rate* warmup_steps_fraction adam_* log_* profiler* "
     "skip_first_n_steps_for_profiler "
-    "hardware attention attention_type ici_fsdp_parallelism ici_data_parallelism dcn_* mlp_activations "
+    "hardware attention attention_typedcn_* mlp_activations mlpwi_1 "
     "scan_layers "
     "normalization_layer_epsilon rope_* decoder_block enable_goodput_recording monitor_* hf_* grain_* eval_* "
     "reuse_example_batch packing gcs_metrics logical_axis_rules metrics_file save_config_to_gcs "
@@ -199,7 +216,7 @@ constexpr ConfigRow kTrainerRows[] = {STEPCAST_TRAINER_ROWS,
 
 constexpr ConfigFramework kFrameworks[] = {
     {"MaxText", "per_device_batch_size model_name|base_num_decoder_layers", kMaxTextRows, kMaxTextNotPriced,
-     kMaxTextPassedOver, 12, 2048, 8, Framework::fsdp, true, true},
+     kMaxTextPassedOver, 12, 2048, 8, Framework::maxtext, true, true},
     {"Nanotron", "parallelism.dp tokens.micro_batch_size model.model_config", kNanotronRows,
      kNanotronNotPriced, kNanotronPassedOver, 1, 0, 8, Framework::megatron},
     {"torchtune", "model._component_ batch_size", kTorchtuneRows, kTorchtuneNotPriced, kTorchtunePassedOver,

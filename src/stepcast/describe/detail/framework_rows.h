@@ -22,8 +22,15 @@ struct ConfigWords {
   bool keeps_activations = false;
   double rank_batch = 0;  // sequences of a data-parallel rank, or of a GPU; 0: not said
   std::int64_t accumulation = 1, nodes = 1, node_gpus = 0, data = 0, adapter_rank = 0;
-  std::int64_t tensor_outside = 1, data_outside = 1;  // MaxText: degrees between slices
+  // MaxText: degrees inside a slice and between slices (-1: the rest), and what becomes of results of a layer: "device",
+  // "offload", "remat".
+  std::int64_t tensor_outside = 1, copies_inside = 1, copies_outside = -1, sharded_outside = 1;
+  std::int64_t sharded_inside = -1, also_sharded_inside = 1;
+  std::string kept_input, kept_query, kept_key, kept_value, kept_qkv, kept_attention, kept_attention_output,
+      kept_ffn_up, kept_ffn_down;
   double gradient_clip = -1;
+  double expert_capacity = -1;  // above 0, and not sparse: experts take so many times the mean, padded
+  std::string sparse_experts;
 };
 
 using ConfigTarget = std::variant<std::optional<std::int64_t> JobSettings::*,

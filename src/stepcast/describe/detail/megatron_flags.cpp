@@ -260,9 +260,8 @@ constexpr MegatronFlagRow kRows[] = {
      "output-every-n-results temperature top_k top_p top-k top-p top-n-logprobs return-log-probs "
      "incoming-requests-* stop-words termination-id"},
     {Use::out_of_scope,
-     "a step of reinforcement learning also generates and scores answers: say it with --rl grpo (or ppo, "
-     "dapo; "
-     "docs/post-training.md); without this flag it is the training step alone",
+     "reinforcement learning is not modelled by this flag: say it with --rl grpo (or ppo, dapo; "
+     "docs/post-training.md); without the flag it is the training step alone",
      "perform-rl-step rl rl-* grpo* ppo* rlhf* reward* langrl-* refit-method"},
     {Use::out_of_scope, "vision models and vision encoders are not modelled",
      "img-h img-w patch-dim num-channels num-classes vision-* swin-backbone-type dino-* mask-type "

@@ -145,10 +145,11 @@ std::span<const Figure<Device>> device_figures() {
 }
 
 std::span<const Figure<Node>> node_figures() {
-  static const std::vector<Figure<Node>> kFigures = Table<Node>{}
-                                                        .count("gpus_per_node", 1024, &Node::gpus_per_node)
-                                                        .optional_count("segment", 1024, &Node::segment)
-                                                        .rows;
+  static const std::vector<Figure<Node>> kFigures =
+      Table<Node>{}
+          .count("gpus_per_node", kMostGpusPerNode, &Node::gpus_per_node)
+          .optional_count("segment", kMostGpusPerNode, &Node::segment)
+          .rows;
   return kFigures;
 }
 
@@ -159,6 +160,8 @@ std::span<const Figure<IntraNode>> intra_figures() {
           .optional("latency_us", 1, 1e5, &IntraNode::latency)
           .optional("pcie_bandwidth_per_gpu_GBps", kGB, 1e5, &IntraNode::pcie_bandwidth_per_gpu)
           .optional_count("gpus_per_pcie_domain", 1024, &IntraNode::gpus_per_pcie_domain)
+          .optional_count("devices_per_chip", 64, &IntraNode::devices_per_chip)
+          .optional_count("ring_chips", kMostGpusPerNode, &IntraNode::ring_chips)
           .rows;
   return kFigures;
 }
@@ -166,7 +169,7 @@ std::span<const Figure<IntraNode>> intra_figures() {
 std::span<const Figure<Network>> network_figures() {
   static const std::vector<Figure<Network>> kFigures =
       Table<Network>{}
-          .count("nics_per_node", 1024, &Network::nics_per_node)
+          .count("nics_per_node", kMostGpusPerNode, &Network::nics_per_node)
           .required("nic_bandwidth_Gbps", kGbit, 1e5, &Network::bandwidth_per_nic)
           .optional("latency_us", 1, 1e6, &Network::latency)
           .rows;

@@ -54,7 +54,7 @@ std::string Figure<Group>::expectation_broken_by(double x) const {
 [[nodiscard]] std::span<const Figure<Network>> network_figures();
 
 // Figures that are no plain numbers but have an origin of their own.
-inline constexpr std::string_view kIntraOthers[] = {"kind", "links"};
+inline constexpr std::string_view kIntraOthers[] = {"kind", "links", "axes"};
 inline constexpr std::string_view kNetworkOthers[] = {"kind", "rail_optimized"};
 
 }  // namespace stepcast::detail

@@ -140,6 +140,20 @@ Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& lin
   return Ok{};
 }
 
+Status read_axes(ObjectReader& o, const JsonValue& list, std::vector<std::uint32_t>& axes) {
+  const auto numbers = list.numbers();
+  if (!numbers || numbers->empty() || numbers->size() > kMostTorusAxes ||
+      std::ranges::any_of(*numbers,
+                          [](double x) { return !broken_expectation(x, true, kMostGpusPerNode).empty(); })) {
+    return o.error("axes")
+        .found(compact_json(list).substr(0, 80))
+        .expected(fmt::format("the chips along 1 to {} axes, such as [4, 4, 8]", kMostTorusAxes));
+  }
+  axes.clear();
+  for (const double x : *numbers) axes.push_back(static_cast<std::uint32_t>(x));
+  return Ok{};
+}
+
 Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents) {
   GroupReader<IntraNode> group{o, intra, intra_figures(), kIntraOthers};
   std::string kind;
@@ -149,7 +163,7 @@ Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents)
     if (!parsed) {
       return o.error("kind")
           .found(fmt::format("`{}`", kind))
-          .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie, mixed or none");
+          .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie, mixed, torus or none");
     }
     intra.kind = *parsed;
     group.state("kind");
@@ -164,8 +178,18 @@ Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents)
       group.state("links");
     }
   }
+  if (const JsonValue* axes = o.take("axes")) {
+    if (axes->is_null()) {
+      intra.axes.clear();
+      group.remove("axes");
+    } else {
+      STEPCAST_TRY(read_axes(o, *axes, intra.axes));
+      group.state("axes");
+    }
+  }
   STEPCAST_TRY(group.sources(documents));
   if (intra.links.empty()) intra.sources.erase("links");
+  if (intra.axes.empty()) intra.sources.erase("axes");
   return o.finish();
 }
 

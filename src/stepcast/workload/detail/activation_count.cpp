@@ -89,6 +89,20 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   return bytes;
 }
 
+double ActivationCount::kept_results(const Recomputation& recompute) const {
+  const double up = (model_.gated_ffn ? 2 : 1) * tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
+  const std::pair<bool LayerResults::*, double> sizes[] = {
+      {&LayerResults::qkv, queries_keys_values()},
+      {&LayerResults::attention, attention_output() + attention_core()},
+      {&LayerResults::attention_output, hidden()},
+      {&LayerResults::ffn_up, up},
+      {&LayerResults::ffn_down, hidden()}};
+  double bytes = 0;
+  for (const auto& [result, size] : sizes)
+    if (recompute.kept.*result && !(recompute.kept_by_host.*result)) bytes += size;
+  return bytes;
+}
+
 double ActivationCount::kept_products(bool experts) const {
   if (model_.mixer != Mixer::attention || !model_.has_ffn) return 0.5 * (attention() + ffn(experts));
   const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;

@@ -76,6 +76,8 @@ class ActivationCount {
   [[nodiscard]] double ffn(bool experts) const;
   // What selective recomputation of `modules` does not keep.
   [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const;
+  // What full recomputation keeps all the same, and not on the host. Without the input of a layer.
+  [[nodiscard]] double kept_results(const Recomputation& recompute) const;
   // Results of matrix products that per-op selective recomputation keeps: of every second one (TorchTitan).
   [[nodiscard]] double kept_products(bool experts) const;
   // What the forward pass of a dense layer needs beside what stays, and frees again: its input gathered from the
@@ -136,7 +138,9 @@ class KeptActivations {
   std::array<double, 2> whole_{}, kept_{};           // [has experts]
   std::vector<std::pair<double, double>> of_kinds_;  // whole and kept, of a model that has kinds
   double recomputed_ =
-      count_.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers));
+      (layout_.layer.recompute.kept_by_host.input ? 0 : count_.hidden()) /
+          static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers)) +
+      count_.kept_results(layout_.layer.recompute);
 };
 
 }  // namespace stepcast::detail

@@ -142,6 +142,32 @@ LayerLists::Linear LayerLists::latent_projection(bool down) const {
           .k = down ? h : latent};
 }
 
+// Tokens to the experts of this rank and back. MaxText fills experts of a fixed capacity by products with masks: every
+// place is a sum over all tokens of its sequence (its einsum "BSM,BSEC -> EBCM"), and back; what tells tokens apart has a
+// gradient on the way back alone.
+void LayerLists::order_own_tokens(WorkList& list, std::string_view name, MovementKind movement,
+                                  const ExpertFlow& flow, Direction direction) const {
+  if (!permutes_own_tokens()) return;
+  const LayerChoices& layer = layout_.layer;
+  if (layout_.software.framework != Framework::maxtext || !layer.expert_pads_to_capacity ||
+      !layer.expert_capacity_factor) {
+    return move_tokens(list, name, movement, flow.busiest);
+  }
+  const std::int64_t sequences = layout_.batch.micro_batch_sequences, tokens = tokens_ / sequences;
+  const std::int64_t places =
+      rounded(*layer.expert_capacity_factor * as_double(tokens) * as_double(model_.moe->experts_per_token));
+  const bool forward = direction == Direction::forward;
+  const bool into_experts = (movement == MovementKind::gather) == forward;
+  const GemmShape product{.batch = sequences,
+                          .m = into_experts ? places : tokens,
+                          .n = routed_width(),
+                          .k = into_experts ? tokens : places};
+  list.push_back({name, gemm(product, dtype_,
+                             forward        ? Direction::forward
+                             : into_experts ? Direction::weight_gradient
+                                            : Direction::backward)});
+}
+
 void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const MixtureOfExperts& moe = *model_.moe;
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
@@ -156,7 +182,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
     ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   if (moe.latent_size > 0) add_linear(list, latent_projection(true));
   const std::size_t preprocess = list.size();
-  if (permutes_own_tokens()) move_tokens(list, "permute_tokens", MovementKind::gather, flow.busiest);
+  order_own_tokens(list, "permute_tokens", MovementKind::gather, flow, Direction::forward);
   capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   const std::size_t dispatch = list.size();
   exchange_tokens(list, Exchange::dispatch, flow, fp8);
@@ -192,7 +218,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   order_by_expert(list, "unsort_by_expert", flow);
   share_expert_tokens(list, "reduce_expert_tokens", CollectiveOp::reduce_scatter, flow);
   exchange_tokens(list, Exchange::combine, flow, fp8);
-  if (permutes_own_tokens()) move_tokens(list, "unpermute_tokens", MovementKind::scatter, flow.busiest);
+  order_own_tokens(list, "unpermute_tokens", MovementKind::scatter, flow, Direction::forward);
   if (moe.latent_size > 0) add_linear(list, latent_projection(false));
 }
 
@@ -204,7 +230,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
   const double tensors = host_of_operands(fp8, local);
   if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(false), Edge::none);
-  if (permutes_own_tokens()) move_tokens(list, "unpermute_gradient", MovementKind::gather, flow.busiest);
+  order_own_tokens(list, "unpermute_gradient", MovementKind::gather, flow, Direction::backward);
   if (overlaps_exchanges()) overlap_exchange(list, Exchange::dispatch, 1, false);
   exchange_tokens(list, Exchange::combine_gradient, flow, fp8);
   share_expert_tokens(list, "gather_expert_gradients", CollectiveOp::all_gather, flow);
@@ -248,7 +274,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   exchange_tokens(list, Exchange::dispatch_gradient, flow, fp8);
   if (permutes_own_tokens()) {
     const std::size_t preprocess = list.size();
-    move_tokens(list, "permute_gradient", MovementKind::scatter, flow.busiest);
+    order_own_tokens(list, "permute_gradient", MovementKind::scatter, flow, Direction::backward);
     capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   }
   if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(true), Edge::none);

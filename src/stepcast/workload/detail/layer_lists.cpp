@@ -381,6 +381,19 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
 void LayerLists::recompute(WorkList& backward, const WorkList& forward, const LayerVariant& variant) const {
   if (variant.recomputed) {
     backward = forward;
+    const LayerResults& kept = layout_.layer.recompute.kept;
+    // A compiler drops the last product, whose result the backward pass needs only where a norm is behind it, or the
+    // scores of experts.
+    const bool drops_last = layout_.software.framework == Framework::maxtext && model_.norms_per_layer <= 2;
+    std::erase_if(backward, [&](const WorkItem& item) {
+      const auto is = [&](std::string_view dense, std::string_view of_experts) {
+        return item.name == dense || item.name == of_experts;
+      };
+      return (kept.qkv && item.name == "qkv") || (kept.attention && item.name == "attention") ||
+             (kept.attention_output && item.name == "attention_output") ||
+             (kept.ffn_up && is("ffn_up", "expert_up")) || (kept.ffn_down && is("ffn_down", "expert_down")) ||
+             (drops_last && item.name == "ffn_down");
+    });
   } else if (layout_.layer.recompute.kind == Recompute::selective) {
     recompute_modules(backward, variant, has_narrow_ffn(variant));
   } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {

@@ -138,6 +138,8 @@ class LayerLists {
   enum class Exchange : std::uint8_t { dispatch, combine, combine_gradient, dispatch_gradient };
   [[nodiscard]] Transfer exchange(Exchange which, const ExpertFlow& flow) const;
   void exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const;
+  void order_own_tokens(WorkList& list, std::string_view name, MovementKind movement, const ExpertFlow& flow,
+                        Direction direction) const;
   void pad_for_narrow(WorkList& list, std::string_view name, bool fp8, const ExpertFlow& flow) const;
   void add_counts(WorkList& list) const;
   void add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
