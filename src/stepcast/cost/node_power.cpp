@@ -16,7 +16,7 @@ constexpr int kPhases = 9;               // of the spread; more change nothing
 constexpr double kLeastHeadroom = 0.01;  // of the draw above the base: slower no clock gets
 
 // A node that nobody measured, in shares of the limits of its GPUs: those of the measured H100 nodes.
-constexpr double kHostShare = 0.33, kIdleShare = 0.15, kBusyShare = 0.94, kWaitingWeight = 0.6;
+constexpr double kHostShare = 0.33, kIdleShare = 0.15, kBusyShare = 0.95, kWaitingWeight = 0.7;
 // Makers' nodes of one kind differ by 22 %; other kinds of GPU were not measured.
 constexpr double kGenericBand = 0.2;
 // Two tiers: three ports of a 64-port switch of 940 W for every adapter. Assumed.
@@ -25,17 +25,17 @@ constexpr double kSwitchWattsPerAdapter = 44;
 }  // namespace
 
 DrawUnderLimit under_limit(const PowerLimitRule& rule, const UncappedDraw& draw, double limit_W) {
-  const double above = std::max(draw.mean_W - draw.base_W, 1e-3);
+  const double above_W = std::max(draw.mean_W - draw.base_W, 1e-3);
   double time = 0, energy = 0;
   for (int i = 0; i < kPhases; ++i) {
     const double place = (i + 0.5) / kPhases * 2 - 1;
     const double factor = std::max(0.0, 1 + rule.spread * place);
-    const double phase = std::max(std::min(above * factor, draw.top_W - draw.base_W), 1e-9);
-    const double left = std::max((rule.held * limit_W - draw.base_W) / phase, kLeastHeadroom);
+    const double phase_W = std::max(std::min(above_W * factor, draw.top_W - draw.base_W), 1e-9);
+    const double left = std::max((rule.held * limit_W - draw.base_W) / phase_W, kLeastHeadroom);
     const double clock = std::min(1.0, std::pow(left, 1 / rule.exponent));
     const double takes = 1 - rule.clock_bound + rule.clock_bound / clock;
     time += takes;
-    energy += takes * (draw.base_W + phase * std::pow(clock, rule.exponent));
+    energy += takes * (draw.base_W + phase_W * std::pow(clock, rule.exponent));
   }
   return {time / kPhases, std::min(draw.mean_W, energy / time)};
 }

@@ -22,11 +22,10 @@ namespace stepcast {
 // takes 1 - clock_bound + clock_bound / f times as long. Fitted on every row of power_limits.csv (V100, A40) by
 // `stepcast-lab validate power_limits`; no GPU from Hopper on was measured.
 struct PowerLimitRule {
-  double base = 0.975;         // of the smallest draw that any work on the GPU has: context, memory and fans
-  double exponent = 1.075;     // of the draw above the base, over the clock
-  double clock_bound = 0.372;  // share of the time that follows the clock
+  double exponent = 1.162;     // of the draw above the base, over the clock
+  double clock_bound = 0.405;  // share of the time that follows the clock
   double held = 0.976;         // share of the limit that the driver's control reaches
-  double spread = 0.625;
+  double spread = 0.631;
 };
 
 struct DrawUnderLimit {
@@ -34,7 +33,7 @@ struct DrawUnderLimit {
   double mean_W = 0;
 };
 
-// Watts of one GPU: `base_W` whatever runs, `top_W` what it is built for, `mean_W` the work without a limit.
+// Watts of one GPU: `base_W` the smallest draw of any work, `top_W` the data sheet, `mean_W` the work without a limit.
 struct UncappedDraw {
   double base_W = 0, top_W = 0, mean_W = 0;
 };
