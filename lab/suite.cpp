@@ -8,6 +8,8 @@
 
 #include "lab/ab_pairs_suite.h"
 #include "lab/megatron_lines_suite.h"
+#include "lab/node_power_suite.h"
+#include "lab/power_limits_suite.h"
 #include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
 #include "lab/sibling_pairs.h"
@@ -138,10 +140,10 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 11> kSuites{replay_suite(),         predict_suite(),    collectives_suite(),
-                                             kernels_suite(),        iterations_suite(), dlrm_suite(),
-                                             megatron_lines_suite(), rl_suite(),         ab_pairs_suite(),
-                                             siblings_suite(),       tpu_suite()};
+  static const std::array<Suite, 13> kSuites{
+      replay_suite(), predict_suite(),        collectives_suite(), kernels_suite(),  iterations_suite(),
+      dlrm_suite(),   megatron_lines_suite(), rl_suite(),          ab_pairs_suite(), siblings_suite(),
+      tpu_suite(),    node_power_suite(),     power_limits_suite()};
   return kSuites;
 }
 

@@ -58,7 +58,9 @@ constexpr Pair kPairs[] = {
     {"with-measured", "a timeline", {"timeline"}},
     {"within", kTraining, {"train-tokens"}},
     {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
-    {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}}};
+    {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"carbon-intensity", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"power-budget", kTraining, {"train-tokens"}}};
 
 const CLI::Option* option_of(const CLI::App& verb, std::string_view name) {
   return name.empty() ? nullptr : verb.get_option_no_throw("--" + std::string{name});

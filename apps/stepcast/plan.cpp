@@ -15,6 +15,7 @@
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/units.h"
+#include "stepcast/cost/node_power.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
@@ -51,6 +52,7 @@ struct PlanOptions {
   std::vector<std::int64_t> n_gpus;
   RestrictionWords space;
   Words what_if;
+  std::string power_limit, power_budget;
   std::optional<double> memory_GiB;
   std::size_t top = 20;
   unsigned threads = 0;
@@ -121,6 +123,9 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   if (!options.within.empty()) {
     STEPCAST_ASSIGN(goal.within_days, parse_days(options.within));
   }
+  if (!options.power_budget.empty()) {
+    STEPCAST_ASSIGN(goal.power_budget_W, parse_watts(options.power_budget, "--power-budget"));
+  }
   std::vector<NamedPlatform> platforms;
   for (const std::string& name : options.platforms) {
     STEPCAST_ASSIGN(NamedPlatform platform, platform_of(name, options));
@@ -147,7 +152,8 @@ Status check_options(const PlanOptions& options) {
         "leave one out");
   if (trains && !options.jitter.empty())
     return Error{"--jitter belongs to one plan, --train-tokens compares several"}.advice("leave one out");
-  if (!trains && (options.objective == "cost" || options.objective == "energy"))
+  const std::string& wanted = options.objective;
+  if (!trains && (wanted == "cost" || wanted == "money" || wanted == "energy" || wanted == "carbon"))
     return Error::at("", "--objective")
         .found(fmt::format("`{}` for a fixed number of GPUs, where the fastest step costs least",
                            options.objective))
@@ -189,6 +195,9 @@ Result<int> run_plan(const PlanOptions& options) {
   STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
   STEPCAST_ASSIGN(request.job, job_of(options));
   STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
+  if (!options.power_limit.empty()) {
+    STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.power_limit, "--power-limit"));
+  }
   if (options.memory_GiB) request.memory_bytes = *options.memory_GiB * kGiB;
   request.top = options.top;
   request.refines = true;
@@ -229,7 +238,7 @@ Result<int> run_plan(const PlanOptions& options) {
   if (named.name != options.platforms.front())
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
   PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};
-  if (running) subject.now = layout_now(*running, plan, platform, request.assumptions);
+  if (running) subject.now = layout_now(*running, plan, platform, plan.assumptions);
   const ReportDocument document = plan_document(plan_answer(plan, subject));
   STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
   if (options.json || report.replaces_text()) return kSuccess;
@@ -274,6 +283,7 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});
   o.flags.add("--what-if", &o.what_if, "as of predict: nvlink=2x, network, gemm, host",
               {.with_commas = true});
+  o.flags.add("--power-limit", &o.power_limit, "power limit of each GPU, as 500W");
   o.flags.add("--from", &o.from,
               "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
               "config; better layouts that differ in one, two, three choices");
@@ -281,6 +291,9 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
   o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");
   o.flags.add("--gpu-hour-price", &o.goal.price_per_gpu_hour, "price of a GPU-hour", {.above_zero = true});
+  o.flags.add("--carbon-intensity", &o.goal.carbon_g_per_kWh, "of the electricity, g CO2 per kWh",
+              {.above_zero = true});
+  o.flags.add("--power-budget", &o.power_budget, "that nodes and switches may draw: 800kW, 2.5MW");
 }
 
 void add_space(PlanOptions& o) {
@@ -312,10 +325,12 @@ void add_space(PlanOptions& o) {
 void add_result(CLI::App& app, PlanOptions& o) {
   constexpr char kResult[] = "Result";
   o.flags.begin(kResult);
-  o.flags.add("--objective", &o.objective,
-              "of the layouts that cannot be told from the fastest: time (the plainest) or memory (most to "
-              "spare); of options of a training that are in time: time, cost, energy or memory",
-              {.one_of = {"time", "step-time", "cost", "energy", "memory"}, .shows_default = true});
+  o.flags.add(
+      "--objective", &o.objective,
+      "of the layouts that cannot be told from the fastest: time (the plainest) or memory (most to "
+      "spare); of options of a training that are in time: time, money (cost), energy, carbon or memory",
+      {.one_of = {"time", "step-time", "money", "cost", "energy", "carbon", "memory"},
+       .shows_default = true});
   o.flags.add("--jitter", &o.jitter,
               "speeds of GPUs differ from step to step by so much: 5%, or gpu=5%,network=20%; chosen is the "
               "layout that stands it best",

@@ -16,6 +16,7 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
+#include "stepcast/cost/node_power.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/log_document.h"
 #include "stepcast/report/scaling_series.h"
@@ -31,8 +32,8 @@
 namespace stepcast::cli {
 namespace {
 
-// The request for a described step.
-DescribedStep described(const PredictOptions& options) {
+// The request for a described step. Errors: a power limit that is no number of watts.
+Result<DescribedStep> described(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
   DescribedStep step = options.described.step;
   PredictRequest& request = step.request;
@@ -42,6 +43,9 @@ DescribedStep described(const PredictOptions& options) {
   request.job.settings.global_batch_sequences = shared.global_batch;
   request.platform = shared.platform;
   request.what_if = shared.what_if;
+  if (!options.described.power_limit.empty()) {
+    STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.described.power_limit, "--power-limit"));
+  }
   if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
   request.budget = shared.budget;
   request.timeline = shared.timeline;
@@ -74,7 +78,7 @@ std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
 Result<int> run_log(const PredictOptions& options) {
   PredictLogRequest request;
   request.log = options.log.log;
-  const DescribedStep step = described(options);
+  STEPCAST_ASSIGN(const DescribedStep step, described(options));
   STEPCAST_ASSIGN(request.request, request_of(step));
   if (!step.platform_is_named) request.request.platform.clear();
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
@@ -296,7 +300,7 @@ Result<int> run_traces(const PredictOptions& options) {
 }
 
 Result<int> run_described(const PredictOptions& options) {
-  const DescribedStep step = described(options);
+  STEPCAST_ASSIGN(const DescribedStep step, described(options));
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   Report answer;
@@ -310,7 +314,8 @@ Result<int> run_described(const PredictOptions& options) {
 }
 
 Result<int> run_post_training(const PredictOptions& options) {
-  STEPCAST_ASSIGN(PredictRequest request, request_of(described(options)));
+  STEPCAST_ASSIGN(const DescribedStep step, described(options));
+  STEPCAST_ASSIGN(PredictRequest request, request_of(step));
   const PredictRlRequest asked{std::move(request.job), options.rl, request.platform, request.what_if};
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   STEPCAST_ASSIGN(const RlForecast forecast, Session{}.predict(asked));

@@ -235,6 +235,8 @@ constexpr std::string_view kOfTrainingAlone[] = {"--seq",
                                                  "--train-iterations",
                                                  "--gpu-hour-price",
                                                  "--gpu-power-watts",
+                                                 "--carbon-intensity",
+                                                 "--power-limit",
                                                  "--seed"};
 
 constexpr char kResult[] = "Result";
@@ -248,6 +250,8 @@ void add_result(CLI::App& app, PredictOptions& o) {
       "memory_bound, host; "
       "recommendation models: reuse=2x, rank_skew=1.3x, too",
       {.with_commas = true});
+  o.flags.add("--power-limit", &o.described.power_limit,
+              "power limit of each GPU, as 500W: computation takes longer, nodes draw less", {}, kDescribed);
   o.flags.add(
       "--layout", &o.described.open_layout,
       "of a layout that is not given: fastest (what `stepcast plan` chooses) or least-memory (the plainest "
@@ -282,8 +286,10 @@ void add_training(PredictOptions& o) {
   o.flags.add("--train-samples", &budget.samples, "sequences to train on, instead of tokens", above);
   o.flags.add("--train-iterations", &budget.iterations, "steps to train, instead of tokens", above);
   o.flags.add("--gpu-hour-price", &budget.price_per_gpu_hour, "price of a GPU-hour", above);
-  o.flags.add("--gpu-power-watts", &budget.power_per_gpu_W, "power of a GPU with its share of the host",
+  o.flags.add("--gpu-power-watts", &budget.power_per_gpu_W,
+              "power of a GPU with its share of the host, where it was measured; otherwise it is forecast",
               above);
+  o.flags.add("--carbon-intensity", &budget.carbon_g_per_kWh, "of the electricity, g CO2 per kWh", above);
 }
 
 bool means_something(const GivenFlag& flag, Question question) {

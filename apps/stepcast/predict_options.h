@@ -41,7 +41,7 @@ struct SharedOptions {
 struct DescribedOptions {
   DescribedStep step;
   bool require_fit = false;
-  std::string open_layout;
+  std::string open_layout, power_limit;
 };
 
 struct TraceOptions {

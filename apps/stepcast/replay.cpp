@@ -105,6 +105,7 @@ void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
   flags.add("--train-iterations", &budget.iterations, "steps to train instead", above);
   flags.add("--gpu-hour-price", &budget.price_per_gpu_hour, "price of a GPU-hour", above);
   flags.add("--gpu-power-watts", &budget.power_per_gpu_W, "power of a GPU with its share of the host", above);
+  flags.add("--carbon-intensity", &budget.carbon_g_per_kWh, "of the electricity, g CO2 per kWh", above);
   flags.add("--threads", &o.request.threads, "threads to read with (0: all)", {.shows_default = true});
 }
 

@@ -120,6 +120,8 @@ std::span<const Keyword> keywords_read_here() {
        [](DescribedStep& s, nb::handle v) {
          return take(s.request.budget.price_per_gpu_hour, v, amount_of);
        }},
+      {"carbon-intensity",
+       [](DescribedStep& s, nb::handle v) { return take(s.request.budget.carbon_g_per_kWh, v, amount_of); }},
       {"gpu-power-watts",
        [](DescribedStep& s, nb::handle v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
   };

@@ -206,7 +206,8 @@ struct ForecastExpertLoad {
 struct TrainingBudget {
   std::optional<double> samples{}, tokens{}, iterations{};  // at most one of them
   std::optional<double> price_per_gpu_hour{};               // in any currency
-  std::optional<double> power_per_gpu_W{};                  // of a GPU with its share of the host
+  std::optional<double> power_per_gpu_W{};   // of a GPU with its share of the host; nothing: Forecast::power
+  std::optional<double> carbon_g_per_kWh{};  // of the electricity
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 
@@ -214,8 +215,18 @@ struct TrainingBudget {
 struct ForecastTraining {
   std::optional<double> samples{}, tokens{};
   double iterations = 0, time_s = 0, gpu_hours = 0;
-  std::optional<double> price{}, energy_MWh{};
+  std::optional<double> price{}, energy_MWh{}, co2_t{};
   friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;
+};
+
+// What the step draws (cost/node_power.h). Switches are in cluster_W alone.
+struct ForecastPower {
+  double node_W = 0, node_p10_W = 0, node_p90_W = 0;
+  double gpu_W = 0;          // mean over the step
+  double waiting_share = 0;  // of the step: idle, or exposed transfers between nodes
+  double cluster_W = 0;      // all nodes, and the switches between them
+  std::optional<double> joules_per_token{}, limit_W{};
+  friend bool operator==(const ForecastPower&, const ForecastPower&) = default;
 };
 
 // An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
@@ -340,6 +351,7 @@ struct Forecast {
   std::optional<ForecastMemory> memory{};
   std::optional<ForecastExpertLoad> expert_load{};  // where one was asked for
   ForecastThroughput throughput;
+  std::optional<ForecastPower> power{};  // where the platform is known, and states a power limit
   std::optional<ForecastTraining> training{};
   std::vector<ForecastItemList> explained{};  // where asked for
   std::optional<ForecastPublished> published{};

@@ -393,7 +393,13 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget) {
   training.time_s = training.iterations * forecast.step_time_ms * 1e-3;
   training.gpu_hours = training.time_s / 3600 * static_cast<double>(forecast.n_gpus);
   if (budget.price_per_gpu_hour) training.price = training.gpu_hours * *budget.price_per_gpu_hour;
-  if (budget.power_per_gpu_W) training.energy_MWh = training.gpu_hours * *budget.power_per_gpu_W * 1e-6;
+  if (budget.power_per_gpu_W)
+    training.energy_MWh = training.gpu_hours * *budget.power_per_gpu_W * 1e-6;
+  else if (forecast.power)
+    training.energy_MWh = forecast.power->cluster_W * training.time_s / 3600 * 1e-6;
+  // Grams per kilowatt-hour are kilograms per megawatt-hour.
+  if (budget.carbon_g_per_kWh && training.energy_MWh)
+    training.co2_t = *training.energy_MWh * *budget.carbon_g_per_kWh * 1e-3;
   forecast.training = training;
   return Ok{};
 }

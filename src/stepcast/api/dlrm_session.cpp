@@ -12,6 +12,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/dlrm_forecast.h"
 #include "stepcast/analyze/make_step_picture.h"
+#include "stepcast/analyze/step_power.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
@@ -117,6 +118,7 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures
   Forecast forecast = dlrm_forecast(steps, step, platform, plan, {.collectives = request.collectives});
   if (!note.empty()) forecast.notes.insert(forecast.notes.begin(), note);
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
+  add_power(forecast, platform);
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) {
     const FlatProgram flat{steps.program()};

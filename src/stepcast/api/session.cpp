@@ -8,6 +8,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/analyze/step_power.h"
 #include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/analyze/step_spread.h"
 #include "stepcast/api/detail/session_impl.h"
@@ -306,6 +307,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
                   output_at(request.timeline, files_of(request.job, *priced->platform)));
   const bool is_open = leaves_layout_open(request.job);
+  if (request.power_limit_W)
+    STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, assumptions));
   if (is_open) fill_in_layout(request, *priced->platform, assumptions, job);
   // A log prints settings that do nothing, too.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
@@ -349,6 +352,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                 nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits"));
   }
   forecast.notes = std::move(notes);
+  add_power(forecast, *priced->platform, request.power_limit_W);
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (extras.job != nullptr) *extras.job = job;
   if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {

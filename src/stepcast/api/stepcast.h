@@ -65,8 +65,9 @@ enum class OpenLayout : std::uint8_t {
 
 struct PredictRequest {
   Job job;
-  std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
-  std::vector<std::string> what_if;   // "nvlink=2x", see predict/what_if.h
+  std::string platform = "dgx-h100";      // name of a shipped platform, or a platform file
+  std::vector<std::string> what_if;       // "nvlink=2x", see predict/what_if.h
+  std::optional<double> power_limit_W{};  // of each GPU, see cost/node_power.h
   OpenLayout open_layout = OpenLayout::fastest;
   TrainingBudget budget;          // what training would cost
   bool explained = false;         // also the operations of every kind of layer

@@ -15,6 +15,7 @@
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/generic_kernel.h"
 #include "stepcast/cost/learned_lookup.h"
+#include "stepcast/cost/node_power.h"
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
@@ -171,7 +172,7 @@ void KernelModel::Impl::add(const ModelRecord& record) {
   for (const std::string_view other :
        {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind,
         ExpertKernels::kRecordKind, ExpertExchange::kRecordKind, LearnedLookup::kRecordKind,
-        kKernelSiblingKind}) {
+        kKernelSiblingKind, kNodePowerKind}) {
     if (record.kind == other) return;
   }
   Status added = record.kind == kGenericRecordKind ? generic.add(record)

@@ -10,6 +10,7 @@
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/predict/what_if.h"
 
 namespace stepcast {
 namespace {
@@ -146,6 +147,8 @@ Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictio
 }
 
 Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform) {
+  StepAssumptions assumptions = request.assumptions;
+  if (request.power_limit_W) STEPCAST_TRY(apply_power_limit(platform, *request.power_limit_W, assumptions));
   STEPCAST_TRY(check_settings(request.job.settings));
   if (request.n_gpus < 1)
     return Error::at("", "--gpus").found(fmt::format("{}", request.n_gpus)).expected("1 or more");
@@ -190,10 +193,11 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
                                 memory.value() / kGiB, platform.device.name,
                                 platform.device.memory_size.value() / kGiB));
   }
-  LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, {}, memory, std::move(notes)};
+  LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, {}, memory,
+                  std::move(notes),      assumptions};
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
-                                             {memory, request.threads, request.assumptions}));
-  StepModel steps{platform, request.assumptions};
+                                             {memory, request.threads, assumptions}));
+  StepModel steps{platform, assumptions};
   STEPCAST_ASSIGN(plan.ranking, rank_layouts(plan.found.priced, plan.prototypes, steps, memory, request.top));
   if (request.objective == PlanObjective::memory)
     plan.ranking.chosen = with_most_memory(plan.ranking.layouts);

@@ -32,6 +32,7 @@ struct PlanRequest {
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
   PlanObjective objective = PlanObjective::step_time;
+  std::optional<double> power_limit_W{};  // of each GPU; changes `assumptions` (predict/what_if.h)
   Jitter jitter;  // above 0: also how layouts stand it, and the steadiest is chosen (layout_jitter.h)
   // Also what the lists do not hold (layout_refinement.h): where the fastest step is wanted, the fastest of these whose
   // memory is not tight and which the framework has flags for is chosen if no choice of the lists is as fast.
@@ -47,6 +48,7 @@ struct LayoutPlan {
   std::vector<JitteredLayout> jittered;  // in the order of the ranking; empty unless asked for
   Bytes memory;
   std::vector<std::string> notes;
+  StepAssumptions assumptions{};  // that layouts were priced with
   // Of `refined`; ranking.chosen is then the layout that it refines. Nothing: that one as it stands in the ranking.
   std::optional<std::size_t> chosen_refinement{};
 };

@@ -52,12 +52,12 @@ std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& 
 
 Result<PlanObjective> parse_objective(const std::string& word) {
   if (word == "time" || word == "step-time") return PlanObjective::step_time;
-  if (word == "cost") return PlanObjective::cost;
-  if (word == "energy") return PlanObjective::energy;
+  if (word == "cost" || word == "money") return PlanObjective::cost;
+  if (word == "energy" || word == "carbon") return PlanObjective::energy;
   if (word == "memory") return PlanObjective::memory;
   return Error::at("", "--objective")
       .found("`" + word.substr(0, 40) + "`")
-      .expected("time, cost, energy or memory");
+      .expected("time, money (cost), energy, carbon or memory");
 }
 
 std::size_t with_most_memory(const std::vector<RankedLayout>& layouts) {

@@ -59,7 +59,7 @@ enum class PlanObjective : std::uint8_t {
   energy,
   memory,  // the most memory to spare
 };
-// "time" (or "step-time"), "cost", "energy", "memory".
+// "time" (or "step-time"), "money" (or "cost"), "energy" (or "carbon": one intensity makes them one), "memory".
 [[nodiscard]] Result<PlanObjective> parse_objective(const std::string& word);
 // The one that leaves most memory.
 [[nodiscard]] std::size_t with_most_memory(const std::vector<RankedLayout>& layouts);

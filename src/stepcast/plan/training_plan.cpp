@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stepcast/base/units.h"
+#include "stepcast/cost/node_power.h"
 
 namespace stepcast {
 namespace {
@@ -18,7 +19,21 @@ bool beats(const TrainingOption& a, const TrainingOption& b) {
   return no_worse && (a.days < b.days || money_a < money_b || a.margin_GiB > b.margin_GiB);
 }
 
-TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Device& device) {
+// Power of the nodes while the option runs, and what follows from it.
+void add_energy(const LayoutPlan& plan, const StepShares& shares, const TrainingGoal& goal,
+                const Platform& platform, std::optional<double> limit_W, TrainingOption& option) {
+  const std::optional<NodePower> power = NodePower::of(platform);
+  if (!power) return;
+  const auto n_gpus = static_cast<double>(plan.space.n_gpus);
+  const double in_node = platform.node.gpus_per_node;
+  option.power_kW = power->cluster_W(n_gpus, in_node, shares.waiting_share(n_gpus > in_node), limit_W) * 1e-3;
+  option.energy_MWh = *option.power_kW * option.days * 24 * 1e-3;
+  if (goal.carbon_g_per_kWh) option.co2_t = *option.energy_MWh * *goal.carbon_g_per_kWh * 1e-3;
+  option.over_power = goal.power_budget_W && *option.power_kW * 1e3 > *goal.power_budget_W;
+}
+
+TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Platform& platform,
+                         std::optional<double> limit_W) {
   TrainingOption option;
   const ChosenLayout chosen = chosen_layout(plan);
   option.layout = to_string(chosen.point);
@@ -31,10 +46,9 @@ TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const
   option.days_p90 = steps * chosen.step.step.p90.value() * 1e-3 / kMsPerDay;
   option.gpu_hours = option.days * 24 * static_cast<double>(plan.space.n_gpus);
   if (goal.price_per_gpu_hour) option.price = option.gpu_hours * *goal.price_per_gpu_hour;
-  constexpr double kWattHoursPerMWh = 1e6;
-  if (device.power_limit_W) option.energy_MWh = option.gpu_hours * *device.power_limit_W / kWattHoursPerMWh;
+  add_energy(plan, chosen.step.shares, goal, platform, limit_W, option);
   option.margin_GiB = chosen.memory.margin().value() / kGiB;
-  option.meets = !goal.within_days || option.days <= *goal.within_days;
+  option.meets = !option.over_power && (!goal.within_days || option.days <= *goal.within_days);
   option.surely = !goal.within_days || option.days_p90 <= *goal.within_days;
   return option;
 }
@@ -53,7 +67,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       if (plan.ranking.layouts.empty())
         option.why_not = why_none(plan).message();
       else
-        option = option_of(plan, goal, named.platform.device);
+        option = option_of(plan, goal, named.platform, request.power_limit_W);
       option.platform = named.name;
       option.n_gpus = n;
       result.options.push_back(std::move(option));

@@ -16,6 +16,8 @@ struct TrainingGoal {
   double tokens = 0;
   std::optional<double> within_days;
   std::optional<double> price_per_gpu_hour;
+  std::optional<double> carbon_g_per_kWh{};  // of the electricity
+  std::optional<double> power_budget_W{};    // that nodes and switches may draw
 };
 
 struct TrainingOption {
@@ -25,10 +27,11 @@ struct TrainingOption {
   std::string layout, flags;
   double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
   std::optional<double> price;
-  // What the GPUs take at their power limit, without their hosts: an upper bound. Nothing where the platform states none.
-  std::optional<double> energy_MWh;
-  bool meets = false;   // the deadline, by the forecast; true without one
-  bool surely = false;  // by its p90, too
+  // Of nodes and switches (cost/node_power.h). Nothing where the platform states no power limit of its GPUs.
+  std::optional<double> power_kW{}, energy_MWh{}, co2_t{};
+  bool over_power = false;  // of the goal's budget
+  bool meets = false;       // the deadline, by the forecast, and the power budget; true without
+  bool surely = false;      // by its p90, too
   // No other option is as fast, as cheap and as far from the limit of the memory, and better in one.
   bool best = false;
 };

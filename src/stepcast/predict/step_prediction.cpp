@@ -33,6 +33,10 @@ double StepShares::exposed_communication_us() const {
 double StepShares::total_us() const {
   return computation_us() + exposed_communication_us() + host_us + bubble_us + optimizer_us + fixed_us;
 }
+double StepShares::waiting_share(bool several_nodes) const {
+  const double outside = exposed_communication_us() - exposed_us[static_cast<std::size_t>(GroupKind::tensor)];
+  return (host_us + bubble_us + fixed_us + (several_nodes ? outside : 0)) / total_us();
+}
 
 double StepPrediction::tokens_per_second() const { return tokens_per_step / step.time.value() * 1e6; }
 double StepPrediction::flops_per_second_per_gpu() const {

@@ -27,6 +27,8 @@ struct StepShares {
   [[nodiscard]] double computation_us() const;
   [[nodiscard]] double exposed_communication_us() const;
   [[nodiscard]] double total_us() const;
+  // Of the step, in which a GPU has nothing to do or transfers to other nodes: tensor-parallel groups do not.
+  [[nodiscard]] double waiting_share(bool several_nodes) const;
 };
 
 struct StepPrediction {

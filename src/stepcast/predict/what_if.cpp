@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/node_power.h"
 #include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
@@ -101,6 +103,20 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
       if (is_named(part)) assumptions.*(part.factor) /= speed;
     }
   }
+  return Ok{};
+}
+
+Status apply_power_limit(const Platform& platform, double limit_W, StepAssumptions& assumptions) {
+  STEPCAST_ASSIGN(const NodePower power, power_under(platform, limit_W));
+  const double slow_down = power.computing(limit_W).slow_down;
+  for (const Part& part : kParts)
+    if (part.name == "gpu") assumptions.*(part.factor) *= slow_down;
+  // Of what a limit costs, to either side: V100 and A40 left out of each other's fit err by a fifth of it; the
+  // kernels of newer GPUs were not measured under a limit.
+  constexpr double kBandOfSlowDown = 0.4;
+  const double more = kBandOfSlowDown * (slow_down - 1) / slow_down;
+  assumptions.structure_low = std::hypot(assumptions.structure_low, more);
+  assumptions.structure_high = std::hypot(assumptions.structure_high, more);
   return Ok{};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
 #include "stepcast/predict/step_assumptions.h"
 
 namespace stepcast {
@@ -19,5 +20,10 @@ struct DlrmWhatIf;
 [[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions,
                                    DlrmWhatIf& dlrm);
 [[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions);
+
+// All that GPUs compute takes as much longer as a power limit of each makes it (cost/node_power.h), with a wider band.
+// Errors: those of power_under().
+[[nodiscard]] Status apply_power_limit(const Platform& platform, double limit_W,
+                                       StepAssumptions& assumptions);
 
 }  // namespace stepcast

@@ -360,6 +360,7 @@ std::string training_text(const Forecast& forecast) {
                      table_number(t.gpu_hours, 0));
   if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
   if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
+  if (t.co2_t) out += fmt::format(", {} t CO2", table_number(*t.co2_t, 1));
   return out;
 }
 

@@ -286,33 +286,37 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
   a("train_tokens", t.goal.tokens);
   a("within_days", if_any(t.goal.within_days));
   a("price_per_gpu_hour", if_any(t.goal.price_per_gpu_hour));
+  a("carbon_g_per_kWh", if_any(t.goal.carbon_g_per_kWh));
+  a("power_budget_W", if_any(t.goal.power_budget_W));
   const TrainingPlan& plan = t.plan;
-  a("options",
-    Each{plan.options, [&](auto& one, const TrainingOption& o) {
-           const bool runs = o.why_not.empty();
-           const auto is = [&](const std::optional<std::size_t>& index) {
-             return given_if(runs, index && &plan.options[*index] == &o);
-           };
-           one("platform", o.platform);
-           one("n_gpus", o.n_gpus);
-           one("why_not", given_if(!runs, o.why_not), "no layout runs and fits; nothing else is given then");
-           one("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
-           one("megatron_flags", given_if(runs, o.flags));
-           one("step_time_ms", given_if(runs, o.step_ms));
-           one("days", given_if(runs, o.days));
-           one("days_p90", given_if(runs, o.days_p90));
-           one("gpu_hours", given_if(runs, o.gpu_hours));
-           one("price", if_any(o.price));
-           one("energy_MWh", if_any(o.energy_MWh), "of the GPUs at their power limit, without hosts");
-           one("memory_margin_GiB", given_if(runs, o.margin_GiB));
-           one("in_time", given_if(runs, o.meets));
-           one("in_time_at_p90", given_if(runs, o.surely));
-           one("fewest_gpus", is(plan.fewest));
-           one("cheapest", is(plan.cheapest));
-           one("least_energy", is(plan.least_energy));
-           one("wanted", is(plan.wanted), "what --objective asks for");
-           one("pareto", given_if(runs, o.best));
-         }});
+  a("options", Each{plan.options, [&](auto& one, const TrainingOption& o) {
+                      const bool runs = o.why_not.empty();
+                      const auto is = [&](const std::optional<std::size_t>& index) {
+                        return given_if(runs, index && &plan.options[*index] == &o);
+                      };
+                      one("platform", o.platform);
+                      one("n_gpus", o.n_gpus);
+                      one("why_not", given_if(!runs, o.why_not),
+                          "no layout runs and fits; nothing else is given then");
+                      one("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
+                      one("megatron_flags", given_if(runs, o.flags));
+                      one("step_time_ms", given_if(runs, o.step_ms));
+                      one("days", given_if(runs, o.days));
+                      one("days_p90", given_if(runs, o.days_p90));
+                      one("gpu_hours", given_if(runs, o.gpu_hours));
+                      one("price", if_any(o.price));
+                      one("power_kW", if_any(o.power_kW), "of nodes and the switches between them");
+                      one("energy_MWh", if_any(o.energy_MWh), "of nodes and switches");
+                      one("co2_t", if_any(o.co2_t), "tonnes, at the carbon intensity that was given");
+                      one("memory_margin_GiB", given_if(runs, o.margin_GiB));
+                      one("in_time", given_if(runs, o.meets), "and within the power budget");
+                      one("in_time_at_p90", given_if(runs, o.surely));
+                      one("fewest_gpus", is(plan.fewest));
+                      one("cheapest", is(plan.cheapest));
+                      one("least_energy", is(plan.least_energy));
+                      one("wanted", is(plan.wanted), "what --objective asks for");
+                      one("pareto", given_if(runs, o.best));
+                    }});
 }
 
 std::string plan_json(const PlanAnswer& plan) { return answer_json(plan); }

@@ -23,7 +23,10 @@ std::string summary_of(const TrainingOption& o) {
 
 std::string marks_of(const TrainingPlan& plan, std::size_t i) {
   const TrainingOption& o = plan.options[i];
-  std::string mark = o.meets ? (o.surely ? "in time" : "in time, not at p90") : "late";
+  std::string mark = o.over_power ? "over the power budget"
+                     : !o.meets   ? "late"
+                     : o.surely   ? "in time"
+                                  : "in time, not at p90";
   if (plan.fewest == i) mark += ", fewest GPUs";
   if (plan.cheapest == i) mark += o.price ? ", least money" : ", fewest GPU-hours";
   if (plan.least_energy == i) mark += ", least energy";
@@ -33,13 +36,13 @@ std::string marks_of(const TrainingPlan& plan, std::size_t i) {
 
 ReportTable options_table(const TrainingPlan& plan) {
   ReportTable table{
-      "platform< | GPUs | step\nms | days | p90\ndays | GPU-hours | price | MWh | GiB to\nspare | < | "
+      "platform< | GPUs | step\nms | days | p90\ndays | GPU-hours | price | kW | MWh | GiB to\nspare | < | "
       "layout<"};
   table.indent = 0;
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     const TrainingOption& o = plan.options[i];
     if (!o.why_not.empty()) {
-      table.row({o.platform, gpus_of(o), "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)});
+      table.row({o.platform, gpus_of(o), "", "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)});
       continue;
     }
     if (plan.fewest == i) table.emphasized = table.rows.size();
@@ -47,8 +50,9 @@ ReportTable options_table(const TrainingPlan& plan) {
     layout.copies = o.flags;
     table.row({o.platform, gpus_of(o), table_number(o.step_ms, 1), table_number(o.days, 1),
                table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
-               o.price ? table_number(*o.price, 0) : "-", o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-",
-               table_number(o.margin_GiB, 1), marks_of(plan, i), std::move(layout)});
+               o.price ? table_number(*o.price, 0) : "-", o.power_kW ? table_number(*o.power_kW, 0) : "-",
+               o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-", table_number(o.margin_GiB, 1),
+               marks_of(plan, i), std::move(layout)});
   }
   return table;
 }
@@ -108,8 +112,10 @@ ReportDocument training_document(const TrainingAnswer& training) {
     document.subject.push_back(std::move(words));
   };
   if (goal.within_days) subject(" ", fmt::format("within {:g} days", *goal.within_days));
+  if (goal.power_budget_W) subject(" ", fmt::format("with {:g} kW", *goal.power_budget_W * 1e-3));
   if (goal.price_per_gpu_hour) subject(", ", fmt::format("{:g} a GPU-hour", *goal.price_per_gpu_hour));
-  document.verdict = "No option is in time: more GPUs, or a faster platform.";
+  document.verdict = goal.power_budget_W ? "No option is in time and within the power budget."
+                                         : "No option is in time: more GPUs, or a faster platform.";
   std::string picks = document.verdict + "\n";
   if (plan.fewest) {
     document.verdict = fmt::format("Fewest GPUs: {}.", summary_of(plan.options[*plan.fewest]));
@@ -123,7 +129,7 @@ ReportDocument training_document(const TrainingAnswer& training) {
       {options_table(plan),
        ReportText{"* no other option is as fast, as cheap and as far from the limit of the memory, and "
                   "better in one\n"
-                  "MWh: the GPUs alone at the power limit that the platform states for them, an upper bound",
+                  "MWh: nodes and switches",
                   0},
        TerminalText{std::move(picks)}});
   section.opening = line + "\n\n";

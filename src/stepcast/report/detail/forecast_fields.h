@@ -172,7 +172,19 @@ void fields(auto& a, Is<ForecastTraining> auto& t) {
   a("time_s", t.time_s, "at this step time");
   a("gpu_hours", t.gpu_hours, "of all GPUs");
   a("price", t.price, "in the currency of the price that was given");
-  a("energy_MWh", t.energy_MWh, "at the power that was given");
+  a("energy_MWh", t.energy_MWh, "at the power that was given, or that of the nodes and switches");
+  a("co2_t", t.co2_t, "tonnes, at the carbon intensity that was given");
+}
+
+void fields(auto& a, Is<ForecastPower> auto& p) {
+  a("node_W", p.node_W, "a node, mean over the step");
+  a("node_p10_W", p.node_p10_W, "");
+  a("node_p90_W", p.node_p90_W, "");
+  a("gpu_W", p.gpu_W, "a GPU, mean over the step");
+  a("waiting_share", p.waiting_share, "of the step: idle, or exposed transfers between nodes");
+  a("cluster_W", p.cluster_W, "all nodes, and the switches between them");
+  a("joules_per_token", p.joules_per_token, "of the cluster");
+  a("limit_W", p.limit_W, "power limit of each GPU, where one was given");
 }
 
 void fields(auto& a, Is<ForecastItem> auto& i) {
@@ -294,6 +306,7 @@ void fields(auto& a, Is<Forecast> auto& f) {
   a("coverage", f.coverage, "what the predicted time of the work rests on");
   a("memory", f.memory, "of one GPU, where known");
   a("expert_load", f.expert_load, "what uneven experts cost, where a load was asked for");
+  a("power", f.power, "what nodes and GPUs draw, where the platform is known");
   a("training", f.training, "a whole training at this step time, where asked for");
   a("explained", f.explained, "operations of a layer as they were priced, where asked for");
   a("published", f.published, "composed as the published method does, where asked for");

@@ -1,0 +1,257 @@
+#include "lab/node_power_suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/cost/node_power.h"
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::string_view kNodePlatform = "dgx-h100";
+// Logged per another unit on several nodes (README of the data).
+constexpr std::string_view kOtherUnit = "ssd";
+
+struct PowerSet {
+  std::string maker, system, benchmark, meter;
+  double n_nodes = 1, gpus_per_node = 8;
+  std::vector<ScoredRow> rows;  // watts
+  double rate_per_gpu = 0;      // samples/s of the last row
+  double step_ms = 0;           // logged; 0: none
+  std::string flags;            // of the layout
+  double waiting = 0;           // share of the step
+  bool described = false;       // `waiting` is a forecast's
+  bool known = false;           // `waiting` is known at all
+  [[nodiscard]] bool several() const { return n_nodes > 1; }
+  [[nodiscard]] std::string name() const { return fmt::format("{} {} {}", system, benchmark, meter); }
+  [[nodiscard]] double mean_W() const {
+    double sum = 0;
+    for (const ScoredRow& row : rows) sum += row.measured;
+    return sum / static_cast<double>(rows.size());
+  }
+};
+
+std::string layout_flags_of(const CsvRows& rows) {
+  std::string flags;
+  const auto add = [&](std::string_view flag, std::string_view column) {
+    if (!rows.cell(column).empty()) flags += fmt::format(" {} {}", flag, rows.cell(column));
+  };
+  add("--tensor-model-parallel-size", "tensor_parallel");
+  add("--pipeline-model-parallel-size", "pipeline_parallel");
+  add("--context-parallel-size", "context_parallel");
+  add("--micro-batch-size", "micro_batch_sequences");
+  add("--global-batch-size", "global_batch_samples");
+  if (rows.cell("dtype") == "fp8") flags += " --fp8-format hybrid";
+  return flags;
+}
+
+Result<std::vector<PowerSet>> read_power_sets(const std::filesystem::path& file) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
+  std::vector<PowerSet> sets;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return sets;
+    const auto same = [&](const PowerSet& s) {
+      return s.system == rows.cell("system") && s.benchmark == rows.cell("benchmark") &&
+             s.meter == rows.cell("meter");
+    };
+    auto set = std::ranges::find_if(sets, same);
+    if (set == sets.end()) {
+      PowerSet made{.maker = std::string{rows.cell("round")},
+                    .system = std::string{rows.cell("system")},
+                    .benchmark = std::string{rows.cell("benchmark")},
+                    .meter = std::string{rows.cell("meter")},
+                    .flags = layout_flags_of(rows)};
+      STEPCAST_ASSIGN(made.n_nodes, rows.number("n_nodes", 1));
+      STEPCAST_ASSIGN(made.gpus_per_node, rows.number("gpus_per_node", 1));
+      set = sets.insert(sets.end(), std::move(made));
+    }
+    STEPCAST_ASSIGN(const double watts, rows.number("node_p50_W", 1));
+    STEPCAST_ASSIGN(set->step_ms, rows.number("step_median_ms", 0, 0.0));
+    STEPCAST_ASSIGN(set->rate_per_gpu, rows.number("samples_per_s", 0, 0.0));
+    set->rate_per_gpu /= set->n_nodes * set->gpus_per_node;
+    set->rows.push_back({.row = std::string{rows.cell("run")}, .measured = watts});
+  }
+}
+
+// The benchmark as a job; nothing for those that no description covers.
+std::optional<PredictRequest> job_of_set(const PowerSet& set) {
+  PredictRequest request;
+  request.platform = std::string{kNodePlatform};
+  request.job.n_gpus = static_cast<std::int64_t>(set.n_nodes * set.gpus_per_node);
+  if (set.benchmark == "llama2_70b_lora") {
+    request.job.model = "llama-2-70b";
+    request.job.settings.lora_rank = 16;
+    request.job.command_line = set.flags + " --seq-length 8192 --sequence-parallel";
+  } else if (set.benchmark == "bert") {
+    request.job.model = "bert-large";
+    request.job.settings.packed_mean_tokens = 256;
+    request.job.command_line = set.flags + " --seq-length 512";
+  } else {
+    return std::nullopt;
+  }
+  return request;
+}
+
+// Errors: those of the forecast.
+Status find_waiting(const Session& session, std::vector<PowerSet>& sets) {
+  for (PowerSet& set : sets) {
+    if (const std::optional<PredictRequest> request = job_of_set(set)) {
+      STEPCAST_ASSIGN(const Forecast forecast, session.predict(*request));
+      const double waiting = forecast.power ? forecast.power->waiting_share : 0;
+      const double busy_ms = (1 - waiting) * forecast.step_time_ms;
+      // On one node the forecast stands for itself.
+      set.waiting =
+          set.several() && set.step_ms > 0 ? std::clamp(1 - busy_ms / set.step_ms, 0.0, 1.0) : waiting;
+      set.described = set.known = true;
+      continue;
+    }
+    set.known = !set.several();
+    if (!set.several() || set.benchmark == kOtherUnit) continue;
+    for (const PowerSet& one : sets) {
+      if (one.several() || one.benchmark != set.benchmark || one.meter != set.meter) continue;
+      set.waiting = std::clamp(1 - set.rate_per_gpu / one.rate_per_gpu, 0.0, 1.0);
+      set.known = true;
+    }
+  }
+  return Ok{};
+}
+
+struct NodeFit {
+  double busy_W = 0;      // of a node that computes
+  double lost_share = 0;  // of that, where it only waits
+  double mean_W[2] = {};  // of one node, of several: of a job that is not described
+  std::uint64_t n = 0;    // rows
+};
+
+// The draw of busy nodes for a loss by waiting: the mean of one-node sets.
+double busy_of(const std::vector<const PowerSet*>& sets, double lost_share) {
+  double sum = 0, n = 0;
+  for (const PowerSet* set : sets) {
+    if (set->several()) continue;
+    sum += set->mean_W() / (1 - lost_share * set->waiting);
+    n += 1;
+  }
+  return n > 0 ? sum / n : 0;
+}
+
+// On what is left without one benchmark, of one maker and meter.
+NodeFit fit_nodes(const std::vector<PowerSet>& sets, std::string_view without, std::string_view meter) {
+  std::vector<const PowerSet*> left;
+  NodeFit fit;
+  for (const PowerSet& set : sets) {
+    if (set.benchmark == without || set.meter != meter || set.maker != sets.front().maker) continue;
+    left.push_back(&set);
+    fit.n += set.rows.size();
+  }
+  double best = 0;
+  for (int i = 0; i <= 100; ++i) {
+    const double lost = i * 0.01, busy_W = busy_of(left, lost);
+    double error = 0;
+    for (const PowerSet* set : left)
+      if (set->known) error += std::pow(busy_W * (1 - lost * set->waiting) / set->mean_W() - 1, 2);
+    if (i > 0 && error >= best) continue;
+    best = error;
+    fit.lost_share = lost;
+    fit.busy_W = busy_W;
+  }
+  double n[2] = {};
+  for (const PowerSet* set : left) {
+    fit.mean_W[set->several() ? 1 : 0] += set->mean_W();
+    n[set->several() ? 1 : 0] += 1;
+  }
+  for (int i = 0; i < 2; ++i) fit.mean_W[i] = n[i] > 0 ? fit.mean_W[i] / n[i] : 0;
+  return fit;
+}
+
+double constant_of(const std::vector<PowerSet>& sets, const PowerSet& of) {
+  double sum = 0, n = 0;
+  for (const PowerSet& set : sets) {
+    if (set.benchmark == of.benchmark || set.meter != of.meter || set.several() != of.several()) continue;
+    sum += set.mean_W();
+    n += 1;
+  }
+  return n > 0 ? sum / n : 0;
+}
+
+class NodeScores {
+ public:
+  explicit NodeScores(std::string_view prefix, const char* protocol) {
+    for (const char* size : {"one_node", "several_nodes"})
+      tests_.push_back({.test = fmt::format("{}{}", prefix, size), .protocol = protocol, .unit = "W"});
+  }
+  void add(const PowerSet& set, double watts, std::uint64_t n_fit) {
+    if (!(watts > 0)) return;
+    SetScore score{
+        .set = set.name(), .group = {}, .n_fit = n_fit, .metrics = {}, .extras = {}, .rows = set.rows};
+    for (ScoredRow& row : score.rows) row.predicted = watts;
+    tests_[set.several() ? 1 : 0].sets.push_back(std::move(score));
+  }
+  // How the means over sets compare; in the first set, as a percentage.
+  void compare_with(const NodeScores& other) {
+    for (std::size_t i = 0; i < tests_.size(); ++i) {
+      TestScore mine = tests_[i], others = other.tests_[i];
+      mine.finish();
+      others.finish();
+      if (tests_[i].sets.empty() || others.overall.mape <= 0) continue;
+      tests_[i].sets.front().extras.push_back(
+          {"of_constant_pct", 100 * mine.overall.mape / others.overall.mape, ExtraMetric::Over::max});
+    }
+  }
+  void into(SuiteResult& result) { result.add(finished({&tests_[0], &tests_[1]})); }
+
+ private:
+  std::vector<TestScore> tests_;
+};
+
+}  // namespace
+
+Result<SuiteResult> validate_node_power(const std::filesystem::path& data) {
+  SuiteResult result{.suite = "node_power"};
+  STEPCAST_ASSIGN(std::vector<PowerSet> sets, read_power_sets(data / "node_power.csv"));
+  if (sets.empty()) return result;
+  STEPCAST_TRY(find_waiting(Session{}, sets));
+  STEPCAST_ASSIGN(const Platform platform, load_platform(std::string{kNodePlatform}));
+  const std::optional<NodePower> ships = NodePower::of(platform);
+  NodeScores refit{"", "refit"}, constant{"constant_", "shipped"}, limit{"limit_", "shipped"},
+      shipped{"shipped_", "shipped"};
+  for (const PowerSet& set : sets) {
+    const NodeFit fit = fit_nodes(sets, set.benchmark, set.meter);
+    const double by_form = fit.busy_W * (1 - fit.lost_share * set.waiting);
+    refit.add(set, set.described ? by_form : fit.mean_W[set.several() ? 1 : 0], fit.n);
+    constant.add(set, constant_of(sets, set), 0);
+    if (!ships) continue;
+    limit.add(set, ships->gpu_top_W * set.gpus_per_node, 0);
+    if (set.meter == "AC" && set.known) shipped.add(set, ships->node_W(set.gpus_per_node, set.waiting), 0);
+    if (!set.described)
+      result.skipped.push_back(
+          {"waiting of " + set.name(), "not described: draws what the others of its size do"});
+  }
+  refit.compare_with(constant);
+  for (NodeScores* scores : {&refit, &constant, &limit, &shipped}) scores->into(result);
+  return result;
+}
+
+Suite node_power_suite() {
+  return {.name = "node_power",
+          .summary = "watts of nodes in the steady phase of published trainings, one benchmark left out",
+          .data_folder = "field",
+          .run = [](const std::filesystem::path& data, const SuiteOptions&) {
+            return validate_node_power(data);
+          }};
+}
+
+}  // namespace stepcast
