@@ -58,6 +58,8 @@ constexpr Pair kPairs[] = {
     {"with-measured", "a timeline", {"timeline"}},
     {"within", kTraining, {"train-tokens"}},
     {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"failures", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"recovery", "interruptions", {"failures"}},
     {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}}};
 
 const CLI::Option* option_of(const CLI::App& verb, std::string_view name) {

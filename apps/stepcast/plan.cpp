@@ -44,8 +44,8 @@ struct PlanOptions {
   explicit PlanOptions(CLI::App& app) : flags(app) {}
   Job job;
   Words platforms{"dgx-h100"};
-  std::string framework, csv, from, within, objective = "time";
-  Words jitter;
+  std::string framework, csv, from, within, objective = "time", failures;
+  Words jitter, recovery;
   TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
   std::vector<std::int64_t> n_gpus;
@@ -120,6 +120,9 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   if (!options.within.empty()) {
     STEPCAST_ASSIGN(goal.within_days, parse_days(options.within));
+  }
+  if (!options.failures.empty()) {
+    STEPCAST_ASSIGN(goal.run, read_run_assumptions(options.failures, options.recovery));
   }
   std::vector<NamedPlatform> platforms;
   for (const std::string& name : options.platforms) {
@@ -281,6 +284,8 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
   o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");
   o.flags.add("--gpu-hour-price", &o.goal.price_per_gpu_hour, "price of a GPU-hour", {.above_zero = true});
+  o.flags.add("--failures", &o.failures, kFailuresFlag);
+  o.flags.add("--recovery", &o.recovery, kRecoveryFlag, {.with_commas = true});
 }
 
 void add_space(PlanOptions& o) {

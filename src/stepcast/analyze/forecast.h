@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "stepcast/operation/estimate.h"
+#include "stepcast/run/recovery.h"
+#include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
 
@@ -207,14 +209,16 @@ struct TrainingBudget {
   std::optional<double> samples{}, tokens{}, iterations{};  // at most one of them
   std::optional<double> price_per_gpu_hour{};               // in any currency
   std::optional<double> power_per_gpu_W{};                  // of a GPU with its share of the host
+  std::optional<RunAssumptions> run{};  // with what interrupts it; of a described step alone
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 
-// A whole training at this step time.
+// A whole training at this step time; with `run` time, GPU-hours and what they cost are those with its losses.
 struct ForecastTraining {
   std::optional<double> samples{}, tokens{};
   double iterations = 0, time_s = 0, gpu_hours = 0;
   std::optional<double> price{}, energy_MWh{};
+  std::optional<RunForecast> run{};
   friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;
 };
 

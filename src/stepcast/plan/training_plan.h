@@ -9,6 +9,8 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/run/recovery.h"
+#include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
 
@@ -16,6 +18,7 @@ struct TrainingGoal {
   double tokens = 0;
   std::optional<double> within_days;
   std::optional<double> price_per_gpu_hour;
+  std::optional<RunAssumptions> run;  // with what interrupts it
 };
 
 struct TrainingOption {
@@ -23,7 +26,9 @@ struct TrainingOption {
   std::int64_t n_gpus = 0;
   std::string why_not;  // no layout runs and fits; empty otherwise
   std::string layout, flags;
+  // With `run` these are those with its losses.
   double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
+  std::optional<RunForecast> run;
   std::optional<double> price;
   // What the GPUs take at their power limit, without their hosts: an upper bound. Nothing where the platform states none.
   std::optional<double> energy_MWh;
