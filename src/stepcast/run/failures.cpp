@@ -21,6 +21,7 @@ constexpr double kGpuEvents = 268, kHostEvents = 53, kNetworkEvents = 35, kSoftw
 // Of the mean downtime, where a log has too few to tell.
 constexpr double kFewDowntimesError = 0.5;
 constexpr std::size_t kMostCauses = 100;
+constexpr int kMostNodes = 100'000;
 
 struct Seen {
   double events = 0, nodes_lost = 0;
@@ -81,6 +82,8 @@ Status add_row(const CsvRows& rows, double& time_h, double& gpu_hours, std::map<
   STEPCAST_ASSIGN(const std::optional<double> downtime_min, positive_if_any(rows, "downtime_min"));
   STEPCAST_ASSIGN(const double nodes_lost, rows.number("nodes_lost", 0, 0));
   ++seen.events;
+  if (nodes_lost > kMostNodes)
+    return rows.error("nodes_lost").expected(fmt::format("at most {}", kMostNodes));
   seen.nodes_lost += nodes_lost;
   if (downtime_min) seen.downtimes_s.push_back(*downtime_min * 60);
   return Ok{};

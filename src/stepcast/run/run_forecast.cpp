@@ -85,9 +85,12 @@ double capacity_of(const RunAssumptions& a, const RunJob& job, const std::vector
     lost_per_s += causes[i].per_s * a.failures.causes[i].nodes_lost;
   const double mean = lost_per_s * how.repair_s, replica_gpus = job.n_gpus / job.replicas;
   const auto spares = static_cast<double>(*how.spare_nodes);
+  // Twelve standard deviations to either side; where even the fewest are too many nothing is left.
+  const double least = std::max(0.0, std::floor(mean - 12 * std::sqrt(mean) - 40));
   const double most = mean + 12 * std::sqrt(mean) + 40;
+  if (least > spares + (how.elastic ? job.replicas : 0)) return 0;
   double capacity = 0;
-  for (double n = 0; n <= most; ++n) {
+  for (double n = least; n <= most; ++n) {
     const double chance = mean > 0 ? std::exp(n * std::log(mean) - mean - std::lgamma(n + 1))
                           : n == 0 ? 1
                                    : 0;

@@ -56,7 +56,8 @@ std::string run_text(const RunForecast& run) {
       run.days_without_losses, run.mean_time_to_interruption_h, shorten(run.failures, 60),
       table_number(run.checkpoint_GB, 0), run.checkpoint_interval_min, run.checkpoint_mode,
       run.checkpoint_stops_s, run.checkpoint_percent);
-  if (run.checkpoint_safe_after_s > 0) text += fmt::format(", safe {:.1f} s later", run.checkpoint_safe_after_s);
+  if (run.checkpoint_safe_after_s > 0)
+    text += fmt::format(", safe {:.1f} s later", run.checkpoint_safe_after_s);
   if (run.waiting_percent >= 0.005)
     text += fmt::format("\nWithout enough spare nodes: {:.2f} % of the time", run.waiting_percent);
   return text;
