@@ -12,6 +12,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/run/goodput.h"
+#include "stepcast/run/recovery.h"
 #include "stepcast/run/run_forecast.h"
 
 #include "lab/interrupted_job.h"
@@ -65,7 +66,7 @@ Result<double> checkpoint_TB(const std::string& model, std::int64_t n_gpus) {
   request.job.n_gpus = n_gpus;
   request.platform = "dgx-a100";
   request.budget.iterations = 1000;
-  request.budget.run = RunAssumptions{default_failures(), {}};
+  request.budget.failures = "default";
   STEPCAST_ASSIGN(const Forecast forecast, Session{}.predict(request));
   return forecast.training->run->checkpoint_GB * 1e-3;
 }

@@ -96,9 +96,6 @@ Result<PredictRequest> request_of(const DescribedStep& step) {
   PredictRequest request = step.request;
   STEPCAST_ASSIGN(request.job, job_of(step));
   STEPCAST_TRY(count_nodes(step.nodes, request));
-  if (!step.failures.empty()) {
-    STEPCAST_ASSIGN(request.budget.run, read_run_assumptions(step.failures, step.recovery));
-  }
   return request;
 }
 

@@ -22,8 +22,6 @@ struct DescribedStep {
   std::vector<std::string> megatron_flags;  // hold over `command_line`
   std::vector<std::string> own_flags;  // those that are none of Megatron's, which a mistyped one may mean
   std::optional<std::int64_t> nodes;   // of the platform, instead of GPUs
-  std::string failures;                // "default" or a log; empty: nothing interrupts a training
-  std::vector<std::string> recovery;   // from them (run/recovery.h)
   bool platform_is_named = false;      // and not left to the default
 };
 

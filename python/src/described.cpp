@@ -120,8 +120,8 @@ std::span<const Keyword> keywords_read_here() {
        [](DescribedStep& s, nb::handle v) {
          return take(s.request.budget.price_per_gpu_hour, v, amount_of);
        }},
-      {"failures", [](DescribedStep& s, nb::handle v) { return take_word(s.failures, v); }},
-      {"recovery", [](DescribedStep& s, nb::handle v) { return take_words(s.recovery, v); }},
+      {"failures", [](DescribedStep& s, nb::handle v) { return take_word(s.request.budget.failures, v); }},
+      {"recovery", [](DescribedStep& s, nb::handle v) { return take_words(s.request.budget.recovery, v); }},
       {"gpu-power-watts",
        [](DescribedStep& s, nb::handle v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
   };

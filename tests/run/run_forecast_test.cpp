@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/run/goodput.h"
+#include "stepcast/run/recovery.h"
 
 namespace stepcast::run_forecast_test {
 namespace {

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "stepcast/operation/estimate.h"
-#include "stepcast/run/recovery.h"
 #include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
@@ -209,7 +208,10 @@ struct TrainingBudget {
   std::optional<double> samples{}, tokens{}, iterations{};  // at most one of them
   std::optional<double> price_per_gpu_hour{};               // in any currency
   std::optional<double> power_per_gpu_W{};                  // of a GPU with its share of the host
-  std::optional<RunAssumptions> run{};  // with what interrupts it; of a described step alone
+  // What interrupts it, of a described step alone: "default" or a log (run/failures.h); empty: nothing. And how it goes on
+  // (run/recovery.h): "mode=async".
+  std::string failures{};
+  std::vector<std::string> recovery{};
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 

@@ -17,6 +17,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/operation/operation.h"
+#include "stepcast/run/recovery.h"
 
 namespace stepcast {
 namespace {
@@ -393,9 +394,10 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
   const auto of_steps = [&](double step_ms) { return training.iterations * step_ms * 1e-3; };
   training.time_s = of_steps(forecast.step_time_ms);
   auto gpus = static_cast<double>(forecast.n_gpus);
-  if (budget.run) {
+  if (!budget.failures.empty()) {
     if (job == nullptr) return Error{"interruptions are those of a described step"};
-    STEPCAST_ASSIGN(training.run, forecast_run(*budget.run, *job,
+    STEPCAST_ASSIGN(const RunAssumptions how, read_run_assumptions(budget.failures, budget.recovery));
+    STEPCAST_ASSIGN(training.run, forecast_run(how, *job,
                                                {.s = training.time_s,
                                                 .p10_s = of_steps(forecast.step_time_p10_ms),
                                                 .p90_s = of_steps(forecast.step_time_p90_ms)}));

@@ -351,8 +351,9 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   forecast.notes = std::move(notes);
   std::optional<RunJob> run_job;
-  if (request.budget.run) {
-    STEPCAST_ASSIGN(run_job, run_job_of(job.model, job.layout, *priced->platform, forecast.step_time_ms * 1e-3));
+  if (!request.budget.failures.empty()) {
+    STEPCAST_ASSIGN(run_job,
+                    run_job_of(job.model, job.layout, *priced->platform, forecast.step_time_ms * 1e-3));
   }
   STEPCAST_TRY(add_training(forecast, request.budget, run_job ? &*run_job : nullptr));
   if (extras.job != nullptr) *extras.job = job;

@@ -10,6 +10,7 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/run/goodput.h"
+#include "stepcast/run/recovery.h"
 
 namespace stepcast {
 namespace {
@@ -204,7 +205,6 @@ void add_losses(const FailureRates& rates, const std::vector<CauseNow>& causes, 
 
 Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, const ComputeTime& time,
                                  std::size_t draws) {
-  constexpr double kSecondsPerDay = 86400;
   const CheckpointTimes checkpoint = checkpoint_times(a.recovery, job);
   const std::vector<CauseNow> causes = causes_of(a, job, checkpoint.reload_s);
   const CheckpointedJob now = job_under(causes, checkpoint);
@@ -223,10 +223,10 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
   RunForecast out;
   out.failures = a.failures.source;
   out.effective_share_percent = 100 * held_share;
-  out.days_without_losses = time.s / kSecondsPerDay;
+  out.days_without_losses = time.s / 86400;
   out.days = out.days_without_losses / held_share;
   out.mean_time_to_interruption_h = now.mean_time_s / 3600;
-  out.interruptions = out.days * kSecondsPerDay / now.mean_time_s;
+  out.interruptions = out.days * 86400 / now.mean_time_s;
   out.checkpoint_mode = to_string(a.recovery.mode);
   out.checkpoint_GB = job.checkpoint_bytes * 1e-9;
   out.checkpoint_interval_min = interval_s / 60;
@@ -238,8 +238,8 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
   const Bands bands = draw_bands(a, causes, checkpoint, interval_s, capacity, time, draws);
   out.effective_share_p10_percent = quantile(bands.shares, 0.1);
   out.effective_share_p90_percent = quantile(bands.shares, 0.9);
-  out.days_p10 = quantile(bands.seconds, 0.1) / kSecondsPerDay;
-  out.days_p90 = quantile(bands.seconds, 0.9) / kSecondsPerDay;
+  out.days_p10 = quantile(bands.seconds, 0.1) / 86400;
+  out.days_p90 = quantile(bands.seconds, 0.9) / 86400;
   // Up and not kept: pieces that were cut short, and what was not safe yet.
   const double again = now.restart_chance - share * (1 + checkpoint.stops_s / interval_s);
   add_losses(a.failures, causes, now, capacity, std::max(0.0, again), bands, out);

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/run/recovery.h"
 
 namespace stepcast {
+
+struct RunAssumptions;  // recovery.h
 
 // What a run needs to know of the job and its machine.
 struct RunJob {

@@ -28,8 +28,9 @@ double checkpoint_bytes_of(const Transformer& model, const Layout& layout, const
   const auto is_expert = [](const WeightMatrices& m) { return m.of_experts; };
   std::ranges::copy_if(dense.matrices, std::back_inserter(expert.matrices), is_expert);
   std::erase_if(dense.matrices, is_expert);
-  // The last stage has a copy of the word embedding for the head; it is written once.
-  if (model.tied_embeddings && layout.degrees.pipeline > 1 && !layout.layer.frozen_base)
+  // The last stage may have a copy of the word embedding for its head; it is written once.
+  if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1 && !is_v_shaped(layout.pipeline.schedule) &&
+      !layout.layer.frozen_base)
     dense.dense -= as_double(padded_vocab_size(model, layout) * model.hidden_size / layout.degrees.tensor);
   const Precision& precision = layout.layer.precision;
   const bool narrow = precision.compute != DType::fp32 && precision.compute != DType::tf32;

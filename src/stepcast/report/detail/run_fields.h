@@ -18,7 +18,7 @@ void fields(auto& a, Is<RunLoss> auto& l) {
 
 void fields(auto& a, Is<RunScale> auto& s) {
   a("n_gpus", s.n_gpus, "each of which does as much as now");
-  a("effective_share_percent", s.effective_share_percent, "with so many");
+  a("effective_share_percent", s.effective_share_percent, "on this number");
   a("days", s.days, "of the same training");
 }
 
