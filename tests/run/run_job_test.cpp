@@ -40,7 +40,7 @@ TEST(RunJob, WritesFourteenBytesPerParameter) {
       const ResolvedJob job = job_of(model, tensor, pipeline);
       const RunJob run = run_job(job);
       const auto parameters = static_cast<double>(parameter_count(job.model).total());
-      EXPECT_NEAR(run.checkpoint_bytes / (14 * parameters), 1, 1e-3)
+      EXPECT_NEAR(run.checkpoint_bytes / (14 * parameters), 1, 2e-3)
           << model << " " << tensor << " " << pipeline;
       EXPECT_EQ(run.n_gpus, 256);
       EXPECT_EQ(run.gpus_per_node, 8);
