@@ -51,11 +51,11 @@ std::string run_text(const RunForecast& run) {
   std::string text = fmt::format(
       "{:.1f} % of the time trains (p10 {:.1f}, p90 {:.1f}), {:.1f} days without losses; interrupted every "
       "{:.1f} h, rates: {}\n"
-      "Checkpoints: {} GB every {:.1f} min, {}: stop it for {:.1f} s, {:.2f} % of the time",
+      "Checkpoints: {} GB every {:.1f} min, {}: stop training for {} s, {:.2f} % of the time",
       run.effective_share_percent, run.effective_share_p10_percent, run.effective_share_p90_percent,
       run.days_without_losses, run.mean_time_to_interruption_h, shorten(run.failures, 60),
       table_number(run.checkpoint_GB, 0), run.checkpoint_interval_min, run.checkpoint_mode,
-      run.checkpoint_stops_s, run.checkpoint_percent);
+      table_number(run.checkpoint_stops_s, run.checkpoint_stops_s < 1 ? 3 : 1), run.checkpoint_percent);
   if (run.checkpoint_safe_after_s > 0)
     text += fmt::format(", safe {:.1f} s later", run.checkpoint_safe_after_s);
   if (run.waiting_percent >= 0.005)
