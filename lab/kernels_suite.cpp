@@ -23,7 +23,7 @@ namespace stepcast {
 namespace {
 
 constexpr int kFolds = 5;
-constexpr std::uint64_t kSeed = 42;
+constexpr std::uint64_t kKernelsSeed = 42;
 
 // What one fit is made from and tested on.
 struct FoldOfDevice {
@@ -67,7 +67,8 @@ Result<std::vector<Tested>> fit_and_test(const DeviceRows& device, const FoldOfD
   for (const std::size_t i : fold.fit_rows) rows.push_back(device.rows[i]);
   KernelFit fit;
   if (!rows.empty()) {
-    STEPCAST_ASSIGN(fit, fit_kernel_models(rows, device.platform.device, {.seed = kSeed, .threads = 1}));
+    STEPCAST_ASSIGN(fit,
+                    fit_kernel_models(rows, device.platform.device, {.seed = kKernelsSeed, .threads = 1}));
   }
   return tested_with(device, fit.records, fold.test_rows);
 }
@@ -108,7 +109,7 @@ KernelSplit split_parameters_by_row(const DeviceRows& device) {
   std::set<std::string> with_parameters;
   for (const KernelMeasurement& m : device.rows)
     if (m.hidden_size > 0 || m.sequence_length > 0) with_parameters.insert(kernel_record_key(m.operation));
-  KernelSplit split = split_by_row(device.rows, kFolds, kSeed);
+  KernelSplit split = split_by_row(device.rows, kFolds, kKernelsSeed);
   for (std::size_t i = 0; i < device.rows.size(); ++i)
     if (!with_parameters.contains(kernel_record_key(device.rows[i].operation))) split.fold[i] = kNotTested;
   return split;
@@ -196,13 +197,13 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
     return Ok{};
   };
   STEPCAST_TRY(
-      run("held_out_rows", [](const DeviceRows& d) { return split_by_shape(d.rows, kFolds, kSeed); }));
+      run("held_out_rows", [](const DeviceRows& d) { return split_by_shape(d.rows, kFolds, kKernelsSeed); }));
   STEPCAST_TRY(run("random_rows", split_parameters_by_row));
   STEPCAST_TRY(run("held_out_hidden_size", [](const DeviceRows& d) {
-    return split_by_value(d.rows, HeldOutValue::hidden_size, kFolds, kSeed);
+    return split_by_value(d.rows, HeldOutValue::hidden_size, kFolds, kKernelsSeed);
   }));
   STEPCAST_TRY(run("held_out_sequence_length", [](const DeviceRows& d) {
-    return split_by_value(d.rows, HeldOutValue::sequence_length, kFolds, kSeed);
+    return split_by_value(d.rows, HeldOutValue::sequence_length, kFolds, kKernelsSeed);
   }));
   STEPCAST_TRY(run(
       "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));

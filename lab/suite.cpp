@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lab/ab_pairs_suite.h"
+#include "lab/goodput_suite.h"
 #include "lab/megatron_lines_suite.h"
 #include "lab/node_power_suite.h"
 #include "lab/power_limits_suite.h"
@@ -140,10 +141,10 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 13> kSuites{
-      replay_suite(), predict_suite(),        collectives_suite(), kernels_suite(),  iterations_suite(),
-      dlrm_suite(),   megatron_lines_suite(), rl_suite(),          ab_pairs_suite(), siblings_suite(),
-      tpu_suite(),    node_power_suite(),     power_limits_suite()};
+  static const std::array<Suite, 14> kSuites{
+      replay_suite(), predict_suite(),        collectives_suite(),  kernels_suite(),  iterations_suite(),
+      dlrm_suite(),   megatron_lines_suite(), rl_suite(),           ab_pairs_suite(), siblings_suite(),
+      tpu_suite(),    node_power_suite(),     power_limits_suite(), goodput_suite()};
   return kSuites;
 }
 

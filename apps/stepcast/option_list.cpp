@@ -58,6 +58,8 @@ constexpr Pair kPairs[] = {
     {"with-measured", "a timeline", {"timeline"}},
     {"within", kTraining, {"train-tokens"}},
     {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"failures", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"recovery", "interruptions", {"failures"}},
     {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
     {"carbon-intensity", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
     {"power-budget", kTraining, {"train-tokens"}}};

@@ -52,6 +52,14 @@ struct GivenFlag {
   QuestionSet of = kEveryQuestion;
 };
 
+// What `predict` and `plan` say alike.
+inline constexpr char kFailuresFlag[] =
+    "interruptions of a training: default (rates of a published job), or a CSV log of your own "
+    "(docs/runs.md)";
+inline constexpr char kRecoveryFlag[] =
+    "how it goes on: interval=30m (default: the best), mode=sync|async|memory, storage=200GB/s, restart=15m, "
+    "spares=8 nodes, repair=24h, elastic=yes";
+
 class FlagList {
  public:
   // `app` has to outlive it.

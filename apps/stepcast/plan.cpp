@@ -45,8 +45,8 @@ struct PlanOptions {
   explicit PlanOptions(CLI::App& app) : flags(app) {}
   Job job;
   Words platforms{"dgx-h100"};
-  std::string framework, csv, from, within, objective = "time";
-  Words jitter;
+  std::string framework, csv, from, within, objective = "time", failures;
+  Words jitter, recovery;
   TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
   std::vector<std::int64_t> n_gpus;
@@ -122,6 +122,9 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   if (!options.within.empty()) {
     STEPCAST_ASSIGN(goal.within_days, parse_days(options.within));
+  }
+  if (!options.failures.empty()) {
+    STEPCAST_ASSIGN(goal.run, read_run_assumptions(options.failures, options.recovery));
   }
   if (!options.power_budget.empty()) {
     STEPCAST_ASSIGN(goal.power_budget_W, parse_watts(options.power_budget, "--power-budget"));
@@ -294,6 +297,8 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--carbon-intensity", &o.goal.carbon_g_per_kWh, "of the electricity, g CO2 per kWh",
               {.above_zero = true});
   o.flags.add("--power-budget", &o.power_budget, "that nodes and switches may draw: 800kW, 2.5MW");
+  o.flags.add("--failures", &o.failures, kFailuresFlag);
+  o.flags.add("--recovery", &o.recovery, kRecoveryFlag, {.with_commas = true});
 }
 
 void add_space(PlanOptions& o) {

@@ -237,6 +237,8 @@ constexpr std::string_view kOfTrainingAlone[] = {"--seq",
                                                  "--gpu-power-watts",
                                                  "--carbon-intensity",
                                                  "--power-limit",
+                                                 "--failures",
+                                                 "--recovery",
                                                  "--seed"};
 
 constexpr char kResult[] = "Result";
@@ -286,6 +288,8 @@ void add_training(PredictOptions& o) {
   o.flags.add("--train-samples", &budget.samples, "sequences to train on, instead of tokens", above);
   o.flags.add("--train-iterations", &budget.iterations, "steps to train, instead of tokens", above);
   o.flags.add("--gpu-hour-price", &budget.price_per_gpu_hour, "price of a GPU-hour", above);
+  o.flags.add("--failures", &budget.failures, kFailuresFlag, {}, kDescribed);
+  o.flags.add("--recovery", &budget.recovery, kRecoveryFlag, {.with_commas = true}, kDescribed);
   o.flags.add("--gpu-power-watts", &budget.power_per_gpu_W,
               "power of a GPU with its share of the host, where it was measured; otherwise it is forecast",
               above);

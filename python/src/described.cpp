@@ -122,6 +122,8 @@ std::span<const Keyword> keywords_read_here() {
        }},
       {"carbon-intensity",
        [](DescribedStep& s, nb::handle v) { return take(s.request.budget.carbon_g_per_kWh, v, amount_of); }},
+      {"failures", [](DescribedStep& s, nb::handle v) { return take_word(s.request.budget.failures, v); }},
+      {"recovery", [](DescribedStep& s, nb::handle v) { return take_words(s.request.budget.recovery, v); }},
       {"gpu-power-watts",
        [](DescribedStep& s, nb::handle v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
   };

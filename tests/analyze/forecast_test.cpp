@@ -211,6 +211,8 @@ TEST(ForecastTraining, NeedsToKnowWhatAStepTakes) {
   EXPECT_FALSE(f.training.has_value());
   ASSERT_TRUE(add_training(f, {.iterations = 10}).ok());
   EXPECT_DOUBLE_EQ(f.training->iterations, 10);
+  EXPECT_EQ(add_training(f, {.iterations = 10, .failures = "default"}).error().message(),
+            "interruptions are those of a described step");
 }
 
 }  // namespace

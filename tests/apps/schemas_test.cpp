@@ -47,14 +47,16 @@ TEST(Schemas, Replay) {
 }
 
 TEST(Schemas, Predict) {
-  const std::string document =
-      printed({"predict", "--model", "gpt3-175b", "--platform", "dgx-a100", "--gpus", "64", "--tp", "8",
-               "--pp", "8", "--gbs", "64", "--train-iterations", "10", "--explain", "--json"});
+  const std::string document = printed({"predict", "--model", "gpt3-175b", "--platform", "dgx-a100", "--gpus",
+                                        "64", "--tp", "8", "--pp", "8", "--gbs", "64", "--train-iterations",
+                                        "10", "--failures", "default", "--explain", "--json"});
   EXPECT_THAT(violations_of("forecast.json", document), IsEmpty());
   const Result<Forecast> read = forecast_from_json(document);
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(read->n_gpus, 64U);
   EXPECT_FALSE(read->explained.empty());
+  ASSERT_TRUE(read->training && read->training->run);
+  EXPECT_EQ(read->training->run->losses.size(), 4U);
   EXPECT_EQ(forecast_json(*read), document);
 }
 
@@ -66,9 +68,26 @@ TEST(Schemas, Plan) {
   const std::string from = printed({"plan", "--from", script, "--gpus", "8", "--json"});
   EXPECT_THAT(violations_of("plan.json", from), IsEmpty());
   EXPECT_THAT(from, ::testing::HasSubstr(R"("nearby": [)"));
-  const std::string training =
-      printed({"plan", "--model", "llama-3-8b", "--gpus", "1,16", "--gbs", "64", "--seq", "4096",
-               "--train-tokens", "1e11", "--within", "30d", "--gpu-hour-price", "2", "--json"});
+  const std::string training = printed({"plan",
+                                        "--model",
+                                        "llama-3-8b",
+                                        "--gpus",
+                                        "1,16",
+                                        "--gbs",
+                                        "64",
+                                        "--seq",
+                                        "4096",
+                                        "--train-tokens",
+                                        "1e11",
+                                        "--within",
+                                        "30d",
+                                        "--gpu-hour-price",
+                                        "2",
+                                        "--failures",
+                                        "default",
+                                        "--recovery",
+                                        "mode=async,spares=1",
+                                        "--json"});
   EXPECT_THAT(violations_of("training_plan.json", training), IsEmpty());
 }
 

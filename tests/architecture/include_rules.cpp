@@ -20,7 +20,7 @@ constexpr std::array kRooms{
     Room{"operation", 1},                                                                 //
     Room{"program", 2},   Room{"platform", 2},                                            //
     Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3},    Room{"simulate", 3},  //
-    Room{"describe", 4},                                                                  //
+    Room{"describe", 4},  Room{"run", 4},                                                 //
     Room{"predict", 5},   Room{"logs", 5},                                                //
     Room{"sources", 6},   Room{"retrace", 6},   Room{"rollout", 6},                       //
     Room{"analyze", 7},   Room{"calibrate", 7}, Room{"plan", 7},                          //

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "stepcast/operation/estimate.h"
+#include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
 
@@ -208,14 +209,19 @@ struct TrainingBudget {
   std::optional<double> price_per_gpu_hour{};               // in any currency
   std::optional<double> power_per_gpu_W{};   // of a GPU with its share of the host; nothing: Forecast::power
   std::optional<double> carbon_g_per_kWh{};  // of the electricity
+  // What interrupts it, of a described step alone: "default" or a log (run/failures.h); empty: nothing. And how it goes on
+  // (run/recovery.h): "mode=async".
+  std::string failures{};
+  std::vector<std::string> recovery{};
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 
-// A whole training at this step time.
+// A whole training at this step time; with `run` time, GPU-hours and what they cost are those with its losses.
 struct ForecastTraining {
   std::optional<double> samples{}, tokens{};
   double iterations = 0, time_s = 0, gpu_hours = 0;
   std::optional<double> price{}, energy_MWh{}, co2_t{};
+  std::optional<RunForecast> run{};
   friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;
 };
 

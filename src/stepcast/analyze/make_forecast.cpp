@@ -17,6 +17,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/operation/operation.h"
+#include "stepcast/run/recovery.h"
 
 namespace stepcast {
 namespace {
@@ -364,7 +365,7 @@ Forecast make_forecast(const ForecastInput& input, Forecast asked, const Forecas
   return forecast;
 }
 
-Status add_training(Forecast& forecast, const TrainingBudget& budget) {
+Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJob* job) {
   if (!budget.asked()) return Ok{};
   const int amounts = (budget.samples ? 1 : 0) + (budget.tokens ? 1 : 0) + (budget.iterations ? 1 : 0);
   if (amounts > 1) {
@@ -390,8 +391,20 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget) {
     STEPCAST_ASSIGN(training.iterations,
                     per_step("tokens", *budget.tokens, forecast.throughput.tokens_per_step));
   }
-  training.time_s = training.iterations * forecast.step_time_ms * 1e-3;
-  training.gpu_hours = training.time_s / 3600 * static_cast<double>(forecast.n_gpus);
+  const auto of_steps = [&](double step_ms) { return training.iterations * step_ms * 1e-3; };
+  training.time_s = of_steps(forecast.step_time_ms);
+  auto gpus = static_cast<double>(forecast.n_gpus);
+  if (!budget.failures.empty()) {
+    if (job == nullptr) return Error{"interruptions are those of a described step"};
+    STEPCAST_ASSIGN(const RunAssumptions how, read_run_assumptions(budget.failures, budget.recovery));
+    STEPCAST_ASSIGN(training.run, forecast_run(how, *job,
+                                               {.s = training.time_s,
+                                                .p10_s = of_steps(forecast.step_time_p10_ms),
+                                                .p90_s = of_steps(forecast.step_time_p90_ms)}));
+    training.time_s = training.run->days * 86400;
+    gpus = training.run->held_gpus;
+  }
+  training.gpu_hours = training.time_s / 3600 * gpus;
   if (budget.price_per_gpu_hour) training.price = training.gpu_hours * *budget.price_per_gpu_hour;
   if (budget.power_per_gpu_W)
     training.energy_MWh = training.gpu_hours * *budget.power_per_gpu_W * 1e-6;

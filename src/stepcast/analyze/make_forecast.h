@@ -52,7 +52,9 @@ struct ForecastOptions {
                                      const ForecastOptions& options = {});
 
 // What training costs at the step time of `forecast`, into forecast.training; nothing if nothing was asked. An
-// error: samples (or tokens) are asked for and a step's are not known, two amounts at once.
-[[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget);
+// error: samples (or tokens) are asked for and a step's are not known, two amounts at once; those of forecast_run(), which
+// needs `job`.
+[[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget,
+                                  const RunJob* job = nullptr);
 
 }  // namespace stepcast

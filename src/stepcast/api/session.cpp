@@ -30,6 +30,7 @@
 #include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/retrace/trace_prediction.h"
+#include "stepcast/run/run_job.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/workload/memory.h"
 
@@ -353,7 +354,12 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   forecast.notes = std::move(notes);
   add_power(forecast, *priced->platform, request.power_limit_W);
-  STEPCAST_TRY(add_training(forecast, request.budget));
+  std::optional<RunJob> run_job;
+  if (!request.budget.failures.empty()) {
+    STEPCAST_ASSIGN(run_job,
+                    run_job_of(job.model, job.layout, *priced->platform, forecast.step_time_ms * 1e-3));
+  }
+  STEPCAST_TRY(add_training(forecast, request.budget, run_job ? &*run_job : nullptr));
   if (extras.job != nullptr) *extras.job = job;
   if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {
     STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));

@@ -8,6 +8,7 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
+#include "stepcast/run/run_job.h"
 
 namespace stepcast {
 namespace {
@@ -32,8 +33,8 @@ void add_energy(const LayoutPlan& plan, const StepShares& shares, const Training
   option.over_power = goal.power_budget_W && *option.power_kW * 1e3 > *goal.power_budget_W;
 }
 
-TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Platform& platform,
-                         std::optional<double> limit_W) {
+Result<TrainingOption> option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Platform& platform,
+                                 std::optional<double> limit_W) {
   TrainingOption option;
   const ChosenLayout chosen = chosen_layout(plan);
   option.layout = to_string(chosen.point);
@@ -44,7 +45,22 @@ TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const
   const double steps = goal.tokens / chosen.step.tokens_per_step;
   option.days = steps * option.step_ms / kMsPerDay;
   option.days_p90 = steps * chosen.step.step.p90.value() * 1e-3 / kMsPerDay;
-  option.gpu_hours = option.days * 24 * static_cast<double>(plan.space.n_gpus);
+  auto gpus = static_cast<double>(plan.space.n_gpus);
+  if (goal.run) {
+    STEPCAST_ASSIGN(const RunJob job,
+                    run_job_of(plan.prototypes.model(), chosen.layout, platform, option.step_ms * 1e-3));
+    const double step_s = steps * 1e-6;  // times microseconds of a step
+    Result<RunForecast> run = forecast_run(*goal.run, job,
+                                           {.s = step_s * chosen.step.step.time.value(),
+                                            .p10_s = step_s * chosen.step.step.p10.value(),
+                                            .p90_s = step_s * chosen.step.step.p90.value()});
+    if (!run.ok()) return TrainingOption{.platform = {}, .why_not = run.error().message()};
+    option.days = run->days;
+    option.days_p90 = run->days_p90;
+    gpus = run->held_gpus;
+    option.run = std::move(*run);
+  }
+  option.gpu_hours = option.days * 24 * gpus;
   if (goal.price_per_gpu_hour) option.price = option.gpu_hours * *goal.price_per_gpu_hour;
   add_energy(plan, chosen.step.shares, goal, platform, limit_W, option);
   option.margin_GiB = chosen.memory.margin().value() / kGiB;
@@ -64,10 +80,11 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       one.n_gpus = n;
       STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(one, named.platform));
       TrainingOption option;
-      if (plan.ranking.layouts.empty())
+      if (plan.ranking.layouts.empty()) {
         option.why_not = why_none(plan).message();
-      else
-        option = option_of(plan, goal, named.platform, request.power_limit_W);
+      } else {
+        STEPCAST_ASSIGN(option, option_of(plan, goal, named.platform, request.power_limit_W));
+      }
       option.platform = named.name;
       option.n_gpus = n;
       result.options.push_back(std::move(option));

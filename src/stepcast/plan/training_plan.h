@@ -9,6 +9,8 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/run/recovery.h"
+#include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
 
@@ -18,6 +20,7 @@ struct TrainingGoal {
   std::optional<double> price_per_gpu_hour;
   std::optional<double> carbon_g_per_kWh{};  // of the electricity
   std::optional<double> power_budget_W{};    // that nodes and switches may draw
+  std::optional<RunAssumptions> run;         // with what interrupts it
 };
 
 struct TrainingOption {
@@ -25,7 +28,9 @@ struct TrainingOption {
   std::int64_t n_gpus = 0;
   std::string why_not;  // no layout runs and fits; empty otherwise
   std::string layout, flags;
+  // With `run` these are those with its losses.
   double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
+  std::optional<RunForecast> run;
   std::optional<double> price;
   // Of nodes and switches (cost/node_power.h). Nothing where the platform states no power limit of its GPUs.
   std::optional<double> power_kW{}, energy_MWh{}, co2_t{};

@@ -356,8 +356,9 @@ std::string training_text(const Forecast& forecast) {
   std::string out = "Training";
   if (t.tokens) out += fmt::format(" on {} tokens", table_number(*t.tokens, 0));
   if (t.samples) out += fmt::format(" on {} samples", table_number(*t.samples, 0));
-  out += fmt::format(": {} steps, {}, {} GPU-hours", table_number(t.iterations, 0), duration(t.time_s),
-                     table_number(t.gpu_hours, 0));
+  out += fmt::format(": {} steps, {}", table_number(t.iterations, 0), duration(t.time_s));
+  if (t.run) out += fmt::format(" (p10 {:.1f}, p90 {:.1f})", t.run->days_p10, t.run->days_p90);
+  out += fmt::format(", {} GPU-hours", table_number(t.gpu_hours, 0));
   if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
   if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
   if (t.co2_t) out += fmt::format(", {} t CO2", table_number(*t.co2_t, 1));

@@ -7,6 +7,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/report/detail/run_fields.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
 
@@ -308,6 +309,8 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
                       one("power_kW", if_any(o.power_kW), "of nodes and the switches between them");
                       one("energy_MWh", if_any(o.energy_MWh), "of nodes and switches");
                       one("co2_t", if_any(o.co2_t), "tonnes, at the carbon intensity that was given");
+                      one("run", if_any(o.run),
+                          "with interruptions: days, GPU-hours and what they cost are with its losses");
                       one("memory_margin_GiB", given_if(runs, o.margin_GiB));
                       one("in_time", given_if(runs, o.meets), "and within the power budget");
                       one("in_time_at_p90", given_if(runs, o.surely));

@@ -1,5 +1,6 @@
 #include "stepcast/report/detail/document_parts.h"
 
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -23,7 +24,44 @@ ReportTable shares_table(std::string_view heading, std::span<const ForecastShare
   return table;
 }
 
+ReportTable losses_table(const RunForecast& run) {
+  ReportTable table{"lost to< | times | one in\nh | p10 | p90 | down\n% | again\n%"};
+  for (const RunLoss& l : run.losses) {
+    table.row({l.cause, table_number(l.interruptions, 0), table_number(l.mean_time_h, 1),
+               table_number(l.mean_time_p10_h, 1), table_number(l.mean_time_p90_h, 1),
+               table_number(l.down_percent, 2), table_number(l.again_percent, 2)});
+  }
+  return table;
+}
+
+ReportTable scale_table(const RunForecast& run) {
+  ReportTable table{"GPUs, the same work each | trains\n% | days"};
+  for (const RunScale& s : run.scale)
+    table.row({table_count(s.n_gpus), table_number(s.effective_share_percent, 1), table_number(s.days, 1)});
+  // Two digits are more than is known of it.
+  const double digit = std::pow(10, std::floor(std::log10(run.most_useful_gpus)) - 1);
+  table.caption = fmt::format("More than {} GPUs train no more in a day.",
+                              table_number(std::round(run.most_useful_gpus / digit) * digit, 0));
+  return table;
+}
+
 }  // namespace
+
+std::string run_text(const RunForecast& run) {
+  std::string text = fmt::format(
+      "{:.1f} % of the time trains (p10 {:.1f}, p90 {:.1f}), {:.1f} days without losses; interrupted every "
+      "{:.1f} h, rates: {}\n"
+      "Checkpoints: {} GB every {:.1f} min, {}: stop training for {} s, {:.2f} % of the time",
+      run.effective_share_percent, run.effective_share_p10_percent, run.effective_share_p90_percent,
+      run.days_without_losses, run.mean_time_to_interruption_h, shorten(run.failures, 60),
+      table_number(run.checkpoint_GB, 0), run.checkpoint_interval_min, run.checkpoint_mode,
+      table_number(run.checkpoint_stops_s, run.checkpoint_stops_s < 1 ? 3 : 1), run.checkpoint_percent);
+  if (run.checkpoint_safe_after_s > 0)
+    text += fmt::format(", safe {:.1f} s later", run.checkpoint_safe_after_s);
+  if (run.waiting_percent >= 0.005)
+    text += fmt::format("\nWithout enough spare nodes: {:.2f} % of the time", run.waiting_percent);
+  return text;
+}
 
 ReportCell part_cell(std::string_view key) {
   ReportCell cell{part_text(key)};
@@ -147,7 +185,14 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
 
 void add_training_section(ReportDocument& document, const Forecast& forecast) {
   const std::string text = training_text(forecast);
-  if (!text.empty()) document.add("The whole training", {ReportText{text, 0}}).opening = "\n";
+  if (text.empty()) return;
+  ReportSection& section = document.add("The whole training", {ReportText{text, 0}});
+  section.opening = "\n";
+  if (!forecast.training->run) return;
+  const RunForecast& run = *forecast.training->run;
+  section.add(ReportText{run_text(run), 0});
+  section.add(losses_table(run));
+  section.add(scale_table(run));
 }
 
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,

@@ -49,6 +49,8 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast,
 // Several steps of one job: recorded ones, each by itself, and scenarios that were drawn, where the forecast has them. A
 // terminal shows every step where there are at most 12 or `verbose`.
 void add_distributions(ReportDocument& document, const Forecast& forecast, bool verbose = false);
+// What a run loses and why, in lines.
+std::string run_text(const RunForecast& run);
 void add_training_section(ReportDocument& document, const Forecast& forecast);
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
                   std::string caption);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/report/detail/run_fields.h"
 #include "stepcast/report/forecast_json.h"
 
 namespace stepcast {
@@ -174,6 +175,7 @@ void fields(auto& a, Is<ForecastTraining> auto& t) {
   a("price", t.price, "in the currency of the price that was given");
   a("energy_MWh", t.energy_MWh, "at the power that was given, or that of the nodes and switches");
   a("co2_t", t.co2_t, "tonnes, at the carbon intensity that was given");
+  a("run", t.run, "with interruptions: time_s, gpu_hours and what they cost are with its losses");
 }
 
 void fields(auto& a, Is<ForecastPower> auto& p) {

@@ -1,0 +1,153 @@
+#include "stepcast/run/failures.h"
+
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/one_line.h"
+
+namespace stepcast {
+namespace {
+
+// Of the published job: 2,048 nodes of 8 GPUs, two nodes to a switch.
+constexpr double kJobHours = 54 * 24, kJobGpus = 16384, kJobNodes = 2048, kJobSwitches = 1024;
+// Its interruptions: GPUs with their memory (148 + 72 + 48), hosts, network, software and the rest (54 + 9).
+constexpr double kGpuEvents = 268, kHostEvents = 53, kNetworkEvents = 35, kSoftwareEvents = 63;
+// Of the mean downtime, where a log has too few to tell.
+constexpr double kFewDowntimesError = 0.5;
+constexpr std::size_t kMostCauses = 100;
+constexpr int kMostNodes = 100'000;
+
+struct Seen {
+  double events = 0, nodes_lost = 0;
+  std::vector<double> downtimes_s;
+};
+
+double mean_of_downtimes(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// Of the mean of all, from how far each lies from the mean of its cause.
+double error_of_downtimes(const std::map<std::string, Seen>& causes) {
+  double sum = 0, squares = 0, n = 0, means = 0;
+  for (const auto& [name, seen] : causes) {
+    if (seen.downtimes_s.empty()) continue;
+    const double mean = mean_of_downtimes(seen.downtimes_s);
+    for (const double value : seen.downtimes_s) squares += (value - mean) * (value - mean);
+    n += static_cast<double>(seen.downtimes_s.size());
+    sum += mean * static_cast<double>(seen.downtimes_s.size());
+    ++means;
+  }
+  if (n == 0) return 0;
+  if (n <= means) return kFewDowntimesError;
+  return std::sqrt(squares / (n - means) / n) / (sum / n);
+}
+
+// A cell that may be empty.
+Result<std::optional<double>> positive_if_any(const CsvRows& rows, std::string_view column) {
+  if (rows.cell(column).empty()) return std::optional<double>{};
+  const Result<double> value = rows.number(column, 0);
+  if (!value || !(*value > 0)) return rows.error(column).expected("a number above 0, or nothing");
+  return std::optional{*value};
+}
+
+Status add_row(const CsvRows& rows, double& time_h, double& gpu_hours, std::map<std::string, Seen>& causes,
+               bool& ended) {
+  if (ended)
+    return rows.error("cause", "a row behind the one that ends the log").advice("`end` is the last row");
+  const Result<double> at = rows.number("time_h", 0);
+  if (!at || !(*at > time_h)) {
+    return rows.error("time_h").expected(
+        time_h > 0 ? fmt::format("hours since the job began, above the {:g} of the row before", time_h)
+                   : "hours since the job began, above 0");
+  }
+  STEPCAST_ASSIGN(const std::int64_t n_gpus, rows.extent("n_gpus"));
+  gpu_hours += (*at - time_h) * static_cast<double>(n_gpus);
+  time_h = *at;
+  const std::string cause = in_one_line(rows.cell("cause"));
+  ended = cause == "end";
+  if (ended) return Ok{};
+  if (cause.empty() || cause.size() > 40)
+    return rows.error("cause").expected("a word for its cause, or `end` in the last row");
+  Seen& seen = causes[cause];
+  if (causes.size() > kMostCauses)
+    return rows.error("cause").expected(fmt::format("at most {} causes: kinds, not messages", kMostCauses));
+  STEPCAST_ASSIGN(const std::optional<double> downtime_min, positive_if_any(rows, "downtime_min"));
+  STEPCAST_ASSIGN(const double nodes_lost, rows.number("nodes_lost", 0, 0));
+  ++seen.events;
+  if (nodes_lost > kMostNodes)
+    return rows.error("nodes_lost").expected(fmt::format("at most {}", kMostNodes));
+  seen.nodes_lost += nodes_lost;
+  if (downtime_min) seen.downtimes_s.push_back(*downtime_min * 60);
+  return Ok{};
+}
+
+}  // namespace
+
+FailureRates default_failures() {
+  // A node leaves where a GPU or the host failed; that every such one needs repair is assumed.
+  return {.source = "default",
+          .causes = {{.name = "gpu", .mean_time_h = kJobGpus * kJobHours / kGpuEvents, .nodes_lost = 1},
+                     {.name = "host",
+                      .unit = FailureUnit::node,
+                      .mean_time_h = kJobNodes * kJobHours / kHostEvents,
+                      .nodes_lost = 1},
+                     {.name = "network",
+                      .unit = FailureUnit::rack_switch,
+                      .mean_time_h = kJobSwitches * kJobHours / kNetworkEvents},
+                     {.name = "software",
+                      .unit = FailureUnit::node,
+                      .mean_time_h = kJobNodes * kJobHours / kSoftwareEvents}}};
+}
+
+Result<FailureRates> parse_failure_log(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  STEPCAST_TRY(rows.check_names());
+  for (const std::string_view column : {"time_h", "n_gpus", "cause"}) {
+    if (!rows.has(column))
+      return Error::at(name, "the header")
+          .found(fmt::format("no column {}", column))
+          .expected("time_h,n_gpus,cause and, where known, downtime_min and nodes_lost");
+  }
+  std::map<std::string, Seen> causes;
+  double time_h = 0;
+  bool ended = false;
+  FailureRates rates{.source = name};
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) break;
+    STEPCAST_TRY(add_row(rows, time_h, rates.gpu_hours, causes, ended));
+  }
+  if (!(time_h > 0))
+    return Error::at(name, "the rows")
+        .found("none")
+        .expected("one for each interruption, or one with the cause `end`");
+  if (causes.empty()) causes["any"];  // nothing happened, and that says how rare it is
+  rates.prior_events = ended ? 0.5 : 0;
+  rates.downtime_error = error_of_downtimes(causes);
+  for (const auto& [cause, seen] : causes) {
+    const double events = seen.events + rates.prior_events / static_cast<double>(causes.size());
+    FailureCause& out = rates.causes.emplace_back();
+    out.name = cause;
+    out.mean_time_h = rates.gpu_hours / events;
+    out.events = seen.events;
+    if (!seen.downtimes_s.empty()) out.downtime_s = mean_of_downtimes(seen.downtimes_s);
+    if (seen.events > 0) out.nodes_lost = seen.nodes_lost / seen.events;
+  }
+  return rates;
+}
+
+Result<FailureRates> read_failures(const std::string& word) {
+  if (word == "default") return default_failures();
+  STEPCAST_ASSIGN(const std::string text, read_file(word));
+  return parse_failure_log(text, word);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,105 @@
+#include "stepcast/run/recovery.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+struct RecoveryUnit {
+  std::string_view name;
+  double is;
+};
+constexpr RecoveryUnit kTimeUnits[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+constexpr RecoveryUnit kRateUnits[] = {{"", 1}, {"GB/s", 1}, {"TB/s", 1000}};
+
+// A number above 0 with one of the units.
+template <std::size_t N>
+std::optional<double> in_units(std::string_view text, const RecoveryUnit (&units)[N]) {
+  double value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc{} || !(value > 0) || !(value < 1e9)) return std::nullopt;
+  const std::string_view unit{read.ptr, static_cast<std::size_t>(text.data() + text.size() - read.ptr)};
+  const auto* found = std::ranges::find(units, unit, &RecoveryUnit::name);
+  return found == std::end(units) ? std::nullopt : std::optional{value * found->is};
+}
+
+// What is expected instead; empty: taken.
+std::string take_recovery(std::string_view key, std::string_view value, Recovery& out) {
+  const auto time = [&](auto& to) -> std::string {
+    const std::optional<double> s = in_units(value, kTimeUnits);
+    if (s) to = *s;
+    return s ? "" : "a time above 0 with its unit: 90s, 15m, 24h or 2d";
+  };
+  if (key == "interval") return time(out.interval_s);
+  if (key == "restart") return time(out.restart_s);
+  if (key == "repair") return time(out.repair_s);
+  if (key == "storage") {
+    out.storage_GBps = in_units(value, kRateUnits);
+    return out.storage_GBps ? "" : "what all ranks together write: 200GB/s or 2TB/s";
+  }
+  if (key == "spares") {
+    std::int64_t n = -1;
+    const auto read = std::from_chars(value.data(), value.data() + value.size(), n);
+    if (read.ec != std::errc{} || read.ptr != value.data() + value.size() || n < 0 || n > 100'000)
+      return "nodes, 0 to 100000";
+    out.spare_nodes = n;
+    return {};
+  }
+  if (key == "elastic") {
+    out.elastic = value == "yes";
+    return out.elastic || value == "no" ? "" : "yes or no";
+  }
+  if (key == "mode") {
+    for (const CheckpointMode mode : {CheckpointMode::sync, CheckpointMode::async, CheckpointMode::memory}) {
+      if (value != to_string(mode)) continue;
+      out.mode = mode;
+      return {};
+    }
+    return "sync, async or memory";
+  }
+  return "interval=, mode=, storage=, restart=, spares=, repair= or elastic=";
+}
+
+}  // namespace
+
+std::string_view to_string(CheckpointMode mode) {
+  switch (mode) {
+    case CheckpointMode::sync: return "sync";
+    case CheckpointMode::async: return "async";
+    case CheckpointMode::memory: return "memory";
+  }
+  return "sync";
+}
+
+Result<RunAssumptions> read_run_assumptions(const std::string& failures,
+                                            const std::vector<std::string>& recovery) {
+  RunAssumptions out;
+  STEPCAST_ASSIGN(out.failures, read_failures(failures));
+  std::set<std::string_view> keys;
+  for (const std::string& word : recovery) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string_view key = std::string_view{word}.substr(0, equals);
+    const std::string_view value = std::string_view{word}.substr(std::min(equals + 1, word.size()));
+    std::string expected = take_recovery(key, value, out.recovery);
+    if (expected.empty() && !keys.insert(key).second) expected = fmt::format("{}= once", key);
+    if (!expected.empty())
+      return Error::at("", "--recovery")
+          .found(fmt::format("`{}`", word.substr(0, 80)))
+          .expected(std::move(expected));
+  }
+  const Recovery& r = out.recovery;
+  if (r.elastic && !r.spare_nodes) out.recovery.spare_nodes = 0;
+  if (keys.contains("repair") && !r.spare_nodes)
+    return Error::at("", "--recovery", "repair= says how long spare nodes stand in").advice("add spares=");
+  return out;
+}
+
+}  // namespace stepcast
