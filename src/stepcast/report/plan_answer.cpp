@@ -305,7 +305,8 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
            one("gpu_hours", given_if(runs, o.gpu_hours));
            one("price", if_any(o.price));
            one("energy_MWh", if_any(o.energy_MWh), "of the GPUs at their power limit, without hosts");
-           one("run", if_any(o.run), "with interruptions: days, GPU-hours and what they cost are with its losses");
+           one("run", if_any(o.run),
+               "with interruptions: days, GPU-hours and what they cost are with its losses");
            one("memory_margin_GiB", given_if(runs, o.margin_GiB));
            one("in_time", given_if(runs, o.meets));
            one("in_time_at_p90", given_if(runs, o.surely));
