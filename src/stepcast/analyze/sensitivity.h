@@ -16,7 +16,7 @@
 
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
-#include "stepcast/analyze/resource_sensitivity.h"
+#include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"

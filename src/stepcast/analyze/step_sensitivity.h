@@ -2,7 +2,7 @@
 #pragma once
 
 #include "stepcast/analyze/flat_program.h"
-#include "stepcast/analyze/resource_sensitivity.h"
+#include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/predicted_step.h"

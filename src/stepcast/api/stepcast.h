@@ -24,7 +24,6 @@
 
 #include "stepcast/analyze/compare.h"
 #include "stepcast/analyze/forecast.h"
-#include "stepcast/analyze/resource_sensitivity.h"
 #include "stepcast/analyze/step_picture.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/stop.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "stepcast/analyze/forecast.h"
-#include "stepcast/analyze/resource_sensitivity.h"
 #include "stepcast/analyze/step_picture.h"
 #include "stepcast/report/document.h"
 

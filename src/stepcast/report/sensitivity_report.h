@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "stepcast/analyze/resource_sensitivity.h"
+#include "stepcast/analyze/forecast.h"
 #include "stepcast/report/document.h"
 
 namespace stepcast {

@@ -1,9 +1,7 @@
 // What a training takes on several machines, as text and as a page.
 
-#include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -33,40 +31,30 @@ std::string marks_of(const TrainingPlan& plan, std::size_t i) {
   if (plan.fewest == i) mark += ", fewest GPUs";
   if (plan.cheapest == i) mark += o.price ? ", least money" : ", fewest GPU-hours";
   if (plan.least_energy == i) mark += ", least energy";
+  if (o.run) mark += fmt::format("; trains {:.1f} % of it", o.run->effective_share_percent);
   if (o.best) mark += " *";
   return mark;
 }
 
 ReportTable options_table(const TrainingPlan& plan) {
-  const bool interrupted = std::ranges::any_of(plan.options, [](const auto& o) { return o.run.has_value(); });
-  ReportTable table{fmt::format(
-      "platform< | GPUs | step\nms{} | days | p90\ndays | GPU-hours | price | kW | MWh | GiB to\nspare | < | "
-      "layout<",
-      interrupted ? " | trains\n%" : "")};
+  ReportTable table{
+      "platform< | GPUs | step\nms | days | p90\ndays | GPU-hours | price | kW | MWh | GiB to\nspare | < | "
+      "layout<"};
   table.indent = 0;
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     const TrainingOption& o = plan.options[i];
     if (!o.why_not.empty()) {
-      std::vector<ReportCell> cells(interrupted ? 13 : 12);
-      cells[0] = o.platform;
-      cells[1] = gpus_of(o);
-      cells[cells.size() - 2] = "-";
-      cells.back() = shorten(o.why_not, 120);
-      table.row(std::move(cells));
+      table.row({o.platform, gpus_of(o), "", "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)});
       continue;
     }
     if (plan.fewest == i) table.emphasized = table.rows.size();
     ReportCell layout{o.layout};
     layout.copies = o.flags;
-    std::vector<ReportCell> cells{o.platform, gpus_of(o), table_number(o.step_ms, 1)};
-    if (interrupted) cells.emplace_back(o.run ? table_number(o.run->effective_share_percent, 1) : "-");
-    for (ReportCell& cell : std::vector<ReportCell>{
-             table_number(o.days, 1), table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
-             o.price ? table_number(*o.price, 0) : "-", o.power_kW ? table_number(*o.power_kW, 0) : "-",
-             o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-", table_number(o.margin_GiB, 1),
-             marks_of(plan, i), std::move(layout)})
-      cells.push_back(std::move(cell));
-    table.row(std::move(cells));
+    table.row({o.platform, gpus_of(o), table_number(o.step_ms, 1), table_number(o.days, 1),
+               table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
+               o.price ? table_number(*o.price, 0) : "-", o.power_kW ? table_number(*o.power_kW, 0) : "-",
+               o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-", table_number(o.margin_GiB, 1),
+               marks_of(plan, i), std::move(layout)});
   }
   return table;
 }
