@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "stepcast/retrace/detail/recorded_tasks.h"
+#include "lab/simulated_trace.h"
 
 namespace stepcast {
 namespace {
@@ -120,12 +120,12 @@ std::vector<EventEdge> event_edges(const RecordedProgram& program, std::size_t r
   const Block& block = program.program.block_of(RankClassId{rank}, InstanceId{0});
   std::vector<EventEdge> edges;
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    if (!detail::is_gpu_work(block.tasks()[t].kind)) continue;
+    if (!is_gpu_work(block.tasks()[t].kind)) continue;
     for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
       const EdgeOrigin origin = block.edge_infos()[e].origin;
       if (origin != EdgeOrigin::event && origin != EdgeOrigin::tensor) continue;
       const std::uint32_t source = block.sources()[e] / 2;
-      if (source >= block.task_count() || !detail::is_gpu_work(block.tasks()[source].kind)) continue;
+      if (source >= block.task_count() || !is_gpu_work(block.tasks()[source].kind)) continue;
       edges.push_back({block.tasks()[source].recorded_event, block.tasks()[t].recorded_event});
     }
   }

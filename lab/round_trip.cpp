@@ -14,11 +14,6 @@
 namespace stepcast {
 namespace {
 
-bool is_gpu_work(TaskKind kind) {
-  return kind == TaskKind::kernel || kind == TaskKind::memcpy || kind == TaskKind::memset ||
-         kind == TaskKind::collective;
-}
-
 // Work left over from before the step hangs on the start of the rank and not on a launch.
 std::vector<bool> left_over(const Block& block) {
   std::vector<bool> result(block.task_count(), false);

@@ -7,8 +7,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "stepcast/retrace/detail/recorded_tasks.h"
-
 namespace stepcast {
 namespace {
 
@@ -102,7 +100,7 @@ class MovedTrace {
                   const std::vector<Interval>& simulated) {
     for (std::size_t t = 0; t < measured.size(); ++t) {
       const TaskInfo& info = block.tasks()[t];
-      if (detail::is_gpu_work(info.kind)) {
+      if (is_gpu_work(info.kind)) {
         gpu_times_[info.recorded_event] = simulated[t];
         continue;
       }
@@ -215,7 +213,7 @@ Nanoseconds clock_origin(const RecordedRank& original, const Block& block,
   // GPU work stands at its recorded time; calls may have moved a little where recorded neighbours overlap.
   for (std::size_t t = 0; t < measured.size(); ++t) {
     const TaskInfo& info = block.tasks()[t];
-    if (detail::is_gpu_work(info.kind))
+    if (is_gpu_work(info.kind))
       return original.gpu_ops[info.recorded_event].start -
              Nanoseconds{std::llround(measured[t].start_us * 1000)};
   }

@@ -32,4 +32,10 @@ struct SimulatedTrace {
 [[nodiscard]] Nanoseconds clock_origin(const RecordedRank& original, const Block& block,
                                        const std::vector<Interval>& measured);
 
+// Anything on a stream.
+[[nodiscard]] inline bool is_gpu_work(TaskKind kind) {
+  return kind == TaskKind::kernel || kind == TaskKind::memcpy || kind == TaskKind::memset ||
+         kind == TaskKind::collective;
+}
+
 }  // namespace stepcast
