@@ -55,6 +55,8 @@ Result<Job> job_of(const DescribedStep& step) {
         .advice("choose one");
   }
   STEPCAST_TRY(apply(step.words, words.settings, job.settings));
+  if (!step.words.sharding.empty() && job.framework)
+    STEPCAST_TRY(check_sharding(*job.framework, step.words.sharding));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   if (!step.command_line.empty()) {

@@ -1,11 +1,14 @@
 // stepcast plan: which layout of a training on so many GPUs is fastest, which others cannot be told from it, and why
 // the rest is not among them.
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/base/spelled_number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/describe/dlrm_job.h"
@@ -46,7 +50,7 @@ struct PlanOptions {
   Job job;
   Words platforms{"dgx-h100"};
   std::string framework, csv, from, within, objective = "time", failures;
-  Words jitter, recovery;
+  Words jitter, recovery, gpus, prices;
   TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
   std::vector<std::int64_t> n_gpus;
@@ -87,6 +91,82 @@ Result<Job> job_of(const PlanOptions& options) {
   }
   if (listed) job.settings.dtype = listed;
   return job;
+}
+
+constexpr std::int64_t kMostGpus = 1 << 20;
+
+Result<std::int64_t> gpu_count(std::string_view word) {
+  std::string digits{word};
+  std::int64_t count = 0;
+  if (spell_out_whole(digits).empty()) std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (count >= 1 && count <= kMostGpus) return count;
+  return Error::at("", "--gpus")
+      .found(fmt::format("`{}`", word.substr(0, 40)))
+      .expected(fmt::format("whole numbers from 1 to {}, as in 64,128, or a range: 64..4096", kMostGpus));
+}
+
+// Ascending, each once. Of a range its ends, and between them powers of two and three times these: what degrees divide.
+Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
+  std::vector<std::int64_t> counts;
+  for (const std::string& word : words) {
+    const std::size_t dots = word.find("..");
+    if (dots == std::string::npos) {
+      STEPCAST_ASSIGN(const std::int64_t count, gpu_count(word));
+      counts.push_back(count);
+      continue;
+    }
+    STEPCAST_ASSIGN(const std::int64_t from, gpu_count(std::string_view{word}.substr(0, dots)));
+    STEPCAST_ASSIGN(const std::int64_t to, gpu_count(std::string_view{word}.substr(dots + 2)));
+    if (from >= to)
+      return Error::at("", "--gpus")
+          .found(fmt::format("`{}`", word))
+          .expected("a range from fewer to more")
+          .advice(fmt::format("say {}..{}", to, from));
+    counts.insert(counts.end(), {from, to});
+    for (std::int64_t n = 1; n < to; n *= 2)
+      for (const std::int64_t count : {n, 3 * n})
+        if (count > from && count < to) counts.push_back(count);
+  }
+  if (words.size() < 2 && counts.size() < 2) return counts;
+  std::ranges::sort(counts);
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+// "2" for all of them, or "dgx-a100=1.2" for one each.
+Status set_prices(const Words& words, std::vector<NamedPlatform>& platforms, const Words& asked,
+                  TrainingGoal& goal) {
+  for (const std::string& word : words) {
+    const std::size_t equals = word.rfind('=');
+    std::string digits = word.substr(equals == std::string::npos ? 0 : equals + 1);
+    double price = 0;
+    if (spell_out_number(digits).empty())
+      std::from_chars(digits.data(), digits.data() + digits.size(), price);
+    if (!(price > 0))
+      return Error::at("", "--gpu-hour-price")
+          .found(fmt::format("`{}`", word.substr(0, 60)))
+          .expected("a number above 0, or one for each platform: dgx-a100=1.2,dgx-b200=4");
+    if (equals == std::string::npos) {
+      if (words.size() > 1)
+        return Error::at("", "--gpu-hour-price")
+            .found(fmt::format("`{}` together with others", word))
+            .expected("one price for all platforms, or PLATFORM=PRICE for each");
+      goal.price_per_gpu_hour = price;
+      for (NamedPlatform& platform : platforms) platform.price_per_gpu_hour = price;
+      return Ok{};
+    }
+    const auto of = std::ranges::find(asked, word.substr(0, equals));
+    if (of == asked.end())
+      return Error::at("", "--gpu-hour-price")
+          .found(fmt::format("a price of `{}`, which is not compared", word.substr(0, equals)))
+          .advice("name it with --platform, too, or leave the price out");
+    platforms[static_cast<std::size_t>(of - asked.begin())].price_per_gpu_hour = price;
+  }
+  for (std::size_t i = 0; i < platforms.size(); ++i)
+    if (!words.empty() && !platforms[i].price_per_gpu_hour)
+      return Error::at("", "--gpu-hour-price", fmt::format("no price of {}", asked[i]))
+          .advice(fmt::format("add {}=PRICE", asked[i]));
+  return Ok{};
 }
 
 // By its own name, or by that of the node which a GPU stands for.
@@ -134,8 +214,9 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
     STEPCAST_ASSIGN(NamedPlatform platform, platform_of(name, options));
     platforms.push_back(std::move(platform));
   }
+  STEPCAST_TRY(set_prices(options.prices, platforms, options.platforms, goal));
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
-  TrainingAnswer answer{.plan = {}, .goal = goal};
+  TrainingAnswer answer{.plan = {}, .goal = goal, .top = options.top};
   STEPCAST_ASSIGN(answer.plan, plan_training(request, platforms, options.n_gpus, goal));
   progress.reset();
   const ReportDocument document = training_document(answer);
@@ -197,6 +278,8 @@ Result<int> run_plan(const PlanOptions& options) {
   PlanRequest request;
   STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
   STEPCAST_ASSIGN(request.job, job_of(options));
+  for (const std::string& word : options.space.shardings)
+    STEPCAST_TRY(check_sharding(request.job.framework.value_or(Framework::megatron), word));
   STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
   if (!options.power_limit.empty()) {
     STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.power_limit, "--power-limit"));
@@ -271,8 +354,9 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--ignore-key", &o.job.ignored_model_keys,
               "key of config.json that is read as if it were not there; several with commas",
               {.with_commas = true, .one_word = true});
-  o.flags.add("--gpus", &o.n_gpus, "GPUs in all; several, as 512,1024, with --train-tokens",
-              {.range = {{1, 1 << 20}}, .with_commas = true});
+  o.flags.add("--gpus", &o.gpus,
+              "GPUs in all; with --train-tokens several, as 512,1024, or a range to search: 64..4096",
+              {.with_commas = true, .one_word = true});
   o.flags.add("--platform", &o.platforms,
               "name of a shipped platform, or a platform file; several with --train-tokens",
               {.with_commas = true, .shows_default = true});
@@ -293,7 +377,9 @@ void add_subject(PlanOptions& o) {
   o.flags.begin("A whole training: which machine, how many GPUs");
   o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
   o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");
-  o.flags.add("--gpu-hour-price", &o.goal.price_per_gpu_hour, "price of a GPU-hour", {.above_zero = true});
+  o.flags.add("--gpu-hour-price", &o.prices,
+              "price of a GPU-hour, or one for each platform: dgx-a100=1.2,dgx-b200=4",
+              {.with_commas = true});
   o.flags.add("--carbon-intensity", &o.goal.carbon_g_per_kWh, "of the electricity, g CO2 per kWh",
               {.above_zero = true});
   o.flags.add("--power-budget", &o.power_budget, "that nodes and switches may draw: 800kW, 2.5MW");
@@ -340,7 +426,8 @@ void add_result(CLI::App& app, PlanOptions& o) {
               "speeds of GPUs differ from step to step by so much: 5%, or gpu=5%,network=20%; chosen is the "
               "layout that stands it best",
               {.with_commas = true});
-  o.flags.add("--top", &o.top, "layouts to show", {.range = {{1, 400}}, .shows_default = true});
+  o.flags.add("--top", &o.top, "layouts to show, or options of a training",
+              {.range = {{1, 400}}, .shows_default = true});
   o.flags.add("--why", &o.why,
               "print the space that was searched, and why the other layouts were not priced");
   o.flags.add("--csv", &o.csv, "write all priced layouts: as CSV, or into a .jsonl as JSON objects",
@@ -362,7 +449,10 @@ Verb plan_verb() {
             add_subject(*options);
             add_space(*options);
             add_result(app, *options);
-            return [options] { return run_plan(*options); };
+            return [options]() -> Result<int> {
+              STEPCAST_ASSIGN(options->n_gpus, gpu_counts(options->gpus));
+              return run_plan(*options);
+            };
           }};
 }
 

@@ -108,6 +108,17 @@ std::optional<LayoutChoice> planned(const Job& asked, const ResolvedJob& usual, 
   return choice;
 }
 
+// A batch that the GPUs do not divide is one for other layouts than the plainest, which is all that resolve() tries.
+Result<ResolvedJob> resolved_if_open(const Job& asked, bool& needs_layout) {
+  Result<ResolvedJob> job = resolve(asked);
+  if (job || !leaves_layout_open(asked) || !asked.settings.global_batch_sequences) return job;
+  Job without = asked;
+  without.settings.global_batch_sequences.reset();
+  Result<ResolvedJob> usual = resolve(without);
+  needs_layout = usual.ok();
+  return usual ? std::move(usual) : std::move(job);
+}
+
 // What somebody asked for who did not say how it is spread: as `plan` would, or in the usual way that fits with least.
 void fill_in_layout(const PredictRequest& request, const Platform& platform,
                     const StepAssumptions& assumptions, ResolvedJob& job) {
@@ -292,7 +303,8 @@ Result<Report> Session::report(const PredictTraceRequest& request) const {
 }
 
 Result<Forecast> Session::predict(const PredictRequest& request, const Extras& extras) const {
-  STEPCAST_ASSIGN(ResolvedJob job, resolve(request.job));
+  bool needs_layout = false;
+  STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request.job, needs_layout));
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
   std::vector<std::string> notes;
@@ -311,6 +323,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   if (request.power_limit_W)
     STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, assumptions));
   if (is_open) fill_in_layout(request, *priced->platform, assumptions, job);
+  if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
+    return resolve(request.job).error();
   // A log prints settings that do nothing, too.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(check_micro_batches(job.layout));

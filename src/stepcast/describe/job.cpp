@@ -291,7 +291,15 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
                         job.framework.value_or(job.deepspeed ? Framework::deepspeed : Framework::megatron),
                         settings.dtype.value_or(DType::fp32));
   use_plain_layers(job, settings.dtype.value_or(DType::fp32), layout, result.notes);
-  if (settings.zero_stage.value_or(0) > 0 && !job.framework) layout.software.framework = Framework::deepspeed;
+  if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
+    layout.software.framework = Framework::deepspeed;
+    if (!job.command_line && !job.deepspeed) {
+      result.notes.push_back(fmt::format(
+          "--zero-stage is DeepSpeed's: the software is taken to be Megatron-DeepSpeed; --sharding zero{} "
+          "keeps Megatron-LM",
+          *settings.zero_stage));
+    }
+  }
   STEPCAST_TRY(detail::apply_choices(settings, layout));
   // Megatron Core where it is said, by a script or by name; NeMo runs the same layers tuned.
   if ((job.command_line || job.framework) && layout.software.framework == Framework::megatron &&

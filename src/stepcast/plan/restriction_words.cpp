@@ -82,6 +82,30 @@ Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
   return list;
 }
 
+Status check_sharding(Framework framework, const std::string& word) {
+  STEPCAST_ASSIGN(const DataSharding sharding, parse_data_sharding(word));
+  std::string_view has;
+  const bool shards_all = sharding.kind == Sharding::zero2 || sharding.kind == Sharding::zero3;
+  switch (framework) {
+    case Framework::torchtitan:
+    case Framework::fsdp:
+      if (sharding.kind == Sharding::zero1) has = "none, zero2, zero3 or hybrid:N";
+      break;
+    case Framework::pytorch:  // DistributedDataParallel, ZeroRedundancyOptimizer
+      if (shards_all) has = "none or zero1 (--framework fsdp shards weights)";
+      break;
+    case Framework::neox:
+    case Framework::libai:
+      if (sharding.nodes > 0) has = "none, zero1, zero2 or zero3";
+      break;
+    default: break;
+  }
+  if (has.empty()) return Ok{};
+  return Error::at("", "--sharding")
+      .found(fmt::format("`{}`, which {} does not have", word, to_string(framework)))
+      .expected(std::string{has});
+}
+
 Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to) {
   RestrictionWords lists;
   const auto put = [](const std::string& word, std::vector<std::string>& list) {

@@ -20,6 +20,9 @@ struct RestrictionWords {
 // Errors: a word that none of the lists knows, by its flag (--recompute), with those that it knows.
 [[nodiscard]] Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words);
 
+// That the software can share out what a word of --sharding says. Errors: it cannot, by its name, with what it can.
+[[nodiscard]] Status check_sharding(Framework framework, const std::string& word);
+
 // One word of some of these lists, for one layout; empty: not said.
 struct LayoutWords {
   std::string schedule, sharding, sequence_parallel, recompute;

@@ -33,8 +33,9 @@ void add_energy(const LayoutPlan& plan, const StepShares& shares, const Training
   option.over_power = goal.power_budget_W && *option.power_kW * 1e3 > *goal.power_budget_W;
 }
 
-Result<TrainingOption> option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Platform& platform,
+Result<TrainingOption> option_of(const LayoutPlan& plan, const TrainingGoal& goal, const NamedPlatform& named,
                                  std::optional<double> limit_W) {
+  const Platform& platform = named.platform;
   TrainingOption option;
   const ChosenLayout chosen = chosen_layout(plan);
   option.layout = to_string(chosen.point);
@@ -61,7 +62,8 @@ Result<TrainingOption> option_of(const LayoutPlan& plan, const TrainingGoal& goa
     option.run = std::move(*run);
   }
   option.gpu_hours = option.days * 24 * gpus;
-  if (goal.price_per_gpu_hour) option.price = option.gpu_hours * *goal.price_per_gpu_hour;
+  option.price_per_gpu_hour = named.price_per_gpu_hour ? named.price_per_gpu_hour : goal.price_per_gpu_hour;
+  if (option.price_per_gpu_hour) option.price = option.gpu_hours * *option.price_per_gpu_hour;
   add_energy(plan, chosen.step.shares, goal, platform, limit_W, option);
   option.margin_GiB = chosen.memory.margin().value() / kGiB;
   option.meets = !option.over_power && (!goal.within_days || option.days <= *goal.within_days);
@@ -83,7 +85,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       if (plan.ranking.layouts.empty()) {
         option.why_not = why_none(plan).message();
       } else {
-        STEPCAST_ASSIGN(option, option_of(plan, goal, named.platform, request.power_limit_W));
+        STEPCAST_ASSIGN(option, option_of(plan, goal, named, request.power_limit_W));
       }
       option.platform = named.name;
       option.n_gpus = n;
@@ -103,7 +105,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
     };
     take(result.fewest, [](const TrainingOption& o) { return static_cast<double>(o.n_gpus); });
     take(result.cheapest, [](const TrainingOption& o) { return o.price.value_or(o.gpu_hours); });
-    take(result.fastest, [](const TrainingOption& o) { return o.days; });
+    take(result.fastest, [](const TrainingOption& o) { return o.days_p90; });
     take(result.roomiest, [](const TrainingOption& o) { return -o.margin_GiB; });
     if (option.energy_MWh) take(result.least_energy, [](const TrainingOption& o) { return *o.energy_MWh; });
   }

@@ -31,7 +31,7 @@ struct TrainingOption {
   // With `run` these are those with its losses.
   double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
   std::optional<RunForecast> run;
-  std::optional<double> price;
+  std::optional<double> price, price_per_gpu_hour;
   // Of nodes and switches (cost/node_power.h). Nothing where the platform states no power limit of its GPUs.
   std::optional<double> power_kW{}, energy_MWh{}, co2_t{};
   bool over_power = false;  // of the goal's budget
@@ -43,7 +43,8 @@ struct TrainingOption {
 
 struct TrainingPlan {
   std::vector<TrainingOption> options;  // platform by platform, GPUs ascending
-  // Of those that meet the deadline. Cheapest: fewest GPU-hours or least price. Least energy: of those that state it.
+  // Of those that meet the deadline. Cheapest: fewest GPU-hours or least price. Fastest: by p90. Least energy: of those
+  // that state it.
   std::optional<std::size_t> fewest, cheapest, fastest, least_energy, roomiest;
   // What the request's objective wants: the fastest, the cheapest, the one of least energy or with most memory to spare.
   std::optional<std::size_t> wanted;
@@ -52,6 +53,7 @@ struct TrainingPlan {
 struct NamedPlatform {
   std::string name;
   Platform platform;
+  std::optional<double> price_per_gpu_hour{};  // nothing: that of the goal
 };
 
 // The layout of each option is the one that plan_layouts() chooses. Errors: those of plan_layouts().

@@ -305,6 +305,7 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
                       one("days", given_if(runs, o.days));
                       one("days_p90", given_if(runs, o.days_p90));
                       one("gpu_hours", given_if(runs, o.gpu_hours));
+                      one("price_per_gpu_hour", if_any(o.price_per_gpu_hour));
                       one("price", if_any(o.price));
                       one("power_kW", if_any(o.power_kW), "of nodes and the switches between them");
                       one("energy_MWh", if_any(o.energy_MWh), "of nodes and switches");
@@ -316,6 +317,7 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
                       one("in_time_at_p90", given_if(runs, o.surely));
                       one("fewest_gpus", is(plan.fewest));
                       one("cheapest", is(plan.cheapest));
+                      one("fastest", is(plan.fastest), "by days_p90");
                       one("least_energy", is(plan.least_energy));
                       one("wanted", is(plan.wanted), "what --objective asks for");
                       one("pareto", given_if(runs, o.best));

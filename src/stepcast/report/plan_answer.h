@@ -113,6 +113,7 @@ struct PlanAnswer {
 struct TrainingAnswer {
   TrainingPlan plan;
   TrainingGoal goal;
+  std::size_t top = 20;  // rows of the table: the fastest, and what is picked
 };
 [[nodiscard]] ReportDocument training_document(const TrainingAnswer& training);
 [[nodiscard]] std::string training_json(const TrainingAnswer& training);

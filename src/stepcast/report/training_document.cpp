@@ -1,7 +1,11 @@
 // What a training takes on several machines, as text and as a page.
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -22,27 +26,52 @@ std::string summary_of(const TrainingOption& o) {
                      table_number(cost_of(o), 0), o.price ? "in all" : "GPU-hours");
 }
 
-std::string marks_of(const TrainingPlan& plan, std::size_t i) {
+bool is_picked(const TrainingPlan& plan, std::size_t i) {
+  return plan.fewest == i || plan.cheapest == i || plan.fastest == i || plan.wanted == i;
+}
+
+// Those that the table shows: at most `top` by their days, and what is picked; all that do not run if there is room.
+std::vector<bool> shown_of(const TrainingPlan& plan, std::size_t top) {
+  std::vector<std::size_t> order(plan.options.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    const TrainingOption &x = plan.options[a], &y = plan.options[b];
+    if (is_picked(plan, a) != is_picked(plan, b)) return is_picked(plan, a);
+    return x.why_not.empty() != y.why_not.empty() ? x.why_not.empty() : x.days < y.days;
+  });
+  std::vector<bool> shown(order.size(), false);
+  for (std::size_t k = 0; k < order.size(); ++k) shown[order[k]] = k < top || is_picked(plan, order[k]);
+  return shown;
+}
+
+std::string marks_of(const TrainingPlan& plan, const TrainingGoal& goal, std::size_t i) {
   const TrainingOption& o = plan.options[i];
-  std::string mark = o.over_power ? "over the power budget"
-                     : !o.meets   ? "late"
-                     : o.surely   ? "in time"
-                                  : "in time, not at p90";
-  if (plan.fewest == i) mark += ", fewest GPUs";
-  if (plan.cheapest == i) mark += o.price ? ", least money" : ", fewest GPU-hours";
-  if (plan.least_energy == i) mark += ", least energy";
-  if (o.run) mark += fmt::format("; trains {:.1f} % of it", o.run->effective_share_percent);
-  if (o.best) mark += " *";
+  std::string mark;
+  const auto add = [&](bool holds, std::string_view words) {
+    if (holds) mark += fmt::format("{}{}", mark.empty() ? "" : ", ", words);
+  };
+  add(o.over_power, "over the power budget");
+  add(goal.within_days && !o.over_power, !o.meets ? "late" : o.surely ? "in time" : "in time, not at p90");
+  add(plan.fewest == i, "fewest GPUs");
+  add(plan.cheapest == i, o.price ? "least money" : "fewest GPU-hours");
+  add(plan.fastest == i, "fastest");
+  add(plan.least_energy == i, "least energy");
+  if (o.run)
+    mark += fmt::format("{}trains {:.1f} % of it", mark.empty() ? "" : "; ", o.run->effective_share_percent);
+  if (o.best) mark += mark.empty() ? "*" : " *";
   return mark;
 }
 
-ReportTable options_table(const TrainingPlan& plan) {
+ReportTable options_table(const TrainingAnswer& training) {
+  const TrainingPlan& plan = training.plan;
+  const std::vector<bool> shown = shown_of(plan, training.top);
   ReportTable table{
       "platform< | GPUs | step\nms | days | p90\ndays | GPU-hours | price | kW | MWh | GiB to\nspare | < | "
       "layout<"};
   table.indent = 0;
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     const TrainingOption& o = plan.options[i];
+    if (!shown[i]) continue;
     if (!o.why_not.empty()) {
       table.row({o.platform, gpus_of(o), "", "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)});
       continue;
@@ -54,7 +83,7 @@ ReportTable options_table(const TrainingPlan& plan) {
                table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
                o.price ? table_number(*o.price, 0) : "-", o.power_kW ? table_number(*o.power_kW, 0) : "-",
                o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-", table_number(o.margin_GiB, 1),
-               marks_of(plan, i), std::move(layout)});
+               marks_of(plan, training.goal, i), std::move(layout)});
   }
   return table;
 }
@@ -63,7 +92,7 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
   constexpr std::size_t kMostNamed = 12;
   ScatterChart chart{.points = {},
                      .x_title = "days of training",
-                     .y_title = goal.price_per_gpu_hour ? "price" : "GPU-hours",
+                     .y_title = plan.options.front().price_per_gpu_hour ? "price" : "GPU-hours",
                      .legend = {{"c-faint", "option"},
                                 {"c-alike", "no other is as fast, as cheap and as far from full memory"},
                                 {"c-accent", "fewest GPUs or cheapest in time"}},
@@ -96,7 +125,9 @@ std::string picks_text(const TrainingPlan& plan) {
   };
   add("Fewest GPUs", *plan.fewest);
   if (plan.fewest != plan.cheapest) add("Cheapest", *plan.cheapest);
-  if (plan.wanted && plan.wanted != plan.fewest && plan.wanted != plan.cheapest)
+  if (plan.fastest != plan.fewest && plan.fastest != plan.cheapest) add("Fastest at p90", *plan.fastest);
+  if (plan.wanted && plan.wanted != plan.fewest && plan.wanted != plan.cheapest &&
+      plan.wanted != plan.fastest)
     add("As wanted", *plan.wanted);
   return text;
 }
@@ -123,6 +154,8 @@ ReportDocument training_document(const TrainingAnswer& training) {
     document.verdict = fmt::format("Fewest GPUs: {}.", summary_of(plan.options[*plan.fewest]));
     if (plan.cheapest && *plan.cheapest != *plan.fewest)
       document.verdict += fmt::format(" Cheapest: {}.", summary_of(plan.options[*plan.cheapest]));
+    if (*plan.fastest != *plan.fewest && *plan.fastest != *plan.cheapest)
+      document.verdict += fmt::format(" Fastest at p90: {}.", summary_of(plan.options[*plan.fastest]));
     picks = picks_text(plan);
     if (const auto& run = plan.options[*plan.fewest].run)
       picks += fmt::format("Of the fewest GPUs: {}\n", detail::run_text(*run));
@@ -130,12 +163,16 @@ ReportDocument training_document(const TrainingAnswer& training) {
   document.add("Time against money", {options_figure(plan, goal)}).shown = Shown::page;
   ReportSection& section = document.add(
       "Options",
-      {options_table(plan),
+      {options_table(training),
        ReportText{"* no other option is as fast, as cheap and as far from the limit of the memory, and "
                   "better in one\n"
                   "MWh: nodes and switches",
                   0},
        TerminalText{std::move(picks)}});
+  const std::vector<bool> shown = shown_of(plan, training.top);
+  if (const auto n = std::ranges::count(shown, true); static_cast<std::size_t>(n) < shown.size())
+    section.add(
+        ReportText{fmt::format("{} of {} options shown: --top shows more", n, plan.options.size()), 0});
   section.opening = line + "\n\n";
   document.json = training_json(training);
   return document;
