@@ -235,7 +235,8 @@ Result<SuiteResult> validate_node_power(const std::filesystem::path& data) {
     constant.add(set, constant_of(sets, set), 0);
     if (!ships) continue;
     limit.add(set, ships->gpu_top_W * set.gpus_per_node, 0);
-    if (set.meter == "AC" && set.known) shipped.add(set, ships->node_W(set.gpus_per_node, set.waiting), 0);
+    if (set.meter == "AC" && set.known)
+      shipped.add(set, ships->node_watts(set.gpus_per_node, set.waiting), 0);
     if (!set.described)
       result.skipped.push_back(
           {"waiting of " + set.name(), "not described: draws what the others of its size do"});

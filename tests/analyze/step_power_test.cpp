@@ -36,7 +36,7 @@ TEST(StepPower, CountsWhatLeavesTheNodeAsWaiting) {
   ASSERT_TRUE(one.power && several.power);
   EXPECT_NEAR(one.power->waiting_share, 0.1, 1e-12);
   EXPECT_NEAR(several.power->waiting_share, 0.3, 1e-12);
-  EXPECT_DOUBLE_EQ(one.power->node_W, power->node_W(8, one.power->waiting_share));
+  EXPECT_DOUBLE_EQ(one.power->node_W, power->node_watts(8, one.power->waiting_share));
   EXPECT_DOUBLE_EQ(one.power->cluster_W, one.power->node_W);
   EXPECT_GT(several.power->cluster_W, 2 * several.power->node_W);
   EXPECT_DOUBLE_EQ(*one.power->joules_per_token, one.power->node_W / 1000);

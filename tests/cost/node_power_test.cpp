@@ -23,13 +23,13 @@ NodePower plain() {
 
 TEST(NodePower, IsHostAndGpusBetweenWaitingAndComputing) {
   const NodePower power = plain();
-  EXPECT_DOUBLE_EQ(power.gpu_W(0), 600);
-  EXPECT_DOUBLE_EQ(power.gpu_W(1), 350);    // 100 + 500 x 0.5
-  EXPECT_DOUBLE_EQ(power.gpu_W(0.2), 550);  // u = 1 - 0.5 x 0.2
-  EXPECT_DOUBLE_EQ(power.node_W(8, 0.2), 2000 + 8 * 550);
-  EXPECT_DOUBLE_EQ(power.cluster_W(8, 8, 0.2), 6400);  // one node needs no switch
-  EXPECT_DOUBLE_EQ(power.cluster_W(16, 8, 0.2), 2 * (2000 + 300) + 16 * 550);
-  EXPECT_DOUBLE_EQ(power.cluster_W(12, 8, 0.2), 2 * (2000 + 300) + 12 * 550);
+  EXPECT_DOUBLE_EQ(power.gpu_watts(0), 600);
+  EXPECT_DOUBLE_EQ(power.gpu_watts(1), 350);    // 100 + 500 x 0.5
+  EXPECT_DOUBLE_EQ(power.gpu_watts(0.2), 550);  // u = 1 - 0.5 x 0.2
+  EXPECT_DOUBLE_EQ(power.node_watts(8, 0.2), 2000 + 8 * 550);
+  EXPECT_DOUBLE_EQ(power.cluster_watts(8, 8, 0.2), 6400);  // one node needs no switch
+  EXPECT_DOUBLE_EQ(power.cluster_watts(16, 8, 0.2), 2 * (2000 + 300) + 16 * 550);
+  EXPECT_DOUBLE_EQ(power.cluster_watts(12, 8, 0.2), 2 * (2000 + 300) + 12 * 550);
 }
 
 TEST(PowerLimit, LowersTheClockAsFarAsTheDrawAsks) {
@@ -63,14 +63,14 @@ TEST(PowerLimit, TakesPeaksFirst) {
 
 TEST(PowerLimit, TakesLongerAndDrawsLessTheLowerItIs) {
   const NodePower power = plain();
-  double slow_down = 1, watts = power.gpu_W(0.1);
+  double slow_down = 1, watts = power.gpu_watts(0.1);
   for (const double limit_W : {700.0, 600.0, 500.0, 400.0, 300.0, 200.0}) {
     const DrawUnderLimit is = power.computing(limit_W);
     EXPECT_GE(is.slow_down, slow_down);
-    EXPECT_LE(power.gpu_W(0.1, limit_W), watts);
+    EXPECT_LE(power.gpu_watts(0.1, limit_W), watts);
     EXPECT_LE(is.mean_W, limit_W);
     slow_down = is.slow_down;
-    watts = power.gpu_W(0.1, limit_W);
+    watts = power.gpu_watts(0.1, limit_W);
   }
   EXPECT_GT(slow_down, 1.5);
 }
@@ -83,7 +83,7 @@ TEST(NodePower, IsThePlatformsRecordOrSharesOfItsLimits) {
   EXPECT_DOUBLE_EQ(measured->gpu_top_W, 700);
   EXPECT_LT(measured->log_band, 0.2);
   // Published nodes of 8 H100 SXM draw about 7 kW while they compute, 2.5 to 2.9 kW before.
-  EXPECT_NEAR(measured->node_W(8, 0), 7100, 150);
+  EXPECT_NEAR(measured->node_watts(8, 0), 7100, 150);
   EXPECT_NEAR(measured->host_W + 8 * measured->gpu_idle_W, 2700, 200);
 
   Platform bare = *dgx;
@@ -91,7 +91,7 @@ TEST(NodePower, IsThePlatformsRecordOrSharesOfItsLimits) {
   const std::optional<NodePower> usual = NodePower::of(bare);
   ASSERT_TRUE(usual);
   EXPECT_DOUBLE_EQ(usual->log_band, 0.2);
-  EXPECT_NEAR(usual->node_W(8, 0), measured->node_W(8, 0), 100);
+  EXPECT_NEAR(usual->node_watts(8, 0), measured->node_watts(8, 0), 100);
   bare.device.power_limit_W.reset();
   EXPECT_FALSE(NodePower::of(bare));
   EXPECT_THAT(power_under(bare, 500).error().message(), HasSubstr("without `power_limit_W`"));

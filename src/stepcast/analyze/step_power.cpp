@@ -26,11 +26,11 @@ void add_power(Forecast& forecast, const Platform& platform, std::optional<doubl
   const auto n_gpus = static_cast<double>(forecast.n_gpus);
   const double in_node = platform.node.gpus_per_node;
   ForecastPower out{.waiting_share = waiting_share_of(forecast, n_gpus > in_node), .limit_W = limit_W};
-  out.gpu_W = power->gpu_W(out.waiting_share, limit_W);
-  out.node_W = power->node_W(std::min(n_gpus, in_node), out.waiting_share, limit_W);
+  out.gpu_W = power->gpu_watts(out.waiting_share, limit_W);
+  out.node_W = power->node_watts(std::min(n_gpus, in_node), out.waiting_share, limit_W);
   out.node_p10_W = out.node_W * std::exp(-power->log_band);
   out.node_p90_W = out.node_W * std::exp(power->log_band);
-  out.cluster_W = power->cluster_W(n_gpus, in_node, out.waiting_share, limit_W);
+  out.cluster_W = power->cluster_watts(n_gpus, in_node, out.waiting_share, limit_W);
   if (const std::optional<double>& tokens = forecast.throughput.tokens_per_s; tokens && *tokens > 0)
     out.joules_per_token = out.cluster_W / *tokens;
   forecast.power = out;

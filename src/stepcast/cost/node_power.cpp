@@ -77,20 +77,20 @@ DrawUnderLimit NodePower::computing(double limit_W) const {
   return under_limit({}, {gpu_idle_W, gpu_top_W, gpu_busy_W}, limit_W);
 }
 
-double NodePower::gpu_W(double waiting_share, std::optional<double> limit_W) const {
+double NodePower::gpu_watts(double waiting_share, std::optional<double> limit_W) const {
   const double waiting_W = gpu_idle_W + (gpu_busy_W - gpu_idle_W) * (1 - waiting_weight);
   if (!limit_W) return gpu_busy_W + (waiting_W - gpu_busy_W) * waiting_share;
   return computing(*limit_W).mean_W * (1 - waiting_share) + std::min(*limit_W, waiting_W) * waiting_share;
 }
 
-double NodePower::node_W(double n_gpus, double waiting_share, std::optional<double> limit_W) const {
-  return host_W + n_gpus * gpu_W(waiting_share, limit_W);
+double NodePower::node_watts(double n_gpus, double waiting_share, std::optional<double> limit_W) const {
+  return host_W + n_gpus * gpu_watts(waiting_share, limit_W);
 }
 
-double NodePower::cluster_W(double n_gpus, double gpus_per_node, double waiting_share,
-                            std::optional<double> limit_W) const {
+double NodePower::cluster_watts(double n_gpus, double gpus_per_node, double waiting_share,
+                                std::optional<double> limit_W) const {
   const double nodes = std::ceil(n_gpus / gpus_per_node);
-  return nodes * (host_W + (nodes > 1 ? switch_W : 0)) + n_gpus * gpu_W(waiting_share, limit_W);
+  return nodes * (host_W + (nodes > 1 ? switch_W : 0)) + n_gpus * gpu_watts(waiting_share, limit_W);
 }
 
 Result<NodePower> power_under(const Platform& platform, double limit_W) {

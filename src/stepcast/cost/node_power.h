@@ -1,7 +1,7 @@
 // What a node draws during a training step, and what a power limit of its GPUs costs.
 //
 //   const NodePower power = NodePower::of(platform);
-//   power.node_W(8, waiting, limit_W)      // H + n (i + (busy - i) u), u = 1 - w waiting
+//   power.node_watts(8, waiting, limit_W)      // H + n (i + (busy - i) u), u = 1 - w waiting
 //   under_limit({}, {...}).slow_down       // computation under a limit over computation without
 //
 // `waiting` is the share of the step in which the GPUs of a node have nothing to do, or transfer to other nodes. GPUs that
@@ -59,11 +59,12 @@ struct NodePower {
   [[nodiscard]] static Result<NodePower> read(const JsonValue& parameters, double gpu_top_W);
 
   // `limit_W`: of each GPU.
-  [[nodiscard]] double gpu_W(double waiting_share, std::optional<double> limit_W = {}) const;
-  [[nodiscard]] double node_W(double n_gpus, double waiting_share, std::optional<double> limit_W = {}) const;
+  [[nodiscard]] double gpu_watts(double waiting_share, std::optional<double> limit_W = {}) const;
+  [[nodiscard]] double node_watts(double n_gpus, double waiting_share,
+                                  std::optional<double> limit_W = {}) const;
   // Of `n_gpus` in nodes of so many, with the switches between them.
-  [[nodiscard]] double cluster_W(double n_gpus, double gpus_per_node, double waiting_share,
-                                 std::optional<double> limit_W = {}) const;
+  [[nodiscard]] double cluster_watts(double n_gpus, double gpus_per_node, double waiting_share,
+                                     std::optional<double> limit_W = {}) const;
   [[nodiscard]] DrawUnderLimit computing(double limit_W) const;
 };
 

@@ -27,7 +27,8 @@ void add_energy(const LayoutPlan& plan, const StepShares& shares, const Training
   if (!power) return;
   const auto n_gpus = static_cast<double>(plan.space.n_gpus);
   const double in_node = platform.node.gpus_per_node;
-  option.power_kW = power->cluster_W(n_gpus, in_node, shares.waiting_share(n_gpus > in_node), limit_W) * 1e-3;
+  option.power_kW =
+      power->cluster_watts(n_gpus, in_node, shares.waiting_share(n_gpus > in_node), limit_W) * 1e-3;
   option.energy_MWh = *option.power_kW * option.days * 24 * 1e-3;
   if (goal.carbon_g_per_kWh) option.co2_t = *option.energy_MWh * *goal.carbon_g_per_kWh * 1e-3;
   option.over_power = goal.power_budget_W && *option.power_kW * 1e3 > *goal.power_budget_W;

@@ -15,7 +15,7 @@ namespace stepcast {
 namespace {
 
 double ms_of(Microseconds time) { return time.value() * 1e-3; }
-double GiB_of(Bytes bytes) { return bytes.value() / kGiB; }
+double gibibytes(Bytes bytes) { return bytes.value() / kGiB; }
 
 LayoutAnswer answer_of(const PricedLayout& l, Bytes memory) {
   return {l.point, l.step_us * 1e-3, l.peak_bytes / kGiB, (memory.value() - l.peak_bytes) / kGiB};
@@ -37,8 +37,8 @@ RankedLayoutAnswer answer_of(const LayoutPoint& point, const StepPrediction& ste
   out.communication_percent = s.exposed_communication_us() * percent;
   out.bubble_percent = s.bubble_us * percent;
   out.rest_percent = (s.host_us + s.optimizer_us + s.fixed_us) * percent;
-  out.peak_GiB = GiB_of(memory.peak());
-  out.margin_GiB = GiB_of(memory.margin());
+  out.peak_GiB = gibibytes(memory.peak());
+  out.margin_GiB = gibibytes(memory.margin());
   out.worst_stage = memory.worst_stage;
   out.memory_verdict = memory.verdict;
   return out;
@@ -96,7 +96,7 @@ RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranki
           .p10_ms = ms_of(r.step.step.p10),
           .p90_ms = ms_of(r.step.step.p90),
           .before_ms = ranking.layouts[r.of].step_ms(),
-          .peak_GiB = GiB_of(r.memory.peak()),
+          .peak_GiB = gibibytes(r.memory.peak()),
           .changes = r.changes,
           .layers_per_stage = r.layout.pipeline.layers_per_stage,
           .megatron_flags = megatron_flags_of(r.settings)};
@@ -124,7 +124,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   out.n_gpus = plan.space.n_gpus;
   out.global_batch_sequences = plan.prototypes.global_batch();
   out.seq_len_tokens = plan.prototypes.seq_len();
-  out.memory_GiB = GiB_of(plan.memory);
+  out.memory_GiB = gibibytes(plan.memory);
   out.framework = plan.prototypes.framework();
   out.top = subject.top;
   out.why = subject.why;
