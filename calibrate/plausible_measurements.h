@@ -26,7 +26,7 @@ namespace stepcast {
 
 // Large messages are no faster than twice the links inside the node, and no slower than a two-hundredth of the links that
 // they cross.
-[[nodiscard]] Status check_plausible(const CollectiveMeasurements& curve, const Platform& platform);
+[[nodiscard]] Status check_plausible(const CollectiveMeasurements& m, const Platform& platform);
 
 // The name of a GPU in a file is not that of another device that ships. Nobody's name is anybody's.
 [[nodiscard]] Status check_measured_on(std::string_view gpu, const Device& device);

@@ -60,7 +60,7 @@ TestScore downtime_test() {
   return test;
 }
 
-Result<double> checkpoint_TB(const std::string& model, std::int64_t n_gpus) {
+Result<double> checkpoint_terabytes(const std::string& model, std::int64_t n_gpus) {
   PredictRequest request;
   request.job.model = model;
   request.job.n_gpus = n_gpus;
@@ -127,7 +127,7 @@ Result<SuiteResult> validate_goodput(const fs::path& data) {
     const Result<double> size_TB = rows.number("checkpoint_size_TB", 0.001);
     if (size_TB && rows.cell("model").starts_with("BLOOM")) {
       STEPCAST_ASSIGN(const std::int64_t n_gpus, rows.extent("n_gpus"));
-      STEPCAST_ASSIGN(const double forecast, checkpoint_TB("bloom-176b", n_gpus));
+      STEPCAST_ASSIGN(const double forecast, checkpoint_terabytes("bloom-176b", n_gpus));
       sizes.rows.push_back({.row = name, .measured = *size_TB, .predicted = forecast});
     }
     const Status added = rows.cell("effective_training_percent").empty() ? Status{Error{"states no share"}}

@@ -36,7 +36,7 @@ struct PowerSet {
   bool known = false;           // `waiting` is known at all
   [[nodiscard]] bool several() const { return n_nodes > 1; }
   [[nodiscard]] std::string name() const { return fmt::format("{} {} {}", system, benchmark, meter); }
-  [[nodiscard]] double mean_W() const {
+  [[nodiscard]] double mean_watts() const {
     double sum = 0;
     for (const ScoredRow& row : rows) sum += row.measured;
     return sum / static_cast<double>(rows.size());
@@ -142,7 +142,7 @@ double busy_of(const std::vector<const PowerSet*>& sets, double lost_share) {
   double sum = 0, n = 0;
   for (const PowerSet* set : sets) {
     if (set->several()) continue;
-    sum += set->mean_W() / (1 - lost_share * set->waiting);
+    sum += set->mean_watts() / (1 - lost_share * set->waiting);
     n += 1;
   }
   return n > 0 ? sum / n : 0;
@@ -162,7 +162,7 @@ NodeFit fit_nodes(const std::vector<PowerSet>& sets, std::string_view without, s
     const double lost = i * 0.01, busy_W = busy_of(left, lost);
     double error = 0;
     for (const PowerSet* set : left)
-      if (set->known) error += std::pow(busy_W * (1 - lost * set->waiting) / set->mean_W() - 1, 2);
+      if (set->known) error += std::pow(busy_W * (1 - lost * set->waiting) / set->mean_watts() - 1, 2);
     if (i > 0 && error >= best) continue;
     best = error;
     fit.lost_share = lost;
@@ -170,7 +170,7 @@ NodeFit fit_nodes(const std::vector<PowerSet>& sets, std::string_view without, s
   }
   double n[2] = {};
   for (const PowerSet* set : left) {
-    fit.mean_W[set->several() ? 1 : 0] += set->mean_W();
+    fit.mean_W[set->several() ? 1 : 0] += set->mean_watts();
     n[set->several() ? 1 : 0] += 1;
   }
   for (int i = 0; i < 2; ++i) fit.mean_W[i] = n[i] > 0 ? fit.mean_W[i] / n[i] : 0;
@@ -181,7 +181,7 @@ double constant_of(const std::vector<PowerSet>& sets, const PowerSet& of) {
   double sum = 0, n = 0;
   for (const PowerSet& set : sets) {
     if (set.benchmark == of.benchmark || set.meter != of.meter || set.several() != of.several()) continue;
-    sum += set.mean_W();
+    sum += set.mean_watts();
     n += 1;
   }
   return n > 0 ? sum / n : 0;

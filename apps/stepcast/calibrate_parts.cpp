@@ -66,8 +66,8 @@ class PartOutput {
   std::optional<OutputFile> file_;
 };
 
-Calibration part_calibration(std::string name, std::string summary, std::string files, std::string output,
-                             Result<int> (*run)(const PartOptions&)) {
+Calibration part_calibration(std::string name, std::string summary, const std::string& files,
+                             const std::string& output, Result<int> (*run)(const PartOptions&)) {
   return {std::move(name), std::move(summary), [=](CLI::App& app) -> Action {
             auto options = std::make_shared<PartOptions>();
             app.add_option("FILES", options->files, files)->required();

@@ -45,7 +45,8 @@ void add_link(const Platform& platform, const std::vector<std::int64_t>& ranks, 
   traffic.link_GBps = intra.bandwidth_per_gpu.value() * 1e-9;
 }
 
-std::optional<double> bus_GBps(std::string_view operation, std::uint32_t n_ranks, double bytes, double us) {
+std::optional<double> bus_bandwidth_of(std::string_view operation, std::uint32_t n_ranks, double bytes,
+                                       double us) {
   if (bytes <= 0 || us <= 0) return std::nullopt;
   const double factor = bus_factor(parse_collective_op(operation), n_ranks);
   if (factor <= 0) return std::nullopt;
@@ -94,14 +95,14 @@ std::vector<GroupTraffic> traffic_by_group(const Forecast& forecast, const Platf
     traffic.transfer_us += collective.transfer_us;
     if (*collective.message_bytes > traffic.largest_message_bytes) {
       traffic.largest_message_bytes = *collective.message_bytes;
-      traffic.largest_bus_GBps =
-          bus_GBps(traffic.operation, traffic.n_ranks, *collective.message_bytes, collective.transfer_us);
+      traffic.largest_bus_GBps = bus_bandwidth_of(traffic.operation, traffic.n_ranks,
+                                                  *collective.message_bytes, collective.transfer_us);
     }
   }
   std::vector<GroupTraffic> all;
   for (auto& [key, traffic] : groups) {
     traffic.bus_GBps =
-        bus_GBps(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
+        bus_bandwidth_of(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
     all.push_back(std::move(traffic));
   }
   std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {
@@ -141,14 +142,14 @@ std::vector<GroupTraffic> traffic_of_absent_ranks(const FlatProgram& flat, const
       if (work->message.value() > traffic.largest_message_bytes) {
         traffic.largest_message_bytes = work->message.value();
         traffic.largest_bus_GBps =
-            bus_GBps(traffic.operation, traffic.n_ranks, work->message.value(), at.length_us());
+            bus_bandwidth_of(traffic.operation, traffic.n_ranks, work->message.value(), at.length_us());
       }
     }
   }
   std::vector<GroupTraffic> all;
   for (auto& [key, traffic] : groups) {
     traffic.bus_GBps =
-        bus_GBps(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
+        bus_bandwidth_of(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
     all.push_back(std::move(traffic));
   }
   std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {

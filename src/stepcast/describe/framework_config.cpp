@@ -164,7 +164,7 @@ class ConfigReader {
   // Sections are passed over but for what rows and notes say of them.
   Status listed_below(const JsonValue& object, const std::string& path) {
     passed_.push_back(path + ".");
-    const Status status = level(object, path);
+    Status status = level(object, path);
     passed_.pop_back();
     return status;
   }

@@ -92,6 +92,7 @@ template <auto... Members>
 struct Tags : Tag<Members>... {};  // a member that is listed twice is a base twice
 template <auto... Members>
 constexpr std::size_t n_distinct(SettingGroup<Members...>) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): asks the compiler for the whole type, which refuses a member listed twice
   return sizeof(Tags<Members...>) > 0 ? sizeof...(Members) : 0;
 }
 

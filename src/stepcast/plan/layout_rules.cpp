@@ -20,7 +20,7 @@ LayoutVerdict same(std::string reason) { return {Kind::same, std::move(reason), 
 // "problem; advice" of an Error in two.
 LayoutVerdict refused_by(const Error& error) {
   std::string message = error.message();
-  if (const std::size_t colon = message.find(": "); colon != std::string::npos && colon < 40)
+  if (const std::size_t colon = message.find(": "); colon < 40)
     message.erase(0, colon + 2);  // which field: the sentence says it again
   const std::size_t advice = message.find("; ");
   if (advice == std::string::npos) return refused(std::move(message));

@@ -15,7 +15,8 @@ TorusBox measured_box(const IntraNode& torus, std::vector<std::uint32_t> sides) 
     if (side < 2) continue;
     // Two chips have one link, not a ring.
     const bool ring = torus.ring_chips && side > 2 && side % *torus.ring_chips == 0;
-    const double ways = ring ? 2 : 1, half = side / 2, other = side - half;
+    const std::uint32_t shorter = side / 2;
+    const double ways = ring ? 2 : 1, half = shorter, other = side - shorter;
     box.links += ways;
     box.cut_load = std::max(box.cut_load, half * other / (side * ways));
     box.hops += ring ? half : side - 1;

@@ -406,9 +406,10 @@ std::string forecast_verdict(const Forecast& f) {
   return text + '.';
 }
 
-ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations& how) {
+ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustrations& illustrations) {
+  const Forecast& f = forecast;
   ReportDocument document;
-  document.made_for = how.made_for;
+  document.made_for = illustrations.made_for;
   document.subject = forecast_subject(f);
   document.title = fmt::format("{} on {} x {}", f.model ? *f.model : f.traces.value_or("a step"),
                                table_count(f.n_gpus), f.gpu.value_or("GPU"));
@@ -422,15 +423,16 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
                                 "analytic", "memory.peak_memory_GiB"});
   }
   detail::add_throughput_figures(document, f);
-  if (how.explains) add_operations(document, f, Shown::terminal);
+  if (illustrations.explains) add_operations(document, f, Shown::terminal);
   add_opening(document, f);
   add_breakdown(document, f);
   add_grounds(document, f, Shown::terminal);
   detail::add_distributions(document, f);
   detail::add_training_section(document, f);
-  if (how.sensitivity != nullptr)
-    add_sensitivity(document, *how.sensitivity, how.prints_sensitivity ? Shown::everywhere : Shown::page);
-  if (document.has_page()) add_page_sections(document, f, how.pictures);
+  if (illustrations.sensitivity != nullptr)
+    add_sensitivity(document, *illustrations.sensitivity,
+                    illustrations.prints_sensitivity ? Shown::everywhere : Shown::page);
+  if (document.has_page()) add_page_sections(document, f, illustrations.pictures);
   return document;
 }
 

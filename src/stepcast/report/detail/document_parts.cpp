@@ -161,7 +161,7 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
     return rate_band_text(rate, forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms,
                           decimals);
   };
-  const auto detail = [](std::string more, const std::string& interval) {
+  const auto detail = [](const std::string& more, const std::string& interval) {
     return interval.empty() ? more : more.empty() ? interval : interval + "; " + more;
   };
   const std::string source = band(1, 0).empty() ? std::string{} : std::string{to_string(forecast.source)};
