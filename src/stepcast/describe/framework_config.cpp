@@ -466,37 +466,14 @@ class ConfigReader {
       job.model = (std::filesystem::path{words_.model} / "config.json").string();
       return Ok{};
     }
-    std::string name = words_.model.substr(words_.model.rfind('/') + 1);
-    if (name.starts_with("Meta-")) name.erase(0, std::string_view{"Meta-"}.size());
-    if (name.starts_with("torchtune.")) {
-      name = name.substr(name.rfind('.') + 1);
-      for (const std::string_view prefix : {"qlora_", "lora_"})
-        if (name.starts_with(prefix)) name.erase(0, prefix.size());
-    }
-    for (const std::string_view suffix : {"", "-Instruct", "-Base", "-hf", "-v0.1", "-chat-hf"}) {
-      std::string shorter = name;
-      if (shorter.ends_with(suffix)) shorter.resize(shorter.size() - suffix.size());
-      if (const auto preset = preset_of(shorter)) {
-        job.model = *preset;
-        forget_shapes();
-        return Ok{};
-      }
+    if (std::optional<std::string> preset = preset_of_hub_name(words_.model)) {
+      job.model = *std::move(preset);
+      forget_shapes();
+      return Ok{};
     }
     if (words_.model.empty()) return Error::at(file_, "", "no model is named").advice("say it with --model");
     return wrong("the model", words_.model, "the name of a preset")
         .advice("give its config.json with --model");
-  }
-
-  // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
-  static std::optional<std::string> preset_of(const std::string& name) {
-    if (const auto preset = find_preset(name)) return preset->name;
-    std::string pointed = name;
-    for (std::size_t i = 1; i + 1 < pointed.size(); ++i)
-      if (pointed[i] == '_' && is_digit(pointed[i - 1]) && is_digit(pointed[i + 1])) {
-        pointed[i] = '.';
-        if (const auto preset = find_preset(pointed)) return preset->name;
-      }
-    return std::nullopt;
   }
 
   void merge() {

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_presets.h"
 
 namespace stepcast {
@@ -389,6 +390,28 @@ Result<Transformer> find_preset(std::string_view name) {
     return std::move(error).advice(
         "`stepcast models` lists the names; the path of a config.json does as well");
   return std::move(error).advice(fmt::format("names that begin so: {}", fmt::join(known, ", ")));
+}
+
+std::optional<std::string> preset_of_hub_name(std::string_view hub) {
+  std::string name{hub.substr(hub.rfind('/') + 1)};
+  if (name.starts_with("Meta-")) name.erase(0, std::string_view{"Meta-"}.size());
+  if (name.starts_with("torchtune.")) {
+    name = name.substr(name.rfind('.') + 1);
+    for (const std::string_view prefix : {"qlora_", "lora_"})
+      if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  }
+  for (const std::string_view suffix : {"", "-Instruct", "-Base", "-hf", "-v0.1", "-chat-hf", "-it"}) {
+    if (!name.ends_with(suffix)) continue;
+    std::string pointed = name.substr(0, name.size() - suffix.size());
+    if (const auto preset = find_preset(pointed)) return preset->name;
+    // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
+    for (std::size_t i = 1; i + 1 < pointed.size(); ++i) {
+      if (pointed[i] != '_' || !is_digit(pointed[i - 1]) || !is_digit(pointed[i + 1])) continue;
+      pointed[i] = '.';
+      if (const auto preset = find_preset(pointed)) return preset->name;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace stepcast

@@ -5,6 +5,7 @@
 // The rows are in presets.def; docs/reference/presets.md shows them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,5 +29,9 @@ struct Preset {
 
 // By name or alias; case, blanks, hyphens and underscores do not count. An error names the nearest known one.
 [[nodiscard]] Result<Transformer> find_preset(std::string_view name);
+
+// The preset that a name at a hub, a folder or a component of torchtune stands for: "meta-llama/Meta-Llama-3.1-8B-Instruct",
+// "torchtune.models.llama3_1.lora_llama3_1_8b".
+[[nodiscard]] std::optional<std::string> preset_of_hub_name(std::string_view name);
 
 }  // namespace stepcast

@@ -50,6 +50,8 @@ void fields(auto& a, Is<RlSplit> auto& s) {
   a("generation_pipeline_parallel", s.generation_pipeline);
   a("sequences_at_once", s.sequences_at_once, "that an engine has room for");
   a("step_time_s", s.step_s);
+  a("training_layout", s.training_layout);
+  a("training_fits", s.training_fits);
 }
 
 void fields(auto& a, Is<RlForecast> auto& f) {
@@ -71,8 +73,9 @@ void fields(auto& a, Is<RlForecast> auto& f) {
   a("parts", f.parts);
   a("memory", f.memory);
   a("split", f.split);
-  a("training_layout", f.training_layout);
-  a("alternatives", f.alternatives, "the fastest under the other policy on as many GPUs");
+  a("training_layout", f.split.training_layout);
+  a("alternatives", f.alternatives,
+    "the fastest under the other policy on as many GPUs; of plan: all ways, the fastest first");
   a("notes", f.notes);
 }
 
@@ -150,18 +153,21 @@ ReportDocument rl_document(const RlForecast& f) {
       "{}\n{}\n\nStep time      {:>10} s   {}\nThroughput     {:>10} tokens/s per GPU, prompts included\n",
       document.title, document.subject.front(), table_number(f.step_s, 1), band,
       table_number(f.tokens_per_s_per_gpu, 1));
-  head += fmt::format("Split          {}\nTraining       {}\n", split_text(f.split), f.training_layout);
+  head += fmt::format("Split          {}\nTraining       {}\n", split_text(f.split), f.split.training_layout);
   document.add("", {TerminalText{std::move(head)}}).shown = Shown::terminal;
   ReportTable facts = ReportTable::facts();
   facts.row({"split", split_text(f.split)});
-  facts.row({"training", f.training_layout});
+  facts.row({"training", f.split.training_layout});
   document.add("How it is spread", {std::move(facts)}).shown = Shown::page;
   document.add("Where the step goes", {rl_parts_table(f)});
   document.add("Memory", {rl_memory_table(f.memory)});
-  ReportTable others{"other policy< | seconds | times this"};
+  const bool is_plan = f.alternatives.size() > 1 ||
+                       (f.alternatives.size() == 1 && f.alternatives.front().on_policy == f.split.on_policy);
+  ReportTable others{"policy and split< | training< | seconds | times this"};
   for (const RlSplit& other : f.alternatives)
-    others.row({split_text(other), table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});
-  document.add("On- against off-policy", {std::move(others)});
+    others.row({split_text(other), other.training_layout + (other.training_fits ? "" : ", does not fit"),
+                table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});
+  document.add(is_plan ? "Ways to spread it" : "On- against off-policy", {std::move(others)});
   document.add("Notes", {ReportList{f.notes}});
   document.json = rl_json(f);
   return document;

@@ -20,20 +20,24 @@ enum class RlAlgorithm : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(RlAlgorithm algorithm);
 
-// In words of the command line, which the reader of a request checks.
+// In words of the command line, which the reader of a request checks. Nothing: what the config of a framework says
+// (rl_config.h), or what stands behind the colon.
 struct RlSettings {
-  std::string algorithm = "grpo";  // grpo, ppo, dapo
-  std::int64_t prompts = 0;        // per step
-  std::int64_t generations = 1;    // answers to each
-  std::string lengths{};  // "mean=3251,max=4096", or a CSV file (rollout/lengths.h): of prompt and answer
-  std::int64_t prompt_tokens = 256;  // of these, on average. Assumed, of mathematical questions
-  std::optional<double>
-      oversampling{};         // sequences generated for each that is trained on; dapo: 3, others: 1
-  std::string policy = "on";  // "on", or "off:N": weights that generate are up to N steps old
-  std::optional<std::int64_t> generation_gpus;                             // off-policy; nothing: searched
-  std::optional<std::int64_t> generation_tensor{}, generation_pipeline{};  // nothing: searched
-  std::string generation_dtype = "bf16";  // bf16 or fp8: of the weights while generating
-  std::string reward_model{};             // preset or config.json of a model that scores; empty: a function
+  std::string algorithm{};                      // grpo, ppo, dapo: grpo
+  std::optional<std::int64_t> prompts{};        // per step: has to be said
+  std::optional<std::int64_t> generations{};    // answers to each: 1
+  std::string lengths{};                        // "mean=3251,max=4096", or a CSV file (rollout/lengths.h): of
+                                                // prompt and answer; has to be said
+  std::optional<std::int64_t> prompt_tokens{};  // of these, on average: 256, at most half of the mean
+  std::optional<double> oversampling{};  // sequences generated for each that is trained on: dapo 3, others 1
+  std::string policy{};                  // "on", or "off:N", weights that generate up to N steps old: on
+  std::optional<std::int64_t> generation_gpus{};                           // off-policy: searched
+  std::optional<std::int64_t> generation_tensor{}, generation_pipeline{};  // searched
+  std::string generation_dtype{};                   // bf16 or fp8, of the weights while generating: bf16
+  std::optional<double> generation_memory_share{};  // of a GPU, that an engine takes: 0.6, off-policy 0.9
+  std::string reward_model{};  // preset or config.json of a model that scores: a function
+  // Ways to spread the step that RlForecast::alternatives holds. 0: only the best under the other policy.
+  std::size_t options = 0;
 };
 
 // What a forecast rests on beside the prices of kernels and transfers. Each is fitted to published steps (docs/constants.md).
@@ -75,6 +79,8 @@ struct RlSplit {
   std::int64_t generation_tensor = 1, generation_pipeline = 1;
   std::int64_t sequences_at_once = 0;  // of one engine
   double step_s = 0;
+  std::string training_layout{};  // "tp2 cp1 pp8 ep16 dp4, zero1"
+  bool training_fits = true;
 };
 
 struct RlForecast {
@@ -89,8 +95,9 @@ struct RlForecast {
   RlParts parts;
   RlMemory memory;
   RlSplit split;
-  std::string training_layout;        // "tp2 pp8 ep16 dp4"
-  std::vector<RlSplit> alternatives;  // the best of the other policy, at as many GPUs
+  // The best under the other policy, at as many GPUs; or where they are asked for the fastest of all, of every number of
+  // GPUs that generate the fastest engine.
+  std::vector<RlSplit> alternatives;
   std::vector<std::string> notes;
 };
 

@@ -15,6 +15,7 @@
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/layout_choice.h"
+#include "stepcast/rollout/rl_config.h"
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
@@ -29,6 +30,8 @@ constexpr double kMostAtOnce = 1024;
 constexpr double kUsualOversampling = 3;
 // Half-width of the band, in ln, to the fast and to the slow side.
 constexpr double kBandFast = 0.2, kBandSlow = 0.2;
+// Tokens of a prompt, on average. Assumed, of mathematical questions.
+constexpr double kUsualPrompt = 256;
 constexpr std::int64_t kMostSplits = 16;  // of pools that are tried
 constexpr std::int64_t kLargestEngine = 64;
 
@@ -40,6 +43,7 @@ struct Rollout {
   Lengths lengths;
   double trained = 0, generated = 0;  // sequences
   double prompts = 0;                 // that are generated for
+  double prompt_tokens = 0;           // of each
   std::int64_t update = 0;            // sequences of one update
   std::optional<Transformer> reward;
 };
@@ -68,41 +72,50 @@ Result<Rollout> read(const RlQuestion& question) {
   const RlSettings& s = question.settings;
   constexpr std::int64_t kMost = 1 << 24;
   Rollout out;
-  STEPCAST_ASSIGN(out.algorithm, algorithm_named(s.algorithm));
-  STEPCAST_ASSIGN(out.off_policy_steps, off_policy_steps(s.policy));
-  if (s.prompts < 1 || s.prompts > kMost || s.generations < 1 || s.generations > kMost) {
-    return Error::at("", s.prompts < 1 || s.prompts > kMost ? "--prompts" : "--generations")
-        .found(fmt::format("{}", s.prompts < 1 || s.prompts > kMost ? s.prompts : s.generations))
+  STEPCAST_ASSIGN(out.algorithm, algorithm_named(s.algorithm.empty() ? "grpo" : s.algorithm));
+  STEPCAST_ASSIGN(out.off_policy_steps, off_policy_steps(s.policy.empty() ? "on" : s.policy));
+  const std::int64_t prompts = s.prompts.value_or(0), generations = s.generations.value_or(1);
+  for (const auto& [flag, count] :
+       {std::pair{"--prompts", prompts}, std::pair{"--generations", generations}}) {
+    if (count >= 1 && count <= kMost) continue;
+    return Error::at("", flag)
+        .found(prompts == 0 && !s.prompts ? "nothing" : fmt::format("{}", count))
         .expected("a number from 1 to 16777216");
   }
-  if (s.generation_dtype != "bf16" && s.generation_dtype != "fp8") {
+  if (!s.generation_dtype.empty() && s.generation_dtype != "bf16" && s.generation_dtype != "fp8") {
     return Error::at("", "--generation-dtype")
         .found("`" + s.generation_dtype.substr(0, 80) + "`")
         .expected("bf16 or fp8");
   }
   out.dtype = s.generation_dtype == "fp8" ? DType::fp8 : DType::bf16;
+  if (const double share = s.generation_memory_share.value_or(kEngineMemoryShare); !(share > 0 && share <= 1))
+    return Error::at("", "--generation-memory")
+        .found(fmt::format("{:g}", share))
+        .expected("a share above 0, at most 1");
   STEPCAST_ASSIGN(out.lengths, Lengths::read(s.lengths));
-  if (s.prompt_tokens < 1 || as_double(s.prompt_tokens) >= out.lengths.mean()) {
+  out.prompt_tokens = as_double(s.prompt_tokens.value_or(0));
+  if (!s.prompt_tokens) out.prompt_tokens = std::max(1.0, std::min(kUsualPrompt, out.lengths.mean() / 2));
+  if (out.prompt_tokens < 1 || out.prompt_tokens >= out.lengths.mean()) {
     return Error::at("", "--prompt-tokens")
-        .found(fmt::format("{}", s.prompt_tokens))
+        .found(fmt::format("{:g}", out.prompt_tokens))
         .expected(fmt::format("1 to less than {:.0f}, the mean of prompt and answer", out.lengths.mean()));
   }
   const double more = s.oversampling.value_or(out.algorithm == RlAlgorithm::dapo ? kUsualOversampling : 1);
   if (!(more >= 1) || more > 1000) {
     return Error::at("", "--oversampling").found(fmt::format("{:g}", more)).expected("1 to 1000");
   }
-  out.trained = as_double(s.prompts * s.generations);
-  out.prompts = as_double(s.prompts) * more;
+  out.trained = as_double(prompts * generations);
+  out.prompts = as_double(prompts) * more;
   out.generated = out.trained * more;
-  out.update = question.job.settings.global_batch_sequences.value_or(s.prompts * s.generations);
-  if (out.update < 1 || s.prompts * s.generations % out.update != 0) {
-    std::int64_t nearest = s.generations;
-    while (nearest < kMost && (out.update < 1 || s.prompts * nearest % out.update != 0)) ++nearest;
+  out.update = question.job.settings.global_batch_sequences.value_or(prompts * generations);
+  if (out.update < 1 || prompts * generations % out.update != 0) {
+    std::int64_t nearest = generations;
+    while (nearest < kMost && (out.update < 1 || prompts * nearest % out.update != 0)) ++nearest;
     return Error::at("", "--generations",
-                     fmt::format("{} prompts x {} answers do not divide into updates of {}", s.prompts,
-                                 s.generations, out.update))
-        .advice(fmt::format("nearest that works: --generations {}, or --gbs {}", nearest,
-                            s.prompts * s.generations));
+                     fmt::format("{} prompts x {} answers do not divide into updates of {}", prompts,
+                                 generations, out.update))
+        .advice(
+            fmt::format("nearest that works: --generations {}, or --gbs {}", nearest, prompts * generations));
   }
   if (!s.reward_model.empty()) {
     STEPCAST_ASSIGN(ResolvedJob job, resolve(Job{.model = s.reward_model}));
@@ -132,14 +145,29 @@ void even_out_stages(const Transformer& model, JobSettings& s) {
   s.last_stage_layers = rest / 2;
 }
 
+std::string layout_words(const Layout& layout) {
+  const Degrees& d = layout.degrees;
+  std::string words = fmt::format("tp{} cp{} pp{} ep{} dp{}, {}", d.tensor, d.context, d.pipeline, d.expert,
+                                  d.data, to_string(layout.sharding.kind));
+  if (layout.layer.recompute.kind != Recompute::none)
+    words += fmt::format(", recompute {}", to_string(layout.layer.recompute.kind));
+  return words;
+}
+
 class RlSearch {
  public:
   RlSearch(const RlQuestion& question, const Rollout& rollout, const Transformer& model, StepModel& steps,
-           const RlConstants& constants)
-      : question_(question), rollout_(rollout), model_(model), steps_(steps), constants_(constants) {}
+           const RlConstants& constants, const TrainingLayout& open_layout)
+      : question_(question),
+        rollout_(rollout),
+        model_(model),
+        steps_(steps),
+        constants_(constants),
+        open_layout_(open_layout) {}
 
-  // The fastest way under this policy.
-  [[nodiscard]] Result<RlAnswer> best(bool on_policy);
+  // The fastest ways under this policy, as many as are asked for and one at least, each with another number of GPUs that
+  // generate.
+  [[nodiscard]] Result<std::vector<RlAnswer>> best(bool on_policy);
 
  private:
   struct Engine {
@@ -150,9 +178,19 @@ class RlSearch {
   [[nodiscard]] Result<Engine> engine(const EngineLayout& layout, bool colocated);
   [[nodiscard]] std::vector<EngineLayout> engines(std::int64_t gpus) const;
   [[nodiscard]] Result<std::vector<std::int64_t>> pools(bool on_policy) const;
-  [[nodiscard]] Result<const Training*> training(std::int64_t gpus);
-  [[nodiscard]] Result<Training> train_on(std::int64_t gpus);
-  [[nodiscard]] Result<RlAnswer> answer(const Training& training, Engine& engine, const RlSplit& split);
+  // One number of GPUs that generate, with every engine that can be made of them.
+  struct Pool {
+    Training training;
+    bool is_final = false;  // the layout of training is not to be searched any more
+    std::vector<RlAnswer> engines;
+  };
+  [[nodiscard]] Result<std::vector<Pool>> usual_pools(bool on_policy, std::optional<Error>& why);
+  [[nodiscard]] RlAnswer fastest_of(const Pool& pool, double learning) const;
+  [[nodiscard]] std::vector<RlAnswer> ranked(std::vector<Pool>& all);
+  // `searched`: an open layout as open_layout_ chooses, otherwise the usual one.
+  [[nodiscard]] Result<Training> train_on(std::int64_t gpus, bool searched) const;
+  [[nodiscard]] Result<RlAnswer> generated(Engine& engine, const RlSplit& split);
+  void add_training(const Training& training, RlAnswer& out) const;
   [[nodiscard]] Error nothing_fits(bool on_policy);
 
   const RlQuestion& question_;
@@ -160,13 +198,14 @@ class RlSearch {
   const Transformer& model_;
   StepModel& steps_;
   const RlConstants& constants_;
-  std::map<std::int64_t, Training> trained_;
+  const TrainingLayout& open_layout_;
 };
 
 Result<RlSearch::Engine> RlSearch::engine(const EngineLayout& layout, bool colocated) {
   STEPCAST_ASSIGN(Generation generation, Generation::create(model_, layout, steps_.pricer()));
   const double memory = steps_.pricer().platform().device.memory_size.value();
-  const double share = colocated ? kColocatedMemoryShare : kEngineMemoryShare;
+  const double share = question_.settings.generation_memory_share.value_or(colocated ? kColocatedMemoryShare
+                                                                                     : kEngineMemoryShare);
   const double room = memory * share - generation.weight_bytes();
   const double longest = generation.cache_bytes(rollout_.lengths.max());
   if (room < longest) {
@@ -223,7 +262,7 @@ Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
   return out;
 }
 
-Result<Training> RlSearch::train_on(std::int64_t gpus) {
+Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   Job job = question_.job;
   JobSettings& s = job.settings;
   job.n_gpus = gpus;
@@ -261,6 +300,10 @@ Result<Training> RlSearch::train_on(std::int64_t gpus) {
     const LayoutSearch search{job, {platform.device.memory_size, std::min<std::int64_t>(in_node, 8)}};
     std::optional<LayoutChoice> chosen = search.usual();
     if (!chosen) chosen = search.smallest();
+    if (searched) {
+      if (std::optional<LayoutChoice> planned = open_layout_(job, chosen ? chosen->job : resolved))
+        chosen = std::move(planned);
+    }
     if (chosen) {
       resolved = std::move(chosen->job);
       if (!chosen->flags.empty()) out.notes.push_back("layout of training not given: " + chosen->flags);
@@ -295,29 +338,34 @@ Result<Training> RlSearch::train_on(std::int64_t gpus) {
   return out;
 }
 
-Result<const Training*> RlSearch::training(std::int64_t gpus) {
-  const auto known = trained_.find(gpus);
-  if (known != trained_.end()) return &known->second;
-  STEPCAST_ASSIGN(Training fresh, train_on(gpus));
-  return &trained_.emplace(gpus, std::move(fresh)).first->second;
-}
-
-Result<RlAnswer> RlSearch::answer(const Training& training, Engine& engine, const RlSplit& split) {
+Result<RlAnswer> RlSearch::generated(Engine& engine, const RlSplit& split) {
   const double engines = as_double(split.generation_gpus) / as_double(engine.layout.gpus());
+  // A question that is on-policy is held against one step off.
+  const std::int64_t in_flight = split.on_policy ? 0 : std::max<std::int64_t>(1, rollout_.off_policy_steps);
   const GenerationLoad load{.sequences = std::ceil(rollout_.generated / engines),
                             .all_sequences = rollout_.generated,
                             .prompts = std::ceil(rollout_.prompts / engines),
-                            .prompt_tokens = as_double(question_.settings.prompt_tokens),
+                            .prompt_tokens = rollout_.prompt_tokens,
                             .at_once = engine.at_once,
-                            .batches_in_flight = split.on_policy ? 0 : as_double(rollout_.off_policy_steps),
+                            .batches_in_flight = as_double(in_flight),
                             .lengths = &rollout_.lengths};
   RlAnswer out;
-  RlWork& work = out.work;
-  STEPCAST_ASSIGN(work.generation, engine.generation.generate(load));
+  STEPCAST_ASSIGN(out.work.generation, engine.generation.generate(load));
+  RlForecast& f = out.forecast;
+  f.split = split;
+  f.memory.generation_weights_GiB = engine.generation.weight_bytes() / kGiB;
+  f.memory.kv_cache_room_GiB = engine.room / kGiB;
+  f.memory.kv_cache_GiB =
+      std::min(load.sequences, load.at_once) * engine.generation.cache_bytes(rollout_.lengths.mean()) / kGiB;
+  return out;
+}
+
+void RlSearch::add_training(const Training& training, RlAnswer& out) const {
   const double updates = rollout_.trained / as_double(rollout_.update);
   const bool critic = rollout_.algorithm == RlAlgorithm::ppo;
   // The policy before the step, its reference, and the values of a critic.
   const double passes = rollout_.algorithm == RlAlgorithm::dapo ? 1 : critic ? 3 : 2;
+  RlWork& work = out.work;
   work.log_probabilities_s = passes * updates * training.forward_s;
   work.train_s = (critic ? 2 : 1) * updates * training.update_s;
   if (rollout_.reward) {  // scores all that is generated
@@ -327,21 +375,16 @@ Result<RlAnswer> RlSearch::answer(const Training& training, Engine& engine, cons
   }
   work.parameters = as_double(parameter_count(model_).total());
   RlForecast& f = out.forecast;
-  f.split = split;
-  f.parts = parts_of(work, split, constants_, f.step_s);
+  f.parts = parts_of(work, f.split, constants_, f.step_s);
   f.split.step_s = f.step_s;
+  const RlMemory engine = f.memory;
   f.memory = training.memory;
-  f.memory.generation_weights_GiB = engine.generation.weight_bytes() / kGiB;
-  f.memory.kv_cache_room_GiB = engine.room / kGiB;
-  f.memory.kv_cache_GiB =
-      std::min(load.sequences, load.at_once) * engine.generation.cache_bytes(rollout_.lengths.mean()) / kGiB;
+  f.memory.generation_weights_GiB = engine.generation_weights_GiB;
+  f.memory.kv_cache_room_GiB = engine.kv_cache_room_GiB;
+  f.memory.kv_cache_GiB = engine.kv_cache_GiB;
   f.notes = training.notes;
-  const Degrees& d = training.layout.degrees;
-  f.training_layout = fmt::format("tp{} cp{} pp{} ep{} dp{}, {}", d.tensor, d.context, d.pipeline, d.expert,
-                                  d.data, to_string(training.layout.sharding.kind));
-  if (training.layout.layer.recompute.kind != Recompute::none)
-    f.training_layout += fmt::format(", recompute {}", to_string(training.layout.layer.recompute.kind));
-  return out;
+  f.split.training_fits = f.memory.training_fits;
+  f.split.training_layout = layout_words(training.layout);
 }
 
 Error RlSearch::nothing_fits(bool on_policy) {
@@ -364,18 +407,20 @@ Error RlSearch::nothing_fits(bool on_policy) {
   return Error{why.message()}.advice("no engine that was tried holds the model and its longest sequence");
 }
 
-Result<RlAnswer> RlSearch::best(bool on_policy) {
+Result<std::vector<RlSearch::Pool>> RlSearch::usual_pools(bool on_policy, std::optional<Error>& why) {
   STEPCAST_ASSIGN(const std::vector<std::int64_t> sizes, pools(on_policy));
   const std::int64_t n = *question_.job.n_gpus;
-  std::optional<RlAnswer> best;
-  std::optional<Error> why;
+  const bool is_open = open_layout_ && leaves_layout_open(question_.job);
   std::map<std::pair<std::int64_t, std::int64_t>, Engine> known;  // prices of an engine serve every pool
+  std::vector<Pool> out;
   for (const std::int64_t gpus : sizes) {
-    Result<const Training*> trained = training(on_policy ? n : n - gpus);
+    const std::int64_t training_gpus = on_policy ? n : n - gpus;
+    Result<Training> trained = train_on(training_gpus, false);
     if (!trained) {
-      why = trained.error();
+      if (sizes.size() == 1) why = trained.error();
       continue;
     }
+    Pool pool{.training = std::move(*trained), .is_final = !is_open, .engines = {}};
     for (const EngineLayout& layout : engines(gpus)) {
       auto found = known.find({layout.tensor, layout.pipeline});
       if (found == known.end()) {
@@ -383,18 +428,65 @@ Result<RlAnswer> RlSearch::best(bool on_policy) {
         if (!made) continue;
         found = known.emplace(std::pair{layout.tensor, layout.pipeline}, std::move(*made)).first;
       }
-      RlSplit split{on_policy, gpus, on_policy ? n : n - gpus, layout.tensor, layout.pipeline, 0, 0};
+      RlSplit split{on_policy, gpus, training_gpus, layout.tensor, layout.pipeline, 0, 0};
       split.sequences_at_once = static_cast<std::int64_t>(found->second.at_once);
-      STEPCAST_ASSIGN(RlAnswer one, answer(**trained, found->second, split));
-      const auto key = [](const RlAnswer& a) {
-        return std::pair{!a.forecast.memory.training_fits, a.forecast.step_s};
-      };
-      if (!best || key(one) < key(*best)) best = std::move(one);
+      STEPCAST_ASSIGN(RlAnswer one, generated(found->second, split));
+      pool.engines.push_back(std::move(one));
+    }
+    if (!pool.engines.empty()) out.push_back(std::move(pool));
+  }
+  return out;
+}
+
+// With `learning` times as long for training: of a layout that is not searched yet.
+RlAnswer RlSearch::fastest_of(const Pool& pool, double learning) const {
+  Training training = pool.training;
+  training.update_s *= learning;
+  training.forward_s *= learning;
+  std::optional<RlAnswer> best;
+  for (const RlAnswer& engine : pool.engines) {
+    RlAnswer one = engine;
+    add_training(training, one);
+    if (!best || one.forecast.step_s < best->forecast.step_s) best = std::move(one);
+  }
+  return *std::move(best);
+}
+
+// The fastest first, those whose training does not fit behind all others. Layouts of training are searched for those
+// alone that come out in front: for the others what the last search gained is expected.
+std::vector<RlAnswer> RlSearch::ranked(std::vector<Pool>& all) {
+  double gained = 1;
+  const std::size_t wanted = std::max<std::size_t>(1, question_.settings.options);
+  std::vector<RlAnswer> answers;
+  while (true) {
+    std::vector<std::pair<RlAnswer, Pool*>> now;
+    for (Pool& pool : all) now.emplace_back(fastest_of(pool, pool.is_final ? 1 : gained), &pool);
+    std::ranges::sort(now, {}, [](const auto& one) {
+      const RlSplit& split = one.first.forecast.split;
+      return std::pair{one.second->is_final && !split.training_fits, split.step_s};
+    });
+    now.resize(std::min(now.size(), wanted));
+    const auto open = std::ranges::find_if(now, [](const auto& one) { return !one.second->is_final; });
+    if (open == now.end()) {
+      for (auto& [answer, pool] : now) answers.push_back(std::move(answer));
+      return answers;
+    }
+    Pool& pool = *open->second;
+    pool.is_final = true;
+    const double usual_s = pool.training.update_s;
+    if (Result<Training> searched = train_on(open->first.forecast.split.training_gpus, true)) {
+      pool.training = std::move(*searched);
+      gained = pool.training.update_s / usual_s;
     }
   }
-  if (best) return *std::move(best);
-  if (why && sizes.size() == 1) return *why;
-  return nothing_fits(on_policy);
+}
+
+Result<std::vector<RlAnswer>> RlSearch::best(bool on_policy) {
+  std::optional<Error> why;
+  STEPCAST_ASSIGN(std::vector<Pool> all, usual_pools(on_policy, why));
+  if (all.empty() && why) return *why;
+  if (all.empty()) return nothing_fits(on_policy);
+  return ranked(all);
 }
 
 }  // namespace
@@ -431,35 +523,17 @@ RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c,
   return parts;
 }
 
-Result<RlAnswer> rl_step(const RlQuestion& question, StepModel& steps, const RlConstants& constants) {
-  STEPCAST_ASSIGN(const Rollout rollout, read(question));
-  if (question.job.n_gpus.value_or(0) < 1) {
-    return Error::at("", "--gpus").found("nothing").expected("the GPUs that generate and train, in all");
-  }
-  Job bare = question.job;
-  bare.settings = {};
-  bare.n_gpus.reset();
-  STEPCAST_ASSIGN(ResolvedJob resolved, resolve(bare));
-  if (resolved.model.architecture != Architecture::decoder) {
-    return Error::at("", "--model")
-        .found(resolved.model.name)
-        .expected("a decoder: this model generates nothing");
-  }
-  RlSearch search{question, rollout, resolved.model, steps, constants};
-  const bool on_policy = rollout.off_policy_steps == 0;
-  if (on_policy && question.settings.generation_gpus &&
-      *question.settings.generation_gpus != *question.job.n_gpus) {
-    return Error::at("", "--generation-gpus", "on-policy all GPUs generate and train")
-        .advice("add --policy off:1, or leave it out");
-  }
-  STEPCAST_ASSIGN(RlAnswer out, search.best(on_policy));
-  RlForecast& f = out.forecast;
-  f.model = resolved.model.name;
-  f.platform = steps.pricer().platform().name;
+namespace {
+
+// What was asked, beside what came out.
+void describe_question(const RlQuestion& question, const Rollout& rollout, const Transformer& model,
+                       const Platform& platform, RlForecast& f) {
+  f.model = model.name;
+  f.platform = platform.name;
   f.algorithm = rollout.algorithm;
   f.n_gpus = *question.job.n_gpus;
-  f.prompts = question.settings.prompts;
-  f.generations = question.settings.generations;
+  f.prompts = *question.settings.prompts;
+  f.generations = question.settings.generations.value_or(1);
   f.off_policy_steps = rollout.off_policy_steps;
   f.generated_sequences = rollout.generated;
   f.trained_sequences = rollout.trained;
@@ -468,16 +542,64 @@ Result<RlAnswer> rl_step(const RlQuestion& question, StepModel& steps, const RlC
   f.p10_s = f.step_s * std::exp(-kBandFast);
   f.p90_s = f.step_s * std::exp(kBandSlow);
   f.tokens_per_s_per_gpu = f.generated_sequences * f.mean_tokens / f.step_s / as_double(f.n_gpus);
+  for (const std::string& setting : question.job.not_modelled)
+    f.notes.push_back(fmt::format("not modelled: {}", setting));
   if (!f.memory.training_fits)
     f.notes.push_back(fmt::format("training does not fit: {:.1f} of {:.1f} GiB", f.memory.training_peak_GiB,
                                   f.memory.available_GiB));
+}
+
+Result<Transformer> decoder_of(const Job& job) {
+  Job bare = job;
+  bare.settings = {};
+  bare.n_gpus.reset();
+  STEPCAST_ASSIGN(ResolvedJob resolved, resolve(bare));
+  if (resolved.model.architecture == Architecture::decoder) return std::move(resolved.model);
+  return Error::at("", "--model")
+      .found(resolved.model.name)
+      .expected("a decoder: this model generates nothing");
+}
+
+}  // namespace
+
+Result<RlAnswer> rl_step(const RlQuestion& said, StepModel& steps, const RlConstants& constants,
+                         const TrainingLayout& open_layout) {
+  RlQuestion question = said;
+  std::vector<std::string> notes;
+  if (said.job.config || said.job.command_line) {
+    STEPCAST_ASSIGN(question, with_rl_config(said, notes));
+  }
+  STEPCAST_ASSIGN(const Rollout rollout, read(question));
+  if (question.job.n_gpus.value_or(0) < 1) {
+    return Error::at("", "--gpus").found("nothing").expected("the GPUs that generate and train, in all");
+  }
+  STEPCAST_ASSIGN(const Transformer model, decoder_of(question.job));
+  const bool on_policy = rollout.off_policy_steps == 0;
+  const RlSettings& settings = question.settings;
+  if (on_policy && settings.generation_gpus && *settings.generation_gpus != *question.job.n_gpus) {
+    return Error::at("", "--generation-gpus", "on-policy all GPUs generate and train")
+        .advice("add --policy off:1, or leave it out");
+  }
+  RlSearch search{question, rollout, model, steps, constants, open_layout};
+  STEPCAST_ASSIGN(std::vector<RlAnswer> all, search.best(on_policy));
+  RlAnswer out = all.front();
+  RlForecast& f = out.forecast;
+  f.notes.insert(f.notes.begin(), notes.begin(), notes.end());
+  describe_question(question, rollout, model, steps.pricer().platform(), f);
   RlQuestion open = question;
   open.settings.generation_gpus.reset();
   open.settings.generation_tensor.reset();
   open.settings.generation_pipeline.reset();
-  RlSearch other{open, rollout, resolved.model, steps, constants};
-  if (const Result<RlAnswer> alternative = other.best(!on_policy))
-    f.alternatives.push_back(alternative->forecast.split);
+  RlSearch other{open, rollout, model, steps, constants, open_layout};
+  Result<std::vector<RlAnswer>> others = other.best(!on_policy);
+  if (settings.options == 0) all.clear();
+  if (others) all.insert(all.end(), others->begin(), others->end());
+  for (const RlAnswer& one : all) f.alternatives.push_back(one.forecast.split);
+  std::ranges::stable_sort(f.alternatives, {}, [](const RlSplit& s) {
+    return std::pair{!s.training_fits, s.step_s};
+  });
+  if (settings.options > 0 && f.alternatives.size() > settings.options)
+    f.alternatives.resize(settings.options);
   return out;
 }
 

@@ -7,9 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/describe/layout_choice.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/rollout/generation.h"
 #include "stepcast/rollout/rl_forecast.h"
@@ -38,9 +41,14 @@ struct RlAnswer {
   RlWork work;
 };
 
-// Errors: settings that contradict each other or the model, keys and values that fit on no engine that was tried, each
+// The layout of training on so many GPUs for somebody who named none; nothing: the usual one that fits.
+using TrainingLayout = std::function<std::optional<LayoutChoice>(const Job& asked, const ResolvedJob& usual)>;
+
+// A question whose job holds a config or command line is one of rl_config.h. `open_layout` is asked where nothing is said
+// of how training is spread. Errors: settings that contradict each other or the model, keys and values that fit on no engine that was tried, each
 // with the nearest that works.
 [[nodiscard]] Result<RlAnswer> rl_step(const RlQuestion& question, StepModel& steps,
-                                       const RlConstants& constants = {});
+                                       const RlConstants& constants = {},
+                                       const TrainingLayout& open_layout = {});
 
 }  // namespace stepcast
