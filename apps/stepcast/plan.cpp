@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/spelled_number.h"
@@ -22,6 +23,7 @@
 #include "stepcast/cost/node_power.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/megatron.h"
+#include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
@@ -33,17 +35,22 @@
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_answer.h"
+#include "stepcast/report/rl_document.h"
+#include "stepcast/rollout/rl_config.h"
 
 #include "in_process.h"
 #include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
+#include "rl_flags.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr QuestionSet kPostTraining = 1;  // flags of --rl; the others are for both questions
 
 struct PlanOptions {
   explicit PlanOptions(CLI::App& app) : flags(app) {}
@@ -61,6 +68,7 @@ struct PlanOptions {
   std::size_t top = 20;
   unsigned threads = 0;
   bool json = false, why = false;
+  RlSettings rl;
   ReportOptions report;
   FlagList flags;
 };
@@ -273,7 +281,88 @@ LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan, const
   return now;
 }
 
+bool asks_post_training(const PlanOptions& options) {
+  const bool is_config = options.from.ends_with(".yaml") || options.from.ends_with(".yml");
+  return !options.rl.algorithm.empty() ||
+         names_rl_config(is_config ? options.from : "", is_config ? "" : options.from);
+}
+
+// The degree that a list of one holds.
+Status take_degree(const char* flag, const std::vector<std::int64_t>& list, std::optional<std::int64_t>& to) {
+  if (list.size() > 1)
+    return Error::at("", flag)
+        .found("several values")
+        .expected("one, with --rl, or none: then layouts are searched");
+  if (!list.empty()) to = list.front();
+  return Ok{};
+}
+
+// The job, and what its config says but for the layouts, which are searched.
+Result<PredictRlRequest> post_training_request(const PlanOptions& options, Words& notes) {
+  RlQuestion question;
+  STEPCAST_ASSIGN(question.job, job_of(options));
+  question.settings = options.rl;
+  if (!options.from.empty()) {
+    STEPCAST_ASSIGN(ConfigText text, read_config_text(options.from));
+    if (options.from.ends_with(".yaml") || options.from.ends_with(".yml"))
+      question.job.config = std::move(text);
+    else
+      question.job.command_line = std::move(text.text);
+    STEPCAST_ASSIGN(question, with_rl_config(question, notes));
+    JobSettings& s = question.job.settings;
+    const std::optional<bool> fp8 = s.fp8;
+    (setting_groups::kSearched + setting_groups::kOfSearched + setting_groups::kOfDegrees)
+        .each([&](auto member) { (s.*member).reset(); });
+    s.fp8 = fp8;
+    question.settings.generation_gpus = options.rl.generation_gpus;
+    question.settings.generation_tensor = options.rl.generation_tensor;
+    question.settings.generation_pipeline = options.rl.generation_pipeline;
+  }
+  JobSettings& s = question.job.settings;
+  const RestrictionWords& space = options.space;
+  STEPCAST_TRY(take_degree("--tp", space.tensor, s.tensor));
+  STEPCAST_TRY(take_degree("--pp", space.pipeline, s.pipeline));
+  STEPCAST_TRY(take_degree("--cp", space.context, s.context));
+  STEPCAST_TRY(take_degree("--ep", space.expert, s.expert));
+  STEPCAST_TRY(take_degree("--etp", space.expert_tensor, s.expert_tensor));
+  STEPCAST_TRY(take_degree("--mbs", space.micro_batch, s.micro_batch_sequences));
+  if (!options.n_gpus.empty()) question.job.n_gpus = options.n_gpus.front();
+  question.job.gpus_per_node = options.gpus_per_node;
+  question.settings.options = options.top;
+  return PredictRlRequest{std::move(question.job), std::move(question.settings), options.platforms.front(),
+                          options.what_if};
+}
+
+// Both policies, all splits and engines, and the layout of training for each.
+Result<int> run_post_training(const PlanOptions& options) {
+  constexpr std::string_view kTaken[] = {
+      "--model", "--ignore-key", "--gpus",   "--platform", "--gpus-per-node",
+      "--gbs",   "--framework",  "--from",   "--what-if",  "--tp",
+      "--pp",    "--cp",         "--ep",     "--etp",      "--mbs",
+      "--top",   "--json",       "--report", "--format"};
+  for (const GivenFlag& flag : options.flags.given()) {
+    if (flag.of == kPostTraining || std::ranges::find(kTaken, flag.name) != std::end(kTaken)) continue;
+    return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
+  }
+  if (options.n_gpus.size() > 1 || options.platforms.size() > 1)
+    return Error{"--rl plans one number of GPUs on one platform"}.advice("name one of each");
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
+  Words notes;
+  STEPCAST_ASSIGN(const PredictRlRequest request, post_training_request(options, notes));
+  std::optional<ProgressLine> progress{std::in_place, "plan a step of post-training"};
+  STEPCAST_ASSIGN(RlForecast forecast, Session{}.predict(request));
+  progress.reset();
+  forecast.notes.insert(forecast.notes.begin(), notes.begin(), notes.end());
+  STEPCAST_TRY(report.answer(rl_document(forecast), options.json ? rl_json(forecast) : std::string{}));
+  if (!options.json && !report.replaces_text()) report.note();
+  return kSuccess;
+}
+
 Result<int> run_plan(const PlanOptions& options) {
+  if (asks_post_training(options)) return run_post_training(options);
+  for (const GivenFlag& flag : options.flags.given())
+    if (flag.of == kPostTraining)
+      return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
   STEPCAST_TRY(check_options(options));
   PlanRequest request;
   STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
@@ -371,9 +460,11 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--what-if", &o.what_if, "as of predict: nvlink=2x, network, gemm, host",
               {.with_commas = true});
   o.flags.add("--power-limit", &o.power_limit, "power limit of each GPU, as 500W");
-  o.flags.add("--from", &o.from,
-              "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
-              "config; better layouts that differ in one, two, three choices");
+  o.flags.add(
+      "--from", &o.from,
+      "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
+      "config; better layouts that differ in one, two, three choices. Of a step of post-training: a config "
+      "(.yaml) or script of NeMo-RL, verl or OpenRLHF");
   o.flags.begin("A whole training: which machine, how many GPUs");
   o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
   o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");
@@ -448,6 +539,7 @@ Verb plan_verb() {
             app.footer(kFooter);
             add_subject(*options);
             add_space(*options);
+            add_rl_flags(options->flags, options->rl, kPostTraining);
             add_result(app, *options);
             return [options]() -> Result<int> {
               STEPCAST_ASSIGN(options->n_gpus, gpu_counts(options->gpus));

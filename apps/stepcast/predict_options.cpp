@@ -8,6 +8,8 @@
 
 #include "stepcast/describe/dlrm_job.h"
 
+#include "rl_flags.h"
+
 namespace stepcast::cli {
 namespace {
 
@@ -100,14 +102,16 @@ void add_other_software(PredictOptions& o) {
   DescribedStep& step = o.described.step;
   o.flags.begin("Descriptions of other software", kSteps);
   o.flags.add("--command-line", &step.command_line,
-              "a whole Megatron-LM command line, or the launch script that holds it; flags override it");
+              "a whole command line of Megatron-LM, verl, OpenRLHF or NeMo-RL, or the launch script that "
+              "holds it; flags "
+              "override it");
   o.flags.add("--strict", &step.request.job.strict,
               "refuse a command line or config with a flag or key that is not known, instead of leaving it "
               "out with a note");
   o.flags.add(
       "--config", &step.config,
       "a config of NeMo 2, Megatron-Bridge, Axolotl, LLaMA-Factory, TRL, Hugging Face's Trainer, Nanotron, "
-      "torchtune, MaxText (YAML or JSON) or TorchTitan (TOML); flags override it");
+      "torchtune, MaxText, NeMo-RL, verl (YAML or JSON) or TorchTitan (TOML); flags override it");
   o.flags.add("--torchtitan", &step.torchtitan, "a TorchTitan job config (TOML); flags override it");
   o.flags.add("--deepspeed", &step.deepspeed, "a DeepSpeed config (JSON); flags override it");
   o.flags.add("--from-log", &o.log.log,
@@ -190,39 +194,10 @@ void add_changes_of_recorded(PredictOptions& o) {
               "draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%", {.with_commas = true});
 }
 
-void add_post_training(PredictOptions& o) {
-  RlSettings& r = o.rl;
-  const FlagValues above{.above_zero = true};
-  o.flags.begin("Post-training by reinforcement learning (--rl)", kRl);
-  o.flags.add("--rl", &r.algorithm,
-              "a step of grpo, ppo or dapo: generate, score, train, hand over the weights",
-              {.one_of = {"grpo", "ppo", "dapo"}});
-  o.flags.add("--prompts", &r.prompts, "prompts of a step");
-  o.flags.add("--generations", &r.generations, "answers to each");
-  o.flags.add("--lengths", &r.lengths,
-              "tokens of prompt and answer: mean=5698,max=8192, or a CSV file with a column tokens");
-  o.flags.add("--prompt-tokens", &r.prompt_tokens, "of these, tokens of a prompt", {.shows_default = true});
-  o.flags.add("--oversampling", &r.oversampling,
-              "sequences generated for each that is trained on (default: 1; dapo: 3)", above);
-  o.flags.add("--policy", &r.policy,
-              "on: the same GPUs generate and train; off:N: two pools, weights up to N steps old",
-              {.shows_default = true});
-  o.flags.add("--generation-gpus", &r.generation_gpus, "GPUs that generate, off-policy (default: searched)");
-  o.flags.add("--generation-tp", &r.generation_tensor,
-              "tensor parallel degree of an engine (default: searched)", above);
-  o.flags.add("--generation-pp", &r.generation_pipeline, "pipeline stages of an engine (default: searched)",
-              above);
-  o.flags.add("--generation-dtype", &r.generation_dtype, "of the weights that generate: bf16, fp8",
-              {.one_of = {"bf16", "fp8"}, .shows_default = true});
-  o.flags.add("--reward-model", &r.reward_model, "preset or config.json of a model that scores the answers");
-}
-
 // That a step of training takes and one of reinforcement learning has no answer to.
 constexpr std::string_view kOfTrainingAlone[] = {"--seq",
                                                  "--packed-mean-tokens",
-                                                 "--command-line",
                                                  "--torchtitan",
-                                                 "--config",
                                                  "--deepspeed",
                                                  "--explain",
                                                  "--require-fit",
@@ -328,7 +303,7 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   add_subject(options);
   add_layout(options);
   add_other_software(options);
-  add_post_training(options);
+  add_rl_flags(options.flags, options.rl, kRl);
   add_recorded(options);
   add_changes_of_recorded(options);
   add_result(app, options);
@@ -336,11 +311,13 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
 }
 
 Result<Question> question_of(const PredictOptions& options) {
+  const DescribedStep& step = options.described.step;
   const Question question = !options.traces.request.places.empty() ? Question::traces
                             : is_dlrm_job(options.shared.model)    ? Question::recommendation
                             : !options.log.log.empty()             ? Question::log
-                            : !options.rl.algorithm.empty()        ? Question::post_training
-                                                                   : Question::described;
+                            : !options.rl.algorithm.empty() || names_rl_config(step.config, step.command_line)
+                                ? Question::post_training
+                                : Question::described;
   for (const GivenFlag& flag : options.flags.given())
     if (!means_something(flag, question)) return misplaced(flag, question);
   const std::vector<std::string> remaining = options.flags.remaining();

@@ -65,7 +65,7 @@ struct PredictOptions {
   TraceOptions traces;
   LogOptions log;
   RecommendationOptions recommendation;
-  RlSettings rl{.algorithm = {}};
+  RlSettings rl;
   FlagList flags;
 };
 

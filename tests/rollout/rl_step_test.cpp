@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -112,6 +115,54 @@ TEST(RlStep, AlgorithmsDiffer) {
   EXPECT_GT(dapo->forecast.parts.decode_s, grpo->forecast.parts.decode_s);
 }
 
+TEST(RlStep, ListsAllWaysTheFastestFirst) {
+  RlQuestion q = question(32);
+  q.settings.options = 10;
+  const Result<RlAnswer> found = asked(q);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  const std::vector<RlSplit>& all = found->forecast.alternatives;
+  ASSERT_EQ(all.size(), 4U);  // on-policy, and 8, 16, 24 GPUs that generate
+  EXPECT_TRUE(std::ranges::is_sorted(all, {}, [](const RlSplit& s) {
+    return std::pair{!s.training_fits, s.step_s};
+  }));
+  const auto same = std::ranges::find(all, true, &RlSplit::on_policy);
+  ASSERT_NE(same, all.end());
+  EXPECT_DOUBLE_EQ(same->step_s, found->forecast.step_s);
+  q.settings.policy = "off:1";
+  const auto off = std::ranges::find(all, false, &RlSplit::on_policy);
+  EXPECT_DOUBLE_EQ(off->step_s,
+                   asked(q)->forecast.step_s);  // an on-policy question is held against one step off
+}
+
+// Layouts of training are searched for the pools in front alone: that is as fast as searching all of them.
+TEST(RlStep, OpenLayoutsAreSearchedWhereTheyMatter) {
+  RlQuestion q = question(64, "qwen3-8b");
+  q.settings.policy = "off:1";
+  StepModel steps{h100()};
+  int asked_for = 0;
+  double share = 1;
+  const TrainingLayout fastest = [&](const Job& job, const ResolvedJob&) -> std::optional<LayoutChoice> {
+    ++asked_for;
+    Job with = job;
+    share = *job.n_gpus > 32 ? 2 : 1;  // tensor parallelism pays on many GPUs
+    with.settings.tensor = share > 1 ? 2 : 1;
+    with.settings.distributed_optimizer = true;
+    Result<ResolvedJob> resolved = resolve(with);
+    if (!resolved) return std::nullopt;
+    return LayoutChoice{
+        .settings = with.settings, .flags = "--tp", .job = std::move(*resolved), .memory = {}};
+  };
+  const Result<RlAnswer> found = rl_step(q, steps, {}, fastest);
+  ASSERT_TRUE(found.ok()) << found.error().message();
+  const int for_one = asked_for;
+  q.settings.options = 100;
+  const Result<RlAnswer> all = rl_step(q, steps, {}, fastest);
+  ASSERT_TRUE(all.ok());
+  const auto off = std::ranges::find(all->forecast.alternatives, false, &RlSplit::on_policy);
+  EXPECT_LE(found->forecast.step_s, 1.01 * off->step_s);
+  EXPECT_LT(for_one, asked_for - for_one);
+}
+
 TEST(RlStep, SaysWhatCannotBe) {
   RlQuestion q = question();
   q.job.settings.global_batch_sequences = 100;
@@ -138,6 +189,12 @@ TEST(RlStep, SaysWhatCannotBe) {
   q = question();
   q.settings.prompt_tokens = 1000;
   EXPECT_THAT(asked(q), FailsWith("--prompt-tokens"));
+  q = question();
+  q.settings.prompts.reset();
+  EXPECT_THAT(asked(q), FailsWith("--prompts: found nothing"));
+  q = question();
+  q.settings.generation_memory_share = 1.5;
+  EXPECT_THAT(asked(q), FailsWith("expected a share above 0, at most 1"));
 }
 
 }  // namespace

@@ -100,15 +100,21 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
     STEPCAST_ASSIGN(const Forecast forecast, predict(dlrm_request(question)));
     return sweep_row(point, forecast);
   }
+  if (question.nodes) {
+    STEPCAST_ASSIGN(const std::shared_ptr<const Platform> platform, impl_->platform(question.platform));
+    question.job.n_gpus = *question.nodes * question.gpus_per_node.value_or(platform->node.gpus_per_node);
+  }
+  if (question.post_training) {
+    STEPCAST_ASSIGN(const RlForecast forecast,
+                    predict(PredictRlRequest{std::move(question.job), *std::move(question.post_training),
+                                             question.platform, std::move(question.what_if)}));
+    return sweep_row(point, forecast);
+  }
   PredictRequest request;
   request.job = std::move(question.job);
   request.platform = question.platform;
   request.what_if = std::move(question.what_if);
   request.budget = question.budget;
-  if (question.nodes) {
-    STEPCAST_ASSIGN(const std::shared_ptr<const Platform> platform, impl_->platform(question.platform));
-    request.job.n_gpus = *question.nodes * question.gpus_per_node.value_or(platform->node.gpus_per_node);
-  }
   STEPCAST_ASSIGN(const Forecast forecast, predict(request, Extras{.only_critical = true}));
   return sweep_row(point, forecast);
 }

@@ -82,9 +82,7 @@ void fields(auto& a, Is<RlForecast> auto& f) {
 std::string rl_json(const RlForecast& answer) { return answer_json(answer) + "\n"; }
 std::string rl_schema() { return answer_schema<RlForecast>(); }
 
-namespace {
-
-std::string split_text(const RlSplit& s) {
+std::string rl_split_text(const RlSplit& s) {
   const std::string engine =
       fmt::format("engines of tp{}{}", s.generation_tensor,
                   s.generation_pipeline > 1 ? fmt::format(" pp{}", s.generation_pipeline) : std::string{});
@@ -93,6 +91,8 @@ std::string split_text(const RlSplit& s) {
                        engine);
   return fmt::format("off-policy: {} generate, {} train, {}", s.generation_gpus, s.training_gpus, engine);
 }
+
+namespace {
 
 ReportTable rl_parts_table(const RlForecast& f) {
   const RlParts& p = f.parts;
@@ -153,10 +153,11 @@ ReportDocument rl_document(const RlForecast& f) {
       "{}\n{}\n\nStep time      {:>10} s   {}\nThroughput     {:>10} tokens/s per GPU, prompts included\n",
       document.title, document.subject.front(), table_number(f.step_s, 1), band,
       table_number(f.tokens_per_s_per_gpu, 1));
-  head += fmt::format("Split          {}\nTraining       {}\n", split_text(f.split), f.split.training_layout);
+  head +=
+      fmt::format("Split          {}\nTraining       {}\n", rl_split_text(f.split), f.split.training_layout);
   document.add("", {TerminalText{std::move(head)}}).shown = Shown::terminal;
   ReportTable facts = ReportTable::facts();
-  facts.row({"split", split_text(f.split)});
+  facts.row({"split", rl_split_text(f.split)});
   facts.row({"training", f.split.training_layout});
   document.add("How it is spread", {std::move(facts)}).shown = Shown::page;
   document.add("Where the step goes", {rl_parts_table(f)});
@@ -165,7 +166,7 @@ ReportDocument rl_document(const RlForecast& f) {
                        (f.alternatives.size() == 1 && f.alternatives.front().on_policy == f.split.on_policy);
   ReportTable others{"policy and split< | training< | seconds | times this"};
   for (const RlSplit& other : f.alternatives)
-    others.row({split_text(other), other.training_layout + (other.training_fits ? "" : ", does not fit"),
+    others.row({rl_split_text(other), other.training_layout + (other.training_fits ? "" : ", does not fit"),
                 table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});
   document.add(is_plan ? "Ways to spread it" : "On- against off-policy", {std::move(others)});
   document.add("Notes", {ReportList{f.notes}});

@@ -12,5 +12,7 @@ namespace stepcast {
 // stepcast.rl_forecast/1 (docs/schemas/rl_forecast.json, docs/json.md).
 [[nodiscard]] std::string rl_json(const RlForecast& answer);
 [[nodiscard]] std::string rl_schema();
+// "off-policy: 16 generate, 16 train, engines of tp2".
+[[nodiscard]] std::string rl_split_text(const RlSplit& split);
 
 }  // namespace stepcast

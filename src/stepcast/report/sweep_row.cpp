@@ -11,6 +11,7 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/rl_document.h"
 
 namespace stepcast {
 namespace detail {
@@ -134,6 +135,25 @@ std::string sweep_row(const SweepPoint& point, const Forecast& forecast) {
     row.energy_MWh = forecast.training->energy_MWh;
   }
   row.notes = forecast.notes;
+  return written(row);
+}
+
+std::string sweep_row(const SweepPoint& point, const RlForecast& f) {
+  constexpr double kMsPerSecond = 1e3;
+  detail::SweepRow row = row_of(point);
+  row.model = f.model;
+  row.n_gpus = static_cast<std::uint64_t>(f.n_gpus);
+  row.layout = rl_split_text(f.split) + "; training " + f.split.training_layout;
+  row.step_time_ms = f.step_s * kMsPerSecond;
+  row.step_time_p10_ms = f.p10_s * kMsPerSecond;
+  row.step_time_p90_ms = f.p90_s * kMsPerSecond;
+  row.samples_per_s = f.trained_sequences / f.step_s;
+  row.tokens_per_s_per_gpu = f.tokens_per_s_per_gpu;
+  row.tokens_per_s = f.tokens_per_s_per_gpu * static_cast<double>(f.n_gpus);
+  row.memory_verdict = f.memory.training_fits ? "fits" : "does not fit";
+  row.peak_memory_GiB = f.memory.training_peak_GiB;
+  row.memory_margin_GiB = f.memory.available_GiB - f.memory.training_peak_GiB;
+  row.notes = f.notes;
   return written(row);
 }
 

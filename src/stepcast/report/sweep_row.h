@@ -8,11 +8,14 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/base/result.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/rollout/rl_forecast.h"
 #include "stepcast/sweep/sweep_spec.h"
 
 namespace stepcast {
 
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const Forecast& forecast);
+// Of a step of post-training: `layout` says the split, and how it is trained.
+[[nodiscard]] std::string sweep_row(const SweepPoint& point, const RlForecast& forecast);
 // Of the layout that the plan chose; `budget` says what a training costs with it. The plan must have priced one.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan,
                                     const TrainingBudget& budget);

@@ -17,8 +17,9 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
-#include "stepcast/describe/detail/shell/script.h"
+#include "stepcast/describe/launch_script.h"
 #include "stepcast/describe/presets.h"
+#include "stepcast/rollout/lengths.h"
 
 namespace stepcast {
 namespace {
@@ -109,8 +110,9 @@ class RlKeys {
 struct RlConfig {
   Job job;
   RlSettings settings;
-  std::string model;                       // at a hub, or a folder
-  std::optional<std::int64_t> max_tokens;  // of prompt and answer
+  std::string model;                                // at a hub, or a folder
+  std::optional<std::int64_t> max_tokens;           // of prompt and answer
+  std::optional<std::int64_t> micro_batch_answers;  // where a micro-batch counts answers, and not packed rows
   std::vector<std::string> notes;
 };
 
@@ -199,7 +201,7 @@ void read_verl_training(RlKeys& k, RlConfig& out) {
   s.global_batch_sequences =
       product(k.whole_or(actor + "ppo_mini_batch_size", 256), out.settings.generations);
   if (!k.is_on(actor + "use_dynamic_bsz"))
-    s.micro_batch_sequences = k.whole(actor + "ppo_micro_batch_size_per_gpu");
+    out.micro_batch_answers = k.whole(actor + "ppo_micro_batch_size_per_gpu");
   s.dtype = DType::bf16;
   if (k.is_on("actor_rollout_ref.model.enable_gradient_checkpointing", true)) s.recompute = Recompute::full;
   if (k.text(actor + "strategy") != "megatron") {
@@ -267,7 +269,7 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
   const std::int64_t both = k.whole_or("prompt_max_len", 1024) + k.whole_or("generate_max_len", 1024);
   out.max_tokens = k.whole_or("max_len", both);
   s.global_batch_sequences = k.whole_or("train_batch_size", 128);
-  s.micro_batch_sequences = k.is_on("packing_samples") ? std::nullopt : k.degree("micro_train_batch_size");
+  if (!k.is_on("packing_samples")) out.micro_batch_answers = k.degree("micro_train_batch_size");
   s.dtype = DType::bf16;
   s.zero_stage = k.whole_or("zero_stage", 2);
   out.job.framework = Framework::deepspeed;
@@ -369,7 +371,7 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
     STEPCAST_ASSIGN(out.values, config_values(*job.config, notes));
   } else if (job.command_line) {
     out.name = "--command-line";
-    STEPCAST_ASSIGN(const std::vector<std::string> words, detail::launch_words(*job.command_line));
+    STEPCAST_ASSIGN(const std::vector<std::string> words, words_of_launch_script(*job.command_line));
     out.values = values_of(words);
     const auto config = out.values.find("config");
     std::error_code ignored;
@@ -400,6 +402,15 @@ Status use_model(const RlConfig& config, const std::string& file, Job& job) {
       .found(config.model.empty() ? "nothing" : "`" + config.model.substr(0, 80) + "`")
       .expected("the name of a preset")
       .advice("give its config.json with --model");
+}
+
+// As many rows of the longest sequence as hold so many answers.
+Status use_micro_batch(std::int64_t answers, const std::string& lengths, JobSettings& s) {
+  STEPCAST_ASSIGN(const Lengths read, Lengths::read(lengths));
+  const double rows = static_cast<double>(answers) * read.mean() / read.max();
+  constexpr double kMost = 1e6;
+  s.micro_batch_sequences = static_cast<std::int64_t>(std::clamp(std::round(rows), 1.0, kMost));
+  return Ok{};
 }
 
 // A config states the longest sequence, and never the mean.
@@ -472,6 +483,8 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   fill(r.generation_pipeline, c.generation_pipeline);
   fill(r.generation_memory_share, c.generation_memory_share);
   STEPCAST_TRY(use_lengths(config, found.name, r));
+  if (config.micro_batch_answers && !job.settings.micro_batch_sequences)
+    STEPCAST_TRY(use_micro_batch(*config.micro_batch_answers, r.lengths, job.settings));
   return out;
 }
 

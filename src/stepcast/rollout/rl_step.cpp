@@ -1,7 +1,6 @@
 #include "stepcast/rollout/rl_step.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -277,10 +276,9 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   const bool is_open = leaves_layout_open(job);
   double repeated = 1;  // rows that are wanted over those that are predicted
   if (is_open) {
-    const double power = std::round(std::log2(std::max(1.0, rows)));
-    s.global_batch_sequences = std::int64_t{1} << static_cast<int>(std::min(24.0, power));
-    if (*s.global_batch_sequences < gpus)
-      s.global_batch_sequences = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(gpus)));
+    // So many for each GPU that whatever layout divides the GPUs divides the batch.
+    const double power = std::round(std::log2(std::max(1.0, rows / as_double(gpus))));
+    s.global_batch_sequences = gpus << static_cast<int>(std::min(24.0, power));
     repeated = std::max(1.0, rows / as_double(*s.global_batch_sequences));
   } else {
     const auto degree = [](const std::optional<std::int64_t>& d) {

@@ -42,6 +42,7 @@ constexpr std::array kOwn{
     OwnKey{"torchtitan", true, false, true},
     OwnKey{"deepspeed", true, false, true},
     OwnKey{"expert_load", true, false, true},
+    OwnKey{"config", true, false, true},
     OwnKey{"lora_rank", true, false},
     OwnKey{"packed_mean_tokens", true, false},
     // Recommendation models.
@@ -50,6 +51,20 @@ constexpr std::array kOwn{
     OwnKey{"plan", true, false, true},
     OwnKey{"batch", true, false},
     OwnKey{"links_of", true, false, true},
+    // Steps of post-training.
+    OwnKey{"rl", true, false},
+    OwnKey{"prompts", true, false},
+    OwnKey{"generations", true, false},
+    OwnKey{"lengths", true, false, true},
+    OwnKey{"prompt_tokens", true, false},
+    OwnKey{"oversampling", true, false},
+    OwnKey{"policy", true, false},
+    OwnKey{"generation_gpus", true, false},
+    OwnKey{"generation_tp", true, false},
+    OwnKey{"generation_pp", true, false},
+    OwnKey{"generation_dtype", true, false},
+    OwnKey{"generation_memory", true, false},
+    OwnKey{"reward_model", true, false, true},
     // The space of a plan; the first four also of one layout.
     OwnKey{"schedules", true, true},
     OwnKey{"sharding", true, true},

@@ -18,6 +18,7 @@
 #include "stepcast/operation/dtype.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/rollout/rl_config.h"
 #include "stepcast/sweep/sweep_keys.h"
 
 namespace stepcast {
@@ -54,6 +55,7 @@ class Settings {
     if (!said.empty()) to = point_.file(said);
     return Ok{};
   }
+  [[nodiscard]] std::string place(const std::string& name) const { return point_.file(name); }
   Status number(std::string_view key, std::optional<double>& to) {
     const JsonValue* value = take(key);
     if (value == nullptr) return Ok{};
@@ -152,10 +154,11 @@ Status set_type(const std::string& word, JobSettings& to) {
 }
 
 Status read_configs(Settings& settings, Job& job) {
-  std::string command_line, torchtitan, deepspeed;
+  std::string command_line, torchtitan, deepspeed, config;
   STEPCAST_TRY(settings.file("command_line", command_line));
   STEPCAST_TRY(settings.file("torchtitan", torchtitan));
   STEPCAST_TRY(settings.file("deepspeed", deepspeed));
+  STEPCAST_TRY(settings.file("config", config));
   if (!command_line.empty()) {
     job.command_line = command_line;
     std::error_code ignored;
@@ -170,6 +173,37 @@ Status read_configs(Settings& settings, Job& job) {
   }
   if (!deepspeed.empty()) {
     STEPCAST_ASSIGN(job.deepspeed, read_config_text(deepspeed));
+  }
+  if (!config.empty()) {
+    STEPCAST_ASSIGN(job.config, read_config_text(config));
+  }
+  return Ok{};
+}
+
+// A step of post-training where `rl` or the config or command line says so.
+Status read_rl(Settings& settings, SweepQuestion& question) {
+  RlSettings r;
+  std::string lengths;
+  STEPCAST_TRY(settings.text("rl", r.algorithm));
+  STEPCAST_TRY(settings.whole("prompts", r.prompts));
+  STEPCAST_TRY(settings.whole("generations", r.generations));
+  STEPCAST_TRY(settings.text("lengths", lengths));
+  r.lengths = lengths.find('=') == std::string::npos && !lengths.empty() ? settings.place(lengths) : lengths;
+  STEPCAST_TRY(settings.whole("prompt_tokens", r.prompt_tokens));
+  STEPCAST_TRY(settings.number("oversampling", r.oversampling));
+  STEPCAST_TRY(settings.text("policy", r.policy));
+  STEPCAST_TRY(settings.whole("generation_gpus", r.generation_gpus));
+  STEPCAST_TRY(settings.whole("generation_tp", r.generation_tensor));
+  STEPCAST_TRY(settings.whole("generation_pp", r.generation_pipeline));
+  STEPCAST_TRY(settings.text("generation_dtype", r.generation_dtype));
+  STEPCAST_TRY(settings.number("generation_memory", r.generation_memory_share));
+  STEPCAST_TRY(settings.file("reward_model", r.reward_model));
+  const bool says = r.prompts || r.generations || !lengths.empty() || !r.policy.empty();
+  if (!r.algorithm.empty() || is_rl_config(question.job)) {
+    question.post_training = std::move(r);
+  } else if (says) {
+    return Error::at("", "prompts, generations, lengths, policy", "belong to steps of post-training")
+        .advice("add rl = \"grpo\"");
   }
   return Ok{};
 }
@@ -199,6 +233,7 @@ Status read_predict(Settings& settings, SweepQuestion& question) {
   STEPCAST_TRY(settings.number("train_iterations", question.budget.iterations));
   STEPCAST_TRY(settings.number("gpu_power_watts", question.budget.power_per_gpu_W));
   STEPCAST_TRY(read_configs(settings, job));
+  STEPCAST_TRY(read_rl(settings, question));
   constexpr std::array<std::string_view, 5> kOfDlrmAlone{"tables", "indices", "plan", "batch", "links_of"};
   const bool is_dlrm = is_dlrm_job(job.model);
   for (const std::string_view key : kOfDlrmAlone)

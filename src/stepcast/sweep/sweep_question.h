@@ -10,6 +10,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/rollout/rl_forecast.h"
 #include "stepcast/sweep/sweep_spec.h"
 
 namespace stepcast {
@@ -20,7 +21,8 @@ struct SweepQuestion {
   std::optional<std::int64_t> n_gpus, nodes, gpus_per_node;
   std::vector<std::string> what_if;
   TrainingBudget budget;
-  PlanRequest plan;  // of mode plan: complete
+  PlanRequest plan;                         // of mode plan: complete
+  std::optional<RlSettings> post_training;  // a step of it, if there
   // Of recommendation models.
   std::string tables, indices, sharding_plan, links_of;
   std::optional<std::int64_t> batch_per_rank;
