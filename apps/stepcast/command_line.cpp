@@ -226,6 +226,8 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   if (argc > 1 && !is_verb(argv[1]))
     return fail(kBadInput, unknown_word(argv[1], {&app, ""}, app) + " (see `" + program.name + " --help`)");
   try {
+    if (const Status lists = check_lists(app, {argv, static_cast<std::size_t>(argc)}); !lists.ok())
+      return fail(kBadInput, lists.error().message());
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
     if (current_sink == nullptr) return app.exit(request);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
@@ -48,7 +49,7 @@ void restrict_values(CLI::Option& option, const FlagValues& values) {
 // `flag` belongs to `what`, which one of `partners` asks for.
 struct Pair {
   std::string_view flag, what;
-  std::array<std::string_view, 3> partners;
+  std::array<std::string_view, 4> partners;
 };
 
 constexpr std::string_view kOutput = "FILE";  // of add_output_option()
@@ -57,7 +58,7 @@ constexpr Pair kPairs[] = {
     {"seed", kScenarios, {"scenarios"}},
     {"with-measured", "a timeline", {"timeline"}},
     {"within", kTraining, {"train-tokens"}},
-    {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
+    {"gpu-hour-price", kTraining, {"train-tokens", "train-samples", "train-iterations", "jobs"}},
     {"failures", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
     {"recovery", "interruptions", {"failures"}},
     {"gpu-power-watts", kTraining, {"train-tokens", "train-samples", "train-iterations"}},
@@ -291,6 +292,28 @@ void make_strict(CLI::App& app) {
                                      ""});
   }
   for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) make_strict(*verb);
+}
+
+Status check_lists(const CLI::App& app, std::span<const char* const> words) {
+  const CLI::App* verb = &app;
+  const CLI::Option* list = nullptr;
+  for (std::string_view word : words.subspan(std::min<std::size_t>(1, words.size()))) {
+    const auto verbs = verb->get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });
+    if (!verbs.empty()) verb = verbs.front();
+    if (word.starts_with("--")) {
+      const std::size_t equals = word.find('=');
+      list = verb->get_option_no_throw(std::string{word.substr(0, equals)});
+      if (list != nullptr && list->get_delimiter() != ',') list = nullptr;
+      if (equals == std::string_view::npos) continue;
+      word.remove_prefix(equals + 1);
+    }
+    if (list == nullptr || word.empty()) continue;
+    if (word.starts_with(",") || word.ends_with(",") || word.find(",,") != std::string_view::npos)
+      return Error::at("", list->get_name())
+          .found(fmt::format("an empty entry in `{}`", word.substr(0, 80)))
+          .advice("write each entry between commas; is a shell variable not set?");
+  }
+  return Ok{};
 }
 
 std::string flag_that_writes(const CLI::App& verb) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -107,6 +108,9 @@ class FlagList {
 void make_strict(CLI::App& app);
 
 // Flags that say nothing without others, or that say the contrary of others: no verb takes them silently.
+
+// The words of a command line. Errors: an empty entry of a list, "1,,2", which CLI11 drops.
+[[nodiscard]] Status check_lists(const CLI::App& app, std::span<const char* const> words);
 
 // The first flag that was given and names a file to write, "--report"; empty if there is none.
 [[nodiscard]] std::string flag_that_writes(const CLI::App& verb);

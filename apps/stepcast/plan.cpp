@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/file.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/spelled_number.h"
@@ -25,6 +26,7 @@
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
+#include "stepcast/plan/job_pool.h"
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
@@ -56,7 +58,7 @@ struct PlanOptions {
   explicit PlanOptions(CLI::App& app) : flags(app) {}
   Job job;
   Words platforms{"dgx-h100"};
-  std::string framework, csv, from, within, objective = "time", failures;
+  std::string framework, csv, from, jobs, within, objective = "time", failures;
   Words jitter, recovery, gpus, prices;
   TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
@@ -197,7 +199,7 @@ Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& op
 std::vector<std::filesystem::path> inputs_of(const PlanOptions& options) {
   std::vector<std::filesystem::path> inputs;
   std::vector<std::string> files = options.platforms;
-  files.insert(files.end(), {options.job.model, options.from});
+  files.insert(files.end(), {options.job.model, options.from, options.jobs});
   for (const std::string& file : files) {
     std::error_code ignored;
     if (std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
@@ -233,7 +235,43 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   return kSuccess;
 }
 
+// Several trainings that share the GPUs.
+Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
+  STEPCAST_ASSIGN(const std::string text, read_file(options.jobs));
+  STEPCAST_ASSIGN(const std::vector<PoolJob> jobs, parse_pool_jobs(text, options.jobs));
+  std::vector<NamedPlatform> platforms;
+  STEPCAST_ASSIGN(NamedPlatform platform, platform_of(options.platforms.front(), options));
+  platforms.push_back(std::move(platform));
+  TrainingGoal goal;
+  STEPCAST_TRY(set_prices(options.prices, platforms, options.platforms, goal));
+  std::optional<ProgressLine> progress{std::in_place, "plan jobs"};
+  STEPCAST_ASSIGN(const JobPool pool, plan_jobs(request, platforms.front(), options.n_gpus.front(), jobs));
+  progress.reset();
+  const ReportDocument document = jobs_document(pool);
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
+  if (!options.json) report.note();
+  return kSuccess;
+}
+
+Status check_jobs(const PlanOptions& options) {
+  for (const char* flag : {"--model", "--gbs", "--seq", "--from", "--train-tokens", "--within", "--csv",
+                           "--jitter", "--failures", "--carbon-intensity", "--power-budget", "--why"})
+    if (options.flags.is_given(flag))
+      return Error{fmt::format("{} belongs to one training, --jobs names several", flag)}.advice(
+          "leave one of the two out");
+  if (options.n_gpus.size() != 1 || options.platforms.size() != 1)
+    return Error{"--jobs share one pool"}.expected("one number of GPUs and one platform");
+  const std::string& wanted = options.objective;
+  if (wanted != "time" && wanted != "step-time" && wanted != "money" && wanted != "cost")
+    return Error::at("", "--objective")
+        .found(fmt::format("`{}` with --jobs", wanted))
+        .expected("time or money");
+  return Ok{};
+}
+
 Status check_options(const PlanOptions& options) {
+  if (!options.jobs.empty()) return check_jobs(options);
   const bool trains = options.goal.tokens > 0;
   if (!trains && (options.n_gpus.size() > 1 || options.platforms.size() > 1)) {
     return Error{"several numbers of GPUs or platforms are compared by what a training takes on them"}.advice(
@@ -381,6 +419,7 @@ Result<int> run_plan(const PlanOptions& options) {
   if (!options.jitter.empty()) {
     STEPCAST_ASSIGN(request.jitter, parse_jitter(options.jitter));
   }
+  if (!options.jobs.empty()) return run_jobs(options, request);
   if (options.goal.tokens > 0) return run_training(options, request, options.goal);
 
   STEPCAST_ASSIGN(const NamedPlatform named, platform_of(options.platforms.front(), options));
@@ -465,6 +504,9 @@ void add_subject(PlanOptions& o) {
       "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
       "config; better layouts that differ in one, two, three choices. Of a step of post-training: a config "
       "(.yaml) or script of NeMo-RL, verl or OpenRLHF");
+  o.flags.add(
+      "--jobs", &o.jobs,
+      "several trainings that share the GPUs: a TOML file with a table [[job]] for each (docs/plan.md)");
   o.flags.begin("A whole training: which machine, how many GPUs");
   o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
   o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");

@@ -21,6 +21,7 @@ constexpr AnswerSchema kSchemas[] = {
     {"comparison.json", "compare", comparison_schema},
     {"forecast.json", "predict", forecast_schema},
     {"inspect.json", "inspect", inspect_schema},
+    {"job_plan.json", "plan --jobs FILE", jobs_schema},
     {"log_forecast.json", "predict --from-log LOG", predicted_log_schema},
     {"models.json", "models", models_schema},
     {"plan.json", "plan", plan_schema},

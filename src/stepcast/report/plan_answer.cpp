@@ -153,6 +153,9 @@ constexpr AnswerHead answer_head(const PlanAnswer*) { return {"stepcast.plan/1",
 constexpr AnswerHead answer_head(const TrainingAnswer*) {
   return {"stepcast.training_plan/1", "stepcast plan --train-tokens --json"};
 }
+constexpr AnswerHead answer_head(const JobPool*) {
+  return {"stepcast.job_plan/1", "stepcast plan --jobs FILE --json"};
+}
 constexpr std::string_view schema_name(const LayoutAnswer*) { return "priced_layout"; }
 constexpr std::string_view schema_name(const RankedLayoutAnswer*) { return "layout"; }
 constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
@@ -324,9 +327,42 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
                     }});
 }
 
+void fields(auto& a, Is<JobPool> auto& pool) {
+  a("platform", pool.platform);
+  a("n_gpus", pool.n_gpus, "of the pool");
+  a("n_used", pool.n_used, "GPUs that jobs got");
+  a("n_gpus_in_time", if_any(pool.pool_in_time), "of the smallest pool where every job is in time");
+  a("jobs", Each{pool.jobs, [&](auto& one, const PooledJob& job) {
+                   one("name", job.job.name);
+                   one("model", job.job.model);
+                   one("tokens", job.job.tokens);
+                   one("weight", job.job.weight);
+                   one("deadline_days", if_any(job.job.deadline_days));
+                   one("chosen", if_any(job.chosen), "index of curve; not there: it does not run");
+                   one("slack_days", if_any(job.slack_days()), "below 0: it is late");
+                   one("n_gpus_in_time", if_any(job.gpus_in_time), "fewest that meet the deadline");
+                   one("curve", Each{job.curve, [&](auto& point, const TrainingOption& o) {
+                                       const bool runs = o.why_not.empty();
+                                       point("n_gpus", o.n_gpus);
+                                       point("why_not", given_if(!runs, o.why_not));
+                                       point("layout", given_if(runs, o.layout));
+                                       point("megatron_flags", given_if(runs, o.flags));
+                                       point("step_time_ms", given_if(runs, o.step_ms));
+                                       point("days", given_if(runs, o.days));
+                                       point("days_p90", given_if(runs, o.days_p90));
+                                       point("gpu_hours", given_if(runs, o.gpu_hours));
+                                       point("price", if_any(runs ? job.price(o) : std::nullopt),
+                                             "with what being late costs");
+                                       point("in_time", given_if(runs, o.meets));
+                                     }});
+                 }});
+}
+
 std::string plan_json(const PlanAnswer& plan) { return answer_json(plan); }
 std::string plan_schema() { return answer_schema<PlanAnswer>(); }
 std::string training_json(const TrainingAnswer& training) { return answer_json(training); }
+std::string jobs_json(const JobPool& pool) { return answer_json(pool); }
+std::string jobs_schema() { return answer_schema<JobPool>(); }
 std::string training_schema() { return answer_schema<TrainingAnswer>(); }
 
 std::string plan_jsonl(const LayoutPlan& plan) {

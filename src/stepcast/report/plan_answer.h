@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/plan/job_pool.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/training_plan.h"
@@ -118,5 +119,10 @@ struct TrainingAnswer {
 [[nodiscard]] ReportDocument training_document(const TrainingAnswer& training);
 [[nodiscard]] std::string training_json(const TrainingAnswer& training);
 [[nodiscard]] std::string training_schema();
+
+// Several trainings on one pool. Schema stepcast.job_plan/1.
+[[nodiscard]] ReportDocument jobs_document(const JobPool& pool);
+[[nodiscard]] std::string jobs_json(const JobPool& pool);
+[[nodiscard]] std::string jobs_schema();
 
 }  // namespace stepcast
