@@ -284,6 +284,7 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.add(score_published_composition(predicted, platforms));
   result.tests.push_back(score_rankings("ranking", "shipped", predicted));
   result.add(score_layouts_run(predicted, platforms, options.threads, result.skipped));
+  result.add(score_plans(predicted, platforms, options.threads, result.skipped));
   result.add(score_packed(predicted));
   result.add(score_bert_scaling(predicted));
   if (options.protocol != "shipped") {

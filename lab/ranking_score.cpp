@@ -103,14 +103,44 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
     if (!step.ok() || step->step.time.value() * 1e-3 >= verdict.best_ms) continue;
     verdict.best_ms = step->step.time.value() * 1e-3;
     const double behind_us = run.prediction.step.time.value() - step->step.time.value();
+    const bool experts = measured.model.moe.has_value();
     verdict.alike =
-        behind_us <= uncertain_difference_us(*step, run.prediction, measured.model.moe.has_value());
+        behind_us <=
+        uncertain_difference_us(*step, run.prediction, experts ? DifferenceOf::experts : DifferenceOf::dense);
     verdict.change =
         fmt::format("{}; {:.1f} GiB to spare",
                     difference(point_of(measured.layout, platform.node.gpus_per_node), ranked.point),
                     ranked.memory.margin().value() / (1024.0 * 1024 * 1024));
   }
   return verdict;
+}
+
+std::map<std::string, const PredictedRun*> fastest_of_families(const std::vector<PredictedRun>& runs) {
+  std::map<std::string, const PredictedRun*> fastest;
+  for (const PredictedRun& p : runs) {
+    if (!is_searched(*p.run)) continue;
+    const PredictedRun*& best = fastest[p.run->set + "|" + layout_family(*p.run)];
+    if (best == nullptr || p.run->iter_time_ms < best->run->iter_time_ms) best = &p;
+  }
+  return fastest;
+}
+
+// What `plan` recommends for the job of the run, beside what was measured.
+Result<ScoredRow> planned(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
+  STEPCAST_ASSIGN(const Platform platform, platforms.choose(*run.run));
+  PlanRequest request = request_for(*run.run, threads);
+  request.refines = true;
+  STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request, platform));
+  if (plan.ranking.layouts.empty()) return why_none(plan);
+  const ChosenLayout chosen = chosen_layout(plan);
+  ScoredRow row = scored(run);
+  row.predicted = chosen.step.step.time.value() * 1e-3;
+  row.p10 = chosen.step.step.p10.value() * 1e-3;
+  row.p90 = chosen.step.step.p90.value() * 1e-3;
+  row.shares = to_string(chosen.point);
+  if (chosen.refinement != nullptr)
+    for (const std::string& change : chosen.refinement->changes) row.shares += "; " + change;
+  return row;
 }
 
 SetScore score_of(std::string name, const std::vector<const Verdict*>& verdicts) {
@@ -236,16 +266,38 @@ TestScore score_rankings(std::string test, std::string_view protocol, const std:
   return result;
 }
 
+TestScore score_plans(const std::vector<PredictedRun>& runs, RunPlatforms& platforms, unsigned threads,
+                      std::vector<Skipped>& skipped) {
+  TestScore test{.test = "plan_against_published", .protocol = "shipped", .unit = "ms"};
+  std::map<std::string, SetScore> sets;
+  for (const auto& [family, run] : fastest_of_families(runs)) {
+    if (run->run->layout.software.version.empty()) continue;
+    Result<ScoredRow> row = planned(*run, platforms, threads);
+    if (!row.ok()) {
+      skipped.push_back({"plan_against_published: " + family, row.error().message(), 1});
+      continue;
+    }
+    SetScore& set = sets[run->run->set];
+    set.set = run->run->set;
+    set.rows.push_back(std::move(*row));
+  }
+  for (auto& [name, set] : sets) {
+    const auto within = std::ranges::count_if(set.rows, [](const ScoredRow& row) {
+      const double promised = row.measured / row.predicted;  // throughput over what was reached
+      return promised >= 0.9 && promised <= 1.2;
+    });
+    set.extras = {
+        {"within_percent", 100 * static_cast<double>(within) / static_cast<double>(set.rows.size())}};
+    test.sets.push_back(std::move(set));
+  }
+  test.finish();
+  return test;
+}
+
 std::vector<TestScore> score_layouts_run(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
                                          unsigned threads, std::vector<Skipped>& skipped) {
-  std::map<std::string, const PredictedRun*> fastest;  // of every family
-  for (const PredictedRun& p : runs) {
-    if (!is_searched(*p.run)) continue;
-    const PredictedRun*& best = fastest[p.run->set + "|" + layout_family(*p.run)];
-    if (best == nullptr || p.run->iter_time_ms < best->run->iter_time_ms) best = &p;
-  }
   std::vector<Verdict> verdicts;
-  for (const auto& [family, run] : fastest) {
+  for (const auto& [family, run] : fastest_of_families(runs)) {
     Result<Verdict> verdict = judge(*run, platforms, threads);
     if (verdict.ok())
       verdicts.push_back(std::move(*verdict));

@@ -51,4 +51,10 @@ struct RankingScore {
                                                        RunPlatforms& platforms, unsigned threads,
                                                        std::vector<Skipped>& skipped);
 
+// "plan_against_published": what `plan` recommends for the job of every family whose software's releases are known,
+// beside the fastest published step of the family, whatever its release. Above 0 a plan promises less than was reached.
+// Extra: `within_percent`, the share of families where the published step over the planned one lies in 0.9 to 1.2.
+[[nodiscard]] TestScore score_plans(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
+                                    unsigned threads, std::vector<Skipped>& skipped);
+
 }  // namespace stepcast

@@ -342,8 +342,9 @@ TEST(LayoutRanking, WhatTwoLayoutsShareCancels) {
   b.shares.bubble_us = 300;
   // The bands are 10 % to either side. The products cancel; 100 us more bubble are off by 10 us; what is each one's
   // own is 7 % of 1,000 us: sqrt(10^2 + 70^2), with experts 20 %: sqrt(10^2 + 200^2).
-  EXPECT_NEAR(uncertain_difference_us(a, b, false), 70.71, 0.01);
-  EXPECT_NEAR(uncertain_difference_us(a, b, true), 200.25, 0.01);
+  EXPECT_NEAR(uncertain_difference_us(a, b, DifferenceOf::dense), 70.71, 0.01);
+  EXPECT_NEAR(uncertain_difference_us(a, b, DifferenceOf::experts), 200.25, 0.01);
+  EXPECT_NEAR(uncertain_difference_us(a, b, DifferenceOf::unmeasured), 280.18, 0.01);
 }
 
 TEST(LayoutRanking, ChoosesSafeMemoryThenThePlainerLayout) {
@@ -352,16 +353,20 @@ TEST(LayoutRanking, ChoosesSafeMemoryThenThePlainerLayout) {
   layouts[1].point = {.tensor = 4, .pipeline = 8, .virtual_stages = 6};
   layouts[2].point = {.tensor = 4, .pipeline = 8};
   layouts[3].point = {.tensor = 4};
-  const double us[] = {1000, 1010, 1019, 1020};
+  const double us[] = {1000, 1001, 1001.9, 1002};
   for (std::size_t i = 0; i < 4; ++i) {
     layouts[i].step.step.time = Microseconds{us[i]};
     layouts[i].alike = i < 3;
   }
   EXPECT_EQ(choose(layouts, LayoutPoint{}), 2U);  // three changes each, and two; the last one is not alike
-  layouts[2].step.step.time = Microseconds{1021};
-  EXPECT_EQ(choose(layouts, LayoutPoint{}), 0U);  // more than 2 % behind
+  layouts[2].step.step.time = Microseconds{1002.1};
+  EXPECT_EQ(choose(layouts, LayoutPoint{}), 0U);  // more than 0.2 % behind
   layouts[0].memory.verdict = MemoryVerdict::tight;
-  EXPECT_EQ(choose(layouts, LayoutPoint{}), 2U);  // 1.1 % behind the fastest that is safe
+  EXPECT_EQ(choose(layouts, LayoutPoint{}), 2U);  // 0.1 % behind the fastest that is safe
+  layouts[2].unmeasured = "a new kind";
+  EXPECT_EQ(choose(layouts, LayoutPoint{}), 1U);  // the only one that is safe and of a kind that was run
+  layouts[1].alike = false;
+  EXPECT_EQ(choose(layouts, LayoutPoint{}), 2U);
 }
 
 }  // namespace

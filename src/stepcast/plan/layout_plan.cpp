@@ -97,27 +97,25 @@ const LayoutRejection* telling(const SearchedLayouts& found) {
   return first;
 }
 
-// Whether the framework can be told what the refinement changed: Megatron-LM has flags for all of it, others have not.
-bool has_flags(const RefinedLayout& refined, const LayoutPlan& plan) {
-  const Framework framework = plan.prototypes.framework();
-  if (framework != Framework::megatron && framework != Framework::nemo) return false;
-  const RankedLayout& ranked = plan.ranking.layouts[refined.of];
-  return megatron_text(ranked.point, ranked.layout, plan.prototypes).has_value();
-}
-
+// The fastest that is faster than what was chosen, with flags, and neither tight nor of an unmeasured kind if that is not.
 void choose_refinement(LayoutPlan& plan) {
   if (plan.ranking.layouts.empty()) return;
   const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
   const bool may_be_tight = chosen.memory.verdict == MemoryVerdict::tight;
+  std::optional<std::size_t> fastest_tight;
   for (std::size_t i = 0; i < plan.refined.size(); ++i) {
     const RefinedLayout& refined = plan.refined[i];
-    if (refined.step.step.time >= chosen.step.step.time) return;
-    if (!has_flags(refined, plan)) continue;
-    if (refined.memory.verdict == MemoryVerdict::tight && !may_be_tight) continue;
-    plan.chosen_refinement = i;
-    plan.ranking.chosen = refined.of;
-    return;
+    if (refined.step.step.time >= chosen.step.step.time) break;
+    const RankedLayout& of = plan.ranking.layouts[refined.of];
+    if (!has_flags(of, plan.prototypes) || (!of.unmeasured.empty() && chosen.unmeasured.empty())) continue;
+    if (refined.memory.verdict != MemoryVerdict::tight) {
+      plan.chosen_refinement = i;
+      break;
+    }
+    if (!fastest_tight) fastest_tight = i;
   }
+  if (!plan.chosen_refinement && may_be_tight) plan.chosen_refinement = fastest_tight;
+  if (plan.chosen_refinement) plan.ranking.chosen = plan.refined[*plan.chosen_refinement].of;
 }
 
 }  // namespace
@@ -206,7 +204,13 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
     plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
   }
   if (request.refines) {
-    STEPCAST_ASSIGN(plan.refined, refine_layouts(plan.ranking, plan.prototypes, steps, memory));
+    const JobSettings& said = job.settings;
+    STEPCAST_ASSIGN(
+        RefinedLayouts refined,
+        refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
+                       {memory, request.threads, assumptions, !said.dispatcher && !said.flex_dispatcher}));
+    plan.refined = std::move(refined.faster);
+    plan.n_refined = refined.n_tried;
     const bool wants_room = request.objective == PlanObjective::memory;
     if (!wants_room && !request.jitter.any()) choose_refinement(plan);
   }

@@ -51,6 +51,7 @@ struct LayoutPlan {
   StepAssumptions assumptions{};  // that layouts were priced with
   // Of `refined`; ranking.chosen is then the layout that it refines. Nothing: that one as it stands in the ranking.
   std::optional<std::size_t> chosen_refinement{};
+  std::size_t n_refined = 0;  // layouts that refinement was tried on
 };
 
 // The one layout that a plan recommends, with its numbers. Refers to the plan.

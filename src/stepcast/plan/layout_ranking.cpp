@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "stepcast/base/stop.h"
@@ -11,18 +12,24 @@ namespace {
 
 // What the structure of the forecast leaves out of one layout and not of another of the same model, as a share of the
 // step: half of the band, so wide that it holds for four of five pairs of published steps that differ in their layout
-// alone. With experts it is wider: the few pairs there are lie further apart.
-constexpr double kOwnError = 0.07, kOwnErrorOfExperts = 0.2;
+// alone. With experts it is wider: the few pairs there are lie further apart. Of a kind that was never measured it is
+// what forecasts of such a kind were off when it first was (step_prediction.cpp).
+constexpr double kOwnError = 0.07, kOwnErrorOfExperts = 0.2, kOwnErrorOfUnmeasured = 0.28;
 // Layouts that are no more than this behind the fastest give way to nothing but a plainer one. Assumed.
-constexpr double kPlainnessIsWorth = 0.02;
+constexpr double kPlainnessIsWorth = 0.002;
 
 double half_band(const StepPrediction& p) {
   return (p.step.p90.value() - p.step.p10.value()) / 2 / std::max(1e-9, p.step.time.value());
 }
 
+std::string_view unmeasured_kind_of(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
+  return unmeasured_kind(prototypes.model().moe.has_value(), prototypes.framework(), point.sharding.kind,
+                         point.expert, point.schedule);
+}
+
 }  // namespace
 
-double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b, bool experts) {
+double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b, DifferenceOf of) {
   double squares = 0;
   const auto part = [&](double x, double y) { squares += (x - y) * (x - y); };
   for (std::size_t i = 0; i < a.shares.class_us.size(); ++i) part(a.shares.class_us[i], b.shares.class_us[i]);
@@ -32,19 +39,26 @@ double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b,
   part(a.shares.bubble_us, b.shares.bubble_us);
   part(a.shares.optimizer_us, b.shares.optimizer_us);
   const double half = std::max(half_band(a), half_band(b));
-  return std::hypot(half * std::sqrt(squares),
-                    (experts ? kOwnErrorOfExperts : kOwnError) * a.step.time.value());
+  const double own = of == DifferenceOf::dense     ? kOwnError
+                     : of == DifferenceOf::experts ? kOwnErrorOfExperts
+                                                   : kOwnErrorOfUnmeasured;
+  return std::hypot(half * std::sqrt(squares), own * a.step.time.value());
 }
 
 std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& from) {
-  const auto safe = [](const RankedLayout& l) { return l.alike && l.memory.verdict != MemoryVerdict::tight; };
-  const auto found = std::ranges::find_if(layouts, safe);
+  const auto is_safe = [](const RankedLayout& l) {
+    return l.alike && l.memory.verdict != MemoryVerdict::tight;
+  };
+  const auto is_measured = [&](const RankedLayout& l) { return is_safe(l) && l.unmeasured.empty(); };
+  auto found = std::ranges::find_if(layouts, is_measured);
+  if (found == layouts.end()) found = std::ranges::find_if(layouts, is_safe);
   if (found == layouts.end()) return 0;
+  const bool needs_measured = found->unmeasured.empty();
   auto best = static_cast<std::size_t>(found - layouts.begin());
   const double most_us = found->step.step.time.value() * (1 + kPlainnessIsWorth);
   for (std::size_t i = best + 1; i < layouts.size(); ++i) {
     const RankedLayout& l = layouts[i];
-    if (!safe(l) || l.step.step.time.value() > most_us) continue;
+    if (!(needs_measured ? is_measured(l) : is_safe(l)) || l.step.step.time.value() > most_us) continue;
     if (n_changes(from, l.point) < n_changes(from, layouts[best].point)) best = i;
   }
   return best;
@@ -67,38 +81,62 @@ std::size_t with_most_memory(const std::vector<RankedLayout>& layouts) {
   return best;
 }
 
+Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank,
+                             const LayoutPrototypes& prototypes, StepModel& steps, Bytes memory) {
+  RankedLayout one;
+  one.rank = rank;
+  one.point = priced[rank].point;
+  one.layout = prototypes.layout(one.point);
+  one.unmeasured = unmeasured_kind_of(one.point, prototypes);
+  STEPCAST_ASSIGN(const PricedStep step, steps.price(prototypes.model(), one.layout));
+  one.step = steps.predict(step, one.layout);
+  STEPCAST_ASSIGN(one.memory, memory_forecast(step.work, prototypes.model(), one.layout, memory));
+  return one;
+}
+
 Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
                                    const LayoutPrototypes& prototypes, StepModel& steps, Bytes memory,
                                    std::size_t most) {
   LayoutRanking ranking;
+  if (priced.empty()) return ranking;
+  const bool experts = prototypes.model().moe.has_value();
+  const auto half_of_band = [&](const RankedLayout& a, const RankedLayout& b) {
+    const bool is_new = !a.unmeasured.empty() || !b.unmeasured.empty();
+    return uncertain_difference_us(a.step, b.step,
+                                   is_new    ? DifferenceOf::unmeasured
+                                   : experts ? DifferenceOf::experts
+                                             : DifferenceOf::dense);
+  };
+  const auto us = [](const RankedLayout& l) { return l.step.step.time.value(); };
+  // What the others are compared with: the fastest of all; if its kind was never measured, the fastest of a measured
+  // kind, unless that is slower by more than the band.
+  STEPCAST_ASSIGN(const RankedLayout fastest, look_at(priced, 0, prototypes, steps, memory));
+  RankedLayout reference = fastest;
+  const auto measured = std::ranges::find_if(
+      priced, [&](const PricedLayout& l) { return unmeasured_kind_of(l.point, prototypes).empty(); });
+  if (measured != priced.end() && measured != priced.begin()) {
+    STEPCAST_ASSIGN(RankedLayout usual, look_at(priced, static_cast<std::size_t>(measured - priced.begin()),
+                                                prototypes, steps, memory));
+    if (us(usual) - us(fastest) <= half_of_band(usual, fastest)) reference = std::move(usual);
+  }
   // Further away than this nothing is alike, whatever the bands: shares err by less than the whole.
-  for (const PricedLayout& layout : priced) {
+  for (std::size_t rank = 0; rank < priced.size(); ++rank) {
     const std::size_t n = ranking.layouts.size();
-    if (n >= kMostRanked) {
+    if (n >= kMostRanked && rank > reference.rank) {
       ranking.more_alike = ranking.layouts.back().alike;
       break;
     }
     STEPCAST_TRY(not_stopped());
-    RankedLayout one;
-    one.point = layout.point;
-    one.layout = prototypes.layout(layout.point);
-    STEPCAST_ASSIGN(const PricedStep step, steps.price(prototypes.model(), one.layout));
-    one.step = steps.predict(step, one.layout);
-    STEPCAST_ASSIGN(one.memory, memory_forecast(step.work, prototypes.model(), one.layout, memory));
-    if (n == 0) {
-      one.alike = true;
-    } else {
-      const RankedLayout& first = ranking.layouts.front();
-      one.behind_us = one.step.step.time.value() - first.step.step.time.value();
-      one.uncertain_us = uncertain_difference_us(first.step, one.step, prototypes.model().moe.has_value());
-      one.alike = one.behind_us <= one.uncertain_us;
-      constexpr double kHopeless = 0.3;
-      if (n >= most && one.behind_us > kHopeless * first.step.step.time.value()) break;
-    }
+    STEPCAST_ASSIGN(RankedLayout one, look_at(priced, rank, prototypes, steps, memory));
+    one.behind_us = us(one) - us(fastest);
+    one.uncertain_us = rank == 0 ? 0 : half_of_band(fastest, one);
+    one.alike = rank == reference.rank || std::abs(us(one) - us(reference)) <= half_of_band(reference, one);
+    constexpr double kHopeless = 0.3;
+    if (n >= most && us(one) - us(reference) > kHopeless * us(reference)) break;
     ranking.n_alike += one.alike ? 1 : 0;
     ranking.layouts.push_back(std::move(one));
   }
-  if (!ranking.layouts.empty()) ranking.chosen = choose(ranking.layouts, LayoutPoint{});
+  ranking.chosen = choose(ranking.layouts, LayoutPoint{});
   return ranking;
 }
 

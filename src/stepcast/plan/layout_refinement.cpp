@@ -2,17 +2,30 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/platform/device_generation.h"
 
 namespace stepcast {
 
 namespace {
+
+// DeepEP and HybridEP run on Hopper and on what came after it.
+bool has_flex_dispatchers(const Device& device) {
+  return generation_of(device).nccl >= NcclGeneration::hopper;
+}
+
+bool has_all_flags(Framework framework) {
+  return framework == Framework::megatron || framework == Framework::nemo;
+}
 
 double passes_us(const PricedLayer& layer) {
   return layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us;
@@ -20,8 +33,36 @@ double passes_us(const PricedLayer& layer) {
 
 class Refiner {
  public:
-  Refiner(const LayoutPrototypes& prototypes, StepModel& steps, Bytes memory)
-      : prototypes_(prototypes), model_(prototypes.model()), steps_(steps), memory_(memory) {}
+  Refiner(const LayoutPrototypes& prototypes, const Platform& platform, const RefinementOptions& options)
+      : prototypes_(prototypes),
+        model_(prototypes.model()),
+        steps_(platform, options.assumptions),
+        memory_(options.memory),
+        tokens_are_open_(options.tokens_are_open && has_all_flags(prototypes.framework()) &&
+                         has_flex_dispatchers(platform.device)) {}
+
+  // The step of the layout if refinement did all that it can: no recomputation, tokens moved by the leanest kernels, no
+  // exposed communication inside layers, stages of equal length.
+  Result<double> bound_us(const LayoutPoint& point) {
+    Layout layout = prototypes_.layout(point);
+    layout.layer.recompute = {};
+    // The one that leaves least to do besides.
+    if (tokens_are_open_ && layout.degrees.expert > 1) layout.layer.dispatcher = TokenDispatcher::hybridep;
+    STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, layout));
+    const StepPrediction p = steps_.predict(step, layout);
+    double sum_us = 0, most_us = 0;
+    for (const StageTimes& stage : p.times.stages) {
+      sum_us += stage.compute_us;
+      most_us = std::max(most_us, stage.compute_us);
+    }
+    const double even = sum_us / std::max(1e-9, most_us * static_cast<double>(p.times.stages.size()));
+    const auto exposed = [&](GroupKind kind) { return p.shares.exposed_us[static_cast<std::size_t>(kind)]; };
+    return even * (p.step.time.value() - exposed(GroupKind::tensor) - exposed(GroupKind::expert));
+  }
+
+  Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank) {
+    return stepcast::look_at(priced, rank, prototypes_, steps_, memory_);
+  }
 
   Result<RefinedLayout> refined(const RankedLayout& ranked) {
     RefinedLayout best;
@@ -34,18 +75,25 @@ class Refiner {
     recompute_modules(by_modules);
     if (by_modules.step.step.time < best.step.step.time) best = std::move(by_modules);
     STEPCAST_TRY(balance(best));
+    move_tokens(best);
     overlap(best);
     reorder_ranks(best);
     return best;
   }
 
  private:
+  // What had memory to spare keeps some: a layout that is tight is not recommended.
+  static bool suffices(MemoryVerdict verdict, const RefinedLayout& best) {
+    return verdict == MemoryVerdict::fits ||
+           (verdict == MemoryVerdict::tight && best.memory.verdict == MemoryVerdict::tight);
+  }
+
   // Takes the change if it is faster and fits. What cannot run is no change.
   bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words) {
     const Result<PricedStep> step = steps_.price(model_, layout);
     if (!step.ok()) return false;
     Result<MemoryForecast> memory = memory_forecast(step->work, model_, layout, memory_);
-    if (!memory.ok() || memory->verdict == MemoryVerdict::does_not_fit) return false;
+    if (!memory.ok() || !suffices(memory->verdict, best)) return false;
     StepPrediction prediction = steps_.predict(*step, layout);
     if (!(prediction.step.time.value() < best.step.step.time.value() * (1 - kWorthIt))) return false;
     best.layout = layout;
@@ -83,7 +131,7 @@ class Refiner {
       Layout layout = best.layout;
       layout.layer.recompute.layers_per_stage = middle;
       STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(model_, layout, memory_));
-      (memory.verdict == MemoryVerdict::does_not_fit ? low : high) = middle;
+      (suffices(memory.verdict, best) ? high : low) = middle;
     }
     if (high >= most) return Ok{};
     Layout layout = best.layout;
@@ -97,9 +145,8 @@ class Refiner {
 
   // Parts of a layer instead of all of it, where Megatron-LM has flags for them: each set that fits is tried.
   void recompute_modules(RefinedLayout& best) {
-    const Framework framework = best.layout.software.framework;
-    const bool has_flags = framework == Framework::megatron || framework == Framework::nemo;
-    if (!has_flags || best.layout.layer.recompute.kind != Recompute::full) return;
+    if (!has_all_flags(best.layout.software.framework) || best.layout.layer.recompute.kind != Recompute::full)
+      return;
     struct Modules {
       std::string_view words;  // of --recompute-modules
       RecomputedModules parts;
@@ -133,15 +180,33 @@ class Refiner {
 
   // Pipeline stages inside nodes and data-parallel ranks across them, instead of the other way round.
   void reorder_ranks(RefinedLayout& best) {
-    const Framework framework = best.layout.software.framework;
-    const bool has_flag = framework == Framework::megatron || framework == Framework::nemo;
     constexpr std::string_view kUsual = "tp-cp-ep-dp-pp", kOther = "tp-cp-ep-pp-dp";
-    if (!has_flag || best.layout.degrees.pipeline < 2 || best.layout.rank_order != kUsual) return;
+    if (!has_all_flags(best.layout.software.framework) || best.layout.degrees.pipeline < 2 ||
+        best.layout.rank_order != kUsual)
+      return;
     Layout layout = best.layout;
     layout.rank_order = kOther;
     JobSettings settings = best.settings;
     settings.pipeline_before_data = true;
     takes(best, layout, settings, "pipeline stages next to each other (ranks in the order tp-cp-ep-pp-dp)");
+  }
+
+  // Kernels that send a token once to every rank, and once over the network to every node (--moe-token-dispatcher-type
+  // flex), instead of all-to-all collectives.
+  void move_tokens(RefinedLayout& best) {
+    if (!tokens_are_open_ || best.layout.degrees.expert < 2) return;
+    for (const TokenDispatcher dispatcher : {TokenDispatcher::deepep, TokenDispatcher::hybridep}) {
+      Layout layout = best.layout;
+      layout.layer.dispatcher = dispatcher;
+      JobSettings settings = best.settings;
+      settings.dispatcher = TokenDispatcher::deepep;  // which is the word `flex`
+      settings.flex_dispatcher = dispatcher;
+      const std::size_t n = best.changes.size();
+      const bool is_second = best.layout.layer.dispatcher == TokenDispatcher::deepep;
+      if (takes(best, layout, settings, fmt::format("tokens moved by {}", to_string(dispatcher))) &&
+          is_second)
+        best.changes.erase(best.changes.begin() + static_cast<std::ptrdiff_t>(n) - 1);
+    }
   }
 
   void overlap(RefinedLayout& best) {
@@ -169,11 +234,166 @@ class Refiner {
 
   const LayoutPrototypes& prototypes_;
   const Transformer& model_;
-  StepModel& steps_;
+  StepModel steps_;
   Bytes memory_;
+  bool tokens_are_open_ = false;
+};
+
+// The fastest step that may be chosen: of a measured kind, with flags, in memory that is not tight.
+class FastestChoice {
+ public:
+  explicit FastestChoice(const LayoutPrototypes& prototypes) : prototypes_(prototypes) {}
+  void add(const RankedLayout& ranked) { add(ranked, ranked.step, ranked.memory); }
+  void add(const RankedLayout& ranked, const StepPrediction& step, const MemoryForecast& memory) {
+    const bool may_be = ranked.unmeasured.empty() && memory.verdict != MemoryVerdict::tight;
+    if (may_be && step.step.time.value() < us_ && has_flags(ranked, prototypes_))
+      us_ = step.step.time.value();
+  }
+  [[nodiscard]] double us() const { return us_; }
+
+ private:
+  const LayoutPrototypes& prototypes_;
+  double us_ = std::numeric_limits<double>::infinity();
+};
+
+// What was found of one layout.
+struct Found {
+  RankedLayout ranked;
+  RefinedLayout refined;
+};
+
+class Refinement {
+ public:
+  Refinement(LayoutRanking& ranking, const std::vector<PricedLayout>& priced,
+             const LayoutPrototypes& prototypes, const Platform& platform, const RefinementOptions& options)
+      : ranking_(ranking),
+        priced_(priced),
+        prototypes_(prototypes),
+        n_threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
+        fastest_(prototypes) {
+    for (unsigned i = 0; i < n_threads_; ++i) refiners_.emplace_back(prototypes, platform, options);
+  }
+
+  Result<RefinedLayouts> all() {
+    RefinedLayouts result;
+    const std::size_t n = std::min(kAlwaysRefined, ranking_.layouts.size());
+    std::vector<Found> found(n);
+    STEPCAST_TRY(each(n, [&](Refiner& refiner, std::size_t i) -> Status {
+      found[i].ranked = ranking_.layouts[i];
+      STEPCAST_ASSIGN(found[i].refined, refiner.refined(found[i].ranked));
+      found[i].refined.of = i;
+      return Ok{};
+    }));
+    for (const RankedLayout& ranked : ranking_.layouts) fastest_.add(ranked);
+    for (Found& one : found) take(std::move(one), result.faster);
+    result.n_tried = n;
+    if (has_all_flags(prototypes_.framework())) STEPCAST_TRY(beyond(n, result));
+    std::ranges::stable_sort(result.faster, [](const RefinedLayout& a, const RefinedLayout& b) {
+      return a.step.step.time < b.step.step.time;
+    });
+    return result;
+  }
+
+ private:
+  // Calls work(refiner, i) for i below n, each refiner on a thread of its own.
+  template <class Work>
+  Status each(std::size_t n, const Work& work) {
+    return parallel_for(n_threads_, n_threads_, [&](std::size_t thread) -> Status {
+      for (std::size_t i = thread; i < n; i += n_threads_) {
+        STEPCAST_TRY(not_stopped());
+        STEPCAST_TRY(work(refiners_[thread], i));
+      }
+      return Ok{};
+    });
+  }
+
+  void take(Found&& one, std::vector<RefinedLayout>& faster) {
+    if (one.refined.changes.empty()) return;
+    fastest_.add(one.ranked, one.refined.step, one.refined.memory);
+    faster.push_back(std::move(one.refined));
+  }
+
+  // Layouts behind the first `n`, in the order of what they could become.
+  Status beyond(std::size_t n, RefinedLayouts& result) {
+    struct Candidate {
+      std::size_t rank = 0;
+      double bound_us = 0;
+    };
+    std::vector<Candidate> candidates;
+    for (std::size_t rank = n; rank < priced_.size(); ++rank) {
+      if (priced_[rank].step_us > kReach * fastest_.us()) break;
+      candidates.push_back({rank, 0});
+    }
+    STEPCAST_TRY(each(candidates.size(), [&](Refiner& refiner, std::size_t i) -> Status {
+      STEPCAST_ASSIGN(candidates[i].bound_us, refiner.bound_us(priced_[candidates[i].rank].point));
+      return Ok{};
+    }));
+    std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) {
+      return std::tie(a.bound_us, a.rank) < std::tie(b.bound_us, b.rank);
+    });
+    std::vector<Found> better;
+    for (std::size_t from = 0; from < candidates.size(); from += kAtOnce) {
+      if (!(candidates[from].bound_us < fastest_.us())) break;
+      std::vector<Found> found(std::min(kAtOnce, candidates.size() - from));
+      STEPCAST_TRY(each(found.size(), [&](Refiner& refiner, std::size_t i) -> Status {
+        STEPCAST_ASSIGN(found[i].ranked, refiner.look_at(priced_, candidates[from + i].rank));
+        STEPCAST_ASSIGN(found[i].refined, refiner.refined(found[i].ranked));
+        return Ok{};
+      }));
+      result.n_tried += found.size();
+      for (Found& one : found) {
+        if (one.refined.changes.empty()) continue;
+        fastest_.add(one.ranked, one.refined.step, one.refined.memory);
+        better.push_back(std::move(one));
+      }
+    }
+    add_best(std::move(better), result.faster);
+    return Ok{};
+  }
+
+  // The best of those that the ranking does not show, with the layouts that they refine.
+  void add_best(std::vector<Found>&& better, std::vector<RefinedLayout>& faster) {
+    // First those that may be chosen.
+    const auto order = [](const Found& one) {
+      const bool may_be = one.ranked.unmeasured.empty() && one.refined.memory.verdict != MemoryVerdict::tight;
+      return std::pair{!may_be, one.refined.step.step.time.value()};
+    };
+    std::ranges::stable_sort(better, {}, order);
+    better.resize(std::min(better.size(), kMostAdded));
+    std::ranges::sort(better, {}, [](const Found& one) { return one.ranked.rank; });
+    for (Found& one : better) {
+      // Those that the ranking shows, though they were not refined at once, keep their place.
+      const bool is_shown = one.ranked.rank < ranking_.layouts.size() &&
+                            ranking_.layouts[one.ranked.rank].rank == one.ranked.rank;
+      one.refined.of = is_shown ? one.ranked.rank : ranking_.layouts.size();
+      if (!is_shown) {
+        one.ranked.behind_us =
+            one.ranked.step.step.time.value() - ranking_.layouts.front().step.step.time.value();
+        ranking_.layouts.push_back(std::move(one.ranked));
+      }
+      faster.push_back(std::move(one.refined));
+    }
+  }
+
+  // Refined in any case; at once; added to the ranking.
+  static constexpr std::size_t kAlwaysRefined = 200, kAtOnce = 64, kMostAdded = 20;
+  // Refinement does not make a step half as long.
+  static constexpr double kReach = 2;
+
+  LayoutRanking& ranking_;
+  const std::vector<PricedLayout>& priced_;
+  const LayoutPrototypes& prototypes_;
+  unsigned n_threads_;
+  std::vector<Refiner> refiners_;
+  FastestChoice fastest_;
 };
 
 }  // namespace
+
+bool has_flags(const RankedLayout& ranked, const LayoutPrototypes& prototypes) {
+  return has_all_flags(prototypes.framework()) &&
+         megatron_text(ranked.point, ranked.layout, prototypes).has_value();
+}
 
 std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model) {
   std::vector<double> layers;
@@ -189,21 +409,11 @@ std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer&
   return balanced_stages(layers, passes_us(step.embedding), back_us, step.work.chunks.size());
 }
 
-Result<std::vector<RefinedLayout>> refine_layouts(const LayoutRanking& ranking,
-                                                  const LayoutPrototypes& prototypes, StepModel& steps,
-                                                  Bytes memory) {
-  Refiner refiner{prototypes, steps, memory};
-  std::vector<RefinedLayout> all;
-  for (std::size_t i = 0; i < std::min(kMostRefined, ranking.layouts.size()); ++i) {
-    STEPCAST_TRY(not_stopped());
-    STEPCAST_ASSIGN(RefinedLayout one, refiner.refined(ranking.layouts[i]));
-    one.of = i;
-    if (!one.changes.empty()) all.push_back(std::move(one));
-  }
-  std::ranges::stable_sort(all, [](const RefinedLayout& a, const RefinedLayout& b) {
-    return a.step.step.time < b.step.step.time;
-  });
-  return all;
+Result<RefinedLayouts> refine_layouts(LayoutRanking& ranking, const std::vector<PricedLayout>& priced,
+                                      const LayoutPrototypes& prototypes, const Platform& platform,
+                                      const RefinementOptions& options) {
+  if (ranking.layouts.empty()) return RefinedLayouts{};
+  return Refinement{ranking, priced, prototypes, platform, options}.all();
 }
 
 std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, double front_us, double back_us,

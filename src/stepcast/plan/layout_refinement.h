@@ -1,9 +1,13 @@
-// What the lists of a space do not hold, tried on its best layouts: stages of uneven length, full recomputation of some
-// layers of a stage instead of all or of some parts of every layer, communication inside layers beside their products, the
-// order of the ranks.
+// What the lists of a space do not hold, tried on its layouts: stages of uneven length, full recomputation of some layers
+// of a stage instead of all or of some parts of every layer, communication inside layers beside their products, who moves
+// tokens to their experts, the order of the ranks.
 //
-//   STEPCAST_ASSIGN(const auto refined, refine_layouts(ranking, prototypes, steps, memory));
+//   STEPCAST_ASSIGN(const auto refined, refine_layouts(ranking, found.priced, prototypes, steps, {...}));
 //   refined.front().changes      // {"stages Et*9|(t*11|)*2,t*9L", "recompute 3 layers a stage"}
+//
+// A layout far behind can be the fastest once it is refined. So every priced layout has a bound: its step without
+// recomputation, without the communication that refinement hides, and with stages of equal length. Those whose bound is
+// below the fastest refined one are refined, in the order of their bounds, until none is left.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +22,7 @@
 namespace stepcast {
 
 struct RefinedLayout {
-  std::size_t of = 0;  // index of the ranking
+  std::size_t of = 0;  // index of the ranking's layouts
   Layout layout;
   StepPrediction step;
   MemoryForecast memory;
@@ -26,14 +30,29 @@ struct RefinedLayout {
   std::vector<std::string> changes;  // in words; each made it faster
 };
 
-// Layouts that are refined.
-inline constexpr std::size_t kMostRefined = 200;
+struct RefinedLayouts {
+  std::vector<RefinedLayout> faster;  // than they were, ascending in time
+  std::size_t n_tried = 0;
+};
 
-// Those that came out faster than they were, ascending in time. Each change is kept if the step gets faster and still
-// fits.
-[[nodiscard]] Result<std::vector<RefinedLayout>> refine_layouts(const LayoutRanking& ranking,
-                                                                const LayoutPrototypes& prototypes,
-                                                                StepModel& steps, Bytes memory);
+struct RefinementOptions {
+  Bytes memory;          // of a GPU
+  unsigned threads = 0;  // 0: one per hardware thread; the result is the same
+  StepAssumptions assumptions{};
+  bool tokens_are_open = true;  // nobody said who moves tokens to their experts
+};
+
+// Each change is kept if the step gets faster and still fits. The first of the ranking are refined in any case; layouts
+// that are not in it are added to it where they came out among the best. Only what Megatron-LM has flags for is looked
+// for beyond the ranking. Errors: those of the platform.
+[[nodiscard]] Result<RefinedLayouts> refine_layouts(LayoutRanking& ranking,
+                                                    const std::vector<PricedLayout>& priced,
+                                                    const LayoutPrototypes& prototypes,
+                                                    const Platform& platform,
+                                                    const RefinementOptions& options);
+
+// Whether the software has flags for all that a refinement changed: Megatron-LM has, others have not.
+[[nodiscard]] bool has_flags(const RankedLayout& ranked, const LayoutPrototypes& prototypes);
 
 // The best stages of a layout with a pipeline, by balanced_stages() on its priced layers; empty if none.
 [[nodiscard]] std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model);

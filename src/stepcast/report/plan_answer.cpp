@@ -49,6 +49,8 @@ RankedLayoutAnswer answer_of(const RankedLayout& l, const LayoutPrototypes& prot
   out.behind_ms = l.behind_us * 1e-3;
   out.uncertain_ms = l.uncertain_us * 1e-3;
   out.alike = l.alike;
+  out.rank = l.rank + 1;
+  if (!l.unmeasured.empty()) out.unmeasured = l.unmeasured;
   out.megatron_flags = megatron_text(l.point, l.layout, prototypes);
   out.torchtitan_toml = torchtitan_text(l.layout, prototypes.model());
   out.deepspeed_json = deepspeed_text(l.layout);
@@ -62,10 +64,12 @@ std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
     return plan.ranking.n_alike > 1 ? "the fastest, and none of the others is plainer with as safe a memory"
                                     : "";
   }
+  const bool is_usual = first.unmeasured && !chosen.unmeasured;
   const bool is_safer =
       first.memory_verdict == MemoryVerdict::tight && chosen.memory_verdict != MemoryVerdict::tight;
   return fmt::format("{:.1f} % behind #1 by the forecast, and {}", 100 * chosen.behind_ms / first.step_ms,
-                     is_safer                               ? "with memory to spare"
+                     is_usual                               ? "of a kind that was run and measured"
+                     : is_safer                             ? "with memory to spare"
                      : chosen.margin_GiB > first.margin_GiB ? "plainer or with more memory to spare"
                                                             : "plainer");
 }
@@ -82,6 +86,8 @@ ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLay
   }
   out.changes = chosen.refinement->changes;
   out.layout = answer_of(chosen.point, chosen.step, chosen.memory);
+  out.layout.rank = layouts[chosen.of].rank;
+  out.layout.unmeasured = layouts[chosen.of].unmeasured;
   out.layout.behind_ms = std::max(0.0, out.layout.step_ms - layouts.front().step_ms);
   out.layout.megatron_flags = megatron_text(chosen, plan.prototypes);
   out.reason =
@@ -141,6 +147,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   out.more_alike = plan.ranking.more_alike;
   for (const RankedLayout& l : plan.ranking.layouts) out.layouts.push_back(answer_of(l, plan.prototypes));
   out.chosen = chosen_of(plan, out.layouts);
+  out.n_refined = plan.n_refined;
   for (const RefinedLayout& r : plan.refined) out.refined.push_back(answer_of(r, plan.ranking));
   if (subject.now) out.now = answer_of(*subject.now, plan.memory);
   for (const PricedLayout& l : pareto_of(plan.found.priced)) out.pareto.push_back(answer_of(l, plan.memory));
@@ -192,6 +199,10 @@ void fields(auto& a, Is<RankedLayoutAnswer> auto& l) {
   a("behind_fastest_ms", l.behind_ms);
   a("uncertainty_of_difference_ms", l.uncertain_ms, "half of the band of the difference to the fastest");
   a("cannot_be_told_from_fastest", l.alike);
+  a("rank", l.rank, "among all priced layouts, from 1");
+  a("unmeasured_kind", if_any(l.unmeasured),
+    "the kind of layouts, where no run of it was published: its band is wider, and it is chosen only beyond "
+    "that");
   a("tokens_per_s_per_gpu", l.tokens_per_s_per_gpu);
   a("mfu", if_any(l.mfu));
   a("percent_of_step", Object{[&](auto& s) {
@@ -278,6 +289,7 @@ void fields(auto& a, Is<PlanAnswer> auto& p) {
   a("chosen_layout", p.chosen, "what is recommended");
   a("layouts", p.layouts);
   a("refined", p.refined);
+  a("refinement_tried_on", p.n_refined, "layouts");
   a("now", if_any(p.now), "with --from: what runs now");
   a("pareto", p.pareto,
     "of all that were priced: no other is as fast and leaves as much memory, and is better in one");

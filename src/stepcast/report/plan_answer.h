@@ -37,6 +37,8 @@ struct RankedLayoutAnswer {
   EstimateSource source{};
   double behind_ms = 0, uncertain_ms = 0;  // the fastest one; half of the band of that difference
   bool alike = false;                      // within it
+  std::size_t rank = 0;                    // among all priced layouts, from 1
+  std::optional<std::string> unmeasured;   // the kind of layouts, if no run of it was published
   double tokens_per_s_per_gpu = 0;
   std::optional<double> mfu;
   double computation_percent = 0, communication_percent = 0, bubble_percent = 0,
@@ -92,6 +94,7 @@ struct PlanAnswer {
   ChosenLayoutAnswer chosen;
   std::vector<RankedLayoutAnswer> layouts;
   std::vector<RefinedLayoutAnswer> refined;
+  std::size_t n_refined = 0;  // layouts that refinement was tried on
   std::optional<RunningLayoutAnswer> now;
   std::vector<LayoutAnswer> pareto;
   std::vector<JitteredLayout> jittered;

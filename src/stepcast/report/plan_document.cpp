@@ -31,12 +31,21 @@ std::string numbers_of(const RankedLayoutAnswer& l) {
 }
 
 std::string why_alike(const PlanAnswer& plan) {
-  if (plan.n_alike == 1)
-    return "~ The fastest is faster than every other layout beyond the uncertainty of the forecast.\n";
-  return fmt::format(
-      "~ {}{} layouts cannot be told from the fastest: errors common to both cancel, and the rest of the\n "
-      " difference is within its uncertainty.\n",
-      plan.more_alike ? "More than " : "", plan.n_alike);
+  std::string text =
+      plan.n_alike == 1
+          ? "~ The fastest is faster than every other layout beyond the uncertainty of the forecast.\n"
+          : fmt::format(
+                "~ {}{} layouts cannot be told from the fastest: errors common to both cancel, and the "
+                "rest of the\n  difference is within its uncertainty.\n",
+                plan.more_alike ? "More than " : "", plan.n_alike);
+  const auto first = std::ranges::find_if(
+      plan.layouts, [](const RankedLayoutAnswer& l) { return l.unmeasured.has_value(); });
+  if (first != plan.layouts.end())
+    text += fmt::format(
+        "  never measured: no run of {} was published, so its band is wider, and it is chosen only\n"
+        "  where it is faster by more than that.\n",
+        *first->unmeasured);
+  return text;
 }
 
 std::string counts_text(const PlanAnswer& plan) {
@@ -141,12 +150,13 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     if (i >= most && !is_chosen) continue;
     const RankedLayoutAnswer& l = plan.layouts[i];
     std::string mark = l.alike ? "~" : "";
+    if (l.unmeasured) mark += " never measured";
     if (l.memory_verdict == MemoryVerdict::tight) mark += " tight";
     if (is_chosen) mark += plan.chosen.changes.empty() ? " chosen" : " chosen, refined";
     if (is_chosen) table.emphasized = table.rows.size();
     ReportCell layout{to_string(l.point)};
     layout.copies = l.megatron_flags.value_or("");
-    table.row({std::to_string(i + 1), std::move(layout)})
+    table.row({std::to_string(l.rank), std::move(layout)})
         .numbers({l.step_ms, l.p10_ms, l.p90_ms}, 1)
         .numbers({l.tokens_per_s_per_gpu}, 0)
         .cell(l.mfu ? number(100 * *l.mfu) : "-")
@@ -212,7 +222,7 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {
     const JitteredLayout& j = steady[i];
     const RankedLayoutAnswer& layout = plan.layouts[j.of];
-    table.row({std::to_string(j.of + 1), to_string(layout.point)})
+    table.row({std::to_string(layout.rank), to_string(layout.point)})
         .numbers({j.mean_ms, j.p50_ms, j.p90_ms, 100 * (j.slowdown - 1)}, 1)
         .cell(fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : ""));
   }
@@ -252,15 +262,15 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
     const RefinedLayoutAnswer& r = plan.refined[i];
     ReportCell changed{shorten(join(r.changes, "; "), 150)};
     changed.copies = r.megatron_flags;
-    table.row({std::to_string(r.of + 1)})
+    table.row({std::to_string(plan.layouts[r.of].rank)})
         .numbers({r.step_ms, r.before_ms, r.peak_GiB}, 1)
         .cell(std::move(changed));
   }
   constexpr std::string_view kTitle =
-      "Refined: uneven stages, recomputation of some layers, overlap inside layers";
+      "Refined: uneven stages, recomputation of some layers, overlap inside layers, exchange of tokens";
   ReportSection& section = document.add(std::string{kTitle}, {std::move(table)});
-  section.opening = fmt::format("\n{}; {} of the best {} came out faster\n", kTitle, plan.refined.size(),
-                                std::min(kMostRefined, plan.layouts.size()));
+  section.opening =
+      fmt::format("\n{}; {} of the {} tried came out faster\n", kTitle, plan.refined.size(), plan.n_refined);
   if (!plan.chosen.changes.empty()) return;
   section.add(TerminalText{
       plan.refined.front().step_ms < plan.chosen.layout.step_ms

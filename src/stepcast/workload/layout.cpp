@@ -140,6 +140,19 @@ std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_la
   return layers;
 }
 
+std::string_view unmeasured_kind(bool has_experts, Framework framework, Sharding sharding,
+                                 std::int64_t expert_parallel, PipelineSchedule schedule) {
+  if (!has_experts) return {};
+  // Published runs that shard the weights of experts are those of PyTorch's FSDP with expert parallelism.
+  const bool is_torch =
+      framework == Framework::fsdp || framework == Framework::torchtitan || framework == Framework::pytorch;
+  if (sharding == Sharding::zero3 && (expert_parallel == 1 || !is_torch))
+    return is_torch ? "sharded experts without expert parallelism" : "experts whose weights are sharded";
+  if (splits_backward(schedule) && schedule != PipelineSchedule::dual_pipe)
+    return "a zero-bubble schedule with experts";
+  return {};
+}
+
 bool is_recomputed(const Layout& layout, std::int64_t layer) {
   if (layout.layer.recompute.kind != Recompute::full) return false;
   if (layout.layer.recompute.layers_per_stage && layer >= *layout.layer.recompute.layers_per_stage)

@@ -435,6 +435,11 @@ struct StageChunk {
 [[nodiscard]] std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers,
                                                                              std::int64_t n_chunks);
 
+// A kind of layouts of which no run was ever published with its time, in words: "experts whose weights are sharded".
+// Forecasts of it extrapolate. Empty for all others.
+[[nodiscard]] std::string_view unmeasured_kind(bool has_experts, Framework framework, Sharding sharding,
+                                               std::int64_t expert_parallel, PipelineSchedule schedule);
+
 // Whether full recomputation recomputes layer `layer` (from 0 in its chunk of stage_chunks()).
 [[nodiscard]] bool is_recomputed(const Layout& layout, std::int64_t layer);
 
