@@ -127,6 +127,10 @@ TEST(Layout, SpreadsLayersWithEmbeddingAndOutput) {
   EXPECT_THAT(layers_counting_embedding_and_output(126, 8), ElementsAre(15, 16, 16, 16, 16, 16, 16, 15));
   EXPECT_THAT(layers_counting_embedding_and_output(32, 4), ElementsAre(8, 9, 8, 7));
   EXPECT_THAT(layers_counting_embedding_and_output(32, 1), ElementsAre(32));
+  const std::vector<std::int64_t> output_alone = layers_counting_embedding_and_output(61, 32);
+  EXPECT_EQ(output_alone.front(), 1);
+  EXPECT_EQ(output_alone[1], 2);
+  EXPECT_EQ(output_alone.back(), 0);
   EXPECT_TRUE(layers_counting_embedding_and_output(4, 5).empty());
 }
 

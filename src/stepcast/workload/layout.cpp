@@ -131,12 +131,17 @@ std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& lay
 
 std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers, std::int64_t n_chunks) {
   if (n_chunks < 1 || n_layers < n_chunks) return {};
+  if (n_chunks == 1) return {n_layers};
   const std::int64_t units = n_layers + 2;
   std::vector<std::int64_t> layers(static_cast<std::size_t>(n_chunks), units / n_chunks);
   for (std::int64_t i = 0; i < units % n_chunks; ++i) ++layers[static_cast<std::size_t>(i)];
   --layers.front();
   --layers.back();
-  if (std::ranges::any_of(layers, [](std::int64_t n) { return n < 1; })) return {};
+  // Chunks at either end may hold nothing but embedding or output.
+  const bool is_short =
+      std::ranges::any_of(layers, [](std::int64_t n) { return n < 0; }) ||
+      std::any_of(layers.begin() + 1, layers.end() - 1, [](std::int64_t n) { return n < 1; });
+  if (is_short) return {};
   return layers;
 }
 

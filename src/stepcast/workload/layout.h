@@ -431,7 +431,7 @@ struct StageChunk {
 
 // Layers of every chunk when embedding and output count as a layer each: what remains of an uneven division
 // goes to the first chunks (TorchTitan; Megatron with --account-for-embedding/loss-in-pipeline-split). 126
-// layers on 8 chunks: 15, 16 x 6, 15. Empty if there are more chunks than layers.
+// layers on 8 chunks: 15, 16 x 6, 15; 61 on 32: 1, 2 x 30, 0. Empty if there are more chunks than layers.
 [[nodiscard]] std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers,
                                                                              std::int64_t n_chunks);
 
