@@ -177,6 +177,7 @@ class RankLinker {
               .end_us = g_.us(op.end()),
               .kind = op.kind};
     const std::string_view name = r_.names.text(op.name);
+    w.launch_in_file = call != kNone || index_->call_outside(op.correlation, in_window_).has_value();
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
     w.pageable = op.kind == GpuOp::Kind::memcpy && name.find("Pageable") != std::string_view::npos;
     w.kernel_class = op.kind == GpuOp::Kind::kernel ? index_->kernel_class(op.name) : KernelClass::memory;
