@@ -75,9 +75,11 @@ Factor over(const Estimate& target, const Estimate& origin, double distance, dou
   const auto spread = [](const Estimate& e, Microseconds edge) {
     return edge.value() > 0 && e.time.value() > 0 ? std::abs(std::log(edge.value() / e.time.value())) : 0.0;
   };
+  // Estimates on different grounds err apart.
+  const double shared = target.source == origin.source ? kSharedError : 0;
   const auto joint = [&](double of_target, double of_origin) {
     const double moved = moves * of_origin;
-    return std::sqrt(of_target * of_target + moved * moved - 2 * kSharedError * of_target * moved);
+    return std::sqrt(of_target * of_target + moved * moved - 2 * shared * of_target * moved);
   };
   // A fast target and a slow origin make the smallest ratio.
   const double down = std::max(least, joint(spread(target, target.p10), spread(origin, origin.p90)));
