@@ -70,6 +70,21 @@ std::map<std::string_view, KernelTimes> convolution_times(const RecordedProgram&
   return times;
 }
 
+// All of them, with the band of their sum.
+KernelTimes together(const std::map<KernelClass, KernelTimes>& times, KernelClass without) {
+  KernelTimes all;
+  std::vector<ClassBand> bands;
+  for (const auto& [kernel_class, of] : times) {
+    if (kernel_class == without) continue;
+    all.add(of.recorded_us, of.predicted_us, of.low_us, of.high_us);
+    bands.push_back({of.predicted_us, of.low_us, of.high_us});
+  }
+  const BandShares shares = shares_together(bands);
+  all.low_us = all.predicted_us + shares.low * (all.low_us - all.predicted_us);
+  all.high_us = all.predicted_us + shares.high * (all.high_us - all.predicted_us);
+  return all;
+}
+
 ScoredRow kernel_row(std::string name, const KernelTimes& times) {
   return {std::move(name),         times.recorded_us / kUsPerMs, times.predicted_us / kUsPerMs,
           times.low_us / kUsPerMs, times.high_us / kUsPerMs,     {}};
@@ -103,11 +118,10 @@ void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices&
   if (!priced.ok()) return;
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const std::map<KernelClass, KernelTimes> times = kernel_times(recorded, *priced, c);
-    KernelTimes all;
+    const KernelTimes all = together(times, KernelClass::none);
     for (const auto& [kernel_class, of_class] : times) {
       const bool lookups = kernel_class == KernelClass::none;
       const std::string name{lookups ? "table lookups" : to_string(kernel_class)};
-      if (!lookups) all.add(of_class.recorded_us, of_class.predicted_us, of_class.low_us, of_class.high_us);
       scores.add("gpu_active_by_class", fmt::format("{} {}", job.name, name),
                  kernel_row(row_name(recorded.facts[c]), of_class), 0, name);
     }
@@ -119,32 +133,74 @@ void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices&
   }
 }
 
+namespace {
+
+// Time of a device over that of another by a single figure of their data sheets.
+double peak_ratio(const Device& from, const Device& to) {
+  for (const DType type : {DType::bf16, DType::fp16, DType::fp32}) {
+    const auto a = from.peak(type), b = to.peak(type);
+    if (a && b && b->value() > 0) return a->value() / b->value();
+  }
+  return 1;
+}
+double bandwidth_ratio(const Device& from, const Device& to) {
+  return to.memory_bandwidth.value() > 0 ? from.memory_bandwidth.value() / to.memory_bandwidth.value() : 1;
+}
+
+// Kernels of the last step of a job's only rank, by class; with these prices, or as recorded.
+std::map<KernelClass, KernelTimes> all_kernels(const RecordedJob& job, const RecordedPrices* prices) {
+  const RecordedProgram& recorded = job.steps.back();
+  const BlockId id = recorded.program.rank_class(RankClassId{std::size_t{0}}).instances.front().block;
+  const Block& block = recorded.program.block(id);
+  std::map<KernelClass, KernelTimes> times;
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    if (block.tasks()[t].kind != TaskKind::kernel) continue;
+    const double was = block.duration_us()[t];
+    KernelTimes& of = times[block.tasks()[t].kernel_class];
+    if (prices == nullptr)
+      of.add(was, was, was, was);
+    else
+      of.add(was, prices->costs.duration_us(id)[t], prices->low.duration_us(id)[t],
+             prices->high.duration_us(id)[t]);
+  }
+  return times;
+}
+
+// Classes of less of the time are not scored by themselves.
+constexpr double kScoredClass = 0.1;
+
+}  // namespace
+
 void score_cross_device(StepScores& scores, const RecordedJob& from, const RecordedJob& to,
                         PricedDevices& devices) {
   StepPricer* origin = devices.find(from.device);
   StepPricer* target = devices.find(to.device);
   if (origin == nullptr || target == nullptr) return;
-  const std::size_t last = 0;  // one rank each
-  const auto sum = [&](const RecordedJob& job, const Costs& costs) {
-    const BlockId id = job.steps.back().program.rank_class(RankClassId{last}).instances.front().block;
-    const Block& block = job.steps.back().program.block(id);
-    double us = 0;
-    for (std::uint32_t t = 0; t < block.task_count(); ++t)
-      if (block.tasks()[t].kind == TaskKind::kernel) us += costs.duration_us(id)[t];
-    return us / kUsPerMs;
-  };
   const RecordedProgram& recorded = from.steps.back();
-  const double measured = sum(to, Costs{to.steps.back().program});
+  const std::map<KernelClass, KernelTimes> measured = all_kernels(to, nullptr);
+  const double all_us = together(measured, KernelClass::none).recorded_us, all = all_us / kUsPerMs;
+  const double unchanged = together(all_kernels(from, nullptr), KernelClass::none).recorded_us / kUsPerMs;
+  const Device &was = origin->platform().device, &is = target->platform().device;
   const std::string row = fmt::format("{} to {}", from.device, to.device);
-  scores.add("cross_device_unchanged", to.name, {row, measured, sum(from, Costs{recorded.program})});
+  scores.add("cross_device_unchanged", to.name, {row, all, unchanged});
+  scores.add("cross_device_peak_ratio", to.name, {row, all, unchanged * peak_ratio(was, is)});
+  scores.add("cross_device_bandwidth_ratio", to.name, {row, all, unchanged * bandwidth_ratio(was, is)});
   for (const auto& [test, ground] : {std::pair{"cross_device", KernelTimeSource::ratio},
                                      std::pair{"cross_device_models", KernelTimeSource::models}}) {
     const Result<RecordedPrices> priced =
         price_recorded(recorded, {.kernels = ground, .target = target, .origin = origin});
     if (!priced.ok()) continue;
-    scores.add(
-        test, to.name,
-        {row, measured, sum(from, priced->costs), sum(from, priced->low), sum(from, priced->high), {}});
+    std::map<KernelClass, KernelTimes> predicted = all_kernels(from, &*priced);
+    KernelTimes sum = together(predicted, KernelClass::none);
+    sum.recorded_us = all_us;
+    scores.add(test, to.name, kernel_row(row, sum));
+    for (const auto& [kernel_class, of] : measured) {
+      if (of.recorded_us < kScoredClass * all_us) continue;
+      const std::string name{to_string(kernel_class)};
+      predicted[kernel_class].recorded_us = of.recorded_us;
+      scores.add(fmt::format("{}_by_class", test), fmt::format("{} {}", to.name, name),
+                 kernel_row(row, predicted[kernel_class]), 0, name);
+    }
   }
 }
 

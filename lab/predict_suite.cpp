@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -38,32 +39,55 @@ std::optional<double> step_us(const RecordedProgram& recorded, const Costs& cost
   return scores->ranks[c].step.simulated_us;
 }
 
+// The step of rank `c` with the host times of these ranks.
+std::optional<double> step_with_host_of(const RecordedJob& job, std::size_t c,
+                                        std::span<const std::size_t> others) {
+  const RecordedProgram& recorded = job.steps.back();
+  HostTimes times;
+  for (const std::size_t o : others) times.add(job.host_of_ranks[o]);
+  Costs costs{recorded.program};
+  (void)times.apply(recorded, RankClassId{c}, costs);
+  return step_us(recorded, costs, c);
+}
+double mean_step_us(const RecordedJob& job, std::span<const std::size_t> ranks) {
+  double mean = 0;
+  for (const std::size_t o : ranks)
+    mean += job.steps.back().facts[o].step_us.length_us() / static_cast<double>(ranks.size());
+  return mean;
+}
+std::vector<std::size_t> all_but(std::size_t n, std::size_t c) {
+  std::vector<std::size_t> others;
+  for (std::size_t o = 0; o < n; ++o)
+    if (o != c) others.push_back(o);
+  return others;
+}
+
+// What ranks share with the others is told from what is their own by the others: each way to the step counts by how
+// far it is off among them.
 void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   const std::size_t n = recorded.facts.size();
   if (n < 2 || recorded.facts.front().step_number < 0) return;
   for (std::size_t c = 0; c < n; ++c) {
-    std::vector<RankClassId> others;
-    for (std::size_t o = 0; o < n; ++o)
-      if (o != c) others.emplace_back(o);
-    Costs costs{recorded.program};
-    (void)HostTimes::learn(recorded, others).apply(recorded, RankClassId{c}, costs);
-    const std::optional<double> us = step_us(recorded, costs, c);
-    if (!us) continue;
-    // How far it would be with each of the others alone.
-    std::vector<double> alone;
-    double mean = 0;
-    for (const RankClassId o : others) {
-      mean += recorded.facts[o.index()].step_us.length_us() / static_cast<double>(others.size());
-      Costs of_one{recorded.program};
-      (void)job.host_of_ranks[o.index()].apply(recorded, RankClassId{c}, of_one);
-      if (const auto one = step_us(recorded, of_one, c)) alone.push_back(*one);
+    const std::vector<std::size_t> others = all_but(n, c);
+    const std::optional<double> structured = step_with_host_of(job, c, others);
+    if (!structured) continue;
+    const double mean = mean_step_us(job, others);
+    std::vector<double> alone;  // how far it would be with each of the others alone
+    TwoWays ways;
+    for (const std::size_t o : others) {
+      if (const auto one = step_with_host_of(job, c, std::span{&o, 1})) alone.push_back(*one);
+      std::vector<std::size_t> rest = others;
+      std::erase(rest, o);
+      const std::optional<double> us = rest.empty() ? std::nullopt : step_with_host_of(job, o, rest);
+      if (us) ways.seen(recorded.facts[o].step_us.length_us(), *us, mean_step_us(job, rest));
     }
+    const double us = ways.together(*structured, mean);
     const double measured = recorded.facts[c].step_us.length_us();
     const std::string row = row_name(recorded.facts[c]);
     Spread spread = spread_of(alone);
-    if (!spread.half_width) spread.half_width = (kOverheadBand - 1) * *us;
-    scores.add("step_time", job.name, row_of(row, measured, *us, spread), others.size());
+    if (!spread.half_width) spread.half_width = (kOverheadBand - 1) * us;
+    scores.add("step_time", job.name, row_of(row, measured, us, spread), others.size());
     scores.add("mean_of_others", job.name, row_of(row, measured, mean));
   }
 }
@@ -83,7 +107,70 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   }
 }
 
-// The step as each of the others had it, its data loader's time given: their median.
+// Every step as each of the others would have it with the data loader's time of the first: recorded, and what the loader
+// changes of it in the replay.
+class LoaderSwaps {
+ public:
+  LoaderSwaps(const RecordedJob& job, std::size_t first) : job_(job), first_(first) {}
+
+  [[nodiscard]] double step_us(std::size_t s, std::size_t c) const {
+    return job_.steps[s].facts[c].step_us.length_us();
+  }
+  // Step `s` as step `o` had it; nothing where the two differ in their ranks.
+  [[nodiscard]] std::optional<double> as_in(std::size_t s, std::size_t o, std::size_t c) {
+    if (job_.steps[o].facts.size() != job_.steps[s].facts.size()) return std::nullopt;
+    auto [at, fresh] = known_.try_emplace({s, o});
+    if (fresh) at->second = changes(s, o);
+    return step_us(o, c) + at->second[c];
+  }
+  // Its median over these.
+  [[nodiscard]] double median_as_in(std::size_t s, std::span<const std::size_t> others, std::size_t c) {
+    std::vector<double> us;
+    for (const std::size_t o : others)
+      if (const auto one = as_in(s, o, c)) us.push_back(*one);
+    return median(std::move(us));
+  }
+  [[nodiscard]] double median_of(std::span<const std::size_t> others, std::size_t c) const {
+    std::vector<double> us;
+    for (const std::size_t o : others) us.push_back(step_us(o, c));
+    return median(std::move(us));
+  }
+  // All steps behind the first but these.
+  [[nodiscard]] std::vector<std::size_t> others(std::size_t s, std::size_t without) const {
+    std::vector<std::size_t> all;
+    for (std::size_t o = first_; o < job_.steps.size(); ++o)
+      if (o != s && o != without && job_.steps[o].facts.size() == job_.steps[s].facts.size())
+        all.push_back(o);
+    return all;
+  }
+
+ private:
+  std::vector<double> changes(std::size_t s, std::size_t o) const {
+    const RecordedProgram& structure = job_.steps[o];
+    std::vector<double> change(structure.facts.size(), 0.0);
+    Costs costs{structure.program};
+    bool any = false;
+    for (const RankClassId c : all_classes(structure)) {
+      const double own = data_loader_us(structure, c), given = data_loader_us(job_.steps[s], c);
+      if (own <= 0 || given <= 0) continue;
+      scale_data_loader(structure, c, costs, given / own);
+      any = true;
+    }
+    if (!any) return change;
+    const Result<ReplayScores> with = score_replay(structure, costs);
+    const Result<ReplayScores> without = score_replay(structure, Costs{structure.program});
+    if (!with.ok() || !without.ok()) return change;
+    for (std::size_t c = 0; c < change.size(); ++c)
+      change[c] = with->ranks[c].step.simulated_us - without->ranks[c].step.simulated_us;
+    return change;
+  }
+
+  const RecordedJob& job_;
+  std::size_t first_;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> known_;  // [step, as in][rank class]
+};
+
+// The step as the others had it, its data loader's time given, as far as that helped to tell them from each other.
 void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
   const std::size_t first = first_steady_step(job);
   if (first > 0) {
@@ -92,44 +179,37 @@ void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>
                                    first, 100 * kSteadyWithin)});
   }
   if (job.steps.size() - first < 3) return;
+  LoaderSwaps swaps{job, first};
   for (std::size_t s = first; s < job.steps.size(); ++s) {
-    const std::size_t n_ranks = job.steps[s].facts.size();
-    std::vector<std::vector<double>> predicted(n_ranks), recorded_us(n_ranks);
-    for (std::size_t o = first; o < job.steps.size(); ++o) {
-      if (o == s || job.steps[o].facts.size() != n_ranks) continue;
-      const RecordedProgram& structure = job.steps[o];
-      Costs costs{structure.program};
-      for (const RankClassId c : all_classes(structure)) {
-        const double own = data_loader_us(structure, c), given = data_loader_us(job.steps[s], c);
-        if (own > 0 && given > 0) scale_data_loader(structure, c, costs, given / own);
+    const std::vector<std::size_t> others = swaps.others(s, s);
+    if (others.empty()) continue;
+    for (std::size_t c = 0; c < job.steps[s].facts.size(); ++c) {
+      TwoWays ways;
+      std::vector<double> predicted;
+      for (const std::size_t o : others) {
+        if (const auto one = swaps.as_in(s, o, c)) predicted.push_back(*one);
+        const std::vector<std::size_t> rest = swaps.others(o, s);
+        if (rest.empty()) continue;
+        ways.seen(swaps.step_us(o, c), swaps.median_as_in(o, rest, c), swaps.median_of(rest, c));
       }
-      const Result<ReplayScores> result = score_replay(structure, costs);
-      if (!result.ok()) continue;
-      for (std::size_t c = 0; c < n_ranks; ++c) {
-        predicted[c].push_back(result->ranks[c].step.simulated_us);
-        recorded_us[c].push_back(structure.facts[c].step_us.length_us());
-      }
-    }
-    for (std::size_t c = 0; c < n_ranks; ++c) {
-      if (predicted[c].empty()) continue;
-      const double measured = job.steps[s].facts[c].step_us.length_us();
-      const double us = median(predicted[c]);
+      const double as_others = swaps.median_of(others, c);
+      const double us = ways.together(swaps.median_as_in(s, others, c), as_others);
       const std::string row = row_name(job.steps[s].facts[c]);
-      scores.add("cross_step", job.name, row_of(row, measured, us, spread_of(predicted[c])),
-                 predicted[c].size());
-      scores.add("median_of_others", job.name, row_of(row, measured, median(recorded_us[c])));
+      scores.add("cross_step", job.name, row_of(row, swaps.step_us(s, c), us, spread_of(predicted)),
+                 predicted.size());
+      scores.add("median_of_others", job.name, row_of(row, swaps.step_us(s, c), as_others));
     }
   }
 }
 
 // Steps of one rank with these host times: [rank class][step], measured and predicted.
 std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, const HostTimes& times,
-                                                      double factor, bool loader_given) {
+                                                      const HostSpeed& speed, bool loader_given) {
   std::vector<std::vector<TimePair>> pairs;
   for (const RecordedProgram& recorded : job.steps) {
     Costs costs{recorded.program};
     for (const RankClassId c : all_classes(recorded)) {
-      (void)times.apply(recorded, c, costs, factor);
+      (void)times.apply(recorded, c, costs, speed);
       if (loader_given) scale_data_loader(recorded, c, costs, 1);
     }
     const Result<ReplayScores> result = score_replay(recorded, costs);
@@ -155,8 +235,8 @@ std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) 
 
 // The mean step of `job` with these host times; `band`: to either side, a factor.
 void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
-                  double factor, std::size_t n_fit, double band, bool loader_given = false) {
-  const auto pairs = steps_with_host_of(job, times, factor, loader_given);
+                  const HostSpeed& speed, std::size_t n_fit, double band, bool loader_given = false) {
+  const auto pairs = steps_with_host_of(job, times, speed, loader_given);
   for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
     const TimePair mean = mean_of(pairs[r]);
     const double ms = mean.simulated_us / kUsPerMs;
@@ -170,7 +250,7 @@ void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& 
 // Every step of `job` alone, with the host times of another capture.
 void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const HostTimes& times,
                                std::size_t n_fit) {
-  const auto pairs = steps_with_host_of(job, times, 1, true);
+  const auto pairs = steps_with_host_of(job, times, {}, true);
   for (std::size_t r = 0; r < pairs.size(); ++r) {
     for (std::size_t s = 0; s < pairs[r].size(); ++s) {
       const double ms = pairs[r][s].simulated_us / kUsPerMs;
@@ -187,43 +267,70 @@ void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const
   }
 }
 
+// The median step of the other captures: what anybody would say.
+void median_of_captures(StepScores& scores, const RecordedJob& job,
+                        std::span<const RecordedJob* const> captures) {
+  std::vector<std::vector<TimePair>> pairs;
+  for (const RecordedProgram& step : job.steps) {
+    pairs.resize(std::max(pairs.size(), step.facts.size()));
+    for (std::size_t r = 0; r < step.facts.size(); ++r)
+      pairs[r].push_back({step.facts[r].step_us.length_us(), 0});
+  }
+  for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
+    std::vector<double> us;
+    for (const RecordedJob* other : captures)
+      for (const RecordedProgram& step : other->steps)
+        if (r < step.facts.size()) us.push_back(step.facts[r].step_us.length_us());
+    if (us.empty()) continue;
+    scores.add("median_of_other_capture", job.name,
+               {mean_row_name(job, r, pairs[r].size()), mean_of(pairs[r]).measured_us / kUsPerMs,
+                median(us) / kUsPerMs});
+  }
+}
+
+// With the host times of all other jobs, whatever their GPU, at the speed that operators they share say. The data
+// loader's time is given: it is an input. Beside it: without knowing operators by name.
+void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const HostTimes& own,
+                        std::span<const HostTimes> others) {
+  if (others.empty()) return;
+  const HostTimes pool = HostTimes::pooled(others);
+  const bool related = pool.share_known(own) >= kRelated;
+  const HostSpeed speed = pool.speed_of(own);
+  with_host_of(scores, related ? "foreign_overheads" : "foreign_overheads_unrelated", job, pool, speed,
+               others.size(), related ? kRelatedBand : kUnrelatedBand, true);
+  with_host_of(scores, "foreign_overheads_by_family", job, pool.by_family_alone(), speed, others.size(),
+               kUnrelatedBand, true);
+}
+
 void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
   std::vector<HostTimes> host_of_jobs;
   host_of_jobs.reserve(jobs.size());
   for (const RecordedJob& job : jobs) host_of_jobs.push_back(host_of_job(job));
   for (const RecordedJob& job : jobs) {
     if (job.steps.back().facts.front().step_number < 0) continue;
-    const HostTimes& own = host_of_jobs[static_cast<std::size_t>(&job - jobs.data())];
     HostTimes captures;
+    std::vector<HostTimes> foreign;
+    std::vector<const RecordedJob*> same;
     std::size_t n_captures = 0;
-    // Of all others, whatever their GPU, the one whose host times cover most host calls of this job.
-    std::size_t nearest = jobs.size();
-    double most = 0;
     for (std::size_t o = 0; o < jobs.size(); ++o) {
       const RecordedJob& other = jobs[o];
       if (&other == &job) continue;
       if (other.folder == job.folder && other.device == job.device && !job.device.empty() &&
           same_workload(other, job)) {
         captures.add(host_of_jobs[o]);
+        same.push_back(&other);
         n_captures += other.steps.size();
       } else if (!same_workload(other, job)) {
-        const double known = host_of_jobs[o].share_known(own);
-        if (known <= most) continue;
-        most = known;
-        nearest = o;
+        foreign.push_back(host_of_jobs[o]);
       }
     }
     if (n_captures > 0) {
-      with_host_of(scores, "two_captures", job, captures, 1, n_captures, kOverheadBand, true);
-      with_host_of(scores, "two_captures_loader_learned", job, captures, 1, n_captures, kOtherHostBand);
+      with_host_of(scores, "two_captures", job, captures, {}, n_captures, kOverheadBand, true);
+      with_host_of(scores, "two_captures_loader_learned", job, captures, {}, n_captures, kOtherHostBand);
+      median_of_captures(scores, job, same);
       each_step_of_two_captures(scores, job, captures, n_captures);
     }
-    if (nearest < jobs.size()) {
-      const HostTimes& foreign = host_of_jobs[nearest];
-      const std::string_view test = most >= kRelated ? "foreign_overheads" : "foreign_overheads_unrelated";
-      with_host_of(scores, test, job, foreign, foreign.factor_of(own), jobs[nearest].steps.size(),
-                   most >= kRelated ? kRelatedBand : kUnrelatedBand);
-    }
+    with_foreign_hosts(scores, job, host_of_jobs[static_cast<std::size_t>(&job - jobs.data())], foreign);
   }
 }
 

@@ -40,6 +40,19 @@ ScoredRow row_of(std::string name, double measured_us, double predicted_us, cons
   return row;
 }
 
+void TwoWays::seen(double measured, double first, double second) {
+  if (measured <= 0) return;
+  first_squares_ += std::pow(first / measured - 1, 2);
+  second_squares_ += std::pow(second / measured - 1, 2);
+}
+
+double TwoWays::together(double first, double second) const {
+  const double first_weight = second_squares_ * second_squares_;
+  const double both = first_weight + first_squares_ * first_squares_;
+  const double share = both > 0 ? first_weight / both : 0.5;  // of the first
+  return share * first + (1 - share) * second;
+}
+
 TestScore& StepScores::test(std::string_view name) {
   for (TestScore& t : tests_)
     if (t.test == name) return t;

@@ -32,6 +32,17 @@ struct Spread {
 [[nodiscard]] ScoredRow row_of(std::string name, double measured_us, double predicted_us,
                                const Spread& spread = {});
 
+// Two predictions of one time, each counting by how far it was off where the answer is known: the mean weighted by the
+// squared inverse of their mean squared errors. Alike where nothing was seen.
+class TwoWays {
+ public:
+  void seen(double measured, double first, double second);
+  [[nodiscard]] double together(double first, double second) const;
+
+ private:
+  double first_squares_ = 0, second_squares_ = 0;
+};
+
 // Rows of all tests of recorded steps, in the order in which tests first get one; `step_time` is always there.
 class StepScores {
  public:

@@ -31,10 +31,10 @@ TEST(Breakdown, OfOneRankByHand) {
   EXPECT_DOUBLE_EQ(rank.computation_us, 15);    // gemm 10 + element-wise 5
   EXPECT_DOUBLE_EQ(rank.exposed_memcpy_us, 4);  // 16-20: the gemm is over
   EXPECT_DOUBLE_EQ(rank.exposed_comm_us, 0);
-  EXPECT_DOUBLE_EQ(rank.idle.of(IdleCause::cpu),
-                   6 + 3);  // 0-6: the gemm is not launched; 3 of the thread at the end
+  // 0-6: the gemm is not launched; 26-33: nothing is left to launch, and the step is not over
+  EXPECT_DOUBLE_EQ(rank.idle.of(IdleCause::cpu), 6 + 7);
   EXPECT_DOUBLE_EQ(rank.idle.of(IdleCause::other_stream), 1);  // 20-21: the event
-  EXPECT_DOUBLE_EQ(rank.idle.of(IdleCause::rest), 7 - 3);      // 26-33: nothing left
+  EXPECT_DOUBLE_EQ(rank.idle.of(IdleCause::rest), 0);
   EXPECT_DOUBLE_EQ(parts_of(rank), 33);
   EXPECT_DOUBLE_EQ(rank.gpu_active_us, 19);
   EXPECT_DOUBLE_EQ(rank.kernels_us[static_cast<std::size_t>(KernelClass::gemm)], 10);

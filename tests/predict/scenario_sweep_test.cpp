@@ -1,5 +1,6 @@
 #include "stepcast/predict/scenario_sweep.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -55,6 +56,22 @@ TEST(ScenarioSweep, DrawsFromRanksAndFromSteps) {
   const SlowdownDraws steps = draws_of_steps({base, other}, base);
   EXPECT_EQ(steps.of_rank[1], (std::vector<Slowdown>{{1, 1}, {1, 2}}));
   EXPECT_EQ(steps.network, (std::vector<double>{1, 2}));
+}
+
+// One step of one rank says nothing of how steps differ: they are spread as measured ones are, with a tail.
+TEST(ScenarioSweep, DrawsOfOneRankAreSpreadAsMeasuredSteps) {
+  const SlowdownDraws draws = draws_of_ranks({{.host_us = 10, .gpu_us = 30, .network_us = 0}});
+  ASSERT_EQ(draws.of_rank.size(), 1U);
+  std::vector<double> factors;
+  for (const Slowdown& slowdown : draws.of_rank[0]) {
+    EXPECT_DOUBLE_EQ(slowdown.host, slowdown.gpu);
+    factors.push_back(slowdown.host);
+  }
+  ASSERT_TRUE(std::ranges::is_sorted(factors));
+  EXPECT_NEAR(factors[factors.size() / 2], 1, 1e-3);
+  EXPECT_NEAR(factors[factors.size() * 9 / 10], 1.031, 1e-3);
+  EXPECT_NEAR(factors[factors.size() * 99 / 100 - 1], 1.158, 2e-3);
+  EXPECT_LT(factors.back(), 1.51);
 }
 
 TEST(ScenarioSweep, DrawsDependOnSeedAndScenarioAlone) {

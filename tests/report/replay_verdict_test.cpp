@@ -68,6 +68,20 @@ TEST(ReplayVerdict, NamesWhatWouldSaveMost) {
       "bound by communication: twice as fast, the transfers would save 10.0 %"));
 }
 
+// Work that no call in the files launched moves with nothing: the verdict begins with that.
+TEST(ReplayVerdict, IsReservedWhereLaunchesAreMissing) {
+  ReplayAnalysis a = two_ranks();
+  a.culprits = {};
+  for (RecordedStepFacts& facts : a.facts) facts.gpu_work_us = 1000;
+  a.facts[1].unlaunched_us = 199;
+  EXPECT_TRUE(replay_verdict(a).starts_with("host-bound: "));
+  a.facts[1].unlaunched_us = 500;
+  EXPECT_TRUE(replay_verdict(a).starts_with(
+      "the traces do not tell what binds the step, since 25 % of the time of GPU work has no launch in "
+      "them; as far as they show it is host-bound: "))
+      << replay_verdict(a);
+}
+
 // Files without launches do not say what their GPUs wait for.
 TEST(ReplayVerdict, NamesWhatHasNoCause) {
   ReplayAnalysis a = two_ranks();

@@ -117,7 +117,7 @@ TEST(HostTimes, ArePutInPlaceOfTheRecordedOnes) {
   EXPECT_THAT(durations(recorded, costs, first), ElementsAre(2, 3, 1, 4, 5, 6, 7)) << "not asked for";
   // On a host half as fast.
   Costs slow{recorded.program};
-  (void)times.apply(recorded, second, slow, 2);
+  (void)times.apply(recorded, second, slow, {.between_ops = 2, .in_ops = 2, .calls = 2});
   EXPECT_THAT(durations(recorded, slow, second), ElementsAre(12, 8, 10, 26));
 }
 
@@ -156,9 +156,36 @@ TEST(HostTimes, TellHowMuchSlowerAnotherHostIs) {
   const RankClassId second = second_rank(recorded);
   const HostTimes a = HostTimes::learn(recorded, std::vector{first});
   const HostTimes b = HostTimes::learn(recorded, std::vector{second});
-  // mm 10 + 10, call 10, view 10 against 4 + 5, 4, 7.
-  EXPECT_DOUBLE_EQ(a.factor_of(b), 40.0 / 20.0);
-  EXPECT_EQ(a.factor_of(HostTimes{}), 1);
+  // mm 10 + 10, call 10, view 10 against 4 + 5, 4, 7: twice as slow as a whole, which counts as 100 us of each part.
+  const HostSpeed speed = a.speed_of(b);
+  EXPECT_DOUBLE_EQ(speed.in_ops, (30 + 2.0 * 100) / (16 + 100));
+  EXPECT_DOUBLE_EQ(speed.calls, (10 + 2.0 * 100) / (4 + 100));
+  EXPECT_DOUBLE_EQ(speed.between_ops, 200.0 / (8 + 100)) << "no time between its operators, against 2 + 6";
+  EXPECT_DOUBLE_EQ(a.speed_of(HostTimes{}).in_ops, 1);
+}
+
+// A job on a host ten times slower, and one with a long pause, move no median.
+TEST(HostTimes, OfSeveralJobsAreMediansAtOneSpeed) {
+  RecordedProgram recorded;
+  const auto job = [&](double us, double pause_us) {
+    HostThread thread{recorded};
+    thread.gap(pause_us);
+    thread.enter("aten::mm");
+    thread.add(OverheadType::t5, "aten::mm", us);
+    thread.leave();
+    thread.gap(us);
+    thread.enter("aten::view");
+    thread.add(OverheadType::t5, "aten::view", us);
+    return HostTimes::learn(recorded, std::vector{thread.finish()});
+  };
+  const std::vector<HostTimes> jobs{job(10000, 10000), job(100000, 100000), job(10000, 10000)};
+  const HostTimes pool = HostTimes::pooled(jobs);
+  const HostSpeed slow = pool.speed_of(jobs[1]);
+  EXPECT_NEAR(slow.in_ops, 10, 0.01);
+  EXPECT_NEAR(slow.between_ops, 10, 0.1);
+  EXPECT_NEAR(pool.speed_of(jobs[0]).in_ops, 1, 0.01);
+  EXPECT_DOUBLE_EQ(pool.share_known(jobs[2]), 1);
+  EXPECT_LT(pool.by_family_alone().share_known(jobs[2]), 1);
 }
 
 TEST(HostOverheadsOfAPlatform, AreApplied) {

@@ -1,8 +1,10 @@
 #include "stepcast/retrace/recorded_prices.h"
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,6 +106,36 @@ TEST(PriceRecorded, MovesByTheRatioOfTheModels) {
   EXPECT_EQ(moved->coverage.unmodelled[0].name, "triton_poi_fused_7");
   EXPECT_EQ(moved->coverage.unmodelled[0].why, "no operation is known");
   EXPECT_GT(moved->coverage.gpu_share(EstimateSource::assumed), 0);
+}
+
+// How far a kernel is from its model stays with it between GPUs of one vendor; to another vendor half of it goes (as a
+// logarithm): the library there has algorithms of its own.
+TEST(PriceRecorded, MovesHalfOfTheDistanceToAnotherVendor) {
+  const RecordedProgram program = recorded();
+  StepPricer h100{platform("dgx-h100"), {}}, mi300x{platform("8xmi300x"), {}};
+  const auto priced = [&](KernelTimeSource kernels) {
+    Result<RecordedPrices> prices =
+        price_recorded(program, {.kernels = kernels, .target = &mi300x, .origin = &h100});
+    if (!prices.ok()) throw std::runtime_error(prices.error().message());
+    return duration(prices->costs, 0);
+  };
+  Result<RecordedPrices> on_h100 =
+      price_recorded(program, {.kernels = KernelTimeSource::models, .target = &h100, .origin = &h100});
+  ASSERT_TRUE(on_h100.ok());
+  const double distance = 100 / duration(on_h100->costs, 0);
+  EXPECT_LT(distance, 0.5) << "a product of 1.1 TFLOP in 100 us is none that was ever seen";
+  EXPECT_NEAR(priced(KernelTimeSource::ratio), priced(KernelTimeSource::models) * std::sqrt(distance), 0.5);
+}
+
+// Two classes of the same band err apart: their sum lies within 1 / sqrt(2) of it.
+TEST(PriceRecorded, ClassesErrApart) {
+  const BandShares one = shares_together(std::vector<ClassBand>{{10, 8, 13}});
+  EXPECT_DOUBLE_EQ(one.low, 1);
+  EXPECT_DOUBLE_EQ(one.high, 1);
+  const BandShares two = shares_together(std::vector<ClassBand>{{10, 8, 13}, {20, 18, 23}});
+  EXPECT_DOUBLE_EQ(two.low, std::sqrt(0.5));
+  EXPECT_DOUBLE_EQ(two.high, std::sqrt(0.5));
+  EXPECT_DOUBLE_EQ(shares_together({}).low, 1);
 }
 
 // NCCL kernels of old profilers say nothing of their message: they move with the links, not with the memory.

@@ -80,13 +80,21 @@ TEST(BadInput, ChakraProtobuf) {
       "says what is in it");
 }
 
-TEST(BadInput, NegativeDuration) {
-  EXPECT_EQ(
-      kineto_error(
-          R"J([{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 5, "dur": -0.5}])J"),
-      "trace.json.gz: [0] at byte 87: negative duration, found \"dur\": -0.5 in \"aten::add\", expected 0 or "
-      "more; correct the "
-      "event or take it out");
+// One time that is none costs its event, which is counted, and not the file.
+TEST(BadInput, TimesThatAreNone) {
+  for (const std::string_view times :
+       {R"("ts": 5, "dur": -0.5)", R"("ts": 5, "dur": NaN)", R"("ts": 5, "dur": "long")",
+        R"("ts": 5, "dur": null)", R"("ts": 5, "dur": 1e30)", R"("ts": "soon", "dur": 1)",
+        R"("ts": 1e300, "dur": 1)", R"("dur": 1)"}) {
+    const auto rank = parse_kineto(
+        R"J([{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, )J" + std::string{times} +
+            R"J(}, {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 3}])J",
+        "x");
+    ASSERT_TRUE(rank.ok()) << times << ": " << rank.error().message();
+    EXPECT_EQ(rank->cpu_ops.size(), 0U) << times;
+    EXPECT_EQ(rank->gpu_ops.size(), 1U) << times;
+    EXPECT_EQ(rank->skipped.at(std::string{kBadTime}), 1U) << times;
+  }
 }
 
 TEST(BadInput, DecompressionBomb) {
@@ -126,12 +134,6 @@ TEST(BadInput, ClaimsOfHugeSizes) {
   EXPECT_EQ(rank->devices.at(0).memory_bytes, 0);
   EXPECT_EQ(rank->gpu_ops.at(0).bytes, 107374182400);
   EXPECT_EQ(rank->gpu_ops.at(0).stream, 0);
-
-  const std::string digits(100, '9');
-  EXPECT_EQ(
-      kineto_error(R"J([{"ph": "X", "cat": "kernel", "name": "k", "ts": )J" + digits + R"J(, "dur": 1}])J"),
-      "trace.json.gz: [0] at byte 49: time out of range, found \"ts\": " + digits.substr(0, 40) +
-          ", expected microseconds within 126 years of 1970; correct the event or take it out");
 }
 
 TEST(BadInput, RecursionBomb) {
@@ -149,10 +151,9 @@ TEST(BadInput, RecursionBomb) {
 }
 
 TEST(BadInput, MessagesAreOneLine) {
-  const std::string message = kineto_error(
-      "[{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"a\n\r\t\x01\x02\", \"ts\": 1, \"dur\": -1}]");
+  const std::string message = kineto_error("[{\"ph\": \"X\", \"ts\" \x01\x02\n\r\t}]");
   EXPECT_EQ(message.find('\n'), std::string::npos);
-  EXPECT_NE(message.find("a\\x0a\\x0d\\x09\\x01\\x02"), std::string::npos) << message;
+  EXPECT_NE(message.find("\\x01\\x02\\x0a\\x0d\\x09"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -264,6 +264,34 @@ TEST(GpuStarts, AFileWithoutLaunchesWarns) {
       ::testing::Contains(::testing::HasSubstr("rank 0: warning: no GPU work of the step has its launch")));
 }
 
+// What no call in the file launched is told from what one before the step did.
+TEST(GpuStarts, WorkWithoutALaunchIsCounted) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.launch(main, 10, 6, 7, "before", 18, 200);
+  b.step(main, 1, 100, 500);
+  b.launch(main, 150, 6, 7, "launched", 260, 50);
+  b.kernel(99, 7, "lost", 320, 30);
+  const Replayed r = replay({b.build()});
+  EXPECT_DOUBLE_EQ(r.recorded.facts[0].gpu_work_us, 118 + 50 + 30);
+  EXPECT_DOUBLE_EQ(r.recorded.facts[0].unlaunched_us, 30);
+}
+
+TEST(GpuStarts, TheMedianStepIsTheDefault) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  const double starts[] = {0, 900, 1410, 1900, 2395};
+  const double lengths[] = {900, 510, 490, 495, 300};  // a warm-up, three steps, a cut one
+  for (int s = 0; s < 5; ++s) {
+    b.step(main, s + 1, starts[s], lengths[s]);
+    b.launch(main, starts[s] + 10, 6, 7, "kernel", starts[s] + 20, 50);
+  }
+  const Replayed r = replay({b.build()});
+  EXPECT_EQ(r.recorded.facts[0].step_number, 4);
+  EXPECT_THAT(r.recorded.notes, ::testing::Contains("step 4: the median of 5 steps, which take 0.300 ms "
+                                                    "(step 5) to 0.900 ms (step 1)"));
+}
+
 TEST(GpuStarts, AnEmptyLastStepIsNotTheDefault) {
   TraceBuilder b;
   const int main = b.thread(1);
@@ -273,7 +301,7 @@ TEST(GpuStarts, AnEmptyLastStepIsNotTheDefault) {
   const RecordedRank recorded = b.build();
   const Replayed r = replay({recorded});
   EXPECT_EQ(r.recorded.facts[0].step_number, 1);
-  EXPECT_THAT(r.recorded.notes, ::testing::Contains("step 2 launches no GPU work: step 1 is replayed"));
+  EXPECT_THAT(r.recorded.notes, ::testing::Contains("step 1 of 2 in the files is replayed"));
 }
 
 }  // namespace

@@ -42,11 +42,14 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
     for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] = flat.lane_tasks(id, lane);
     for (const detail::IdleGap& gap : parts.gaps) {
       if (gap.cause != IdleCause::cpu || gap.next_task == kNoTask) continue;
-      const Binding binding = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]);
+      FlatSource source = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]).source;
+      // Where something else held the work when it had been launched, the gap is the one before the launch.
+      if (source.task != kNoTask && flat.lane_of(id, source.task).kind != LaneKind::cpu_thread)
+        source = launch_of(flat, times, costs, id, gap.next_task).value_or(source);
       std::map<std::string_view, double> in_gap;
       double left = gap.time.length_us();
-      if (binding.source.task != kNoTask) {
-        const std::span<const std::size_t> lane = lanes[flat.lane(id, binding.source.task)];
+      if (source.task != kNoTask) {
+        const std::span<const std::size_t> lane = lanes[flat.lane(id, source.task)];
         auto task = std::partition_point(lane.begin(), lane.end(), [&](std::size_t t) {
           return times.at(id, t).end_us <= gap.time.start_us;
         });
@@ -57,8 +60,7 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
           left -= us;
         }
         // Between the launch and the start of the work it launched.
-        const double after =
-            gap.time.end_us - std::max(gap.time.start_us, times.at(id, binding.source.task).end_us);
+        const double after = gap.time.end_us - std::max(gap.time.start_us, times.at(id, source.task).end_us);
         const double delay = std::clamp(after, 0.0, std::max(0.0, left));
         if (delay > 0) {
           in_gap[outermost_operator(program, flat.info(id, gap.next_task).stack)] += delay;

@@ -1,5 +1,7 @@
 #include "stepcast/analyze/binding.h"
 
+#include <algorithm>
+
 namespace stepcast {
 
 Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
@@ -80,6 +82,23 @@ IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, c
     }
   }
   return IdleCause::other_stream;
+}
+
+std::optional<FlatSource> launch_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
+                                    RankClassId c, std::size_t task) {
+  std::optional<FlatSource> launch;
+  flat.for_each_source(c, task, costs, [&](const FlatSource& source) {
+    if (source.info.origin != EdgeOrigin::launch || source.task == kNoTask) return;
+    if (!launch || times.at(c, source.task).end_us > times.at(c, launch->task).end_us) launch = source;
+  });
+  return launch;
+}
+
+Interval before_launch(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
+                       std::size_t task, Interval gap) {
+  const std::optional<FlatSource> launch = launch_of(flat, times, costs, c, task);
+  const double returned = launch ? times.at(c, launch->task).end_us : gap.start_us;
+  return {gap.start_us, std::clamp(returned, gap.start_us, gap.end_us)};
 }
 
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "stepcast/analyze/flat_program.h"
@@ -50,5 +51,13 @@ inline constexpr int kIdleCauseCount = 8;
 // The same from the binding of the task.
 [[nodiscard]] IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task,
                                    const Binding& binding);
+
+// The call that launched a piece of GPU work, the last to return of several; nothing where none is known.
+[[nodiscard]] std::optional<FlatSource> launch_of(const FlatProgram& flat, const TaskTimes& times,
+                                                  const Costs& costs, RankClassId c, std::size_t task);
+// The part of a gap of a GPU stream before `task` that counts for the host whatever held the task behind it: its launch
+// had not returned. Of no length at the gap's start where it had.
+[[nodiscard]] Interval before_launch(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
+                                     RankClassId c, std::size_t task, Interval gap);
 
 }  // namespace stepcast

@@ -310,12 +310,17 @@ class RankSweep {
     if (next != nullptr) {
       // What has started before and goes on now is a receive whose sender has come.
       const IdleCause cause = next->begins_task ? cause_before(next->task) : IdleCause::pipeline;
-      result_.idle.add(cause, gap.length_us());
+      Interval host{gap.start_us, gap.start_us};
+      if (cause == IdleCause::rest) host = before_launch(flat_, times_, costs_, class_, next->task, gap);
+      if (host.length_us() > 0) result_.idle.add(IdleCause::cpu, host.length_us());
+      result_.idle.add(cause, gap.end_us - host.end_us);
       return;
     }
-    // Nothing is launched any more: the host's time, as far as its threads work.
+    // Nothing is launched any more: the host's time up to the end of what its threads do.
     const detail::IntervalSet in_step = detail::IntervalSet{{gap}}.minus(detail::IntervalSet{between_steps_});
-    const double rest_us = in_step.minus(detail::IntervalSet{work_of_threads_}).total_us();
+    double threads_end_us = gap.start_us;
+    for (const Interval& work : work_of_threads_) threads_end_us = std::max(threads_end_us, work.end_us);
+    const double rest_us = in_step.minus(detail::IntervalSet{{{gap.start_us, threads_end_us}}}).total_us();
     const double between_us = gap.length_us() - in_step.total_us();
     if (between_us > 0) result_.idle.add(IdleCause::between_steps, between_us);
     result_.idle.add(IdleCause::cpu, in_step.total_us() - rest_us);

@@ -48,8 +48,8 @@ std::string text_of(const Jitter& jitter) {
   return text + ", every rank by itself";
 }
 
-Result<SlowdownDraws> draws_for(const SpreadOptions& options, std::span<const StepSample> samples,
-                                const RecordedProgram& recorded) {
+SlowdownDraws draws_for(const SpreadOptions& options, std::span<const StepSample> samples,
+                        const RecordedProgram& recorded) {
   if (options.jitter.any()) {
     SlowdownDraws draws;
     draws.jitter = options.jitter;
@@ -59,12 +59,7 @@ Result<SlowdownDraws> draws_for(const SpreadOptions& options, std::span<const St
   const std::vector<RankTimes> base = rank_times(recorded, Costs{recorded.program});
   const std::vector<std::vector<RankTimes>> steps = recorded_times(samples);
   if (steps.size() >= kFewestSteps) return draws_of_steps(steps, base);
-  if (base.size() >= 2) return draws_of_ranks(base);
-  return Error{"nothing to draw straggler scenarios from"}
-      .found(fmt::format("{} of one rank",
-                         steps.size() == 1 ? "one step" : fmt::format("{} steps", steps.size())))
-      .expected(fmt::format("{} steps, or 2 ranks", kFewestSteps))
-      .advice("say how much times vary, for example with --jitter host=10%");
+  return draws_of_ranks(base);
 }
 
 }  // namespace
@@ -92,7 +87,7 @@ Status add_spread(const SpreadOptions& options, std::span<const std::int64_t> st
     forecast.series = series_of(samples, ranks);
   }
   if (options.scenarios > 0) {
-    STEPCAST_ASSIGN(const SlowdownDraws draws, draws_for(options, samples, recorded));
+    const SlowdownDraws draws = draws_for(options, samples, recorded);
     STEPCAST_ASSIGN(
         forecast.scenarios,
         sweep_with_causes(recorded, costs, draws,

@@ -55,7 +55,8 @@ struct RankTimes {
 // Every rank draws one of its own steps, relative to the step `base` that is swept. `steps` [step][rank class].
 [[nodiscard]] SlowdownDraws draws_of_steps(const std::vector<std::vector<RankTimes>>& steps,
                                            const std::vector<RankTimes>& base);
-// Of one step alone: every rank draws to be as fast as any of them was.
+// Of one step alone: every rank draws to be as fast as any of them was. Of one rank alone: as steps of public training
+// runs are spread around their median.
 [[nodiscard]] SlowdownDraws draws_of_ranks(const std::vector<RankTimes>& base);
 
 struct ScenarioDraw {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,6 +49,22 @@ std::string gains_text(const StepBinding& binding) {
   return text.empty() ? "no faster host, GPU or link would shorten it" : text;
 }
 
+// Where no call of the files launched a good part of the GPU's work, nothing on the host moves it in the replay: what
+// a faster host or GPU would save is not known.
+std::string reservation(std::span<const RecordedStepFacts> facts) {
+  constexpr double kReservedFrom = 0.1;
+  double all = 0, unlaunched = 0;
+  for (const RecordedStepFacts& of : facts) {
+    all += of.gpu_work_us;
+    unlaunched += of.unlaunched_us;
+  }
+  if (all <= 0 || unlaunched < kReservedFrom * all) return {};
+  return fmt::format(
+      "the traces do not tell what binds the step, since {:.0f} % of the time of GPU work has no launch in "
+      "them; as far as they show it is ",
+      100 * unlaunched / all);
+}
+
 }  // namespace
 
 TimePair longest_step(const ReplayAnalysis& analysis) {
@@ -79,8 +97,9 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
   };
   const Part& largest = *std::max_element(parts.begin(), parts.end(),
                                           [](const Part& a, const Part& b) { return a.time_ms < b.time_ms; });
-  std::string text = fmt::format("{}: {}; GPUs compute {:.1f} % of the step", analysis.binding.bound_by(),
-                                 gains_text(analysis.binding), percent(computing));
+  std::string text =
+      fmt::format("{}{}: {}; GPUs compute {:.1f} % of the step", reservation(analysis.facts),
+                  analysis.binding.bound_by(), gains_text(analysis.binding), percent(computing));
   if (largest.time_ms > 0)
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
   const StepCulprits& culprits = analysis.culprits;

@@ -1,14 +1,21 @@
 #include "stepcast/retrace/host_prices.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
 namespace {
+
+// Host time that two jobs share, from which on it says how fast a part of the host is: assumed, some dozen operators.
+constexpr double kLeastSharedUs = 100;
+// Waits for data, which say nothing of the host.
+constexpr std::string_view kDataLoader = "enumerate(DataLoader)";
 
 const Block& block_of(const RecordedProgram& recorded, RankClassId c) {
   return recorded.program.block_of(c, InstanceId{0});
@@ -258,8 +265,44 @@ void HostTimes::add(const HostTimes& more) {
   for (const auto& [delay, statistic] : more.delays_) delays_[delay].count(statistic.sum_us, statistic.n);
 }
 
+HostTimes HostTimes::pooled(std::span<const HostTimes> jobs) {
+  std::map<Key, std::vector<double>> by_op, by_family;
+  std::map<std::string, std::vector<double>> delays;
+  const auto middle = [](const std::vector<double>& means) {
+    Statistic statistic;
+    statistic.count(median(means), 1);
+    return statistic;
+  };
+  HostTimes pool;
+  for (const HostTimes& job : jobs) {
+    const HostSpeed speed = pool.speed_of(job);
+    for (const auto& [key, statistic] : job.by_op_) {
+      std::vector<double>& means = by_op[key];
+      means.push_back(statistic.mean_us() / speed.of(key.type));
+      pool.by_op_[key] = middle(means);
+    }
+    for (const auto& [key, statistic] : job.by_family_) {
+      std::vector<double>& means = by_family[key];
+      means.push_back(statistic.mean_us() / speed.of(key.type));
+      pool.by_family_[key] = middle(means);
+    }
+    for (const auto& [delay, statistic] : job.delays_) {
+      std::vector<double>& means = delays[delay];
+      means.push_back(statistic.mean_us() / speed.in_ops);
+      pool.delays_[delay] = middle(means);
+    }
+  }
+  return pool;
+}
+
+HostTimes HostTimes::by_family_alone() const {
+  HostTimes families = *this;
+  families.by_op_.clear();
+  return families;
+}
+
 AppliedHostTimes HostTimes::apply(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs,
-                                  double factor) const {
+                                  const HostSpeed& speed) const {
   AppliedHostTimes applied;
   const StringTable& names = recorded.program.names;
   put(recorded, rank_class, costs, [&](const HostStretch& stretch) -> std::optional<double> {
@@ -274,7 +317,7 @@ AppliedHostTimes HostTimes::apply(const RecordedProgram& recorded, RankClassId r
       if (of_family == by_family_.end()) return std::nullopt;  // nothing like it was learned: as recorded
       known = &of_family->second;
     }
-    const double us = known->mean_us() * stretch.n * factor;
+    const double us = known->mean_us() * stretch.n * speed.of(stretch.type);
     (own ? applied.own_us : applied.default_us) += us;
     return us;
   });
@@ -284,21 +327,38 @@ AppliedHostTimes HostTimes::apply(const RecordedProgram& recorded, RankClassId r
     const EdgeInfo& edge = block.edge_infos()[e];
     if (!is_host_delay(recorded, edge)) continue;
     const auto known = delays_.find(describe(recorded.delays.of(edge.delay), names));
-    if (known != delays_.end()) delays[e] = known->second.mean_us() * factor;
+    if (known != delays_.end()) delays[e] = known->second.mean_us() * speed.in_ops;
   }
   return applied;
 }
 
-double HostTimes::factor_of(const HostTimes& times) const {
-  double theirs = 0, ours = 0;
+HostSpeed HostTimes::speed_of(const HostTimes& times) const {
+  struct Shared {
+    double theirs_us = 0, ours_us = 0;
+  };
+  std::array<Shared, 3> parts{};  // between operators, in them, calls
+  Shared all;
   for (const auto& [key, statistic] : times.by_op_) {
-    if (key.type == OverheadType::t1) continue;
+    // Gaps count by the operators on both sides, as apply() takes them.
+    if ((key.type == OverheadType::t1) == key.after.empty() || key.op.starts_with(kDataLoader)) continue;
     const Statistic* own = find(key);
+    if (own == nullptr) own = find({key.type, key.op, {}});
     if (own == nullptr || own->n == 0) continue;
-    theirs += statistic.sum_us;
-    ours += own->mean_us() * static_cast<double>(statistic.n);
+    const std::size_t part = key.type == OverheadType::t1 ? 0 : key.type == OverheadType::t4 ? 2 : 1;
+    const double ours_us = own->mean_us() * static_cast<double>(statistic.n);
+    parts[part].theirs_us += statistic.sum_us;
+    parts[part].ours_us += ours_us;
+    if (part == 0) continue;  // what a program does between operators says nothing of the host as a whole
+    all.theirs_us += statistic.sum_us;
+    all.ours_us += ours_us;
   }
-  return ours > 0 && theirs > 0 ? theirs / ours : 1;
+  const double whole = all.ours_us > 0 && all.theirs_us > 0 ? all.theirs_us / all.ours_us : 1;
+  // A part of little time is no measure of its own.
+  const auto of = [&](const Shared& part) {
+    const double prior_us = kLeastSharedUs;
+    return (part.theirs_us + whole * prior_us) / (part.ours_us + prior_us);
+  };
+  return {of(parts[0]), of(parts[1]), of(parts[2])};
 }
 
 double HostTimes::share_known(const HostTimes& times) const {

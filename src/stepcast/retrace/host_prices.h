@@ -48,6 +48,17 @@ struct AppliedHostTimes {
   std::map<std::string, std::uint64_t> unknown_ops{};  // stretches of what was not learned, by name
 };
 
+// Host times over those of statistics: Python between operators, the framework inside of them and the driver's calls
+// depend on other things (interpreter, framework's version, driver), and so are apart.
+struct HostSpeed {
+  double between_ops = 1;  // T1
+  double in_ops = 1;       // T2, T3, T5, and hand-offs between threads
+  double calls = 1;        // T4
+  [[nodiscard]] double of(OverheadType type) const {
+    return type == OverheadType::t1 ? between_ops : type == OverheadType::t4 ? calls : in_ops;
+  }
+};
+
 class HostTimes {
  public:
   // From the recorded times of these rank classes.
@@ -55,14 +66,20 @@ class HostTimes {
   // Pools what was learned elsewhere.
   void add(const HostTimes& more);
 
-  // Sets the host time of the rank class, and the latencies of hand-offs between its threads, in `costs`.
-  // `factor` scales all of them: a slower host.
-  AppliedHostTimes apply(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs,
-                         double factor = 1) const;
+  // Medians over jobs, each counting alike whatever its length and the speed of its host: the first says how fast a host
+  // the times are of, the others are brought to it by what they share with those before (speed_of).
+  [[nodiscard]] static HostTimes pooled(std::span<const HostTimes> jobs);
+  // With operators of a family all alike: what is left without knowing operators by name.
+  [[nodiscard]] HostTimes by_family_alone() const;
 
-  // Time of `times` on operators that both know, over what these statistics say of as many: how much slower
-  // that host is. 1 where they have nothing in common.
-  [[nodiscard]] double factor_of(const HostTimes& times) const;
+  // Sets the host time of the rank class, and the latencies of hand-offs between its threads, in `costs`.
+  // `speed` scales them: a slower host.
+  AppliedHostTimes apply(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs,
+                         const HostSpeed& speed = {}) const;
+
+  // Time of `times` on operators and calls that both know, over what these statistics say of as many: how much slower
+  // that host is. 1 where they have nothing in common; a part of which they share little counts as the whole.
+  [[nodiscard]] HostSpeed speed_of(const HostTimes& times) const;
   // Share of the occurrences in `times` that are of operators and calls these statistics know themselves, 0 to 1.
   [[nodiscard]] double share_known(const HostTimes& times) const;
 

@@ -115,7 +115,8 @@ Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
   if (!as_recorded) {
     STEPCAST_ASSIGN(const double fast_us, step_with_gpu_times(step, orbit, step.prices.low));
     STEPCAST_ASSIGN(const double slow_us, step_with_gpu_times(step, orbit, step.prices.high));
-    band.add(step_us, fast_us, slow_us);
+    band.add(step_us, step_us + step.prices.together_low * (fast_us - step_us),
+             step_us + step.prices.together_high * (slow_us - step_us));
   }
   const bool other_machine = is_other_machine(options);
   const double host_band = options.host == HostTimeSource::overheads ? kOverheadBand

@@ -50,7 +50,18 @@ struct RecordedPrices {
   Costs costs;      // the expected times
   Costs low, high;  // every piece of GPU work at its p10, and at its p90
   Coverage coverage;
+  // Of the way from the expected sum to the one of all pieces at their p10, or p90, where the p10 or p90 of the sum lies:
+  // kernels of one class err together, classes apart.
+  double together_low = 1, together_high = 1;
 };
+// The same for sums of classes: {expected, all at p10, all at p90} of each. No class or no band: 1.
+struct ClassBand {
+  double us = 0, low_us = 0, high_us = 0;
+};
+struct BandShares {
+  double low = 1, high = 1;
+};
+[[nodiscard]] BandShares shares_together(std::span<const ClassBand> classes);
 
 // Host time is left as recorded (host_prices.h changes it). Errors: a ground without its prices.
 [[nodiscard]] Result<RecordedPrices> price_recorded(const RecordedProgram& recorded,

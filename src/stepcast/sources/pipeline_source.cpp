@@ -6,6 +6,7 @@
 
 #include "stepcast/sources/recorded_source.h"
 #include "stepcast/trace/pipeline_program.h"
+#include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {
 
@@ -30,6 +31,9 @@ class PipelineSource : public RecordedSource {
         others.empty()
             ? std::string{"one step alone: launch delays are not known and count as 0"}
             : fmt::format("launch delays are medians of the other {} steps of the file", others.size()));
+    if (timeline_.bad_times > 0)
+      program.notes.push_back(
+          fmt::format("warning: {} operators were left out: they have {}", timeline_.bad_times, kBadTime));
     return program;
   }
 

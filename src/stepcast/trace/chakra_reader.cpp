@@ -343,14 +343,14 @@ class GraphBuilder {
       return Ok{};
     }
     STEPCAST_TRY(set_kind(type, has_collective_type, node));
-    if (exact_us) {
-      if (*exact_us < 0) return wrong(node, "duration_nanos", *exact_us * 1e3, "a number from 0 on");
-      node.duration_us = *exact_us;
-    }
-    if (node.duration_us > static_cast<double>(kLongestTimeUs))
-      return wrong(node, "duration_micros", node.duration_us, "below 1e15");
-    if (node.start_us > 10 * static_cast<double>(kLongestTimeUs))
-      return wrong(node, "start_time_micros", node.start_us, "below 1e16");
+    if (exact_us) node.duration_us = *exact_us;
+    // One time that is none costs its node's time, not the file.
+    const bool bad_duration =
+        (exact_us && *exact_us < 0) || node.duration_us > static_cast<double>(kLongestTimeUs);
+    const bool bad_start = node.start_us > 10 * static_cast<double>(kLongestTimeUs);
+    if (bad_duration) node.duration_us = -1;
+    if (bad_start) node.start_us = -1;
+    if (bad_duration || bad_start) ++graph_.bad_times;
     node.name = graph_.names.intern(name.empty() ? to_string(node.kind) : name);
     if (!position_.emplace(node.id, static_cast<std::uint32_t>(graph_.nodes.size())).second) {
       return Error::at(graph_.file, fmt::format("message {}", messages_))

@@ -423,10 +423,11 @@ class GraphProgram {
   }
 
   void note() {
-    std::uint64_t untimed = 0, unknown = 0, dangling = 0, nodes = 0;
+    std::uint64_t untimed = 0, unknown = 0, dangling = 0, bad = 0, nodes = 0;
     for (const OperationGraph* g : ranks_) {
       nodes += g->nodes.size();
       dangling += g->dangling;
+      bad += g->bad_times;
       for (const GraphNode& node : g->nodes) {
         if (node.duration_us >= 0) continue;
         ++untimed;
@@ -438,6 +439,9 @@ class GraphProgram {
       if (unknown > 0) text += fmt::format("; {} of them have no size either", unknown);
       out_.notes.push_back(std::move(text));
     }
+    if (bad > 0)
+      out_.notes.push_back(fmt::format(
+          "warning: {} nodes have a start or duration that is no time, which counts as not recorded", bad));
     if (dangling > 0)
       out_.notes.push_back(
           fmt::format("{} dependencies on nodes that are in no file were left out", dangling));

@@ -62,6 +62,7 @@ struct OperationGraph {
   // PyTorch write them so. Left out.
   std::uint64_t callers = 0;
   std::uint64_t metadata_nodes = 0;  // left out
+  std::uint64_t bad_times = 0;       // nodes whose duration or start is none, and counts as not recorded
 
   [[nodiscard]] std::span<const std::uint32_t> dependencies_of(const GraphNode& node) const {
     return {dependencies.data() + node.first_dependency, node.end_dependency - node.first_dependency};

@@ -62,10 +62,11 @@ class TimelineBuilder {
     if (!thread) return wrong("an operator without thread number", "\"tid\": 5 x rank + lane");
     if (!step) return wrong("an operator without step", "\"args\": {\"step\": N, ...}");
     constexpr auto kLongest = static_cast<double>(kLongestTimeUs);
-    if (!start || std::abs(*start) > kLongest)
-      return wrong("an operator without start", "\"ts\" in microseconds");
-    if (!duration || *duration < 0 || *duration > kLongest)
-      return wrong("an operator without a duration from 0 on", "\"dur\" in microseconds");
+    // One time that is none costs its operator, not the file.
+    if (!start || std::abs(*start) > kLongest || !duration || *duration < 0 || *duration > kLongest) {
+      ++timeline_.bad_times;
+      return Ok{};
+    }
     timeline_.ops.push_back({.step = *step,
                              .rank = static_cast<std::int32_t>(*thread / kLanesPerRank),
                              .lane = static_cast<std::uint8_t>(*thread % kLanesPerRank),

@@ -35,9 +35,10 @@ struct PipelineTimeline {
   std::vector<std::int64_t> steps;    // ascending
   std::vector<std::int32_t> ranks;    // ascending
   std::uint64_t metadata_events = 0;  // left out
+  std::uint64_t bad_times = 0;        // operators that were left out: their start or duration is none
 };
 
-// Errors: JSON that is no such list, an event without its times, step or thread, a negative duration.
+// Errors: JSON that is no such list, an operator without its step or thread.
 [[nodiscard]] Result<PipelineTimeline> read_pipeline_timeline(const std::filesystem::path& file);
 [[nodiscard]] Result<PipelineTimeline> parse_pipeline_timeline(std::string_view content, std::string name);
 

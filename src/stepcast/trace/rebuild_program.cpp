@@ -14,6 +14,7 @@
 #include "stepcast/trace/detail/et_join.h"
 #include "stepcast/trace/detail/gpu_waits.h"
 #include "stepcast/trace/detail/launch_queue.h"
+#include "stepcast/trace/detail/median_step.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/traced_operations.h"
@@ -42,28 +43,78 @@ using detail::IndexedTrace;
 using detail::RankGraph;
 using detail::RecordedStep;
 
-// Of steps that every rank has the last in which a rank launches GPU work (profilers stop inside a step, which is
-// then empty), or the last of all.
-std::optional<std::int64_t> last_with_gpu_work(std::span<const RecordedInput> ranks,
-                                               const std::vector<std::vector<RecordedStep>>& steps,
-                                               const std::vector<std::int64_t>& common,
-                                               std::vector<std::string>& notes) {
-  if (common.empty()) return std::nullopt;
-  for (auto n = common.rbegin(); n != common.rend(); ++n) {
-    bool launches = false;
-    for (std::size_t r = 0; r < ranks.size() && !launches; ++r) {
-      const auto step = std::ranges::find_if(steps[r], [&](const RecordedStep& s) { return s.number == *n; });
-      launches = ranks[r].index->index->launches_gpu_work(*step);
-    }
-    if (!launches) continue;
-    if (*n != common.back())
-      notes.push_back(fmt::format("step {} launches no GPU work: step {} is replayed", common.back(), *n));
-    return *n;
+// Time of the outermost operators and annotations of the step's thread, by name.
+std::map<std::string_view, double> times_by_name(const RecordedRank& rank, const RecordedStep& step) {
+  std::map<std::string_view, double> times_us;
+  Nanoseconds free_from = step.start;
+  for (const CpuOp& op : rank.cpu_ops) {
+    if (op.kind == CpuOp::Kind::step || op.start < free_from || op.start >= step.end) continue;
+    if (static_cast<std::int32_t>(op.thread.index()) != step.main_thread) continue;
+    free_from = op.end();
+    times_us[rank.names.text(op.name)] += static_cast<double>(op.duration.count()) * 1e-3;
   }
-  return common.back();
+  return times_us;
 }
 
-// The step that is replayed: the asked one, else the last with GPU work that every rank has.
+// What a much longer step does that the typical one does not: a data loader that stalls, a profiler that starts, a
+// checkpoint. Empty where it is no longer by much, or no operator takes the better part of it.
+std::string longer_by(const RecordedRank& rank, const RecordedStep& longest, const RecordedStep& typical) {
+  constexpr double kMuchLonger = 0.05;
+  const auto us = [](const RecordedStep& step) {
+    return static_cast<double>((step.end - step.start).count()) * 1e-3;
+  };
+  const double more_us = us(longest) - us(typical);
+  if (more_us < kMuchLonger * us(typical)) return {};
+  const auto usual = times_by_name(rank, typical);
+  std::string_view what;
+  double most_us = more_us / 2;
+  for (const auto& [name, time_us] : times_by_name(rank, longest)) {
+    const auto before = usual.find(name);
+    const double more = time_us - (before != usual.end() ? before->second : 0);
+    if (more <= most_us) continue;
+    most_us = more;
+    what = name;
+  }
+  if (what.empty()) return {};
+  return fmt::format("; step {} spends {:.3f} ms more in {}", longest.number, most_us * 1e-3, what);
+}
+
+// Of steps that every rank has the median one of those in which a rank launches GPU work (profilers stop inside a step,
+// which is then empty), or the last of all.
+std::optional<std::int64_t> typical_step(std::span<const RecordedInput> ranks,
+                                         const std::vector<std::vector<RecordedStep>>& steps,
+                                         const std::vector<std::int64_t>& common,
+                                         std::vector<std::string>& notes) {
+  if (common.empty()) return std::nullopt;
+  std::vector<detail::StepLength> working;
+  for (const std::int64_t n : common) {
+    detail::StepLength length{n, 0};
+    bool launches = false;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const auto step = std::ranges::find_if(steps[r], [&](const RecordedStep& s) { return s.number == n; });
+      launches = launches || ranks[r].index->index->launches_gpu_work(*step);
+      length.us = std::max(length.us, static_cast<double>((step->end - step->start).count()) * 1e-3);
+    }
+    if (launches) working.push_back(length);
+  }
+  const std::optional<std::int64_t> typical = detail::median_step(working);
+  if (!typical) return common.back();
+  if (working.size() > 2) {
+    const auto [least, most] = std::ranges::minmax(working, {}, &detail::StepLength::us);
+    notes.push_back(
+        fmt::format("step {}: the median of {} steps, which take {:.3f} ms (step {}) to {:.3f} ms (step {})",
+                    *typical, working.size(), least.us * 1e-3, least.number, most.us * 1e-3, most.number));
+    const auto of = [&](std::int64_t number) {
+      return *std::ranges::find_if(steps[0], [&](const RecordedStep& s) { return s.number == number; });
+    };
+    notes.back() += longer_by(*ranks[0].kineto, of(most.number), of(*typical));
+  } else if (*typical != common.back()) {
+    notes.push_back(fmt::format("step {} of {} in the files is replayed", *typical, common.size()));
+  }
+  return typical;
+}
+
+// The step that is replayed: the asked one, else the typical one that every rank has.
 Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks,
                                                const RebuildOptions& options,
                                                std::vector<std::string>& notes) {
@@ -95,7 +146,7 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
     std::vector<std::int64_t> common;
     for (const auto& [n, count] : seen)
       if (count == ranks.size()) common.push_back(n);
-    number = last_with_gpu_work(ranks, steps, common, notes);
+    number = typical_step(ranks, steps, common, notes);
     if (!number) {
       std::vector<std::string> lists;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -177,6 +228,13 @@ RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joi
   return facts;
 }
 
+void note_bad_times(const RecordedRank& rank, std::vector<std::string>& notes) {
+  const auto bad = rank.skipped.find(std::string{kBadTime});
+  if (bad == rank.skipped.end()) return;
+  notes.push_back(
+      fmt::format("{}: warning: {} events were left out: they have {}", rank.file, bad->second, kBadTime));
+}
+
 void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::string>& notes) {
   if (join.joined < join.nodes)
     notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank,
@@ -252,6 +310,7 @@ Status check_gpu_work(std::span<const RankGraph> graphs) {
 }
 
 void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) {
+  note_bad_times(*g.recorded, notes);
   const bool any =
       std::ranges::any_of(g.gpu, [](const detail::GpuWork& w) { return w.call != detail::kNone; });
   if (g.gpu.empty() || any) return;

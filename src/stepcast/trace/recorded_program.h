@@ -154,6 +154,9 @@ struct RecordedStepFacts {
   bool step_ends_at_start = false;
   std::optional<AllocatorPeak> memory;  // of the caching allocator in the step, where it was recorded
   std::uint64_t left_over_kernels = 0;  // GPU work in the window whose launch lies before it
+  // Time of kernels, copies and fills in the window, and of those of them whose launch is lost: no call in the file
+  // launched them, and they are not left over from before it.
+  double gpu_work_us = 0, unlaunched_us = 0;
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
   double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
   double unexplained_wait_us = 0;  // of it, what no edge accounts for: left out of the replay

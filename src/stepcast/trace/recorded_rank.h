@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stepcast/base/quantity.h"
@@ -153,6 +154,8 @@ struct RecordedRank {
   std::uint64_t event_count = 0;
   std::map<std::string, std::uint64_t> skipped;
 };
+// The reason of `skipped` for events whose start or duration is no number, negative or out of range.
+inline constexpr std::string_view kBadTime = "a start or duration that is no time";
 
 // Over the states in [from, to]; nothing where there are none.
 [[nodiscard]] std::optional<AllocatorPeak> allocator_peak(const RecordedRank& rank, Nanoseconds from,

@@ -14,6 +14,7 @@
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/detail/event_store.h"
 #include "stepcast/trace/detail/kineto_event.h"
+#include "stepcast/trace/detail/median_step.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_rank.h"
@@ -52,11 +53,15 @@ std::optional<std::int64_t> step_to_replay(const std::vector<StepSelection>& fil
   for (const StepSelection& file : files)
     for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
   std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
-  for (auto step = seen.rbegin(); step != seen.rend(); ++step) {
-    const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step->first); };
-    if (std::ranges::any_of(files, launches)) return step->first;
+  std::vector<detail::StepLength> working;
+  for (const auto& [step, n] : seen) {
+    detail::StepLength length{step, 0};
+    for (const StepSelection& file : files) length.us = std::max(length.us, file.length_us(step));
+    const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step); };
+    if (std::ranges::any_of(files, launches)) working.push_back(length);
   }
-  return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
+  if (working.empty()) return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
+  return detail::median_step(std::move(working));
 }
 
 std::int64_t end_of(const KinetoEvent& event) { return event.start_ns + event.duration_ns; }
@@ -158,6 +163,11 @@ void StepSelection::finish() {
 }
 
 const std::vector<std::int64_t>& StepSelection::steps() const { return impl_->numbers; }
+
+double StepSelection::length_us(std::int64_t step) const {
+  const Mark* const mark = impl_->mark_of(step);
+  return mark != nullptr ? static_cast<double>(mark->end_ns - mark->start_ns) * 1e-3 : 0;
+}
 
 bool StepSelection::launches_gpu_work(std::int64_t step) const {
   const Mark* const mark = impl_->mark_of(step);

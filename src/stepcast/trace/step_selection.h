@@ -38,6 +38,7 @@ class StepSelection {
 
   // N of every complete ProfilerStep#N, by start.
   [[nodiscard]] const std::vector<std::int64_t>& steps() const;
+  [[nodiscard]] double length_us(std::int64_t step) const;
   // Whether a call inside the step starts GPU work.
   [[nodiscard]] bool launches_gpu_work(std::int64_t step) const;
 

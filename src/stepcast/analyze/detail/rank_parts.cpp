@@ -27,15 +27,16 @@ std::size_t task_at(std::span<const Begin> begins, double us) {
   return task;
 }
 
-IntervalSet work_of_threads(const FlatProgram& flat, const TaskTimes& times, RankClassId c) {
+double end_of_threads(const FlatProgram& flat, const TaskTimes& times, RankClassId c, double from_us) {
   const std::vector<Lane>& lanes = flat.program().rank_class(c).lanes;
-  std::vector<Interval> work;
+  double end_us = from_us;
   for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) {
     if (lanes[lane].kind != LaneKind::cpu_thread) continue;
-    flat.for_each_on_lane(
-        c, lane, [&](std::size_t task, const TaskInfo& /*info*/) { work.push_back(times.at(c, task)); });
+    flat.for_each_on_lane(c, lane, [&](std::size_t task, const TaskInfo& /*info*/) {
+      end_us = std::max(end_us, times.at(c, task).end_us);
+    });
   }
-  return IntervalSet{std::move(work)};
+  return end_us;
 }
 
 }  // namespace
@@ -105,13 +106,17 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
   for (const Interval& gap : all_idle.intervals()) {
     const std::size_t next = gap.end_us < window.end_us ? task_at(begins, gap.end_us) : kNoTask;
     if (next != kNoTask) {
-      parts.gaps.push_back({gap, idle_cause_before(flat, times, costs, c, next, rank_start_us), next});
+      const IdleCause cause = idle_cause_before(flat, times, costs, c, next, rank_start_us);
+      Interval host{gap.start_us, gap.start_us};
+      if (cause == IdleCause::rest) host = before_launch(flat, times, costs, c, next, gap);
+      if (host.length_us() > 0) parts.gaps.push_back({host, IdleCause::cpu, next});
+      if (gap.end_us > host.end_us) parts.gaps.push_back({{host.end_us, gap.end_us}, cause, next});
       continue;
     }
-    const IntervalSet nobody = IntervalSet{{gap}}.minus(work_of_threads(flat, times, c));
-    const IntervalSet host = IntervalSet{{gap}}.minus(nobody);
-    for (const Interval& part : host.intervals()) parts.gaps.push_back({part, IdleCause::cpu, kNoTask});
-    for (const Interval& part : nobody.intervals()) parts.gaps.push_back({part, IdleCause::rest, kNoTask});
+    // Nothing is launched any more: the host's time up to the end of what its threads do.
+    const double host_end = std::min(gap.end_us, end_of_threads(flat, times, c, gap.start_us));
+    if (host_end > gap.start_us) parts.gaps.push_back({{gap.start_us, host_end}, IdleCause::cpu, kNoTask});
+    if (host_end < gap.end_us) parts.gaps.push_back({{host_end, gap.end_us}, IdleCause::rest, kNoTask});
   }
   std::ranges::sort(parts.gaps, {}, [](const IdleGap& gap) { return gap.time.start_us; });
   return parts;

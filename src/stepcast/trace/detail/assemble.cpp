@@ -252,6 +252,8 @@ class RankAssembler {
         } else {
           last_gpu_end_us_ = std::max(last_gpu_end_us_, w.end_us);
         }
+        facts_.gpu_work_us += length;
+        if (w.call == kNone && !w.left_over) facts_.unlaunched_us += length;
         auto lane = std::ranges::find_if(
             lanes, [&](const StreamLane& free) { return free.free_us <= w.start_us + g_.clock_step_us; });
         if (lane == lanes.end()) {

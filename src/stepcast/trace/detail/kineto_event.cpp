@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "stepcast/trace/detail/quote.h"
+#include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast::detail {
 namespace {
@@ -353,35 +354,22 @@ class EventReader {
     const bool on_gpu = a.device_type > 0 && a.total_allocated >= 0 && a.total_reserved >= 0;
     if (!on_gpu || ts_.empty()) return skip(event_, skipped_phase(phase_));
     event_.event_class = EventClass::memory;
-    return read_time(ts_, "ts", event_.start_ns);
+    return read_time(ts_, event_.start_ns) || skip(event_, kBadTime);
   }
 
+  // One time that is none costs its event, not the file.
   bool read_times() {
-    if (ts_.empty()) return bad("the event has no start", "no \"ts\"", "\"ts\" in microseconds", "", 0);
-    if (!read_time(ts_, "ts", event_.start_ns)) return false;
+    if (ts_.empty() || !read_time(ts_, event_.start_ns)) return skip(event_, kBadTime);
     if (duration_.empty()) return skip(event_, "no duration"sv);
-    if (!read_time(duration_, "dur", event_.duration_ns)) return false;
-    if (event_.duration_ns < 0) {
-      return bad("negative duration",
-                 "\"dur\": " + std::string(duration_) + " in " + quote_for_message(event_.name.raw),
-                 "0 or more", "correct the event or take it out", offset_of(duration_));
-    }
+    if (!read_time(duration_, event_.duration_ns) || event_.duration_ns < 0) return skip(event_, kBadTime);
     return true;
   }
 
-  bool read_time(std::string_view text, const char* key, std::int64_t& out) {
+  // False: not a number of microseconds within 126 years of 1970.
+  static bool read_time(std::string_view text, std::int64_t& out) {
     const TimeError error =
         spells_number(text.front()) ? parse_microseconds(text, out) : TimeError::not_a_number;
-    if (error == TimeError::none && out <= kLongestNs && out >= -kLongestNs) return true;
-    const std::string found = '"' + std::string(key) + "\": " + std::string(text.substr(0, 40));
-    if (error == TimeError::not_a_number)
-      return bad("", found, "a number of microseconds", "correct the event or take it out", offset_of(text));
-    return bad("time out of range", found, "microseconds within 126 years of 1970",
-               "correct the event or take it out", offset_of(text));
-  }
-
-  [[nodiscard]] std::size_t offset_of(std::string_view part) const {
-    return static_cast<std::size_t>(part.data() - text_.data());
+    return error == TimeError::none && out <= kLongestNs && out >= -kLongestNs;
   }
 
   bool bad(std::string what, std::string found, std::string expected, std::string advice,

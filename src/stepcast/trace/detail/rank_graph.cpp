@@ -1,6 +1,7 @@
 #include "stepcast/trace/detail/rank_graph.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -177,6 +178,7 @@ class RankLinker {
               .end_us = g_.us(op.end()),
               .kind = op.kind};
     const std::string_view name = r_.names.text(op.name);
+    w.left_over = call == kNone && index_->call_outside(op.correlation, in_window_).has_value();
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
     w.pageable = op.kind == GpuOp::Kind::memcpy && name.find("Pageable") != std::string_view::npos;
     w.kernel_class = op.kind == GpuOp::Kind::kernel ? index_->kernel_class(op.name) : KernelClass::memory;
@@ -201,6 +203,8 @@ class RankLinker {
 
   void add_streams(const std::vector<std::int32_t>& by_start) {
     std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stream_index;
+    double first_call_us = -std::numeric_limits<double>::infinity();
+    if (!g_.calls.empty()) first_call_us = std::ranges::min_element(g_.calls, {}, &Call::start_us)->start_us;
     for (const std::int32_t i : by_start) {
       GpuWork& w = item(g_.gpu, i);
       const GpuOp& op = r_.gpu_ops[w.recorded];
@@ -210,6 +214,10 @@ class RankLinker {
       auto& on_stream = item(g_.streams, w.stream).work;
       if (!on_stream.empty()) w.previous = on_stream.back();
       on_stream.push_back(i);
+      if (w.call != kNone || w.left_over) continue;
+      const GpuWork* before = w.previous != kNone ? &item(g_.gpu, w.previous) : nullptr;
+      w.left_over = w.start_us <= first_call_us ||
+                    (before != nullptr && before->left_over && w.start_us <= before->end_us + kLateUs);
     }
   }
 

@@ -57,6 +57,8 @@ struct Call {
 struct GpuWork {
   std::uint32_t recorded = 0;  // index into RecordedRank::gpu_ops
   std::int32_t call = kNone;   // none: launched before the window, or the file has no launch for it
+  // Launched before the window, or before the file: it runs before the first call, or right behind such work.
+  bool left_over = false;
   // Innermost framework op around the launch; where the trace links work to operators by id, also without one.
   std::int32_t op = kNone;
   std::int32_t stream = 0;        // index into RankGraph::streams

@@ -1,0 +1,28 @@
+// Which of several recorded steps stands for them where nobody says: the one of median length. Steps in which a
+// profiler starts or stops, a data loader stalls or a checkpoint is written are at the ends.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace stepcast::detail {
+
+struct StepLength {
+  std::int64_t number = 0;
+  double us = 0;  // of the longest rank
+};
+
+// Of an even number the later of the two in the middle. Nothing of none.
+[[nodiscard]] inline std::optional<std::int64_t> median_step(std::vector<StepLength> steps) {
+  if (steps.empty()) return std::nullopt;
+  std::ranges::sort(steps, [](const StepLength& a, const StepLength& b) {
+    return a.us != b.us ? a.us < b.us : a.number < b.number;
+  });
+  const std::size_t middle = steps.size() / 2;
+  if (steps.size() % 2 == 1) return steps[middle].number;
+  return std::max(steps[middle - 1].number, steps[middle].number);
+}
+
+}  // namespace stepcast::detail
