@@ -110,7 +110,8 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
   std::vector<std::int64_t> layers;
   for (const StageChunk& chunk : even) layers.push_back(chunk.n_layers);
   STEPCAST_ASSIGN(Found best, tried(layout, layers));
-  if (layers.size() != n_stages) return best;  // chunks of several virtual stages stay even
+  // Of one pool as they were described; chunks of several virtual stages stay even.
+  if (pools_.size() < 2 || layers.size() != n_stages) return best;
   STEPCAST_ASSIGN(const std::vector<std::int64_t> shares, balanced(best.layout, layers));
   if (const Result<Found> found = tried(layout, shares); found && found->is_better_than(best)) best = *found;
   // One layer at a time while that gains. Middle stages of a pool with as many layers are alike: one stands for all.
