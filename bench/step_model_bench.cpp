@@ -93,6 +93,31 @@ void BM_PredictExperts(benchmark::State& state) {
 }
 BENCHMARK(BM_PredictExperts)->ArgsProduct({{0, 1}, {0, 1}})->Unit(benchmark::kMicrosecond);
 
+// A step with experts and a dense one, on links of their own and on a fabric that they share with other jobs: what the
+// sweeps until schedule and rates agree cost. Arguments: with experts, shared.
+void BM_PredictShared(benchmark::State& state) {
+  const Transformer model = value_or_exit(find_preset(state.range(0) != 0 ? "qwen3-235b-a22b" : "gpt3-175b"));
+  Layout layout = layout_of_experts(model);
+  layout.sharding.overlap_gradient_reduce = true;
+  layout.layer.dispatcher = TokenDispatcher::all_to_all;
+  if (!model.moe) layout.batch.seq_len_tokens = model.max_position;
+  Platform fabric = platform(1);
+  StepAssumptions assumptions;
+  if (state.range(1) != 0) {
+    fabric.node.network->tiers = {{4, 2}, {32, 4}};
+    assumptions.background_load = 0.5;
+  }
+  StepModel steps{fabric, assumptions};
+  double sweeps = 0;
+  for (auto _ : state) {
+    const PricedStep step = value_or_exit(steps.price(model, layout));
+    sweeps = step.network.sweeps;
+    benchmark::DoNotOptimize(steps.predict(step, layout));
+  }
+  state.SetLabel(fmt::format("{}, {} sweeps", model.name, sweeps));
+}
+BENCHMARK(BM_PredictShared)->ArgsProduct({{0, 1}, {0, 1}})->Unit(benchmark::kMicrosecond);
+
 // What a search asks: every layout of the model on 512 GPUs that differs in degrees, micro-batch, recomputation
 // and what data-parallel ranks share. Few of them differ in what a layer does.
 const std::vector<Layout>& layouts_of_a_search() {

@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <new>
 #include <span>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -22,6 +24,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/base/version.h"
+#include "stepcast/describe/gpu_pools.h"
 
 #include "in_process.h"
 #include "option_list.h"
@@ -189,7 +192,26 @@ int code_of(const Result<int>& result) {
   return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
 }
 
+// The words of a prediction with --pools where --gpus names pools ("64xh100+64xa100"): a number of GPUs is another type.
+// `kept` holds what was rewritten.
+std::vector<const char*> with_pools(std::span<const char* const> words, std::deque<std::string>& kept) {
+  std::vector<const char*> out(words.begin(), words.end());
+  constexpr std::string_view kFlag = "--gpus";
+  if (out.size() < 2 || std::string_view{out[1]} != "predict") return out;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::string_view word = out[i];
+    if (word == kFlag && i + 1 < out.size() && names_gpu_pools(out[i + 1])) out[i] = "--pools";
+    if (word.starts_with("--gpus=") && names_gpu_pools(word.substr(kFlag.size() + 1)))
+      out[i] = kept.emplace_back("--pools" + std::string{word.substr(kFlag.size())}).c_str();
+  }
+  return out;
+}
+
 int parse_and_run(const Program& program, int argc, const char* const* argv) {
+  std::deque<std::string> kept;
+  const std::vector<const char*> words = with_pools({argv, static_cast<std::size_t>(argc)}, kept);
+  const char* const* const given = argv;
+  argv = words.data();
   CLI::App app{program.description};
   app.name(program.name);
   app.set_version_flag("-V,--version", fmt::format("{} {}", program.name, version()));
@@ -211,10 +233,10 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   if (argc > 1 && std::string_view{argv[1]} == "help") {
     if (argc > 2 && !is_verb(argv[2]))
       return fail(kBadInput, unknown_word(argv[2], {&app, ""}, app) + " (see `" + program.name + " --help`)");
-    std::vector<const char*> words{argv[0]};
-    words.insert(words.end(), argv + 2, argv + argc);
-    words.push_back("--help");
-    return parse_and_run(program, static_cast<int>(words.size()), words.data());
+    std::vector<const char*> asked{argv[0]};
+    asked.insert(asked.end(), argv + 2, argv + argc);
+    asked.push_back("--help");
+    return parse_and_run(program, static_cast<int>(asked.size()), asked.data());
   }
 
   const auto forwarding = std::ranges::find_if(
@@ -247,7 +269,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
       if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
         return fail(kBadInput, flag + ": files are not written here");
     }
-    const Running running{{argv, static_cast<std::size_t>(argc)}};
+    const Running running{{given, static_cast<std::size_t>(argc)}};
     return code_of(verb.action());
   }
   return fail(kInternalError, "no verb ran");

@@ -23,6 +23,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
@@ -110,6 +111,10 @@ Result<std::int64_t> gpu_count(std::string_view word) {
   std::int64_t count = 0;
   if (spell_out_whole(digits).empty()) std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (count >= 1 && count <= kMostGpus) return count;
+  if (names_gpu_pools(word)) {
+    return Error{"a plan is for GPUs of one kind"}.advice(
+        "`stepcast predict --gpus 64xh100+64xa100` finds degrees and uneven stages or replicas of a mix");
+  }
   return Error::at("", "--gpus")
       .found(fmt::format("`{}`", word.substr(0, 40)))
       .expected(fmt::format("whole numbers from 1 to {}, as in 64,128, or a range: 64..4096", kMostGpus));

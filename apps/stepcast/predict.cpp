@@ -46,6 +46,18 @@ Result<DescribedStep> described(const PredictOptions& options) {
   if (!options.described.power_limit.empty()) {
     STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.described.power_limit, "--power-limit"));
   }
+  if (!options.described.pools.empty()) {
+    for (const char* flag : {"--gpus", "--nodes", "--platform"}) {
+      if (options.flags.is_given(flag))
+        return Error{fmt::format("--pools and {} say the same thing", flag)}.advice(
+            "leave one of the two out");
+    }
+    request.pools = options.described.pools;
+  }
+  request.zones = options.described.zones;
+  if (request.pools.empty() && !request.zones.empty())
+    return Error{"--zone says where pools of GPUs stand"}.advice(
+        "name them: --gpus 64xh100@east+64xa100@west");
   if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
   request.budget = shared.budget;
   request.timeline = shared.timeline;
@@ -55,7 +67,7 @@ Result<DescribedStep> described(const PredictOptions& options) {
   step.words.recompute = shared.recompute;
   step.megatron_flags = options.flags.remaining();
   step.own_flags = options.flags.names();
-  step.platform_is_named = options.flags.is_given("--platform");
+  step.platform_is_named = !request.pools.empty() || options.flags.is_given("--platform");
   return step;
 }
 

@@ -54,6 +54,15 @@ void add_subject(PredictOptions& o) {
               "GPUs in all; what the layout leaves is data parallel. Recommendation models: several, as "
               "4,16,128, are shown side by side",
               {.above_zero = true, .with_commas = true});
+  o.flags.add("--pools", &o.described.pools,
+              "several pools of GPUs instead of --gpus and --platform, as 64xh100+64xa100, each with its "
+              "zone if it has "
+              "one: 64xh100@east; --gpus takes them, too",
+              {}, kDescribed);
+  o.flags.add("--zone", &o.described.zones,
+              "of pools: its price of a GPU-hour and what its nodes together send to others: "
+              "east:price=2.5,bandwidth=400Gbps",
+              {}, kDescribed);
   o.flags.add("--nodes", &step.nodes, "nodes of the platform, instead of --gpus", {}, kSteps);
   o.flags.add("--gpus-per-node", &o.shared.gpus_per_node,
               "GPUs that the fast links of a node join, if different from the platform");
@@ -212,6 +221,9 @@ constexpr std::string_view kOfTrainingAlone[] = {"--seq",
                                                  "--gpu-power-watts",
                                                  "--carbon-intensity",
                                                  "--power-limit",
+                                                 "--background-load",
+                                                 "--pools",
+                                                 "--zone",
                                                  "--failures",
                                                  "--recovery",
                                                  "--seed"};
@@ -227,6 +239,10 @@ void add_result(CLI::App& app, PredictOptions& o) {
       "memory_bound, host; "
       "recommendation models: reuse=2x, rank_skew=1.3x, too",
       {.with_commas = true});
+  o.flags.add("--background-load", &r.background_load,
+              "what other jobs ask of the links between switches, as a share of what these pass: 0 to 1 "
+              "(docs/shared-clusters.md)",
+              {}, kDescribed);
   o.flags.add("--power-limit", &o.described.power_limit,
               "power limit of each GPU, as 500W: computation takes longer, nodes draw less", {}, kDescribed);
   o.flags.add(
@@ -279,6 +295,9 @@ bool means_something(const GivenFlag& flag, Question question) {
 }
 
 Error misplaced(const GivenFlag& flag, Question question) {
+  if (flag.of == kRl && question == Question::recommendation)
+    return Error{fmt::format("{} means nothing for a recommendation model", flag.name)}.advice(
+        "post-training is of a language model");
   if (flag.of == kRl)
     return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
   if (question == Question::post_training)

@@ -41,7 +41,8 @@ struct SharedOptions {
 struct DescribedOptions {
   DescribedStep step;
   bool require_fit = false;
-  std::string open_layout, power_limit;
+  std::string open_layout, power_limit, pools;
+  std::vector<std::string> zones;
 };
 
 struct TraceOptions {

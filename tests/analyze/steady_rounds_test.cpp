@@ -2,6 +2,7 @@
 #include "stepcast/analyze/steady_rounds.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <random>
@@ -150,7 +151,8 @@ TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
         value_of(step_forecast(training.model, training.layout, platform(), steps(), options));
     if (!same(quick, whole)) ++other_causes;
     if (testing::Test::HasFailure()) return;
-    const PredictedStep first = value_of(predict_short_step(training.model, training.layout, steps(), 0));
+    const std::array pools{StagePool{static_cast<std::uint32_t>(training.layout.degrees.pipeline), &steps()}};
+    const PredictedStep first = value_of(predict_short_step(training.model, training.layout, pools, 0));
     const FlatProgram flat{first.program};
     if (steady_rounds(first, flat, TaskTimes::simulated(flat, first.timeline))) ++shortened;
   }

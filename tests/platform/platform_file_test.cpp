@@ -134,6 +134,8 @@ Platform full_platform() {
   p.node.network->bandwidth_per_nic = BytesPerSecond{100 * 1e9 / 8};
   p.node.network->latency = Microseconds{3.3};
   p.node.network->rail_optimized = false;
+  p.node.network->tiers = {{4, 1}, {16, 2.5}};
+  p.node.network->sources.set("tiers", fitted("topology"));
   p.node.network->sources.set("kind", fitted("sheet"));
   p.set(curve_of(CollectiveOp::all_reduce, 4));
   p.set(curve_of(CollectiveOp::all_gather, 2));

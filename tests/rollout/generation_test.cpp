@@ -68,6 +68,21 @@ TEST(Generation, ReadsItsWeightsInEveryIteration) {
   EXPECT_LT(*many - *short_ones, 1.5 * cache_us);
 }
 
+// A trainer adds the biases of experts one expert after the other; products of engines add them all.
+TEST(Generation, AddsBiasesOfExpertsInTheirProducts) {
+  StepModel steps{h100()};
+  Transformer model = preset("gpt-oss-120b");
+  ASSERT_TRUE(model.ffn_bias);
+  Result<Generation> with = Generation::create(model, {.tensor = 8}, steps.pricer());
+  model.ffn_bias = false;
+  Result<Generation> without = Generation::create(model, {.tensor = 8}, steps.pricer());
+  ASSERT_TRUE(with.ok() && without.ok());
+  const Result<double> biased_us = with->iteration_us(16, 1000), plain_us = without->iteration_us(16, 1000);
+  ASSERT_TRUE(biased_us.ok() && plain_us.ok());
+  EXPECT_GE(*biased_us, *plain_us * 0.999);
+  EXPECT_LE(*biased_us, *plain_us * 1.15);
+}
+
 TEST(Generation, WaitsForTheLongestUnlessOthersStartMeanwhile) {
   StepModel steps{h100()};
   Result<Generation> engine = Generation::create(preset("llama-3.1-8b"), {}, steps.pricer());

@@ -67,6 +67,11 @@ Result<RlQuestion> read(Job job, std::string lengths, std::vector<std::string>& 
   said.settings.lengths = std::move(lengths);
   return with_rl_config(said, notes);
 }
+Job command_line(const std::string& text) {
+  Job job;
+  job.command_line = text;
+  return job;
+}
 Job yaml(std::string text) { return {.config = ConfigText{std::move(text), "grpo.yaml"}}; }
 
 TEST(RlConfig, OfNemoRl) {
@@ -95,6 +100,20 @@ TEST(RlConfig, OfNemoRl) {
   EXPECT_EQ(r.generation_dtype, "fp8");
   EXPECT_EQ(r.lengths, "mean=3200,max=4096");
   EXPECT_THAT(notes, Contains("read as settings of NeMo-RL"));
+}
+
+// What scores is known by its name at a hub, or taken for a model as large as the policy.
+TEST(RlConfig, OfARewardModel) {
+  std::vector<std::string> notes;
+  const auto of = [&](const char* reward) {
+    return read(command_line(std::string{kOpenRlhf} + " --reward_pretrain " + reward), "mean=900", notes);
+  };
+  const Result<RlQuestion> known = of("Qwen/Qwen3-8B"), unknown = of("OpenRLHF/Llama-3-8b-rm-mixture");
+  ASSERT_TRUE(known.ok()) << known.error().message();
+  ASSERT_TRUE(unknown.ok()) << unknown.error().message();
+  EXPECT_EQ(known->settings.reward_model, "qwen3-8b");
+  EXPECT_EQ(unknown->settings.reward_model, "llama-3.1-8b");
+  EXPECT_THAT(notes, Contains(testing::HasSubstr("as large as the policy")));
 }
 
 TEST(RlConfig, OfVerl) {

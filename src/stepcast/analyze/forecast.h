@@ -235,6 +235,43 @@ struct ForecastPower {
   friend bool operator==(const ForecastPower&, const ForecastPower&) = default;
 };
 
+// Groups of one kind on links between nodes that others pass, too (predict/network_sharing.h).
+struct ForecastSharedKind {
+  std::string group{};  // "data", "expert", ...
+  double alone =
+      1;  // times as long as with nothing behind the adapters: its own load, and that of other jobs
+  double slowdown = 1;  // beside other groups of the job as well
+  friend bool operator==(const ForecastSharedKind&, const ForecastSharedKind&) = default;
+};
+struct ForecastTier {
+  std::uint64_t nodes = 1;
+  double oversubscription = 1;
+  double load = 0;  // that the kind which asks most asks of the uplinks, as a share of what they pass
+  friend bool operator==(const ForecastTier&, const ForecastTier&) = default;
+};
+struct ForecastNetwork {
+  double background_load = 0;
+  std::vector<ForecastTier> tiers{};
+  std::vector<ForecastSharedKind> kinds{};  // those over several nodes
+  std::uint64_t sweeps = 0;                 // until the schedule and the rates agreed
+  double residual = 0;                      // by which slowdowns still changed
+  friend bool operator==(const ForecastNetwork&, const ForecastNetwork&) = default;
+};
+
+// One of several pools of GPUs of a job.
+struct ForecastPool {
+  std::string platform{}, gpu{}, zone{};
+  std::uint64_t n_gpus = 0;
+  std::string holds{};                          // "stages 0 to 3", "replicas 0 to 7"
+  std::vector<std::int64_t> layers{};           // of each of its stages
+  std::optional<std::int64_t> micro_batches{};  // of each of its replicas
+  double busy_share =
+      0;  // of the step: all but waiting for the others, where stages are spread; else its own step over it
+  double peak_memory_GiB = 0, available_GiB = 0;
+  std::optional<double> price_per_gpu_hour{};
+  friend bool operator==(const ForecastPool&, const ForecastPool&) = default;
+};
+
 // An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
 struct ForecastItem {
   std::string name{}, what{};  // "qkv"; the operation with its shapes, or the transfer with its group
@@ -357,7 +394,9 @@ struct Forecast {
   std::optional<ForecastMemory> memory{};
   std::optional<ForecastExpertLoad> expert_load{};  // where one was asked for
   ForecastThroughput throughput;
-  std::optional<ForecastPower> power{};  // where the platform is known, and states a power limit
+  std::optional<ForecastPower> power{};      // where the platform is known, and states a power limit
+  std::optional<ForecastNetwork> network{};  // where its links are shared
+  std::vector<ForecastPool> pools{};         // where there are several
   std::optional<ForecastTraining> training{};
   std::vector<ForecastItemList> explained{};  // where asked for
   std::optional<ForecastPublished> published{};

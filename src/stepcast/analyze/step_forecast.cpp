@@ -1,6 +1,10 @@
 #include "stepcast/analyze/step_forecast.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +23,26 @@ ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout
   work.hardware_flops = step.hardware_flops;
   if (step.peak) work.peak_tflops_per_gpu = step.peak->value() * 1e-12;
   return work;
+}
+
+// Nothing where no links are shared.
+std::optional<ForecastNetwork> network_of(const StepForecastInput& input) {
+  const NetworkUse& use = input.step.parts.network;
+  const std::optional<Network>& network = input.platform.node.network;
+  if (use.sweeps == 0 || !network || network->tiers.empty()) return std::nullopt;
+  ForecastNetwork out{.background_load = input.prices.assumptions().background_load,
+                      .sweeps = use.sweeps,
+                      .residual = use.residual};
+  for (std::size_t i = 0; i < network->tiers.size(); ++i) {
+    out.tiers.push_back({network->tiers[i].nodes, network->tiers[i].oversubscription, use.tier_loads[i]});
+  }
+  for (int k = 0; k < kGroupKindCount; ++k) {
+    const auto kind = static_cast<GroupKind>(k);
+    if (group_of(kind, input.step.parts.placement).n_nodes < 2) continue;
+    const auto at = static_cast<std::size_t>(k);
+    out.kinds.push_back({std::string{to_string(kind)}, use.alone[at], use.slowdown[at]});
+  }
+  return out;
 }
 
 std::vector<ForecastItemList> explained(const std::vector<ExplainedList>& lists) {
@@ -139,6 +163,12 @@ Result<Forecast> forecast_of(const StepForecastInput& input, const StepForecastO
   asked.layout = settings_of(input.layout);
   asked.coverage = forecast_coverage(step.prices.coverage);
   asked.throughput = work_of_step(step.summary, input.layout);
+  asked.throughput.samples_per_step = *asked.throughput.samples_per_step * options.work_share;
+  for (std::optional<double>* work :
+       {&asked.throughput.tokens_per_step, &asked.throughput.model_flops, &asked.throughput.hardware_flops})
+    if (*work) **work *= options.work_share;
+  if (options.peak_tflops_per_gpu) asked.throughput.peak_tflops_per_gpu = options.peak_tflops_per_gpu;
+  asked.network = network_of(input);
   asked.notes = step.summary.notes;
   STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step.parts.work, input.model, input.layout,
                                                                input.platform.device.memory_size));
@@ -169,10 +199,12 @@ Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecas
 
 Result<Forecast> step_forecast(const Transformer& model, const Layout& layout, const Platform& platform,
                                StepModel& steps, const StepForecastOptions& options) {
+  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
+  const std::span<const StagePool> pools = options.pools.empty() ? whole : options.pools;
   for (int doubled = 0;; ++doubled) {
     STEPCAST_ASSIGN(const PredictedStep step, options.forecast.path_steps
-                                                  ? predict_step(model, layout, steps)
-                                                  : predict_short_step(model, layout, steps, doubled));
+                                                  ? predict_step(model, layout, pools)
+                                                  : predict_short_step(model, layout, pools, doubled));
     const StepForecastInput input{model, layout, platform, step, steps.pricer()};
     const FlatProgram flat{step.program};
     const TaskTimes times = TaskTimes::simulated(flat, step.timeline);

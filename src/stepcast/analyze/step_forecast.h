@@ -4,12 +4,16 @@
 //   STEPCAST_ASSIGN(const Forecast f, step_forecast(model, layout, platform, steps));
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/predicted_step.h"
+#include "stepcast/predict/stage_pools.h"
 #include "stepcast/predict/step_prices.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
@@ -27,6 +31,11 @@ struct StepForecastInput {
 
 struct StepForecastOptions {
   bool explained = false;  // also the operations of every kind of layer
+  // Where stages lie on several pools of GPUs; the first is that of `platform` and `steps`.
+  std::span<const StagePool> pools{};
+  std::optional<double> peak_tflops_per_gpu{};  // of all pools, the mean
+  double work_share =
+      1;  // of the step's samples over those that `layout` says: replicas of other pools have fewer or more
   ForecastOptions forecast{};
 };
 

@@ -203,6 +203,21 @@ std::optional<std::int64_t> node_size(const Job& asked, const ResolvedJob& job, 
   return platform.node.segment ? std::nullopt : job.gpus_per_node;
 }
 
+// Errors: other jobs on links that nobody described.
+Status check_background(double load, const Platform& platform) {
+  if (load == 0) return Ok{};
+  if (!(load > 0) || load > 1) {
+    return Error::at("", "--background-load")
+        .found(fmt::format("{:g}", load))
+        .expected("0 to 1: what other jobs ask of the links between switches, as a share of what these pass");
+  }
+  if (platform.node.network && !platform.node.network->tiers.empty()) return Ok{};
+  return Error::at("", "--background-load")
+      .found(fmt::format("{}, which says nothing of the switches between its nodes", platform.name))
+      .expected("a platform file with node.network.tiers")
+      .advice("see docs/shared-clusters.md");
+}
+
 // Settings that act and have no price make the band wider, as errors that do not know of each other.
 void widen_for_unpriced(std::size_t n_settings, StepAssumptions& assumptions) {
   constexpr double kBandPerUnpricedSetting = 0.02;  // of the step, to either side
@@ -251,6 +266,7 @@ Result<Report> Session::report(const PredictTraceRequest& request) const {
 }
 
 Result<Forecast> Session::predict(const PredictRequest& request, const Extras& extras) const {
+  if (!request.pools.empty()) return predict_pools(request);
   bool needs_layout = false;
   STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request.job, needs_layout));
   StepAssumptions assumptions;
@@ -270,6 +286,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   const bool is_open = leaves_layout_open(request.job);
   if (request.power_limit_W)
     STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, assumptions));
+  STEPCAST_TRY(check_background(request.background_load, *priced->platform));
+  assumptions.background_load = request.background_load;
   if (is_open) fill_in_layout(request, *priced->platform, assumptions, job);
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();

@@ -67,6 +67,13 @@ struct PredictRequest {
   std::string platform = "dgx-h100";      // name of a shipped platform, or a platform file
   std::vector<std::string> what_if;       // "nvlink=2x", see predict/what_if.h
   std::optional<double> power_limit_W{};  // of each GPU, see cost/node_power.h
+  // Share of what the links between switches pass that other jobs ask for (predict/network_sharing.h); the platform has to
+  // state the tiers of its network.
+  double background_load = 0;
+  // Several pools of GPUs instead of `platform` and the GPUs of `job`, as "64xh100@east+64xa100@west", and their zones, as
+  // "east:price=2.5,bandwidth=400Gbps" (describe/gpu_pools.h, docs/shared-clusters.md). Empty: one.
+  std::string pools{};
+  std::vector<std::string> zones{};
   OpenLayout open_layout = OpenLayout::fastest;
   TrainingBudget budget;          // what training would cost
   bool explained = false;         // also the operations of every kind of layer
@@ -348,6 +355,7 @@ class Session {
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;
+  [[nodiscard]] Result<Forecast> predict_pools(const PredictRequest& request) const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

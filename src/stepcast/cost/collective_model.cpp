@@ -387,13 +387,13 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
   const double alone = std::max(1.0, group.ranks_per_node() / nics);
   const double together =
       std::max(1.0, static_cast<double>(group.ranks_per_node()) * group.groups_per_node / nics);
-  double slowdown = together / alone;
+  double slowdown = together / alone * std::max(1.0, group.network_slowdown);
   const bool crosses_rails = !group.rail_aligned && network.rail_optimized.value_or(false);
   if (crosses_rails && group.ranks_per_node() < node_.gpus_per_node) slowdown /= kCrossRailShare;
   if (slowdown <= 1.0001) return resolved;
   return ResolvedCollective{
       slower(resolved.curve, slowdown),
-      fmt::format("{}; {:.3g} times the load on the network adapters", resolved.how, slowdown)};
+      fmt::format("{}; {:.3g} times the load on the links between nodes", resolved.how, slowdown)};
 }
 
 }  // namespace stepcast

@@ -44,6 +44,8 @@ struct CollectiveGroup {
   std::uint32_t groups_per_node = 1;
   // All its ranks sit at the same place in their nodes, so a rail-optimised network carries it on one rail.
   bool rail_aligned = true;
+  // Its transfers between nodes take so many times as long for what else passes the links behind the adapters.
+  double network_slowdown = 1;
 
   [[nodiscard]] std::uint32_t ranks_per_node() const {
     return n_nodes > 0 ? (n_ranks + n_nodes - 1) / n_nodes : n_ranks;

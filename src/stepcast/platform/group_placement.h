@@ -20,6 +20,9 @@ struct GroupPlacement {
   bool rail_aligned =
       true;  // on each of its nodes a group has places that it has on the one that holds most of it
   bool uniform = true;  // all groups of the kind lie alike
+  // Transfers between nodes take so many times as long behind their adapters: links of the fabric that hold them up, alone
+  // or beside others.
+  double network_slowdown = 1;
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 

@@ -97,6 +97,27 @@ Status check_torus(const Node& node) {
       .advice("change axes, devices_per_chip or gpus_per_node so that they agree");
 }
 
+Status check_tiers(const Network& network) {
+  constexpr double kMostOversubscription = 1000;
+  for (std::size_t i = 0; i < network.tiers.size(); ++i) {
+    const NetworkTier& tier = network.tiers[i];
+    const std::string place = fmt::format("node.network.tiers[{}]", i);
+    if (!(tier.oversubscription >= 1) || tier.oversubscription > kMostOversubscription) {
+      return wrong(place + ".oversubscription", "")
+          .found(fmt::format("{}", tier.oversubscription))
+          .expected("a number from 1 to 1000: what the nodes below can send over what can leave them");
+    }
+    const std::uint32_t below = i == 0 ? 1 : network.tiers[i - 1].nodes;
+    if (tier.nodes < 1 || (i > 0 && tier.nodes <= below) || tier.nodes % below != 0) {
+      return wrong(place + ".nodes", "")
+          .found(fmt::format("{}", tier.nodes))
+          .expected(i == 0 ? std::string{"at least 1 node below a switch"}
+                           : fmt::format("a multiple of the {} nodes of the tier below", below));
+    }
+  }
+  return Ok{};
+}
+
 Status check_node(const Node& node) {
   STEPCAST_TRY(check_figures(node, detail::node_figures(), "node"));
   const IntraNode& intra = node.intra;
@@ -128,8 +149,9 @@ Status check_node(const Node& node) {
           .advice("a mixed topology must say how fast pairs without a direct link are");
     }
   }
-  if (node.network) STEPCAST_TRY(check_figures(*node.network, detail::network_figures(), "node.network"));
-  return Ok{};
+  if (!node.network) return Ok{};
+  STEPCAST_TRY(check_figures(*node.network, detail::network_figures(), "node.network"));
+  return check_tiers(*node.network);
 }
 
 Status check_finite(const NamedNumbers& numbers, const std::string& place) {

@@ -116,6 +116,14 @@ struct IntraNode {
   friend bool operator==(const IntraNode&, const IntraNode&) = default;
 };
 
+// Switches of one tier of the fabric: a leaf with its nodes, a pod with its leaves.
+struct NetworkTier {
+  std::uint32_t nodes = 1;      // below one
+  double oversubscription = 1;  // of what these can send together, over what can leave them to the tier above
+  friend bool operator==(const NetworkTier&, const NetworkTier&) = default;
+};
+inline constexpr std::size_t kMostNetworkTiers = 4;
+
 struct Network {
   std::string kind;  // "InfiniBand HDR", "RoCE", "EFA": for people
   std::uint32_t nics_per_node = 1;
@@ -123,6 +131,8 @@ struct Network {
   std::optional<Microseconds> latency;  // one message between two nodes, GPU to GPU
   // True: NIC k of all nodes hangs on one switch, and GPU k uses it.
   std::optional<bool> rail_optimized;
+  // From the nodes upwards. Empty: nothing but the adapters holds transfers up.
+  std::vector<NetworkTier> tiers;
 
   Sources sources;
   [[nodiscard]] BytesPerSecond bandwidth_per_node() const { return bandwidth_per_nic * nics_per_node; }

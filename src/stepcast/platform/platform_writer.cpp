@@ -188,6 +188,17 @@ JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& d
   return out;
 }
 
+JsonValue tiers_json(const std::vector<NetworkTier>& tiers) {
+  JsonValue out = JsonValue::array();
+  for (const NetworkTier& tier : tiers) {
+    JsonValue entry = JsonValue::object();
+    entry.add("nodes", whole(tier.nodes));
+    entry.add("oversubscription", JsonValue{tier.oversubscription});
+    out.add(std::move(entry));
+  }
+  return out;
+}
+
 JsonValue network_json(const Network& network, const Network* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Network> group{network, base, out};
@@ -199,6 +210,11 @@ JsonValue network_json(const Network& network, const Network* base, Documents& d
       out.add("rail_optimized", JsonValue{*network.rail_optimized});
   } else if (base != nullptr && base->rail_optimized) {
     out.add("rail_optimized", JsonValue{});
+  }
+  if (!network.tiers.empty()) {
+    if (group.says("tiers", group.differs(&Network::tiers))) out.add("tiers", tiers_json(network.tiers));
+  } else if (base != nullptr && !base->tiers.empty()) {
+    out.add("tiers", JsonValue{});
   }
   group.sources(documents);
   return out;
@@ -406,6 +422,13 @@ std::vector<PlatformFigure> platform_figures(const Platform& platform) {
     if (network->rail_optimized) {
       out.push_back({"node.network.rail_optimized", *network->rail_optimized ? "true" : "false",
                      network->sources.of("rail_optimized")});
+    }
+    if (!network->tiers.empty()) {
+      std::vector<std::string> words;
+      for (const NetworkTier& tier : network->tiers)
+        words.push_back(fmt::format("{} nodes {:g}:1", tier.nodes, tier.oversubscription));
+      out.push_back(
+          {"node.network.tiers", fmt::format("{}", fmt::join(words, ", ")), network->sources.of("tiers")});
     }
   }
   return out;

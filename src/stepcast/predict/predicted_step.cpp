@@ -1,9 +1,15 @@
 #include "stepcast/predict/predicted_step.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/detail/step_tasks.h"
 #include "stepcast/predict/pipeline_walk.h"
 #include "stepcast/predict/step_program.h"
 
@@ -36,8 +42,50 @@ std::vector<double> runs_left_out(const Program& program, const LeftOutRounds& r
   return runs;
 }
 
-Result<PredictedStep> predicted(PricedStep parts, const Layout& layout, StepModel& steps,
-                                const PipelineShape& shape, LeftOutRounds rounds) {
+// What both ends of a transfer between stages, and of a tied embedding, take alike.
+bool is_of_several_stages(const Program& program, const Block& block, std::size_t task) {
+  const std::size_t lane = block.lane_codes()[task];
+  if (lane >= detail::kSendForward && lane != detail::kHost) return true;
+  const WorkId id = block.tasks()[task].work;
+  const CollectiveWork* work = id.valid() ? std::get_if<CollectiveWork>(&program.works.of(id)) : nullptr;
+  return work != nullptr && work->group.valid() &&
+         program.groups()[work->group.index()].label == to_string(GroupKind::embedding);
+}
+
+// Prices of every pool for the blocks of its own stages.
+Result<PricedProgram> price_pools(const Program& program, std::span<const PricedStep> parts,
+                                  std::span<const StagePool> pools, std::span<const double> more_runs) {
+  std::vector<std::size_t> pool_of_block(program.blocks().size(), 0);
+  for (std::size_t s = 0; s < program.rank_classes().size(); ++s) {
+    for (const BlockInstance& instance : program.rank_classes()[s].instances)
+      pool_of_block[instance.block.index()] = pool_of_stage(pools, static_cast<std::uint32_t>(s));
+  }
+  std::optional<PricedProgram> all;
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    const std::vector<GroupPlacement> groups = group_placements(program, parts[p].placement);
+    STEPCAST_ASSIGN(PricedProgram priced,
+                    price_program(program, pools[p].steps->pricer(), groups, more_runs));
+    if (!all) {
+      all = std::move(priced);
+      continue;
+    }
+    for (std::size_t b = 0; b < pool_of_block.size(); ++b) {
+      const std::span<double> to = all->costs.duration_us(BlockId{b});
+      const std::span<const double> from = priced.costs.duration_us(BlockId{b});
+      for (std::size_t t = 0; t < to.size(); ++t) {
+        if (is_of_several_stages(program, program.blocks()[b], t))
+          to[t] = std::max(to[t], from[t]);
+        else if (pool_of_block[b] == p)
+          to[t] = from[t];
+      }
+    }
+  }
+  return std::move(*all);
+}
+
+Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& layout,
+                                std::span<const StagePool> pools, const PipelineShape& shape,
+                                LeftOutRounds rounds) {
   // Each of them is a row of tasks; a Timeline of so many on eight stages takes 2 GB.
   constexpr std::uint32_t kMostMicroBatches = 8192;
   if (shape.micro_batches > kMostMicroBatches) {
@@ -45,29 +93,37 @@ Result<PredictedStep> predicted(PricedStep parts, const Layout& layout, StepMode
         .expected(fmt::format("at most {}", kMostMicroBatches))
         .advice("raise the micro-batch size (--mbs) or the GPUs; timelines and GPipe need every one of them");
   }
-  STEPCAST_ASSIGN(Program program, step_program(parts, layout, steps.pricer(), shape.micro_batches));
-  std::vector<GroupPlacement> groups = group_placements(program, parts.placement);
-  STEPCAST_ASSIGN(PricedProgram prices,
-                  price_program(program, steps.pricer(), groups, runs_left_out(program, rounds)));
+  std::vector<StagesOfStep> stages;
+  for (std::size_t p = 0; p < pools.size(); ++p)
+    stages.push_back({&parts[p], &pools[p].steps->pricer(), pools[p].end_stage});
+  STEPCAST_ASSIGN(Program program, step_program(stages, layout, shape.micro_batches));
+  std::vector<GroupPlacement> groups = group_placements(program, parts.front().placement);
+  STEPCAST_ASSIGN(PricedProgram prices, price_pools(program, parts, pools, runs_left_out(program, rounds)));
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(Timeline timeline, plan.simulate(prices.costs));
-  StepPrediction summary = steps.predict(parts, layout);
-  return PredictedStep{std::move(parts),    std::move(program), std::move(groups), std::move(prices),
-                       std::move(timeline), std::move(summary), std::move(rounds)};
+  StepPrediction summary = predict_on_pools(parts, layout, pools);
+  return PredictedStep{std::move(parts.front()), std::move(program), std::move(groups), std::move(prices),
+                       std::move(timeline),      std::move(summary), std::move(rounds)};
 }
 
 }  // namespace
 
 Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, StepModel& steps) {
-  STEPCAST_ASSIGN(PricedStep parts, steps.price(model, layout));
-  const PipelineShape shape = parts.schedule.shape;
-  return predicted(std::move(parts), layout, steps, shape, {});
+  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
+  return predict_step(model, layout, whole);
 }
 
-Result<PredictedStep> predict_short_step(const Transformer& model, const Layout& layout, StepModel& steps,
-                                         int doubled) {
-  STEPCAST_ASSIGN(PricedStep parts, steps.price(model, layout));
-  PipelineShape shape = parts.schedule.shape;
+Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
+                                   std::span<const StagePool> pools) {
+  STEPCAST_ASSIGN(std::vector<PricedStep> parts, price_on_pools(model, layout, pools));
+  const PipelineShape shape = parts.front().schedule.shape;
+  return predicted(std::move(parts), layout, pools, shape, {});
+}
+
+Result<PredictedStep> predict_short_step(const Transformer& model, const Layout& layout,
+                                         std::span<const StagePool> pools, int doubled) {
+  STEPCAST_ASSIGN(std::vector<PricedStep> parts, price_on_pools(model, layout, pools));
+  PipelineShape shape = parts.front().schedule.shape;
   const std::uint32_t all = shape.micro_batches, of_round = round_micro_batches(shape);
   // The shortest walk has one round that repeats; another one before it shows that it does.
   shape.micro_batches = short_walk_micro_batches(shape) + (shape.virtual_stages > 1 ? of_round : 0);
@@ -75,7 +131,7 @@ Result<PredictedStep> predict_short_step(const Transformer& model, const Layout&
   LeftOutRounds rounds;
   if (shape.micro_batches <= all / 4 * 3) rounds = left_out(shape, all);
   if (rounds.of_class.empty()) shape.micro_batches = all;
-  return predicted(std::move(parts), layout, steps, shape, std::move(rounds));
+  return predicted(std::move(parts), layout, pools, shape, std::move(rounds));
 }
 
 Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, const Platform& platform,

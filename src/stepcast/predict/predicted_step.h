@@ -11,12 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/platform/group_placement.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/priced_step.h"
+#include "stepcast/predict/stage_pools.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/program/program.h"
 #include "stepcast/simulate/engine.h"
@@ -46,10 +48,12 @@ struct PredictedStep {
 // Errors: a layout that does not fit the model or the platform.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  StepModel& steps);
+[[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
+                                                 std::span<const StagePool> pools);
 // The same with a Program and a Timeline of about short_walk_micro_batches(), `doubled` so often; coverage counts what is
 // left out, and the summary is that of the whole step. All micro-batches where little would be left out.
 [[nodiscard]] Result<PredictedStep> predict_short_step(const Transformer& model, const Layout& layout,
-                                                       StepModel& steps, int doubled);
+                                                       std::span<const StagePool> pools, int doubled);
 // The same with a model of its own.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  const Platform& platform,

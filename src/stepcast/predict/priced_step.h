@@ -42,6 +42,17 @@ struct DataTransfers {
   BulkTransfers gather, reduce;
 };
 
+// [GroupKind]: times as long as alone on links of its own.
+using SlowdownOfKind = std::array<double, kGroupKindCount>;
+
+// What a step's transfers meet behind the adapters of its nodes (network_sharing.h).
+struct NetworkUse {
+  SlowdownOfKind alone{}, slowdown{};  // beside other jobs, and beside groups of its own as well
+  std::vector<double> tier_loads;      // [tier] what its busiest kind asks of the uplinks
+  std::uint32_t sweeps = 0;            // of the schedule, until both agreed; 0: nothing is shared
+  double residual = 0;                 // by which they still did not
+};
+
 struct PricedStep {
   StepWork work;
   Placement placement;
@@ -71,6 +82,7 @@ struct PricedStep {
   bool compiled = false;         // launched from compiled code
   double launch_us = 0;          // of one kernel, or of one operator of an eager stack,
   double operator_launches = 1;  // which is so many launches
+  NetworkUse network;
   StepSchedule schedule;
 };
 

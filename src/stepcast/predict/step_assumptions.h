@@ -50,6 +50,9 @@ struct StepAssumptions {
   double structure_low = 0.045, structure_high = 0.10;
   // The same for computation whose time, or whose clock under load, is only assumed.
   double structure_assumed = 0.12;
+  // What other jobs ask of the links between switches, as a share of what these pass (network_sharing.h). Of a
+  // question, not of a machine: no name.
+  double background_load = 0;
 };
 
 // Name and member of every assumption, for command lines, records and documentation.

@@ -1,6 +1,8 @@
 #include "stepcast/predict/step_model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/platform/device_generation.h"
+#include "stepcast/predict/network_sharing.h"
 #include "stepcast/predict/slowest_gpu.h"
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_behavior.h"
@@ -97,9 +100,18 @@ struct StepModel::Impl {
     return finish(model, layout, step);
   }
 
+  // What a step takes whose transfers have their time.
+  Status price_with_slowdowns(const Transformer& model, const Layout& layout, PricedStep& step);
+  // Transfers that share links with others, and what runs beside them, until both agree.
+  Status share_network(const Transformer& model, const Layout& layout, PricedStep& step);
+  [[nodiscard]] bool shares_network() const {
+    const auto& network = pricer.platform().node.network;
+    return pool_links || (network && !network->tiers.empty());
+  }
+
   // Where the ranks of a layout lie: as before while the degrees are the same. Sharding alternates in a search, so one
   // placement is kept for every size of its groups.
-  Status place_ranks(const Layout& layout, Placement& placement) {
+  Status place_ranks(const Layout& layout, PricedStep& step) {
     Degrees degrees = layout.degrees;
     degrees.virtual_stages = 1;  // a rank has all of them
     if (degrees != placed_degrees || layout.rank_order != placed_order) {
@@ -108,18 +120,32 @@ struct StepModel::Impl {
       placed_order = layout.rank_order;
     }
     const std::int64_t shard_group = layout.shard_group();
-    auto known =
-        std::find_if(placed.begin(), placed.end(), [&](const auto& one) { return one.first == shard_group; });
+    auto known = std::find_if(placed.begin(), placed.end(),
+                              [&](const auto& one) { return one.shard_group == shard_group; });
     if (known == placed.end()) {
       const Node& node = pricer.platform().node;
-      STEPCAST_ASSIGN(Placement fresh, place(layout, node.gpus_per_node, node.segment));
-      known = placed.insert(placed.end(), {shard_group, std::move(fresh)});
+      Placed fresh{shard_group, {}, {}};
+      STEPCAST_ASSIGN(fresh.placement, place(layout, node.gpus_per_node, node.segment));
+      if (shares_network() && node.network) {
+        STEPCAST_ASSIGN(fresh.sharing, NetworkSharing::of(*node.network, layout, fresh.placement,
+                                                          pricer.assumptions().background_load, pool_links));
+        set_slowdowns(fresh.sharing->alone(), fresh.placement);
+      }
+      known = placed.insert(placed.end(), std::move(fresh));
     }
-    placement = known->second;
+    step.placement = known->placement;
+    sharing = known->sharing ? &*known->sharing : nullptr;
     return Ok{};
   }
 
-  std::vector<std::pair<std::int64_t, Placement>> placed;  // ranks that share, where all lie
+  struct Placed {
+    std::int64_t shard_group = 0;  // ranks that share
+    Placement placement;           // where all lie
+    std::optional<NetworkSharing> sharing;
+  };
+  std::deque<Placed> placed;
+  const NetworkSharing* sharing = nullptr;  // of the layout that was placed last
+  std::optional<PoolLinks> pool_links;
   Degrees placed_degrees;
   std::string placed_order;
   LayerWorkCache layers;
@@ -131,10 +157,38 @@ struct StepModel::Impl {
 Status StepModel::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
   STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
-  return place_ranks(layout, step.placement);
+  return place_ranks(layout, step);
 }
 
 Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
+  STEPCAST_TRY(price_with_slowdowns(model, layout, step));
+  return share_network(model, layout, step);
+}
+
+Status StepModel::Impl::share_network(const Transformer& model, const Layout& layout, PricedStep& step) {
+  step.network = {};
+  if (sharing == nullptr) return Ok{};
+  constexpr double kAgreed = 0.005;  // as near as slowdowns are told apart
+  SlowdownOfKind now = sharing->alone();
+  step.network.alone = now;
+  step.network.tier_loads = sharing->tier_loads();
+  for (step.network.sweeps = 1;; ++step.network.sweeps) {
+    const StepTimes& times = evaluator.evaluate(step.schedule);
+    const SlowdownOfKind wanted = shared_slowdown(*sharing, overlaps_of(step, times, layout));
+    step.network.residual = 0;
+    for (std::size_t k = 0; k < now.size(); ++k)
+      step.network.residual = std::max(step.network.residual, std::abs(wanted[k] / now[k] - 1));
+    if (step.network.residual <= kAgreed || step.network.sweeps == kMostSweeps) break;
+    now = wanted;
+    set_slowdowns(now, step.placement);
+    STEPCAST_TRY(price_with_slowdowns(model, layout, step));
+  }
+  step.network.slowdown = now;
+  return Ok{};
+}
+
+Status StepModel::Impl::price_with_slowdowns(const Transformer& model, const Layout& layout,
+                                             PricedStep& step) {
   const StepAssumptions& assume = pricer.assumptions();
   pricer.set_exchange(exchange_of(model, layout));
   step.slowest_gpu_factor = 1 + slowest_gpu_excess(layout.world_size(), assume.gpu_speed_spread);
@@ -175,6 +229,14 @@ StepPricer& StepModel::pricer() { return impl_->pricer; }
 
 void StepModel::set_assumptions(const StepAssumptions& assumptions) {
   impl_->pricer.set_assumptions(assumptions);
+  impl_->placed.clear();
+  impl_->sharing = nullptr;
+}
+
+void StepModel::set_pool_links(const std::optional<PoolLinks>& links) {
+  impl_->pool_links = links;
+  impl_->placed.clear();
+  impl_->sharing = nullptr;
 }
 
 Result<PricedStep> StepModel::price(const Transformer& model, const Layout& layout) {
@@ -192,9 +254,11 @@ Status StepModel::finish(const Transformer& model, const Layout& layout, PricedS
 }
 
 Status StepModel::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
-  if (step.placement.shard.n_ranks != layout.shard_group()) {
-    STEPCAST_TRY(impl_->place_ranks(layout, step.placement));
+  const bool shares = impl_->shares_network();
+  if (shares || step.placement.shard.n_ranks != layout.shard_group()) {
+    STEPCAST_TRY(impl_->place_ranks(layout, step));
   }
+  if (shares) return impl_->finish(model, layout, step);
   return price_transfers(model, layout, impl_->pricer, step);
 }
 

@@ -9,9 +9,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/network_sharing.h"
 #include "stepcast/predict/priced_step.h"
 #include "stepcast/predict/step_assumptions.h"
 #include "stepcast/predict/step_prediction.h"
@@ -52,6 +54,8 @@ class StepModel {
   [[nodiscard]] StepPricer& pricer();
   // From now on; what was priced is forgotten where it depends on them.
   void set_assumptions(const StepAssumptions& assumptions);
+  // From now on the platform is one of several pools of GPUs of a job; nothing: it holds all of them.
+  void set_pool_links(const std::optional<PoolLinks>& links);
 
  private:
   struct Impl;

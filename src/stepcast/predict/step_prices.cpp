@@ -71,7 +71,8 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
                      static_cast<std::uint32_t>(place.n_nodes),
                      static_cast<std::uint32_t>(place.min_ranks_per_node),
                      static_cast<std::uint32_t>(place.groups_per_node),
-                     place.rail_aligned};
+                     place.rail_aligned,
+                     place.network_slowdown};
   for (const auto& entry : curves_) {
     if (entry->key == key) return &entry->curve;
   }
@@ -82,6 +83,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   group.min_ranks_per_node = place.min_ranks_per_node == place.ranks_per_node ? 0 : key.min_ranks;
   group.groups_per_node = std::max(1U, key.groups_per_node);
   group.rail_aligned = key.rail_aligned;
+  group.network_slowdown = key.network_slowdown;
   STEPCAST_ASSIGN(ResolvedCollective resolved, collectives_.resolve(group));
   curves_.push_back(std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
   return &curves_.back()->curve;
@@ -99,7 +101,8 @@ std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes messag
     exchange.element_bytes = exchange.dispatch_bytes.value_or(exchange.element_bytes);
   ExchangePlace where{place.n_ranks, place.n_nodes, node.intra.bandwidth_per_gpu, {}};
   if (node.network) {
-    where.network = node.network->bandwidth_per_node() * (1.0 / static_cast<double>(node.gpus_per_node));
+    where.network = node.network->bandwidth_per_node() *
+                    (1.0 / (place.network_slowdown * static_cast<double>(node.gpus_per_node)));
   }
   const double us = exchange_us(*rates, exchange, where);
   const double wider = band_of_other_nodes(place.n_nodes);

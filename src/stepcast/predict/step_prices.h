@@ -59,6 +59,7 @@ class StepPricer {
     CollectiveOp op;
     std::uint32_t n_ranks, n_nodes, min_ranks, groups_per_node;
     bool rail_aligned;
+    double network_slowdown;
     bool operator==(const GroupKey&) const = default;
   };
   struct GroupCurve {

@@ -1,8 +1,10 @@
 #include "stepcast/predict/step_program.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -44,14 +46,18 @@ std::string_view name_of(PassKind kind) {
 
 class StepProgramBuilder {
  public:
-  StepProgramBuilder(const PricedStep& step, const Layout& layout, StepPricer& pricer,
+  StepProgramBuilder(std::span<const StagesOfStep> parts, const Layout& layout,
                      std::optional<std::uint32_t> micro_batches)
-      : step_(step),
-        schedule_(step.schedule),
-        shape_(step.schedule.shape),
+      : step_(*parts.front().step),
+        schedule_(step_.schedule),
+        shape_(step_.schedule.shape),
         layout_(layout),
-        tasks_(program_, step, pricer) {
+        tasks_(program_, step_, *parts.front().pricer) {
     shape_.micro_batches = micro_batches.value_or(shape_.micro_batches);
+    for (const StagesOfStep& part : parts) {
+      pools_.push_back(
+          {part.end_stage, *part.step, StepTasks{program_, *part.step, *part.pricer}, {}, {}, {}});
+    }
   }
 
   Result<Program> build();
@@ -64,8 +70,18 @@ class StepProgramBuilder {
     bool puts_together = false;
   };
 
+  // The stages of a pool of GPUs, with what its layers are.
+  struct Pool {
+    std::uint32_t end_stage = 0;
+    const PricedStep& step;
+    StepTasks tasks;
+    std::vector<ReadyUnit> layers;  // [kind]
+    ReadyUnit embedding, head;
+  };
+
   Status prepare();
-  std::vector<const ReadyUnit*> units_of(std::uint32_t chunk) const;
+  Pool& pool_of(std::size_t stage);
+  std::vector<const ReadyUnit*> units_of(std::uint32_t chunk);
   Result<PassBlock> pass_block(const PassVariant& variant);
   Result<const PassBlock*> find(const PassVariant& variant);
   void run_forward(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
@@ -81,19 +97,22 @@ class StepProgramBuilder {
   const bool v_shaped_ = is_v_shaped(shape_.schedule);
   Program program_;
   StepTasks tasks_;
-  std::vector<ReadyUnit> layers_;  // [kind]
-  ReadyUnit embedding_, head_;
+  std::vector<Pool> pools_;
   Joints joints_;
   std::map<PassVariant, PassBlock> blocks_;
 };
 
 Status StepProgramBuilder::prepare() {
-  for (std::size_t kind = 0; kind < step_.layers.size(); ++kind) {
-    STEPCAST_ASSIGN(ReadyUnit unit, tasks_.unit(*step_.work.layer_kinds[kind], step_.layers[kind].transfers));
-    layers_.push_back(std::move(unit));
+  for (Pool& pool : pools_) {
+    const PricedStep& step = pool.step;
+    for (std::size_t kind = 0; kind < step.layers.size(); ++kind) {
+      STEPCAST_ASSIGN(ReadyUnit unit,
+                      pool.tasks.unit(*step.work.layer_kinds[kind], step.layers[kind].transfers));
+      pool.layers.push_back(std::move(unit));
+    }
+    STEPCAST_ASSIGN(pool.embedding, pool.tasks.unit(*step.work.embedding, step.embedding.transfers));
+    STEPCAST_ASSIGN(pool.head, pool.tasks.unit(*step.work.head, step.head.transfers));
   }
-  STEPCAST_ASSIGN(embedding_, tasks_.unit(*step_.work.embedding, step_.embedding.transfers));
-  STEPCAST_ASSIGN(head_, tasks_.unit(*step_.work.head, step_.head.transfers));
   joints_.begin = tasks_.wait("wait for input and weights");
   joints_.end = tasks_.wait("wait for launches and transfers");
   if (schedule_.shape.stages > 1) {
@@ -107,12 +126,19 @@ Status StepProgramBuilder::prepare() {
   return Ok{};
 }
 
-std::vector<const ReadyUnit*> StepProgramBuilder::units_of(std::uint32_t chunk) const {
+StepProgramBuilder::Pool& StepProgramBuilder::pool_of(std::size_t stage) {
+  const auto found =
+      std::find_if(pools_.begin(), pools_.end(), [&](const Pool& p) { return stage < p.end_stage; });
+  return found == pools_.end() ? pools_.back() : *found;
+}
+
+std::vector<const ReadyUnit*> StepProgramBuilder::units_of(std::uint32_t chunk) {
   const ChunkWork& work = step_.work.chunks[chunk];
+  const Pool& pool = pool_of(stage_of_chunk(shape_.schedule, shape_.stages, chunk));
   std::vector<const ReadyUnit*> units;
-  if (work.has_embedding) units.push_back(&embedding_);
-  for (const ChunkWork::Run& run : work.runs) units.insert(units.end(), run.count, &layers_[run.kind]);
-  if (work.has_head) units.push_back(&head_);
+  if (work.has_embedding) units.push_back(&pool.embedding);
+  for (const ChunkWork::Run& run : work.runs) units.insert(units.end(), run.count, &pool.layers[run.kind]);
+  if (work.has_head) units.push_back(&pool.head);
   return units;
 }
 
@@ -223,8 +249,9 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
   const bool ties = schedule_.embedding_reduce_us > 0 && stages > 1;
   const bool waits = schedule_.optimizer_waits_for_all && stages > 1;
   for (std::size_t s = 0; s < stages; ++s) {
-    const PricedStep::Update& update = step_.update(s);
-    STEPCAST_ASSIGN(const ReadyList optimizer, tasks_.update(update));
+    Pool& pool = pool_of(s);
+    const PricedStep::Update& update = pool.step.update(s);
+    STEPCAST_ASSIGN(const ReadyList optimizer, pool.tasks.update(update));
     BlockBuilder block{fmt::format("update of stage {}", s)};
     BlockWriter writer{block, v_shaped_};
     const TaskId passes = writer.add(kCompute, tasks_.wait("last pass done"));
@@ -338,7 +365,13 @@ Result<Program> StepProgramBuilder::build() {
 
 Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer,
                              std::optional<std::uint32_t> micro_batches) {
-  return StepProgramBuilder{step, layout, pricer, micro_batches}.build();
+  const std::array whole{StagesOfStep{&step, &pricer, step.schedule.shape.stages}};
+  return step_program(whole, layout, micro_batches);
+}
+
+Result<Program> step_program(std::span<const StagesOfStep> parts, const Layout& layout,
+                             std::optional<std::uint32_t> micro_batches) {
+  return StepProgramBuilder{parts, layout, micro_batches}.build();
 }
 
 std::vector<GroupPlacement> group_placements(const Program& program, const Placement& placement) {

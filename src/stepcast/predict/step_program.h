@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -23,9 +24,19 @@
 
 namespace stepcast {
 
+// A step as one pool of GPUs has it: the stages up to `end_stage`, from those of the pool before.
+struct StagesOfStep {
+  const PricedStep* step = nullptr;
+  StepPricer* pricer = nullptr;
+  std::uint32_t end_stage = 0;
+};
+
 // Ranks of a class do the same at the same time, so transfers among them are tasks of their own lane; what
 // stages wait for each other are collectives. `layout` as it was priced; `micro_batches`: other than those of its step.
 [[nodiscard]] Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer,
+                                           std::optional<std::uint32_t> micro_batches = {});
+// The same where the stages are on several pools: works and times of each as its pool has them.
+[[nodiscard]] Result<Program> step_program(std::span<const StagesOfStep> parts, const Layout& layout,
                                            std::optional<std::uint32_t> micro_batches = {});
 
 // [GroupId] of a Program that step_program() made.

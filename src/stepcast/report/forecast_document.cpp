@@ -428,6 +428,7 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   add_breakdown(document, f);
   add_grounds(document, f, Shown::terminal);
   detail::add_distributions(document, f);
+  detail::add_cluster_sections(document, f);
   detail::add_training_section(document, f);
   if (illustrations.sensitivity != nullptr)
     add_sensitivity(document, *illustrations.sensitivity,

@@ -109,9 +109,7 @@ ReportTable rl_parts_table(const RlForecast& f) {
   row("train", p.train_s);
   row("weights and change of engines", p.transfer_s);
   if (p.idle_s > 0)
-    row(p.idle_gpus == static_cast<double>(f.split.generation_gpus) ? "idle: generation waits"
-                                                                    : "idle: training waits",
-        p.idle_s);
+    row(p.generate_s() < p.learn_s() ? "idle: generation waits" : "idle: training waits", p.idle_s);
   if (!f.split.on_policy)
     table.caption = "Both pools work at the same time: the step is the longer of them, and the transfer.";
   return table;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
@@ -26,9 +27,12 @@ bool is_attention(const WorkItem& item) {
   return item.operation() != nullptr && std::holds_alternative<AttentionShape>(item.operation()->shape);
 }
 
-// What a training step does besides: loss, work of the host, balancing of experts.
+// What a training step does besides: loss, work of the host, balancing of experts, and biases of experts one expert after the
+// other, which the fused products of engines add.
 bool trains_only(const WorkItem& item) {
-  if (item.name == "reduce_loss" || item.name == "auxiliary_loss" || item.name == "routing_map") return true;
+  for (const std::string_view name :
+       {"reduce_loss", "auxiliary_loss", "routing_map", "weigh_bias", "add_weighed_bias"})
+    if (item.name == name) return true;
   const Operation* operation = item.operation();
   if (operation == nullptr) return false;
   if (std::holds_alternative<CrossEntropyShape>(operation->shape)) return true;

@@ -1,11 +1,9 @@
 #include "stepcast/rollout/rl_config.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -386,18 +384,18 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
   return out;
 }
 
+// A folder with its config.json, or a name at a hub.
+std::optional<std::string> model_named(const std::string& name) {
+  std::error_code ignored;
+  const auto at = std::filesystem::path{name} / "config.json";
+  return std::filesystem::exists(at, ignored) ? at.string() : preset_of_hub_name(name);
+}
+
 Status use_model(const RlConfig& config, const std::string& file, Job& job) {
   if (!job.model.empty() || job.transformer) return Ok{};
-  std::error_code ignored;
-  if (const auto at = std::filesystem::path{config.model} / "config.json";
-      std::filesystem::exists(at, ignored)) {
-    job.model = at.string();
-    return Ok{};
-  }
-  if (const std::optional<std::string> preset = preset_of_hub_name(config.model)) {
-    job.model = *preset;
-    return Ok{};
-  }
+  const std::optional<std::string> model = model_named(config.model);
+  if (model) job.model = *model;
+  if (model) return Ok{};
   return Error::at(file, "the model")
       .found(config.model.empty() ? "nothing" : "`" + config.model.substr(0, 80) + "`")
       .expected("the name of a preset")
@@ -474,7 +472,11 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   fill_word(r.algorithm, c.algorithm);
   fill_word(r.policy, c.policy);
   fill_word(r.generation_dtype, c.generation_dtype);
-  fill_word(r.reward_model, c.reward_model);
+  if (r.reward_model.empty() && !c.reward_model.empty()) {
+    const std::optional<std::string> reward = model_named(c.reward_model);
+    if (!reward) notes.push_back(c.reward_model + ": not known, taken for a model as large as the policy");
+    r.reward_model = reward.value_or(job.model);
+  }
   fill(r.prompts, c.prompts);
   fill(r.generations, c.generations);
   fill(r.oversampling, c.oversampling);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,8 +30,7 @@ constexpr double kUsualOversampling = 3;
 constexpr double kBandFast = 0.2, kBandSlow = 0.2;
 // Tokens of a prompt, on average. Assumed, of mathematical questions.
 constexpr double kUsualPrompt = 256;
-constexpr std::int64_t kMostSplits = 16;  // of pools that are tried
-constexpr std::int64_t kLargestEngine = 64;
+constexpr std::int64_t kMostSplits = 16, kLargestEngine = 64;  // pools, and GPUs of an engine, that are tried
 
 // The settings, read and held against each other.
 struct Rollout {
@@ -130,19 +128,6 @@ struct Training {
   RlMemory memory;
   std::vector<std::string> notes;
 };
-
-// Stages that do not divide the layers: the first and the last get what the others leave.
-void even_out_stages(const Transformer& model, JobSettings& s) {
-  const std::int64_t stages = s.pipeline.value_or(1);
-  if (stages < 3 || model.n_layers % stages == 0 || s.first_stage_layers || s.last_stage_layers ||
-      s.pipeline_layout || s.virtual_stages)
-    return;
-  const std::int64_t each = (model.n_layers + stages - 1) / stages;
-  const std::int64_t rest = model.n_layers - each * (stages - 2);
-  if (rest < 2) return;
-  s.first_stage_layers = (rest + 1) / 2;
-  s.last_stage_layers = rest / 2;
-}
 
 std::string layout_words(const Layout& layout) {
   const Degrees& d = layout.degrees;
@@ -265,7 +250,6 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   Job job = question_.job;
   JobSettings& s = job.settings;
   job.n_gpus = gpus;
-  even_out_stages(model_, s);
   const std::int64_t pieces =
       2 * std::max<std::int64_t>(1, s.context.value_or(1)) * std::max<std::int64_t>(1, s.tensor.value_or(1));
   const double longest = std::max(rollout_.lengths.max(), 1.0);

@@ -55,6 +55,6 @@ std::string Figure<Group>::expectation_broken_by(double x) const {
 
 // Figures that are no plain numbers but have an origin of their own.
 inline constexpr std::string_view kIntraOthers[] = {"kind", "links", "axes"};
-inline constexpr std::string_view kNetworkOthers[] = {"kind", "rail_optimized"};
+inline constexpr std::string_view kNetworkOthers[] = {"kind", "rail_optimized", "tiers"};
 
 }  // namespace stepcast::detail

@@ -193,6 +193,25 @@ Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents)
   return o.finish();
 }
 
+// [{"nodes": 32, "oversubscription": 2}]
+Status read_tiers(ObjectReader& o, const JsonValue& list, std::vector<NetworkTier>& tiers) {
+  if (!list.is_array() || list.items().size() > kMostNetworkTiers)
+    return o.wrong_kind("tiers", list, fmt::format("a list of at most {} tiers", kMostNetworkTiers));
+  tiers.clear();
+  for (std::size_t i = 0; i < list.items().size(); ++i) {
+    STEPCAST_ASSIGN(ObjectReader entry,
+                    ObjectReader::of(list.items()[i], o.path_of(fmt::format("tiers[{}]", i)), o.file()));
+    double nodes = 0, oversubscription = 1;
+    STEPCAST_TRY(entry.optional("nodes", nodes));
+    STEPCAST_TRY(entry.optional("oversubscription", oversubscription));
+    if (std::string expectation = broken_expectation(nodes, true, 1e6); !expectation.empty())
+      return entry.error("nodes").found(json_number(nodes)).expected(std::move(expectation));
+    STEPCAST_TRY(entry.finish());
+    tiers.push_back({static_cast<std::uint32_t>(nodes), oversubscription});
+  }
+  return Ok{};
+}
+
 Status read_network(ObjectReader& o, Network& network, const Documents& documents) {
   GroupReader<Network> group{o, network, network_figures(), kNetworkOthers};
   if (const JsonValue* kind = o.take("kind")) {
@@ -211,8 +230,18 @@ Status read_network(ObjectReader& o, Network& network, const Documents& document
       group.state("rail_optimized");
     }
   }
+  if (const JsonValue* tiers = o.take("tiers")) {
+    if (tiers->is_null()) {
+      network.tiers.clear();
+      group.remove("tiers");
+    } else {
+      STEPCAST_TRY(read_tiers(o, *tiers, network.tiers));
+      group.state("tiers");
+    }
+  }
   STEPCAST_TRY(group.sources(documents));
   if (!network.rail_optimized) network.sources.erase("rail_optimized");
+  if (network.tiers.empty()) network.sources.erase("tiers");
   return o.finish();
 }
 

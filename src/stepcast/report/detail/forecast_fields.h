@@ -189,6 +189,40 @@ void fields(auto& a, Is<ForecastPower> auto& p) {
   a("limit_W", p.limit_W, "power limit of each GPU, where one was given");
 }
 
+void fields(auto& a, Is<ForecastSharedKind> auto& k) {
+  a("group", k.group, "kind of the groups");
+  a("alone", k.alone, "times as long as the adapters alone make it: its own load and that of other jobs");
+  a("slowdown", k.slowdown, "together with other groups of the job");
+}
+
+void fields(auto& a, Is<ForecastTier> auto& t) {
+  a("nodes", t.nodes, "below one switch");
+  a("oversubscription", t.oversubscription, "what the nodes can send over what can leave them");
+  a("load", t.load, "that the kind of groups which asks most asks of the uplinks; above 1 it waits");
+}
+
+void fields(auto& a, Is<ForecastNetwork> auto& n) {
+  a("background_load", n.background_load, "of other jobs, as a share of what uplinks pass");
+  a("tiers", n.tiers, "of switches, from the nodes upwards");
+  a("kinds", n.kinds, "groups over several nodes");
+  a("sweeps", n.sweeps, "of the schedule, until it agreed with the rates");
+  a("residual", n.residual, "by which slowdowns still changed in the last sweep");
+}
+
+void fields(auto& a, Is<ForecastPool> auto& p) {
+  a("platform", p.platform, "name");
+  a("gpu", p.gpu, "name of the device");
+  a("zone", p.zone, "where it stands; empty: not said");
+  a("n_gpus", p.n_gpus, "GPUs of the pool");
+  a("holds", p.holds, "stages or replicas");
+  a("layers", p.layers, "of each of its stages");
+  a("micro_batches", p.micro_batches, "of each of its replicas");
+  a("busy_share", p.busy_share, "of the step, in which it does not wait for the other pools");
+  a("peak_memory_GiB", p.peak_memory_GiB, "of a GPU");
+  a("available_GiB", p.available_GiB, "of a GPU");
+  a("price_per_gpu_hour", p.price_per_gpu_hour, "of its zone");
+}
+
 void fields(auto& a, Is<ForecastItem> auto& i) {
   a("name", i.name, "what it is in the layer");
   a("what", i.what, "operation with its shapes, or transfer with its group");
@@ -309,6 +343,8 @@ void fields(auto& a, Is<Forecast> auto& f) {
   a("memory", f.memory, "of one GPU, where known");
   a("expert_load", f.expert_load, "what uneven experts cost, where a load was asked for");
   a("power", f.power, "what nodes and GPUs draw, where the platform is known");
+  a("network", f.network, "links between nodes that others pass, too, where the platform states them");
+  a("pools", f.pools, "of GPUs, where the job has several");
   a("training", f.training, "a whole training at this step time, where asked for");
   a("explained", f.explained, "operations of a layer as they were priced, where asked for");
   a("published", f.published, "composed as the published method does, where asked for");

@@ -1,0 +1,316 @@
+// Predictions of a step on several pools of GPUs.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/analyze/step_forecast.h"
+#include "stepcast/analyze/step_power.h"
+#include "stepcast/api/detail/session_impl.h"
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/text.h"
+#include "stepcast/base/units.h"
+#include "stepcast/describe/gpu_pools.h"
+#include "stepcast/describe/layout_choice.h"
+#include "stepcast/plan/pool_split.h"
+#include "stepcast/platform/platform_choice.h"
+#include "stepcast/predict/what_if.h"
+#include "stepcast/run/run_job.h"
+#include "stepcast/workload/memory.h"
+
+namespace stepcast {
+namespace {
+
+using PricedPools = std::vector<std::unique_ptr<PricedPlatform>>;
+
+// The pools and zones of a request.
+struct AskedPools {
+  std::vector<GpuPool> pools;
+  std::vector<GpuZone> zones;
+};
+
+Result<AskedPools> asked_pools(const PredictRequest& request) {
+  AskedPools asked;
+  STEPCAST_ASSIGN(asked.pools, parse_gpu_pools(request.pools));
+  for (const std::string& text : request.zones) {
+    STEPCAST_ASSIGN(GpuZone zone, parse_gpu_zone(text));
+    asked.zones.push_back(std::move(zone));
+  }
+  STEPCAST_TRY(check_gpu_zones(asked.pools, asked.zones));
+  return asked;
+}
+
+Status check_pool_request(const PredictRequest& request) {
+  const auto refused = [](const char* what) {
+    return Error{fmt::format("{} is of one kind of GPUs", what)}.advice("ask with one pool in --gpus");
+  };
+  if (!request.timeline.empty()) return refused("a time line (--timeline)");
+  if (!request.chakra.empty()) return refused("a Chakra trace");
+  if (request.power_limit_W) return refused("a power limit (--power-limit)");
+  if (request.background_load != 0) return refused("the load of other jobs (--background-load)");
+  return Ok{};
+}
+
+const GpuZone* zone_of(const AskedPools& request, const GpuPool& pool) {
+  const auto found = std::ranges::find(request.zones, pool.zone, &GpuZone::name);
+  return found == request.zones.end() ? nullptr : &*found;
+}
+
+// What groups that span the pools pass.
+std::vector<PoolLinks> links_between(const AskedPools& request, const PricedPools& priced) {
+  const auto of_gpu = [](const Platform& platform) {
+    const std::optional<Network>& network = platform.node.network;
+    return network ? network->bandwidth_per_node().value() / platform.node.gpus_per_node : 0.0;
+  };
+  double slowest = std::numeric_limits<double>::infinity();
+  std::optional<BytesPerSecond> zones;
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    slowest = std::min(slowest, of_gpu(*priced[p]->platform));
+    const GpuZone* zone = zone_of(request, request.pools[p]);
+    const bool elsewhere = std::ranges::any_of(
+        request.pools, [&](const GpuPool& other) { return other.zone != request.pools[p].zone; });
+    if (elsewhere && zone != nullptr && zone->bandwidth && (!zones || *zone->bandwidth < *zones))
+      zones = zone->bandwidth;
+  }
+  std::vector<PoolLinks> links;
+  for (const auto& pool : priced)
+    links.push_back({false, slowest > 0 ? of_gpu(*pool->platform) / slowest : 1.0, zones});
+  return links;
+}
+
+struct Chosen {
+  ResolvedJob job;
+  PoolSplit split;
+};
+
+// How a job is laid out of which nobody said it: degrees of powers of two, optimizer states sharded; recomputed where
+// nothing else fits.
+std::vector<Job> layouts_to_try(const Job& asked, std::int64_t gpus_per_node) {
+  std::vector<Job> jobs;
+  constexpr std::int64_t kMostTensor = 8, kMostStages = 64;
+  for (const bool recomputes : {false, true}) {
+    for (std::int64_t tensor = 1; tensor <= std::min(gpus_per_node, kMostTensor); tensor *= 2) {
+      for (std::int64_t pipeline = 1; pipeline <= std::min(kMostStages, *asked.n_gpus / tensor);
+           pipeline *= 2) {
+        Job job = asked;
+        job.settings.tensor = tensor;
+        job.settings.pipeline = pipeline;
+        job.settings.sequence_parallel = tensor > 1;
+        job.settings.distributed_optimizer = true;
+        if (recomputes) job.settings.recompute = Recompute::full;
+        jobs.push_back(std::move(job));
+      }
+    }
+  }
+  return jobs;
+}
+
+Result<Chosen> choose(const Job& asked, std::span<const SplitPool> pools, std::int64_t gpus_per_node) {
+  if (!leaves_layout_open(asked)) {
+    STEPCAST_ASSIGN(ResolvedJob job, resolve(asked));
+    STEPCAST_ASSIGN(PoolSplit split, split_over_pools(job.model, job.layout, pools));
+    return Chosen{std::move(job), std::move(split)};
+  }
+  std::optional<Chosen> best;
+  std::optional<Error> failed;
+  for (const Job& job : layouts_to_try(asked, gpus_per_node)) {
+    if (best && best->split.fits && job.settings.recompute) break;
+    Result<ResolvedJob> resolved = resolve(job);
+    if (!resolved) {
+      if (!failed) failed = resolved.error();
+      continue;
+    }
+    Result<PoolSplit> split = split_over_pools(resolved->model, resolved->layout, pools);
+    if (!split) {
+      if (!failed) failed = split.error();
+      continue;
+    }
+    // Batches differ where nobody says them: the most tokens a second.
+    const auto us_per_sequence = [](const Chosen& c) {
+      return c.split.step_us / static_cast<double>(c.job.layout.batch.global_batch_sequences);
+    };
+    Chosen now{std::move(*resolved), std::move(*split)};
+    if (best && (best->split.fits != now.split.fits ? best->split.fits
+                                                    : us_per_sequence(*best) <= us_per_sequence(now)))
+      continue;
+    now.job.notes.push_back(fmt::format("layout not given: --tp {} --pp {}{} --use-distributed-optimizer{}",
+                                        *job.settings.tensor, *job.settings.pipeline,
+                                        *job.settings.tensor > 1 ? " --sequence-parallel" : "",
+                                        job.settings.recompute ? " --recompute-granularity full" : ""));
+    best = std::move(now);
+  }
+  if (!best) return *failed;
+  return std::move(*best);
+}
+
+// What a pool does of the step, and whether it fits its GPUs.
+Result<ForecastPool> pool_of(const AskedPools& request, std::size_t p, const PricedPools& priced,
+                             const Chosen& chosen, const Forecast& forecast) {
+  const GpuPool& own = request.pools[p];
+  const Platform& platform = *priced[p]->platform;
+  const Layout& layout = chosen.split.layouts[p];
+  const GpuZone* zone = zone_of(request, own);
+  ForecastPool pool{.platform = platform.name,
+                    .gpu = platform.device.name,
+                    .zone = own.zone,
+                    .n_gpus = static_cast<std::uint64_t>(own.n_gpus),
+                    .available_GiB = platform.device.memory_size.value() / kGiB,
+                    .price_per_gpu_hour = zone != nullptr ? zone->price_per_gpu_hour : std::nullopt};
+  STEPCAST_ASSIGN(const MemoryForecast memory,
+                  memory_forecast(chosen.job.model, layout, platform.device.memory_size));
+  std::size_t from = 0, to = memory.stages.size();
+  if (chosen.split.over == SpreadOver::stages) {
+    from = p == 0 ? 0 : chosen.split.stages[p - 1].end_stage;
+    to = chosen.split.stages[p].end_stage;
+    pool.holds =
+        to - from == 1 ? fmt::format("stage {}", from) : fmt::format("stages {} to {}", from, to - 1);
+    double idle = 0;
+    for (std::size_t s = from; s < to; ++s) {
+      pool.layers.push_back(layout.pipeline.layers_per_stage[s]);
+      const ForecastClass& ranks = forecast.classes[s];
+      idle += ranks.window_ms > 0 ? sum_ms(ranks.idle_ms) / ranks.window_ms : 0;
+    }
+    pool.busy_share = 1 - idle / static_cast<double>(to - from);
+  } else {
+    const std::int64_t of_replica = layout.world_size() / layout.degrees.data;
+    std::int64_t first = 0;
+    for (std::size_t before = 0; before < p; ++before) first += request.pools[before].n_gpus / of_replica;
+    pool.holds = fmt::format("replicas {} to {}", first, first + own.n_gpus / of_replica - 1);
+    pool.micro_batches = layout.micro_batches();
+    pool.busy_share = chosen.split.own_us[p] / chosen.split.step_us;
+  }
+  for (std::size_t s = from; s < to; ++s)
+    pool.peak_memory_GiB = std::max(pool.peak_memory_GiB, memory.stages[s].total().value() / kGiB);
+  return pool;
+}
+
+// Sums over the nodes of all pools; of every pool the ranks that wait least stand for it.
+void add_power_of_pools(Forecast& forecast, const AskedPools& request, const PricedPools& priced,
+                        const PoolSplit& split) {
+  ForecastPower all;
+  double nodes = 0;
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    Forecast own = forecast;
+    own.power.reset();
+    own.n_gpus = static_cast<std::uint64_t>(request.pools[p].n_gpus);
+    if (split.over == SpreadOver::stages) own.critical_class = p == 0 ? 0 : split.stages[p - 1].end_stage;
+    add_power(own, *priced[p]->platform);
+    if (!own.power) return;
+    const double gpus = static_cast<double>(own.n_gpus), n = gpus / priced[p]->platform->node.gpus_per_node;
+    nodes += n;
+    all.node_W += own.power->node_W * n;
+    all.node_p10_W += own.power->node_p10_W * n;
+    all.node_p90_W += own.power->node_p90_W * n;
+    const double share = gpus / static_cast<double>(forecast.n_gpus);
+    all.gpu_W += own.power->gpu_W * share;
+    all.waiting_share += own.power->waiting_share * share;
+    all.cluster_W += own.power->cluster_W;
+  }
+  for (double* mean : {&all.node_W, &all.node_p10_W, &all.node_p90_W}) *mean /= nodes;
+  if (const auto& tokens = forecast.throughput.tokens_per_s; tokens && *tokens > 0)
+    all.joules_per_token = all.cluster_W / *tokens;
+  forecast.power = all;
+}
+
+}  // namespace
+
+Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
+  STEPCAST_ASSIGN(const AskedPools asked, asked_pools(request));
+  STEPCAST_TRY(check_pool_request(request));
+  StepAssumptions assumptions;
+  STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
+  std::vector<std::string> notes, platforms, gpus;
+  PricedPools priced;
+  Job job = request.job;
+  job.n_gpus = 0;
+  for (const GpuPool& pool : asked.pools) {
+    STEPCAST_ASSIGN(const std::shared_ptr<const Platform> shipped, impl_->platform(pool.platform));
+    std::string name = pool.platform;
+    if (const auto node = default_node_for(*shipped, pool.n_gpus)) name = *node;
+    STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> one, impl_->take(name, request.job.gpus_per_node));
+    one->steps.set_assumptions(assumptions);
+    platforms.push_back(one->platform->name);
+    gpus.push_back(one->platform->device.name);
+    *job.n_gpus += pool.n_gpus;
+    priced.push_back(std::move(one));
+  }
+  std::vector<SplitPool> pools;
+  const std::vector<PoolLinks> links = links_between(asked, priced);
+  std::int64_t in_node = std::numeric_limits<std::int64_t>::max();
+  double peak = 0;
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    pools.push_back({asked.pools[p].n_gpus, &priced[p]->steps, links[p]});
+    in_node = std::min<std::int64_t>(in_node, priced[p]->platform->node.gpus_per_node);
+  }
+  STEPCAST_ASSIGN(const Chosen chosen, choose(job, pools, in_node));
+  const PoolSplit& split = chosen.split;
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    const auto rate = priced[p]->platform->device.peak(chosen.job.layout.layer.precision.compute);
+    peak += (rate ? rate->value() * 1e-12 : 0) * static_cast<double>(asked.pools[p].n_gpus);
+  }
+  const Layout& layout = split.layouts[split.slowest];
+  const bool stages = split.over == SpreadOver::stages;
+  const std::size_t base = stages ? 0 : split.slowest;
+  const auto sequences = static_cast<double>(chosen.job.layout.batch.global_batch_sequences);
+  StepForecastOptions options{
+      .explained = request.explained,
+      .pools = split.stages,
+      .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}};
+  if (peak > 0) options.peak_tflops_per_gpu = peak / static_cast<double>(*job.n_gpus);
+  options.work_share = sequences / static_cast<double>(layout.batch.global_batch_sequences);
+  STEPCAST_ASSIGN(Forecast forecast, step_forecast(chosen.job.model, layout, *priced[base]->platform,
+                                                   priced[base]->steps, options));
+  for (Setting& setting : forecast.layout)
+    if (setting.name == "global_batch_sequences") setting.value = sequences;
+  forecast.platform = fmt::format("{}", fmt::join(platforms, " + "));
+  forecast.gpu = fmt::format("{}", fmt::join(gpus, " + "));
+  std::size_t tightest = 0;
+  double price = 0, margin = std::numeric_limits<double>::infinity();
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    STEPCAST_ASSIGN(ForecastPool pool, pool_of(asked, p, priced, chosen, forecast));
+    if (pool.available_GiB - pool.peak_memory_GiB < margin) {
+      margin = pool.available_GiB - pool.peak_memory_GiB;
+      tightest = p;
+    }
+    price += pool.price_per_gpu_hour.value_or(0) * static_cast<double>(pool.n_gpus);
+    forecast.pools.push_back(std::move(pool));
+  }
+  STEPCAST_ASSIGN(MemoryForecast memory,
+                  memory_forecast(chosen.job.model, layout, priced[tightest]->platform->device.memory_size));
+  if (stages) {  // the fullest of the tightest pool's
+    const std::uint32_t from = tightest == 0 ? 0 : split.stages[tightest - 1].end_stage;
+    memory.worst_stage = from;
+    for (std::uint32_t s = from; s < split.stages[tightest].end_stage; ++s)
+      if (memory.stages[s].total() > memory.peak()) memory.worst_stage = s;
+    memory.verdict = memory.verdict_of(memory.peak());
+  }
+  forecast.memory = memory_of(memory);
+  notes.insert(notes.end(), chosen.job.notes.begin(), chosen.job.notes.end());
+  notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
+  forecast.notes = std::move(notes);
+  if (!forecast.fits()) forecast.notes.emplace_back("does not fit into the memory of every pool");
+  add_power_of_pools(forecast, asked, priced, split);
+  TrainingBudget budget = request.budget;
+  if (price > 0) {
+    if (budget.price_per_gpu_hour)
+      return Error{"--gpu-hour-price and prices of zones say the same thing"}.advice(
+          "leave one of the two out");
+    budget.price_per_gpu_hour = price / static_cast<double>(*job.n_gpus);
+  }
+  std::optional<RunJob> run_job;
+  if (!budget.failures.empty()) {
+    STEPCAST_ASSIGN(
+        run_job, run_job_of(chosen.job.model, layout, *priced[base]->platform, forecast.step_time_ms * 1e-3));
+  }
+  STEPCAST_TRY(add_training(forecast, budget, run_job ? &*run_job : nullptr));
+  return forecast;
+}
+
+}  // namespace stepcast

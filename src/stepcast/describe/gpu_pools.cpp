@@ -1,0 +1,151 @@
+#include "stepcast/describe/gpu_pools.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kMostOfPool = 1'000'000;
+constexpr std::size_t kMostPools = 8;
+
+Error wrong_pools(std::string_view text) {
+  return Error::at("", "--gpus")
+      .found(fmt::format("`{}`", text.substr(0, 80)))
+      .expected("pools as 64xh100+64xa100, each with its zone if it has one: 64xh100@east");
+}
+
+Error wrong_zone(std::string_view text) {
+  return Error::at("", "--zone")
+      .found(fmt::format("`{}`", text.substr(0, 80)))
+      .expected("a zone with its price and what leads to others: east:price=2.5,bandwidth=400Gbps");
+}
+
+// Words between `separator`s, empty ones too.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+}  // namespace
+
+bool names_gpu_pools(std::string_view text) {
+  const std::size_t x = text.find('x');
+  return x != std::string_view::npos && x > 0 &&
+         std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(x),
+                     [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
+  std::vector<GpuPool> pools;
+  for (std::string_view word : split(text, '+')) {
+    if (!names_gpu_pools(word)) return wrong_pools(text);
+    const std::size_t x = word.find('x');
+    GpuPool pool;
+    const auto read = std::from_chars(word.data(), word.data() + x, pool.n_gpus);
+    std::string_view rest = word.substr(x + 1);
+    const std::size_t at = rest.rfind('@');
+    if (at != std::string_view::npos) {
+      pool.zone = rest.substr(at + 1);
+      rest = rest.substr(0, at);
+      if (pool.zone.empty()) return wrong_pools(text);
+    }
+    pool.platform = rest;
+    if (rest.empty()) return wrong_pools(text);
+    if (read.ec != std::errc{} || pool.n_gpus < 1 || pool.n_gpus > kMostOfPool) {
+      return Error::at("", "--gpus")
+          .found(fmt::format("`{}`", word.substr(0, 80)))
+          .expected(fmt::format("1 to {} GPUs in every pool", kMostOfPool));
+    }
+    pools.push_back(std::move(pool));
+  }
+  if (pools.size() > kMostPools) {
+    return Error::at("", "--gpus")
+        .found(fmt::format("{} pools", pools.size()))
+        .expected(fmt::format("at most {}", kMostPools));
+  }
+  return pools;
+}
+
+Result<GpuZone> parse_gpu_zone(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, std::min(colon, text.size()));
+  if (name.empty() || name.find('=') != std::string_view::npos) {
+    return Error::at("", "--zone")
+        .found(fmt::format("`{}`, a price or a bandwidth without its zone", text.substr(0, 80)))
+        .expected("the zone before it: east:price=2.5,bandwidth=400Gbps");
+  }
+  GpuZone zone{std::string{name}, {}, {}};
+  if (colon == std::string_view::npos) return wrong_zone(text);
+  for (const std::string_view word : split(text.substr(colon + 1), ',')) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos) return wrong_zone(text);
+    const std::string_view key = word.substr(0, equals), said = word.substr(equals + 1);
+    double value = 0;
+    const auto read = std::from_chars(said.data(), said.data() + said.size(), value);
+    const std::string_view unit{read.ptr, static_cast<std::size_t>(said.data() + said.size() - read.ptr)};
+    if (read.ec != std::errc{} || !(value > 0) || !(value < 1e12)) return wrong_zone(text);
+    if (key == "price" && unit.empty()) {
+      zone.price_per_gpu_hour = value;
+    } else if (key == "bandwidth" && (unit == "Gbps" || unit == "Tbps")) {
+      zone.bandwidth = BytesPerSecond{value * (unit == "Gbps" ? 1e9 : 1e12) / 8};
+    } else {
+      return wrong_zone(text);
+    }
+  }
+  return zone;
+}
+
+Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> zones) {
+  std::set<std::string> used, described;
+  for (const GpuPool& pool : pools) used.insert(pool.zone);
+  std::string names;
+  for (const std::string& name : used) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  const bool priced =
+      std::ranges::any_of(zones, [](const GpuZone& z) { return z.price_per_gpu_hour.has_value(); });
+  for (const GpuZone& zone : zones) {
+    if (!used.contains(zone.name)) {
+      return Error::at("", "--zone")
+          .found(fmt::format("`{}`, where no pool of --gpus stands", zone.name.substr(0, 80)))
+          .expected(names.empty() ? std::string{"a pool in it: --gpus 64xh100@"} + zone.name
+                                  : fmt::format("one of {}", names));
+    }
+    if (!described.insert(zone.name).second) return Error{fmt::format("--zone says {} twice", zone.name)};
+    if (priced && !zone.price_per_gpu_hour) {
+      return Error::at("", "--zone")
+          .found(fmt::format("`{}` without a price, others have one", zone.name.substr(0, 80)))
+          .expected("a price of every zone, or of none");
+    }
+  }
+  for (const GpuPool& pool : pools) {
+    if (described.contains(pool.zone)) continue;
+    if (priced || used.size() > 1) {
+      return Error::at("", "--gpus")
+          .found(pool.zone.empty() ? fmt::format("{} x {} in no zone", pool.n_gpus, pool.platform)
+                                   : fmt::format("the zone {}, of which --zone says nothing", pool.zone))
+          .expected(fmt::format("--zone {}:{}bandwidth=400Gbps", pool.zone.empty() ? "NAME" : pool.zone,
+                                priced ? "price=2.5," : ""));
+    }
+  }
+  if (used.size() > 1) {
+    for (const GpuZone& zone : zones) {
+      if (zone.bandwidth) continue;
+      return Error::at("", "--zone")
+          .found(fmt::format("`{}` without a bandwidth", zone.name.substr(0, 80)))
+          .expected("what its nodes together send to other zones: bandwidth=400Gbps");
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,42 @@
+// Pools of different GPUs that train one job, and the zones that they stand in, as people write them.
+//
+//   parse_gpu_pools("64xdgx-h100@east+64xdgx-a100@west")
+//   parse_gpu_zone("west:price=1.1,bandwidth=100Gbps")
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
+
+namespace stepcast {
+
+struct GpuPool {
+  std::int64_t n_gpus = 0;
+  std::string platform;  // a name, or a file
+  std::string zone;      // empty: not said
+  friend bool operator==(const GpuPool&, const GpuPool&) = default;
+};
+
+struct GpuZone {
+  std::string name;
+  std::optional<double> price_per_gpu_hour;
+  std::optional<BytesPerSecond> bandwidth;  // to other zones, of all its nodes together, one direction
+  friend bool operator==(const GpuZone&, const GpuZone&) = default;
+};
+
+// True for "64xh100", false for "64".
+[[nodiscard]] bool names_gpu_pools(std::string_view text);
+[[nodiscard]] Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text);
+[[nodiscard]] Result<GpuZone> parse_gpu_zone(std::string_view text);
+
+// Whether zones and pools belong together: every zone has a pool, is said once, and all have a price or none. Pools of
+// several zones say what joins them.
+[[nodiscard]] Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> zones);
+
+}  // namespace stepcast

@@ -1,0 +1,257 @@
+#include "stepcast/plan/pool_split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/workload/memory.h"
+
+namespace stepcast {
+namespace {
+
+void link_pools(std::span<const SplitPool> pools, SpreadOver over) {
+  for (const SplitPool& pool : pools) {
+    PoolLinks links = pool.links;
+    links.replicas = over == SpreadOver::replicas;
+    pool.steps->set_pool_links(links);
+  }
+}
+
+Bytes memory_of_pool(const SplitPool& pool) { return pool.steps->pricer().platform().device.memory_size; }
+
+// Every stage fits into the GPUs of its pool.
+bool stages_fit(const Transformer& model, const Layout& layout, std::span<const SplitPool> pools,
+                std::span<const StagePool> stages) {
+  const Result<MemoryForecast> memory = memory_forecast(model, layout, Bytes{1});
+  if (!memory) return false;
+  for (std::uint32_t s = 0; s < memory->stages.size(); ++s) {
+    if (memory->stages[s].total() > memory_of_pool(pools[pool_of_stage(stages, s)])) return false;
+  }
+  return true;
+}
+
+// Layers moved from stage to stage while that makes the step shorter.
+class LayerSplit {
+ public:
+  LayerSplit(const Transformer& model, std::span<const SplitPool> pools, std::span<const StagePool> stages)
+      : model_(model), pools_(pools), stages_(stages) {}
+
+  struct Found {
+    Layout layout;
+    double us = 0;
+    bool fits = false;
+    [[nodiscard]] bool is_better_than(const Found& other) const {
+      return fits != other.fits ? fits : us < other.us;
+    }
+  };
+  Result<Found> from(const Layout& layout);
+
+ private:
+  [[nodiscard]] Result<std::vector<std::int64_t>> balanced(const Layout& layout,
+                                                           const std::vector<std::int64_t>& even) const;
+  Result<Found> tried(const Layout& layout, const std::vector<std::int64_t>& layers) const {
+    Found found{layout, 0, false};
+    found.layout.pipeline.layers_per_stage = layers;
+    STEPCAST_ASSIGN(const StepPrediction step, predict_on_pools(model_, found.layout, stages_));
+    found.us = step.step.time.value();
+    found.fits = stages_fit(model_, found.layout, pools_, stages_);
+    return found;
+  }
+
+  const Transformer& model_;
+  std::span<const SplitPool> pools_;
+  std::span<const StagePool> stages_;
+};
+
+// Layers that make all stages as long: in as short a time as lets all of them be done. `even` as they are.
+Result<std::vector<std::int64_t>> LayerSplit::balanced(const Layout& layout,
+                                                       const std::vector<std::int64_t>& even) const {
+  struct Stage {
+    double fixed_us = 0, layer_us = 0;
+    std::int64_t layers = 1;
+    [[nodiscard]] double us() const { return fixed_us + layer_us * static_cast<double>(layers); }
+  };
+  std::vector<Stage> stages;
+  std::vector<PricedStep> alone;
+  for (const StagePool& pool : stages_) {
+    STEPCAST_ASSIGN(PricedStep priced, pool.steps->price(model_, layout));
+    alone.push_back(std::move(priced));
+  }
+  for (std::size_t s = 0; s < even.size(); ++s) {
+    const PricedStep& priced = alone[pool_of_stage(stages_, static_cast<std::uint32_t>(s))];
+    const ChunkWork& work = priced.work.chunks[s];
+    std::vector<double> units;
+    for (const ScheduleUnit& unit : priced.schedule.chunks[s].units)
+      units.push_back(unit.forward_us + unit.backward_us + unit.weight_gradient_us);
+    Stage& stage = stages.emplace_back();
+    if (work.has_embedding) stage.fixed_us += units.front();
+    if (work.has_head) stage.fixed_us += units.back();
+    const double all = std::accumulate(units.begin(), units.end(), 0.0);
+    stage.layer_us = std::max(1e-3, (all - stage.fixed_us) / static_cast<double>(even[s]));
+  }
+  const std::int64_t wanted = std::accumulate(even.begin(), even.end(), std::int64_t{0});
+  std::int64_t given = static_cast<std::int64_t>(stages.size());
+  for (; given < wanted; ++given) {  // each to the stage that is shortest with it
+    ++std::ranges::min_element(stages, {}, [](const Stage& s) { return s.us() + s.layer_us; })->layers;
+  }
+  std::vector<std::int64_t> layers;
+  for (const Stage& stage : stages) layers.push_back(stage.layers);
+  return layers;
+}
+
+Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
+  const auto n_stages = static_cast<std::size_t>(layout.degrees.pipeline);
+  const std::vector<StageChunk> even = stage_chunks(model_, layout);
+  std::vector<std::int64_t> layers;
+  for (const StageChunk& chunk : even) layers.push_back(chunk.n_layers);
+  STEPCAST_ASSIGN(Found best, tried(layout, layers));
+  // Of one pool as they were described; chunks of several virtual stages stay even.
+  if (pools_.size() < 2 || layers.size() != n_stages) return best;
+  STEPCAST_ASSIGN(const std::vector<std::int64_t> shares, balanced(best.layout, layers));
+  if (const Result<Found> found = tried(layout, shares); found && found->is_better_than(best)) best = *found;
+  // One layer at a time while that gains. Middle stages of a pool with as many layers are alike: one stands for all.
+  constexpr int kMostPasses = 64;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    const std::vector<std::int64_t> now = best.layout.pipeline.layers_per_stage;
+    std::map<std::tuple<std::size_t, std::int64_t, bool, bool>, std::size_t> kinds;
+    for (std::size_t s = 0; s < n_stages; ++s)
+      kinds.try_emplace(
+          {pool_of_stage(stages_, static_cast<std::uint32_t>(s)), now[s], s == 0, s + 1 == n_stages}, s);
+    const Found before_pass = best;
+    for (const auto& [give, from] : kinds) {
+      for (const auto& [take, to] : kinds) {
+        std::vector<std::int64_t> moved = now;
+        if (to == from || moved[from] < 2) continue;
+        --moved[from];
+        ++moved[to];
+        const Result<Found> found = tried(layout, moved);
+        if (found && found->is_better_than(best)) best = *found;
+      }
+    }
+    if (!best.is_better_than(before_pass)) break;
+  }
+  return best;
+}
+
+Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
+                              std::span<const SplitPool> pools) {
+  link_pools(pools, SpreadOver::stages);
+  PoolSplit split{SpreadOver::stages, {}, {}, {}, 0, false, 0};
+  const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
+  std::int64_t stages = 0;
+  for (const SplitPool& pool : pools) {
+    stages += pool.n_gpus / of_stage;
+    split.stages.push_back({static_cast<std::uint32_t>(stages), pool.steps});
+  }
+  LayerSplit layers{model, pools, split.stages};
+  STEPCAST_ASSIGN(const LayerSplit::Found found, layers.from(layout));
+  split.layouts.assign(pools.size(), found.layout);
+  split.step_us = found.us;
+  split.fits = found.fits;
+  STEPCAST_ASSIGN(const StepPrediction step, predict_on_pools(model, found.layout, split.stages));
+  split.slowest = pool_of_stage(split.stages, step.times.critical_stage);
+  return split;
+}
+
+Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
+                                std::span<const SplitPool> pools) {
+  link_pools(pools, SpreadOver::replicas);
+  PoolSplit split{SpreadOver::replicas, {}, {}, {}, 0, true, 0};
+  const std::int64_t replicas = layout.degrees.data, all = layout.micro_batches() * replicas;
+  const std::int64_t per_replica = layout.world_size() / replicas;
+  const auto with = [&](std::int64_t micro_batches) {
+    Layout own = layout;
+    own.batch.global_batch_sequences = micro_batches * replicas * layout.batch.micro_batch_sequences;
+    return own;
+  };
+  const auto time_us = [&](const SplitPool& pool, std::int64_t micro_batches) -> Result<double> {
+    STEPCAST_ASSIGN(const StepPrediction step, pool.steps->predict(model, with(micro_batches)));
+    return step.step.time.value();
+  };
+  // A step grows in a line with its micro-batches once the pipeline is full.
+  struct Line {
+    double fixed = 0, each = 0;
+    std::int64_t replicas = 0;
+  };
+  std::vector<Line> lines;
+  const std::int64_t few = std::max<std::int64_t>(1, layout.degrees.pipeline), more = 2 * few;
+  for (const SplitPool& pool : pools) {
+    STEPCAST_ASSIGN(const double short_us, time_us(pool, few));
+    STEPCAST_ASSIGN(const double long_us, time_us(pool, more));
+    const double each = std::max(1e-3, (long_us - short_us) / static_cast<double>(more - few));
+    lines.push_back({short_us - each * static_cast<double>(few), each, pool.n_gpus / per_replica});
+  }
+  // The shortest time in which all micro-batches get done, whole ones on every replica; of interleaved schedules whole
+  // rounds of them.
+  const std::int64_t round = layout.degrees.virtual_stages > 1 ? layout.degrees.pipeline : 1;
+  const auto within = [&](const Line& line, double us) {
+    const auto done = static_cast<std::int64_t>((us - line.fixed) / line.each + 1e-9);
+    return std::max(round, done / round * round);
+  };
+  double low = 0, high = 0;
+  for (const Line& line : lines)
+    high = std::max(high, line.fixed + line.each * static_cast<double>(all + round));
+  const auto done_within = [&](double us) {
+    std::int64_t done = 0;
+    for (const Line& line : lines) done += line.replicas * within(line, us);
+    return done >= all;
+  };
+  for (int i = 0; i < 60; ++i) (done_within((low + high) / 2) ? high : low) = (low + high) / 2;
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    split.layouts.push_back(with(within(lines[p], high)));
+    STEPCAST_ASSIGN(const StepPrediction step, pools[p].steps->predict(model, split.layouts[p]));
+    split.own_us.push_back(step.step.time.value());
+    if (split.own_us[p] > split.step_us) split.slowest = p;
+    split.step_us = std::max(split.step_us, split.own_us[p]);
+    const Result<MemoryForecast> memory = memory_forecast(model, layout, memory_of_pool(pools[p]));
+    split.fits = split.fits && memory && memory->verdict != MemoryVerdict::does_not_fit;
+  }
+  return split;
+}
+
+}  // namespace
+
+Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layout,
+                                   std::span<const SplitPool> pools, std::optional<SpreadOver> only) {
+  const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
+  const std::int64_t of_replica = layout.world_size() / layout.degrees.data;
+  // Experts are spread over ranks of several replicas, which stay together.
+  const std::int64_t together = std::lcm(
+      of_replica, model.moe ? layout.degrees.pipeline * layout.degrees.expert * layout.expert_tensor_degree()
+                            : std::int64_t{1});
+  const auto whole = [&](std::int64_t part) {
+    return std::ranges::all_of(pools, [&](const SplitPool& p) { return p.n_gpus % part == 0; });
+  };
+  const bool stages = only != SpreadOver::replicas && layout.rank_order.ends_with("pp") && whole(of_stage);
+  const bool replicas = only != SpreadOver::stages && whole(together);
+  if (!stages && !replicas) {
+    std::string counts;
+    for (const SplitPool& p : pools) counts += fmt::format("{}{}", counts.empty() ? "" : " + ", p.n_gpus);
+    return Error::at("", "--gpus")
+        .found(fmt::format("{} GPUs, which leave a stage or a replica without all of its GPUs", counts))
+        .expected(fmt::format("pools of whole stages ({} GPUs with pipeline {}) or of whole replicas ({})",
+                              of_stage, layout.degrees.pipeline, together));
+  }
+  std::optional<PoolSplit> best;
+  std::optional<Error> failed;
+  const auto offer = [&](Result<PoolSplit> split) {
+    if (!split) {
+      failed = split.error();
+      return;
+    }
+    const bool better = !best || (split->fits != best->fits ? split->fits : split->step_us < best->step_us);
+    if (better) best = std::move(*split);
+  };
+  if (stages) offer(over_stages(model, layout, pools));
+  if (replicas) offer(over_replicas(model, layout, pools));
+  if (!best) return *failed;
+  link_pools(pools, best->over);
+  return std::move(*best);
+}
+
+}  // namespace stepcast
