@@ -189,6 +189,23 @@ int code_of(const Result<int>& result) {
   return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
 }
 
+// Declaring the hundreds of flags of all verbs takes longer than many an answer: those of a verb that no word names are
+// left out, unless one that is named asks for them.
+std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
+                                    std::span<const char* const> words) {
+  const auto is_named = [&](const Verb& verb) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return word == verb.name; });
+  };
+  const bool all = std::ranges::any_of(
+      program.verbs, [&](const Verb& verb) { return verb.reads_flags_of_all && is_named(verb); });
+  std::vector<Declared> declared;
+  for (const Verb& verb : program.verbs) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
+    declared.push_back({sub, verb.declare && (all || is_named(verb)) ? verb.declare(*sub) : Action{}});
+  }
+  return declared;
+}
+
 int parse_and_run(const Program& program, int argc, const char* const* argv) {
   CLI::App app{program.description};
   app.name(program.name);
@@ -197,11 +214,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
 
-  std::vector<Declared> declared;
-  for (const Verb& verb : program.verbs) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    declared.push_back({sub, verb.declare ? verb.declare(*sub) : Action{}});
-  }
+  const std::vector<Declared> declared = declare_verbs(app, program, {argv, static_cast<std::size_t>(argc)});
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
     return word.starts_with('-') ||
