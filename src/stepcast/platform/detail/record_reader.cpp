@@ -1,11 +1,10 @@
 #include "stepcast/platform/detail/record_reader.h"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -90,6 +89,26 @@ Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents&
   return Ok{};
 }
 
+// The eight digits at `at`; some records have ten thousand rows.
+bool read_hex(const char* at, std::uint32_t& out) {
+  static constexpr auto kValues = [] {
+    std::array<std::uint8_t, 256> values{};
+    values.fill(0xff);
+    for (std::uint8_t i = 0; i < 10; ++i) values['0' + std::size_t{i}] = i;
+    for (std::uint8_t i = 0; i < 6; ++i)
+      values['a' + std::size_t{i}] = values['A' + std::size_t{i}] = static_cast<std::uint8_t>(10 + i);
+    return values;
+  }();
+  std::uint32_t hash = 0, wrong = 0;
+  for (int i = 0; i < 8; ++i) {
+    const std::uint8_t value = kValues[static_cast<unsigned char>(at[i])];
+    wrong |= value;
+    hash = hash << 4U | (value & 0xfU);
+  }
+  out = hash;
+  return (wrong & 0xf0U) == 0;
+}
+
 Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   constexpr std::string_view kKey = "row_hashes";
   constexpr std::size_t kDigits = 8;
@@ -104,8 +123,7 @@ Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   for (std::size_t i = 0; i < digits.size(); i += kDigits) {
     std::uint32_t hash = 0;
     const char* const first = digits.data() + i;
-    const auto [end, code] = std::from_chars(first, first + kDigits, hash, 16);
-    if (code != std::errc{} || end != first + kDigits) {
+    if (!read_hex(first, hash)) {
       return o.error(kKey)
           .found(fmt::format("`{}`", digits.substr(i, kDigits)))
           .expected("8 hexadecimal digits per row");
