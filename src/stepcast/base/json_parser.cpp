@@ -35,10 +35,10 @@ class DeferredJson {
     return parsed_.data_;
   }
   [[nodiscard]] static JsonValue value(std::shared_ptr<const DeferredJson> deferred) {
-    JsonValue value;
-    value.set_line(deferred->line_);
-    value.data_ = std::move(deferred);
-    return value;
+    JsonValue out;
+    out.set_line(deferred->line_);
+    out.data_ = std::move(deferred);
+    return out;
   }
 
  private:
@@ -209,10 +209,10 @@ class JsonParser {
   bool deferred(JsonValue& out) {
     if (at_ == end_ || (*at_ != '"' && *at_ != '{' && *at_ != '[')) return false;
     const char* const behind = behind_value();
-    const std::string_view value{at_, static_cast<std::size_t>(behind - at_)};
-    if (value.size() < kLeastDeferred) return false;
-    out = DeferredJson::value(std::make_shared<const DeferredJson>(known_, value, line_));
-    for (std::size_t at = value.find('\n'); at != std::string_view::npos; at = value.find('\n', at + 1))
+    const std::string_view stretch{at_, static_cast<std::size_t>(behind - at_)};
+    if (stretch.size() < kLeastDeferred) return false;
+    out = DeferredJson::value(std::make_shared<const DeferredJson>(known_, stretch, line_));
+    for (std::size_t at = stretch.find('\n'); at != std::string_view::npos; at = stretch.find('\n', at + 1))
       ++line_;
     at_ = behind;
     return true;
