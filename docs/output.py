@@ -27,7 +27,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WRITTEN_BY_THE_PROGRAM = {"accuracy.md"}
+WRITTEN_BY_THE_PROGRAM = {"accuracy.md", "performance.md"}
 ITEM = re.compile(
     r"(?:^<!--\|(?P<filter>.*)-->\n)?^```console\n(?P<command>\$ (?:.*\\\n)*.*\n)(?P<printed>(?:(?!```|\$ ).*\n)*)```\n"
     r"|^<!--\$ (?P<names>[\w ]+?) = (?P<define>.*)-->\n"

@@ -207,6 +207,23 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
   return out;
 }
 
+// Declaring the hundreds of flags of all verbs takes longer than many an answer: those of a verb that no word names are
+// left out, unless one that is named asks for them.
+std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
+                                    std::span<const char* const> words) {
+  const auto is_named = [&](const Verb& verb) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return word == verb.name; });
+  };
+  const bool all = std::ranges::any_of(
+      program.verbs, [&](const Verb& verb) { return verb.reads_flags_of_all && is_named(verb); });
+  std::vector<Declared> declared;
+  for (const Verb& verb : program.verbs) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
+    declared.push_back({sub, verb.declare && (all || is_named(verb)) ? verb.declare(*sub) : Action{}});
+  }
+  return declared;
+}
+
 int parse_and_run(const Program& program, int argc, const char* const* argv) {
   std::deque<std::string> kept;
   const std::vector<const char*> words = with_pools({argv, static_cast<std::size_t>(argc)}, kept);
@@ -219,11 +236,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
 
-  std::vector<Declared> declared;
-  for (const Verb& verb : program.verbs) {
-    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    declared.push_back({sub, verb.declare ? verb.declare(*sub) : Action{}});
-  }
+  const std::vector<Declared> declared = declare_verbs(app, program, {argv, static_cast<std::size_t>(argc)});
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
     return word.starts_with('-') ||

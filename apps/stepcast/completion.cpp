@@ -75,14 +75,18 @@ Result<int> run_completion(const CompletionOptions& options) {
 }  // namespace
 
 Verb completion_verb() {
-  return {"completion", "print a script that completes commands in bash or zsh", [](CLI::App& app) {
-            auto options = std::make_shared<CompletionOptions>();
-            options->app = &app;
-            app.add_option("SHELL", options->shell, "bash or zsh")
-                ->required()
-                ->check(CLI::IsMember({"bash", "zsh"}));
-            return [options] { return run_completion(*options); };
-          }};
+  return {.name = "completion",
+          .summary = "print a script that completes commands in bash or zsh",
+          .declare =
+              [](CLI::App& app) {
+                auto options = std::make_shared<CompletionOptions>();
+                options->app = &app;
+                app.add_option("SHELL", options->shell, "bash or zsh")
+                    ->required()
+                    ->check(CLI::IsMember({"bash", "zsh"}));
+                return [options] { return run_completion(*options); };
+              },
+          .reads_flags_of_all = true};
 }
 
 }  // namespace stepcast::cli

@@ -25,6 +25,7 @@
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/profiled_operators.h"
+#include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/readers.h"
 
 #include "progress.h"
@@ -215,9 +216,8 @@ Inspected inspect_timeline(const std::string& file, const InspectOptions& option
   return {inspected(timeline)};
 }
 
-Inspected inspect_profile(const std::string& file, const InspectOptions& options,
+Inspected inspect_profile(const std::string& file, RecordedRank rank, const InspectOptions& options,
                           std::set<std::int32_t>& shown_ranks) {
-  STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown_ranks));
   if (!asked_for) return {std::nullopt};
   if (!options.operations) return {inspected(rank)};
@@ -236,6 +236,10 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
     STEPCAST_ASSIGN(const std::vector<EmbeddingTable> tables, read_embedding_tables(file));
     return {inspected(file, tables)};
   }
+  if (is_rank_file(beginning)) {
+    STEPCAST_ASSIGN(RankFile rank, read_rank_file(file));
+    return inspect_profile(file, std::move(rank.rank), options, shown_ranks);
+  }
   if (may_be_training_log(beginning)) return inspect_log(file, options);
   STEPCAST_ASSIGN(const TraceFormat format, detect_trace_format(file));
   switch (format) {
@@ -249,7 +253,8 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }
-  return inspect_profile(file, options, shown_ranks);
+  STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
+  return inspect_profile(file, std::move(rank), options, shown_ranks);
 }
 
 struct Files {
@@ -277,7 +282,7 @@ Result<Files> find_files(const InspectOptions& options) {
                     list_traces(std::vector<std::filesystem::path>{place}, options.list));
     if (listing.files().empty()) {
       return Error::at(place, "no trace here")
-          .expected("traces as *.json, *.gz or *.et; sub-folders are not searched");
+          .expected("traces as *.json, *.gz, *.et or *.step; sub-folders are not searched");
     }
     for (const std::filesystem::path& file : listing.files()) found.to_read.push_back(file.string());
     found.others.insert(found.others.end(), listing.others.begin(), listing.others.end());

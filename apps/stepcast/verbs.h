@@ -70,6 +70,7 @@ struct Verb {
   std::function<Action(CLI::App&)> declare;
   // Instead, of a verb that another program has: what to do with all words behind the name of this program, unread.
   std::function<Result<int>(std::span<const char* const> words)> forward{};
+  bool reads_flags_of_all = false;  // what other verbs declare is read by the action
 };
 
 // A program of verbs, as its main() hands it to run_command_line().

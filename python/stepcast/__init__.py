@@ -34,6 +34,7 @@ _HOME = {
     "MachineError": "_errors",
     "calibrate": "_verbs",
     "compare": "_verbs",
+    "import_ranks": "_verbs",
     "inspect": "_verbs",
     "models": "_verbs",
     "plan": "_verbs",

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from typing import Any, Union
 
@@ -94,6 +94,15 @@ def inspect(*places: _Places, progress: _Progress = None, **flags: Any) -> Inspe
 def compare(
     a: Answer | _Path, b: Answer | _Path, *, progress: _Progress = None, fail_above: str = ..., **flags: Any
 ) -> Comparison: ...
+def import_ranks(
+    traces: Iterable[_Path | Sequence[_Path]],
+    folder: _Path,
+    executor: Any = None,
+    *,
+    step: int | None = None,
+    all_steps: bool = False,
+    progress: _Progress = None,
+) -> list[str]: ...
 def sweep(spec: _Path | dict[str, Any], executor: Any = None, *, progress: _Progress = None) -> Table: ...
 def models() -> Answer: ...
 def platforms(name: _Path | None = None) -> Answer: ...

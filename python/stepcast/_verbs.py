@@ -251,6 +251,59 @@ def _sweep_rows(folder, lines, stop=None):
     return here.sweep_rows(lines, folder, stop)
 
 
+def import_ranks(traces, folder, executor=None, *, step=None, all_steps=False, progress=None):
+    """Writes ranks as small files into the folder, which `replay` and `predict` read like traces; gives the names.
+
+    import_ranks(glob("traces/kineto_rank*.json.gz"), "ranks", executor=client.get_executor())
+
+    Each of `traces` is the profiler trace of a rank, or a list of it and its execution trace; the workers of `executor`
+    read them where they see them, and write NAME.step. `executor` is any concurrent.futures.Executor, or one like it (Dask's
+    `Client.get_executor()`; docs/python.md has Ray in three lines). Without one they are read here, on all cores.
+    """
+    folder = _text("the folder", folder)
+    os.makedirs(folder, exist_ok=True)
+    options = {"step": step, "all_steps": all_steps}
+    work = []
+    for trace in traces:
+        places = _places([trace] if isinstance(trace, (str, os.PathLike)) else list(trace))
+        name = os.path.basename(places[0])
+        for ending in (".gz", ".json"):
+            name = name.removesuffix(ending)
+        work.append((places, os.path.join(folder, name + ".step")))
+    outputs = [output for _, output in work]
+    if len(set(outputs)) < len(outputs):
+        twice = next(name for name in outputs if outputs.count(name) > 1)
+        raise InputError(f"{twice}: two of the traces would be written there; found the same name in two folders")
+    if executor is not None:
+        return _import_all(work, executor, options, progress)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as executor:
+        return _import_all(work, executor, options, progress)
+
+
+def _import_all(work, executor, options, progress):
+    pieces = [executor.submit(_import_rank, places, output, options) for places, output in work]
+    names = []
+    try:
+        for piece in pieces:
+            names.append(piece.result())
+            if progress is not None:
+                progress(f"import: {len(names)} of {len(pieces)} ranks")
+    except BaseException:
+        for piece in pieces[len(names) :]:
+            piece.cancel()
+        raise
+    return names
+
+
+def _import_rank(places, output, options):
+    from stepcast import _stepcast as here  # of the worker
+
+    code, _, error, _ = here.run(_words(["import"], places, {"output": output, **options}), False, None)
+    if error:
+        raise (MachineError if code == 1 else InputError)(error)
+    return output
+
+
 def models():
     """The models that are known by name."""
     return _answer(["models", "--json"])

@@ -1,9 +1,11 @@
 #include "stepcast/base/json_value.h"
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -161,6 +163,36 @@ TEST(JsonValue, CopiesChangeAlone) {
   EXPECT_EQ(compact_json(first), R"({"list":[1]})");
   EXPECT_EQ(third, second);
   EXPECT_NE(first, second);
+}
+
+// What ships is parsed as far as it is asked for, and is the same for whoever asks.
+TEST(JsonValue, WhatIsKnownToBeValidIsReadLater) {
+  const std::string numbers = [] {
+    std::string list = "1";
+    for (int i = 2; i < 200; ++i) list += fmt::format(", {}{}", i % 10 == 0 ? "\n" : "", i);
+    return list;
+  }();
+  const std::string text = fmt::format(
+      "{{\"a\": [{{\"b\": {{\"list\": [{0}], \"text\": \"{1}\\\"]\", \"object\": {{\"x\": [{0}], \"y\": "
+      "\"}}\"}}, "
+      "\"short\": [1]}}}}],\n\"c\": 2}}",
+      numbers, std::string(300, '\\') + std::string(300, '['));
+  const auto whole = parse_json(text, "f");
+  ASSERT_TRUE(whole.ok()) << whole.error().message();
+  const auto later = parse_known_json(std::make_shared<const std::string>(text), "f");
+  ASSERT_TRUE(later.ok()) << later.error().message();
+  const JsonValue copy = *later;
+  EXPECT_EQ(*later, *whole);
+  EXPECT_EQ(copy, *whole);
+  EXPECT_EQ(compact_json(copy), compact_json(*whole));
+  EXPECT_EQ(later->find("c")->line(), whole->find("c")->line());
+  const auto object_of = [](const JsonValue& root) {
+    return root.find("a")->items()[0].find("b")->find("object");
+  };
+  EXPECT_EQ(object_of(*later)->find("y")->line(), object_of(*whole)->find("y")->line());
+  JsonValue changed = copy;
+  changed.add("d", JsonValue{1.0});
+  EXPECT_NE(changed, copy);
 }
 
 TEST(JsonValue, WritesNothingThatMovesATerminal) {

@@ -11,7 +11,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/base/file.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/platform/shipped_texts.h"
 
 #include "tests/support/command.h"
 #include "tests/support/data.h"
@@ -52,6 +54,19 @@ TEST(ShippedPlatforms, AllLoadAndHaveTheNameOfTheirFile) {
   for (const Platform& p : shipped()) {
     EXPECT_EQ(p.name, p.files.front().stem().string());
     EXPECT_THAT(p.description, Not(IsEmpty())) << p.name;
+  }
+}
+
+// A program that is older than its platforms reads them as it reads any other file.
+TEST(ShippedPlatforms, AreKnownByTheirContent) {
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator{test::source_dir() / "platforms"}) {
+    if (entry.path().extension() != ".json") continue;
+    Result<std::string> text = read_file(entry.path());
+    ASSERT_TRUE(text.ok());
+    EXPECT_TRUE(is_shipped_text(*text)) << entry.path();
+    text->back() = ' ';
+    EXPECT_FALSE(is_shipped_text(*text)) << entry.path();
   }
 }
 

@@ -318,7 +318,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
                                 priced->platform->node.gpus_per_node, name, as_shipped->node.gpus_per_node));
   }
-  for (const std::string& problem : steps.pricer().kernels().model().skipped()) {
+  for (const std::string& problem : steps.pricer().kernels().model().skipped(/*also_shipped=*/false)) {
     notes.push_back(fmt::format("left out of the platform: {}", problem));
   }
   note_types(job.layout.layer.precision.compute, priced->platform->device, notes);

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -22,6 +24,33 @@
 #include "stepcast/base/utf8.h"
 
 namespace stepcast {
+
+// A stretch of a text that is known to hold one value.
+class DeferredJson {
+ public:
+  DeferredJson(std::shared_ptr<const std::string> text, std::string_view value, std::uint32_t line)
+      : text_(std::move(text)), value_(value), line_(line) {}
+  [[nodiscard]] const JsonValue::Data& parsed() const {
+    std::call_once(once_, [this] { parse(); });
+    return parsed_.data_;
+  }
+  [[nodiscard]] static JsonValue value(std::shared_ptr<const DeferredJson> deferred) {
+    JsonValue out;
+    out.set_line(deferred->line_);
+    out.data_ = std::move(deferred);
+    return out;
+  }
+
+ private:
+  void parse() const;
+
+  mutable std::once_flag once_;
+  mutable std::shared_ptr<const std::string> text_;  // which `value_` is part of
+  std::string_view value_;
+  std::uint32_t line_;
+  mutable JsonValue parsed_;
+};
+
 namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -50,6 +79,18 @@ class JsonParser {
  public:
   JsonParser(std::string_view text, const std::string& name, const JsonLimits& limits)
       : at_(text.data()), end_(text.data() + text.size()), name_(name), limits_(limits) {}
+  // Leaves long values of `text` for later.
+  JsonParser(std::shared_ptr<const std::string> text, const std::string& name, const JsonLimits& limits)
+      : JsonParser(*text, name, limits) {
+    known_ = std::move(text);
+  }
+
+  // One value that begins in this line.
+  JsonValue inner_value(std::uint32_t line) {
+    line_ = line;
+    JsonValue out;
+    return value(out, 0) ? std::move(out) : JsonValue{};
+  }
 
   Result<JsonValue> document() {
     skip_blanks();
@@ -94,6 +135,7 @@ class JsonParser {
 
   bool value(JsonValue& out, int depth) {
     if (!count_value()) return false;
+    if (known_ && depth >= kDeferredDepth && deferred(out)) return true;
     const char first = at_ == end_ ? '\0' : *at_;
     if (first == '"') {
       std::string content;
@@ -134,6 +176,45 @@ class JsonParser {
       return fail(at_line("").found(token()).expected("a JSON value; NaN and infinity are none"));
     }
     out.set_line(line_);
+    return true;
+  }
+
+  // Behind the text that begins at the quote `at`.
+  [[nodiscard]] const char* behind_text(const char* at) const {
+    for (;;) {
+      at = static_cast<const char*>(std::memchr(at + 1, '"', static_cast<std::size_t>(end_ - at - 1)));
+      if (at == nullptr) return end_;
+      const char* back = at;
+      while (back[-1] == '\\') --back;
+      if ((at - back) % 2 == 0) return at + 1;
+    }
+  }
+  // Behind the valid text, list or object that begins here.
+  [[nodiscard]] const char* behind_value() const {
+    if (*at_ == '"') return behind_text(at_);
+    int open = 0;
+    for (const char* at = at_; at < end_; ++at) {
+      if (*at == '"') {
+        at = behind_text(at) - 1;
+      } else if (*at == '{' || *at == '[') {
+        ++open;
+      } else if ((*at == '}' || *at == ']') && --open == 0) {
+        return at + 1;
+      }
+    }
+    return end_;
+  }
+
+  // Whether the value that begins here is left for later.
+  bool deferred(JsonValue& out) {
+    if (at_ == end_ || (*at_ != '"' && *at_ != '{' && *at_ != '[')) return false;
+    const char* const behind = behind_value();
+    const std::string_view stretch{at_, static_cast<std::size_t>(behind - at_)};
+    if (stretch.size() < kLeastDeferred) return false;
+    out = DeferredJson::value(std::make_shared<const DeferredJson>(known_, stretch, line_));
+    for (std::size_t at = stretch.find('\n'); at != std::string_view::npos; at = stretch.find('\n', at + 1))
+      ++line_;
+    at_ = behind;
     return true;
   }
 
@@ -338,8 +419,13 @@ class JsonParser {
     return true;
   }
 
+  // What is shorter, or less deep, costs less to parse than to keep: parameters of records begin at this depth.
+  static constexpr int kDeferredDepth = 4;
+  static constexpr std::size_t kLeastDeferred = 256;
+
   const char* at_;
   const char* end_;
+  std::shared_ptr<const std::string> known_;  // that is valid; null: everything is parsed, and checked
   const std::string& name_;
   const JsonLimits& limits_;
   std::uint32_t line_ = 1;
@@ -352,7 +438,21 @@ class JsonParser {
   std::optional<Error> error_;
 };
 
+constexpr JsonLimits kNoLimits{.max_bytes = SIZE_MAX, .max_values = SIZE_MAX, .max_depth = 1000};
+
 }  // namespace
+
+void DeferredJson::parse() const {
+  const std::string unnamed;
+  parsed_ = JsonParser{value_, unnamed, kNoLimits}.inner_value(line_);
+  text_.reset();
+}
+
+const JsonValue::Data& JsonValue::parsed(const Deferred& deferred) { return deferred->parsed(); }
+
+Result<JsonValue> parse_known_json(std::shared_ptr<const std::string> text, const std::string& name) {
+  return JsonParser{std::move(text), name, kNoLimits}.document();
+}
 
 Result<JsonValue> parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark

@@ -136,12 +136,12 @@ std::optional<std::vector<double>> JsonValue::numbers() const {
 }
 
 JsonValue& JsonValue::add(std::string_view key, JsonValue value) {
-  std::get<Object>(data_).push_back({std::string{key}, std::move(value)});
+  std::get<Object>(own()).push_back({std::string{key}, std::move(value)});
   return *this;
 }
 
 JsonValue& JsonValue::add(JsonValue item) {
-  std::get<Array>(data_).push_back(std::move(item));
+  std::get<Array>(own()).push_back(std::move(item));
   return *this;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct JsonMember {
   Value value;
   friend bool operator==(const JsonMember&, const JsonMember&) = default;
 };
+
+// The text of a value that is parsed when it is first asked for (parse_known_json).
+class DeferredJson;
 
 class JsonValue {
  public:
@@ -47,19 +51,19 @@ class JsonValue {
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
   [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
   [[nodiscard]] bool is_number() const { return std::holds_alternative<double>(data_); }
-  [[nodiscard]] bool is_text() const { return std::holds_alternative<std::string>(data_); }
-  [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(data_); }
-  [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(data_); }
+  [[nodiscard]] bool is_text() const { return std::holds_alternative<std::string>(data()); }
+  [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(data()); }
+  [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(data()); }
   // "a number", "an object", ...
   [[nodiscard]] std::string_view kind_name() const;
 
   // Only for a value of that kind.
   [[nodiscard]] bool truth() const { return std::get<bool>(data_); }
   [[nodiscard]] double number() const { return std::get<double>(data_); }
-  [[nodiscard]] const std::string& text() const { return std::get<std::string>(data_); }
-  [[nodiscard]] const Array& items() const { return std::get<Array>(data_); }
-  [[nodiscard]] Array& items() { return std::get<Array>(data_); }
-  [[nodiscard]] const Object& members() const { return std::get<Object>(data_); }
+  [[nodiscard]] const std::string& text() const { return std::get<std::string>(data()); }
+  [[nodiscard]] const Array& items() const { return std::get<Array>(data()); }
+  [[nodiscard]] Array& items() { return std::get<Array>(own()); }
+  [[nodiscard]] const Object& members() const { return std::get<Object>(data()); }
 
   // The member of an object; null pointer if there is none or this is no object.
   [[nodiscard]] const JsonValue* find(std::string_view key) const;
@@ -74,10 +78,23 @@ class JsonValue {
   void set_line(std::uint32_t line) { line_ = line; }
 
   // Same content; lines do not count, the order of members does.
-  friend bool operator==(const JsonValue& a, const JsonValue& b) { return a.data_ == b.data_; }
+  friend bool operator==(const JsonValue& a, const JsonValue& b) { return a.data() == b.data(); }
 
  private:
-  std::variant<std::monostate, bool, double, std::string, Array, Object> data_;
+  friend class DeferredJson;
+  using Deferred = std::shared_ptr<const DeferredJson>;
+  using Data = std::variant<std::monostate, bool, double, std::string, Array, Object, Deferred>;
+  [[nodiscard]] const Data& data() const {
+    const Deferred* deferred = std::get_if<Deferred>(&data_);
+    return deferred == nullptr ? data_ : parsed(*deferred);
+  }
+  [[nodiscard]] Data& own() {
+    if (const Deferred* deferred = std::get_if<Deferred>(&data_)) data_ = Data{parsed(*deferred)};
+    return data_;
+  }
+  static const Data& parsed(const Deferred& deferred);
+
+  Data data_;
   std::uint32_t line_ = 0;
 };
 
@@ -90,6 +107,11 @@ struct JsonLimits {
 // finite and whatever breaks a limit are errors.
 [[nodiscard]] Result<JsonValue> parse_json(std::string_view text, const std::string& name,
                                            const JsonLimits& limits = {});
+
+// The same of a text that is known to be valid, such as one that ships: what is long and deep inside of it is parsed when
+// it is first asked for, by any thread.
+[[nodiscard]] Result<JsonValue> parse_known_json(std::shared_ptr<const std::string> text,
+                                                 const std::string& name);
 
 // On one line, numbers as the shortest text that reads back as the same double. What is not finite becomes
 // null.

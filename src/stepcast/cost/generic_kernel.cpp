@@ -370,7 +370,7 @@ Status GenericKernels::add(const ModelRecord& record) {
            k->header.direction == header.direction;
   });
   if (same != kernels_.end() && (*same)->header.adapted && !header.adapted) return Ok{};
-  std::unique_ptr<Entry> entry{new Entry{record.name, header, {record.parameters, read}}};
+  std::unique_ptr<Entry> entry{new Entry{record.name, header, {record.parameters, read, record.is_shipped}}};
   if (same == kernels_.end())
     kernels_.push_back(std::move(entry));
   else
@@ -392,10 +392,11 @@ std::string_view GenericKernels::record_of(const Operation& operation) const {
   return entry == nullptr ? std::string_view{} : std::string_view{entry->name};
 }
 
-std::vector<std::string> GenericKernels::unreadable() const {
+std::vector<std::string> GenericKernels::unreadable(bool also_shipped) const {
   std::vector<std::string> out;
   for (const auto& k : kernels_)
-    if (k->kernel.get() == nullptr) out.push_back(fmt::format("model {}: {}", k->name, k->kernel.problem()));
+    if ((also_shipped || !k->kernel.can_be_read()) && k->kernel.get() == nullptr)
+      out.push_back(fmt::format("model {}: {}", k->name, k->kernel.problem()));
   return out;
 }
 

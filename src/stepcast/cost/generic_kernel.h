@@ -129,8 +129,9 @@ class GenericKernels {
                                                  const AnalyticModel& model) const;
   // Name of the record that estimate() used; empty: none.
   [[nodiscard]] std::string_view record_of(const Operation& operation) const;
-  // "model generic/gemm/fp32/forward: the reason" of all that cannot be read. Reads them all.
-  [[nodiscard]] std::vector<std::string> unreadable() const;
+  // "model generic/gemm/fp32/forward: the reason" of all that cannot be read. Reads them all, or all but those that
+  // ship.
+  [[nodiscard]] std::vector<std::string> unreadable(bool also_shipped) const;
 
  private:
   // What is left of a record for one device.

@@ -456,12 +456,12 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }
 bool KernelModel::has_measured_products() const {
   for (std::size_t i = 0; i < kDTypeCount; ++i)
-    if (impl_->fitted.find("gemm", static_cast<DType>(i), Direction::forward) != kNoRecord) return true;
+    if (impl_->fitted.has("gemm", static_cast<DType>(i), Direction::forward)) return true;
   return false;
 }
-std::vector<std::string> KernelModel::skipped() const {
+std::vector<std::string> KernelModel::skipped(bool also_shipped) const {
   std::vector<std::string> out = impl_->skipped;
-  for (auto& unreadable : {impl_->generic.unreadable(), impl_->fitted.unreadable()})
+  for (auto& unreadable : {impl_->generic.unreadable(also_shipped), impl_->fitted.unreadable(also_shipped)})
     out.insert(out.end(), unreadable.begin(), unreadable.end());
   return out;
 }

@@ -53,8 +53,8 @@ class KernelModel {
   [[nodiscard]] const AnalyticModel& analytic() const;
   // Matrix products of the device, or of a sibling, were measured in some type.
   [[nodiscard]] bool has_measured_products() const;
-  // "model gemm/fp32/forward: the reason". Reads every record.
-  [[nodiscard]] std::vector<std::string> skipped() const;
+  // "model gemm/fp32/forward: the reason". Reads every record, or every one that does not ship.
+  [[nodiscard]] std::vector<std::string> skipped(bool also_shipped = true) const;
 
  private:
   struct Impl;

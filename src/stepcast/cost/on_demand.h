@@ -17,8 +17,12 @@ template <class Model>
 class OnDemand {
  public:
   using Reader = std::function<Result<Model>(const JsonValue& parameters)>;
-  OnDemand(JsonValue parameters, Reader reader)
-      : parameters_(std::move(parameters)), reader_(std::move(reader)) {}
+  // `known`: that it can be read is known.
+  OnDemand(JsonValue parameters, Reader reader, bool known)
+      : parameters_(std::move(parameters)), reader_(std::move(reader)), known_(known) {}
+
+  // Reads it only where that is not known.
+  [[nodiscard]] bool can_be_read() const { return known_ || get() != nullptr; }
 
   // Nothing if it cannot be read. Safe to call from several threads, who all get the same.
   [[nodiscard]] const Model* get() const {
@@ -44,6 +48,7 @@ class OnDemand {
   mutable std::once_flag once_;
   mutable JsonValue parameters_;
   Reader reader_;
+  bool known_;
   mutable std::optional<Model> model_;
   mutable std::string problem_;
 };

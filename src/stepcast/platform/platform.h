@@ -209,7 +209,11 @@ struct ModelRecord {
   std::string device;  // the device it was fitted on; empty: any
   JsonValue parameters = JsonValue::object();
   Provenance provenance;
-  friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
+  bool is_shipped = false;  // of a file that ships: known to be readable; says nothing of the model
+  friend bool operator==(const ModelRecord& a, const ModelRecord& b) {
+    return a.name == b.name && a.kind == b.kind && a.device == b.device && a.parameters == b.parameters &&
+           a.provenance == b.provenance;
+  }
 };
 
 // Host time of one kind, fitted to many occurrences.

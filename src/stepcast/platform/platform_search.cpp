@@ -50,8 +50,8 @@ void add_texts(std::vector<std::string>& out, const JsonValue* list) {
 }
 
 Result<Names> read_names(const fs::path& file) {
-  STEPCAST_ASSIGN(const std::string text, detail::read_platform_text(file));
-  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, file.string(), detail::kPlatformLimits));
+  STEPCAST_ASSIGN(const detail::PlatformDocument document, detail::read_platform_document(file));
+  const JsonValue& root = document.root;
   Names names;
   names.file = file;
   names.name = file.stem().string();

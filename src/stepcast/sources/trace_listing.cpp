@@ -35,7 +35,7 @@ std::string beginning_of(const fs::path& file) {
 
 bool looks_like_trace_file(const fs::path& file) {
   const std::string name = lower(file.filename().string());
-  return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et");
+  return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et") || name.ends_with(".step");
 }
 
 Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
@@ -56,7 +56,9 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   if (!format.ok()) return format.error();
   return Error::at(file.string(), "content")
       .found(std::string{to_string(known)})
-      .expected("a PyTorch profiler trace (traceEvents), execution trace (nodes) or a Chakra trace");
+      .expected(
+          "a PyTorch profiler trace (traceEvents), execution trace (nodes), a Chakra trace or a rank file of "
+          "`stepcast import`");
 }
 
 // Entries of a folder in the order of their names.

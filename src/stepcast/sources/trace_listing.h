@@ -56,7 +56,7 @@ struct TraceListing {
                                                     std::optional<std::int32_t> said) const;
 };
 
-// `places` are files or folders. In a folder only *.json, *.gz and *.et files are looked at. A folder without such files
+// `places` are files or folders. In a folder only *.json, *.gz, *.et and *.step files are looked at. A folder without such files
 // stands for the folders torch_profile and chakra in it (Megatron-LM), or for its one folder iteration_N (TorchTitan) or
 // step-N (`stepcast capture`); other sub-folders are not searched. Where no name shows a rank that was asked for, every file is opened: names may mislead.
 // Errors: a place that does not exist, a named file that is no such trace, several folders iteration_N, a pattern that is

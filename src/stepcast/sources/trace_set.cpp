@@ -83,9 +83,9 @@ std::uint64_t bytes_of(const std::vector<fs::path>& files) {
 }
 
 Status try_all(const TraceListing& listing, const TraceSetOptions& options, ReadFiles& files) {
-  const auto large = [&](const fs::path& file) { return is_large(file, options.large_from_bytes); };
-  const bool twice =
-      options.one_step && std::any_of(listing.of(kProfiler).begin(), listing.of(kProfiler).end(), large);
+  std::uint64_t json_bytes = 0;
+  for (const fs::path& file : listing.of(kProfiler)) json_bytes += bytes_of_json(file);
+  const bool twice = options.one_step && json_bytes >= options.large_from_bytes;
   ReadProgress progress(options.progress,
                         bytes_of(listing.of(kProfiler)) * (twice ? 2 : 1) + bytes_of(listing.of(kExecution)));
   std::vector<StepSelection> selections;
@@ -233,6 +233,12 @@ void note_world(TraceSet& set) {
   }
 }
 
+void note_others(const TraceListing& listing, TraceSet& set) {
+  for (const TraceListing::Other& other : listing.others) {
+    set.notes.push_back(fmt::format("{} was not read: {}", other.file.filename().string(), other.why));
+  }
+}
+
 // What was read as one set.
 Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& options, ReadFiles files) {
   std::map<std::int32_t, std::size_t> by_rank;
@@ -271,9 +277,7 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
     }
   }
   note_world(set);
-  for (const TraceListing::Other& other : listing.others) {
-    set.notes.push_back(fmt::format("{} was not read: {}", other.file.filename().string(), other.why));
-  }
+  note_others(listing, set);
   return set;
 }
 
@@ -289,6 +293,76 @@ Result<std::vector<ExecutionTrace>> read_execution_traces(const TraceListing& li
                                                           const TraceSetOptions& options) {
   return read_by_rank<ExecutionTrace>(listing, kExecution, options,
                                       [](const fs::path& file) { return read_execution_trace(file); });
+}
+
+Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing, const TraceSetOptions& options) {
+  struct Ranked {
+    std::optional<std::int32_t> rank;
+    RankFile file;
+  };
+  const auto read = [](const fs::path& path) -> Result<Ranked> {
+    STEPCAST_ASSIGN(RankFile file, read_rank_file(path));
+    const std::optional<std::int32_t> rank = file.rank.rank;
+    return Ranked{rank, std::move(file)};
+  };
+  STEPCAST_ASSIGN(std::vector<Ranked> ranked,
+                  read_by_rank<Ranked>(listing, SourceKindId::rank_file, options, read));
+  std::vector<RankFile> files;
+  for (Ranked& one : ranked) {
+    one.file.rank.rank = one.rank;
+    files.push_back(std::move(one.file));
+  }
+  return files;
+}
+
+TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files) {
+  TraceSet set;
+  set.name = listing.name;
+  for (RankFile& file : files) {
+    set.ranks.push_back(std::move(file.rank));
+    set.execution_traces.push_back(std::move(file.execution_trace));
+  }
+  note_world(set);
+  note_others(listing, set);
+  return set;
+}
+
+Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options) {
+  const std::vector<fs::path>&profiler = listing.of(kProfiler), &execution = listing.of(kExecution);
+  if (profiler.empty()) return no_profiler_trace(listing);
+  if (profiler.size() > 1 || execution.size() > 1) {
+    return Error::at(listing.name, "traces")
+        .found(fmt::format("{} profiler traces, {} execution traces", profiler.size(), execution.size()))
+        .expected("those of one rank")
+        .advice("name its files, or say with --ranks which of them");
+  }
+  ReadProgress progress{options.progress,
+                        bytes_of(profiler) * (options.all_steps ? 1 : 2) + bytes_of(execution)};
+  RankFile file;
+  StepSelection selection;
+  if (!options.all_steps) {
+    STEPCAST_ASSIGN(selection, scan_steps(profiler.front(), {.progress = progress.of_file()}));
+    const std::vector<std::int64_t>& steps = selection.steps();
+    if (options.step && std::ranges::find(steps, *options.step) == steps.end()) {
+      return Error::at(profiler.front().string(), fmt::format("ProfilerStep#{}", *options.step),
+                       "there is no such step")
+          .found(fmt::format("{} steps", steps.size()));
+    }
+    file.step = options.step;
+    if (!file.step && !steps.empty()) {
+      const auto last = std::find_if(steps.rbegin(), steps.rend(),
+                                     [&](std::int64_t step) { return selection.launches_gpu_work(step); });
+      file.step = last == steps.rend() ? steps.back() : *last;
+    }
+    if (file.step) selection.choose(*file.step, !execution.empty());
+  }
+  STEPCAST_ASSIGN(file.rank, read_kineto(profiler.front(), {.progress = progress.of_file(),
+                                                            .only = file.step ? &selection : nullptr}));
+  file.rank.rank = listing.rank_of(profiler.front(), file.rank.rank);
+  if (execution.empty()) return file;
+  STEPCAST_ASSIGN(file.execution_trace,
+                  read_execution_trace(execution.front(), {.progress = progress.of_file()}));
+  return file;
 }
 
 std::vector<RecordedInput> TraceSet::inputs() const {

@@ -18,6 +18,7 @@
 #include "stepcast/sources/trace_listing.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/operation_graph.h"
+#include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/read_progress.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
@@ -29,7 +30,7 @@ struct TraceSetOptions {
   // read; a listing of these ranks does not even open the others.
   std::vector<std::int32_t> ranks;
   unsigned threads = 0;  // 0: one per hardware thread
-  // Where a profiler trace is large, keep of all of them only what one step needs (step_selection.h): `step`, or the one
+  // Where the profiler traces are large together, keep of them only what one step needs (step_selection.h): `step`, or the one
   // that replay() takes. They are read twice then.
   bool one_step = false;
   std::optional<std::int64_t> step{};
@@ -62,6 +63,20 @@ struct TraceSet {
 [[nodiscard]] std::vector<TraceSet> read_trace_sets(const TraceListing& listing,
                                                     const TraceSetOptions& options,
                                                     std::vector<TraceListing::Other>& skipped);
+
+// The rank files of the listing, likewise in ascending order of their ranks, and what they hold as a set.
+[[nodiscard]] Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing,
+                                                            const TraceSetOptions& options = {});
+[[nodiscard]] TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files);
+
+// One rank out of its traces, of one step: the one asked for, else the last with GPU work.
+struct ImportOptions {
+  std::optional<std::int64_t> step{};
+  bool all_steps = false;
+  ProgressReport progress{};
+};
+// Errors: no profiler trace, several of them; execution traces that do not belong to it; no such step.
+[[nodiscard]] Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options = {});
 
 // The execution traces of the listing without profiler traces, or its Chakra traces, in ascending order of their ranks
 // (where neither the file nor its name tells: its place in the listing), each set. Errors: a file that cannot be read,

@@ -20,7 +20,7 @@ using detail::JsonSplitter;
 
 constexpr std::int64_t kLanesPerRank = 5;
 constexpr std::int64_t kHighestThread = kLanesPerRank << 20;
-constexpr std::int64_t kLongestTimeUs = 1'000'000'000'000'000;
+constexpr std::int64_t kLongestTimelineUs = 1'000'000'000'000'000;
 
 std::optional<double> number(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
@@ -61,7 +61,7 @@ class TimelineBuilder {
     if (name == nullptr || !name->is_text()) return wrong("an operator without \"name\"", "a text");
     if (!thread) return wrong("an operator without thread number", "\"tid\": 5 x rank + lane");
     if (!step) return wrong("an operator without step", "\"args\": {\"step\": N, ...}");
-    constexpr auto kLongest = static_cast<double>(kLongestTimeUs);
+    constexpr auto kLongest = static_cast<double>(kLongestTimelineUs);
     // One time that is none costs its operator, not the file.
     if (!start || std::abs(*start) > kLongest || !duration || *duration < 0 || *duration > kLongest) {
       ++timeline_.bad_times;
@@ -101,7 +101,7 @@ class TimelineBuilder {
   PipelineTimeline timeline_;
 };
 
-Result<PipelineTimeline> read(ByteSource source) {
+Result<PipelineTimeline> read_timeline(ByteSource source) {
   TimelineBuilder builder{source.name()};
   JsonSplitter splitter(source, {"traceEvents"});
   for (;;) {
@@ -119,11 +119,11 @@ Result<PipelineTimeline> read(ByteSource source) {
 
 Result<PipelineTimeline> read_pipeline_timeline(const std::filesystem::path& file) {
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
-  return read(std::move(source));
+  return read_timeline(std::move(source));
 }
 
 Result<PipelineTimeline> parse_pipeline_timeline(std::string_view content, std::string name) {
-  return read(ByteSource::from_memory(content, std::move(name)));
+  return read_timeline(ByteSource::from_memory(content, std::move(name)));
 }
 
 }  // namespace stepcast

@@ -98,6 +98,7 @@ struct StepSelection::Impl {
   bool all_operators = false;
   // Correlations of calls inside the step, and of GPU work that was launched before its end and ends behind its begin.
   std::unordered_set<std::int64_t> correlations;
+  std::vector<std::int64_t> early_ns;  // when the latter of these were called before the step, ascending
 
   [[nodiscard]] bool starts_work(std::int64_t correlation) const {
     const auto at = std::partition_point(work.begin(), work.end(),
@@ -193,8 +194,10 @@ void StepSelection::choose(std::int64_t step, bool all_operators) {
                                      [&](const GpuEnd& w) { return w.correlation < call.correlation; });
       if (at == all.work.end() || at->correlation != call.correlation) continue;
       for (; at != all.work.end() && at->correlation == call.correlation; ++at)
-        if (at->end_ns >= begin) all.correlations.insert(call.correlation);
+        if (at->end_ns >= begin && all.correlations.insert(call.correlation).second)
+          all.early_ns.push_back(call.start_ns);
     }
+    std::ranges::sort(all.early_ns);
   }
   std::vector<Call>{}.swap(all.calls);  // an assignment would keep their memory
   std::vector<GpuEnd>{}.swap(all.work);
@@ -217,7 +220,10 @@ bool StepSelection::keeps(const KinetoEvent& event) const {
     case EventClass::runtime:
     case EventClass::sync: return belongs;
     case EventClass::op:
-    case EventClass::annotation:
+    case EventClass::annotation: {  // which know the work of what they launched
+      const auto launch = std::ranges::lower_bound(all.early_ns, start);
+      return launch != all.early_ns.end() && *launch <= end;
+    }
     case EventClass::memory:
     case EventClass::skip:
     case EventClass::thread_name: break;
@@ -225,14 +231,13 @@ bool StepSelection::keeps(const KinetoEvent& event) const {
   return false;
 }
 
-bool is_large(const std::filesystem::path& file, std::uint64_t from_bytes) {
+std::uint64_t bytes_of_json(const std::filesystem::path& file) {
   std::error_code problem;
   const std::uint64_t bytes = std::filesystem::file_size(file, problem);
-  if (problem || bytes < from_bytes / kDeflation) return false;
-  if (bytes >= from_bytes) return true;
+  if (problem) return 0;
   std::array<char, 2> magic{};
   std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
-  return magic == std::array{'\x1f', '\x8b'};
+  return magic == std::array{'\x1f', '\x8b'} ? bytes * kDeflation : bytes;
 }
 
 Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::path> files,

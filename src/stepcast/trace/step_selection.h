@@ -5,7 +5,7 @@
 //   STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file, {.only = &selection}));
 //
 // Kept are the marks of all steps; what threads do while the step lasts; what its calls launched, whenever it runs;
-// what the GPU still works on when it begins, with the launches; and the GPU work that ended first, which tells whether
+// what the GPU still works on when it begins, with the launches and their operators; and the GPU work that ended first, which tells whether
 // the file begins with the step. A replay of the step from these events is the same as from all.
 #pragma once
 
@@ -60,7 +60,7 @@ class StepSelection {
                                                              bool all_operators, unsigned threads,
                                                              ReadProgress& progress);
 
-// Whether a file holds so many bytes of JSON, or more; gzip counts sixteenfold.
-[[nodiscard]] bool is_large(const std::filesystem::path& file, std::uint64_t from_bytes);
+// How much JSON a file holds; gzip counts sixteenfold. 0 where it cannot be read.
+[[nodiscard]] std::uint64_t bytes_of_json(const std::filesystem::path& file);
 
 }  // namespace stepcast

@@ -68,7 +68,7 @@ Status KernelRecords::add(const ModelRecord& record) {
                                                         : of_sibling ? kOfSibling
                                                                      : 0.0,
                                                         scaled,
-                                                        {record.parameters, read}}));
+                                                        {record.parameters, read, record.is_shipped}}));
   return Ok{};
 }
 
@@ -103,10 +103,17 @@ std::size_t KernelRecords::find(std::string_view family, DType dtype, Direction 
   return kNone;
 }
 
-std::vector<std::string> KernelRecords::unreadable() const {
+bool KernelRecords::has(std::string_view family, DType dtype, Direction direction) const {
+  return std::ranges::any_of(families_, [&](const Family& f) {
+    const std::size_t index = f.slots[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(direction)];
+    return f.name == family && index != kNone && records_[index]->kernel.can_be_read();
+  });
+}
+
+std::vector<std::string> KernelRecords::unreadable(bool also_shipped) const {
   std::vector<std::string> out;
   for (const auto& record : records_)
-    if (record->kernel.get() == nullptr)
+    if ((also_shipped || !record->kernel.can_be_read()) && record->kernel.get() == nullptr)
       out.push_back(fmt::format("model {}: {}", record->name, record->kernel.problem()));
   return out;
 }

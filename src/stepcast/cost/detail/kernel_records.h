@@ -39,6 +39,8 @@ class KernelRecords {
   // The record for operations of this family, dtype and direction; kNone if there is none that can be read.
   [[nodiscard]] std::size_t find(const Operation& operation) const;
   [[nodiscard]] std::size_t find(std::string_view family, DType dtype, Direction direction) const;
+  // Whether find() gives one. One that ships is not read for that.
+  [[nodiscard]] bool has(std::string_view family, DType dtype, Direction direction) const;
 
   // Of an index that find() gave.
   [[nodiscard]] const FittedKernel& kernel(std::size_t index) const { return *records_[index]->kernel.get(); }
@@ -53,8 +55,8 @@ class KernelRecords {
   // device, what the launch does not take of the floor with those of its units. 0 for all other records.
   [[nodiscard]] double log_of_sibling(std::size_t index, const Operation& operation) const;
 
-  // "model gemm/fp32/forward: the reason" of all that cannot be read. Reads them all.
-  [[nodiscard]] std::vector<std::string> unreadable() const;
+  // "model gemm/fp32/forward: the reason" of all that cannot be read. Reads them all, or all but those that ship.
+  [[nodiscard]] std::vector<std::string> unreadable(bool also_shipped) const;
 
  private:
   static constexpr std::size_t kDirections = 4;

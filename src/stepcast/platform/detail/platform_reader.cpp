@@ -14,6 +14,7 @@
 #include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/device_siblings.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/platform/shipped_texts.h"
 
 namespace stepcast::detail {
 namespace {
@@ -84,11 +85,10 @@ Status check_role(ObjectReader& o) {
 
 Result<Device> read_device_alone(const fs::path& file) {
   Device device;
-  STEPCAST_ASSIGN(const std::string text, read_platform_text(file));
-  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, file.string(), kPlatformLimits));
-  const JsonValue* member = root.find("device");
+  STEPCAST_ASSIGN(const PlatformDocument document, read_platform_document(file));
+  const JsonValue* member = document.root.find("device");
   if (member == nullptr) return device;
-  STEPCAST_ASSIGN(const Documents documents, read_documents(root.find("documents"), file.string()));
+  STEPCAST_ASSIGN(const Documents documents, read_documents(document.root.find("documents"), file.string()));
   STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(*member, "device", file.string()));
   STEPCAST_TRY(read_device(o, device, documents));
   return device;
@@ -125,19 +125,35 @@ Result<std::string> read_platform_text(const fs::path& file) {
   return stepcast::read_file(file, kPlatformLimits.max_bytes);
 }
 
+Result<PlatformDocument> parse_platform_document(std::string text, const fs::path& file) {
+  PlatformDocument document{.is_shipped = is_shipped_text(text)};
+  if (document.is_shipped) {
+    STEPCAST_ASSIGN(document.root,
+                    parse_known_json(std::make_shared<const std::string>(std::move(text)), file.string()));
+  } else {
+    STEPCAST_ASSIGN(document.root, parse_json(text, file.string(), kPlatformLimits));
+  }
+  return document;
+}
+
+Result<PlatformDocument> read_platform_document(const fs::path& file) {
+  STEPCAST_ASSIGN(std::string text, read_platform_text(file));
+  return parse_platform_document(std::move(text), file);
+}
+
 Result<Platform> PlatformReader::read_text(std::string_view text, const fs::path& file) {
-  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, file.string(), kPlatformLimits));
-  return read_root(root, file);
+  STEPCAST_ASSIGN(JsonValue root, parse_json(text, file.string(), kPlatformLimits));
+  return read_root({.root = std::move(root)}, file);
 }
 
 Result<Platform> PlatformReader::read_file(const fs::path& file) {
-  STEPCAST_ASSIGN(const std::string text, read_platform_text(file));
-  return read_text(text, file);
+  STEPCAST_ASSIGN(const PlatformDocument document, read_platform_document(file));
+  return read_root(document, file);
 }
 
-Result<Platform> PlatformReader::read_root(const JsonValue& root, const fs::path& file) {
+Result<Platform> PlatformReader::read_root(const PlatformDocument& document, const fs::path& file) {
   files_read_ = 0;
-  auto platform = read_unchecked(root, file);
+  auto platform = read_unchecked(document, file);
   if (!platform.ok() || models_ == Models::names) return platform;
   if (auto status = platform->check(); !status.ok()) return std::move(status).error().in_file(file.string());
   return platform;
@@ -193,8 +209,8 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
     auto text = read_platform_text(base);
     if (!text.ok())
       return error_at(from, reference, path, fmt::format("cannot be read ({})", text.error().message()));
-    STEPCAST_ASSIGN(JsonValue root, parse_json(*text, base.string(), kPlatformLimits));
-    known = parsed_.emplace(identity, std::move(root)).first;
+    STEPCAST_ASSIGN(PlatformDocument document, parse_platform_document(*std::move(text), base));
+    known = parsed_.emplace(identity, std::move(document)).first;
   }
   return read_unchecked(known->second, base);
 }
@@ -272,23 +288,29 @@ Status PlatformReader::take_sibling(const fs::path& base, Platform& platform) {
 }
 
 // Records that were fitted, and which of those of other files stay.
-Status PlatformReader::read_fitted(ObjectReader& o, const Documents& documents, Platform& platform) {
+Status PlatformReader::read_fitted(ObjectReader& o, const Documents& documents, bool is_shipped,
+                                   Platform& platform) {
+  const auto read_record = [&](ObjectReader& record, const Documents& known) -> Result<ModelRecord> {
+    STEPCAST_ASSIGN(ModelRecord model,
+                    models_ == Models::whole ? read_model(record, known) : read_model_names(record, known));
+    model.is_shipped = is_shipped;
+    return model;
+  };
   STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
   STEPCAST_TRY(read_inherit(o, "inherit_models", [&] { platform.models.clear(); }));
   STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads.clear(); }));
   STEPCAST_TRY(read_records(o, "collective_curves", platform.curves, documents, read_curve,
                             [](const CollectiveCurve& c) { return c.key(); }));
-  STEPCAST_TRY(read_records(o, "models", platform.models, documents,
-                            models_ == Models::whole ? read_model : read_model_names,
+  STEPCAST_TRY(read_records(o, "models", platform.models, documents, read_record,
                             [](const ModelRecord& m) { return m.name; }));
   STEPCAST_TRY(read_records(o, "overheads", platform.overheads, documents, read_overhead,
                             [](const OverheadRecord& r) { return r.key(); }));
   return Ok{};
 }
 
-Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs::path& file) {
+Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document, const fs::path& file) {
   const std::string name = file.string();
-  STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(root, "", name));
+  STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(document.root, "", name));
 
   const JsonValue* version = o.take("stepcast_platform");
   if (version == nullptr) {
@@ -323,7 +345,7 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
   STEPCAST_ASSIGN(const Documents documents, read_documents(o.take("documents"), name));
 
   STEPCAST_TRY(read_parts(o, file, documents, platform));
-  STEPCAST_TRY(read_fitted(o, documents, platform));
+  STEPCAST_TRY(read_fitted(o, documents, document.is_shipped, platform));
   if (from.filename() == kSharedModelsFile) STEPCAST_TRY(take_sibling(from, platform));
   STEPCAST_TRY(o.finish());
   return platform;

@@ -18,6 +18,12 @@
 
 namespace stepcast::detail {
 
+// The document of a file; what ships is known to be valid, and parsed as far as it is asked for.
+struct PlatformDocument {
+  JsonValue root;
+  bool is_shipped = false;
+};
+
 // One reader may read many platforms: each file that they extend is parsed once.
 class PlatformReader {
  public:
@@ -30,14 +36,14 @@ class PlatformReader {
   [[nodiscard]] Result<Platform> read_file(const std::filesystem::path& file);
 
  private:
-  Result<Platform> read_root(const JsonValue& root, const std::filesystem::path& file);
+  Result<Platform> read_root(const PlatformDocument& document, const std::filesystem::path& file);
   // Without the checks of the whole: a file that is extended may be incomplete.
-  Result<Platform> read_unchecked(const JsonValue& root, const std::filesystem::path& file);
+  Result<Platform> read_unchecked(const PlatformDocument& document, const std::filesystem::path& file);
   Status read_parts(ObjectReader& o, const std::filesystem::path& file, const Documents& documents,
                     Platform& platform);
   // Records of the nearest measured relative, beneath those of a platform that has only what all devices share.
   Status take_sibling(const std::filesystem::path& base, Platform& platform);
-  Status read_fitted(ObjectReader& o, const Documents& documents, Platform& platform);
+  Status read_fitted(ObjectReader& o, const Documents& documents, bool is_shipped, Platform& platform);
   Result<Platform> read_base(const JsonValue& reference, std::string_view path,
                              const std::filesystem::path& file);
 
@@ -45,7 +51,7 @@ class PlatformReader {
   Models models_;
   std::vector<std::filesystem::path> open_;  // files that are being read, the outermost first
   std::size_t files_read_ = 0;
-  std::map<std::filesystem::path, JsonValue> parsed_;  // [identity] of files that were extended
+  std::map<std::filesystem::path, PlatformDocument> parsed_;  // [identity] of files that were extended
 };
 
 inline constexpr JsonLimits kPlatformLimits{};
@@ -61,5 +67,8 @@ inline constexpr std::string_view kBenchmarkRole = "benchmark";
 // Names of all platform files in the folders, for suggestions.
 [[nodiscard]] std::vector<std::string> file_names(std::span<const std::filesystem::path> dirs);
 [[nodiscard]] Result<std::string> read_platform_text(const std::filesystem::path& file);
+[[nodiscard]] Result<PlatformDocument> parse_platform_document(std::string text,
+                                                               const std::filesystem::path& file);
+[[nodiscard]] Result<PlatformDocument> read_platform_document(const std::filesystem::path& file);
 
 }  // namespace stepcast::detail

@@ -1,11 +1,10 @@
 #include "stepcast/platform/detail/record_reader.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -90,6 +89,25 @@ Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents&
   return Ok{};
 }
 
+// The eight digits at `at`, all at once: records have thousands of rows.
+bool read_hex(const char* at, std::uint32_t& out) {
+  constexpr std::uint64_t kEach = 0x0101010101010101ULL;
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  const std::uint64_t letters = (word >> 6U) & kEach;  // 1 in the byte of a letter
+  std::uint64_t digits = (word & (0x0f * kEach)) + 9 * letters;
+  const std::uint64_t upper = letters & ~(word >> 5U);
+  // What the digits are written as, to be the same as what stands here.
+  const std::uint64_t beyond_nine = ((digits + 6 * kEach) >> 4U) & kEach;
+  if ((digits & (0xf0 * kEach)) != 0 || word != digits + 0x30 * kEach + 39 * beyond_nine - 32 * upper)
+    return false;
+  digits = __builtin_bswap64(digits);  // the first digit on top
+  digits = (digits | (digits >> 4U)) & 0x00ff00ff00ff00ffULL;
+  digits = (digits | (digits >> 8U)) & 0x0000ffff0000ffffULL;
+  out = static_cast<std::uint32_t>(digits | (digits >> 16U));
+  return true;
+}
+
 Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   constexpr std::string_view kKey = "row_hashes";
   constexpr std::size_t kDigits = 8;
@@ -104,8 +122,7 @@ Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   for (std::size_t i = 0; i < digits.size(); i += kDigits) {
     std::uint32_t hash = 0;
     const char* const first = digits.data() + i;
-    const auto [end, code] = std::from_chars(first, first + kDigits, hash, 16);
-    if (code != std::errc{} || end != first + kDigits) {
+    if (!read_hex(first, hash)) {
       return o.error(kKey)
           .found(fmt::format("`{}`", digits.substr(i, kDigits)))
           .expected("8 hexadecimal digits per row");

@@ -1,0 +1,17 @@
+// Profiler traces in memory as a source, for the kinds of files that hold them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "stepcast/base/result.h"
+#include "stepcast/sources/recorded_source.h"
+
+namespace stepcast {
+
+// `only_step`: the one whose events were kept. Zero `threads`: one per hardware thread.
+[[nodiscard]] Result<std::unique_ptr<RecordedSource>> make_profiler_source(
+    TraceSet traces, unsigned threads, std::optional<std::int64_t> only_step = {});
+
+}  // namespace stepcast

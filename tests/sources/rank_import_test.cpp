@@ -1,0 +1,139 @@
+// Rank files stand for the traces that they were made of.
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/predict/replay.h"
+#include "stepcast/sources/recorded_source.h"
+#include "stepcast/sources/trace_listing.h"
+#include "stepcast/sources/trace_set.h"
+#include "stepcast/trace/rank_file.h"
+
+#include "tests/support/data.h"
+#include "tests/support/fails_with.h"
+#include "tests/support/paths.h"
+#include "tests/support/trace_builder.h"
+#include "tests/support/trace_files.h"
+
+namespace stepcast::rank_import_test {
+namespace {
+
+namespace fs = std::filesystem;
+using Paths = std::vector<fs::path>;
+using fixtures::TraceFolder;
+using test::FailsWith;
+
+Result<std::unique_ptr<RecordedSource>> open(const Paths& places) {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
+  return source_kind(listing.kind()).open(listing, {});
+}
+
+// The traces at `places`, of one rank, as a file of the folder.
+Result<fs::path> imported(const Paths& places, const TraceFolder& folder, const std::string& name,
+                          const ImportOptions& options = {}) {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
+  STEPCAST_ASSIGN(const RankFile file, import_rank(listing, options));
+  STEPCAST_ASSIGN(const std::string bytes, rank_file_bytes(file));
+  return folder.write(name, bytes);
+}
+
+Result<Replay> replayed(const RecordedSource& source, std::optional<std::int64_t> step = {}) {
+  STEPCAST_ASSIGN(RecordedProgram recorded, source.program({.step = step}));
+  return replay_recorded(std::move(recorded), {});
+}
+
+// To the last digit: the ends of all tasks and the durations, and what is known of the work.
+void expect_same(const RecordedSource& a, const RecordedSource& b, std::optional<std::int64_t> step = {}) {
+  const Result<Replay> of_traces = replayed(a, step), of_files = replayed(b, step);
+  ASSERT_EQ(of_traces.ok(), of_files.ok());
+  if (!of_traces.ok()) return;
+  EXPECT_EQ(of_traces->longest_step_us(), of_files->longest_step_us());
+  EXPECT_EQ(of_traces->global_window.simulated_us, of_files->global_window.simulated_us);
+  EXPECT_EQ(of_traces->recorded.program.expanded_task_count(),
+            of_files->recorded.program.expanded_task_count());
+  const KernelTimeCoverage known = work_coverage(of_traces->recorded);
+  EXPECT_EQ(known.modelled.value(), work_coverage(of_files->recorded).modelled.value());
+}
+
+TEST(RankImport, AFolderOfRankFilesReplaysAsTheTraces) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const TraceFolder folder, whole;
+  for (const std::string rank : {"0", "1", "2", "3"}) {
+    const Paths files{example / ("kineto_rank" + rank + ".json.gz"),
+                      example / ("et_rank" + rank + ".json.gz")};
+    ASSERT_TRUE(imported(files, folder, "rank" + rank + ".step").ok());
+    ASSERT_TRUE(imported(files, whole, "rank" + rank + ".step", {.all_steps = true}).ok());
+  }
+  const auto traces = open({example}), files = open({folder.path()}), all = open({whole.path()});
+  ASSERT_TRUE(traces.ok());
+  ASSERT_TRUE(files.ok()) << files.error().message();
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  expect_same(**traces, **files);
+  EXPECT_EQ((*traces)->steps(), (*all)->steps());
+  for (const std::int64_t step : (*traces)->steps()) expect_same(**traces, **all, step);
+  ASSERT_EQ((*files)->steps().size(), 1U);
+  EXPECT_THAT((*files)->program({.step = (*files)->steps().front() - 1}), FailsWith("--all-steps"));
+}
+
+TEST(RankImport, RanksOfDifferentStepsAreRefused) {
+  const TraceFolder traces, same, different;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string name = "rank" + std::to_string(rank);
+    test::TraceBuilder builder(rank, 2);
+    const int thread = builder.thread(1);
+    for (int step = 1; step <= 4; ++step) {
+      builder.step(thread, step, 100.0 * step, 98);
+      builder.op(thread, "aten::mm", 100.0 * step + 5, 40);
+      builder.launch(thread, 100.0 * step + 10, 5, 7, "gemm", 100.0 * step + 20, 30);
+    }
+    const fs::path trace = traces.write(name + ".json", builder.build());
+    ASSERT_TRUE(imported({trace}, same, name + ".step", {.step = 2}).ok());
+    ASSERT_TRUE(imported({trace}, different, name + ".step", {.step = 2 + rank}).ok());
+  }
+  EXPECT_THAT(open({different.path()}), FailsWith("the same --step"));
+  const auto whole = open({traces.path()}), files = open({same.path()});
+  ASSERT_TRUE(whole.ok() && files.ok());
+  expect_same(**whole, **files, 2);
+  EXPECT_THAT((*files)->program({.step = 3}), FailsWith("--all-steps"));
+  const TraceFolder folder;
+  EXPECT_THAT(imported({traces.path() / "rank0.json"}, folder, "x.step", {.step = 5}),
+              FailsWith("there is no such step"));
+  EXPECT_THAT(imported({traces.path()}, folder, "x.step"), FailsWith("those of one rank"));
+}
+
+TEST(RankImport, ADamagedFileOfAFolderIsNamed) {
+  const TraceFolder folder;
+  const Paths trace{test::source_dir() / "examples" / "dlrm_4gpu" / "kineto_rank0.json.gz"};
+  const Result<fs::path> file = imported(trace, folder, "rank0.step");
+  ASSERT_TRUE(file.ok());
+  fs::resize_file(*file, fs::file_size(*file) / 2);
+  EXPECT_THAT(open({folder.path()}), FailsWith("rank0.step"));
+}
+
+TEST(RankImport, EveryPublicTraceReplaysToTheSameDigit) {
+  SKIP_WITHOUT_DATA();
+  std::size_t n = 0;
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator{*test::measured_data() / "traces"}) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || !(name.ends_with(".json") || name.ends_with(".json.gz"))) continue;
+    const TraceFolder folder;
+    const Result<fs::path> file = imported({entry.path()}, folder, "r.step");
+    if (!file.ok()) continue;  // no profiler trace
+    SCOPED_TRACE(entry.path().string());
+    const auto traces = open({entry.path()}), again = open({*file});
+    ASSERT_EQ(traces.ok(), again.ok());
+    expect_same(**traces, **again);
+    ++n;
+  }
+  EXPECT_GT(n, 30U);
+}
+
+}  // namespace
+}  // namespace stepcast::rank_import_test
