@@ -62,3 +62,8 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
     assert made[0] == made[1]
     bill = json.loads(next(text for name, text in made[0].items() if name.endswith(".spdx.json")))
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
+
+
+def test_the_table_of_the_site_names_every_page():
+    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} == listed
