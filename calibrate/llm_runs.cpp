@@ -155,7 +155,9 @@ Result<DType> compute_type(const CsvRows& rows) {
   const std::string text = lower(rows.cell("dtype"));
   if (text.starts_with("fp8") || text.starts_with("float8")) return DType::fp8;  // "float8 rowwise"
   const DType dtype = parse_dtype(text);
-  if (dtype == DType::unknown)
+  constexpr DType kComputedIn[] = {DType::fp32, DType::tf32,      DType::fp16, DType::bf16,
+                                   DType::fp8,  DType::fp8_block, DType::fp4};
+  if (std::ranges::find(kComputedIn, dtype) == std::end(kComputedIn))
     return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8, float8 or fp4");
   return dtype;
 }
@@ -282,6 +284,8 @@ Status read_degrees_and_batch(const CsvRows& rows, Layout& layout) {
   STEPCAST_ASSIGN(layout.degrees.expert, rows.extent("expert_parallel", 1, 1));
   STEPCAST_ASSIGN(layout.degrees.data, rows.extent("data_parallel", 1, 1));
   STEPCAST_ASSIGN(layout.batch.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
+  if (layout.batch.micro_batch_sequences == 0 && !rows.cell("micro_batch_sequences").empty())
+    return rows.error("micro_batch_sequences").expected("1 or more, or nothing where it is not known");
   STEPCAST_ASSIGN(layout.batch.global_batch_sequences, rows.extent("global_batch_sequences"));
   STEPCAST_ASSIGN(layout.batch.seq_len_tokens, rows.extent("seq_len_tokens"));
   return Ok{};

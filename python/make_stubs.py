@@ -36,6 +36,10 @@ class Record:
     def get(self, key: str, default: Any = None) -> Any: ...
     def to_dict(self) -> dict[str, Any]: ...
 
+class OpenRecord(Record):
+    """One whose keys the schema leaves open: names of classes of operations, of groups."""
+    def __getattr__(self, name: str) -> Any: ...
+
 class Table:
     """Rows with named columns; an Arrow stream."""
     @staticmethod
@@ -142,7 +146,7 @@ class Stubs:
                     self.add_class(own, schema, "Record")
                     kinds.append(own)
                 else:
-                    kinds.append("Record")
+                    kinds.append("OpenRecord")
             else:
                 kinds.append(TYPES[kind])
         return " | ".join(dict.fromkeys(kinds))

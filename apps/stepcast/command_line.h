@@ -12,6 +12,8 @@ struct Program;  // verbs.h
 [[nodiscard]] int run_command_line(const Program& program, int argc, const char* const* argv);
 // The same of stepcast_program().
 [[nodiscard]] int run_command_line(int argc, const char* const* argv);
+// What the program does: the same after pipes among the arguments were kept (pipe_arguments.h).
+[[nodiscard]] int run_program(int argc, const char* const* argv);
 
 // The command line that is being run, for a shell: "stepcast predict --model 'my model.json'". Empty outside of an action.
 [[nodiscard]] std::string given_command();

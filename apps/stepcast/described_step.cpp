@@ -57,6 +57,7 @@ Result<Job> job_of(const DescribedStep& step) {
   STEPCAST_TRY(apply(step.words, words.settings, job.settings));
   if (!step.words.sharding.empty() && job.framework)
     STEPCAST_TRY(check_sharding(*job.framework, step.words.sharding));
+  if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   if (!step.command_line.empty()) {

@@ -4,22 +4,33 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stepcast/base/result.h"
+
 namespace stepcast::cli {
 namespace {
 
+// What stands behind `--flag=`, or the argument.
+std::string_view value_of(std::string_view argument) {
+  if (argument.starts_with("--")) argument.remove_prefix(std::min(argument.find('=') + 1, argument.size()));
+  return argument;
+}
+
 // The descriptor that an argument names, if it is the read end of a pipe.
 std::optional<int> pipe_of(std::string_view argument) {
-  if (argument.starts_with("--")) argument.remove_prefix(std::min(argument.find('=') + 1, argument.size()));
   int descriptor = -1;
   if (argument == "/dev/stdin") descriptor = STDIN_FILENO;
   for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
@@ -35,11 +46,11 @@ std::optional<int> pipe_of(std::string_view argument) {
   return descriptor;
 }
 
-bool keep_pipe(int descriptor) {
+bool keep_pipe(int descriptor, const std::string& beginning) {
   std::FILE* const file = std::tmpfile();
   if (file == nullptr) return false;
   std::array<char, 1U << 16> block{};
-  bool kept = true;
+  bool kept = std::fwrite(beginning.data(), 1, beginning.size(), file) == beginning.size();
   for (;;) {
     const ssize_t n = read(descriptor, block.data(), block.size());
     if (n < 0 && errno == EINTR) continue;
@@ -54,14 +65,64 @@ bool keep_pipe(int descriptor) {
   return kept;
 }
 
+// What the flag before an argument, or in front of its `=`, writes into is not read.
+bool is_written_to(std::string_view before, std::string_view argument) {
+  constexpr std::string_view kOutputs[] = {"-o",    "--output", "--report",     "--timeline",
+                                           "--csv", "--chakra", "--save-tables"};
+  const std::size_t equals = argument.starts_with("--") ? argument.find('=') : std::string_view::npos;
+  const std::string_view flag = equals == std::string_view::npos ? before : argument.substr(0, equals);
+  return std::ranges::find(kOutputs, flag) != std::end(kOutputs);
+}
+
+// A named pipe that is being written into, and what came out of it already.
+struct NamedPipe {
+  int descriptor = -1;
+  std::string beginning;
+};
+
+// A program that waits for a writer without end cannot be told from one that hangs.
+Result<NamedPipe> open_named_pipe(const std::string& file) {
+  constexpr int kTries = 100;
+  constexpr std::chrono::milliseconds kBetween{50};
+  NamedPipe pipe{::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC), {}};
+  for (int i = 0; i < kTries && pipe.descriptor >= 0; ++i) {
+    char first = 0;
+    const ssize_t n = ::read(pipe.descriptor, &first, 1);  // the end of the file until somebody writes
+    if (n == 1) pipe.beginning = first;
+    const bool is_written = n == 1 || (n < 0 && errno == EAGAIN);
+    if (is_written && ::fcntl(pipe.descriptor, F_SETFL, O_RDONLY) == 0) return pipe;
+    std::this_thread::sleep_for(kBetween);
+  }
+  if (pipe.descriptor >= 0) ::close(pipe.descriptor);
+  return Error::at(file, "")
+      .found("a pipe that nobody writes into")
+      .expected("a file, or a pipe with a writer");
+}
+
+Error lost(const std::string& argument) {
+  return Error::at(argument, "", "what the pipe holds cannot be kept in a temporary file");
+}
+
 }  // namespace
 
-std::string keep_pipe_arguments(int argc, const char* const* argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::optional<int> descriptor = pipe_of(argv[i]);
-    if (descriptor && !keep_pipe(*descriptor)) return argv[i];
+Result<std::vector<std::string>> keep_pipe_arguments(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    std::string& word = words[i];
+    const std::string value{value_of(word)};
+    if (const std::optional<int> descriptor = pipe_of(value)) {
+      if (!keep_pipe(*descriptor, {})) return lost(word);
+      continue;
+    }
+    std::error_code ignored;
+    if (value.empty() || value.starts_with("/dev/") || value.starts_with("/proc/") ||
+        !std::filesystem::is_fifo(value, ignored) || is_written_to(words[i - 1], word))
+      continue;
+    STEPCAST_ASSIGN(const NamedPipe pipe, open_named_pipe(value));
+    if (!keep_pipe(pipe.descriptor, pipe.beginning)) return lost(word);
+    word.replace(word.size() - value.size(), value.size(), "/dev/fd/" + std::to_string(pipe.descriptor));
   }
-  return {};
+  return words;
 }
 
 }  // namespace stepcast::cli

@@ -87,6 +87,7 @@ Result<Job> job_of(const PlanOptions& options) {
         fmt::format("write --model {}", left.front().substr(0, 80)));
   }
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, options.flags.names()));
+  if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.

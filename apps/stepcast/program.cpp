@@ -1,6 +1,11 @@
 // The program `stepcast`: its verbs, and what its help says around them.
+#include <cstdio>
+#include <string>
+#include <vector>
+
 #include "command_line.h"
 #include "in_process.h"
+#include "pipe_arguments.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -28,6 +33,18 @@ Program stepcast_program() {
 
 int run_command_line(int argc, const char* const* argv) {
   return run_command_line(stepcast_program(), argc, argv);
+}
+
+int run_program(int argc, const char* const* argv) {
+  const Result<std::vector<std::string>> words = keep_pipe_arguments(argc, argv);
+  if (!words) {
+    std::fprintf(stderr, "stepcast: error: %s\n", words.error().message().c_str());
+    return 2;
+  }
+  std::vector<const char*> arguments;
+  for (const std::string& word : *words) arguments.push_back(word.c_str());
+  arguments.push_back(nullptr);
+  return run_command_line(argc, arguments.data());
 }
 
 VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener) {

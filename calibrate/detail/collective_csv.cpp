@@ -54,6 +54,9 @@ Result<CollectiveSample> sample_of(const CsvRows& rows, const CollectiveMeasurem
   STEPCAST_ASSIGN(sample.time_us, rows.number("time_us", 0));
   STEPCAST_TRY(check_sample(sample, rows.name(), fmt::format("line {}", rows.line())));
   sample.dtype = parse_dtype(rows.cell("dtype"));
+  if (sample.dtype == DType::unknown && !rows.cell("dtype").empty())
+    return rows.error("dtype").expected(
+        "fp32, fp16, bf16, fp8, int8 or another type of elements, or nothing");
   sample.hash =
       row_hash({rows.cell("platform"), to_string(group.collective), fmt::format("{}", group.n_nodes),
                 fmt::format("{}", group.gpus_per_node), rows.cell("dtype"), rows.cell("message_bytes"),

@@ -1,14 +1,12 @@
 #include "described.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -19,63 +17,59 @@
 namespace stepcast::python {
 namespace {
 
-namespace nb = nanobind;
 using cli::DescribedStep;
 
-std::optional<std::int64_t> count_of(nb::handle value) {
-  if (!PyLong_CheckExact(value.ptr())) return std::nullopt;
-  int overflow = 0;
-  const long long n = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-  if (overflow != 0 || n < 1) return std::nullopt;
+struct Value {
+  char kind = 0;  // library.h
+  std::string text;
+};
+
+std::optional<std::int64_t> count_of(const Value& value) {
+  std::int64_t n = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto read = std::from_chars(value.text.data(), end, n);
+  if (value.kind != 'i' || read.ec != std::errc{} || read.ptr != end || n < 1) return std::nullopt;
   return n;
 }
 
-std::optional<double> amount_of(nb::handle value) {
+std::optional<double> amount_of(const Value& value) {
   if (const auto n = count_of(value)) return static_cast<double>(*n);
-  if (!PyFloat_CheckExact(value.ptr())) return std::nullopt;
-  const double x = PyFloat_AS_DOUBLE(value.ptr());
-  if (!std::isfinite(x) || x <= 0) return std::nullopt;
+  double x = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto read = std::from_chars(value.text.data(), end, x);
+  if (value.kind != 'f' || read.ec != std::errc{} || read.ptr != end || !std::isfinite(x) || x <= 0)
+    return std::nullopt;
   return x;
 }
 
-// Without commas, which the command line takes as the ends of values, and without ends of C strings.
-std::optional<std::string> word_of(nb::handle value) {
-  if (!PyUnicode_CheckExact(value.ptr())) return std::nullopt;
-  Py_ssize_t size = 0;
-  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text == nullptr) {
-    PyErr_Clear();
+// Without commas, which the command line takes as the ends of values.
+std::optional<std::string> word_of(const Value& value) {
+  if ((value.kind != 's' && value.kind != 'l') || value.text.empty() ||
+      value.text.find(',') != std::string::npos)
     return std::nullopt;
-  }
-  std::string word(text, static_cast<std::size_t>(size));
-  if (word.empty() || word.find(',') != std::string::npos || word.find('\0') != std::string::npos)
-    return std::nullopt;
-  return word;
+  return value.text;
 }
 
-template <class Value, class Read>
-bool take(std::optional<Value>& to, nb::handle value, const Read& read) {
+template <class To, class Read>
+bool take(std::optional<To>& to, const Value& value, const Read& read) {
   const auto found = read(value);
   if (found) to = *found;
   return found.has_value();
 }
 
-bool take_word(std::string& to, nb::handle value) {
-  const auto found = word_of(value);
+bool take_word(std::string& to, const Value& value) {
+  const auto found = value.kind == 's' ? word_of(value) : std::nullopt;
   if (found) to = *found;
   return found.has_value();
 }
 
-bool take_words(std::vector<std::string>& to, nb::handle value) {
-  if (PyUnicode_CheckExact(value.ptr())) return take_word(to.emplace_back(), value);
-  if (!PyList_CheckExact(value.ptr()) && !PyTuple_CheckExact(value.ptr())) return false;
-  for (const nb::handle item : value) {
-    if (!take_word(to.emplace_back(), item)) return false;
-  }
-  return true;
+bool take_words(std::vector<std::string>& to, const Value& value) {
+  const auto found = word_of(value);
+  if (found) to.push_back(*found);
+  return found.has_value();
 }
 
-using Taker = bool (*)(DescribedStep&, nb::handle);
+using Taker = bool (*)(DescribedStep&, const Value&);
 
 struct Keyword {
   std::string_view name;
@@ -85,47 +79,53 @@ struct Keyword {
 // So few that a look at each costs less than a search; a call comes here with cold caches.
 std::span<const Keyword> keywords_read_here() {
   static constexpr Keyword kAll[] = {
-      {"model", [](DescribedStep& s, nb::handle v) { return take_word(s.request.job.model, v); }},
+      {"model", [](DescribedStep& s, const Value& v) { return take_word(s.request.job.model, v); }},
       {"platform",
-       [](DescribedStep& s, nb::handle v) {
+       [](DescribedStep& s, const Value& v) {
          s.platform_is_named = true;
          return take_word(s.request.platform, v);
        }},
-      {"gpus", [](DescribedStep& s, nb::handle v) { return take(s.request.job.n_gpus, v, count_of); }},
-      {"nodes", [](DescribedStep& s, nb::handle v) { return take(s.nodes, v, count_of); }},
+      {"gpus", [](DescribedStep& s, const Value& v) { return take(s.request.job.n_gpus, v, count_of); }},
+      {"nodes", [](DescribedStep& s, const Value& v) { return take(s.nodes, v, count_of); }},
       {"gpus-per-node",
-       [](DescribedStep& s, nb::handle v) { return take(s.request.job.gpus_per_node, v, count_of); }},
-      {"tp", [](DescribedStep& s, nb::handle v) { return take(s.request.job.settings.tensor, v, count_of); }},
+       [](DescribedStep& s, const Value& v) { return take(s.request.job.gpus_per_node, v, count_of); }},
+      {"tp",
+       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.tensor, v, count_of); }},
       {"pp",
-       [](DescribedStep& s, nb::handle v) { return take(s.request.job.settings.pipeline, v, count_of); }},
+       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.pipeline, v, count_of); }},
       {"cp",
-       [](DescribedStep& s, nb::handle v) { return take(s.request.job.settings.context, v, count_of); }},
-      {"ep", [](DescribedStep& s, nb::handle v) { return take(s.request.job.settings.expert, v, count_of); }},
+       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.context, v, count_of); }},
+      {"ep",
+       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.expert, v, count_of); }},
       {"mbs", [](DescribedStep& s,
-                 nb::handle v) { return take(s.request.job.settings.micro_batch_sequences, v, count_of); }},
-      {"gbs", [](DescribedStep& s,
-                 nb::handle v) { return take(s.request.job.settings.global_batch_sequences, v, count_of); }},
+                 const Value& v) { return take(s.request.job.settings.micro_batch_sequences, v, count_of); }},
+      {"gbs",
+       [](DescribedStep& s, const Value& v) {
+         return take(s.request.job.settings.global_batch_sequences, v, count_of);
+       }},
       {"seq", [](DescribedStep& s,
-                 nb::handle v) { return take(s.request.job.settings.seq_len_tokens, v, count_of); }},
+                 const Value& v) { return take(s.request.job.settings.seq_len_tokens, v, count_of); }},
       {"dtype",
-       [](DescribedStep& s, nb::handle v) {
+       [](DescribedStep& s, const Value& v) {
          static const std::set<std::string_view> known = {"bf16", "fp16", "fp32", "fp8", "fp4"};
          return take_word(s.dtype, v) && known.contains(s.dtype);
        }},
-      {"framework", [](DescribedStep& s, nb::handle v) { return take_word(s.framework, v); }},
-      {"what-if", [](DescribedStep& s, nb::handle v) { return take_words(s.request.what_if, v); }},
+      {"framework", [](DescribedStep& s, const Value& v) { return take_word(s.framework, v); }},
+      {"what-if", [](DescribedStep& s, const Value& v) { return take_words(s.request.what_if, v); }},
       {"train-tokens",
-       [](DescribedStep& s, nb::handle v) { return take(s.request.budget.tokens, v, amount_of); }},
+       [](DescribedStep& s, const Value& v) { return take(s.request.budget.tokens, v, amount_of); }},
       {"gpu-hour-price",
-       [](DescribedStep& s, nb::handle v) {
+       [](DescribedStep& s, const Value& v) {
          return take(s.request.budget.price_per_gpu_hour, v, amount_of);
        }},
       {"carbon-intensity",
-       [](DescribedStep& s, nb::handle v) { return take(s.request.budget.carbon_g_per_kWh, v, amount_of); }},
-      {"failures", [](DescribedStep& s, nb::handle v) { return take_word(s.request.budget.failures, v); }},
-      {"recovery", [](DescribedStep& s, nb::handle v) { return take_words(s.request.budget.recovery, v); }},
+       [](DescribedStep& s, const Value& v) {
+         return take(s.request.budget.carbon_g_per_kWh, v, amount_of);
+       }},
+      {"failures", [](DescribedStep& s, const Value& v) { return take_word(s.request.budget.failures, v); }},
+      {"recovery", [](DescribedStep& s, const Value& v) { return take_words(s.request.budget.recovery, v); }},
       {"gpu-power-watts",
-       [](DescribedStep& s, nb::handle v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
+       [](DescribedStep& s, const Value& v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
   };
   return kAll;
 }
@@ -145,37 +145,30 @@ bool is_own_flag(const std::string& name) {
   return std::binary_search(names.begin(), names.end(), name);
 }
 
-bool add_megatron_flag(const std::string& name, nb::handle value, std::vector<std::string>& flags) {
-  if (value.ptr() == Py_True) {
+bool add_megatron_flag(const std::string& name, const Value& value, std::vector<std::string>& flags) {
+  if (value.kind == 't') {
     flags.push_back("--" + name);
     return true;
   }
-  if (const auto n = count_of(value)) {
-    flags.push_back("--" + name + "=" + std::to_string(*n));
-    return true;
-  }
-  if (const auto word = word_of(value)) {
-    flags.push_back("--" + name + "=" + *word);
-    return true;
-  }
-  return false;
+  if (!count_of(value) && (value.kind != 's' || !word_of(value))) return false;
+  flags.push_back("--" + name + "=" + value.text);
+  return true;
 }
 
 }  // namespace
 
-std::optional<DescribedStep> described_step(const nb::dict& keywords) {
+std::optional<DescribedStep> described_step(const std::vector<std::string>& keywords) {
   DescribedStep step;
-  for (const auto& [key, value] : keywords) {
-    if (value.is_none() || value.ptr() == Py_False) continue;
-    auto name = word_of(key);
-    if (!name) return std::nullopt;
-    std::replace(name->begin(), name->end(), '_', '-');
+  for (std::size_t i = 0; i + 2 < keywords.size(); i += 3) {
+    std::string name = keywords[i];
+    const Value value{keywords[i + 1].front(), keywords[i + 2]};
+    std::replace(name.begin(), name.end(), '_', '-');
     const std::span<const Keyword> plain = keywords_read_here();
     const auto known = std::find_if(plain.begin(), plain.end(),
-                                    [&](const Keyword& keyword) { return keyword.name == *name; });
+                                    [&](const Keyword& keyword) { return keyword.name == name; });
     if (known != plain.end()) {
       if (!known->take(step, value)) return std::nullopt;
-    } else if (is_own_flag(*name) || !add_megatron_flag(*name, value, step.megatron_flags)) {
+    } else if (is_own_flag(name) || !add_megatron_flag(name, value, step.megatron_flags)) {
       return std::nullopt;
     }
   }

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <optional>
-
-#include <nanobind/nanobind.h>
+#include <string>
+#include <vector>
 
 #include "described_step.h"
 
 namespace stepcast::python {
 
-// Nothing where a keyword or its value is not one of the plain ones that are read here: the command line reads all of
-// them, and says what is wrong.
-[[nodiscard]] std::optional<cli::DescribedStep> described_step(const nanobind::dict& keywords);
+// `keywords`: names, kinds and values in turn (library.h). Nothing where one is not of the plain ones that are read here: the
+// command line reads all of them, and says what is wrong.
+[[nodiscard]] std::optional<cli::DescribedStep> described_step(const std::vector<std::string>& keywords);
 
 }  // namespace stepcast::python

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import Any, Union
+from typing import Any, Union, overload
 
 from stepcast._answers import Answer as Answer
 from stepcast._answers import Calibration as Calibration
@@ -32,12 +32,13 @@ _Words = Union[str, Iterable[str]]
 _Counts = Union[int, Iterable[int]]
 _Progress = Union[Callable[[str], object], None]
 
+@overload
 def predict(
     model: _Path | None = None,
     *,
     progress: _Progress = None,
     platform: _Path = ...,
-    gpus: _Counts = ...,
+    gpus: int = ...,
     nodes: int = ...,
     gpus_per_node: int = ...,
     tp: int = ...,
@@ -55,6 +56,30 @@ def predict(
     trace: _Places = ...,
     **flags: Any,
 ) -> Forecast: ...
+@overload
+def predict(
+    model: _Path | None = None,
+    *,
+    progress: _Progress = None,
+    platform: _Path = ...,
+    gpus: Iterable[int],
+    nodes: int = ...,
+    gpus_per_node: int = ...,
+    tp: int = ...,
+    pp: int = ...,
+    cp: int = ...,
+    ep: int = ...,
+    mbs: int = ...,
+    gbs: int = ...,
+    seq: int = ...,
+    dtype: str = ...,
+    framework: str = ...,
+    what_if: _Words = ...,
+    train_tokens: float = ...,
+    gpu_hour_price: float = ...,
+    trace: _Places = ...,
+    **flags: Any,
+) -> Answer: ...
 def replay(
     *places: _Places,
     progress: _Progress = None,

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 def version() -> str: ...
+def main(words: list[str]) -> int: ...
 def run(
     words: list[str],
     tables: bool,

@@ -1,5 +1,6 @@
 """The verbs of the program as functions: keywords are its flags, answers what it prints with --json."""
 
+import inspect as _inspect
 import json
 import math
 import os
@@ -100,6 +101,23 @@ def _refuse(options, *names):
             raise TypeError(f"{name} is for people; answers have to_dict(), and str() is the text")
 
 
+def _takes(flags):
+    """Names the flags that people use most in the signature of a function, which notebooks complete; all others are taken, too."""
+
+    def name(function):
+        given = _inspect.signature(function)
+        named = [_inspect.Parameter(flag, _inspect.Parameter.KEYWORD_ONLY, default=None) for flag in flags.split()]
+        before = [one for one in given.parameters.values() if one.kind is not _inspect.Parameter.VAR_KEYWORD]
+        rest = [one for one in given.parameters.values() if one.kind is _inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = given.replace(parameters=[*before, *named, *rest])
+        return function
+
+    return name
+
+
+@_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute schedules command_line "
+        "config deepspeed torchtitan from_log what_if train_tokens gpu_hour_price failures recovery sensitivity require_fit trace "
+        "timeline report")
 def predict(model=None, *, progress=None, **options):
     """The time of a training step: of a description, or of recorded traces elsewhere (`trace=`).
 
@@ -122,6 +140,7 @@ def predict(model=None, *, progress=None, **options):
     return _answer(words, progress)
 
 
+@_takes("step ranks all_steps scenarios timeline with_measured report")
 def replay(*places, progress=None, **options):
     """Simulates the recorded ranks of a folder (or of files), and compares with what they recorded.
 
@@ -131,6 +150,8 @@ def replay(*places, progress=None, **options):
     return _answer(_words(["replay", "--json"], _places(places), options), progress)
 
 
+@_takes("platform gpus gbs seq dtype framework tp pp cp ep mbs vp sharding recompute schedules top objective train_tokens "
+        "within gpu_hour_price max_memory_GiB jitter csv report")
 def plan(model=None, *, progress=None, **options):
     """Searches the layouts of a training: the fastest, those that cannot be told from it, and why not the others.
 
@@ -143,6 +164,7 @@ def plan(model=None, *, progress=None, **options):
     return _answer(_words(["plan", "--json"], [], options), progress, tables=True)
 
 
+@_takes("platform gpus tables seconds output save_tables report")
 def shard(model=None, *, progress=None, **options):
     """How embedding tables are best spread over GPUs, by the simulated step: `shard("dlrm-mlperf-v1", gpus=8)`."""
     _refuse(options, "json", "help")
@@ -151,6 +173,7 @@ def shard(model=None, *, progress=None, **options):
     return _answer(_words(["shard", "--json"], [], options), progress)
 
 
+@_takes("platform output")
 def calibrate(kind, *files, progress=None, **options):
     """Fits a platform to measurements: "collectives", "kernels", "iterations", "overheads", ...
 
@@ -166,6 +189,7 @@ def inspect(*places, progress=None, **options):
     return _answer(_words(["inspect", "--json"], _places(places), options), progress)
 
 
+@_takes("fail_above report")
 def compare(a, b, *, progress=None, **options):
     """What differs between two steps: answers, or files of the program (--json, --report) and training logs.
 

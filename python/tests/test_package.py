@@ -31,9 +31,17 @@ def test_one_version():
 @pytest.mark.parametrize("file", [PROGRAM, _stepcast.__file__])
 def test_no_library_beyond_those_of_every_system(file):
     needed = set(re.findall(r"NEEDED.*\[(.*?)\]", output("readelf", "-d", file).stdout))
-    allowed = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libpthread.so.0",
-               "libdl.so.2", "ld-linux-aarch64.so.1"}
+    allowed = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2",
+               "ld-linux-aarch64.so.1", "libstepcast.so"}
     assert needed and needed <= allowed
+
+
+@pytest.mark.parametrize("file", [PROGRAM, _stepcast.__file__])
+def test_nothing_newer_than_glibc_2_28(file):
+    symbols = output("readelf", "-W", "--dyn-syms", file).stdout
+    versions = re.findall(r"UND \S+?@+(\w+?)_([0-9]+)\.([0-9]+)", symbols)
+    assert versions and all(name != "GLIBCXX" and (name != "GLIBC" or (int(major), int(minor)) <= (2, 28))
+                            for name, major, minor in versions)
 
 
 def test_the_command_is_installed():

@@ -235,6 +235,10 @@ Status read_family(ObjectReader& keys, Transformer& model, std::vector<std::stri
     return unknown_family(keys, model_type);
   }
   STEPCAST_TRY(read_quantization(keys, notes));
+  for (const char* key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon"}) {
+    double unused = 0;  // it changes no time, but what is no number is no config
+    STEPCAST_TRY(keys.optional(key, unused));
+  }
   keys.ignore(detail::harmless_huggingface_keys());
   return keys.finish();
 }

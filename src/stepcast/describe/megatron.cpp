@@ -279,6 +279,11 @@ Status check_contradictions(std::span<const GivenFlag> flags, const JobSettings&
                      fmt::format("given together with {}", other))
         .advice("choose one");
   }
+  if (settings.zero_stage.value_or(0) > 1 && settings.distributed_optimizer.value_or(false)) {
+    return Error::at("", fmt::format("--zero-stage {}", *settings.zero_stage),
+                     "given together with --use-distributed-optimizer, which is stage 1")
+        .advice("choose one");
+  }
   const std::int64_t padded = settings.padded_vocab_size.value_or(0), vocab = settings.vocab_size.value_or(0);
   if (padded > 0 && padded < vocab) {
     return Error::at("", "--padded-vocab-size")
@@ -399,6 +404,21 @@ Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view s
   return Ok{};
 }
 
+// A flag that is said twice with different values: in a script the last one holds, as it does for Megatron-LM.
+std::string repeated_flag(std::span<const GivenFlag> flags) {
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    const GivenFlag& flag = flags[i];
+    if (flag.values.size() != 1 || detail::find_megatron_flag(flag.name).setting == nullptr) continue;
+    const auto later = std::find_if(
+        flags.rbegin(), flags.rend() - static_cast<std::ptrdiff_t>(i + 1),
+        [&](const GivenFlag& other) { return other.name == flag.name && other.values.size() == 1; });
+    if (later == flags.rend() - static_cast<std::ptrdiff_t>(i + 1) || later->values == flag.values) continue;
+    return fmt::format("{} is given as {} and as {}", flag.name, flag.values.front().substr(0, 40),
+                       later->values.front().substr(0, 40));
+  }
+  return {};
+}
+
 Result<MegatronWords> read_flags(std::span<const GivenFlag> flags, std::span<const std::string> others,
                                  std::vector<std::string> unknown) {
   MegatronWords result;
@@ -414,6 +434,8 @@ Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
                                            std::span<const std::string> others) {
   std::vector<std::string> unknown;
   STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(words, unknown));
+  if (std::string twice = repeated_flag(flags); !twice.empty())
+    return Error{std::move(twice)}.advice("choose one");
   STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, others, std::move(unknown)));
   if (!result.unknown.empty()) return Error{result.unknown.front()};
   return result;
@@ -431,6 +453,8 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   result.is_bert = of_script.is_bert;
   if (of_script.settings.hybrid) result.settings.hybrid = true;
   STEPCAST_TRY(apply_missing_script(flags, script, result));
+  if (const std::string twice = repeated_flag(flags); !twice.empty())
+    result.notes.push_back(twice + ": the last one holds");
   if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
   result.gpus_per_node = launch.gpus_per_node;
   result.unknown_gpus = launch.unknown;

@@ -106,6 +106,13 @@ Status check_sharding(Framework framework, const std::string& word) {
       .expected(std::string{has});
 }
 
+Status check_sharding(Framework framework, const JobSettings& flags) {
+  if (!flags.distributed_optimizer.value_or(false) || check_sharding(framework, "zero1").ok()) return Ok{};
+  return Error::at("", "--use-distributed-optimizer",
+                   fmt::format("{} does not have it", to_string(framework)))
+      .advice("say what it shards with --sharding, or leave it out");
+}
+
 Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to) {
   RestrictionWords lists;
   const auto put = [](const std::string& word, std::vector<std::string>& list) {

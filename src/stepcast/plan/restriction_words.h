@@ -22,6 +22,8 @@ struct RestrictionWords {
 
 // That the software can share out what a word of --sharding says. Errors: it cannot, by its name, with what it can.
 [[nodiscard]] Status check_sharding(Framework framework, const std::string& word);
+// The same of flags of Megatron-LM.
+[[nodiscard]] Status check_sharding(Framework framework, const JobSettings& flags);
 
 // One word of some of these lists, for one layout; empty: not said.
 struct LayoutWords {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,6 +33,18 @@ std::string table_signed(double number, int decimals) {
   std::string text = table_number(number, decimals);
   const bool shown_as_zero = text.find_first_of("123456789") == std::string::npos;
   return number > 0 && std::isfinite(number) && !shown_as_zero ? "+" + text : text;
+}
+
+std::string amount_text(double amount) {
+  static constexpr std::pair<double, std::string_view> kNames[] = {
+      {1e15, "quadrillion"}, {1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}};
+  for (const auto& [size, name] : kNames) {
+    if (amount < size || !std::isfinite(amount)) continue;
+    std::string digits = fmt::format("{:.4g}", amount / size);
+    if (digits.find('e') != std::string::npos) break;  // 1e19: no word is short
+    return fmt::format("{} {}", digits, name);
+  }
+  return table_number(amount, 0);
 }
 
 std::string ms_text(double ms) {

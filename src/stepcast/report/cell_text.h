@@ -24,6 +24,8 @@ namespace stepcast {
 [[nodiscard]] std::string counted(std::integral auto n, std::string_view one, std::string_view many) {
   return table_count(n).append(" ").append(n == 1 ? one : many);
 }
+// A large number in words where they are exact to four digits: "2 trillion", "1.5 billion", "640,000".
+[[nodiscard]] std::string amount_text(double amount);
 // With a capital first letter.
 [[nodiscard]] std::string sentence(std::string text);
 // A number of bytes in the unit that a person would choose: "512 B", "24.0 KiB", "1.5 MiB". "-" for less than 0.

@@ -138,7 +138,7 @@ ReportDocument training_document(const TrainingAnswer& training) {
   const TrainingPlan& plan = training.plan;
   const TrainingGoal& goal = training.goal;
   ReportDocument document;
-  document.title = fmt::format("Training on {:.4g} tokens", goal.tokens);
+  document.title = fmt::format("Training on {} tokens", amount_text(goal.tokens));
   std::string line = document.title;
   const auto subject = [&](std::string_view before, std::string words) {
     line += fmt::format("{}{}", before, words);

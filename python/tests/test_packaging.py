@@ -1,0 +1,69 @@
+"""Files around the package: what tells an assistant how to call it, the step of a workflow, the release script."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import stepcast
+from conftest import ROOT
+from stepcast._program import PROGRAM
+
+SKILL = (Path(stepcast.__file__).parent / "SKILL.md").read_text()
+
+
+@pytest.fixture
+def path():
+    return {**os.environ, "PATH": f"{Path(PROGRAM).parent}:{os.environ['PATH']}"}
+
+
+def blocks(kind):
+    return "\n".join(re.findall(rf"```{kind}\n(.*?)```", SKILL, re.DOTALL))
+
+
+@pytest.mark.parametrize("line", blocks("sh").splitlines())
+def test_commands_for_assistants_answer(line, path):
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, env=path)
+    assert done.returncode == 0 and json.loads(done.stdout)["schema"].startswith("stepcast.")
+
+
+def test_python_for_assistants_answers():
+    found = {}
+    exec(blocks("python"), found)
+    assert found["f"].step_time_p10_ms < found["f"].step_time_ms < found["f"].step_time_p90_ms
+
+
+@pytest.mark.parametrize(("limit", "code"), [("90%", 0), ("1%", 4)])
+def test_the_step_of_a_workflow(tmp_path, path, limit, code):
+    step = (ROOT / "packaging" / "action" / "action.yml").read_text().split("run: |\n")[1].split("      env:")[0]
+    for name, batch in (("a", 64), ("b", 96)):
+        document = stepcast.predict("llama-3-8b", gpus=8, gbs=batch).to_json()
+        (tmp_path / f"{name}.json").write_text(document)
+    done = subprocess.run(["bash", "-e", "-c", textwrap.dedent(step)], cwd=tmp_path, capture_output=True, text=True, check=False,
+                          env={**path, "LIMIT": limit, "BEFORE": "a.json", "AFTER": "b.json", "GITHUB_STEP_SUMMARY": str(tmp_path / "sum")})
+    assert done.returncode == code, done.stderr
+    assert "%" in (tmp_path / "sum").read_text()
+
+
+def test_a_release_is_the_same_bytes_twice(tmp_path):
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("no checkout")
+    made = []
+    for name in ("a", "b"):
+        done = subprocess.run([sys.executable, ROOT / "packaging" / "release.py", "--out", tmp_path / name], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
+    assert made[0] == made[1]
+    bill = json.loads(next(text for name, text in made[0].items() if name.endswith(".spdx.json")))
+    assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
+
+
+def test_the_table_of_the_site_names_every_page():
+    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} == listed
