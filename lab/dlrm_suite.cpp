@@ -19,8 +19,11 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) 
   std::error_code ignored;
   if (!std::filesystem::is_directory(data, ignored)) return {data};
   std::vector<std::filesystem::path> folders{data, data / "iterations", data / "embedding",
-                                             data / "modern" / "embedding"};
-  if (data.filename() == "iterations") folders.push_back(data.parent_path() / "modern" / "embedding");
+                                             data / "modern" / "embedding", data / "field"};
+  if (data.filename() == "iterations") {
+    folders.push_back(data.parent_path() / "modern" / "embedding");
+    folders.push_back(data.parent_path() / "field");
+  }
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::path& folder : folders) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {

@@ -1,6 +1,8 @@
 #include "stepcast/workload/dlrm.h"
 
+#include <array>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -57,6 +59,29 @@ std::optional<DlrmStack> parse_dlrm_stack(std::string_view text) {
   return find_name(std::array{DlrmStack::pytorch, DlrmStack::nvidia, DlrmStack::torchrec, DlrmStack::hugectr,
                               DlrmStack::hugectr_2},
                    text);
+}
+
+std::optional<std::int32_t> parse_dlrm_release(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::int32_t>, 9> kRounds{{{"v0.7", 2006},
+                                                                              {"v1.0", 2105},
+                                                                              {"v1.1", 2109},
+                                                                              {"v2.0", 2204},
+                                                                              {"v2.1", 2209},
+                                                                              {"v3.0", 2304},
+                                                                              {"v3.1", 2309},
+                                                                              {"v4.0", 2404},
+                                                                              {"v4.1", 2409}}};
+  for (const auto& [round, release] : kRounds)
+    if (text == round) return release;
+  if (text.size() != 5 || text[2] != '.') return std::nullopt;
+  std::int32_t digits = 0;
+  for (const std::size_t at : {0U, 1U, 3U, 4U}) {
+    if (text[at] < '0' || text[at] > '9') return std::nullopt;
+    digits = 10 * digits + (text[at] - '0');
+  }
+  const std::int32_t month = digits % 100;
+  if (month < 1 || month > 12) return std::nullopt;
+  return digits;
 }
 
 std::int64_t Dlrm::sum_of_dims() const {

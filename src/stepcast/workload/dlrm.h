@@ -116,8 +116,13 @@ enum class DlrmStack : std::uint8_t {
 [[nodiscard]] std::string_view to_string(DlrmStack stack);
 [[nodiscard]] std::optional<DlrmStack> parse_dlrm_stack(std::string_view text);
 
+// When the software of a job was released, year and month as NVIDIA's containers are called: 2109 for 21.09. Also of a round
+// of MLPerf Training ("v1.1"), whose submissions ran the container of their month. Nothing where it is neither.
+[[nodiscard]] std::optional<std::int32_t> parse_dlrm_release(std::string_view text);
+
 struct DlrmTraining {
   DlrmStack stack = DlrmStack::torchrec;
+  std::int32_t release = 0;  // as parse_dlrm_release() has it; 0: the newest
   // The step of pytorch and torchrec is captured, and the host launches nothing kernel by kernel; the others' always is.
   bool cuda_graphs = false;
   std::int64_t global_batch = 65536;  // samples
