@@ -39,13 +39,14 @@ std::string_view to_string(Interaction interaction) {
 }
 
 std::string_view to_string(ShardingKind kind) {
-  return name_of<ShardingKind::data_parallel>(
-      kind, {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel"});
+  return name_of<ShardingKind::grid_shard>(
+      kind, {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel", "grid_shard"});
 }
 std::optional<ShardingKind> parse_sharding_kind(std::string_view text) {
-  return find_name(std::array{ShardingKind::table_wise, ShardingKind::row_wise, ShardingKind::column_wise,
-                              ShardingKind::table_row_wise, ShardingKind::data_parallel},
-                   text);
+  return find_name(
+      std::array{ShardingKind::table_wise, ShardingKind::row_wise, ShardingKind::column_wise,
+                 ShardingKind::table_row_wise, ShardingKind::data_parallel, ShardingKind::grid_shard},
+      text);
 }
 
 std::string_view to_string(TableMemory memory) {
@@ -191,6 +192,14 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
       if (!seen.insert(rank).second)
         return of_table(model, t).found(fmt::format("rank {} twice", rank)).expected("every rank once");
     }
+    if (p.kind == ShardingKind::grid_shard &&
+        (p.column_parts < 1 || p.ranks.size() % p.column_parts != 0 ||
+         model.tables[t].dim < static_cast<std::int64_t>(p.column_parts))) {
+      return of_table(model, t)
+          .found(fmt::format("{} shares of {} columns on {} ranks", p.column_parts, model.tables[t].dim,
+                             p.ranks.size()))
+          .expected("as many ranks, and a column, for each share, grid_shard");
+    }
     if (p.kind == ShardingKind::column_wise &&
         model.tables[t].dim < static_cast<std::int64_t>(p.ranks.size())) {
       return of_table(model, t)
@@ -208,11 +217,12 @@ std::vector<TableShard> shards_of(const Dlrm& model, const ShardingPlan& plan, s
     const auto table = static_cast<std::uint32_t>(t);
     if (p.kind == ShardingKind::data_parallel) {
       for (std::int64_t r = 0; r < n_ranks; ++r)
-        shards.push_back({table, static_cast<std::int32_t>(r), 1, p.kind, p.memory});
+        shards.push_back({table, static_cast<std::int32_t>(r), 1, p.kind, p.memory, p.cached_share});
       continue;
     }
     for (const std::int32_t rank : p.ranks)
-      shards.push_back({table, rank, static_cast<std::uint32_t>(p.ranks.size()), p.kind, p.memory});
+      shards.push_back({table, rank, static_cast<std::uint32_t>(p.ranks.size()), p.kind, p.memory,
+                        p.cached_share, p.column_parts});
   }
   return shards;
 }
