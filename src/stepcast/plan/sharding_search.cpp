@@ -18,6 +18,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::size_t kProvedTables = 14;
+constexpr std::size_t kPartAtRandom =
+    4;  // of the steps that may be simulated, one in so many; the descent does with few
 constexpr std::size_t kMostSpilled = 4;  // of the largest tables, tried by rows in host memory
 constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // steps of the descent at the end
 constexpr double kTooMuch = 0.6;  // of a rank's share of time, from which a table is split
@@ -70,7 +72,7 @@ class Search {
     }
     for (std::size_t k = 0; k < std::min<std::size_t>(order.size(), 3); ++k) {
       if (order[k].first == kNever) break;
-      const std::size_t budget = options_.max_evaluations * (k + 1) / 3;
+      const std::size_t budget = options_.max_evaluations * (k + 1) / (3 * kPartAtRandom);
       improve(starts[order[k].second], order[k].first, budget, best);
     }
     const bool spills = std::ranges::any_of(best.plan.tables,
