@@ -11,6 +11,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/text.h"
+#include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/plan/sharders.h"
 #include "stepcast/plan/sharding_search.h"
@@ -41,6 +42,15 @@ DlrmStack stack_of(std::string_view framework, std::string_view round) {
                                               : DlrmStack::hugectr;
 }
 
+// The container that is named, else the one of the round.
+std::int32_t release_of(std::string_view framework, std::string_view round) {
+  for (std::size_t at = 0; at + 5 <= framework.size(); ++at) {
+    const bool inside = at > 0 && is_digit(framework[at - 1]);
+    if (const auto named = inside ? std::nullopt : parse_dlrm_release(framework.substr(at, 5))) return *named;
+  }
+  return parse_dlrm_release(round).value_or(0);
+}
+
 std::string preset_of(std::string_view model) {
   const std::string name = lower(model);
   if (contains(name, "dcnv2") || contains(name, "dcn_v2")) return "dlrm-dcnv2-mlperf";
@@ -68,17 +78,21 @@ class RunPredictor {
 
   Result<Predicted> predict(const DlrmRun& run) {
     const std::string key =
-        fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", run.model, run.gpu, run.gpus_per_node, run.n_gpus,
-                    run.global_batch, to_string(run.stack), to_string(run.dtype), run.system);
+        fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", run.model, run.gpu, run.gpus_per_node, run.n_gpus,
+                    run.global_batch, to_string(run.stack), to_string(run.dtype), run.system, run.release);
     if (const auto found = known_.find(key); found != known_.end()) {
       Predicted again = found->second;
       again.run = &run;
       return again;
     }
-    const std::optional<Dlrm> model = dlrm_preset(preset_of(run.model));
+    STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(preset_of(run.model)));
     STEPCAST_ASSIGN(const Platform platform, platform_of(run));
-    DlrmTraining training{.stack = run.stack, .global_batch = run.global_batch, .dtype = run.dtype};
-    STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(*model, training, platform, run.n_gpus));
+    job.training.stack = run.stack;
+    job.training.release = run.release;
+    job.training.global_batch = run.global_batch;
+    job.training.dtype = run.dtype;
+    STEPCAST_ASSIGN(DlrmStepModel steps,
+                    DlrmStepModel::create(job.model, job.training, platform, run.n_gpus));
     Result<DlrmStep> step = steps.predict({});
     if (!step) {
       SharderChoice choice;
@@ -106,6 +120,10 @@ class RunPredictor {
     for (const auto& [name, file] : options_->platforms)
       if (same_name(name, run.system) || same_name(name, run.gpu) || name == "*")
         return load_platform(file.string());
+    if (run.n_nodes > 1) {
+      if (const std::optional<std::string> rack = rack_of_trays(run.gpu, run.gpus_per_node, run.n_gpus))
+        return load_platform(*rack);
+    }
     STEPCAST_ASSIGN(PlatformChoice choice, platform_for(machine_of(run)));
     return std::move(choice.platform);
   }
@@ -237,6 +255,7 @@ Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::s
       run.organisation = lower(rows.cell("org"));
       run.stack = stack_of(run.framework, run.round);
       run.dtype = run.stack == DlrmStack::torchrec ? DType::tf32 : DType::fp16;
+      run.release = release_of(run.framework, run.round);
     }
     runs.push_back(std::move(run));
   }
@@ -269,10 +288,13 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
     });
     for (const Predicted* p : members) {
       shipped.rows.push_back(scored(*p));
-      if (!organisations) continue;
       std::vector<double> factors, like;
       for (const Predicted* o : members) {
-        if (o->run->organisation == p->run->organisation) continue;
+        // Rows of one organisation alone: another of its systems with the software of that round.
+        const bool other = organisations ? o->run->organisation != p->run->organisation
+                                         : o->run->n_gpus != p->run->n_gpus &&
+                                               o->run->release == p->run->release && o->run->release != 0;
+        if (!other) continue;
         if (o->run->stack == p->run->stack)
           factors.push_back(o->run->iter_time_ms * 1e3 / o->time.time.value());
         if (o->run->gpu.find(p->run->gpu.substr(0, 11)) != std::string::npos &&

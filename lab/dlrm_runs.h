@@ -1,6 +1,6 @@
 // Scores steps of recommendation models predicted from a description against measured ones: files with the columns of
 // iterations/dlrm_runs.csv, and DLRM rows of iterations/nvidia_dle.csv. Nothing is fitted to their times; one factor
-// per software stack, from other organisations' rows, is a test of its own beside a median of like machines.
+// per software stack, from other organisations' rows (of one organisation: its other systems' with that release), is a test of its own beside a median of like machines.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct DlrmRun {
   DType dtype = DType::fp16;
   std::int64_t n_nodes = 1, gpus_per_node = 1, n_gpus = 1, global_batch = 1;
   double iter_time_ms = 0;
+  std::int32_t release = 0;  // of the software, as DlrmTraining has it
   std::uint32_t line = 0;
 };
 

@@ -19,8 +19,7 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) 
   std::error_code ignored;
   if (!std::filesystem::is_directory(data, ignored)) return {data};
   std::vector<std::filesystem::path> folders{data, data / "iterations", data / "embedding",
-                                             data / "modern" / "embedding"};
-  if (data.filename() == "iterations") folders.push_back(data.parent_path() / "modern" / "embedding");
+                                             data / "modern" / "embedding", data / "field"};
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::path& folder : folders) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
@@ -55,12 +54,12 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   }
   score_dlrm_runs(runs, options, result);
   score_lookups(lookups, options, result);
-  // The study takes a minute and none of these files: with the whole collection only.
-  const std::filesystem::path all = data.filename() == "iterations" ? data.parent_path() : data;
+  // The studies take minutes and none of these files: with the whole collection only. A folder of it, as iterations, is
+  // scored by its rows alone.
   std::error_code ignored;
-  if (std::filesystem::is_directory(all / "traces" / "dlrm8", ignored))
-    STEPCAST_TRY(score_described_trace(all / "traces" / "dlrm8", result));
-  if (std::filesystem::is_directory(all / "dlrm_tables", ignored)) {
+  if (std::filesystem::is_directory(data / "traces" / "dlrm8", ignored))
+    STEPCAST_TRY(score_described_trace(data / "traces" / "dlrm8", result));
+  if (std::filesystem::is_directory(data / "dlrm_tables", ignored)) {
     STEPCAST_TRY(score_shardings(options, result));
     STEPCAST_TRY(score_learned_lookups(options, result));
   }
@@ -74,7 +73,7 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
 }  // namespace
 
 Suite dlrm_suite() {
-  return {"dlrm", "lookups and steps of recommendation models, from a description", "iterations", run_dlrm};
+  return {"dlrm", "lookups and steps of recommendation models, from a description", ".", run_dlrm};
 }
 
 }  // namespace stepcast

@@ -194,7 +194,8 @@ Result<Predicted> predict(const Task& task, const Variant& variant, Platform pla
                                {.memory_bytes = predicted.table_memory_bytes, .seed = task.seed()});
     predicted.us[s] = steps.expected_us(predicted.plans[s]);
   }
-  predicted.search = search_sharding(steps, {.seed = 1, .max_seconds = 60, .host_memory = false});
+  predicted.search =
+      search_sharding(steps, {.seed = 1, .max_seconds = 60, .copies = false, .host_memory = false});
   return predicted;
 }
 

@@ -7,6 +7,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
+#include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/catalog_document.h"
@@ -39,6 +40,16 @@ Result<int> run_models(const ModelsOptions& options) {
     names.push_back(preset.model.name);
     if (options.word.empty() || is_meant(preset, options.word)) chosen.push_back(&preset);
   }
+  // Recommendation models have names alone: the list of all ends with them.
+  std::vector<std::string> recommendation = dlrm_preset_names();
+  names.insert(names.end(), recommendation.begin(), recommendation.end());
+  std::erase_if(recommendation, [&](const std::string& name) {
+    return spelling_core(name).find(spelling_core(options.word)) == std::string::npos;
+  });
+  if (chosen.empty() && !recommendation.empty() && !options.json) {
+    for (const std::string& name : recommendation) print("{}\n", name);
+    return kSuccess;
+  }
   if (chosen.empty()) {
     const auto near = nearest_word(options.word, names);
     return Error{fmt::format("no model is called like `{}`", options.word.substr(0, 60))}.advice(
@@ -46,6 +57,7 @@ Result<int> run_models(const ModelsOptions& options) {
   }
   if (options.names) {
     for (const Preset* preset : chosen) print("{}\n", preset->model.name);
+    for (const std::string& name : recommendation) print("{}\n", name);
     return kSuccess;
   }
   const ModelsAnswer models = models_answer(chosen);

@@ -46,7 +46,8 @@ TEST(LookupModel, EmptyBagsCostTheirOutputs) {
   const LookupModel model{device_of(1000)};
   const LookupCost cost = model.cost(table_of(1000, 0));
   EXPECT_NEAR(cost.forward_us, (10000 * 256 + 10000 * 8) / 0.82e6, 1e-6);
-  EXPECT_EQ(model.backward_us(cost), 0);
+  EXPECT_EQ(model.backward_us(cost), 12);  // kernels of 1 us
+  EXPECT_EQ(model.backward_us(LookupCost{}), 0);
   EXPECT_EQ(model.forward_us(LookupCost{}), 0);
 }
 

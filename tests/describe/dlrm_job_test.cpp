@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/dlrm_presets.h"
@@ -99,6 +100,30 @@ TEST(TorchrecPlan, ComesBackAsItWasWritten) {
   const Result<ShardingPlan> back = parse_torchrec_plan(text, "p.json", two_tables(), 4);
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ(back->tables, plan.tables);
+}
+
+TEST(TorchrecPlan, GridShardsAndCachesComeBackToo) {
+  ShardingPlan plan;
+  plan.tables = {{.kind = ShardingKind::grid_shard, .ranks = {0, 1, 2, 3}, .column_parts = 2},
+                 {.kind = ShardingKind::row_wise,
+                  .ranks = {0, 1, 2, 3},
+                  .memory = TableMemory::uvm_cached,
+                  .cached_share = 0.05}};
+  const std::string text = torchrec_plan_json(two_tables(), plan, 4, 2);
+  const Result<ShardingPlan> back = parse_torchrec_plan(text, "p.json", two_tables(), 4);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->tables, plan.tables);
+}
+
+TEST(TorchrecPlan, RefusesKernelsThatKeepTablesElsewhere) {
+  for (const char* kernel : {"key_value", "ssd_virtual_table", "quant_uvm"}) {
+    const std::string text = fmt::format(
+        R"({{"plan": {{"m": {{"a": {{"sharding_type": "table_wise", "compute_kernel": "{}", "ranks": [0]}}}}}}}})",
+        kernel);
+    const Result<ShardingPlan> plan = parse_torchrec_plan(text, "p.json", two_tables(), 4);
+    ASSERT_FALSE(plan.ok());
+    EXPECT_NE(plan.error().message().find(kernel), std::string::npos);
+  }
 }
 
 TEST(TorchrecPlan, RefusesAMissingTableAndARankTwice) {

@@ -19,6 +19,8 @@ constexpr double kWarpColumns = 128;        // a warp of the backward works on s
 // Bytes of the backward per lookup: linearised index, four passes of a radix sort over index and position, ends of
 // the segments.
 constexpr double kLinearizeBytes = 20, kSortBytes = 128, kSegmentBytes = 8;
+// Launched by a backward without lookups: most of its twelve, of which each takes the shortest time of a kernel.
+constexpr double kEmptyBackwardKernels = 12;
 constexpr double kForwardRampUs = 6.45;  // until the memory streams
 constexpr double kRowLatencyUs = 0.25;   // one row after the other in one bag, four of them in flight
 // A gradient of one row, added up by one block: 32 warps with two of them in flight, 0.6 us until they come.
@@ -157,7 +159,8 @@ double LookupModel::forward_us(const LookupCost& tables) const {
 }
 
 double LookupModel::backward_us(const LookupCost& tables) const {
-  if (tables.lookups <= 0) return 0;
+  // Its kernels are launched for tables that nothing was looked up in, too.
+  if (tables.lookups <= 0) return tables.forward_us > 0 ? kEmptyBackwardKernels * floor_us_ : 0;
   if (learned_ != nullptr && learned_->backward) return learned_->backward->kernel_us(tables);
   return constants_.backward_start_us + tables.backward_us + tables.hottest_row_us;
 }

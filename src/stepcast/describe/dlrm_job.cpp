@@ -177,6 +177,16 @@ Status read_training(ObjectReader& keys, DlrmTraining& training) {
           .expected("pytorch, nvidia, torchrec, hugectr or hugectr-2");
     training.stack = *known;
   }
+  std::string release;
+  STEPCAST_TRY(keys.optional("release", release));
+  if (!release.empty()) {
+    const std::optional<std::int32_t> known = parse_dlrm_release(release);
+    if (!known)
+      return keys.error("release")
+          .found(fmt::format("`{}`", release))
+          .expected("year and month of a container, 21.09, or a round of MLPerf Training, v0.7 to v4.1");
+    training.release = *known;
+  }
   STEPCAST_TRY(keys.optional("cuda_graphs", training.cuda_graphs));
   STEPCAST_TRY(keys.optional("dtype", type));
   if (!type.empty()) {

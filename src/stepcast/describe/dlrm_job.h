@@ -11,6 +11,7 @@
 //   indices = "batch.npz"             # beside this file: what a batch looks up (measured_indices.h)
 //   global_batch = 65536              # or batch_per_rank
 //   stack = "torchrec"                # pytorch, nvidia, torchrec, hugectr, hugectr-2
+//   release = "21.09"                 # of the software: year and month, or a round of MLPerf Training; the newest
 //   cuda_graphs = true                # of pytorch and torchrec: the step is captured; false if not said
 //   dtype = "tf32"                    # of the dense part: fp32, tf32, fp16, bf16
 //   dense_optimizer = "sgd"           # sgd, adagrad, adam

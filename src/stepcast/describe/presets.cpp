@@ -382,9 +382,11 @@ Result<Transformer> find_preset(std::string_view name) {
   known.insert(known.end(), recommendation.begin(), recommendation.end());
   Error error{fmt::format("no model is named `{}`", name)};
   // A slip of the keyboard: another model of the size or generation is not what was meant.
-  if (const auto meant = nearest_word(name, known, 1 + wanted.size() / 8))
+  const auto begins_so = [&](const std::string& other) { return spelling_core(other).starts_with(wanted); };
+  const auto meant = nearest_word(name, known, 1 + wanted.size() / 8);
+  if (meant && (begins_so(*meant) || std::ranges::none_of(known, begins_so)))
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
-  std::erase_if(known, [&](const std::string& other) { return !spelling_core(other).starts_with(wanted); });
+  std::erase_if(known, [&](const std::string& other) { return !begins_so(other); });
   constexpr std::size_t kMostShown = 9;
   if (wanted.empty() || known.empty() || known.size() > kMostShown)
     return std::move(error).advice(

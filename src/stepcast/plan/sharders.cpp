@@ -34,7 +34,8 @@ class RowBalanced {
         n_(static_cast<std::size_t>(steps.n_ranks())),
         in_node_(std::min(n_, static_cast<std::size_t>(steps.gpus_per_node()))) {}
 
-  ShardingPlan plan(double copied_bytes, double share) {
+  // A table is in `fewest` parts at least.
+  ShardingPlan plan(double copied_bytes, double share, std::size_t fewest) {
     const Dlrm& model = steps_.model();
     ShardingPlan plan{.name = "row_balanced", .tables = std::vector<TablePlan>(model.tables.size())};
     std::vector<double> whole(model.tables.size(), 0);
@@ -52,17 +53,18 @@ class RowBalanced {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return whole[a] > whole[b]; });
     load_.assign(n_, 0);
     used_.assign(n_, 0);
+    columns_.assign(n_ / in_node_ + 1, 0);
     const double memory = steps_.table_memory_bytes();
     for (const std::size_t t : order) {
       TablePlan& p = plan.tables[t];
       if (p.kind == ShardingKind::data_parallel) continue;
       const double bytes = steps_.shard_bytes({.table = static_cast<std::uint32_t>(t)});
-      std::size_t parts = 1;
+      std::size_t parts = fewest;
       while (2 * parts <= n_ && (time_of(t, parts) > share * all / static_cast<double>(n_) ||
                                  bytes / static_cast<double>(parts) > 0.5 * memory)) {
         parts *= 2;
       }
-      p.ranks = place(parts);
+      p.ranks = place(parts, static_cast<double>(model.tables[t].dim));
       p.kind = parts > 1 ? ShardingKind::row_wise : ShardingKind::table_wise;
       for (const std::int32_t r : p.ranks) {
         load_[static_cast<std::size_t>(r)] += time_of(t, parts);
@@ -80,8 +82,8 @@ class RowBalanced {
     return cost.forward_us + cost.backward_us;
   }
 
-  // Ranks with the least load, of as few nodes as hold so many.
-  std::vector<std::int32_t> place(std::size_t parts) {
+  // Ranks with the least load, of as few nodes as hold so many: those that look up and send least, in shares of the most.
+  std::vector<std::int32_t> place(std::size_t parts, double columns) {
     const std::size_t nodes = n_ / in_node_, wanted = std::max<std::size_t>(1, parts / in_node_),
                       each = std::min(parts, in_node_);
     std::vector<std::vector<std::size_t>> ranks(nodes);  // [node], least load first
@@ -92,12 +94,18 @@ class RowBalanced {
                                [&](std::size_t a, std::size_t b) { return load_[a] < load_[b]; });
       for (std::size_t k = 0; k < each; ++k) loads[node] += load_[ranks[node][k]];
     }
+    const double most_load = std::max(1e-9, *std::ranges::max_element(loads)),
+                 most_columns = std::max(1e-9, *std::ranges::max_element(columns_));
+    for (std::size_t node = 0; node < nodes; ++node)
+      loads[node] = loads[node] / most_load + columns_[node] / most_columns;
     std::vector<std::size_t> order(nodes);
     std::iota(order.begin(), order.end(), 0U);
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return loads[a] < loads[b]; });
     std::vector<std::int32_t> chosen;
-    for (std::size_t k = 0; k < std::min(wanted, nodes); ++k)
+    for (std::size_t k = 0; k < std::min(wanted, nodes); ++k) {
+      columns_[order[k]] += columns;
       for (std::size_t i = 0; i < each; ++i) chosen.push_back(static_cast<std::int32_t>(ranks[order[k]][i]));
+    }
     std::ranges::sort(chosen);
     return chosen;
   }
@@ -105,6 +113,7 @@ class RowBalanced {
   DlrmStepModel& steps_;
   std::size_t n_, in_node_;
   std::vector<double> load_, used_;
+  std::vector<double> columns_;  // [node]
 };
 
 }  // namespace
@@ -174,14 +183,22 @@ ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder, con
 SharderChoice row_balanced_sharding(DlrmStepModel& steps) {
   RowBalanced planner{steps};
   SharderChoice best{.expected_us = std::numeric_limits<double>::infinity()};
+  const auto n = static_cast<std::size_t>(steps.n_ranks());
+  std::vector<std::size_t> fewest{1};
+  // The ranks of one node send one sum together: of several nodes each may hold its tables on all its ranks.
+  for (std::size_t parts = 2; static_cast<std::int64_t>(parts) <= steps.gpus_per_node() && 2 * parts <= n;
+       parts *= 2)
+    fewest.push_back(parts);
   for (const double copied : kCopiedBytes) {
     for (const double share : kShares) {
-      ShardingPlan plan = planner.plan(copied, share);
-      const double us = steps.expected_us(plan);
-      ++best.evaluations;
-      if (us >= best.expected_us && !best.plan.tables.empty()) continue;
-      best.expected_us = us;
-      best.plan = std::move(plan);
+      for (const std::size_t parts : fewest) {
+        ShardingPlan plan = planner.plan(copied, share, parts);
+        const double us = steps.expected_us(plan);
+        ++best.evaluations;
+        if (us >= best.expected_us && !best.plan.tables.empty()) continue;
+        best.expected_us = us;
+        best.plan = std::move(plan);
+      }
     }
   }
   best.fits = std::isfinite(best.expected_us);

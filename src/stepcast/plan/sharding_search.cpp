@@ -10,14 +10,18 @@
 
 #include "stepcast/base/stop.h"
 #include "stepcast/plan/sharders.h"
+#include "stepcast/plan/sharding_descent.h"
 #include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kFewestColumns = 16;  // of a shard
 constexpr std::size_t kProvedTables = 14;
+constexpr std::size_t kPartAtRandom =
+    4;  // of the steps that may be simulated, one in so many; the descent does with few
+constexpr std::size_t kMostSpilled = 4;  // of the largest tables, tried by rows in host memory
+constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // steps of the descent at the end
 constexpr double kTooMuch = 0.6;  // of a rank's share of time, from which a table is split
 
 class Search {
@@ -64,12 +68,27 @@ class Search {
           by_time(options_.split ? splits() : std::vector<std::size_t>(model().tables.size(), 1), true);
       order.insert(order.begin(), {time_of(spilled), starts.size()});
       starts.push_back(std::move(spilled));
+      spill_largest(starts, order);
     }
     for (std::size_t k = 0; k < std::min<std::size_t>(order.size(), 3); ++k) {
       if (order[k].first == kNever) break;
-      const std::size_t budget = options_.max_evaluations * (k + 1) / 3;
+      const std::size_t budget = options_.max_evaluations * (k + 1) / (3 * kPartAtRandom);
       improve(starts[order[k].second], order[k].first, budget, best);
     }
+    const bool spills = std::ranges::any_of(best.plan.tables,
+                                            [](const TablePlan& p) { return p.memory != TableMemory::hbm; });
+    const std::size_t left =
+        kLeastDescent + options_.max_evaluations - std::min(evaluations_, options_.max_evaluations);
+    SharderChoice end =
+        descend(steps_, best.plan,
+                {.max_evaluations = spills ? std::max(left, kSpillDescent) : left,
+                 .split = options_.split,
+                 .copies = options_.copies,
+                 .host_memory = spills && options_.host_memory,
+                 .deadline = began_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                          std::chrono::duration<double>(options_.max_seconds))});
+    evaluations_ += end.evaluations;
+    if (end.expected_us < best.expected_us) best = std::move(end);
     best.fits = best.expected_us < kNever;
     if (!best.fits) best.expected_us = steps_.expected_us(best.plan, true);
     best.evaluations = evaluations_;
@@ -128,8 +147,35 @@ class Search {
     return parts;
   }
 
-  // The slowest first, each part on the rank with the least time that has memory left.
-  ShardingPlan by_time(const std::vector<std::size_t>& parts, bool spill) {
+  // The largest tables by rows over all ranks, as much of them cached as leaves room; the others by time.
+  void spill_largest(std::vector<ShardingPlan>& starts, std::vector<std::pair<double, std::size_t>>& order) {
+    if (!options_.split || n_ < 2) return;
+    std::vector<std::uint32_t> largest(model().tables.size());
+    std::iota(largest.begin(), largest.end(), 0U);
+    std::ranges::stable_sort(largest, [&](std::uint32_t a, std::uint32_t b) {
+      return steps_.shard_bytes({.table = a}) > steps_.shard_bytes({.table = b});
+    });
+    std::vector<TablePlan> kept(largest.size());
+    const std::vector<std::size_t> whole(largest.size(), 1);
+    for (std::size_t k = 0; k < std::min<std::size_t>(largest.size(), kMostSpilled); ++k) {
+      TablePlan& p = kept[largest[k]];
+      p = {.kind = ShardingKind::row_wise, .memory = TableMemory::uvm_cached};
+      for (std::size_t r = 0; r < n_; ++r) p.ranks.push_back(static_cast<std::int32_t>(r));
+      for (const double share : kCachedShares) {
+        for (std::size_t t = 0; t <= k; ++t) kept[largest[t]].cached_share = share;
+        ShardingPlan plan = by_time(whole, true, kept);
+        const double us = time_of(plan);
+        if (us == kNever) continue;
+        order.insert(std::ranges::lower_bound(order, us, {}, &std::pair<double, std::size_t>::first),
+                     {us, starts.size()});
+        starts.push_back(std::move(plan));
+      }
+    }
+  }
+
+  // The slowest first, each part on the rank with the least time that has memory left. Tables with ranks in `kept` stay so.
+  ShardingPlan by_time(const std::vector<std::size_t>& parts, bool spill,
+                       const std::vector<TablePlan>& kept = {}) {
     ShardingPlan plan{.name = "by_time", .tables = std::vector<TablePlan>(model().tables.size())};
     std::vector<std::size_t> order(parts.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -147,8 +193,20 @@ class Search {
       std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return times[a] > times[b]; });
     }
     std::vector<double> load(n_, 0), used(n_, 0);
+    for (std::size_t t = 0; t < kept.size(); ++t) {
+      if (kept[t].ranks.empty()) continue;
+      plan.tables[t] = kept[t];
+      const double time = time_of_shard(t, kept[t].ranks.size(), kept[t].kind, kept[t].memory);
+      const double bytes =
+          steps_.shard_bytes({.table = static_cast<std::uint32_t>(t)}) * kept[t].cached_share;
+      for (const std::int32_t r : kept[t].ranks) {
+        load[static_cast<std::size_t>(r)] += time;
+        used[static_cast<std::size_t>(r)] += bytes / static_cast<double>(kept[t].ranks.size());
+      }
+    }
     for (const std::size_t t : order) {
       TablePlan& p = plan.tables[t];
+      if (!p.ranks.empty()) continue;
       const std::size_t k = parts[t];
       double bytes = steps_.shard_bytes({.table = static_cast<std::uint32_t>(t)}) / static_cast<double>(k);
       std::vector<std::size_t> ranks(n_);
@@ -172,7 +230,7 @@ class Search {
           p.memory = TableMemory::uvm_cached;
           p.kind = ShardingKind::table_wise;
           chosen.resize(1);
-          bytes = 0.2 * even * static_cast<double>(n_);
+          bytes = p.cached_share * even * static_cast<double>(n_);
           if (used[chosen[0]] + bytes > limit_) {
             p.memory = TableMemory::uvm;
             bytes = 0;
@@ -240,6 +298,11 @@ class Search {
     return sum;
   }
 
+  // Its parts go to any ranks.
+  static bool moves(const TablePlan& p) {
+    return p.kind == ShardingKind::table_wise || p.kind == ShardingKind::column_wise;
+  }
+
   bool change(ShardingPlan& plan) {
     const std::vector<double> load = loads_of(plan);
     // Mostly the slowest rank, at times any.
@@ -247,8 +310,7 @@ class Search {
     if (random() % 4 == 0) from = random() % n_;
     std::vector<std::pair<std::size_t, std::size_t>> held;  // table, position in its ranks
     for (std::size_t t = 0; t < plan.tables.size(); ++t) {
-      if (plan.tables[t].kind == ShardingKind::row_wise || plan.tables[t].kind == ShardingKind::data_parallel)
-        continue;
+      if (!moves(plan.tables[t])) continue;
       for (std::size_t k = 0; k < plan.tables[t].ranks.size(); ++k)
         if (plan.tables[t].ranks[k] == static_cast<std::int32_t>(from)) held.emplace_back(t, k);
     }
@@ -268,7 +330,7 @@ class Search {
       const std::size_t other = random() % plan.tables.size();
       std::vector<std::int32_t>& others = plan.tables[other].ranks;
       const auto found = std::ranges::find(others, target);
-      if (found == others.end() || plan.tables[other].kind == ShardingKind::row_wise) continue;
+      if (found == others.end() || !moves(plan.tables[other])) continue;
       if (std::ranges::find(others, static_cast<std::int32_t>(from)) != others.end()) continue;
       *found = static_cast<std::int32_t>(from);
       ranks[position] = target;

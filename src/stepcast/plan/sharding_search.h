@@ -8,7 +8,8 @@
 //
 // Starts from the sharders and from tables placed by their own times, moves and swaps tables of the slowest rank,
 // and splits what is larger or slower than a rank's share: by columns, or by rows where no rank could hold it. Where
-// nothing fits, tables that are looked up least per byte go to the memory of the host behind a cache.
+// nothing fits, tables that are looked up least per byte go to the memory of the host behind a cache, or the largest by rows
+// over all ranks. Ends with a descent over all ways to keep a table (sharding_descent.h).
 #pragma once
 
 #include <cstddef>
@@ -22,9 +23,10 @@ class DlrmStepModel;
 
 struct SearchOptions {
   std::uint64_t seed = 1;
-  std::size_t max_evaluations = 4000;  // of whole steps
+  std::size_t max_evaluations = 800;  // of whole steps; where the memory of the GPUs suffices
   double max_seconds = 5;              // at most; results do not depend on it where it is not reached
   bool split = true;                   // tables over several ranks
+  bool copies = true;                  // small tables on every rank
   bool host_memory = true;             // allowed where the GPUs' does not suffice
 };
 

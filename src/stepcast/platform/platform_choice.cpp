@@ -17,6 +17,8 @@ namespace {
 
 // Two bandwidths that differ by less are the same network.
 constexpr double kSameBandwidth = 0.05;
+// GPUs of an NVLink domain that is no single system: the largest system ships with 16.
+constexpr std::int64_t kFewestOfARack = 32;
 
 // Letters and digits alone, in lower case.
 std::string plain(std::string_view text) {
@@ -160,6 +162,20 @@ std::optional<std::string> default_node_for(const Platform& platform, std::int64
   Result<std::string> node = default_node_for_gpu(platform.device.name);
   if (!node) return std::nullopt;
   return *std::move(node);
+}
+
+std::optional<std::string> rack_of_trays(std::string_view gpu, std::int64_t gpus_per_node,
+                                         std::int64_t n_gpus) {
+  const std::vector<std::filesystem::path> dirs = platform_search_dirs();
+  const PlatformListings all = list_platforms(dirs);
+  for (const PlatformListing& p : all.platforms) {
+    const auto held = static_cast<std::int64_t>(p.gpus_per_node);
+    if (p.role != PlatformListing::Role::node || held < kFewestOfARack || gpus_per_node < 1 ||
+        gpus_per_node >= kFewestOfARack || held % gpus_per_node != 0 || n_gpus > held)
+      continue;
+    if (same_name(p.device, gpu) || alias_match_length(gpu, p.device, p.device_aliases) > 0) return p.name;
+  }
+  return std::nullopt;
 }
 
 std::string node_note(std::string_view gpu, std::string_view node) {

@@ -22,7 +22,10 @@ constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
 constexpr double kLaunchUs = 6;         // of a kernel from C++
 constexpr double kInputOperators = 38;  // of TorchRec's input distribution, without those that launch
 constexpr double kStreamGapUs = 2.5;    // between kernels of a graph
-constexpr double kIndexPasses = 10;     // of the hybrid embedding over the indices of the whole batch
+// Releases from which HugeCTR orders indices a batch ahead: of hybrid embeddings, and of collections of tables with several
+// lookups, whose exchanges then run beside the dense part, too.
+constexpr std::int32_t kIndicesBeside = 2109, kCollectionsBeside = 2306;
+constexpr double kIndexPasses = 10;  // of the hybrid embedding over the indices of the whole batch
 
 // All ranks, by what they exchange.
 struct DlrmGroups {
@@ -76,6 +79,7 @@ class RankBlock {
     if (!habits_.bottom_on_one_rank) {
       run(parts.bottom, habits_.one_stream ? std::exchange(vectors, {}) : std::vector<Moment>{});
     }
+    run(parts.next_inputs);
     run(parts.interaction, vectors);
     run(parts.top);
     run(parts.loss);
@@ -92,6 +96,7 @@ class RankBlock {
       gradients = {Moment::end_of(tasks.gradient_exchange)};
     }
     // One rank has the gradient of its bottom MLP from all others first.
+    run(parts.next_inputs);
     if (!habits_.one_stream) {
       run(parts.bottom_backward, habits_.bottom_on_one_rank ? gradients : std::vector<Moment>{});
       reduce_now();
@@ -200,7 +205,7 @@ class RankBlock {
 
 }  // namespace
 
-DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions) {
+DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions, bool one_hot) {
   DlrmBehavior h;
   switch (training.stack) {
     case DlrmStack::pytorch:
@@ -229,6 +234,12 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
       h.stream_gap_us = kStreamGapUs;
       h.reduces_in_node = true;
       h.index_passes = kIndexPasses;
+      if (const std::int32_t since = one_hot ? kIndicesBeside : kCollectionsBeside;
+          training.release == 0 || training.release >= since) {
+        h.indices_beside = true;
+      } else {
+        h.one_stream = !one_hot;
+      }
       break;
     case DlrmStack::hugectr_2:
       h.fused_interaction = h.half_exchange = h.one_stream = true;

@@ -38,13 +38,17 @@ struct DlrmBehavior {
   // Tables that every rank has are looked up by kernels of their own (TorchRec)
   bool replicated_apart = false;
   bool bottom_on_one_rank = false;  // one rank runs the bottom MLP for the whole batch, as if it were a table
-  double index_passes = 0;          // over all indices of the batch, to sort out which row is where
-  double host_us = 0;               // per step beyond operators
-  double operator_us = 0;           // of the host, for an operator that launches one kernel
-  double further_kernel_us = 0;     // of the same operator
-  double stream_gap_us = 0;         // between kernels of a stream
+  // What orders the indices of the next batch runs while this one waits for its exchanges
+  bool indices_beside = false;
+  double index_passes = 0;       // over all indices of the batch, to sort out which row is where
+  double host_us = 0;            // per step beyond operators
+  double operator_us = 0;        // of the host, for an operator that launches one kernel
+  double further_kernel_us = 0;  // of the same operator
+  double stream_gap_us = 0;      // between kernels of a stream
 };
-[[nodiscard]] DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions);
+// `one_hot`: no table has several lookups per sample.
+[[nodiscard]] DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions,
+                                     bool one_hot = true);
 
 // Tasks whose time is of the sharding, the same numbers in the block of every rank; invalid where there is none.
 struct DlrmTasks {

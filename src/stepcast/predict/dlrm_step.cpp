@@ -13,6 +13,7 @@
 #include "stepcast/cost/device_time.h"
 #include "stepcast/cost/learned_lookup.h"
 #include "stepcast/operation/optimizer_rule.h"
+#include "stepcast/predict/detail/dlrm_exchange.h"
 #include "stepcast/predict/detail/dlrm_loads.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/step_prices.h"
@@ -27,6 +28,10 @@ constexpr double kSharedShare = 0.6;     // of the bands of parts that goes the 
 constexpr double kLeftOut = 0.05;        // in ln, upwards alone: what it leaves out makes steps longer
 
 const double kNever = std::numeric_limits<double>::infinity();
+
+bool one_hot(const Dlrm& model) {
+  return std::ranges::all_of(model.tables, [](const EmbeddingTable& t) { return t.pooling <= 1; });
+}
 
 double activation_bytes(const Dlrm& model, const DlrmTraining& training, double batch) {
   double elements =
@@ -55,7 +60,7 @@ struct DlrmStepModel::Impl {
   std::vector<PricedWork> works;
   std::unique_ptr<Costs> costs;
   Timeline timeline;
-  GroupPlacement world, node;
+  detail::DlrmGroupsOnNodes groups;
   LookupConstants lookup_constants;
   std::unique_ptr<detail::DlrmLoads> loads;
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
@@ -67,7 +72,7 @@ struct DlrmStepModel::Impl {
        const LookupConstants& constants, const Platform* other_links)
       : model(std::move(m)),
         training(t),
-        habits(habits_of(t, assumptions)),
+        habits(habits_of(t, assumptions, one_hot(model))),
         platform(p),
         n_ranks(n),
         prices(platform, assumptions) {
@@ -77,12 +82,9 @@ struct DlrmStepModel::Impl {
     }
     gpus_per_node = std::max<std::int64_t>(1, node_of_links().gpus_per_node);
     lookup_constants = constants;
-    std::vector<std::uint32_t> ranks;
-    for (std::int64_t r = 0; r < n; ++r) ranks.push_back(static_cast<std::uint32_t>(r));
-    const RankSpan span{ranks};
-    world = place_ranks(span, gpus_per_node, std::span{&span, 1});
-    const RankSpan first{std::span{ranks}.first(static_cast<std::size_t>(std::min(n, gpus_per_node)))};
-    node = place_ranks(first, gpus_per_node, std::span{&first, 1});
+    groups = detail::DlrmGroupsOnNodes::of(n, gpus_per_node);
+    // Inside a node kernels exchange, and leave nothing for others to run beside; adapters do without the GPU.
+    habits.indices_beside = habits.indices_beside && groups.n_nodes > 1;
     const double batch = static_cast<double>(training.global_batch) / static_cast<double>(n);
     const double states = 3 + rule_of(training.dense_optimizer).moments;
     dense_memory =
@@ -135,7 +137,7 @@ struct DlrmStepModel::Impl {
         high += priced.once.p90.value();
       } else if (const CollectiveWork* work = table.collective(WorkId{w});
                  work != nullptr && work->message.value() > 0) {
-        STEPCAST_ASSIGN(const Estimate once, transfers().price(work->op, work->message, world));
+        STEPCAST_ASSIGN(const Estimate once, transfers().price(work->op, work->message, groups.world));
         priced = {true, once, {}};
       } else if (table.host(WorkId{w}) != nullptr) {
         const Microseconds us{prices.assumptions().host_launch_us};
@@ -157,10 +159,7 @@ struct DlrmStepModel::Impl {
 
   [[nodiscard]] double batch() const { return static_cast<double>(training.global_batch); }
 
-  [[nodiscard]] bool hybrid() const {
-    return habits.hybrid && std::all_of(model.tables.begin(), model.tables.end(),
-                                        [](const EmbeddingTable& t) { return t.pooling <= 1; });
-  }
+  [[nodiscard]] bool hybrid() const { return habits.hybrid && one_hot(model); }
 
   [[nodiscard]] double available() const { return platform.device.memory_size.value(); }
 
@@ -188,31 +187,20 @@ struct DlrmStepModel::Impl {
   Result<Exchanges> exchanges_of(const detail::PlanLoads& all) {
     Exchanges us;
     if (n_ranks <= 1) return us;
-    std::vector<Bytes> shares, inputs;
-    const double own_batch = batch() / static_cast<double>(n_ranks), vector_bytes = loads->vector_bytes();
-    double node_dims = 0;
-    for (const detail::RankLoad& load : all.ranks) {
-      shares.push_back(Bytes{own_batch * load.vector_dims * vector_bytes});
+    STEPCAST_ASSIGN(const Estimate vectors,
+                    detail::price_vectors(all.ranks, batch(), loads->vector_bytes(), habits.reduces_in_node,
+                                          groups, transfers()));
+    us.vectors = vectors.time.value();
+    exchange_source = vectors.source;
+    exchange_band = us.vectors > 0 ? std::log(std::max(1.0, vectors.p90.value() / us.vectors)) : 0;
+    std::vector<Bytes> inputs;
+    for (const detail::RankLoad& load : all.ranks)
       inputs.push_back(Bytes{load.input_bytes / static_cast<double>(n_ranks)});
-      node_dims = std::max(node_dims, load.node_dims);
-    }
-    STEPCAST_ASSIGN(const Estimate once,
-                    transfers().price(CollectiveOp::all_to_all, uneven_all_to_all_size(shares), world));
-    us.vectors = once.time.value();
-    // Sums of a node by reduce-scatter, and gradients to all parts by all-gather.
-    if (node_dims > 0) {
-      STEPCAST_ASSIGN(
-          const Estimate sums,
-          transfers().price(CollectiveOp::reduce_scatter, Bytes{batch() * node_dims * vector_bytes}, node));
-      us.vectors += sums.time.value();
-    }
-    exchange_source = once.source;
-    exchange_band = us.vectors > 0 ? std::log(std::max(1.0, once.p90.value() / us.vectors)) : 0;
-    STEPCAST_ASSIGN(const Estimate indices,
-                    transfers().price(CollectiveOp::all_to_all, uneven_all_to_all_size(inputs), world));
+    STEPCAST_ASSIGN(const Estimate indices, transfers().price(CollectiveOp::all_to_all,
+                                                              uneven_all_to_all_size(inputs), groups.world));
     us.indices = indices.time.value();
     STEPCAST_ASSIGN(const Estimate reduce,
-                    transfers().price(CollectiveOp::all_reduce, Bytes{all.reduced_bytes}, world));
+                    transfers().price(CollectiveOp::all_reduce, Bytes{all.reduced_bytes}, groups.world));
     us.reduction = reduce.time.value();
     return us;
   }

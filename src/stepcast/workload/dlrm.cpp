@@ -1,6 +1,8 @@
 #include "stepcast/workload/dlrm.h"
 
+#include <array>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,13 +39,14 @@ std::string_view to_string(Interaction interaction) {
 }
 
 std::string_view to_string(ShardingKind kind) {
-  return name_of<ShardingKind::data_parallel>(
-      kind, {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel"});
+  return name_of<ShardingKind::grid_shard>(
+      kind, {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel", "grid_shard"});
 }
 std::optional<ShardingKind> parse_sharding_kind(std::string_view text) {
-  return find_name(std::array{ShardingKind::table_wise, ShardingKind::row_wise, ShardingKind::column_wise,
-                              ShardingKind::table_row_wise, ShardingKind::data_parallel},
-                   text);
+  return find_name(
+      std::array{ShardingKind::table_wise, ShardingKind::row_wise, ShardingKind::column_wise,
+                 ShardingKind::table_row_wise, ShardingKind::data_parallel, ShardingKind::grid_shard},
+      text);
 }
 
 std::string_view to_string(TableMemory memory) {
@@ -57,6 +60,29 @@ std::optional<DlrmStack> parse_dlrm_stack(std::string_view text) {
   return find_name(std::array{DlrmStack::pytorch, DlrmStack::nvidia, DlrmStack::torchrec, DlrmStack::hugectr,
                               DlrmStack::hugectr_2},
                    text);
+}
+
+std::optional<std::int32_t> parse_dlrm_release(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::int32_t>, 9> kRounds{{{"v0.7", 2006},
+                                                                              {"v1.0", 2105},
+                                                                              {"v1.1", 2109},
+                                                                              {"v2.0", 2204},
+                                                                              {"v2.1", 2209},
+                                                                              {"v3.0", 2304},
+                                                                              {"v3.1", 2309},
+                                                                              {"v4.0", 2404},
+                                                                              {"v4.1", 2409}}};
+  for (const auto& [round, release] : kRounds)
+    if (text == round) return release;
+  if (text.size() != 5 || text[2] != '.') return std::nullopt;
+  std::int32_t digits = 0;
+  for (const std::size_t at : {0U, 1U, 3U, 4U}) {
+    if (text[at] < '0' || text[at] > '9') return std::nullopt;
+    digits = 10 * digits + (text[at] - '0');
+  }
+  const std::int32_t month = digits % 100;
+  if (month < 1 || month > 12) return std::nullopt;
+  return digits;
 }
 
 std::int64_t Dlrm::sum_of_dims() const {
@@ -166,6 +192,14 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
       if (!seen.insert(rank).second)
         return of_table(model, t).found(fmt::format("rank {} twice", rank)).expected("every rank once");
     }
+    if (p.kind == ShardingKind::grid_shard &&
+        (p.column_parts < 1 || p.ranks.size() % p.column_parts != 0 ||
+         model.tables[t].dim < static_cast<std::int64_t>(p.column_parts))) {
+      return of_table(model, t)
+          .found(fmt::format("{} shares of {} columns on {} ranks", p.column_parts, model.tables[t].dim,
+                             p.ranks.size()))
+          .expected("as many ranks, and a column, for each share, grid_shard");
+    }
     if (p.kind == ShardingKind::column_wise &&
         model.tables[t].dim < static_cast<std::int64_t>(p.ranks.size())) {
       return of_table(model, t)
@@ -183,11 +217,12 @@ std::vector<TableShard> shards_of(const Dlrm& model, const ShardingPlan& plan, s
     const auto table = static_cast<std::uint32_t>(t);
     if (p.kind == ShardingKind::data_parallel) {
       for (std::int64_t r = 0; r < n_ranks; ++r)
-        shards.push_back({table, static_cast<std::int32_t>(r), 1, p.kind, p.memory});
+        shards.push_back({table, static_cast<std::int32_t>(r), 1, p.kind, p.memory, p.cached_share});
       continue;
     }
     for (const std::int32_t rank : p.ranks)
-      shards.push_back({table, rank, static_cast<std::uint32_t>(p.ranks.size()), p.kind, p.memory});
+      shards.push_back({table, rank, static_cast<std::uint32_t>(p.ranks.size()), p.kind, p.memory,
+                        p.cached_share, p.column_parts});
   }
   return shards;
 }

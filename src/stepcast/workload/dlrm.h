@@ -71,6 +71,7 @@ enum class ShardingKind : std::uint8_t {
   column_wise,     // equal shares of the columns
   table_row_wise,  // equal shares of the rows over the ranks of one node
   data_parallel,   // a copy on every rank
+  grid_shard,      // equal shares of the columns, each table_row_wise
 };
 [[nodiscard]] std::string_view to_string(ShardingKind kind);
 [[nodiscard]] std::optional<ShardingKind> parse_sharding_kind(std::string_view text);
@@ -78,10 +79,15 @@ enum class ShardingKind : std::uint8_t {
 enum class TableMemory : std::uint8_t { hbm, uvm, uvm_cached };  // of the GPU, of the host, cached
 [[nodiscard]] std::string_view to_string(TableMemory memory);
 
+inline constexpr double kCachedShare = 0.2;  // of a table's rows, where nobody said: TorchRec's default
+
 struct TablePlan {
   ShardingKind kind = ShardingKind::table_wise;
   std::vector<std::int32_t> ranks;  // data_parallel: empty
   TableMemory memory = TableMemory::hbm;
+  double cached_share = kCachedShare;  // uvm_cached: of the rows
+  // grid_shard: shares of the columns; ranks are those of the first share, then of the second, ...
+  std::uint32_t column_parts = 1;
   friend bool operator==(const TablePlan&, const TablePlan&) = default;
 };
 
@@ -101,6 +107,16 @@ struct TableShard {
   std::uint32_t parts = 1;  // the table is in so many
   ShardingKind kind = ShardingKind::table_wise;
   TableMemory memory = TableMemory::hbm;
+  double cached_share = kCachedShare;
+  std::uint32_t column_parts = 1;  // grid_shard
+
+  // Into how many parts its columns and its rows went.
+  [[nodiscard]] double columns_split() const {
+    return kind == ShardingKind::column_wise ? parts : kind == ShardingKind::grid_shard ? column_parts : 1;
+  }
+  [[nodiscard]] double rows_split() const {
+    return kind == ShardingKind::data_parallel ? 1 : parts / columns_split();
+  }
 };
 [[nodiscard]] std::vector<TableShard> shards_of(const Dlrm& model, const ShardingPlan& plan,
                                                 std::int64_t n_ranks);
@@ -116,8 +132,13 @@ enum class DlrmStack : std::uint8_t {
 [[nodiscard]] std::string_view to_string(DlrmStack stack);
 [[nodiscard]] std::optional<DlrmStack> parse_dlrm_stack(std::string_view text);
 
+// When the software of a job was released, year and month as NVIDIA's containers are called: 2109 for 21.09. Also of a round
+// of MLPerf Training ("v1.1"), whose submissions ran the container of their month. Nothing where it is neither.
+[[nodiscard]] std::optional<std::int32_t> parse_dlrm_release(std::string_view text);
+
 struct DlrmTraining {
   DlrmStack stack = DlrmStack::torchrec;
+  std::int32_t release = 0;  // as parse_dlrm_release() has it; 0: the newest
   // The step of pytorch and torchrec is captured, and the host launches nothing kernel by kernel; the others' always is.
   bool cuda_graphs = false;
   std::int64_t global_batch = 65536;  // samples

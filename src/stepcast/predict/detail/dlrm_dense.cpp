@@ -30,10 +30,18 @@ class DenseWork {
     if (habits_.index_passes > 0) {
       const double lookups =
           static_cast<double>(training_.global_batch * static_cast<std::int64_t>(model_.tables.size()));
-      p.inputs = {{"indices",
-                   {AmountShape{.bytes_read = habits_.index_passes * kIndexBytes * lookups,
-                                .kernel_class = KernelClass::embedding},
-                    DType::int64}}};
+      const auto ordered = [&](double share) {
+        return std::vector<DenseOp>{
+            {"indices",
+             {AmountShape{.bytes_read = share * habits_.index_passes * kIndexBytes * lookups,
+                          .kernel_class = KernelClass::embedding},
+              DType::int64}}};
+      };
+      if (habits_.indices_beside) {
+        p.next_inputs = ordered(0.5);
+      } else {
+        p.inputs = ordered(1);
+      }
     }
     interaction(p);
     if (habits_.eager) exchange_by_operators(p);

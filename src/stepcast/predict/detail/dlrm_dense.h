@@ -18,8 +18,9 @@ struct DenseOp {
 };
 
 struct DenseParts {
-  std::vector<DenseOp> inputs, bottom, interaction, top, loss, top_backward, interaction_backward,
-      bottom_backward, update;
+  // `next_inputs`: half of what a step computes for the one after it, run in each of its two waits.
+  std::vector<DenseOp> inputs, next_inputs, bottom, interaction, top, loss, top_backward,
+      interaction_backward, bottom_backward, update;
 };
 [[nodiscard]] DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training,
                                      const DlrmBehavior& habits, std::int64_t n_ranks);

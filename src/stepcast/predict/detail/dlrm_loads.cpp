@@ -21,7 +21,8 @@ AccessPattern pattern_of(const EmbeddingTable& table) {
 }
 
 bool is_by_row(ShardingKind kind) {
-  return kind == ShardingKind::row_wise || kind == ShardingKind::table_row_wise;
+  return kind == ShardingKind::row_wise || kind == ShardingKind::table_row_wise ||
+         kind == ShardingKind::grid_shard;
 }
 
 }  // namespace
@@ -65,11 +66,11 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
   const bool whole =
       shard.parts == 1 && shard.kind == ShardingKind::table_wise && shard.memory == TableMemory::hbm;
   if (whole && v.whole_costs[shard.table] != nullptr) return *v.whole_costs[shard.table];
-  const auto key = std::tuple{shard.table, shard.parts, shard.kind, shard.memory};
+  const auto key =
+      std::tuple{shard.table, shard.parts, shard.column_parts, shard.kind, shard.memory, shard.cached_share};
   if (const auto found = v.shard_costs.find(key); found != v.shard_costs.end()) return found->second;
   const EmbeddingTable& table = model_.tables[shard.table];
   const TableState state = rule_of(training_.table_optimizer).table_state();
-  const auto parts = static_cast<double>(shard.parts);
   TableLookup lookup{.rows = static_cast<double>(table.rows),
                      .dim = static_cast<double>(table.dim),
                      .bags = batch(),
@@ -81,12 +82,14 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
                      .one_to_one = table.pooling == 1,
                      .longest_bag = table.longest_bag,
                      .placement = static_cast<TablePlacement>(shard.memory),
+                     .cached_share = shard.cached_share,
                      .pattern = &patterns_[shard.table]};
   AccessPattern part;
-  if (shard.kind == ShardingKind::column_wise) lookup.dim /= parts;
+  lookup.dim /= shard.columns_split();
   if (shard.kind == ShardingKind::data_parallel) lookup.bags /= static_cast<double>(n_ranks_);
   if (is_by_row(shard.kind)) {
     // Each part has a share of the rows, popular and not, and the lookups that go to them.
+    const double parts = shard.rows_split();
     lookup.rows /= parts;
     lookup.pooling /= parts;
     lookup.longest_bag /= parts;
@@ -131,7 +134,7 @@ PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
       case TableMemory::hbm: load.table_bytes += bytes; break;
       case TableMemory::uvm: load.host_bytes += bytes; break;
       case TableMemory::uvm_cached:
-        load.table_bytes += 0.2 * bytes;
+        load.table_bytes += shard.cached_share * bytes;
         load.host_bytes += bytes;
         break;
     }
@@ -140,10 +143,13 @@ PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
       if (shard.rank == 0) loads.reduced_bytes += table.bytes();
       continue;
     }
-    const double columns = shard.kind == ShardingKind::column_wise
-                               ? static_cast<double>(table.dim) / static_cast<double>(shard.parts)
-                               : static_cast<double>(table.dim);
-    if (is_by_row(shard.kind) && (habits_.reduces_in_node || shard.kind == ShardingKind::table_row_wise)) {
+    const double columns = static_cast<double>(table.dim) / shard.columns_split();
+    if (shard.kind == ShardingKind::grid_shard) {
+      const double beside = shard.rows_split();
+      load.vector_dims += columns / beside;
+      load.node_dims += columns * (beside - 1) / beside;
+    } else if (is_by_row(shard.kind) &&
+               (habits_.reduces_in_node || shard.kind == ShardingKind::table_row_wise)) {
       if (counted != shard.table) {
         counted = shard.table;
         in_node.assign(static_cast<std::size_t>(n_ranks_ / gpus_per_node_) + 1, 0);

@@ -68,7 +68,7 @@ class DlrmLoads {
   void set_reused(double times);
 
  private:
-  using ShardKey = std::tuple<std::uint32_t, std::uint32_t, ShardingKind, TableMemory>;
+  using ShardKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, ShardingKind, TableMemory, double>;
   struct View {
     LookupModel lookups;
     std::map<ShardKey, LookupCost> shard_costs;
