@@ -50,6 +50,7 @@ struct StepAssumptions {
   double structure_low = 0.045, structure_high = 0.10;
   // The same for computation whose time, or whose clock under load, is only assumed.
   double structure_assumed = 0.12;
+  friend bool operator==(const StepAssumptions&, const StepAssumptions&) = default;
 };
 
 // Name and member of every assumption, for command lines, records and documentation.
