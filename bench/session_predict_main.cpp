@@ -2,8 +2,10 @@
 // tensor parallel 8, pipeline parallel 8 in one and in three virtual stages, with every part of the answer; then the same
 // with other layouts, micro-batches and what-ifs in turn.
 //
-//   ms           of processor time a call, median; platform and kernels of the session were used before. The batch
-//                changes from call to call: no two of 1,000 are alike
+//   ms           of processor time a call, median and mean; platform and kernels of the session were used before. The batch
+//                changes from call to call: no two of 1,000 are alike. What repeats in a step is simulated once for all
+//                batches, so that the median is mostly of calls that find it; "fresh" has a sequence length of its own in
+//                each of at most 40 calls, which find nothing
 //   allocations  of memory in a call, and MB that they asked for: median
 //
 // Instructions of a call, on all threads, do not depend on what else the machine does: Collected, divided by two (a call
@@ -11,6 +13,7 @@
 //   valgrind --tool=callgrind --instr-atstart=no build/release/bench/measure_session_predict 1
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -77,7 +80,15 @@ void vary(int i, PredictRequest& request) {
   if (const char* what_if = kWhatIfs[i / 6 % 4]; *what_if != 0) request.what_if.emplace_back(what_if);
 }
 
-void measure(std::int64_t virtual_stages, bool varies, int n_calls) {
+enum class Calls : std::uint8_t { batches, layouts, fresh };
+
+double mean_ms(const std::vector<CallCost>& calls) {
+  double sum = 0;
+  for (const CallCost& call : calls) sum += call.ms;
+  return sum / static_cast<double>(calls.size());
+}
+
+void measure(std::int64_t virtual_stages, Calls what, int n_calls) {
   PredictRequest request;
   request.platform = "dgx-a100";
   request.job.model = "gpt3-175b";
@@ -98,7 +109,8 @@ void measure(std::int64_t virtual_stages, bool varies, int n_calls) {
   std::vector<CallCost> calls;
   double step_ms = 0;
   for (int i = 0; i < n_calls; ++i) {
-    if (varies) vary(i, request);
+    if (what == Calls::layouts) vary(i, request);
+    if (what == Calls::fresh) settings.seq_len_tokens = 2048 - 16 * (i + 1);
     // 64 micro-batches and more, by a group of interleaved ones.
     const std::int64_t dp = 512 / (8 * *settings.pipeline),
                        of_round = *settings.pipeline * *settings.micro_batch_sequences;
@@ -116,10 +128,12 @@ void measure(std::int64_t virtual_stages, bool varies, int n_calls) {
     calls.push_back(call);
   }
   fmt::print(
-      "gpt3-175b on 512 dgx-a100, tp8 {}x{}: {:.2f} ms a call, {:.0f} allocations, {:.1f} MB, a step of "
-      "{:.6f} ms\n",
-      varies ? "pp4,8,16" : "pp8", virtual_stages, median(calls, &CallCost::ms),
-      median(calls, &CallCost::allocations), median(calls, &CallCost::megabytes), step_ms);
+      "gpt3-175b on 512 dgx-a100, tp8 {}x{}{}: {:.3f} ms a call ({:.3f} mean), {:.0f} allocations, {:.1f} "
+      "MB, a "
+      "step of {:.6f} ms\n",
+      what == Calls::layouts ? "pp4,8,16" : "pp8", virtual_stages, what == Calls::fresh ? " fresh" : "",
+      median(calls, &CallCost::ms), mean_ms(calls), median(calls, &CallCost::allocations),
+      median(calls, &CallCost::megabytes), step_ms);
 }
 
 }  // namespace
@@ -127,8 +141,10 @@ void measure(std::int64_t virtual_stages, bool varies, int n_calls) {
 
 int main(int argc, char** argv) {
   const int n_calls = argc > 1 ? std::max(1, std::atoi(argv[1])) : 40;
-  for (const bool varies : {false, true}) {
-    for (const std::int64_t virtual_stages : {1, 3}) stepcast::measure(virtual_stages, varies, n_calls);
+  using stepcast::Calls;
+  for (const Calls what : {Calls::batches, Calls::layouts, Calls::fresh}) {
+    const int n = what == Calls::fresh ? std::min(n_calls, 40) : n_calls;
+    for (const std::int64_t virtual_stages : {1, 3}) stepcast::measure(virtual_stages, what, n);
   }
   return 0;
 }

@@ -15,6 +15,7 @@
 
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/pipeline_walk.h"
 
 #include "tests/predict/random_training.h"
 
@@ -137,8 +138,57 @@ bool same(const Forecast& shortened, const Forecast& whole) {
   });
 }
 
+// Meetings of a name are numbered from 0 on, in the order of their first arrivals.
+void expect_numbered(const Forecast& forecast) {
+  std::map<std::string, std::map<std::uint32_t, double>> arrivals;
+  for (const ForecastCollective& c : forecast.collectives) {
+    double first_us = c.members.front().arrival_us;
+    for (const ForecastMember& m : c.members) first_us = std::min(first_us, m.arrival_us);
+    EXPECT_TRUE(arrivals[c.name].emplace(c.ordinal, first_us).second) << c.name << ' ' << c.ordinal;
+  }
+  for (const auto& [name, by_ordinal] : arrivals) {
+    EXPECT_EQ(by_ordinal.rbegin()->first + 1, by_ordinal.size()) << name;
+    double before_us = 0;
+    for (const auto& [ordinal, us] : by_ordinal) {
+      EXPECT_GE(us, before_us - 1e-9 * forecast.step_time_ms * 1e3) << name << ' ' << ordinal;
+      before_us = us;
+    }
+  }
+}
+
+// Of the dearest, those that a short list shows too: as dear, and with the same number where none is as dear.
+void expect_dearest(const Forecast& few, const Forecast& all) {
+  const auto cost = [](const ForecastCollective& c) { return c.total_wait_us + c.transfer_us; };
+  const auto costs = [&](const Forecast& forecast) {
+    std::vector<double> list;
+    for (const ForecastCollective& c : forecast.collectives) list.push_back(cost(c));
+    std::sort(list.rbegin(), list.rend());
+    return list;
+  };
+  const std::vector<double> shown = costs(few), known = costs(all);
+  ASSERT_LE(shown.size(), known.size());
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    EXPECT_NEAR(shown[i], known[i], 1e-9 * all.step_time_ms * 1e3);
+  std::map<std::pair<std::string, std::uint32_t>, double> numbered;
+  for (const ForecastCollective& c : all.collectives) numbered[{c.name, c.ordinal}] = cost(c);
+  for (const ForecastCollective& c : few.collectives) {
+    const auto same = numbered.find({c.name, c.ordinal});
+    ASSERT_NE(same, numbered.end()) << c.name << ' ' << c.ordinal;
+  }
+}
+
+// A layout of so many micro-batches more on every rank.
+Layout with_more(const Layout& layout, std::int64_t micro_batches) {
+  Layout more = layout;
+  more.batch.global_batch_sequences +=
+      layout.batch.global_batch_sequences / layout.micro_batches() * micro_batches;
+  return more;
+}
+
+// One set of short steps for all layouts: most forecasts are made from what a step with more micro-batches left there.
 TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
   std::mt19937_64 random{25};
+  ShortSteps known;
   int shortened = 0, other_causes = 0;
   for (int i = 0; i < 1000; ++i) {
     const test::RandomTraining training = test::random_training(random, 24);
@@ -146,13 +196,26 @@ TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
     const PredictedStep step = value_of(predict_step(training.model, training.layout, steps()));
     const StepForecastOptions options{.explained = false, .forecast = {.collectives = 0, .path_names = 0}};
     const Forecast whole = value_of(
-        step_forecast({training.model, training.layout, platform(), step, steps().pricer()}, options));
-    const Forecast quick =
-        value_of(step_forecast(training.model, training.layout, platform(), steps(), options));
+        step_forecast({training.model, training.layout, platform(), steps().pricer()}, step, options));
+    const PipelineShape& shape = step.parts.schedule.shape;
+    const Layout more = with_more(training.layout, round_micro_batches(shape) * std::int64_t{1 + i % 40});
+    static_cast<void>(value_of(
+        step_forecast({training.model, more, platform(), steps().pricer()}, steps(), known, options)));
+    const std::size_t n_known = known.size();
+    const StepForecastInput input{training.model, training.layout, platform(), steps().pricer()};
+    const Forecast quick = value_of(step_forecast(input, steps(), known, options));
     if (!same(quick, whole)) ++other_causes;
+    expect_numbered(quick);
+    if (short_step_micro_batches(shape, 0) < shape.micro_batches && n_known < 40) {
+      EXPECT_EQ(known.size(), n_known);
+    }
+    StepForecastOptions short_list = options;
+    short_list.forecast.collectives = 16;
+    expect_dearest(value_of(step_forecast(input, steps(), known, short_list)), quick);
     if (testing::Test::HasFailure()) return;
-    const std::array pools{StagePool{static_cast<std::uint32_t>(training.layout.degrees.pipeline), &steps()}};
-    const PredictedStep first = value_of(predict_short_step(training.model, training.layout, pools, 0));
+    PricedStep parts = value_of(steps().price(training.model, training.layout));
+    const std::uint32_t few = short_step_micro_batches(parts.schedule.shape, 0);
+    const PredictedStep first = value_of(predict_short_step(std::move(parts), training.layout, steps(), few));
     const FlatProgram flat{first.program};
     if (steady_rounds(first, flat, TaskTimes::simulated(flat, first.timeline))) ++shortened;
   }

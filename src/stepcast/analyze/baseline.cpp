@@ -26,29 +26,34 @@ std::vector<double> counted_us(const Block& block, std::span<const double> durat
 
 }  // namespace
 
-StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c,
-                               const LeftOutRounds& rounds) {
+std::vector<double> stream_times_us(const Program& program, const Costs& costs, RankClassId c,
+                                    InstanceRange instances) {
   const RankClass& rank_class = program.rank_class(c);
   std::vector<double> sum_us(rank_class.lanes.size(), 0.0);
   std::vector<std::vector<double>> counted(program.blocks().size());  // many instances share a block
-  const LeftOutRounds::Round round =
-      rounds.of_class.empty() ? LeftOutRounds::Round{} : rounds.of_class[c.index()];
-  for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
+  for (std::size_t i = instances.begin; i < instances.end; ++i) {
     const BlockInstance& instance = rank_class.instances[i];
-    const double times = i >= round.begin && i < round.end ? 1 + rounds.count : 1;
     std::vector<double>& lanes_us = counted[instance.block.index()];
     if (lanes_us.empty())
       lanes_us = counted_us(program.block(instance.block), costs.duration_us(instance.block));
     for (std::size_t lane = 0; lane < lanes_us.size(); ++lane) {
-      sum_us[instance.lanes.empty() ? lane : instance.lanes[lane]] += times * lanes_us[lane];
+      sum_us[instance.lanes.empty() ? lane : instance.lanes[lane]] += lanes_us[lane];
     }
   }
+  for (std::size_t lane = 0; lane < sum_us.size(); ++lane) {
+    if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) sum_us[lane] = 0;
+  }
+  return sum_us;
+}
+
+StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c) {
+  const std::vector<double> sum_us =
+      stream_times_us(program, costs, c, {0, program.rank_class(c).instances.size()});
   StreamBaseline baseline{.time_us = 0, .rank_class = c, .lane = 0};
   for (std::size_t lane = 0; lane < sum_us.size(); ++lane) {
-    if (rank_class.lanes[lane].kind == LaneKind::gpu_stream && sum_us[lane] > baseline.time_us) {
-      baseline.time_us = sum_us[lane];
-      baseline.lane = static_cast<std::uint16_t>(lane);
-    }
+    if (sum_us[lane] <= baseline.time_us) continue;
+    baseline.time_us = sum_us[lane];
+    baseline.lane = static_cast<std::uint16_t>(lane);
   }
   return baseline;
 }

@@ -3,9 +3,10 @@
 // to another step and does not count.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
-#include "stepcast/predict/predicted_step.h"
 #include "stepcast/program/program.h"
 
 namespace stepcast {
@@ -17,8 +18,13 @@ struct StreamBaseline {
 };
 
 [[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs);
-// The same for one rank class, with rounds that the Program leaves out.
-[[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c,
-                                             const LeftOutRounds& rounds = {});
+// The same for one rank class.
+[[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c);
+// [lane of the class] what the tasks of instances [begin, end) sum to that count for it; 0 for CPU threads.
+struct InstanceRange {
+  std::size_t begin = 0, end = 0;
+};
+[[nodiscard]] std::vector<double> stream_times_us(const Program& program, const Costs& costs, RankClassId c,
+                                                  InstanceRange instances);
 
 }  // namespace stepcast

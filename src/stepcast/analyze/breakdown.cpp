@@ -99,6 +99,13 @@ class RankSweep {
     if (length > 0) idle.add(cause, length);
   }
 
+  // Of what a lane does in an instance: it ends in front of the window, or the lane is busy up to behind the window.
+  auto outside(const double& free_from) const {
+    return [this, &free_from](std::size_t last) {
+      return of_class_[last].end_us < window_.start_us || free_from > window_.end_us;
+    };
+  }
+
   void sweep_stream(std::uint16_t lane) {
     StreamBreakdown stream;
     stream.lane = lane;
@@ -107,7 +114,7 @@ class RankSweep {
     // Recorded neighbours may overlap by rounding: nothing is counted twice.
     double free_from = window_.start_us;
     Stretch* run = nullptr;  // of the kernels before, if they go on up to free_from and are one stretch
-    flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
+    flat_.for_each_on_lane(class_, lane, outside(free_from), [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
       // Mostly kernels follow each other: the same as below, without what cannot be.
       if (at.start_us == free_from && at.end_us > at.start_us && at.end_us <= window_.end_us &&
@@ -223,7 +230,7 @@ class RankSweep {
     thread.name = rank_class_.lanes[lane].name;
     std::map<std::string_view, OpTime> by_op;
     double free_from = window_.start_us;
-    flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
+    flat_.for_each_on_lane(class_, lane, outside(free_from), [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
       if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
         add_idle(thread.idle, cause_before(task), free_from, at.start_us);

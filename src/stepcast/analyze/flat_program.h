@@ -61,6 +61,12 @@ class FlatProgram {
   // Calls visit(flat number, TaskInfo) for them; faster than asking for the info of each.
   template <class Visit>
   void for_each_on_lane(RankClassId c, std::uint16_t lane, Visit&& visit) const {
+    for_each_on_lane(
+        c, lane, [](std::size_t /*last*/) { return false; }, visit);
+  }
+  // Without those of instances for which skip(the last of them there) holds.
+  template <class Skip, class Visit>
+  void for_each_on_lane(RankClassId c, std::uint16_t lane, const Skip& skip, Visit&& visit) const {
     for (const InstanceTasks& of : classes_[c.index()].instances) {
       const std::vector<std::uint16_t>& bound = program_->rank_class(c).instances[of.instance].lanes;
       const std::size_t block_lane =
@@ -70,8 +76,9 @@ class FlatProgram {
       const BlockTasks& tasks = blocks_[of.block];
       if (block_lane + 1 >= tasks.first_on_lane.size()) continue;
       const std::span<const TaskInfo> infos = program_->blocks()[of.block].tasks();
-      const std::uint32_t end = tasks.first_on_lane[block_lane + 1];
-      for (std::uint32_t i = tasks.first_on_lane[block_lane]; i < end; ++i) {
+      const std::uint32_t begin = tasks.first_on_lane[block_lane], end = tasks.first_on_lane[block_lane + 1];
+      if (begin == end || skip(of.first + tasks.by_lane[end - 1])) continue;
+      for (std::uint32_t i = begin; i < end; ++i) {
         visit(of.first + tasks.by_lane[i], infos[tasks.by_lane[i]]);
       }
     }

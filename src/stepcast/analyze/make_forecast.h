@@ -14,7 +14,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/forecast.h"
-#include "stepcast/analyze/steady_rounds.h"
+#include "stepcast/analyze/step_analysis.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
@@ -34,8 +34,6 @@ struct ForecastInput {
   std::optional<Estimate> step{};
   // The class whose parts explain the step, where it is known; otherwise the last to end, of several the busiest.
   std::optional<RankClassId> critical{};
-  // Of a Program that leaves rounds out; windows and times are without them, `step` is that of the whole.
-  const SteadyRounds* rounds = nullptr;
 };
 
 struct ForecastOptions {
@@ -49,6 +47,16 @@ struct ForecastOptions {
 // `asked` holds what only the caller knows: what was asked, coverage, memory, work per step (throughput),
 // notes. Whatever follows from the times is filled in.
 [[nodiscard]] Forecast make_forecast(const ForecastInput& input, Forecast asked,
+                                     const ForecastOptions& options = {});
+
+// The same of an analysis, with rounds that it leaves out, which take so long together. `step` and `critical` as above.
+struct AnalysedStep {
+  const StepAnalysis& analysis;
+  std::optional<Estimate> step{};
+  std::optional<RankClassId> critical{};
+  double rounds = 0, left_out_us = 0;
+};
+[[nodiscard]] Forecast make_forecast(const AnalysedStep& step, Forecast asked,
                                      const ForecastOptions& options = {});
 
 // What training costs at the step time of `forecast`, into forecast.training; nothing if nothing was asked. An

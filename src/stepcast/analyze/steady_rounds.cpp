@@ -10,8 +10,8 @@
 namespace stepcast {
 namespace {
 
-// Times repeat if they differ by less than this share of the step: rounding.
-constexpr double kSameShare = 1e-11;
+// Times repeat if they differ by less than this share of what was simulated: rounding.
+constexpr double kSameShare = 4e-11;
 
 // What a rank does in a stretch of time, from its beginning; without the transfer that it waits for at the end, which the
 // last round has nobody to send.
@@ -108,18 +108,12 @@ void add_values(const Values& round, double count, Values& sum) {
 
 }  // namespace
 
-SteadyRounds::Copies SteadyRounds::copies_of(RankClassId c, InstanceId instance) const {
-  const LeftOutRounds::Round& round = left_out.of_class[c.index()];
-  const auto count = static_cast<std::uint64_t>(left_out.count);
-  return {instance.index() < round.end ? 0 : count, instance.index() < round.begin ? 0 : count};
-}
-
 std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatProgram& flat,
                                           const TaskTimes& times, bool with_path) {
   if (step.rounds.of_class.empty()) return std::nullopt;
   SteadyRounds rounds{.left_out = step.rounds, .windows = {}, .path = {}, .round_of_path = {}};
-  const double step_us = step.summary.times.step_us, tolerance_us = kSameShare * step_us;
-  rounds.period_us = (step_us - step.timeline.end_us()) / rounds.left_out.count;
+  const double short_us = step.timeline.end_us(), tolerance_us = kSameShare * short_us;
+  rounds.period_us = (step.summary.times.step_us - short_us) / rounds.left_out.count;
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
     const double begin_us = begin_of_round(flat, times, RankClassId{c}, rounds.left_out.of_class[c]);
     const Interval before{begin_us - rounds.period_us, begin_us}, now{begin_us, begin_us + rounds.period_us};
@@ -138,11 +132,10 @@ std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatP
   return rounds;
 }
 
-void add_rounds(const SteadyRounds& rounds, const Program& program, const RankBreakdown& round,
-                RankBreakdown& rank) {
-  const double count = rounds.left_out.count;
+void add_rounds(double count, double left_out_us, const RankBreakdown& round, RankBreakdown& rank) {
   const auto add = [&](auto member, auto& to, const auto& from) { to.*member += count * (from.*member); };
-  rank.window.end_us += rounds.left_out_us();
+  const auto more = static_cast<std::uint64_t>(count);
+  rank.window.end_us += left_out_us;
   for (const auto member :
        {&RankBreakdown::computation_us, &RankBreakdown::exposed_comm_us, &RankBreakdown::exposed_memcpy_us,
         &RankBreakdown::transfer_us, &RankBreakdown::collective_wait_us, &RankBreakdown::overlap_us,
@@ -153,13 +146,6 @@ void add_rounds(const SteadyRounds& rounds, const Program& program, const RankBr
   add_values(round.exposed_by_group_us, count, rank.exposed_by_group_us);
   add_values(round.idle.by_cause_us, count, rank.idle.by_cause_us);
   add_values(round.kernels_us, count, rank.kernels_us);
-  const RankClass& ranks = program.rank_class(rank.rank_class);
-  const LeftOutRounds::Round& instances = rounds.left_out.of_class[rank.rank_class.index()];
-  std::vector<std::uint64_t> tasks(ranks.lanes.size(), 0);
-  for (std::uint32_t i = instances.begin; i < instances.end; ++i) {
-    for (const std::uint16_t lane : program.block(ranks.instances[i].block).lane_codes()) ++tasks[lane];
-  }
-  const auto more_tasks = [&](std::uint16_t lane) { return static_cast<std::uint64_t>(count) * tasks[lane]; };
   for (std::size_t s = 0; s < rank.streams.size(); ++s) {
     StreamBreakdown& stream = rank.streams[s];
     for (const auto member :
@@ -169,30 +155,16 @@ void add_rounds(const SteadyRounds& rounds, const Program& program, const RankBr
     }
     add_values(round.streams[s].kernels_us, count, stream.kernels_us);
     add_values(round.streams[s].idle.by_cause_us, count, stream.idle.by_cause_us);
-    stream.tasks += more_tasks(stream.lane);
+    stream.tasks += more * round.streams[s].tasks;
   }
   for (std::size_t t = 0; t < rank.threads.size(); ++t) {
     ThreadBreakdown& thread = rank.threads[t];
     add(&ThreadBreakdown::busy_us, thread, round.threads[t]);
     add_values(round.threads[t].idle.by_cause_us, count, thread.idle.by_cause_us);
-    // Tasks of a described step are in no framework op.
     if (round.threads[t].busy_by_op.empty()) continue;
     add(&OpTime::time_us, thread.busy_by_op.front(), round.threads[t].busy_by_op.front());
-    thread.busy_by_op.front().tasks += more_tasks(thread.lane);
+    thread.busy_by_op.front().tasks += more * round.threads[t].busy_by_op.front().tasks;
   }
-}
-
-std::vector<PathShare> with_rounds(std::vector<PathShare> shares, const std::vector<PathShare>& round,
-                                   double count) {
-  for (const PathShare& more : round) {
-    const auto found = std::find_if(shares.begin(), shares.end(),
-                                    [&](const PathShare& share) { return share.what == more.what; });
-    found->time_us += count * more.time_us;  // a round is a part of the path
-    found->steps += static_cast<std::uint64_t>(count) * more.steps;
-  }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const PathShare& a, const PathShare& b) { return a.time_us > b.time_us; });
-  return shares;
 }
 
 }  // namespace stepcast

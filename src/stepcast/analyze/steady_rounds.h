@@ -22,13 +22,6 @@ struct SteadyRounds {
   double period_us = 0;
   std::vector<Interval> windows;  // [rank class] a period of it
   CriticalPath path, round_of_path;
-  [[nodiscard]] double left_out_us() const { return left_out.count * period_us; }
-
-  // The copies of what happens in an instance of a class: those of the first and of the last round.
-  struct Copies {
-    std::uint64_t first = 0, last = 0;
-  };
-  [[nodiscard]] Copies copies_of(RankClassId c, InstanceId instance) const;
 };
 
 // None if some rank does other things in two periods next to each other, or the critical path does not repeat; that is
@@ -36,12 +29,8 @@ struct SteadyRounds {
 [[nodiscard]] std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatProgram& flat,
                                                         const TaskTimes& times, bool with_path = true);
 
-// Adds the rounds left out to the breakdown of a rank; `round`: that of its window.
-void add_rounds(const SteadyRounds& rounds, const Program& program, const RankBreakdown& round,
-                RankBreakdown& rank);
-
-// Adds them to shares of the path; `round`: shares of round_of_path.
-[[nodiscard]] std::vector<PathShare> with_rounds(std::vector<PathShare> shares,
-                                                 const std::vector<PathShare>& round, double count);
+// Adds `count` rounds to the breakdown of a rank, which make its window longer by `left_out_us`. `round`: that of the window
+// of one, with the tasks of its instances.
+void add_rounds(double count, double left_out_us, const RankBreakdown& round, RankBreakdown& rank);
 
 }  // namespace stepcast

@@ -9,7 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/analyze/flat_program.h"
+#include "stepcast/analyze/steady_rounds.h"
+#include "stepcast/analyze/step_analysis.h"
+#include "stepcast/analyze/task_times.h"
+#include "stepcast/base/recent.h"
 #include "stepcast/base/units.h"
+#include "stepcast/predict/price_program.h"
 #include "stepcast/predict/step_explanation.h"
 
 namespace stepcast {
@@ -26,8 +32,8 @@ ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout
 }
 
 // Nothing where no links are shared.
-std::optional<ForecastNetwork> network_of(const StepForecastInput& input) {
-  const NetworkUse& use = input.step.parts.network;
+std::optional<ForecastNetwork> network_of(const StepForecastInput& input, const PricedStep& parts) {
+  const NetworkUse& use = parts.network;
   const std::optional<Network>& network = input.platform.node.network;
   if (use.sweeps == 0 || !network || network->tiers.empty()) return std::nullopt;
   ForecastNetwork out{.background_load = input.prices.assumptions().background_load,
@@ -38,7 +44,7 @@ std::optional<ForecastNetwork> network_of(const StepForecastInput& input) {
   }
   for (int k = 0; k < kGroupKindCount; ++k) {
     const auto kind = static_cast<GroupKind>(k);
-    if (group_of(kind, input.step.parts.placement).n_nodes < 2) continue;
+    if (group_of(kind, parts.placement).n_nodes < 2) continue;
     const auto at = static_cast<std::size_t>(k);
     out.kinds.push_back({std::string{to_string(kind)}, use.alone[at], use.slowdown[at]});
   }
@@ -89,6 +95,7 @@ ForecastCoverage forecast_coverage(const Coverage& coverage) {
 
 std::vector<Setting> settings_of(const Layout& layout) {
   std::vector<Setting> settings;
+  settings.reserve(20);
   const auto number = [&](const char* name, std::int64_t value) {
     settings.push_back({name, static_cast<double>(value)});
   };
@@ -130,6 +137,7 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
     out.worst_imbalance = memory.dropless->worst_imbalance;
     out.fits_to_imbalance = memory.dropless->fits_to_imbalance;
   }
+  out.stages.reserve(memory.stages.size());
   for (std::size_t i = 0; i < memory.stages.size(); ++i) {
     const StageMemory& s = memory.stages[i];
     out.stages.push_back({.weights_GiB = gib(s.weights),
@@ -149,71 +157,200 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
 
 namespace {
 
-// `rounds`: of a step that leaves some out; the others are whole.
-Result<Forecast> forecast_of(const StepForecastInput& input, const StepForecastOptions& options,
-                             const FlatProgram& flat, const TaskTimes& times, const SteadyRounds* rounds) {
-  const PredictedStep& step = input.step;
+// All that does not follow from its times.
+Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& parts,
+                          const StepPrediction& summary, const StepForecastOptions& options) {
   Forecast asked;
   asked.kind = "transformer";
   asked.model = input.model.name;
   asked.parameters = static_cast<std::uint64_t>(parameter_count(input.model).total());
   asked.platform = input.platform.name;
   asked.gpu = input.platform.device.name;
-  asked.n_gpus = static_cast<std::uint64_t>(step.summary.n_gpus);
+  asked.n_gpus = static_cast<std::uint64_t>(summary.n_gpus);
   asked.layout = settings_of(input.layout);
-  asked.coverage = forecast_coverage(step.prices.coverage);
-  asked.throughput = work_of_step(step.summary, input.layout);
+  asked.throughput = work_of_step(summary, input.layout);
   asked.throughput.samples_per_step = *asked.throughput.samples_per_step * options.work_share;
   for (std::optional<double>* work :
        {&asked.throughput.tokens_per_step, &asked.throughput.model_flops, &asked.throughput.hardware_flops})
     if (*work) **work *= options.work_share;
   if (options.peak_tflops_per_gpu) asked.throughput.peak_tflops_per_gpu = options.peak_tflops_per_gpu;
-  asked.network = network_of(input);
-  asked.notes = step.summary.notes;
-  STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step.parts.work, input.model, input.layout,
-                                                               input.platform.device.memory_size));
+  asked.network = network_of(input, parts);
+  asked.notes = summary.notes;
+  STEPCAST_ASSIGN(const MemoryForecast memory,
+                  memory_forecast(parts.work, input.model, input.layout, input.platform.device.memory_size));
   asked.memory = memory_of(memory);
   if (options.explained) {
-    STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(step.parts, input.prices));
+    STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(parts, input.prices));
     asked.explained = explained(lists);
   }
+  return asked;
+}
+
+AnalysisOptions analysis_options(const ForecastOptions& options, std::uint32_t critical_stage) {
+  AnalysisOptions analysis{.collectives = options.collectives, .path_steps = options.path_steps, .only = {}};
+  if (options.only_critical) analysis.only = RankClassId{std::size_t{critical_stage}};
+  return analysis;
+}
+
+StepAnalysis analysis_of(const PredictedStep& step, const FlatProgram& flat, const TaskTimes& times,
+                         const SteadyRounds* rounds, const AnalysisOptions& options) {
   const std::vector<Interval> windows(flat.class_count(), Interval{0, step.timeline.end_us()});
   const std::vector<double> starts(flat.class_count(), 0.0);
-  return make_forecast({.flat = flat,
-                        .costs = step.prices.costs,
-                        .times = times,
-                        .windows = windows,
-                        .rank_start_us = starts,
-                        .step = step.summary.step,
-                        .critical = RankClassId{std::size_t{step.summary.times.critical_stage}},
-                        .rounds = rounds},
-                       std::move(asked), options.forecast);
+  return analyse({.flat = flat,
+                  .costs = step.prices.costs,
+                  .times = times,
+                  .windows = windows,
+                  .rank_start_us = starts,
+                  .path = {},
+                  .rounds = rounds},
+                 options);
+}
+
+// As StepModel::price() does, into a step that may be another one's.
+Status price(const StepForecastInput& input, StepModel& steps, PricedStep& parts) {
+  parts.layers.clear();
+  parts.embedding = parts.head = {};
+  const Layout layout = with_software_choices(input.layout, input.platform.device);
+  STEPCAST_TRY(steps.begin(input.model, layout, parts));
+  return steps.finish(input.model, layout, parts);
+}
+
+Coverage coverage_of_round(const PredictedStep& step) {
+  std::vector<double> runs(step.program.blocks().size(), 0.0);
+  for (std::size_t c = 0; c < step.rounds.of_class.size(); ++c) {
+    const RankClass& ranks = step.program.rank_classes()[c];
+    for (std::uint32_t i = step.rounds.of_class[c].begin; i < step.rounds.of_class[c].end; ++i)
+      runs[ranks.instances[i].block.index()] += ranks.multiplicity;
+  }
+  return coverage_of(step.program, step.prices, runs);
+}
+
+Result<Forecast> forecast_of(const StepForecastInput& input, const PredictedStep& step,
+                             const StepForecastOptions& options) {
+  STEPCAST_ASSIGN(Forecast asked, asked_of(input, step.parts, step.summary, options));
+  asked.coverage = forecast_coverage(step.prices.coverage);
+  const std::uint32_t critical = step.summary.times.critical_stage;
+  const FlatProgram flat{step.program};
+  const StepAnalysis analysis = analysis_of(step, flat, TaskTimes::simulated(flat, step.timeline), nullptr,
+                                            analysis_options(options.forecast, critical));
+  return make_forecast(
+      {.analysis = analysis, .step = step.summary.step, .critical = RankClassId{std::size_t{critical}}},
+      std::move(asked), options.forecast);
 }
 
 }  // namespace
 
-Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecastOptions& options) {
-  const FlatProgram flat{input.step.program};
-  return forecast_of(input, options, flat, TaskTimes::simulated(flat, input.step.timeline), nullptr);
+// Few micro-batches of a step, analysed, with the round of theirs that repeats.
+struct ShortSteps::Known {
+  bool repeats = false;  // the rest says nothing where it is false
+  bool all = false;      // no round is left out
+  double end_us = 0;
+  StepAnalysis analysis;
+  Coverage coverage, round_coverage;
+};
+
+// What it depends on. Of `layout` the number of sequences does not count, and `parts` are those of few micro-batches.
+struct ShortSteps::Key {
+  StepAssumptions assumptions;
+  AnalysisOptions options;
+  Layout layout;
+  PricedStep parts;
+};
+
+struct ShortSteps::Impl {
+  // Each takes up to half a megabyte.
+  static constexpr std::size_t kMost = 48;
+  Recent<Key, std::shared_ptr<const Known>> known{kMost};
+  PricedStep parts;  // of the step at hand, kept for its memory
+};
+
+ShortSteps::ShortSteps() : impl_(std::make_unique<Impl>()) {}
+ShortSteps::ShortSteps(ShortSteps&&) noexcept = default;
+ShortSteps& ShortSteps::operator=(ShortSteps&&) noexcept = default;
+ShortSteps::~ShortSteps() = default;
+std::size_t ShortSteps::size() const { return impl_->known.size(); }
+
+Result<std::shared_ptr<const ShortSteps::Known>> ShortSteps::of(PricedStep& parts, const Layout& layout,
+                                                                StepModel& steps, std::uint32_t micro_batches,
+                                                                const AnalysisOptions& options) {
+  const StepAssumptions& assumptions = steps.pricer().assumptions();
+  const std::uint32_t all = parts.schedule.shape.micro_batches;
+  const auto set_micro_batches = [&](PricedStep& step, std::uint32_t n) {
+    step.work.micro_batches = step.schedule.shape.micro_batches = n;
+  };
+  set_micro_batches(parts, micro_batches);
+  const std::shared_ptr<const Known>* known = impl_->known.find_if([&](Key& key) {
+    key.layout.batch.global_batch_sequences = layout.batch.global_batch_sequences;
+    return key.options == options && key.assumptions == assumptions && key.layout == layout &&
+           key.parts == parts;
+  });
+  set_micro_batches(parts, all);
+  if (known != nullptr) return *known;
+  STEPCAST_ASSIGN(const PredictedStep step, predict_short_step(parts, layout, steps, micro_batches));
+  auto made = std::make_shared<Known>();
+  made->all = step.rounds.of_class.empty();
+  if (!made->all) {
+    const FlatProgram flat{step.program};
+    const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
+    if (const std::optional<SteadyRounds> rounds = steady_rounds(step, flat, times, !options.only)) {
+      made->repeats = true;
+      made->end_us = step.timeline.end_us();
+      made->analysis = analysis_of(step, flat, times, &*rounds, options);
+      made->coverage = step.prices.coverage;
+      made->round_coverage = coverage_of_round(step);
+    }
+  }
+  Key key{assumptions, options, layout, parts};
+  set_micro_batches(key.parts, micro_batches);
+  return impl_->known.add(std::move(key), std::move(made));
+}
+
+Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,
+                               const StepForecastOptions& options) {
+  return forecast_of(input, step, options);
 }
 
 Result<Forecast> step_forecast(const Transformer& model, const Layout& layout, const Platform& platform,
                                StepModel& steps, const StepForecastOptions& options) {
-  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
-  const std::span<const StagePool> pools = options.pools.empty() ? whole : options.pools;
-  for (int doubled = 0;; ++doubled) {
-    STEPCAST_ASSIGN(const PredictedStep step, options.forecast.path_steps
-                                                  ? predict_step(model, layout, pools)
-                                                  : predict_short_step(model, layout, pools, doubled));
-    const StepForecastInput input{model, layout, platform, step, steps.pricer()};
-    const FlatProgram flat{step.program};
-    const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
-    if (step.rounds.of_class.empty()) return forecast_of(input, options, flat, times, nullptr);
-    if (const std::optional<SteadyRounds> rounds =
-            steady_rounds(step, flat, times, !options.forecast.only_critical)) {
-      return forecast_of(input, options, flat, times, &*rounds);
-    }
+  ShortSteps none;
+  return step_forecast({model, layout, platform, steps.pricer()}, steps, none, options);
+}
+
+Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps, ShortSteps& known,
+                               const StepForecastOptions& options) {
+  if (options.pools.size() > 1) {
+    STEPCAST_ASSIGN(const PredictedStep step, predict_step(input.model, input.layout, options.pools));
+    return forecast_of(input, step, options);
   }
+  PricedStep& parts = known.impl_->parts;
+  STEPCAST_TRY(price(input, steps, parts));
+  const PipelineShape shape = parts.schedule.shape;
+  for (int doubled = 0; !options.forecast.path_steps; ++doubled) {
+    const std::uint32_t few = short_step_micro_batches(shape, doubled);
+    if (few == shape.micro_batches) break;
+    const StepPrediction summary = steps.predict(parts, input.layout);
+    const RankClassId critical{std::size_t{summary.times.critical_stage}};
+    STEPCAST_ASSIGN(const std::shared_ptr<const ShortSteps::Known> step,
+                    known.of(parts, input.layout, steps, few,
+                             analysis_options(options.forecast, summary.times.critical_stage)));
+    if (step->all) break;
+    if (!step->repeats) continue;
+    const double rounds = rounds_left_out(shape, few);
+    STEPCAST_ASSIGN(Forecast asked, asked_of(input, parts, summary, options));
+    Coverage coverage = step->coverage;
+    coverage.add(step->round_coverage, rounds);
+    asked.coverage = forecast_coverage(coverage);
+    return make_forecast({.analysis = step->analysis,
+                          .step = summary.step,
+                          .critical = critical,
+                          .rounds = rounds,
+                          .left_out_us = summary.times.step_us - step->end_us},
+                         std::move(asked), options.forecast);
+  }
+  STEPCAST_ASSIGN(const PredictedStep step,
+                  predict_short_step(std::move(parts), input.layout, steps, shape.micro_batches));
+  parts = {};
+  return forecast_of(input, step, options);
 }
 
 }  // namespace stepcast

@@ -4,11 +4,15 @@
 //   STEPCAST_ASSIGN(const Forecast f, step_forecast(model, layout, platform, steps));
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"
+#include "stepcast/analyze/step_analysis.h"
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/coverage.h"
@@ -25,8 +29,7 @@ struct StepForecastInput {
   const Transformer& model;
   const Layout& layout;
   const Platform& platform;
-  const PredictedStep& step;  // of the three
-  StepPricer& prices;         // as the step was priced with
+  StepPricer& prices;  // as the step is priced with
 };
 
 struct StepForecastOptions {
@@ -39,14 +42,40 @@ struct StepForecastOptions {
   ForecastOptions forecast{};
 };
 
+// Short steps that were simulated and analysed: how a pipeline fills, repeats a round and drains. Steps that differ in their
+// number of micro-batches alone have them in common. One per StepModel.
+class ShortSteps {
+ public:
+  ShortSteps();
+  ShortSteps(ShortSteps&&) noexcept;
+  ShortSteps& operator=(ShortSteps&&) noexcept;
+  ~ShortSteps();
+  // That are remembered.
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  friend Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps, ShortSteps& known,
+                                        const StepForecastOptions& options);
+  struct Known;
+  struct Key;
+  struct Impl;
+  // `parts` are those of the whole step, and are so again when it returns.
+  Result<std::shared_ptr<const Known>> of(PricedStep& parts, const Layout& layout, StepModel& steps,
+                                          std::uint32_t micro_batches, const AnalysisOptions& options);
+  std::unique_ptr<Impl> impl_;
+};
+
 // All ranks run from 0 to the end of the step. Where a pipeline comes to a steady state only some rounds of it are
-// simulated, the others are added: the forecast of all (predict_step() and the other step_forecast()) but for rounding.
-// With `path_steps` all are. Errors: those of predict_step and memory_forecast.
+// simulated, the others are added: the forecast of all (the last step_forecast()) but for rounding. With `path_steps` all
+// are. Errors: those of predict_step and memory_forecast.
 [[nodiscard]] Result<Forecast> step_forecast(const Transformer& model, const Layout& layout,
                                              const Platform& platform, StepModel& steps,
                                              const StepForecastOptions& options = {});
-// Of a step with all of its micro-batches.
-[[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input,
+// The same, with what is known from other steps.
+[[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps,
+                                             ShortSteps& known, const StepForecastOptions& options = {});
+// Of a step with all of its micro-batches, which predict_step() gave.
+[[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,
                                              const StepForecastOptions& options = {});
 
 // The choices that a person compares layouts by, by name.

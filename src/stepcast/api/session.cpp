@@ -281,8 +281,10 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   const std::optional<std::int64_t> gpus_per_node = node_size(request.job, job, *as_shipped);
   STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, gpus_per_node));
-  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
-                  output_at(request.timeline, files_of(request.job, *priced->platform)));
+  STEPCAST_ASSIGN(
+      const std::optional<OutputFile> timeline,
+      output_at(request.timeline, request.timeline.empty() ? std::vector<std::filesystem::path>{}
+                                                           : files_of(request.job, *priced->platform)));
   const bool is_open = leaves_layout_open(request.job);
   if (request.power_limit_W)
     STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, assumptions));
@@ -297,7 +299,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   StepModel& steps = priced->steps;
   widen_for_unpriced(job.not_modelled.size(), assumptions);
   steps.set_assumptions(assumptions);
-  STEPCAST_ASSIGN(Forecast forecast, step_forecast(job.model, job.layout, *priced->platform, steps,
+  STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, job.layout, *priced->platform, steps.pricer()},
+                                                   steps, priced->short_steps,
                                                    {.explained = request.explained,
                                                     .forecast = {.collectives = request.collectives,
                                                                  .path_steps = request.path_steps,

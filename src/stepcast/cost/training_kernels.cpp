@@ -69,6 +69,7 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
 }
 
 void TrainingKernels::set_options(const TrainingKernelOptions& options) {
+  const TrainingKernelOptions before = options_;
   options_ = options;
   options_.gemm_factor *= factors_.gemm;
   options_.weight_gradient_factor *= factors_.weight_gradient;
@@ -77,7 +78,11 @@ void TrainingKernels::set_options(const TrainingKernelOptions& options) {
   options_.unmeasured_kernels_factor *= factors_.unmeasured_kernels;
   options_.memory_bound_factor *= factors_.memory_bound;
   options_.expert_factor *= factors_.experts;
-  priced_.clear();
+  constexpr std::size_t kMostRemembered = 100'000;
+  if (priced_.size() > kMostRemembered) priced_.clear();
+  if (options_ == before) return;
+  others_.of(before) = std::move(priced_);
+  priced_ = std::move(others_.of(options_));
 }
 
 const PricedOperation& TrainingKernels::price(const Operation& operation) {

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stepcast/base/recent.h"
 #include "stepcast/cost/device_figures.h"
 #include "stepcast/cost/expert_kernels.h"
 #include "stepcast/cost/kernel_model.h"
@@ -44,6 +45,7 @@ struct TrainingKernelOptions {
   double weight_gradient_factor = 1.05;
   // Time of an fp8 product over that in bf16, where no fp8 product is measured: assumed.
   double fp8_gemm_time_ratio = 0.6;
+  friend bool operator==(const TrainingKernelOptions&, const TrainingKernelOptions&) = default;
 };
 
 struct PricedOperation {
@@ -63,8 +65,11 @@ class TrainingKernels {
   // The reference stays valid until the options change.
   [[nodiscard]] const PricedOperation& price(const Operation& operation);
 
-  // From now on; what was priced is forgotten.
+  // From now on. What was priced is remembered for the options of late.
   void set_options(const TrainingKernelOptions& options);
+
+  // Of so many options.
+  static constexpr std::size_t kRememberedOptions = 16;
 
   [[nodiscard]] const KernelModel& model() const { return *model_; }
   // Factors of the platform's record "step_factors". Those of collectives are for the caller to apply.
@@ -97,7 +102,9 @@ class TrainingKernels {
   bool clock_is_assumed_ = false;
   std::vector<std::string> skipped_;
   TrainingKernelOptions options_;
-  std::unordered_map<Operation, PricedOperation, OperationHash> priced_;
+  using Prices = std::unordered_map<Operation, PricedOperation, OperationHash>;
+  Prices priced_;
+  Recent<TrainingKernelOptions, Prices> others_{kRememberedOptions};  // of other options
 };
 
 }  // namespace stepcast

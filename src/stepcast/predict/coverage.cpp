@@ -1,5 +1,6 @@
 #include "stepcast/predict/coverage.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace stepcast {
@@ -8,6 +9,25 @@ namespace {
 double sum(const SourceTimes& times) { return std::accumulate(times.begin(), times.end(), 0.0); }
 
 }  // namespace
+
+void Coverage::add(const Coverage& other, double times) {
+  const auto add_times = [&](SourceTimes& to, const SourceTimes& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += times * from[i];
+  };
+  for (std::size_t k = 0; k < gpu_us.size(); ++k) add_times(gpu_us[k], other.gpu_us[k]);
+  add_times(host_us, other.host_us);
+  for (const Unmodelled& more : other.unmodelled) {
+    auto same = std::find_if(unmodelled.begin(), unmodelled.end(), [&](const Unmodelled& one) {
+      return one.name == more.name && one.kernel_class == more.kernel_class && one.why == more.why;
+    });
+    if (same == unmodelled.end())
+      same = unmodelled.insert(unmodelled.end(), {more.name, more.kernel_class, more.why});
+    same->tasks += static_cast<std::uint64_t>(times * static_cast<double>(more.tasks));
+    same->time_us += times * more.time_us;
+  }
+  std::stable_sort(unmodelled.begin(), unmodelled.end(),
+                   [](const auto& a, const auto& b) { return a.time_us > b.time_us; });
+}
 
 double Coverage::gpu_total_us() const {
   double total = 0;

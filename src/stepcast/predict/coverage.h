@@ -31,6 +31,8 @@ struct Coverage {
   };
   std::vector<Unmodelled> unmodelled;
 
+  // Adds another one, so many times.
+  void add(const Coverage& other, double times);
   [[nodiscard]] double gpu_total_us() const;
   [[nodiscard]] double unmodelled_us() const;
   // Share of the GPU's time that rests on `source`; 0 without GPU work. Sums to 1 over the sources.

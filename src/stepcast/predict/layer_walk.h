@@ -73,11 +73,13 @@ struct PricedList {
 
   PricedList& operator+=(const PricedList& other);
   [[nodiscard]] PricedList times(double count) const;
+  friend bool operator==(const PricedList&, const PricedList&) = default;
 };
 
 // One layer, the embedding or the head: the prices of the lists of its LayerWork.
 struct PricedLayer {
   PricedList forward, backward, held_back;
+  friend bool operator==(const PricedLayer&, const PricedLayer&) = default;
 };
 
 // In the order of the list, without transfers that take no time: those of groups of one rank. `items` is

@@ -17,11 +17,11 @@ namespace stepcast {
 namespace {
 
 // What a step of `shape` leaves out of one of `all` micro-batches. Passes of a stage are the first instances of its class.
-LeftOutRounds left_out(const PipelineShape& shape, std::uint32_t all) {
-  LeftOutRounds rounds;
+LeftOutRounds left_out(PipelineShape shape, std::uint32_t micro_batches) {
+  LeftOutRounds rounds{.count = rounds_left_out(shape, micro_batches), .of_class = {}};
+  shape.micro_batches = micro_batches;
   const PipelineWalk walk = pipeline_walk(shape);
-  if (!walk.round || (all - shape.micro_batches) % walk.round->micro_batches != 0) return rounds;
-  rounds.count = static_cast<double>((all - shape.micro_batches) / walk.round->micro_batches);
+  if (!walk.round) return rounds;
   rounds.of_class.resize(shape.stages);
   for (std::size_t i = 0; i < walk.round->end; ++i) {
     LeftOutRounds::Round& round = rounds.of_class[walk.steps[i].stage];
@@ -29,17 +29,6 @@ LeftOutRounds left_out(const PipelineShape& shape, std::uint32_t all) {
     if (i < walk.round->begin) ++round.begin;
   }
   return rounds;
-}
-
-std::vector<double> runs_left_out(const Program& program, const LeftOutRounds& rounds) {
-  std::vector<double> runs(program.blocks().size(), 0.0);
-  for (std::size_t c = 0; c < rounds.of_class.size(); ++c) {
-    const RankClass& ranks = program.rank_classes()[c];
-    for (std::uint32_t i = rounds.of_class[c].begin; i < rounds.of_class[c].end; ++i) {
-      runs[ranks.instances[i].block.index()] += rounds.count * ranks.multiplicity;
-    }
-  }
-  return runs;
 }
 
 // What both ends of a transfer between stages, and of a tied embedding, take alike.
@@ -54,7 +43,7 @@ bool is_of_several_stages(const Program& program, const Block& block, std::size_
 
 // Prices of every pool for the blocks of its own stages.
 Result<PricedProgram> price_pools(const Program& program, std::span<const PricedStep> parts,
-                                  std::span<const StagePool> pools, std::span<const double> more_runs) {
+                                  std::span<const StagePool> pools) {
   std::vector<std::size_t> pool_of_block(program.blocks().size(), 0);
   for (std::size_t s = 0; s < program.rank_classes().size(); ++s) {
     for (const BlockInstance& instance : program.rank_classes()[s].instances)
@@ -63,8 +52,7 @@ Result<PricedProgram> price_pools(const Program& program, std::span<const Priced
   std::optional<PricedProgram> all;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     const std::vector<GroupPlacement> groups = group_placements(program, parts[p].placement);
-    STEPCAST_ASSIGN(PricedProgram priced,
-                    price_program(program, pools[p].steps->pricer(), groups, more_runs));
+    STEPCAST_ASSIGN(PricedProgram priced, price_program(program, pools[p].steps->pricer(), groups));
     if (!all) {
       all = std::move(priced);
       continue;
@@ -84,21 +72,21 @@ Result<PricedProgram> price_pools(const Program& program, std::span<const Priced
 }
 
 Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& layout,
-                                std::span<const StagePool> pools, const PipelineShape& shape,
+                                std::span<const StagePool> pools, std::uint32_t micro_batches,
                                 LeftOutRounds rounds) {
   // Each of them is a row of tasks; a Timeline of so many on eight stages takes 2 GB.
   constexpr std::uint32_t kMostMicroBatches = 8192;
-  if (shape.micro_batches > kMostMicroBatches) {
-    return Error{fmt::format("{} micro-batches per step to lay out one by one", shape.micro_batches)}
+  if (micro_batches > kMostMicroBatches) {
+    return Error{fmt::format("{} micro-batches per step to lay out one by one", micro_batches)}
         .expected(fmt::format("at most {}", kMostMicroBatches))
         .advice("raise the micro-batch size (--mbs) or the GPUs; timelines and GPipe need every one of them");
   }
   std::vector<StagesOfStep> stages;
   for (std::size_t p = 0; p < pools.size(); ++p)
     stages.push_back({&parts[p], &pools[p].steps->pricer(), pools[p].end_stage});
-  STEPCAST_ASSIGN(Program program, step_program(stages, layout, shape.micro_batches));
+  STEPCAST_ASSIGN(Program program, step_program(stages, layout, micro_batches));
   std::vector<GroupPlacement> groups = group_placements(program, parts.front().placement);
-  STEPCAST_ASSIGN(PricedProgram prices, price_pools(program, parts, pools, runs_left_out(program, rounds)));
+  STEPCAST_ASSIGN(PricedProgram prices, price_pools(program, parts, pools));
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(Timeline timeline, plan.simulate(prices.costs));
   StepPrediction summary = predict_on_pools(parts, layout, pools);
@@ -116,22 +104,32 @@ Result<PredictedStep> predict_step(const Transformer& model, const Layout& layou
 Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                    std::span<const StagePool> pools) {
   STEPCAST_ASSIGN(std::vector<PricedStep> parts, price_on_pools(model, layout, pools));
-  const PipelineShape shape = parts.front().schedule.shape;
-  return predicted(std::move(parts), layout, pools, shape, {});
+  const std::uint32_t all = parts.front().schedule.shape.micro_batches;
+  return predicted(std::move(parts), layout, pools, all, {});
 }
 
-Result<PredictedStep> predict_short_step(const Transformer& model, const Layout& layout,
-                                         std::span<const StagePool> pools, int doubled) {
-  STEPCAST_ASSIGN(std::vector<PricedStep> parts, price_on_pools(model, layout, pools));
-  PipelineShape shape = parts.front().schedule.shape;
+Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout, StepModel& steps,
+                                         std::uint32_t micro_batches) {
+  const std::uint32_t all = parts.schedule.shape.micro_batches;
+  LeftOutRounds rounds;
+  if (micro_batches < all) rounds = left_out(parts.schedule.shape, micro_batches);
+  if (rounds.of_class.empty()) micro_batches = all;
+  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
+  std::vector<PricedStep> of_whole;
+  of_whole.push_back(std::move(parts));
+  return predicted(std::move(of_whole), layout, whole, micro_batches, std::move(rounds));
+}
+
+std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled) {
   const std::uint32_t all = shape.micro_batches, of_round = round_micro_batches(shape);
   // The shortest walk has one round that repeats; another one before it shows that it does.
-  shape.micro_batches = short_walk_micro_batches(shape) + (shape.virtual_stages > 1 ? of_round : 0);
-  for (; doubled > 0; --doubled) shape.micro_batches += shape.micro_batches / of_round * of_round;
-  LeftOutRounds rounds;
-  if (shape.micro_batches <= all / 4 * 3) rounds = left_out(shape, all);
-  if (rounds.of_class.empty()) shape.micro_batches = all;
-  return predicted(std::move(parts), layout, pools, shape, std::move(rounds));
+  std::uint32_t few = short_walk_micro_batches(shape) + (shape.virtual_stages > 1 ? of_round : 0);
+  for (; doubled > 0; --doubled) few += few / of_round * of_round;
+  return few <= all / 4 * 3 ? few : all;
+}
+
+double rounds_left_out(const PipelineShape& shape, std::uint32_t micro_batches) {
+  return static_cast<double>((shape.micro_batches - micro_batches) / round_micro_batches(shape));
 }
 
 Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, const Platform& platform,

@@ -50,10 +50,14 @@ struct PredictedStep {
                                                  StepModel& steps);
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  std::span<const StagePool> pools);
-// The same with a Program and a Timeline of about short_walk_micro_batches(), `doubled` so often; coverage counts what is
-// left out, and the summary is that of the whole step. All micro-batches where little would be left out.
-[[nodiscard]] Result<PredictedStep> predict_short_step(const Transformer& model, const Layout& layout,
-                                                       std::span<const StagePool> pools, int doubled);
+// The same with a Program, prices and a Timeline of so many micro-batches; the summary is that of the whole step, which
+// `parts` are of. Where no round of them repeats, all are simulated and `rounds` is empty.
+[[nodiscard]] Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout,
+                                                       StepModel& steps, std::uint32_t micro_batches);
+// How many to simulate: about short_walk_micro_batches(), `doubled` so often; all where little would be left out.
+[[nodiscard]] std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled);
+// Rounds that a step of `shape` leaves out there.
+[[nodiscard]] double rounds_left_out(const PipelineShape& shape, std::uint32_t micro_batches);
 // The same with a model of its own.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  const Platform& platform,

@@ -93,9 +93,8 @@ void price_tasks(const Program& program, const Block& block, std::span<const Pri
 }
 
 // How often the tasks of every block run, over all ranks.
-std::vector<double> runs_of_blocks(const Program& program, std::span<const double> more_runs) {
-  std::vector<double> runs(more_runs.begin(), more_runs.end());
-  runs.resize(program.blocks().size(), 0);
+std::vector<double> runs_of_blocks(const Program& program) {
+  std::vector<double> runs(program.blocks().size(), 0.0);
   for (const RankClass& ranks : program.rank_classes()) {
     for (const BlockInstance& instance : ranks.instances) {
       runs[instance.block.index()] += static_cast<double>(ranks.multiplicity);
@@ -104,13 +103,14 @@ std::vector<double> runs_of_blocks(const Program& program, std::span<const doubl
   return runs;
 }
 
-Coverage coverage_of(const Program& program, const PricedProgram& priced, std::span<const double> more_runs) {
+}  // namespace
+
+Coverage coverage_of(const Program& program, const PricedProgram& priced, std::span<const double> runs) {
   Coverage coverage;
   struct Sum {
     double tasks = 0, time_us = 0;
   };
   std::map<std::tuple<NameId, KernelClass, WorkId>, Sum> unmodelled;
-  const std::vector<double> runs = runs_of_blocks(program, more_runs);
   const auto ranks = static_cast<double>(std::max<std::uint64_t>(1, program.rank_count()));
   for (std::size_t b = 0; b < runs.size(); ++b) {
     if (runs[b] == 0) continue;
@@ -152,8 +152,6 @@ Coverage coverage_of(const Program& program, const PricedProgram& priced, std::s
   return coverage;
 }
 
-}  // namespace
-
 Estimate PricedProgram::estimate(const TaskInfo& task, double duration_us) const {
   if (!task.work.valid() || !works[task.work.index()].known) {
     return exactly(duration_us, EstimateSource::measured);
@@ -164,8 +162,7 @@ Estimate PricedProgram::estimate(const TaskInfo& task, double duration_us) const
 }
 
 Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
-                                    std::span<const GroupPlacement> groups,
-                                    std::span<const double> more_runs) {
+                                    std::span<const GroupPlacement> groups) {
   if (groups.size() != program.groups().size()) {
     return Error::at("", "groups of ranks", "placements of another Program")
         .found(fmt::format("{} placements", groups.size()))
@@ -180,7 +177,7 @@ Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
     price_tasks(program, program.blocks()[b], priced.works, prices, priced.costs.duration_us(BlockId{b}));
   }
   priced.costs.rescale_shared_delays(program);
-  priced.coverage = coverage_of(program, priced, more_runs);
+  priced.coverage = coverage_of(program, priced, runs_of_blocks(program));
   return priced;
 }
 

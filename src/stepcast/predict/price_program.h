@@ -40,12 +40,14 @@ struct PricedProgram {
   [[nodiscard]] Estimate estimate(const TaskInfo& task, double duration_us) const;
 };
 
-// `groups`: how the groups of the Program lie on the platform's nodes, [GroupId]. `more_runs`: how often blocks run
-// besides their instances, over all ranks, [BlockId]; counts for the coverage. Errors: a placement for another number
+// `groups`: how the groups of the Program lie on the platform's nodes, [GroupId]. Errors: a placement for another number
 // of groups.
 [[nodiscard]] Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
-                                                  std::span<const GroupPlacement> groups,
-                                                  std::span<const double> more_runs = {});
+                                                  std::span<const GroupPlacement> groups);
+
+// What so many runs of the blocks rest on, over all ranks, [BlockId].
+[[nodiscard]] Coverage coverage_of(const Program& program, const PricedProgram& priced,
+                                   std::span<const double> runs);
 
 // [GroupId] of a Program whose groups name their ranks, as recorded ones do; rank r is GPU r mod gpus_per_node
 // of node r / gpus_per_node. Groups of the same label communicate at the same time.

@@ -19,6 +19,7 @@ struct BulkTransfer {
   Transfer transfer;
   double times = 1;
   double time_us = 0;  // of all of it; 0: nobody to exchange with
+  friend bool operator==(const BulkTransfer&, const BulkTransfer&) = default;
 };
 
 // Transfers one after the other.
@@ -30,6 +31,7 @@ class BulkTransfers {
   }
   [[nodiscard]] std::span<const BulkTransfer> parts() const { return {parts_.data(), size_}; }
   [[nodiscard]] double time_us() const { return time_us_; }
+  friend bool operator==(const BulkTransfers&, const BulkTransfers&) = default;
 
  private:
   std::array<BulkTransfer, 4> parts_;  // dense and expert parameters, within a copy and over the copies
@@ -40,6 +42,7 @@ class BulkTransfers {
 // Weights and gradients of some parameters of one rank.
 struct DataTransfers {
   BulkTransfers gather, reduce;
+  friend bool operator==(const DataTransfers&, const DataTransfers&) = default;
 };
 
 // [GroupKind]: times as long as alone on links of its own.
@@ -58,6 +61,7 @@ struct PricedStep {
   Placement placement;
   struct Layer : PricedLayer {
     DataTransfers transfers;
+    friend bool operator==(const Layer&, const Layer&) = default;
   };
   std::vector<Layer> layers;  // [kind]
   Layer embedding, head;
@@ -68,6 +72,7 @@ struct PricedStep {
     WorkList work;                                       // clipping, update, casts: of the rank's shard
     PricedList price;
     DataTransfers whole;  // all gradients and weights at once
+    friend bool operator==(const Update&, const Update&) = default;
   };
   std::vector<Update> updates;                 // the distinct ones
   std::vector<std::uint32_t> update_of_stage;  // [stage]
@@ -84,6 +89,8 @@ struct PricedStep {
   double operator_launches = 1;  // which is so many launches
   NetworkUse network;
   StepSchedule schedule;
+  // Works are the same if they are one.
+  friend bool operator==(const PricedStep&, const PricedStep&) = default;
 };
 
 }  // namespace stepcast

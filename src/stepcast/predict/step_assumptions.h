@@ -53,6 +53,7 @@ struct StepAssumptions {
   // What other jobs ask of the links between switches, as a share of what these pass (network_sharing.h). Of a
   // question, not of a machine: no name.
   double background_load = 0;
+  friend bool operator==(const StepAssumptions&, const StepAssumptions&) = default;
 };
 
 // Name and member of every assumption, for command lines, records and documentation.

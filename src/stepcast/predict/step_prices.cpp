@@ -38,6 +38,7 @@ StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumpti
 }
 
 void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
+  const StepAssumptions before = assumptions_;
   assumptions_ = assumptions;
   kernels_.set_options({.gemm_factor = assumptions.gemm_factor,
                         .attention_factor = assumptions.attention_factor,
@@ -53,7 +54,11 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
   assumptions_.expert_factor *= factors.experts;
   assumptions_.intra_node_factor *= factors.intra_node;
   assumptions_.inter_node_factor *= factors.inter_node;
-  layers_.clear();
+  constexpr std::size_t kMostRemembered = 4096;
+  if (layers_.size() > kMostRemembered) layers_.clear();
+  if (assumptions_ == before) return;
+  others_.of(before) = std::move(layers_);
+  layers_ = std::move(others_.of(assumptions_));
 }
 
 double StepPricer::overlap_slowdown(CollectiveOp op) const {

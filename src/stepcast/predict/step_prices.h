@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stepcast/base/recent.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/cost/expert_exchange.h"
@@ -52,6 +53,7 @@ class StepPricer {
   // multiprocessors away.
   [[nodiscard]] double overlap_slowdown(CollectiveOp op) const;
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
+  // From now on. What was priced is remembered for the assumptions of late.
   void set_assumptions(const StepAssumptions& assumptions);
 
  private:
@@ -89,7 +91,9 @@ class StepPricer {
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;
-  std::unordered_map<LayerPlace, PricedLayer, LayerPlaceHash> layers_;
+  using Layers = std::unordered_map<LayerPlace, PricedLayer, LayerPlaceHash>;
+  Layers layers_;
+  Recent<StepAssumptions, Layers> others_{TrainingKernels::kRememberedOptions};  // of other assumptions
   std::vector<PlacedItem> items_;  // of the list that is priced, kept for its memory
 };
 

@@ -37,10 +37,12 @@ struct ScheduleUnit {
   double forward_us = 0, backward_us = 0;  // backward without held-back weight gradients
   double weight_gradient_us = 0;           // zero-bubble schedules
   double gather_us = 0, reduce_us = 0;     // weights and gradients of the unit
+  friend bool operator==(const ScheduleUnit&, const ScheduleUnit&) = default;
 };
 
 struct ScheduleChunk {
   std::vector<ScheduleUnit> units;  // in the order of the model
+  friend bool operator==(const ScheduleChunk&, const ScheduleChunk&) = default;
 };
 
 struct StepSchedule {
@@ -58,6 +60,7 @@ struct StepSchedule {
   double embedding_reduce_us = 0;       // tied embeddings: first and last stage
   bool optimizer_waits_for_all = true;  // the gradient norm is that of all stages
   double fixed_us = 0;
+  friend bool operator==(const StepSchedule&, const StepSchedule&) = default;
 };
 
 struct StageTimes {

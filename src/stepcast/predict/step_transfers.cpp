@@ -111,6 +111,7 @@ void TransferPricing::choose_overlap() {
   const ShardingChoices& sharding = layout_.sharding;
   schedule.gather = WeightGather::none;
   schedule.reduce = GradientReduce::none;
+  schedule.gather_backward = false;
   schedule.backward_prefetch = sharding.backward_prefetch;
   if (!data_parallel_) return;
   schedule.reduce = sharding.overlap_gradient_reduce ? GradientReduce::last_backward : GradientReduce::at_end;

@@ -41,6 +41,7 @@ struct Placement {
   // Pairs of ranks that pass activations from stage i to stage i + 1; the last entry from the last stage back
   // to the first, as interleaved schedules do. Empty without a pipeline.
   std::vector<GroupPlacement> boundaries;
+  friend bool operator==(const Placement&, const Placement&) = default;
 };
 
 // An error if the rank order does not name the degrees or shard groups do not fit the order. Where the layout needs

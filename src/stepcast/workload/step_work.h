@@ -84,12 +84,14 @@ struct ChunkWork {
   struct Run {
     std::uint32_t kind = 0;  // of StepWork::layer_kinds
     std::uint32_t count = 0;
+    friend bool operator==(const Run&, const Run&) = default;
   };
   std::vector<Run> runs;
   bool has_embedding = false, has_head = false;
   double dense_parameters = 0;  // of this rank: layers, embedding, head
   double expert_parameters = 0;
   double trained_dense_parameters = 0, trained_expert_parameters = 0;
+  friend bool operator==(const ChunkWork&, const ChunkWork&) = default;
 };
 
 // Layers are shared with the LayerWorkCache they come from, and so with other layouts.
@@ -100,6 +102,7 @@ struct StepWork {
   std::vector<ChunkWork> chunks;          // in the order of the model, on stage_of_chunk()
   std::uint32_t stages = 1, virtual_stages = 1, micro_batches = 1;
   Bytes boundary;  // activations between two stages, of one micro-batch and rank
+  friend bool operator==(const StepWork&, const StepWork&) = default;
 };
 
 // For a layout that passes check(); returns its error otherwise. Many layouts: step_work.h.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/analyze/step_forecast.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
@@ -20,6 +21,7 @@ namespace stepcast {
 struct PricedPlatform {
   std::shared_ptr<const Platform> platform;
   StepModel steps;  // refers to *platform
+  ShortSteps short_steps{};
 };
 
 // A StepModel serves one thread at a time: every call takes one that is free, or makes one, and leaves it for

@@ -151,6 +151,7 @@ Result<std::vector<Axis>> parse_rank_order(const Layout& layout) {
         .expected("tp, cp, ep, dp and pp in any order, joined by '-'");
   };
   std::vector<Axis> order;
+  order.reserve(std::size(kAxisNames));
   std::string_view rest = layout.rank_order;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('-'), rest.size());

@@ -1,0 +1,203 @@
+#include "stepcast/analyze/collective_list.h"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+constexpr std::string_view kUnknownGroup = "unknown";
+
+std::string_view name_of(const Program& program, const CollectiveOccurrence& occurrence) {
+  const std::string_view name = program.names.text(occurrence.name);
+  return name.empty() ? to_string(occurrence.op) : name;
+}
+
+ForecastCollective collective_of(const FlatProgram& flat, const CollectiveOccurrence& o) {
+  const Program& program = flat.program();
+  ForecastCollective c;
+  c.name = name_of(program, o);
+  c.operation = to_string(o.op);
+  const CollectiveArrival& any = o.members.front();
+  const CollectiveWork* work = program.works.collective(flat.info(any.rank_class, any.task).work);
+  c.group = work != nullptr && work->group.valid() ? program.groups()[work->group.index()].label
+                                                   : std::string{kUnknownGroup};
+  if (o.message_bytes >= 0) c.message_bytes = o.message_bytes;
+  c.came_last = o.members[o.last].rank_class.index();
+  c.transfer_us = o.transfer_us;
+  c.total_wait_us = o.total_wait_us;
+  c.longest_wait_us = o.longest_wait_us;
+  c.members.reserve(o.members.size());
+  for (const CollectiveArrival& m : o.members) {
+    c.members.push_back({.rank_class = m.rank_class.index(),
+                         .arrival_us = m.arrival_us,
+                         .wait_us = m.wait_us,
+                         .transfer_us = m.transfer_us,
+                         .exposed_us = m.exposed_us});
+  }
+  return c;
+}
+
+std::size_t index_of(auto phase) { return static_cast<std::size_t>(phase); }
+
+}  // namespace
+
+CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const CollectiveOccurrence> occurrences,
+                               const SteadyRounds* rounds, std::size_t most)
+    : most_(most) {
+  const Program& program = flat.program();
+  std::vector<std::string_view> names;  // few
+  meetings_.reserve(occurrences.size());
+  for (const CollectiveOccurrence& o : occurrences) {
+    Meeting& meeting = meetings_.emplace_back();
+    meeting.start_us = o.start_us();
+    meeting.cost_us = o.total_wait_us + o.transfer_us;
+    meeting.has_members = !o.members.empty();
+    const std::string_view name = name_of(program, o);
+    auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end()) known = names.insert(names.end(), name);
+    meeting.name = static_cast<std::uint32_t>(known - names.begin());
+    if (rounds != nullptr) {
+      const CollectiveMember& root = program.collectives()[o.collective.index()].members.front();
+      const LeftOutRounds::Round& round = rounds->left_out.of_class[root.rank_class.index()];
+      const std::size_t instance = root.instance.index();
+      meeting.phase = instance < round.begin ? Phase::before
+                      : instance < round.end ? Phase::repeats
+                                             : Phase::after;
+    }
+    ++counts_[index_of(meeting.phase)];
+    if (meeting.has_members) ++listed_[index_of(meeting.phase)];
+  }
+  of_round_.assign(names.size(), 0);
+  for (const Meeting& meeting : meetings_) {
+    if (meeting.phase == Phase::repeats) ++of_round_[meeting.name];
+  }
+  keep_dearest(most);
+  for (const std::uint32_t m : dearest_) {
+    meetings_[m].shown = static_cast<std::uint32_t>(shown_.size());
+    shown_.push_back(collective_of(flat, occurrences[m]));
+  }
+  if (rounds == nullptr || !(rounds->period_us > 0) || meetings_.empty()) return;
+  // Meetings further apart than this many periods never change their order.
+  const auto [first, last] =
+      std::minmax_element(meetings_.begin(), meetings_.end(),
+                          [](const Meeting& a, const Meeting& b) { return a.start_us < b.start_us; });
+  const double apart = std::ceil((last->start_us - first->start_us) / rounds->period_us) + 1;
+  few_rounds_ = 2 * static_cast<std::uint64_t>(apart);
+  few_ = number(few_rounds_, rounds->period_us);
+}
+
+// Of a phase no more than `most` are ever listed: all are copied equally often and moved by the same time.
+void CollectiveList::keep_dearest(std::size_t most) {
+  for (std::uint32_t m = 0; m < meetings_.size(); ++m) {
+    if (meetings_[m].has_members) dearest_.push_back(m);
+  }
+  std::stable_sort(dearest_.begin(), dearest_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return meetings_[a].cost_us > meetings_[b].cost_us;
+  });
+  if (most == 0) return;
+  std::size_t kept[kPhases] = {};
+  std::erase_if(dearest_, [&](std::uint32_t m) { return ++kept[index_of(meetings_[m].phase)] > most; });
+}
+
+std::uint64_t CollectiveList::count(std::uint64_t rounds) const {
+  return counts_[0] + (rounds + 1) * counts_[1] + counts_[2];
+}
+
+// The first `most` copies of some meetings.
+void CollectiveList::add_earliest(std::span<const std::uint32_t> meetings, std::uint64_t rounds,
+                                  double period_us, std::size_t most, std::vector<Copy>& copies) const {
+  const auto later = [](const Copy& a, const Copy& b) { return b < a; };
+  std::priority_queue<Copy, std::vector<Copy>, decltype(later)> next{later};
+  for (const std::uint32_t m : meetings) next.push(copy(m, first_round(meetings_[m], rounds), period_us));
+  for (; most > 0 && !next.empty(); --most) {
+    const Copy one = next.top();
+    next.pop();
+    copies.push_back(one);
+    if (one.round < rounds && meetings_[one.meeting].phase == Phase::repeats)
+      next.push(copy(one.meeting, one.round + 1, period_us));
+  }
+}
+
+std::vector<CollectiveList::Copy> CollectiveList::chosen(std::uint64_t rounds, double period_us) const {
+  const std::uint64_t all = listed_[0] + (rounds + 1) * listed_[1] + listed_[2];
+  const std::uint64_t most = most_ == 0 ? all : std::min<std::uint64_t>(most_, all);
+  std::vector<Copy> copies_chosen;
+  copies_chosen.reserve(most);
+  for (std::size_t begin = 0, end = 0; begin < dearest_.size() && copies_chosen.size() < most; begin = end) {
+    std::uint64_t n = 0;
+    const double cost_us = meetings_[dearest_[begin]].cost_us;
+    for (; end < dearest_.size() && meetings_[dearest_[end]].cost_us == cost_us; ++end)
+      n += copies(meetings_[dearest_[end]], rounds);
+    const std::uint64_t left = most - copies_chosen.size();
+    const auto equal = std::span{dearest_}.subspan(begin, end - begin);
+    if (n > left) {  // of those that cost as much, the first
+      add_earliest(equal, rounds, period_us, left, copies_chosen);
+      continue;
+    }
+    for (const std::uint32_t m : equal) {
+      const std::uint64_t first = first_round(meetings_[m], rounds);
+      for (std::uint64_t i = 0; i < copies(meetings_[m], rounds); ++i)
+        copies_chosen.push_back(copy(m, first + i, period_us));
+    }
+  }
+  std::sort(copies_chosen.begin(), copies_chosen.end());
+  return copies_chosen;
+}
+
+CollectiveList::Numbers CollectiveList::number(std::uint64_t rounds, double period_us) const {
+  Numbers numbers{.rounds = rounds, .first = {}, .ordinal = {}};
+  std::vector<Copy> all;
+  all.reserve(count(rounds));
+  numbers.first.reserve(meetings_.size());
+  for (std::uint32_t m = 0; m < meetings_.size(); ++m) {
+    numbers.first.push_back(static_cast<std::uint32_t>(all.size()));
+    const std::uint64_t first = first_round(meetings_[m], rounds);
+    for (std::uint64_t i = 0; i < copies(meetings_[m], rounds); ++i)
+      all.push_back(copy(m, first + i, period_us));
+  }
+  std::sort(all.begin(), all.end());
+  numbers.ordinal.resize(all.size());
+  std::vector<std::uint32_t> seen(of_round_.size(), 0);
+  for (const Copy& one : all) {
+    const Meeting& meeting = meetings_[one.meeting];
+    numbers.ordinal[numbers.first[one.meeting] + one.round - first_round(meeting, rounds)] =
+        seen[meeting.name]++;
+  }
+  return numbers;
+}
+
+// `numbers` of `rounds` rounds, or of fewer in which every meeting stands as far from both ends as meetings are apart.
+std::uint32_t CollectiveList::ordinal(const Numbers& numbers, const Copy& copy, std::uint64_t rounds) const {
+  const Meeting& meeting = meetings_[copy.meeting];
+  const std::uint32_t first = numbers.first[copy.meeting];
+  const std::uint64_t more = rounds - numbers.rounds;
+  const auto later = [&](std::uint64_t n) { return static_cast<std::uint32_t>(n * of_round_[meeting.name]); };
+  if (meeting.phase == Phase::before) return numbers.ordinal[first];
+  if (meeting.phase == Phase::after) return numbers.ordinal[first] + later(more);
+  const std::uint64_t middle = numbers.rounds / 2;
+  const std::uint64_t passed = copy.round <= middle ? 0 : std::min(copy.round - middle, more);
+  return numbers.ordinal[first + copy.round - passed] + later(passed);
+}
+
+std::vector<ForecastCollective> CollectiveList::listed(std::uint64_t rounds, double period_us) const {
+  std::vector<ForecastCollective> list;
+  if (meetings_.empty()) return list;
+  const bool few = few_.first.empty() || rounds < few_rounds_;
+  const Numbers own = few ? number(rounds, period_us) : Numbers{};
+  const std::vector<Copy> copies = chosen(rounds, period_us);
+  list.reserve(copies.size());
+  for (const Copy& one : copies) {
+    ForecastCollective& c = list.emplace_back(shown_[meetings_[one.meeting].shown]);
+    c.ordinal = ordinal(few ? own : few_, one, rounds);
+    if (one.round == 0) continue;
+    for (ForecastMember& m : c.members) m.arrival_us += static_cast<double>(one.round) * period_us;
+  }
+  return list;
+}
+
+}  // namespace stepcast
