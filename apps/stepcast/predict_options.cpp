@@ -150,7 +150,8 @@ void add_recorded(PredictOptions& o) {
               {.one_of = {"recorded", "models", "ratio"}});
   o.flags.add("--host", &r.host, "times of CPU threads as recorded, or from the overheads of the platform",
               {.one_of = {"recorded", "overheads"}});
-  o.flags.add("--step", &r.step, "number N of ProfilerStep#N (default: the median one of those that all ranks have)");
+  o.flags.add("--step", &r.step,
+              "number N of ProfilerStep#N (default: the median one of those that all ranks have)");
   o.flags.add("--ranks", &o.traces.ranks, "only these ranks, e.g. 0,2-5");
   o.flags.add("--ranks-from", &r.ranks_from, "where the rank stands in the files' names, as in 'host{}_gpu'");
   o.flags.add("--batch", &o.shared.batches,

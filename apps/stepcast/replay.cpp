@@ -61,7 +61,8 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
             "a folder with one profiler trace per rank (and their execution traces) or one Chakra trace per "
             "rank, or the files",
             {.required = true});
-  flags.add("--step", &r.step, "number N of ProfilerStep#N (default: the median one of those that all ranks have)");
+  flags.add("--step", &r.step,
+            "number N of ProfilerStep#N (default: the median one of those that all ranks have)");
   flags.add("--ranks", &o.ranks, "only these ranks, e.g. 0,2-5");
   flags.add("--ranks-from", &r.ranks_from,
             "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");

@@ -144,7 +144,7 @@ struct ShardRequest {
 struct ReplayRequest {
   // A folder of profiler (and execution) traces, of Chakra traces or with the timeline of a pipeline; or the files.
   std::vector<std::filesystem::path> places;
-  std::optional<std::int64_t> step;  // N of ProfilerStep#N; otherwise the last that all ranks have
+  std::optional<std::int64_t> step;  // N of ProfilerStep#N; otherwise the median one that all ranks have
   std::vector<std::int32_t> ranks;   // only these; empty: all
   std::string ranks_from{};          // how names of files show the rank: "host{}_gpu"; empty: file_ranks.h
   bool own_delays = false;           // each operation's own launch delay where small

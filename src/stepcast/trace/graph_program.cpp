@@ -441,7 +441,8 @@ class GraphProgram {
     }
     if (bad > 0)
       out_.notes.push_back(fmt::format(
-          "warning: {} nodes have a start or duration that is no time, which counts as not recorded", bad));
+          "warning: {} nodes have a start or duration that is not a time, which counts as not recorded",
+          bad));
     if (dangling > 0)
       out_.notes.push_back(
           fmt::format("{} dependencies on nodes that are in no file were left out", dangling));

@@ -155,7 +155,7 @@ struct RecordedRank {
   std::map<std::string, std::uint64_t> skipped;
 };
 // The reason of `skipped` for events whose start or duration is no number, negative or out of range.
-inline constexpr std::string_view kBadTime = "a start or duration that is no time";
+inline constexpr std::string_view kBadTime = "a start or duration that is not a time";
 
 // Over the states in [from, to]; nothing where there are none.
 [[nodiscard]] std::optional<AllocatorPeak> allocator_peak(const RecordedRank& rank, Nanoseconds from,
