@@ -95,8 +95,8 @@ Result<NamedPipe> open_named_pipe(const std::string& file) {
   }
   if (pipe.descriptor >= 0) ::close(pipe.descriptor);
   return Error::at(file, "")
-      .found("a pipe that nobody writes into")
-      .expected("a file, or a pipe with a writer");
+      .found("a pipe without a writer")
+      .expected("a file, or a pipe that is written into");
 }
 
 Error lost(const std::string& argument) {

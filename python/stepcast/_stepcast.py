@@ -108,7 +108,7 @@ def main(words):
 
 
 def run(words, tables, progress, reads_only=False, most_s=None):
-    """A verb: exit code, what is printed, the error, and its tables by name. `most_s`: it fails after so many seconds."""
+    """A verb: exit code, what is printed, the error, and its tables by name. `most_s`: seconds after which it fails."""
     given = _words(words)
     if progress is not None and not callable(progress):
         raise TypeError("progress: expected something to call")
