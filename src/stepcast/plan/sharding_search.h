@@ -24,10 +24,10 @@ class DlrmStepModel;
 struct SearchOptions {
   std::uint64_t seed = 1;
   std::size_t max_evaluations = 800;  // of whole steps; where the memory of the GPUs suffices
-  double max_seconds = 5;              // at most; results do not depend on it where it is not reached
-  bool split = true;                   // tables over several ranks
-  bool copies = true;                  // small tables on every rank
-  bool host_memory = true;             // allowed where the GPUs' does not suffice
+  double max_seconds = 5;             // at most; results do not depend on it where it is not reached
+  bool split = true;                  // tables over several ranks
+  bool copies = true;                 // small tables on every rank
+  bool host_memory = true;            // allowed where the GPUs' does not suffice
 };
 
 struct SharderChoice {
