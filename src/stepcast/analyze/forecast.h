@@ -12,8 +12,11 @@
 // operation, name and ordinal of a collective.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -104,6 +107,42 @@ struct ForecastMember {
   friend bool operator==(const ForecastMember&, const ForecastMember&) = default;
 };
 
+// Those of one collective. Two, as of stages of a pipeline, take no memory of their own: a forecast lists hundreds.
+class ForecastMembers {
+ public:
+  using value_type = ForecastMember;
+  ForecastMembers() = default;
+  ForecastMembers(std::initializer_list<ForecastMember> members) {
+    for (const ForecastMember& member : members) push_back(member);
+  }
+  [[nodiscard]] std::size_t size() const { return many_.empty() ? n_few_ : many_.size(); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  [[nodiscard]] const ForecastMember* begin() const { return many_.empty() ? few_.data() : many_.data(); }
+  [[nodiscard]] const ForecastMember* end() const { return begin() + size(); }
+  [[nodiscard]] ForecastMember* begin() { return many_.empty() ? few_.data() : many_.data(); }
+  [[nodiscard]] ForecastMember* end() { return begin() + size(); }
+  [[nodiscard]] const ForecastMember& front() const { return *begin(); }
+  [[nodiscard]] const ForecastMember& operator[](std::size_t i) const { return begin()[i]; }
+  [[nodiscard]] ForecastMember& operator[](std::size_t i) { return begin()[i]; }
+  void reserve(std::size_t n) {
+    if (n > few_.size()) many_.reserve(n);
+  }
+  ForecastMember& emplace_back() {
+    if (many_.empty() && n_few_ < few_.size()) return few_[n_few_++] = {};
+    if (many_.empty()) many_.assign(few_.begin(), few_.end());
+    return many_.emplace_back();
+  }
+  void push_back(const ForecastMember& member) { emplace_back() = member; }
+  friend bool operator==(const ForecastMembers& a, const ForecastMembers& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  std::array<ForecastMember, 2> few_{};  // all of them while `many_` is empty
+  std::uint32_t n_few_ = 0;
+  std::vector<ForecastMember> many_;
+};
+
 struct ForecastCollective {
   std::string name{};         // of the kernel, of the process group's operation, or the operation
   std::uint32_t ordinal = 0;  // which of that name, in the order of the first arrivals
@@ -113,7 +152,7 @@ struct ForecastCollective {
   double transfer_us = 0;       // shortest of the members'
   double total_wait_us = 0;     // over members
   double longest_wait_us = 0;
-  std::vector<ForecastMember> members{};
+  ForecastMembers members{};
   friend bool operator==(const ForecastCollective&, const ForecastCollective&) = default;
 };
 

@@ -42,7 +42,7 @@ class FieldReader {
     const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};
     if (value != nullptr)
       read(*value, path, member);
-    else if constexpr (!kIs<T, std::optional> && !kIs<T, std::vector>)  // which need not be written
+    else if constexpr (!kIs<T, std::optional> && !ListField<T>)  // which need not be written
       error_ = missing_field(name_, object_, path);
   }
 
@@ -77,7 +77,7 @@ class FieldReader {
       read_variant(value, path, out);
     } else if constexpr (ObjectField<T>) {
       read_entries(value, path, out);
-    } else if constexpr (kIs<T, std::vector>) {
+    } else if constexpr (ListField<T>) {
       if (!value.is_array()) return wrong(value, path, "a list");
       out.reserve(value.items().size());
       for (std::size_t i = 0; i < value.items().size() && !error_; ++i)
