@@ -54,6 +54,7 @@ struct NetworkUse {
   std::vector<double> tier_loads;      // [tier] what its busiest kind asks of the uplinks
   std::uint32_t sweeps = 0;            // of the schedule, until both agreed; 0: nothing is shared
   double residual = 0;                 // by which they still did not
+  friend bool operator==(const NetworkUse&, const NetworkUse&) = default;
 };
 
 struct PricedStep {
