@@ -349,11 +349,7 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
           .found(fmt::format("{} steps", steps.size()));
     }
     file.step = options.step;
-    if (!file.step && !steps.empty()) {
-      const auto last = std::find_if(steps.rbegin(), steps.rend(),
-                                     [&](std::int64_t step) { return selection.launches_gpu_work(step); });
-      file.step = last == steps.rend() ? steps.back() : *last;
-    }
+    if (!file.step) file.step = step_to_replay({&selection, 1});
     if (file.step) selection.choose(*file.step, !execution.empty());
   }
   STEPCAST_ASSIGN(file.rank, read_kineto(profiler.front(), {.progress = progress.of_file(),

@@ -47,23 +47,6 @@ struct GpuEnd {
 // What gzip makes of profiler traces, more or less (docs/recording.md).
 constexpr std::uint64_t kDeflation = 16;
 
-// The step that replay() takes.
-std::optional<std::int64_t> step_to_replay(const std::vector<StepSelection>& files) {
-  std::map<std::int64_t, std::size_t> seen;
-  for (const StepSelection& file : files)
-    for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
-  std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
-  std::vector<detail::StepLength> working;
-  for (const auto& [step, n] : seen) {
-    detail::StepLength length{step, 0};
-    for (const StepSelection& file : files) length.us = std::max(length.us, file.length_us(step));
-    const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step); };
-    if (std::ranges::any_of(files, launches)) working.push_back(length);
-  }
-  if (working.empty()) return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
-  return detail::median_step(std::move(working));
-}
-
 std::int64_t end_of(const KinetoEvent& event) { return event.start_ns + event.duration_ns; }
 
 // The rows of a file, of which there are few, one after the other.
@@ -238,6 +221,22 @@ std::uint64_t bytes_of_json(const std::filesystem::path& file) {
   std::array<char, 2> magic{};
   std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
   return magic == std::array{'\x1f', '\x8b'} ? bytes * kDeflation : bytes;
+}
+
+std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files) {
+  std::map<std::int64_t, std::size_t> seen;
+  for (const StepSelection& file : files)
+    for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
+  std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
+  std::vector<detail::StepLength> working;
+  for (const auto& [step, n] : seen) {
+    detail::StepLength length{step, 0};
+    for (const StepSelection& file : files) length.us = std::max(length.us, file.length_us(step));
+    const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step); };
+    if (std::ranges::any_of(files, launches)) working.push_back(length);
+  }
+  if (working.empty()) return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
+  return detail::median_step(std::move(working));
 }
 
 Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::path> files,

@@ -52,8 +52,11 @@ class StepSelection {
   std::unique_ptr<Impl> impl_;
 };
 
-// A selection of one step for each of the profiler traces of a job: `step`, else the last with GPU work that all of
-// them have. Empty where one has no steps: then they are best kept whole. `all_operators` as for choose(). Errors: a
+// The step of a job's profiler traces that is replayed where nobody says: of those that all have the median one with GPU
+// work, else the last. Nothing where they have none in common.
+[[nodiscard]] std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files);
+
+// A selection of one step for each of the profiler traces of a job: `step`, else step_to_replay(). Empty where one has no steps: then they are best kept whole. `all_operators` as for choose(). Errors: a
 // file that cannot be read.
 [[nodiscard]] Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::path> files,
                                                              std::optional<std::int64_t> step,
