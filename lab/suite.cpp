@@ -8,7 +8,9 @@
 
 #include "lab/ab_pairs_suite.h"
 #include "lab/goodput_suite.h"
+#include "lab/hybrid_suite.h"
 #include "lab/megatron_lines_suite.h"
+#include "lab/network_suite.h"
 #include "lab/node_power_suite.h"
 #include "lab/power_limits_suite.h"
 #include "lab/rl_suite.h"
@@ -141,10 +143,11 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 14> kSuites{
+  static const std::array<Suite, 16> kSuites{
       replay_suite(), predict_suite(),        collectives_suite(),  kernels_suite(),  iterations_suite(),
       dlrm_suite(),   megatron_lines_suite(), rl_suite(),           ab_pairs_suite(), siblings_suite(),
-      tpu_suite(),    node_power_suite(),     power_limits_suite(), goodput_suite()};
+      tpu_suite(),    node_power_suite(),     power_limits_suite(), goodput_suite(),  hybrid_suite(),
+      network_suite()};
   return kSuites;
 }
 

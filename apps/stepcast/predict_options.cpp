@@ -48,6 +48,9 @@ void add_subject(PredictOptions& o) {
   o.flags.add("--ignore-key", &step.request.job.ignored_model_keys,
               "key of config.json that is read as if it were not there; several with commas",
               {.with_commas = true, .one_word = true}, kSteps);
+  o.flags.add("--image-size", &step.request.job.image_size,
+              "pixels of an image in either direction, of ResNet, VGG, ViT and DiT (docs/models.md)", {},
+              kSteps);
   o.flags.add("--platform", &o.shared.platform, "name of a shipped platform, or a platform file",
               {.shows_default = true}, kEveryQuestion);
   o.flags.add("--gpus", &o.shared.n_gpus,

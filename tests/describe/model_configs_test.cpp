@@ -108,6 +108,21 @@ TEST(ModelConfigs, MambaLayersOfOnePartEach) {
               HasSubstr("use_bias: this part is not modelled"));
 }
 
+// What predicts a further token is attention and experts, whatever the last layer is.
+TEST(ModelConfigs, FurtherTokensArePredictedByLayersOfTheirOwnPattern) {
+  const std::string text = with(kMamba, "\"use_bias\": false",
+                                R"("use_bias": false, "num_nextn_predict_layers": 1,
+                                "mtp_hybrid_override_pattern": "*E")");
+  const Transformer model = read(text);
+  EXPECT_EQ(layers_of_further_prediction(model), (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(multi_token_prediction_parameters(model), layer_parameter_count(model, 2).total() +
+                                                          layer_parameter_count(model, 1).total() +
+                                                          2 * 32 * 32 + 3 * 32);
+  expect_all_parameters_in_step(model);
+  EXPECT_THAT(message_of(with(text, "\"*E\"", "\"*X\"")),
+              HasSubstr("letters of layers that hybrid_override_pattern has"));
+}
+
 TEST(ModelConfigs, RefusesSizesOfNoModel) {
   for (const char* size : {"\"mamba_num_heads\": 4", "\"mamba_head_dim\": 8", "\"ssm_state_size\": 8"}) {
     const std::string huge = std::string{size}.substr(0, std::string{size}.find(':')) + ": 999999999999";
@@ -173,6 +188,9 @@ TEST(ModelConfigs, LanguageModelBesideATower) {
   EXPECT_EQ(layer_parameter_count(model, 0).attention, 32 * (4 + 2 * 2) * 8 + 2 * 8 + 32 * 32);
   EXPECT_EQ(layer_parameter_count(model, 1).attention, 32 * (4 + 1) * 16 + 2 * 16 + 64 * 32);
   EXPECT_EQ(layer_parameter_count(model, 1).shared_experts, 3 * 32 * 24);
+  // In front of and behind attention, dense part and experts, and behind their sum; scales of elements and of experts.
+  EXPECT_EQ(layer_parameter_count(model, 1).norms, 7 * 32);
+  EXPECT_EQ(layer_parameter_count(model, 1).router, 32 * 4 + 32 + 4);
   EXPECT_TRUE(model.tied_embeddings);
   expect_all_parameters_in_step(model);
   EXPECT_THAT(message_of(with(text, "\"num_kv_shared_layers\": 0", "\"num_kv_shared_layers\": 1")),

@@ -310,4 +310,34 @@ double convolution_us(const ConvolutionShape& shape, DType dtype, Direction dire
   return Convolution{shape, dtype, device, seen, made_by_amd}.us(direction);
 }
 
+// Convolutions on matrix units want channels last: cuDNN copies inputs and results (VGG-13 on an H100), MIOpen weights,
+// too (ResNet-18 on an MI300X). On AMD's GPUs 16-bit batch norm is PyTorch's own. Windows are pooled by its own kernels
+// everywhere: what is known by its amounts and counts as a reduction.
+SeenKernels usual_kernels(const Operation& operation, bool made_by_amd, bool matrix_units) {
+  SeenKernels usual;
+  const bool forward = operation.direction == Direction::forward;
+  const auto has = [&usual](KernelImplementation implementation, double count) {
+    usual.count[static_cast<std::size_t>(implementation)] = count;
+    usual.times = 1;
+  };
+  if (std::holds_alternative<ConvolutionShape>(operation.shape) && matrix_units) {
+    if (made_by_amd) {
+      has(Seen::layout_transpose, forward ? 3 : operation.direction == Direction::backward ? 6 : 3);
+    } else {
+      has(Seen::to_channels_last, 2);
+      if (operation.direction != Direction::weight_gradient) has(Seen::to_channels_first, 1);
+    }
+  }
+  if (const auto* norm = std::get_if<NormShape>(&operation.shape);
+      norm != nullptr && norm->kind == NormKind::batch_norm && made_by_amd &&
+      (operation.dtype == DType::bf16 || operation.dtype == DType::fp16)) {
+    has(Seen::channel_statistics, 1);
+  }
+  if (const auto* amount = std::get_if<AmountShape>(&operation.shape);
+      amount != nullptr && amount->kernel_class == KernelClass::reduction) {
+    has(forward ? Seen::pooling_forward : Seen::pooling_backward, 1);
+  }
+  return usual;
+}
+
 }  // namespace stepcast

@@ -65,4 +65,8 @@ class DeviceTime {
 [[nodiscard]] double convolution_us(const ConvolutionShape& shape, DType dtype, Direction direction,
                                     const DeviceFigures& device, const SeenKernels& seen, bool made_by_amd);
 
+// The kernels that PyTorch's libraries usually take for an operation on tensors in its own layout, where no trace shows
+// them: `matrix_units`: the GPU has some for the type.
+[[nodiscard]] SeenKernels usual_kernels(const Operation& operation, bool made_by_amd, bool matrix_units);
+
 }  // namespace stepcast

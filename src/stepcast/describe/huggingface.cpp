@@ -21,15 +21,23 @@ constexpr std::string_view kUnknownKey =
     "it may change the shape of the model, so it is not passed over; --ignore-key NAME says that it does not";
 
 // Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
-constexpr std::string_view kEncoderDecoder = "encoder-decoders are not modelled";
-constexpr std::string_view kVision = "vision models are not modelled";
-constexpr std::string_view kStateSpace = "state-space and recurrent layers are not modelled";
+constexpr std::string_view kEncoderDecoder =
+    "encoder-decoders are not read from their config.json; nearest: --model t5-base and its sizes, or "
+    "Megatron-LM's flags "
+    "of T5";
+constexpr std::string_view kVision =
+    "vision models are not read from their config.json; nearest: --model vit-base-patch16, resnet-50 and "
+    "their sizes";
+constexpr std::string_view kStateSpace =
+    "layers of this kind of state are not modelled; nearest with Mamba-2, attention and experts: nemotron_h";
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
 constexpr std::string_view kCompressed =
-    "attention to compressed keys (compress_ratios) and several residual streams (hc_mult) are not modelled";
+    "attention to compressed keys (compress_ratios) and several residual streams (hc_mult) are not modelled; "
+    "nearest with "
+    "the rest, latent queries, an indexer and experts: deepseek_v32";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
-    {"olmo", "norms without weights are not modelled"},
+    {"olmo", "norms without weights are not modelled; nearest: olmo2"},
     {"t5", kEncoderDecoder},
     {"mt5", kEncoderDecoder},
     {"umt5", kEncoderDecoder},
@@ -74,6 +82,33 @@ std::string_view why_not_read(std::string_view model_type) {
   return {};
 }
 
+// What the keys say of its parts, and a family that has them.
+std::string nearest_by_parts(const ObjectReader& keys) {
+  struct Sign {
+    std::string_view key, part, family;
+  };
+  constexpr Sign kSigns[] = {
+      {"hc_mult", "several residual streams, which no family here has", "deepseek_v32"},
+      {"index_topk", "sparse attention with an indexer", "deepseek_v32"},
+      {"linear_num_value_heads", "linear attention by the gated delta rule", "qwen3_next"},
+      {"mamba_num_heads", "Mamba-2 layers", "nemotron_h"},
+      {"ssm_state_size", "state-space layers", "nemotron_h"},
+      {"kv_lora_rank", "latent attention", "deepseek_v3"},
+      {"decoder_layers", "an encoder in front of a decoder", "t5-base (a preset)"},
+      {"patch_size", "patches of images", "vit-base-patch16 (a preset)"},
+      {"n_routed_experts", "routed experts", "glm4_moe"},
+      {"num_local_experts", "experts", "mixtral"},
+      {"num_experts", "experts", "qwen3_moe"},
+      {"sliding_window", "windows of attention", "gemma3_text"},
+      {"num_key_value_heads", "grouped queries", "llama"}};
+  for (const Sign& sign : kSigns) {
+    if (keys.has(sign.key))
+      return fmt::format("its `{}` says {}: the nearest family that is read is {}", sign.key, sign.part,
+                         sign.family);
+  }
+  return "Megatron-LM's flags describe a model of any sizes";
+}
+
 Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   const std::vector<std::string> known = huggingface_model_types();
   std::string list;
@@ -84,10 +119,10 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   Error error = keys.error("model_type", "unknown architecture")
                     .found(fmt::format("`{}`", model_type.substr(0, 60)))
                     .expected(fmt::format("one of {}", list));
-  if (const auto meant = nearest_word(model_type, known)) {
+  if (const auto meant = nearest_word(model_type, known, 1)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
   }
-  return error;
+  return std::move(error).advice(nearest_by_parts(keys));
 }
 
 // Models of which `text_config` is the language model.

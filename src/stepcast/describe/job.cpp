@@ -14,12 +14,14 @@
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron.h"
+#include "stepcast/describe/network_presets.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/describe/torchtitan.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/workload/expert_load.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
@@ -42,6 +44,16 @@ Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::s
   if (job.model.empty()) {
     if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
     return std::optional<Transformer>{};
+  }
+  STEPCAST_ASSIGN(std::optional<Transformer> network, find_network(job.model, job.image_size));
+  if (network) {
+    if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
+    return network;
+  }
+  if (job.image_size) {
+    return Error::at("", "--image-size",
+                     fmt::format("`{}` is no network of images", job.model.substr(0, 200)))
+        .expected("one of ResNet, VGG, ViT or DiT: " + fmt::format("{}", fmt::join(network_names(), ", ")));
   }
   // A name is a preset even where a file is called so.
   const bool is_path = job.model.find('/') != std::string::npos || job.model.ends_with(".json");
@@ -102,7 +114,9 @@ void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
                                        layout.batch.global_batch_sequences));
   }
   if (!job.framework && !job.deepspeed && s.zero_stage.value_or(0) == 0) {
-    result.notes.emplace_back("framework not given: Megatron-LM's kernels and overlaps");
+    const bool of_images = result.model.network && !result.model.network->splits;
+    result.notes.emplace_back(of_images ? "framework not given: PyTorch's kernels, DistributedDataParallel"
+                                        : "framework not given: Megatron-LM's kernels and overlaps");
   }
 }
 
@@ -184,7 +198,25 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
     }
   }
   STEPCAST_TRY(detail::apply_to_model(settings, base.has_value(), model));
-  return model;
+  if (!settings.decoder_layers) return model;
+  if (base) return Error::at("", "--decoder-num-layers").found("`--model`").expected("one of the two");
+  // Megatron's T5: learned positions, biases and norms of mean and variance as in its GPT.
+  return encoder_decoder({.name = model.name,
+                          .encoder_layers = model.n_layers,
+                          .decoder_layers = *settings.decoder_layers,
+                          .hidden_size = model.hidden_size,
+                          .n_heads = model.n_heads,
+                          .head_dim = model.qk_head_dim(),
+                          .ffn_hidden_size = model.ffn_hidden_size,
+                          .vocab_size = model.vocab_size,
+                          .encoder_tokens = settings.seq_len_tokens.value_or(model.max_position),
+                          .decoder_tokens = settings.decoder_tokens.value_or(
+                              settings.seq_len_tokens.value_or(model.max_position)),
+                          .gated_ffn = model.gated_ffn,
+                          .tied_embeddings = model.tied_embeddings,
+                          .biases = model.ffn_bias,
+                          .learned_positions = model.max_position,
+                          .dropout = model.hidden_dropout});
 }
 
 // Flags that nobody knows are left out, with a word.
@@ -276,6 +308,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   }
   if (job.command_line) take_fewest_gpus(settings, result);
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
+  if (settings.decoder_layers) result.layout.batch.seq_len_tokens = result.model.network->tokens;
   Layout& layout = result.layout;
   if (!job.command_line) deal_out_layers(result);
   if (const auto& stages = layout.pipeline.layers_per_stage;
@@ -287,9 +320,12 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   note_batch_in_tokens(layout, result.notes);
   shard_as_framework_does(job, layout, settings, result.notes);
   layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // habits depend on it
-  set_software_defaults(layout,
-                        job.framework.value_or(job.deepspeed ? Framework::deepspeed : Framework::megatron),
-                        settings.dtype.value_or(DType::fp32));
+  // Networks of images are trained by PyTorch as it is; encoders in front of decoders are Megatron-LM's, too.
+  const bool of_images = result.model.network && !result.model.network->splits;
+  const Framework usual = job.deepspeed ? Framework::deepspeed
+                          : of_images   ? Framework::pytorch
+                                        : Framework::megatron;
+  set_software_defaults(layout, job.framework.value_or(usual), settings.dtype.value_or(DType::fp32));
   use_plain_layers(job, settings.dtype.value_or(DType::fp32), layout, result.notes);
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
     layout.software.framework = Framework::deepspeed;

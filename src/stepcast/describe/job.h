@@ -26,6 +26,8 @@ namespace stepcast {
 // a flag of Megatron-LM (megatron.h), which means the same.
 struct JobSettings {
   // The model: all of it, or what is changed in a given one.
+  std::optional<std::int64_t> decoder_layers,
+      decoder_tokens;  // behind an encoder (T5): its layers and length
   std::optional<std::int64_t> n_layers, hidden_size, ffn_hidden_size, n_heads, head_dim, max_position;
   std::optional<std::int64_t> n_multi_token_prediction_layers, query_groups, vocab_size, padded_vocab_size;
   std::optional<double> rotary_fraction, hidden_dropout, attention_dropout;
@@ -141,6 +143,7 @@ struct Job {
   std::string model;  // a preset (presets.h) or the path of a Hugging Face config.json; empty: see below
   std::vector<std::string> ignored_model_keys;  // of config.json, as huggingface.h has them
   std::optional<Transformer> transformer;       // instead of `model`
+  std::optional<std::int64_t> image_size;       // pixels in either direction (network_presets.h)
   std::optional<std::int64_t> n_gpus;
   std::optional<std::int64_t> gpus_per_node;  // nothing: as the launcher says, or else as the platform has
   std::optional<Framework> framework;         // whose habits; nothing: of the file, or Megatron-LM's

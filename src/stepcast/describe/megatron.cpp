@@ -353,7 +353,6 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
 // What the script trains. Errors: none of what is modelled.
 Status apply_script(std::string_view file, MegatronWords& words) {
   constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-      {"pretrain_t5", "an encoder in front of a decoder (T5) is not modelled"},
       {"pretrain_vlm", "vision models and vision encoders are not modelled"},
       {"pretrain_vision", "vision models and vision encoders are not modelled"},
       {"pretrain_mimo", "vision models and vision encoders are not modelled"},
@@ -452,6 +451,9 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, {}, std::move(unknown)));
   result.is_bert = of_script.is_bert;
   if (of_script.settings.hybrid) result.settings.hybrid = true;
+  // As deep and as long as the encoder unless something else is said.
+  const bool is_t5 = script.find("pretrain_t5") != std::string_view::npos;
+  if (is_t5 && !result.settings.decoder_layers) result.settings.decoder_layers = result.settings.n_layers;
   STEPCAST_TRY(apply_missing_script(flags, script, result));
   if (const std::string twice = repeated_flag(flags); !twice.empty())
     result.notes.push_back(twice + ": the last one holds");

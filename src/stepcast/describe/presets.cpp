@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/network_presets.h"
 
 namespace stepcast {
 namespace {
@@ -359,6 +361,12 @@ std::vector<Preset> build() {
   return all;
 }
 
+std::string digits_of(std::string_view name) {
+  std::string digits;
+  std::ranges::copy_if(name, std::back_inserter(digits), [](char c) { return is_digit(c); });
+  return digits;
+}
+
 }  // namespace
 
 std::span<const Preset> presets() {
@@ -381,9 +389,13 @@ Result<Transformer> find_preset(std::string_view name) {
   const std::vector<std::string> recommendation = dlrm_preset_names();
   known.insert(known.end(), recommendation.begin(), recommendation.end());
   Error error{fmt::format("no model is named `{}`", name)};
-  // A slip of the keyboard: another model of the size or generation is not what was meant.
+  const std::vector<std::string> networks = network_names();
+  known.insert(known.end(), networks.begin(), networks.end());
+  // A slip of the keyboard: whatever has other digits is of another size or generation, and not what was meant.
   const auto begins_so = [&](const std::string& other) { return spelling_core(other).starts_with(wanted); };
-  const auto meant = nearest_word(name, known, 1 + wanted.size() / 8);
+  std::vector<std::string> alike = known;
+  std::erase_if(alike, [&](const std::string& other) { return digits_of(other) != digits_of(wanted); });
+  const auto meant = nearest_word(name, alike, 1 + wanted.size() / 8);
   if (meant && (begins_so(*meant) || std::ranges::none_of(known, begins_so)))
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
   std::erase_if(known, [&](const std::string& other) { return !begins_so(other); });

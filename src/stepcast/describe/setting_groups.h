@@ -31,17 +31,17 @@ using S = JobSettings;
 
 // Of the model.
 inline constexpr SettingGroup<
-    &S::n_layers, &S::hidden_size, &S::ffn_hidden_size, &S::n_heads, &S::head_dim, &S::max_position,
-    &S::n_multi_token_prediction_layers, &S::query_groups, &S::vocab_size, &S::padded_vocab_size,
-    &S::rotary_fraction, &S::hidden_dropout, &S::attention_dropout, &S::grouped_query, &S::rotary_positions,
-    &S::swiglu, &S::squared_relu, &S::linear_bias, &S::add_qkv_bias, &S::tied_embeddings, &S::qk_norm,
-    &S::position, &S::norm, &S::tokenizer, &S::window, &S::n_experts, &S::experts_per_token,
-    &S::expert_ffn_hidden_size, &S::shared_ffn_hidden_size, &S::n_expert_groups, &S::expert_groups_per_token,
-    &S::moe_layer_pattern, &S::latent_attention, &S::q_lora_rank, &S::kv_lora_rank, &S::qk_head_dim,
-    &S::qk_rope_head_dim, &S::v_head_dim, &S::tokenizer_model, &S::shared_expert_gate, &S::expert_latent_size,
-    &S::gated_gelu, &S::attention_output_gate, &S::attention_sinks, &S::learned_positions, &S::hybrid_pattern,
-    &S::hybrid_attention_share, &S::hybrid_ffn_share, &S::hybrid, &S::state_size, &S::state_head_dim,
-    &S::state_groups, &S::state_heads>
+    &S::decoder_layers, &S::decoder_tokens, &S::n_layers, &S::hidden_size, &S::ffn_hidden_size, &S::n_heads,
+    &S::head_dim, &S::max_position, &S::n_multi_token_prediction_layers, &S::query_groups, &S::vocab_size,
+    &S::padded_vocab_size, &S::rotary_fraction, &S::hidden_dropout, &S::attention_dropout, &S::grouped_query,
+    &S::rotary_positions, &S::swiglu, &S::squared_relu, &S::linear_bias, &S::add_qkv_bias,
+    &S::tied_embeddings, &S::qk_norm, &S::position, &S::norm, &S::tokenizer, &S::window, &S::n_experts,
+    &S::experts_per_token, &S::expert_ffn_hidden_size, &S::shared_ffn_hidden_size, &S::n_expert_groups,
+    &S::expert_groups_per_token, &S::moe_layer_pattern, &S::latent_attention, &S::q_lora_rank,
+    &S::kv_lora_rank, &S::qk_head_dim, &S::qk_rope_head_dim, &S::v_head_dim, &S::tokenizer_model,
+    &S::shared_expert_gate, &S::expert_latent_size, &S::gated_gelu, &S::attention_output_gate,
+    &S::attention_sinks, &S::learned_positions, &S::hybrid_pattern, &S::hybrid_attention_share,
+    &S::hybrid_ffn_share, &S::hybrid, &S::state_size, &S::state_head_dim, &S::state_groups, &S::state_heads>
     kModel;
 
 // What a search of layouts chooses (plan/layout_point.h), in all the ways to say it.

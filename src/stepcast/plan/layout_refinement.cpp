@@ -402,7 +402,9 @@ std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer&
       layers.insert(layers.end(), run.count, passes_us(step.layers[run.kind]));
   // Layers that predict further tokens stand behind the last and stay there.
   double back_us = passes_us(step.head);
-  for (std::int64_t i = 0; i < model.n_multi_token_prediction_layers && !layers.empty(); ++i) {
+  const std::size_t further = static_cast<std::size_t>(model.n_multi_token_prediction_layers) *
+                              layers_of_further_prediction(model).size();
+  for (std::size_t i = 0; i < further && !layers.empty(); ++i) {
     back_us += layers.back();
     layers.pop_back();
   }

@@ -179,7 +179,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     }
     const PricedOperation& priced = prices.kernels().price(*item.operation());
     PlacedItem& placed = place_next(item);
-    placed.alone = priced.time.scaled(count);
+    placed.alone = prices.time_of(*item.operation(), priced).scaled(count);
     placed.kernel_class = priced.kernel_class;
     placed.kernels = item.captured ? launches : count * priced.kernels;
     placed.flops = count * priced.matrix_flops;

@@ -67,7 +67,9 @@ std::optional<TokenExchange> exchange_of(const Transformer& model, const Layout&
   if (!model.moe || (dispatcher != TokenDispatcher::deepep && dispatcher != TokenDispatcher::hybridep))
     return std::nullopt;
   TokenExchange exchange;
-  exchange.hidden_size = static_cast<double>(model.hidden_size);
+  // Latent experts read and write narrower vectors than the layers.
+  const std::int64_t width = model.moe->latent_size > 0 ? model.moe->latent_size : model.hidden_size;
+  exchange.hidden_size = static_cast<double>(width);
   exchange.element_bytes = 2;
   // A scale of 4 bytes goes with 128 elements.
   constexpr double kNarrowBytes = 1 + 4.0 / 128;
@@ -191,6 +193,7 @@ Status StepModel::Impl::price_with_slowdowns(const Transformer& model, const Lay
                                              PricedStep& step) {
   const StepAssumptions& assume = pricer.assumptions();
   pricer.set_exchange(exchange_of(model, layout));
+  pricer.set_on_device(model.network != nullptr);
   step.slowest_gpu_factor = 1 + slowest_gpu_excess(layout.world_size(), assume.gpu_speed_spread);
   step.compiled = layout.layer.fused.compiled;
   const std::optional<double>& eager = layout.layer.operator_launches;

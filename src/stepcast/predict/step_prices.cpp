@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 namespace stepcast {
 namespace {
@@ -92,6 +93,22 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   STEPCAST_ASSIGN(ResolvedCollective resolved, collectives_.resolve(group));
   curves_.push_back(std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
   return &curves_.back()->curve;
+}
+
+void StepPricer::set_on_device(bool on) {
+  if (on == on_device_.has_value()) return;
+  on_device_.reset();
+  if (on) on_device_.emplace(kernels_.model(), platform_->device);
+}
+
+Estimate StepPricer::on_device(const Operation& operation, const PricedOperation& priced) {
+  const bool amd = platform_->device.vendor == "AMD";
+  Operation run = operation;
+  // PyTorch lets cuDNN convolve fp32 tensors on TF32 units where a GPU has them.
+  const bool convolves = std::holds_alternative<ConvolutionShape>(run.shape);
+  const auto has = [&](DType dtype) { return kernels_.model().analytic().figures().has_matrix_units(dtype); };
+  if (convolves && run.dtype == DType::fp32 && !amd && has(DType::tf32)) run.dtype = DType::tf32;
+  return on_device_->of(run, priced, usual_kernels(run, amd, has(run.dtype)));
 }
 
 std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes message,

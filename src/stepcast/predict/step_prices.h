@@ -14,6 +14,7 @@
 #include "stepcast/base/recent.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_model.h"
+#include "stepcast/cost/device_time.h"
 #include "stepcast/cost/expert_exchange.h"
 #include "stepcast/cost/training_kernels.h"
 #include "stepcast/platform/platform.h"
@@ -29,7 +30,16 @@ class StepPricer {
   // `platform` must outlive the pricer.
   StepPricer(const Platform& platform, const StepAssumptions& assumptions);
 
-  [[nodiscard]] const Estimate& price(const Operation& operation) { return kernels_.price(operation).time; }
+  [[nodiscard]] Estimate price(const Operation& operation) {
+    return time_of(operation, kernels_.price(operation));
+  }
+  // What the operation takes that kernels() priced so.
+  [[nodiscard]] Estimate time_of(const Operation& operation, const PricedOperation& priced) {
+    return on_device_ ? on_device(operation, priced) : priced.time;
+  }
+  // From now on as a profiler shows kernels, without what the host takes to launch them (cost/device_time.h), and as
+  // libraries usually run convolutions, pooling and batch norm: for networks whose blocks are told by their operations.
+  void set_on_device(bool on);
   // An error if the platform cannot hold the group: several nodes without a network, say.
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
   // The same for any group; nothing for a group of one rank or a message of no bytes.
@@ -57,6 +67,7 @@ class StepPricer {
   void set_assumptions(const StepAssumptions& assumptions);
 
  private:
+  [[nodiscard]] Estimate on_device(const Operation& operation, const PricedOperation& priced);
   struct GroupKey {
     CollectiveOp op;
     std::uint32_t n_ranks, n_nodes, min_ranks, groups_per_node;
@@ -88,6 +99,7 @@ class StepPricer {
   StepAssumptions assumptions_;
   TrainingKernels kernels_;
   CollectiveModel collectives_;
+  std::optional<DeviceTime> on_device_;
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;

@@ -9,6 +9,7 @@
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/network_presets.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
@@ -98,10 +99,12 @@ ReportDocument models_document(const ModelsAnswer& models) {
                table_number_or_blank(static_cast<double>(m.longest_sequence), 0), join(m.aliases)});
   }
   ReportDocument document{.title = "Models known by name"};
-  document.add("", {std::move(table), TerminalText{fmt::format(
-                                          "\nRecommendation models: {}.\nAny other: `--model config.json` of "
-                                          "Hugging Face, or Megatron's flags from --num-layers on.\n",
-                                          fmt::join(dlrm_preset_names(), ", "))}});
+  document.add(
+      "", {std::move(table), TerminalText{fmt::format(
+                                 "\nRecommendation models: {}.\nNetworks of images, and encoders "
+                                 "in front of decoders: {}.\nAny other: `--model config.json` of "
+                                 "Hugging Face, or Megatron's flags from --num-layers on.\n",
+                                 fmt::join(dlrm_preset_names(), ", "), fmt::join(network_names(), ", "))}});
   return document;
 }
 

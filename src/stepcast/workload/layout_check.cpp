@@ -7,6 +7,7 @@
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/layout.h"
+#include "stepcast/workload/network.h"
 #include "stepcast/workload/placement.h"
 
 namespace stepcast {
@@ -111,6 +112,39 @@ Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus
 }
 
 Status check_tensor_parallel(const Layout& layout, const Transformer& model);
+
+// Networks that are told by their operations: copies of them, their weights in parts, and cuts of products where the
+// parts say how.
+Status check_network(const Layout& layout, const Transformer& model) {
+  if (!model.network) return Ok{};
+  const auto refuse = [&](std::string_view field, std::string_view what, std::string_view advice) {
+    return broken(field, fmt::format("{} is not modelled for {}", what, model.name))
+        .advice(std::string{advice});
+  };
+  const Degrees& degrees = layout.degrees;
+  if (degrees.tensor > 1 && !model.network->splits)
+    return refuse("tensor_parallel", "tensor parallelism", "use data parallelism: --tp 1");
+  if (degrees.context > 1) return refuse("context_parallel", "context parallelism", "use --cp 1");
+  if (degrees.pipeline > 1) return refuse("pipeline_parallel", "a pipeline", "use --pp 1");
+  if (degrees.expert > 1) return refuse("expert_parallel", "expert parallelism", "use --ep 1");
+  if (layout.layer.sequence_parallel && degrees.tensor > 1)
+    return refuse("sequence_parallel", "sequence parallelism", "leave it out");
+  if (layout.layer.recompute.kind != Recompute::none)
+    return refuse("recompute", "recomputation of activations", "leave it out");
+  if (layout.layer.adapters.rank > 0)
+    return refuse("lora_rank", "training of adapters", "train all parameters");
+  const DType compute = layout.layer.precision.compute;
+  if (compute == DType::fp8 || compute == DType::fp4)
+    return refuse("precision", fmt::format("training in {}", to_string(compute)), "use bf16, fp16 or fp32");
+  if (rule_of(layout.optimizer.kind).matrix->takes_matrices())
+    return refuse("optimizer", to_string(layout.optimizer.kind), "choose adam, adamw, sgd or lamb");
+  if (layout.batch.seq_len_tokens != model.network->tokens) {
+    return broken("seq_len_tokens", fmt::format("{} is of samples of {} tokens, not {}", model.name,
+                                                model.network->tokens, layout.batch.seq_len_tokens))
+        .advice("leave --seq out");
+  }
+  return Ok{};
+}
 
 // Layers of every kind.
 Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
@@ -439,6 +473,7 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check(model));
   STEPCAST_TRY(check_ranges(layout));
   STEPCAST_TRY(check_fractions(layout));
+  STEPCAST_TRY(check_network(layout, model));
   STEPCAST_TRY(check_tensor_parallel(layout, model));
   STEPCAST_TRY(check_kinds_of_layers(layout, model));
   STEPCAST_TRY(check_pipeline(layout, model));

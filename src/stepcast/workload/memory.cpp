@@ -217,9 +217,10 @@ class StageMemories {
       keep(layer, i);
       sums.one_layer = std::max(sums.one_layer, kept_.whole(layer));
     }
-    // Built like the last layer, and behind it.
     const std::int64_t further = chunk.has_head ? model_.n_multi_token_prediction_layers : 0;
-    for (std::int64_t i = 0; i < further; ++i) keep(model_.n_layers - 1, chunks_[c].n_layers + i);
+    for (std::int64_t i = 0; i < further; ++i)
+      for (const std::int64_t like : layers_of_further_prediction(model_))
+        keep(like, chunks_[c].n_layers + i);
     if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
     sums.kept += of_chunk * held_of(c, held);
     sums.dispatched += dispatched * held_of(c, held);

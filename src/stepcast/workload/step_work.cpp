@@ -117,10 +117,10 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
       add_run(chunk, kind, *work.layer_kinds[kind]);
     };
     for (std::int64_t i = 0; i < stage.n_layers; ++i) add_layer(stage.first_layer + i, i);
-    // Layers that predict further tokens stand behind the last one and are built like it.
-    const bool is_last = &stage == &stages.back();
-    for (std::int64_t i = 0; is_last && i < model.n_multi_token_prediction_layers; ++i)
-      add_layer(model.n_layers - 1, stage.n_layers + i);
+    // Layers that predict further tokens stand behind the last one.
+    const std::int64_t further = &stage == &stages.back() ? model.n_multi_token_prediction_layers : 0;
+    for (std::int64_t i = 0; i < further; ++i)
+      for (const std::int64_t like : layers_of_further_prediction(model)) add_layer(like, stage.n_layers + i);
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
     const auto add = [&](double parameters, double trained) {

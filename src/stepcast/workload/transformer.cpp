@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stepcast/base/names.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
@@ -41,14 +42,6 @@ std::int64_t state_mixer_parameters(const Transformer& model) {
   return n + state.values() * model.hidden_size;
 }
 
-// Queries, one key with a layer norm, and a weight per head.
-std::int64_t indexer_parameters(const Transformer& model) {
-  if (!model.sparse_indexer || !model.latent_attention) return 0;
-  const SparseIndexer& index = *model.sparse_indexer;
-  return model.latent_attention->q_lora_rank * index.n_heads * index.head_dim +
-         model.hidden_size * (index.head_dim + index.n_heads) + 2 * index.head_dim;
-}
-
 std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
   const std::int64_t queries = model.n_heads * model.qk_head_dim();
   std::int64_t n = 0;
@@ -59,7 +52,7 @@ std::int64_t latent_attention_parameters(const Transformer& model, const LatentA
   n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
   n += norm_parameters(model, latent.kv_lora_rank);
   n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
-  return n + indexer_parameters(model);
+  return n + indexer_parameter_count(model);
 }
 
 std::int64_t attention_parameters(const Transformer& model) {
@@ -160,6 +153,7 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
 }
 
 ParameterCount layer_parameter_count(const Transformer& model, std::int64_t layer) {
+  if (model.network) return {.ffn = model.network->kinds[model.kind(layer)].parameters()};
   if (!model.layer_kinds.empty()) return layer_parameter_count(layer_model(model, model.kind(layer)), 0);
   ParameterCount n;
   n.attention = mixer_parameters(model);
@@ -181,6 +175,7 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
 
 ParameterCount embedding_parameter_count(const Transformer& model) {
   ParameterCount n;
+  if (model.network) return n;
   n.word_embedding = model.vocab_size * model.hidden_size;
   // Its layers know the segments themselves.
   const bool relative = model.position == PositionEncoding::relative;
@@ -194,6 +189,7 @@ ParameterCount embedding_parameter_count(const Transformer& model) {
 ParameterCount head_parameter_count(const Transformer& model) {
   const std::int64_t dense = model.hidden_size * model.hidden_size + model.hidden_size;
   ParameterCount n;
+  if (model.network) return n;
   if (model.final_norm) n.norms = norm_parameters(model, model.hidden_size);
   if (!model.tied_embeddings) n.head += model.vocab_size * model.hidden_size;
   if (model.head_bias) n.head += model.vocab_size;
@@ -205,6 +201,10 @@ ParameterCount head_parameter_count(const Transformer& model) {
 ParameterCount parameter_count(const Transformer& model) {
   ParameterCount n = embedding_parameter_count(model);
   n += head_parameter_count(model);
+  if (model.network) {
+    for (std::int64_t layer = 0; layer < model.n_layers; ++layer) n += layer_parameter_count(model, layer);
+    return n;
+  }
   const std::int64_t n_moe = model.n_moe_layers();
   const auto add_layers = [&n](const ParameterCount& layer, std::int64_t times) {
     n.attention += times * layer.attention;
@@ -257,6 +257,24 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   return one;
 }
 
+// Queries, one key with a layer norm, and a weight per head.
+std::int64_t indexer_parameter_count(const Transformer& model) {
+  if (!model.sparse_indexer || !model.latent_attention) return 0;
+  const SparseIndexer& index = *model.sparse_indexer;
+  return model.latent_attention->q_lora_rank * index.n_heads * index.head_dim +
+         model.hidden_size * (index.head_dim + index.n_heads) + 2 * index.head_dim;
+}
+
+std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model) {
+  if (model.kinds_of_further_layer.empty()) return {model.n_layers - 1};
+  std::vector<std::int64_t> layers;
+  for (const std::uint8_t kind : model.kinds_of_further_layer) {
+    const auto last = std::find(model.kind_of_layer.rbegin(), model.kind_of_layer.rend(), kind);
+    layers.push_back(model.kind_of_layer.rend() - last - 1);
+  }
+  return layers;
+}
+
 std::int64_t active_parameter_count(const Transformer& model) {
   const ParameterCount n = parameter_count(model);
   if (!model.moe) return n.total();
@@ -265,8 +283,10 @@ std::int64_t active_parameter_count(const Transformer& model) {
 }
 
 std::int64_t multi_token_prediction_parameters(const Transformer& model) {
-  // The extra layers are built like the last layer of the model; norms of hidden state, embedding and output.
-  const std::int64_t layer = layer_parameter_count(model, model.n_layers - 1).total();
+  // Norms of hidden state, embedding and output.
+  std::int64_t layer = 0;
+  for (const std::int64_t like : layers_of_further_prediction(model))
+    layer += layer_parameter_count(model, like).total();
   const std::int64_t projection = 2 * model.hidden_size * model.hidden_size;
   return model.n_multi_token_prediction_layers *
          (layer + projection + 3 * norm_parameters(model, model.hidden_size));

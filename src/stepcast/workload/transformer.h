@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@
 #include "stepcast/operation/operation.h"
 
 namespace stepcast {
+
+struct BlockNetwork;
 
 enum class Architecture : std::uint8_t {
   decoder,  // causal language model: every token predicts the next
@@ -134,7 +137,8 @@ struct Transformer {
 
   NormKind norm = NormKind::layer_norm;
   bool norm_bias = true;
-  std::int64_t norms_per_layer = 2;  // 4: before and behind both parts (Gemma 2); 1: one for both
+  // 4: before and behind both parts (Gemma 2); 1: one for both; 7: three more around experts beside a dense part (Gemma 4)
+  std::int64_t norms_per_layer = 2;
   bool final_norm = true;
   bool embedding_norm = false;       // BERT
   bool qk_norm = false;              // of every query and key head, over head_dim (Qwen 3)
@@ -185,6 +189,13 @@ struct Transformer {
   // Extra layers that predict further tokens while training (DeepSeek-V3: 1). Not part of parameter_count(),
   // as published counts leave them out; see multi_token_prediction_parameters().
   std::int64_t n_multi_token_prediction_layers = 0;
+  // Kinds of the layers that each of these consists of (Nemotron 3: attention, then experts), all of which the model has;
+  // empty: one like the last layer.
+  std::vector<std::uint8_t> kinds_of_further_layer;
+
+  // What the model is instead of all above (workload/network.h): n_layers blocks, of the kinds in kind_of_layer. Sizes
+  // above then are of its last features, and vocab_size its classes.
+  std::shared_ptr<const BlockNetwork> network;
 
   [[nodiscard]] std::int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
   [[nodiscard]] std::int64_t longest_sequence() const { return max_position - unused_positions; }
@@ -230,10 +241,14 @@ struct ParameterCount {
 [[nodiscard]] ParameterCount head_parameter_count(const Transformer& model);
 // A model of nothing but layers of one of its kinds; for a model that has kinds.
 [[nodiscard]] Transformer layer_model(const Transformer& model, std::size_t kind);
+// Layers of the model that those of one extra prediction layer are like.
+[[nodiscard]] std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model);
+// Of the indexer of sparse attention, in one layer: every rank of a tensor-parallel group has all of them.
+[[nodiscard]] std::int64_t indexer_parameter_count(const Transformer& model);
 // Parameters that a token meets: experts_per_token of the routed experts instead of all.
 [[nodiscard]] std::int64_t active_parameter_count(const Transformer& model);
-// Of all extra prediction layers: a layer like the last, three norms and a projection of 2 hidden_size to
-// hidden_size each; embedding and output matrix are shared with the model.
+// Of all extra prediction layers: a layer like the last (or kinds_of_further_layer), three norms and a projection of
+// 2 hidden_size to hidden_size each; embedding and output matrix are shared with the model.
 [[nodiscard]] std::int64_t multi_token_prediction_parameters(const Transformer& model);
 
 }  // namespace stepcast

@@ -170,7 +170,7 @@ Status check_kinds(const Transformer& model) {
   const auto wrong = [&](std::string problem) {
     return Error::at(model.name, "layer_kinds", std::move(problem));
   };
-  if (model.layer_kinds.empty() && model.kind_of_layer.empty()) return Ok{};
+  if (model.network || (model.layer_kinds.empty() && model.kind_of_layer.empty())) return Ok{};
   if (static_cast<std::int64_t>(model.kind_of_layer.size()) != model.n_layers) {
     return wrong(
         fmt::format("{} layers have a kind, n_layers is {}", model.kind_of_layer.size(), model.n_layers));
@@ -178,6 +178,10 @@ Status check_kinds(const Transformer& model) {
   for (const std::uint8_t kind : model.kind_of_layer)
     if (kind >= model.layer_kinds.size())
       return wrong(fmt::format("a layer is of kind {}, which is none", kind));
+  for (const std::uint8_t kind : model.kinds_of_further_layer) {
+    if (std::ranges::count(model.kind_of_layer, kind) == 0)
+      return wrong("an extra prediction layer is of a kind that no layer has");
+  }
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const LayerKind& kind = model.layer_kinds[k];
     const bool has_state = kind.mixer == Mixer::gated_delta || kind.mixer == Mixer::mamba2;

@@ -93,6 +93,7 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   moe.groups_per_token = moe.n_groups = std::max<std::int64_t>(1, moe.n_groups);
   STEPCAST_TRY(keys.optional("topk_group", moe.groups_per_token));
   if (names.dense_beside) {
+    model.norms_per_layer = 7;
     moe.n_shared_experts = 1;
     moe.shared_ffn_hidden_size = model.ffn_hidden_size;
   } else if (names.n_shared.empty()) {
@@ -101,6 +102,8 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
     moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
   }
   moe.shared_expert_gate = names.shared_gate && moe.n_shared_experts > 0;
+  // The router of Gemma 4 has a scale of each element and of each expert: as many as such a gate and such biases.
+  if (names.dense_beside) moe.shared_expert_gate = moe.router_bias = true;
   model.moe = moe;
   return Ok{};
 }
@@ -169,6 +172,16 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   return Ok{};
 }
 
+Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  std::string letters;
+  if (row.further_pattern.empty() || !keys.has(row.further_pattern)) return Ok{};
+  STEPCAST_TRY(keys.optional(row.further_pattern, letters));
+  if (model.n_multi_token_prediction_layers == 0 || set_further_layers(model, letters)) return Ok{};
+  return keys.error(row.further_pattern)
+      .found(fmt::format("`{}`", letters.substr(0, 60)))
+      .expected(fmt::format("letters of layers that {} has", row.pattern));
+}
+
 // Off: false, 0, nothing.
 Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
   for (const std::string_view key : row.must_be_off) {
@@ -234,20 +247,11 @@ constexpr std::string_view kGemma4Off[] = {"num_kv_shared_layers", "hidden_size_
                                            "use_double_wide_mlp"};
 constexpr std::string_view kQwen35NoShape[] = {"full_attention_interval", "mamba_ssm_dtype"};
 constexpr std::string_view kQwen35Off[] = {"mlp_only_layers", "mtp_use_dedicated_embeddings"};
-constexpr std::string_view kNemotronHNoShape[] = {"mamba_hidden_act",
-                                                  "mamba_ssm_cache_dtype",
-                                                  "num_logits_to_keep",
-                                                  "rescale_prenorm_residual",
-                                                  "residual_in_fp32",
-                                                  "time_step_floor",
-                                                  "time_step_max",
-                                                  "time_step_min",
-                                                  "time_step_limit",
-                                                  "use_mamba_kernels",
-                                                  "sliding_window",
-                                                  "expand",
-                                                  "moe_shared_expert_overlap",
-                                                  "mtp_hybrid_override_pattern"};
+constexpr std::string_view kNemotronHNoShape[] = {
+    "mamba_hidden_act",         "mamba_ssm_cache_dtype", "num_logits_to_keep", "rescale_prenorm_residual",
+    "residual_in_fp32",         "time_step_floor",       "time_step_max",      "time_step_min",
+    "time_step_limit",          "use_mamba_kernels",     "sliding_window",     "expand",
+    "moe_shared_expert_overlap"};
 constexpr std::string_view kNemotronHOff[] = {"use_bias", "mamba_proj_bias"};
 
 constexpr StateKeys kDeltaKeys{.n_heads = "linear_num_value_heads",
@@ -354,6 +358,7 @@ std::vector<FamilyRow> mixed_rows() {
                  "use_conv_bias", "chunk_size"},
        .activation = "mlp_hidden_act",
        .further_tokens = "num_nextn_predict_layers",
+       .further_pattern = "mtp_hybrid_override_pattern",
        .must_be_off = kNemotronHOff,
        .no_shape = kNemotronHNoShape},
   };
@@ -407,6 +412,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
   STEPCAST_TRY(read_state(keys, row.state, model));
   if (!row.pattern.empty()) STEPCAST_TRY(read_pattern(row, keys, model));
+  STEPCAST_TRY(read_further_pattern(row, keys, model));
   // MiniMax: a list of 1 for every layer with attention; 0 was linear attention of an earlier model.
   if (const JsonValue* types = keys.take("attn_type_list"); types != nullptr && !types->is_null()) {
     const auto numbers = types->numbers();

@@ -44,6 +44,7 @@ struct FamilyRow {
   StateKeys state = {};
   std::string_view activation = "hidden_act";
   std::string_view further_tokens = {};                // number of layers that predict them
+  std::string_view further_pattern = {};               // letters of what each of these consists of
   std::span<const std::string_view> must_be_off = {};  // keys of parts that are not modelled
   std::span<const std::string_view> no_shape = {};     // keys that change neither shape nor time
 };

@@ -50,6 +50,17 @@ void append_layer(Transformer& model, const LayerKind& kind) {
   if (known == model.layer_kinds.end()) model.layer_kinds.push_back(kind);
 }
 
+bool set_further_layers(Transformer& model, std::string_view letters) {
+  for (const char letter : letters) {
+    const std::optional<LayerKind> kind = kind_of_letter(letter);
+    const auto known =
+        kind ? std::find(model.layer_kinds.begin(), model.layer_kinds.end(), *kind) : model.layer_kinds.end();
+    if (known == model.layer_kinds.end()) return false;
+    model.kinds_of_further_layer.push_back(static_cast<std::uint8_t>(known - model.layer_kinds.begin()));
+  }
+  return true;
+}
+
 Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
   if (!s.hybrid_pattern && !s.hybrid.value_or(false)) return Ok{};
   const double attention = s.hybrid_attention_share.value_or(0), ffn = s.hybrid_ffn_share.value_or(0);
@@ -83,6 +94,14 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
   }
   model.n_multi_token_prediction_layers =
       std::count(pattern.begin() + static_cast<std::ptrdiff_t>(slash), pattern.end(), '/');
+  // "/*E/*E": what each layer that predicts a further token consists of.
+  model.kinds_of_further_layer.clear();
+  if (slash < pattern.size()) {
+    const std::string further = pattern.substr(slash + 1, pattern.find('/', slash + 1) - slash - 1);
+    if (!set_further_layers(model, further)) {
+      return wrong_pattern(pattern, "behind `/` letters of layers that the model has in front of it");
+    }
+  }
   // Megatron's defaults where nothing is said.
   const std::int64_t head_dim = std::max<std::int64_t>(1, s.state_head_dim.value_or(64));
   constexpr std::int64_t kChunkTokens = 128;

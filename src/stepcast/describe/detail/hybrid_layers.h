@@ -19,6 +19,9 @@ namespace stepcast::detail {
 // Adds a layer of this kind.
 void append_layer(Transformer& model, const LayerKind& kind);
 
+// What one layer that predicts a further token consists of. False: a letter of which the model has no layer.
+[[nodiscard]] bool set_further_layers(Transformer& model, std::string_view letters);
+
 // The layers of `settings.hybrid_pattern`, or as its shares spread them; nothing of a model that has no such setting.
 // Errors: letters that are not modelled, another number of layers than was said.
 [[nodiscard]] Status apply_hybrid_layers(const JobSettings& settings, Transformer& model);

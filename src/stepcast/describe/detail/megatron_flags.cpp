@@ -68,6 +68,8 @@ constexpr MegatronSwitch<bool> off(std::optional<bool> S::*field) { return {fiel
 constexpr MegatronSettingFlag kSettings[] = {
     {"--num-layers", &S::n_layers},
     {"--encoder-num-layers", &S::n_layers},
+    {"--decoder-num-layers", &S::decoder_layers},
+    {"--decoder-seq-length", &S::decoder_tokens},
     {"--hybrid-layer-pattern", &S::hybrid_pattern},
     {"--hybrid-override-pattern", &S::hybrid_pattern},
     {"--hybrid-attention-ratio", &S::hybrid_attention_share},
@@ -253,8 +255,6 @@ constexpr MegatronSettingFlag kSettings[] = {
 using Use = MegatronFlagUse;
 constexpr MegatronFlagRow kRows[] = {
     // What is refused.
-    {Use::out_of_scope, "an encoder in front of a decoder (T5, LLaVA) is not modelled",
-     "decoder-num-layers decoder-seq-length"},
     {Use::out_of_scope, "generating text (inference) is not modelled: a forecast is of a training step",
      "inference* serv* generat* num-tokens-to-generate prompts prompt-file* output-path "
      "output-every-n-results temperature top_k top_p top-k top-p top-n-logprobs return-log-probs "

@@ -1,5 +1,7 @@
 #include "stepcast/workload/detail/activation_count.h"
 
+#include "stepcast/workload/network.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -128,6 +130,12 @@ double KeptActivations::of(std::int64_t layer, std::int64_t in_chunk) const {
 }
 
 void KeptActivations::count_kinds() {
+  if (model_.network) {
+    const double samples = as_double(layout_.batch.micro_batch_sequences) * count_.element();
+    for (const NetworkBlock& block : model_.network->kinds)
+      of_kinds_.emplace_back(block.kept() * samples, block.kept() * samples);
+    return;
+  }
   for (std::size_t k = 0; k < model_.layer_kinds.size(); ++k) {
     const Transformer one = layer_model(model_, k);
     const ActivationCount count = count_.of(one);

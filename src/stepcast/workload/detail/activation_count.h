@@ -114,7 +114,7 @@ class KeptActivations {
  public:
   KeptActivations(const ActivationCount& count, const Transformer& model, const Layout& layout)
       : count_(count), model_(model), layout_(layout) {
-    if (!model.layer_kinds.empty()) count_kinds();
+    if (!model.layer_kinds.empty() || model.network) count_kinds();
     for (const bool experts : {false, true}) {
       if ((experts && !model.moe) || !model.layer_kinds.empty()) continue;
       whole_[experts] = count.attention() + count.ffn(experts);

@@ -138,6 +138,7 @@ double LayerLists::word_embedding_parameters() const {
 }
 
 LayerWork LayerLists::embedding() const {
+  if (model_.network) return {};
   const ParameterCount count = embedding_parameter_count(model_);
   LayerWork work;
   work.forward = embedding(Direction::forward);
@@ -152,6 +153,7 @@ LayerWork LayerLists::embedding() const {
 
 // A tied output matrix is the embedding's; where it lies on another stage, step_work() counts its copy.
 LayerWork LayerLists::head() const {
+  if (model_.network) return {};
   const ParameterCount count = head_parameter_count(model_);
   LayerWork work;
   work.forward = head(Direction::forward);

@@ -362,14 +362,21 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
   const bool mixes = model_.mixer != Mixer::none;
   const bool norm_in_front = model_.norms_per_layer > (mixes ? 1 : 0);
   const bool norm_behind = model_.norms_per_layer > (mixes ? 3 : 1);
+  // Of experts beside a dense part: in front of the experts, and behind either (Gemma 4).
+  const double between =
+      variant.experts
+          ? static_cast<double>(std::max<std::int64_t>(0, model_.norms_per_layer - 4)) * norm_tokens_
+          : 0;
   if (forward) {
     if (norm_in_front) add_norm(list, "ffn_norm", direction, norm_tokens_);
     variant.experts ? experts_forward(list, narrow)
                     : ffn_forward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+    if (between > 0) add_norm(list, "expert_norms", direction, between);
     if (norm_behind) add_norm(list, "post_ffn_norm", direction, norm_tokens_);
     residual(list, direction);
     return;
   }
+  if (between > 0) add_norm(list, "expert_norm_gradients", direction, between);
   if (norm_behind) add_norm(list, "post_ffn_norm_gradient", direction, norm_tokens_);
   variant.experts ? experts_backward(list, narrow)
                   : ffn_backward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
@@ -437,8 +444,10 @@ void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) 
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;
   const ParameterCount count = layer_parameter_count(model_, example);
   const auto tp = static_cast<double>(tp_);
-  work.dense_parameters = static_cast<double>(count.attention + count.ffn + count.shared_experts) / tp +
-                          static_cast<double>(count.norms + count.router);
+  const std::int64_t indexer = model_.mixer == Mixer::attention ? indexer_parameter_count(model_) : 0;
+  work.dense_parameters =
+      static_cast<double>(count.attention - indexer + count.ffn + count.shared_experts) / tp +
+      static_cast<double>(count.norms + count.router + indexer);
   work.expert_parameters =
       static_cast<double>(count.routed_experts) /
       static_cast<double>(layout_.degrees.expert * (variant.experts ? layout_.expert_tensor_degree() : 1));
@@ -452,6 +461,7 @@ void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) 
 }
 
 LayerWork LayerLists::layer(const LayerVariant& variant) const {
+  if (model_.network) return network_layer(variant);
   if (!model_.layer_kinds.empty()) {
     const Transformer own = layer_model(model_, variant.kind);
     return LayerLists{own, layout_}.layer(variant);

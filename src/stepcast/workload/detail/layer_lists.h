@@ -8,6 +8,10 @@
 
 #include "stepcast/workload/step_work.h"
 
+namespace stepcast {
+struct NetworkPart;
+}
+
 namespace stepcast::detail {
 
 inline std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::llround(value)); }
@@ -106,6 +110,11 @@ class LayerLists {
   // Whatever mixes tokens in this layer.
   void mix(WorkList& list, const LayerVariant& variant, Direction direction) const;
   void feed(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  // Blocks of networks that are told by their operations (network_lists.cpp).
+  [[nodiscard]] LayerWork network_layer(const LayerVariant& variant) const;
+  void network_part(WorkList& list, const NetworkPart& part, Direction direction) const;
+  [[nodiscard]] Linear linear_of(const NetworkPart& part) const;
+  void sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const;
   // Gated delta rule and Mamba-2 (layer_state.cpp).
   void state_forward(WorkList& list, const LayerVariant& variant) const;
   void state_backward(WorkList& list, const LayerVariant& variant) const;

@@ -12,6 +12,18 @@ namespace {
 // attention does: five products for two.
 constexpr double kScanGradientOverForward = 2.5;
 
+// Neither library has one kernel for it: how often all their kernels together read or write what lies in memory between
+// them. States count as fp32, what is kept in 16 bits as half; keys and queries are a pair.
+struct ScanTraffic {
+  double states, pairs, values, squares;  // squares: scores of a chunk, in fp32
+};
+// mamba_ssm, `_mamba_chunk_scan_combined_fwd` (chunk_state, state_passing, bmm_chunk, chunk_scan) and `_bwd`, which
+// runs the first three again and then dstates, state_passing, dx, db, dC, dcb, two products and ddA.
+constexpr ScanTraffic kMambaForward{3, 2, 3, 2}, kMambaBackward{8.5, 6.5, 11, 6};
+// flash-linear-attention, `chunk_gated_delta_rule_fwd` (scaled_dot_kkt, solve_tril, recompute_w_u, fwd_h, fwd_o) and
+// `_bwd`, which runs the last but one and the one before it again and then dv_local, dhu, dqkwg and wy_repr.
+constexpr ScanTraffic kDeltaForward{1, 2.5, 8, 3}, kDeltaBackward{3, 8, 20, 6};
+
 }  // namespace
 
 // Queries, keys, values and the gate of the output, steps and gates of every head, in one product.
@@ -51,13 +63,19 @@ Operation LayerLists::chunked_scan(Direction direction) const {
   const double p = as_double(state.head_dim);
   double per_token = 2 * c * n * (delta ? heads : key_heads) + heads * (2 * c * p + 4 * n * p);
   if (delta) per_token += heads * (2 * c * n + c * c / 3 + 2 * c * (n + p) + 2 * n * p);
-  const double elements = tokens * (2 * key_heads * n + heads * p);
-  const double states = 4 * heads * n * p * tokens / c;  // of every chunk, in fp32
-  const double output = tokens * heads * p;
   const bool forward = direction == Direction::forward;
+  const ScanTraffic& traffic =
+      delta ? (forward ? kDeltaForward : kDeltaBackward) : (forward ? kMambaForward : kMambaBackward);
+  // Transformers repeat the keys of the delta rule for every head of values that shares them.
+  const double pairs = tokens * 2 * (delta ? heads : key_heads) * n, values = tokens * heads * p;
+  constexpr double kFp32 = 4;
+  const double bytes =
+      (traffic.pairs * pairs + traffic.values * values) * element_bytes_ +
+      kFp32 * tokens *
+          (traffic.states * heads * n * p / c + traffic.squares * (delta ? heads : key_heads) * c);
   return {AmountShape{.flops = tokens * per_token * (forward ? 1 : kScanGradientOverForward),
-                      .bytes_read = (elements + (forward ? 0 : output)) * element_bytes_ + states,
-                      .bytes_written = (forward ? output : elements) * element_bytes_ + states,
+                      .bytes_read = bytes / 2,
+                      .bytes_written = bytes / 2,
                       .matrix = true,
                       .kernel_class = KernelClass::attention},
           dtype_, direction};
@@ -86,6 +104,9 @@ void LayerLists::state_backward(WorkList& list, const LayerVariant& variant) con
   add_linear_gradients(list, state_output(fp8), Edge::row);
   add_elementwise(list, "gated_norm_gradient", ElementwiseFunction::gated_silu, values, 3, 2,
                   Direction::backward);
+  // The fused backward pass of mamba_ssm does not keep what the convolution gave.
+  if (model_.mixer == Mixer::mamba2)
+    add_elementwise(list, "causal_convolution", ElementwiseFunction::silu, channels, 1, 1);
   list.push_back({"chunked_scan_gradient", chunked_scan(Direction::backward)});
   add_elementwise(list, "causal_convolution_gradient", ElementwiseFunction::silu, channels, 2, 1,
                   Direction::backward);

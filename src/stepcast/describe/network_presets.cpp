@@ -1,0 +1,286 @@
+#include "stepcast/describe/network_presets.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/number.h"
+#include "stepcast/describe/detail/network_builder.h"
+
+namespace stepcast {
+namespace {
+
+using detail::NetworkBuilder;
+using Split = NetworkPart::Split;
+
+constexpr std::int64_t kClasses = 1000;  // of ImageNet
+
+struct Sized {
+  std::string_view name;
+  std::array<std::int64_t, 5> sizes;
+};
+
+// Layers of the four stages, and whether a block has three convolutions.
+constexpr Sized kResnets[] = {{"resnet-18", {2, 2, 2, 2, 0}},
+                              {"resnet-34", {3, 4, 6, 3, 0}},
+                              {"resnet-50", {3, 4, 6, 3, 1}},
+                              {"resnet-101", {3, 4, 23, 3, 1}},
+                              {"resnet-152", {3, 8, 36, 3, 1}}};
+// Convolutions of the five stages.
+constexpr Sized kVggs[] = {{"vgg-11", {1, 1, 2, 2, 2}},
+                           {"vgg-13", {2, 2, 2, 2, 2}},
+                           {"vgg-16", {2, 2, 3, 3, 3}},
+                           {"vgg-19", {2, 2, 4, 4, 4}}};
+// Layers, width, heads, width of the FFN, pixels of a patch.
+constexpr Sized kVits[] = {
+    {"vit-tiny-patch16", {12, 192, 3, 768, 16}},     {"vit-small-patch16", {12, 384, 6, 1536, 16}},
+    {"vit-base-patch16", {12, 768, 12, 3072, 16}},   {"vit-base-patch32", {12, 768, 12, 3072, 32}},
+    {"vit-large-patch16", {24, 1024, 16, 4096, 16}}, {"vit-huge-patch14", {32, 1280, 16, 5120, 14}}};
+// Layers, width, heads, 0, elements of a patch of the latent image.
+constexpr Sized kDits[] = {{"dit-s-2", {12, 384, 6, 0, 2}},
+                           {"dit-b-2", {12, 768, 12, 0, 2}},
+                           {"dit-l-2", {24, 1024, 16, 0, 2}},
+                           {"dit-xl-2", {28, 1152, 16, 0, 2}},
+                           {"dit-xl-4", {28, 1152, 16, 0, 4}}};
+// Layers of either side, width, heads, width of a head, width of the FFN.
+constexpr Sized kT5s[] = {{"t5-small", {6, 512, 8, 64, 2048}},
+                          {"t5-base", {12, 768, 12, 64, 3072}},
+                          {"t5-large", {24, 1024, 16, 64, 4096}},
+                          {"t5-3b", {24, 1024, 32, 128, 16384}},
+                          {"t5-11b", {24, 1024, 128, 128, 65536}}};
+
+// Two convolutions of 3 x 3, or 1 x 1, 3 x 3 and 1 x 1; what goes around them is brought to their size.
+void residual_block(NetworkBuilder& b, std::int64_t channels, std::int64_t stride, bool bottleneck) {
+  const std::int64_t in = b.channels(), side = b.side(), out = bottleneck ? 4 * channels : channels;
+  if (bottleneck) {
+    b.convolution(channels, 1, 1).batch_norm().relu();
+    b.convolution(channels, 3, stride).batch_norm().relu();
+    b.convolution(out, 1, 1).batch_norm();
+  } else {
+    b.convolution(channels, 3, stride).batch_norm().relu();
+    b.convolution(channels, 3, 1).batch_norm();
+  }
+  if (in != out || stride != 1) {
+    const std::int64_t reached = b.side();
+    b.at(in, side).convolution(out, 1, stride).batch_norm().at(out, reached);
+  }
+  b.add_residual().relu();
+}
+
+Transformer resnet(const Sized& of, std::int64_t image) {
+  NetworkBuilder b{of.name, 3, image};
+  b.convolution(64, 7, 2, true).batch_norm().relu().max_pool(3, 2, 1).end_block();
+  const bool bottleneck = of.sizes[4] != 0;
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    for (std::int64_t i = 0; i < of.sizes[stage]; ++i) {
+      residual_block(b, std::int64_t{64} << stage, stage > 0 && i == 0 ? 2 : 1, bottleneck);
+      b.end_block();
+    }
+  }
+  b.mean_over_image().tokens(1).linear(b.channels(), kClasses).loss(kClasses).end_block();
+  return b.finish(kClasses);
+}
+
+Transformer vgg(const Sized& of, std::int64_t image) {
+  NetworkBuilder b{of.name, 3, image};
+  for (std::size_t stage = 0; stage < 5; ++stage) {
+    for (std::int64_t i = 0; i < of.sizes[stage]; ++i) {
+      const bool first = stage == 0 && i == 0;
+      b.convolution(std::min<std::int64_t>(512, std::int64_t{64} << stage), 3, 1, first).bias().relu();
+    }
+    b.max_pool(2, 2, 0).end_block();
+  }
+  constexpr std::int64_t kPooled = 7, kWide = 4096;
+  b.tokens(1).linear(b.channels() * kPooled * kPooled, kWide).relu().dropout();
+  b.linear(kWide, kWide).relu().dropout().linear(kWide, kClasses).loss(kClasses).end_block();
+  return b.finish(kClasses);
+}
+
+// Queries, keys and values as three products, as transformers writes it.
+void attention_part(NetworkBuilder& b, std::int64_t width, std::int64_t heads, std::int64_t inner,
+                    bool bias) {
+  for (int i = 0; i < 3; ++i) b.linear(width, inner, bias, Split::column);
+  b.attention(b.n_tokens(), heads, inner / heads).linear(inner, width, bias, Split::row);
+}
+
+Transformer vit(const Sized& of, std::int64_t image) {
+  const auto [layers, width, heads, ffn, patch] = of.sizes;
+  NetworkBuilder b{of.name, 3, image};
+  b.convolution(width, patch, patch, true, 0).bias();
+  const std::int64_t tokens = b.side() * b.side() + 1;  // and that of the class
+  b.tokens(tokens).parameters((tokens + 1) * width).join(width).add_vectors(width).end_block();
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    b.layer_norm(width);
+    attention_part(b, width, heads, width, true);
+    b.add_residual(width).layer_norm(width);
+    b.linear(width, ffn).gelu().linear(ffn, width).add_residual(width).end_block();
+  }
+  b.layer_norm(width).tokens(1).linear(width, kClasses).loss(kClasses).end_block();
+  return b.finish(kClasses);
+}
+
+// Peebles and Xie 2023: six vectors from time and class scale and shift both parts of every layer.
+Transformer dit(const Sized& of, std::int64_t image) {
+  const auto [layers, width, heads, unused, patch] = of.sizes;
+  constexpr std::int64_t kLatentChannels = 4, kPixelsOfLatent = 8, kFrequencies = 256;
+  NetworkBuilder b{of.name, kLatentChannels, image / kPixelsOfLatent};
+  b.convolution(width, patch, patch, true, 0).bias();
+  const std::int64_t tokens = b.side() * b.side();
+  b.tokens(1).linear(kFrequencies, width).silu().linear(width, width).parameters((kClasses + 1) * width);
+  b.tokens(tokens).add_vectors(width).end_block();
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    b.tokens(1).silu(width).linear(width, 6 * width).tokens(tokens);
+    b.layer_norm(width, false).scale_and_shift(width).linear(width, 3 * width);
+    b.attention(tokens, heads, width / heads).linear(width, width).scale_and_shift(width).add_residual(width);
+    b.layer_norm(width, false)
+        .scale_and_shift(width)
+        .linear(width, 4 * width)
+        .gelu()
+        .linear(4 * width, width);
+    b.scale_and_shift(width).add_residual(width).end_block();
+  }
+  // Noise and its variance of every channel.
+  b.tokens(1).linear(width, 2 * width).tokens(tokens).layer_norm(width, false).scale_and_shift(width);
+  b.linear(width, patch * patch * 2 * kLatentChannels).squared_error().end_block();
+  return b.finish(kClasses + 1);
+}
+
+Transformer t5(const Sized& of) {
+  const auto [layers, width, heads, head_dim, ffn] = of.sizes;
+  return *encoder_decoder({.name = std::string{of.name},
+                           .encoder_layers = layers,
+                           .decoder_layers = layers,
+                           .hidden_size = width,
+                           .n_heads = heads,
+                           .head_dim = head_dim,
+                           .ffn_hidden_size = ffn});
+}
+
+// Scores written out: biases of distances keep fused kernels away.
+void attend(NetworkBuilder& b, const EncoderDecoder& t5, std::int64_t keys) {
+  b.written_attention(keys, t5.n_heads, t5.head_dim, t5.dropout > 0);
+  b.linear(t5.n_heads * t5.head_dim, t5.hidden_size, t5.biases, Split::row)
+      .residual_with_dropout(t5.hidden_size, t5.dropout > 0);
+}
+
+void feed(NetworkBuilder& b, const EncoderDecoder& t5) {
+  const std::int64_t h = t5.hidden_size, f = t5.ffn_hidden_size;
+  b.norm(h, t5.biases).linear(h, f, t5.biases, Split::column);
+  if (t5.gated_ffn) b.linear(h, f, t5.biases, Split::column);
+  b.activation(f, t5.gated_ffn).linear(f, h, t5.biases, Split::row).residual_with_dropout(h, t5.dropout > 0);
+}
+
+}  // namespace
+
+Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
+  const std::pair<std::string_view, std::int64_t> sizes[] = {{"encoder layers", t5.encoder_layers},
+                                                             {"decoder layers", t5.decoder_layers},
+                                                             {"hidden size", t5.hidden_size},
+                                                             {"attention heads", t5.n_heads},
+                                                             {"width of a head", t5.head_dim},
+                                                             {"width of the FFN", t5.ffn_hidden_size},
+                                                             {"vocabulary", t5.vocab_size},
+                                                             {"tokens of the encoder", t5.encoder_tokens},
+                                                             {"tokens of the decoder", t5.decoder_tokens}};
+  constexpr std::int64_t kLargest = 1'000'000;
+  for (const auto& [what, size] : sizes) {
+    if (size < 1 || size > kLargest)
+      return Error::at(t5.name, std::string{what}).found(fmt::format("{}", size)).expected("1 to 1000000");
+  }
+  if (t5.encoder_layers + t5.decoder_layers > 1000)
+    return Error{"more than 1000 layers of encoder and decoder"};
+  const std::int64_t h = t5.hidden_size, inner = t5.n_heads * t5.head_dim;
+  NetworkBuilder b{t5.name, 1, 1};
+  const auto embed = [&](std::int64_t tokens, bool first) {
+    b.tokens(tokens).lookup(t5.vocab_size, h, first);
+    if (t5.learned_positions > 0) b.parameters(first ? t5.learned_positions * h : 0).add_vectors(h);
+    if (t5.learned_positions == 0) b.parameters(32 * t5.n_heads);
+    if (t5.dropout > 0) b.dropout(h);
+    b.end_block();
+  };
+  embed(t5.encoder_tokens, true);
+  for (std::int64_t layer = 0; layer < t5.encoder_layers; ++layer) {
+    b.norm(h, t5.biases);
+    for (int i = 0; i < 3; ++i) b.linear(h, inner, t5.biases, Split::column);
+    attend(b, t5, t5.encoder_tokens);
+    feed(b, t5);
+    b.end_block();
+  }
+  b.norm(h, t5.biases).end_block();
+  embed(t5.decoder_tokens, false);
+  for (std::int64_t layer = 0; layer < t5.decoder_layers; ++layer) {
+    b.norm(h, t5.biases);
+    for (int i = 0; i < 3; ++i) b.linear(h, inner, t5.biases, Split::column);
+    attend(b, t5, t5.decoder_tokens);
+    // Queries of the decoder, keys and values of the encoder.
+    b.norm(h, t5.biases).linear(h, inner, t5.biases, Split::column).tokens(t5.encoder_tokens);
+    for (int i = 0; i < 2; ++i) b.linear(h, inner, t5.biases, Split::column);
+    b.tokens(t5.decoder_tokens);
+    attend(b, t5, t5.encoder_tokens);
+    feed(b, t5);
+    b.end_block();
+  }
+  b.norm(h, t5.biases).logits(h, t5.vocab_size, t5.tied_embeddings).loss(t5.vocab_size).end_block();
+  Transformer model = b.finish(t5.vocab_size, true);
+  model.max_position = t5.decoder_tokens;
+  return model;
+}
+
+Result<std::optional<Transformer>> find_network(std::string_view name,
+                                                std::optional<std::int64_t> image_size) {
+  // The names at the hub: google/vit-base-patch16-224.
+  std::string wanted = spelling_core(name);
+  constexpr std::string_view kUsual = "224";
+  if (wanted.starts_with("vit") && wanted.ends_with(kUsual)) wanted.resize(wanted.size() - kUsual.size());
+  const auto of = [&](std::span<const Sized> table) {
+    const auto found =
+        std::ranges::find_if(table, [&](const Sized& s) { return spelling_core(s.name) == wanted; });
+    return found == table.end() ? nullptr : &*found;
+  };
+  if (const Sized* found = of(kT5s)) {
+    if (image_size)
+      return Error::at("", "--image-size", fmt::format("{} sees no images", found->name))
+          .advice("leave it out");
+    return std::optional{t5(*found)};
+  }
+  struct Family {
+    std::span<const Sized> table;
+    Transformer (*build)(const Sized&, std::int64_t);
+    std::int64_t usual, step, least;  // pixels; step 0: of a patch
+  };
+  const Family families[] = {{kResnets, resnet, 224, 1, 32},
+                             {kVggs, vgg, 224, 32, 224},
+                             {kVits, vit, 224, 0, 14},
+                             {kDits, dit, 256, 8, 16}};
+  for (const Family& family : families) {
+    const Sized* found = of(family.table);
+    if (found == nullptr) continue;
+    const std::int64_t image = image_size.value_or(family.usual);
+    const std::int64_t patch = found->sizes[4] * std::max<std::int64_t>(1, family.step);
+    const bool patches = family.step == 0 || family.table.data() == kDits;
+    const std::int64_t step = patches ? patch : family.step;
+    constexpr std::int64_t kLargest = 4096;
+    if (image < std::max(step, family.least) || image > kLargest || image % step != 0) {
+      return Error::at("", "--image-size")
+          .found(fmt::format("{} for {}", image, found->name))
+          .expected(fmt::format("pixels in either direction: a multiple of {} from {} to {}", step,
+                                std::max(step, family.least), kLargest));
+    }
+    return std::optional{family.build(*found, image)};
+  }
+  return std::optional<Transformer>{};
+}
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const std::span<const Sized> table :
+       {std::span<const Sized>{kResnets}, std::span<const Sized>{kVggs}, std::span<const Sized>{kVits},
+        std::span<const Sized>{kDits}, std::span<const Sized>{kT5s}})
+    for (const Sized& s : table) names.emplace_back(s.name);
+  return names;
+}
+
+}  // namespace stepcast

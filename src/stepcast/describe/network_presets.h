@@ -1,0 +1,39 @@
+// Networks that are known by name and are no language models of one stack: ResNet and VGG (as torchvision has them), vision
+// transformers (ViT, of 16 x 16 and 14 x 14 pixels), diffusion transformers (DiT), T5.
+//
+//   find_network("resnet-50", 224)     25'557'032 parameters; nothing: no such name
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+// A T5 that is described by its sizes: an encoder in front of a decoder that looks at what it says.
+struct EncoderDecoder {
+  std::string name;
+  std::int64_t encoder_layers = 12, decoder_layers = 12;
+  std::int64_t hidden_size = 768, n_heads = 12, head_dim = 64, ffn_hidden_size = 3072;
+  std::int64_t vocab_size = 32128;
+  std::int64_t encoder_tokens = 512, decoder_tokens = 128;
+  bool gated_ffn = false, tied_embeddings = true;
+  bool biases = false;  // of products, and norms of mean and variance with biases (Megatron's T5)
+  std::int64_t learned_positions = 0;  // rows of a table; 0: 32 biases of distances for every head
+  double dropout = 0.1;
+};
+[[nodiscard]] Result<Transformer> encoder_decoder(const EncoderDecoder& t5);
+
+// By name; case, blanks, hyphens and underscores do not count. `image_size`: pixels in either direction, of networks that
+// see images; the usual one if nothing. Errors: an image size of a network without images, or that its patches do not
+// divide. Nothing: no such name.
+[[nodiscard]] Result<std::optional<Transformer>> find_network(std::string_view name,
+                                                              std::optional<std::int64_t> image_size = {});
+[[nodiscard]] std::vector<std::string> network_names();
+
+}  // namespace stepcast

@@ -1,0 +1,152 @@
+// The work of a block of a network that is told by its operations (workload/network.h).
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "stepcast/base/number.h"
+#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/network.h"
+
+namespace stepcast {
+namespace detail {
+namespace {
+
+// The same of so many samples. Sums over a batch run backward: gradients of vectors that all samples share.
+OperationShape of_samples(OperationShape shape, std::int64_t n, double element_bytes, bool backward) {
+  std::visit(
+      [&](auto& s) {
+        using Shape = std::decay_t<decltype(s)>;
+        if constexpr (std::is_same_v<Shape, ConvolutionShape> || std::is_same_v<Shape, AttentionShape> ||
+                      std::is_same_v<Shape, GemmShape>) {
+          s.batch *= n;
+        } else if constexpr (std::is_same_v<Shape, NormShape>) {
+          (s.kind == NormKind::batch_norm ? s.cols : s.rows) *= n;
+        } else if constexpr (std::is_same_v<Shape, ReductionShape>) {
+          (backward ? s.cols : s.rows) *= n;
+        } else if constexpr (std::is_same_v<Shape, SoftmaxShape> ||
+                             std::is_same_v<Shape, CrossEntropyShape>) {
+          s.rows *= n;
+        } else if constexpr (std::is_same_v<Shape, ElementwiseShape> ||
+                             std::is_same_v<Shape, MovementShape>) {
+          s.elements *= n;
+        } else if constexpr (std::is_same_v<Shape, LookupShape>) {
+          s.bags *= n;
+        } else if constexpr (std::is_same_v<Shape, AmountShape>) {
+          const double samples = as_double(n);
+          s.flops *= samples;
+          s.bytes_read *= samples * element_bytes;
+          s.bytes_written *= samples * element_bytes;
+        }
+      },
+      shape);
+  return shape;
+}
+
+// Indices are written beside what is kept, and read again on the way back.
+void add_index_bytes(OperationShape& shape, double bytes, bool backward) {
+  auto* amount = std::get_if<AmountShape>(&shape);
+  if (amount == nullptr) return;
+  if (backward) std::swap(amount->bytes_read, amount->bytes_written);
+  (backward ? amount->bytes_read : amount->bytes_written) += bytes;
+}
+
+bool has_weights(const NetworkPart& part) {
+  const auto* product = std::get_if<GemmShape>(&part.shape);
+  return product != nullptr && (part.parameters > 0 || part.shared_weights);
+}
+
+}  // namespace
+
+// A product with weights, as those of other layers are.
+LayerLists::Linear LayerLists::linear_of(const NetworkPart& part) const {
+  const auto& product = std::get<GemmShape>(part.shape);
+  const bool column = part.split == NetworkPart::Split::column, row = part.split == NetworkPart::Split::row;
+  return {.name = part.name,
+          .input_gradient = part.gradient,
+          .weight_gradient = part.gradient,
+          .bias_gradient = part.gradient,
+          .tokens = product.m * layout_.batch.micro_batch_sequences,
+          .n = column ? share(product.n, tp_) : product.n,
+          .k = row ? share(product.k, tp_) : product.k,
+          .bias = product.bias};
+}
+
+void LayerLists::sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const {
+  if (tp_ == 1) return;
+  const auto& product = std::get<GemmShape>(part.shape);
+  const double elements = as_double(product.m * layout_.batch.micro_batch_sequences * width);
+  list.push_back({"reduce_product",
+                  Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{elements * element_bytes_}}});
+}
+
+void LayerLists::network_part(WorkList& list, const NetworkPart& part, Direction direction) const {
+  const bool forward = direction == Direction::forward;
+  if (!forward && part.backward == NetworkPart::Backward::none) return;
+  if (has_weights(part)) {
+    const Linear linear = linear_of(part);
+    const auto& product = std::get<GemmShape>(part.shape);
+    if (forward) {
+      add_linear(list, linear);
+      if (part.split == NetworkPart::Split::row) sum_over_tensor(list, part, product.n);
+      return;
+    }
+    const std::size_t first = list.size();
+    add_linear_gradients(list, linear, Edge::none);
+    if (part.backward == NetworkPart::Backward::weights)
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(first));
+    if (part.split == NetworkPart::Split::column) sum_over_tensor(list, part, product.k);
+    return;
+  }
+  OperationShape shape = forward ? part.shape : part.other_gradient.value_or(part.shape);
+  shape = of_samples(shape, layout_.batch.micro_batch_sequences, element_bytes_, !forward);
+  add_index_bytes(shape, part.index_bytes * as_double(layout_.batch.micro_batch_sequences), !forward);
+  if (auto* attention = std::get_if<AttentionShape>(&shape); attention != nullptr) {
+    attention->heads = share(attention->heads, tp_);
+    attention->key_value_heads = share(std::max<std::int64_t>(1, attention->key_value_heads), tp_);
+    attention->kernel = layout_.layer.attention_kernel;
+  } else if (part.split == NetworkPart::Split::column) {
+    if (auto* product = std::get_if<GemmShape>(&shape)) product->batch = share(product->batch, tp_);
+    if (auto* scores = std::get_if<SoftmaxShape>(&shape)) scores->rows = share(scores->rows, tp_);
+    if (auto* pointwise = std::get_if<ElementwiseShape>(&shape))
+      pointwise->elements = share(pointwise->elements, tp_);
+  }
+  Direction run = direction;
+  if (!forward && part.other_gradient) run = Direction::forward;
+  if (!forward && part.backward == NetworkPart::Backward::weights) run = Direction::weight_gradient;
+  list.push_back({forward ? part.name : part.gradient, Operation{shape, dtype_, run}});
+}
+
+LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
+  const NetworkBlock& block = model_.network->kinds[variant.kind];
+  LayerWork work;
+  for (const NetworkPart& part : block.parts) {
+    network_part(work.forward, part, Direction::forward);
+    const double ranks = part.split == NetworkPart::Split::none ? 1 : as_double(tp_);
+    work.dense_parameters += as_double(part.parameters) / ranks;
+  }
+  for (auto part = block.parts.rbegin(); part != block.parts.rend(); ++part)
+    network_part(work.backward, *part, Direction::backward);
+  add_part_of_micro_batch(work.forward);
+  capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
+  capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
+  work.trained_dense_parameters = work.dense_parameters;
+  return work;
+}
+
+}  // namespace detail
+
+double forward_flops(const BlockNetwork& network, const std::vector<std::uint8_t>& blocks) {
+  double flops = 0;
+  for (const std::uint8_t block : blocks) {
+    for (const NetworkPart& part : network.kinds[block].parts) {
+      const bool product = std::holds_alternative<GemmShape>(part.shape) ||
+                           std::holds_alternative<ConvolutionShape>(part.shape) ||
+                           std::holds_alternative<AttentionShape>(part.shape);
+      if (product) flops += work_of({part.shape}).flops.value();
+    }
+  }
+  return flops;
+}
+
+}  // namespace stepcast

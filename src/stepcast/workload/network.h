@@ -1,0 +1,62 @@
+// Networks that are no stack of language-model layers: convolutional ones, vision and diffusion transformers, encoders in
+// front of decoders. Blocks of parts, each an operation of one sample (an image, or a pair of texts), whatever the batch.
+//
+//   BlockNetwork net = *find_network("resnet-50", 224)->network;
+//   net.kinds[net.blocks[0]].parts[0].shape     ConvolutionShape of one image
+//
+// A Transformer that has one (Transformer::network) is a layout's model like any other: its layers are the blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/operation/operation.h"
+
+namespace stepcast {
+
+struct NetworkPart {
+  std::string_view name, gradient;  // of static storage; `gradient`: its backward operation
+  // Of one sample. AmountShape: bytes are elements, and `index_bytes` come on top of what is written.
+  OperationShape shape;
+  std::int64_t parameters = 0;
+  double kept = 0;  // elements of a sample that the backward pass needs
+  enum class Backward : std::uint8_t { all, weights, none };
+  Backward backward = Backward::all;  // weights: nothing in front of it is trained
+  std::optional<OperationShape> other_gradient =
+      std::nullopt;  // what runs backward, where it is not of the same shape
+  // How tensor parallelism cuts a product with weights or an attention; a row's result is summed over the ranks.
+  enum class Split : std::uint8_t { none, column, row };
+  Split split = Split::none;
+  double index_bytes = 0;
+  bool shared_weights = false;  // a product with weights that another part counts
+  friend bool operator==(const NetworkPart&, const NetworkPart&) = default;
+};
+
+struct NetworkBlock {
+  std::vector<NetworkPart> parts;
+  [[nodiscard]] std::int64_t parameters() const {
+    std::int64_t n = 0;
+    for (const NetworkPart& part : parts) n += part.parameters;
+    return n;
+  }
+  [[nodiscard]] double kept() const {  // elements of a sample
+    double n = 0;
+    for (const NetworkPart& part : parts) n += part.kept;
+    return n;
+  }
+  friend bool operator==(const NetworkBlock&, const NetworkBlock&) = default;
+};
+
+struct BlockNetwork {
+  std::vector<NetworkBlock> kinds;
+  std::int64_t tokens = 1;  // a sample counts as so many: the sequence length of a layout
+  bool splits = false;      // its parts say how tensor parallelism cuts them
+};
+
+// Forward FLOPs of one sample; multiply and add count two.
+[[nodiscard]] double forward_flops(const BlockNetwork& network, const std::vector<std::uint8_t>& blocks);
+
+}  // namespace stepcast
