@@ -225,6 +225,10 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   }
   b.norm(h, t5.biases).logits(h, t5.vocab_size, t5.tied_embeddings).loss(t5.vocab_size).end_block();
   Transformer model = b.finish(t5.vocab_size, true);
+  model.hidden_size = h;
+  model.ffn_hidden_size = t5.ffn_hidden_size;
+  model.n_heads = t5.n_heads;
+  model.head_dim = t5.head_dim;
   model.max_position = t5.decoder_tokens;
   return model;
 }

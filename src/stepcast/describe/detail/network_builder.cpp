@@ -70,12 +70,11 @@ NetworkBuilder& NetworkBuilder::batch_norm() {
 NetworkBuilder& NetworkBuilder::max_pool(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t side = (side_ + 2 * padding - kernel) / stride + 1;
   const double in = as_double(channels_ * side_ * side_), out = as_double(channels_ * side * side);
-  constexpr double kIndexBytes = 8;
   add({.name = "max_pool",
        .gradient = "max_pool_gradient",
        .shape = AmountShape{.bytes_read = in, .bytes_written = out, .kernel_class = KernelClass::reduction},
        .kept = in,
-       .index_bytes = kIndexBytes * out});
+       .index_bytes = 8 * out});
   return at(channels_, side);
 }
 
