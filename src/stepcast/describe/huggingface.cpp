@@ -29,7 +29,7 @@ constexpr std::string_view kVision =
     "vision models are not modelled from a config.json; nearest: --model vit-base-patch16, resnet-50 and "
     "their sizes";
 constexpr std::string_view kStateSpace =
-    "state-space and recurrent layers of this kind are not modelled; nearest with Mamba-2, attention and "
+    "state-space and recurrent layers are not modelled in this form; nearest with Mamba-2, attention and "
     "experts: nemotron_h";
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
