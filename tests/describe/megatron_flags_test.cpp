@@ -120,7 +120,6 @@ TEST(MegatronFlags, ClassesDoWhatTheyAreFor) {
   EXPECT_THAT(silent.not_modelled, IsEmpty());
   EXPECT_EQ(silent.notes, small("").notes);
   const std::pair<const char*, const char*> kRefused[] = {
-      {"--decoder-num-layers 12", "(T5"},
       {"--num-tokens-to-generate 16", "inference"},
       {"--perform-rl-step", "reinforcement learning"},
       {"--img-h 336", "vision"},

@@ -293,7 +293,7 @@ TEST(MegatronCommandLine, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of(small("--normalization BatchNorm")), HasSubstr("LayerNorm, RMSNorm"));
   EXPECT_THAT(message_of(small("--fp16 --bf16")), HasSubstr("--bf16"));
   EXPECT_THAT(message_of("ls -l"), HasSubstr("the first word is not a flag"));
-  EXPECT_THAT(message_of("pretrain_t5.py --num-layers 3"), HasSubstr("pretrain_t5.py"));
+  EXPECT_THAT(message_of("pretrain_vlm.py --num-layers 3"), HasSubstr("pretrain_vlm.py"));
   EXPECT_THAT(message_of(small("--tensor-model-parallel-size $TP")),
               AllOf(HasSubstr("--tensor-model-parallel-size: found `$TP`"), HasSubstr("a whole number")));
   EXPECT_THAT(message_of(small("--data-path 'open")), HasSubstr("not closed"));

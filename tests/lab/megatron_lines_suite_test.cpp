@@ -54,8 +54,7 @@ TEST(MegatronLinesSuite, CountsWhatIsForecastRefusedAndFails) {
   std::ofstream{folder.path() / "megatron_lines.csv"}
       << "suite,case,gpu,n_gpus,step_median_ms,flags\n"
       << "gpt,a,H100,8,500," << kLine << "\ngpt,b,A100,8,900," << kLine << "\ngpt,c,H100,8,700," << kLine
-      << "\nt5,d,H100,8,1," << kLine << "--decoder-num-layers 2\ngpt,e,H100,8,1," << kLine
-      << "--num-layers x\n";
+      << "\nt5,d,H100,8,1," << kLine << "--img-h 2\ngpt,e,H100,8,1," << kLine << "--num-layers x\n";
   std::ofstream{folder.path() / "megatron_arguments.csv"} << "flags\n--num-layers\n--rope-type --brand-new\n";
   const Result<SuiteResult> result = validate_megatron_lines(folder.path());
   ASSERT_TRUE(result.ok()) << result.error().message();
@@ -70,7 +69,7 @@ TEST(MegatronLinesSuite, CountsWhatIsForecastRefusedAndFails) {
   EXPECT_EQ(result->tests[2].sets.at(1).rows.at(0).predicted, 700) << "the other line of H100";
   EXPECT_EQ(extra(result->tests[3].sets.at(0), "unknown_n"), 1);
   ASSERT_EQ(result->skipped.size(), 3U);
-  EXPECT_THAT(result->skipped[0].why, HasSubstr("refused: --decoder-num-layers"));
+  EXPECT_THAT(result->skipped[0].why, HasSubstr("refused: --img-h"));
   EXPECT_THAT(result->skipped[1].why, HasSubstr("failed: --num-layers"));
   EXPECT_THAT(result->skipped[2].what, HasSubstr("--brand-new"));
 }

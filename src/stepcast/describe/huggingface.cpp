@@ -22,14 +22,15 @@ constexpr std::string_view kUnknownKey =
 
 // Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
 constexpr std::string_view kEncoderDecoder =
-    "encoder-decoders are not read from their config.json; nearest: --model t5-base and its sizes, or "
+    "encoder-decoders are not modelled from a config.json; nearest: --model t5-base and its sizes, or "
     "Megatron-LM's flags "
     "of T5";
 constexpr std::string_view kVision =
-    "vision models are not read from their config.json; nearest: --model vit-base-patch16, resnet-50 and "
+    "vision models are not modelled from a config.json; nearest: --model vit-base-patch16, resnet-50 and "
     "their sizes";
 constexpr std::string_view kStateSpace =
-    "layers of this kind of state are not modelled; nearest with Mamba-2, attention and experts: nemotron_h";
+    "state-space and recurrent layers are not modelled in this form; nearest with Mamba-2, attention and "
+    "experts: nemotron_h";
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
 constexpr std::string_view kCompressed =

@@ -52,7 +52,7 @@ Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::s
   }
   if (job.image_size) {
     return Error::at("", "--image-size",
-                     fmt::format("`{}` is no network of images", job.model.substr(0, 200)))
+                     fmt::format("`{}` is not a network of images", job.model.substr(0, 200)))
         .expected("one of ResNet, VGG, ViT or DiT: " + fmt::format("{}", fmt::join(network_names(), ", ")));
   }
   // A name is a preset even where a file is called so.

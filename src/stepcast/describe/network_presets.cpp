@@ -159,9 +159,17 @@ Transformer t5(const Sized& of) {
                            .ffn_hidden_size = ffn});
 }
 
+// Products with one input: one after the other as transformers has them, or one for all (Megatron-LM).
+void project(NetworkBuilder& b, const EncoderDecoder& t5, std::int64_t n) {
+  const std::int64_t inner = t5.n_heads * t5.head_dim, at_once = t5.learned_positions > 0 ? n : 1;
+  for (std::int64_t i = 0; i < n; i += at_once) {
+    b.linear(t5.hidden_size, at_once * inner, t5.biases, Split::column);
+  }
+}
+
 // Scores written out: biases of distances keep fused kernels away.
 void attend(NetworkBuilder& b, const EncoderDecoder& t5, std::int64_t keys) {
-  b.written_attention(keys, t5.n_heads, t5.head_dim, t5.dropout > 0);
+  b.written_attention(keys, t5.n_heads, t5.head_dim, t5.dropout > 0, t5.learned_positions == 0);
   b.linear(t5.n_heads * t5.head_dim, t5.hidden_size, t5.biases, Split::row)
       .residual_with_dropout(t5.hidden_size, t5.dropout > 0);
 }
@@ -192,7 +200,7 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   }
   if (t5.encoder_layers + t5.decoder_layers > 1000)
     return Error{"more than 1000 layers of encoder and decoder"};
-  const std::int64_t h = t5.hidden_size, inner = t5.n_heads * t5.head_dim;
+  const std::int64_t h = t5.hidden_size;
   NetworkBuilder b{t5.name, 1, 1};
   const auto embed = [&](std::int64_t tokens, bool first) {
     b.tokens(tokens).lookup(t5.vocab_size, h, first);
@@ -204,7 +212,7 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   embed(t5.encoder_tokens, true);
   for (std::int64_t layer = 0; layer < t5.encoder_layers; ++layer) {
     b.norm(h, t5.biases);
-    for (int i = 0; i < 3; ++i) b.linear(h, inner, t5.biases, Split::column);
+    project(b, t5, 3);
     attend(b, t5, t5.encoder_tokens);
     feed(b, t5);
     b.end_block();
@@ -213,11 +221,13 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   embed(t5.decoder_tokens, false);
   for (std::int64_t layer = 0; layer < t5.decoder_layers; ++layer) {
     b.norm(h, t5.biases);
-    for (int i = 0; i < 3; ++i) b.linear(h, inner, t5.biases, Split::column);
+    project(b, t5, 3);
     attend(b, t5, t5.decoder_tokens);
     // Queries of the decoder, keys and values of the encoder.
-    b.norm(h, t5.biases).linear(h, inner, t5.biases, Split::column).tokens(t5.encoder_tokens);
-    for (int i = 0; i < 2; ++i) b.linear(h, inner, t5.biases, Split::column);
+    b.norm(h, t5.biases)
+        .linear(h, t5.n_heads * t5.head_dim, t5.biases, Split::column)
+        .tokens(t5.encoder_tokens);
+    project(b, t5, 2);
     b.tokens(t5.decoder_tokens);
     attend(b, t5, t5.encoder_tokens);
     feed(b, t5);
@@ -225,6 +235,10 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   }
   b.norm(h, t5.biases).logits(h, t5.vocab_size, t5.tied_embeddings).loss(t5.vocab_size).end_block();
   Transformer model = b.finish(t5.vocab_size, true);
+  model.hidden_size = h;
+  model.ffn_hidden_size = t5.ffn_hidden_size;
+  model.n_heads = t5.n_heads;
+  model.head_dim = t5.head_dim;
   model.max_position = t5.decoder_tokens;
   return model;
 }

@@ -70,12 +70,11 @@ NetworkBuilder& NetworkBuilder::batch_norm() {
 NetworkBuilder& NetworkBuilder::max_pool(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t side = (side_ + 2 * padding - kernel) / stride + 1;
   const double in = as_double(channels_ * side_ * side_), out = as_double(channels_ * side * side);
-  constexpr double kIndexBytes = 8;
   add({.name = "max_pool",
        .gradient = "max_pool_gradient",
        .shape = AmountShape{.bytes_read = in, .bytes_written = out, .kernel_class = KernelClass::reduction},
        .kept = in,
-       .index_bytes = kIndexBytes * out});
+       .index_bytes = 8 * out});
   return at(channels_, side);
 }
 
@@ -215,7 +214,7 @@ NetworkBuilder& NetworkBuilder::attention(std::int64_t keys, std::int64_t heads,
 }
 
 NetworkBuilder& NetworkBuilder::written_attention(std::int64_t keys, std::int64_t heads,
-                                                  std::int64_t head_dim, bool with_dropout) {
+                                                  std::int64_t head_dim, bool with_dropout, bool biases) {
   const std::int64_t scores = heads * tokens_ * keys;
   const double both = as_double((tokens_ + keys) * heads * head_dim);
   const auto cut = [this] { block_.parts.back().split = Split::column; };
@@ -224,8 +223,10 @@ NetworkBuilder& NetworkBuilder::written_attention(std::int64_t keys, std::int64_
        .shape = GemmShape{.batch = heads, .m = tokens_, .n = keys, .k = head_dim, .layout = GemmLayout::tn},
        .kept = both});
   cut();
-  pointwise("score_biases", "score_biases_gradient", ElementwiseFunction::add, scores, 2, 0, 0);
-  cut();
+  if (biases) {
+    pointwise("score_biases", "score_biases_gradient", ElementwiseFunction::add, scores, 2, 0, 0);
+    cut();
+  }
   add({.name = "softmax",
        .gradient = "softmax_gradient",
        .shape = SoftmaxShape{SoftmaxKind::plain, heads * tokens_, keys},

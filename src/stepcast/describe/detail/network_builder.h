@@ -51,7 +51,7 @@ class NetworkBuilder {
   NetworkBuilder& norm(std::int64_t width, bool layer);  // RMS norm, or layer norm
   NetworkBuilder& attention(std::int64_t keys, std::int64_t heads, std::int64_t head_dim);
   NetworkBuilder& written_attention(std::int64_t keys, std::int64_t heads, std::int64_t head_dim,
-                                    bool dropout);
+                                    bool dropout, bool biases);
   NetworkBuilder& lookup(std::int64_t rows, std::int64_t width, bool counts);
   NetworkBuilder& loss(std::int64_t classes);
   NetworkBuilder& squared_error();

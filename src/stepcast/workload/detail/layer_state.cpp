@@ -68,11 +68,9 @@ Operation LayerLists::chunked_scan(Direction direction) const {
       delta ? (forward ? kDeltaForward : kDeltaBackward) : (forward ? kMambaForward : kMambaBackward);
   // Transformers repeat the keys of the delta rule for every head of values that shares them.
   const double pairs = tokens * 2 * (delta ? heads : key_heads) * n, values = tokens * heads * p;
-  constexpr double kFp32 = 4;
   const double bytes =
       (traffic.pairs * pairs + traffic.values * values) * element_bytes_ +
-      kFp32 * tokens *
-          (traffic.states * heads * n * p / c + traffic.squares * (delta ? heads : key_heads) * c);
+      4 * tokens * (traffic.states * heads * n * p / c + traffic.squares * (delta ? heads : key_heads) * c);
   return {AmountShape{.flops = tokens * per_token * (forward ? 1 : kScanGradientOverForward),
                       .bytes_read = bytes / 2,
                       .bytes_written = bytes / 2,
