@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "calibrate/detail/minimization.h"
+#include "calibrate/detail/tree_training.h"
 
 namespace stepcast {
 namespace {
@@ -16,6 +19,11 @@ namespace {
 constexpr std::size_t kMostRows = 400;
 // Weights of what holds parameters where rows do not: per squared distance in ln.
 constexpr double kPrior = 0.001, kNetworkPrior = 0.02;
+// Learned corrections: rows from which there are any, the largest error that is learned, resolution of leaves, parts of
+// the models of which one is held out for the band.
+constexpr std::size_t kLeastLayers = 200;
+constexpr double kMostLearned = 1, kLayerLeafScale = 1e-3;
+constexpr std::size_t kLayerFolds = 4;
 // Rows over several nodes are few.
 constexpr double kWeightOfNodes = 3;
 // Per expert: layers with fewer do not count for the band.
@@ -86,10 +94,7 @@ ExchangeRates to_rates(std::span<const double> p, ExchangeRates rates) {
   return rates;
 }
 
-}  // namespace
-
-double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
-                          const MeasuredExpertLayer& layer) {
+ExpertLayer work_of(const MeasuredExpertLayer& layer) {
   const auto tokens = static_cast<double>(layer.tokens), ranks = static_cast<double>(layer.expert_parallel);
   ExpertLayer work{.tokens = tokens,
                    .hidden_size = static_cast<double>(layer.hidden_size),
@@ -100,7 +105,85 @@ double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
   work.visits = tokens * work.experts_per_token / ranks * layer.busiest;
   work.gated = layer.gated;
   work.uneven = !layer.load.balanced();
-  return expert_layer_us(rates, device, work);
+  return work;
+}
+
+// Sizes of one model, which are held out together.
+std::size_t fold_of(const MeasuredExpertLayer& m) {
+  const auto sizes = static_cast<std::uint64_t>(m.hidden_size * 131 + m.expert_ffn_size * 31 + m.n_experts);
+  return (sizes * 0x9e3779b97f4a7c15ULL >> 33U) % kLayerFolds;
+}
+
+// ln(measured / form) of some layers, and what it is learned over.
+struct LayerTable {
+  std::vector<float> features, targets, weights;
+
+  void add(const ExpertLayer& work, double log_error) {
+    for (const float x : features_of(work)) features.push_back(x);
+    targets.push_back(static_cast<float>(std::clamp(log_error, -kMostLearned, kMostLearned)));
+    weights.push_back(1);
+  }
+  // Nothing without XGBoost.
+  [[nodiscard]] std::shared_ptr<const GradientTrees> learn() const {
+    constexpr std::size_t kFeatures = ExpertFeatures{}.size();
+    if (targets.size() < kLeastLayers) return nullptr;
+    const detail::BoosterOptions options{.rounds = 48,
+                                         .depth = 5,
+                                         .learning_rate = 0.15,
+                                         .row_sample = 0.8,
+                                         .column_sample = 1,
+                                         .min_child_weight = 12};
+    auto trees = detail::train_trees(features, kFeatures, targets, weights, options);
+    if (!trees) return nullptr;
+    auto decoded = GradientTrees::decode(
+        detail::shortened(std::move(*trees), features, kFeatures, kLayerLeafScale), kFeatures);
+    return decoded ? std::make_shared<const GradientTrees>(std::move(*decoded)) : nullptr;
+  }
+};
+
+double learned_ln(const GradientTrees& trees, const ExpertLayer& work) {
+  const ExpertFeatures x = features_of(work);
+  double sum = 0;
+  trees.add(x, x.size(), 1, {&sum, 1});
+  return sum;
+}
+
+// Learns what the form leaves of all layers, and the band of layers of models that were held out.
+void learn_rest(ExpertRates& rates, std::span<const MeasuredExpertLayer* const> rows,
+                const DeviceFigures& figures) {
+  struct Layer {
+    ExpertLayer work;
+    double log_error = 0, per_expert = 0;
+    std::size_t fold = 0;
+  };
+  std::vector<Layer> layers;
+  LayerTable all;
+  for (const MeasuredExpertLayer* row : rows) {
+    const ExpertLayer work = work_of(*row);
+    layers.push_back({work, std::log(row->time_us / expert_layer_us(rates, figures, work)),
+                      work.visits / work.local_experts, fold_of(*row)});
+    all.add(work, layers.back().log_error);
+  }
+  std::vector<double> errors;
+  for (std::size_t fold = 0; fold < kLayerFolds; ++fold) {
+    LayerTable others;
+    for (const Layer& layer : layers)
+      if (layer.fold != fold) others.add(layer.work, layer.log_error);
+    const auto trees = others.learn();
+    // Sizes of training: with few tokens per expert libraries at times choose kernels that are several times too slow.
+    for (const Layer& layer : layers)
+      if (layer.fold == fold && layer.per_expert >= kTokensOfTraining)
+        errors.push_back(layer.log_error - (trees ? learned_ln(*trees, layer.work) : 0));
+  }
+  std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));
+  rates.learned = all.learn();
+}
+
+}  // namespace
+
+double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
+                          const MeasuredExpertLayer& layer) {
+  return expert_layer_us(rates, device, work_of(layer));
 }
 
 ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, const Device& device,
@@ -130,14 +213,7 @@ ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, c
   const std::vector<double> high = {std::log(400.0), std::log(2.0),  std::log(1.2), std::log(4000.0),
                                     std::log(400.0), std::log(10.0), std::log(5.0)};
   rates = to_rates(search(start, low, high, loss), rates);
-  // Sizes of training: with few tokens per expert libraries at times choose kernels that are several times too slow.
-  std::vector<double> errors;
-  for (const MeasuredExpertLayer* row : chosen) {
-    const double per_expert =
-        static_cast<double>(row->tokens * row->top_k) * row->busiest / static_cast<double>(row->n_experts);
-    if (per_expert >= kTokensOfTraining) errors.push_back(log_error(rates, *row));
-  }
-  std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));
+  learn_rest(rates, rows, figures);
   return rates;
 }
 

@@ -15,7 +15,8 @@ namespace stepcast {
 [[nodiscard]] double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
                                         const MeasuredExpertLayer& layer);
 // To layers of one device and type: least mean |ln(predicted / measured)|, balanced layers alone where there are some.
-// The band is that of the rows it was fitted to. `rows` must not be empty.
+// What the form leaves of all layers is learned by trees, where XGBoost is there. The band is that of models that were held
+// out. `rows` must not be empty.
 [[nodiscard]] ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows,
                                            const Device& device, DType dtype);
 

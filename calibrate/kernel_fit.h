@@ -36,7 +36,7 @@ struct KernelFit {
   std::string problem{};  // why no trees were among the candidates, and what to install; empty: they were
 };
 
-// All rows must be of `device`, and all of one family, type and direction of one regime (keep_one_regime in
+// All rows must be of `device`, and all of one family, type and direction of one regime (join_regimes in
 // kernel_measurements.h). One record per operation family, dtype and direction present in `rows`,
 // chosen by cross-validation inside `rows` with intervals from held-out residuals. The same rows, device and
 // seed give the same records whatever the number of threads.

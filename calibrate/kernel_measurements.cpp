@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -12,6 +14,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/names.h"
+#include "stepcast/base/statistics.h"
 
 #include "calibrate/detail/kernel_layouts.h"
 
@@ -78,6 +81,98 @@ Sizes sizes_of(const Operation& operation) {
     return {static_cast<double>(s->m), static_cast<double>(s->n), static_cast<double>(s->k)};
   return {work_of(operation).flops.value(), work_of(operation).bytes().value(), 0};
 }
+
+struct Reach {
+  bool any = false;
+  Sizes largest{};
+};
+using Reaches = std::array<Reach, 2>;  // [sustained]
+
+std::map<std::string, Reaches> reaches_of(const std::vector<KernelMeasurement>& rows) {
+  std::map<std::string, Reaches> reach_of;  // [record key]
+  for (const KernelMeasurement& m : rows) {
+    Reach& reach = reach_of[kernel_record_key(m.operation)][m.regime == Regime::sustained ? 1 : 0];
+    const Sizes sizes = sizes_of(m.operation);
+    reach.any = true;
+    for (std::size_t i = 0; i < sizes.size(); ++i) reach.largest[i] = std::max(reach.largest[i], sizes[i]);
+  }
+  return reach_of;
+}
+
+bool sustained_wanted(const Reaches& reach) {
+  if (!reach[1].any) return false;
+  for (std::size_t i = 0; reach[0].any && i < reach[0].largest.size(); ++i)
+    if (reach[1].largest[i] < kLeastReach * reach[0].largest[i]) return false;
+  return true;
+}
+
+constexpr std::string_view kOfShortReach =
+    "of long runs that reach less than a quarter of the sizes of short ones";
+constexpr std::string_view kOfShortRuns = "of short runs, where the same device has long ones";
+constexpr std::string_view kMeasuredBothWays = "of a shape that was measured in the other regime, too";
+constexpr std::string_view kOfOtherSoftware = "of long runs of slower software than the short ones";
+
+std::vector<SkippedRows> skipped_of(
+    const std::map<std::pair<std::string, std::string_view>, std::size_t>& counts) {
+  std::vector<SkippedRows> skipped;
+  for (const auto& [of, n] : counts) skipped.push_back({of.first, std::string{of.second}, n});
+  return skipped;
+}
+
+// Shapes that tell how one regime compares with the other, at least; of one knot of the ratio.
+constexpr std::size_t kLeastPairs = 60, kPairsOfKnot = 20, kMostKnots = 12;
+// Runs that are shorter than this are not throttled; ratios beyond are of other software. Assumed.
+constexpr double kUnthrottledUs = 50, kMostOfClock = 1.25;
+
+// Times of one record in both regimes, and how those of the one become those of the other.
+struct RegimePair {
+  struct Hash {
+    std::size_t operator()(const Operation& o) const { return hash_of(o); }
+  };
+  std::size_t to = 0;  // the regime that is wanted; 1: sustained
+  std::array<std::unordered_map<Operation, double, Hash>, 2> times;
+  bool other_software = false;
+  std::vector<std::pair<double, double>> knots;  // ln us, ln(wanted / other)
+
+  // `carries`: rows may be carried over.
+  void compare(bool carries) {
+    const std::size_t from = 1 - to;
+    std::vector<std::pair<double, double>> both;
+    std::vector<double> unthrottled;
+    for (const auto& [operation, us] : times[from]) {
+      const auto found = times[to].find(operation);
+      if (found == times[to].end()) continue;
+      both.emplace_back(std::log(us), std::log(found->second / us));
+      if (us < kUnthrottledUs) unthrottled.push_back(both.back().second);
+    }
+    if (both.size() < kLeastPairs) return;
+    if (!unthrottled.empty() && std::abs(median(std::move(unthrottled))) > std::log(kMostOfClock)) {
+      other_software = true;
+      to = 0;
+      return;
+    }
+    if (!carries) return;
+    std::ranges::sort(both);
+    const std::size_t n = std::clamp<std::size_t>(both.size() / kPairsOfKnot, 1, kMostKnots);
+    for (std::size_t k = 0; k < n; ++k) {
+      std::vector<double> at, ratio;
+      for (std::size_t i = k * both.size() / n; i < (k + 1) * both.size() / n; ++i) {
+        at.push_back(both[i].first);
+        ratio.push_back(both[i].second);
+      }
+      knots.emplace_back(median(std::move(at)), median(std::move(ratio)));
+    }
+  }
+
+  [[nodiscard]] double log_ratio(double log_us) const {
+    if (log_us <= knots.front().first) return knots.front().second;
+    if (log_us >= knots.back().first) return knots.back().second;
+    const auto above = std::ranges::upper_bound(knots, log_us, {}, &std::pair<double, double>::first);
+    const auto below = above - 1;
+    const double share = (log_us - below->first) / (above->first - below->first);
+    return below->second + share * (above->second - below->second);
+  }
+};
 
 }  // namespace
 
@@ -151,38 +246,52 @@ std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& 
 }
 
 std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows) {
-  struct Reach {
-    bool any = false;
-    Sizes largest{};
-  };
-  std::map<std::string, std::array<Reach, 2>> reach_of;  // [record key][sustained]
-  for (const KernelMeasurement& m : rows) {
-    Reach& reach = reach_of[kernel_record_key(m.operation)][m.regime == Regime::sustained ? 1 : 0];
-    const Sizes sizes = sizes_of(m.operation);
-    reach.any = true;
-    for (std::size_t i = 0; i < sizes.size(); ++i) reach.largest[i] = std::max(reach.largest[i], sizes[i]);
-  }
-  const auto sustained_wanted = [](const std::array<Reach, 2>& reach) {
-    if (!reach[1].any) return false;
-    for (std::size_t i = 0; reach[0].any && i < reach[0].largest.size(); ++i)
-      if (reach[1].largest[i] < kLeastReach * reach[0].largest[i]) return false;
-    return true;
-  };
-  std::map<std::pair<std::string, bool>, std::size_t> counts;
+  const std::map<std::string, Reaches> reach_of = reaches_of(rows);
+  std::map<std::pair<std::string, std::string_view>, std::size_t> counts;
   std::erase_if(rows, [&](const KernelMeasurement& m) {
     const bool sustained = m.regime == Regime::sustained;
     const bool leave = sustained != sustained_wanted(reach_of.at(kernel_record_key(m.operation)));
-    if (leave) ++counts[{kernel_set_name(m), sustained}];
+    if (leave) ++counts[{kernel_set_name(m), sustained ? kOfShortReach : kOfShortRuns}];
     return leave;
   });
-  std::vector<SkippedRows> skipped;
-  for (const auto& [set, n] : counts) {
-    skipped.push_back({set.first,
-                       set.second ? "of long runs that reach less than a quarter of the sizes of short ones"
-                                  : "of short runs, where the same device has long ones",
-                       n});
+  return skipped_of(counts);
+}
+
+std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows) {
+  std::map<std::string, RegimePair> pairs;
+  for (const auto& [key, reaches] : reaches_of(rows))
+    if (reaches[0].any && reaches[1].any) pairs[key].to = sustained_wanted(reaches) ? 1 : 0;
+  for (const KernelMeasurement& m : rows) {
+    const auto pair = pairs.find(kernel_record_key(m.operation));
+    if (pair != pairs.end())
+      pair->second.times[m.regime == Regime::sustained ? 1 : 0].emplace(m.operation, m.time.value());
   }
-  return skipped;
+  // Ratios of products scatter more from shape to shape than records err: carried over, they are fitted worse.
+  for (auto& [key, pair] : pairs) pair.compare(key.starts_with("attention/"));
+  std::map<std::pair<std::string, std::string_view>, std::size_t> counts;
+  std::erase_if(rows, [&](KernelMeasurement& m) {
+    const auto found = pairs.find(kernel_record_key(m.operation));
+    if (found == pairs.end()) return false;
+    const RegimePair& pair = found->second;
+    const std::size_t regime = m.regime == Regime::sustained ? 1 : 0;
+    if (regime == pair.to) return false;
+    std::string_view why;
+    if (pair.other_software)
+      why = kOfOtherSoftware;
+    else if (pair.knots.empty())
+      why = regime == 1 ? kOfShortReach : kOfShortRuns;
+    else if (pair.times[pair.to].contains(m.operation))
+      why = kMeasuredBothWays;
+    if (!why.empty()) {
+      ++counts[{kernel_set_name(m), why}];
+      return true;
+    }
+    m.time = m.time * std::exp(pair.log_ratio(std::log(m.time.value())));
+    m.regime = pair.to == 1 ? Regime::sustained : Regime::burst;
+    m.carried = true;
+    return false;
+  });
+  return skipped_of(counts);
 }
 
 std::string kernel_set_name(const KernelMeasurement& measurement) {

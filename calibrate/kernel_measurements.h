@@ -36,6 +36,7 @@ struct KernelMeasurement {
   Microseconds time;
   std::optional<Microseconds> p10, p90;
   Regime regime = Regime::unstated;
+  bool carried = false;                               // by join_regimes(): measured in the other regime
   std::uint64_t n = 1;                                // repetitions behind the time
   std::int64_t hidden_size = 0, sequence_length = 0;  // of the model, where the source has them; else 0
   std::uint32_t file = 0;                             // index into KernelMeasurements::files
@@ -81,6 +82,11 @@ inline constexpr double kImpossibleShareOfBound = 0.95;
 // one shape: the sustained ones, for a step is one long run, unless they reach less than a quarter of the
 // extents of the others. `rows`: of one device. Those taken out are returned as above.
 std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows);
+
+// The same, but rows of attention in the other regime whose shape has none of the wanted one stay: their times are carried
+// over by the ratio of shapes that were measured both ways, along the time that they take. Rows that are longer in every length
+// by what no clock explains are of other software: then the short runs stay, and the long ones are taken out.
+std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 
 // "A100-SXM4-80GB/linear1/backward": how reports call the rows of one operator.
 [[nodiscard]] std::string kernel_set_name(const KernelMeasurement& measurement);

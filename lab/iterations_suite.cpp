@@ -281,6 +281,7 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   std::move(stated.begin(), stated.end(), std::back_inserter(memory.sets));
   memory.finish();
   result.add(std::move(memory));
+  result.add(score_runs_that_ran(predicted, platforms, result.skipped));
   result.add(score_published_composition(predicted, platforms));
   result.tests.push_back(score_rankings("ranking", "shipped", predicted));
   result.add(score_layouts_run(predicted, platforms, options.threads, result.skipped));

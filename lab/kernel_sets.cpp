@@ -105,7 +105,7 @@ Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const Sui
     const AnalyticModel analytic{device.platform.device};
     for (const SkippedRows& s : remove_impossible_rows(device.rows, analytic))
       skipped.push_back({s.what, s.why, s.n});
-    for (const SkippedRows& s : keep_one_regime(device.rows)) skipped.push_back({s.what, s.why, s.n});
+    for (const SkippedRows& s : join_regimes(device.rows)) skipped.push_back({s.what, s.why, s.n});
     if (device.by_type) thin_evenly(device.rows, skipped);
     if (!device.rows.empty()) devices.push_back(std::move(device));
   }
@@ -120,7 +120,9 @@ std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelR
   std::vector<Estimate> estimates(operations.size());
   model.estimate(operations, estimates);
   std::vector<Tested> tested;
-  for (std::size_t i = 0; i < rows.size(); ++i) tested.push_back({rows[i], estimates[i]});
+  // Times that were carried over from another regime are fitted to, but nobody measured them.
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (!device.rows[rows[i]].carried) tested.push_back({rows[i], estimates[i]});
   return tested;
 }
 

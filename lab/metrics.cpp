@@ -14,9 +14,28 @@ ScoredRow scaled(ScoredRow row, double factor) {
   return row;
 }
 
+namespace {
+
+// Of an interval and what it is to hold, all over the prediction: 2 / 0.2 for each unit outside of an 80 % interval.
+double interval_score(double low, double high, double measured) {
+  constexpr double kPenalty = 10;
+  return high - low + kPenalty * (std::max(low - measured, 0.0) + std::max(measured - high, 0.0));
+}
+
+// The mean score of one interval for all rows, from the tenth to the ninetieth percentile of what was measured.
+double score_of_one_interval(const std::vector<double>& measured) {
+  const double low = quantile(measured, 0.1), high = quantile(measured, 0.9);
+  double sum = 0;
+  for (const double m : measured) sum += interval_score(low, high, m);
+  return sum / static_cast<double>(measured.size());
+}
+
+}  // namespace
+
 Metrics score(std::span<const ScoredRow> rows) {
   Metrics metrics;
-  std::vector<double> apes, widths;
+  std::vector<double> apes, widths, measured;
+  double scores = 0;
   double sum_ln = 0;
   double sum_bias = 0;
   std::uint64_t inside = 0;
@@ -29,6 +48,8 @@ Metrics score(std::span<const ScoredRow> rows) {
     if (row.p10 && row.p90 && row.predicted > 0) {
       widths.push_back(100 * (*row.p90 - *row.p10) / row.predicted);
       if (*row.p10 <= row.measured && row.measured <= *row.p90) ++inside;
+      measured.push_back(row.measured / row.predicted);
+      scores += interval_score(*row.p10 / row.predicted, *row.p90 / row.predicted, measured.back());
     }
   }
   metrics.n = apes.size();
@@ -43,7 +64,10 @@ Metrics score(std::span<const ScoredRow> rows) {
   metrics.bias = sum_bias / n;
   if (!widths.empty()) {
     metrics.interval_coverage = 100 * static_cast<double>(inside) / static_cast<double>(widths.size());
+    metrics.interval_score = 100 * scores / static_cast<double>(widths.size());
     metrics.interval_width_median = quantile(std::move(widths), 0.5);
+    const double best = 100 * score_of_one_interval(measured);
+    if (best > 0) metrics.interval_score_of_best = *metrics.interval_score / best;
   }
   return metrics;
 }
@@ -51,9 +75,8 @@ Metrics score(std::span<const ScoredRow> rows) {
 Metrics mean_over_sets(std::span<const Metrics> sets) {
   Metrics mean;
   double count = 0;
-  double with_intervals = 0;
-  double coverage = 0;
-  double width = 0;
+  double with_intervals = 0, with_best = 0;
+  double coverage = 0, width = 0, interval = 0, of_best = 0;
   for (const Metrics& set : sets) {
     if (set.n == 0) continue;
     ++count;
@@ -69,6 +92,11 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
       ++with_intervals;
       coverage += *set.interval_coverage;
       width += *set.interval_width_median;
+      interval += set.interval_score.value_or(0);
+    }
+    if (set.interval_score_of_best) {
+      ++with_best;
+      of_best += *set.interval_score_of_best;
     }
   }
   if (count == 0) return mean;
@@ -77,7 +105,9 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
   if (with_intervals > 0) {
     mean.interval_coverage = coverage / with_intervals;
     mean.interval_width_median = width / with_intervals;
+    mean.interval_score = interval / with_intervals;
   }
+  if (with_best > 0) mean.interval_score_of_best = of_best / with_best;
   return mean;
 }
 

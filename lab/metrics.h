@@ -38,6 +38,10 @@ struct Metrics {
   // predicted.
   std::optional<double> interval_coverage;
   std::optional<double> interval_width_median;
+  // What intervals are worth, percent of the prediction: the mean of (p90 - p10) and of ten times how far outside of it
+  // the measurement lies (the interval score of an 80 % interval, Gneiting and Raftery 2007); and that over the score of the
+  // one width which would have been the best for these rows. 1 to 1.3: rows that are known better have narrower intervals.
+  std::optional<double> interval_score, interval_score_of_best;
 };
 
 // Quantiles interpolate linearly between neighbours.

@@ -165,7 +165,7 @@ std::string targets_text(const SuiteResult& result, const TestScore& test) {
 ReportTable tests_table(const SuiteResult& result) {
   ReportTable table{
       "test< | protocol< | sets | rows | mean |error| % | median % | p90 % | bias % | in p10-p90 % | "
-      "median width % | targets met | also<"};
+      "median width % | score over best | targets met | also<"};
   for (const TestScore& test : result.tests) {
     const Metrics& m = test.overall;
     const bool relative = test.relative && m.n > 0;
@@ -175,8 +175,9 @@ ReportTable tests_table(const SuiteResult& result) {
     };
     table.row({test.test, test.protocol, table_count(test.sets.size()), table_count(m.n), number(m.mape),
                number(m.median_ape), number(m.p90_ape), relative ? table_signed(m.bias, 2) : "-",
-               optional(m.interval_coverage), optional(m.interval_width_median), targets_text(result, test),
-               extras_text(test.extras)});
+               optional(m.interval_coverage), optional(m.interval_width_median),
+               m.interval_score_of_best ? table_number(*m.interval_score_of_best, 2) : "-",
+               targets_text(result, test), extras_text(test.extras)});
   }
   return table;
 }
@@ -209,7 +210,8 @@ std::string csv_row(const TestScore& test, const std::string& of, std::optional<
                                 detail::csv_field(of), m.n, n_fit ? fmt::format("{}", *n_fit) : "");
   for (const double value : {m.mape, m.median_ape, m.gmae, m.p80_ape, m.p90_ape, m.max_ape, m.bias})
     row += "," + optional_cell(known, value);
-  for (const auto& value : {m.interval_coverage, m.interval_width_median})
+  for (const auto& value :
+       {m.interval_coverage, m.interval_width_median, m.interval_score, m.interval_score_of_best})
     row += "," + optional_cell(value.has_value(), value.value_or(0));
   return row + "," + detail::csv_field(extras_text(extras)) + "\n";
 }
@@ -239,7 +241,9 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
       "bias is the mean\nof (predicted - measured) / measured. Figures are means over the sets of a test; "
       "rows "
       "count its measurements. `refit` fits in every\nfold without what is scored, `shipped` scores the "
-      "platforms as they ship, `recorded` fits nothing. Targets come from `data/targets.csv`;\n"
+      "platforms as they ship, `recorded` fits nothing. *Score over best*: the interval score (width, and "
+      "ten times what "
+      "lies outside) over\nthat of the best single width of a set. Targets come from `data/targets.csv`;\n"
       "[constants.md](constants.md) lists what was chosen with these measurements in view.\n",
       data, version());
   for (const SuiteResult& result : results) {
@@ -263,7 +267,7 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
 std::string accuracy_csv(const SuiteResult& result) {
   std::string text =
       "test,protocol,unit,of,n,n_fit,mape,median_ape,gmae,p80_ape,p90_ape,max_ape,bias,interval_coverage,"
-      "interval_width_median,extras\n";
+      "interval_width_median,interval_score,interval_score_of_best,extras\n";
   for (const TestScore& test : result.tests) {
     text += csv_row(test, "overall", std::nullopt, test.overall, test.extras);
     text += csv_row(test, "rows", std::nullopt, test.pooled, {});

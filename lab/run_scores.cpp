@@ -27,6 +27,44 @@ std::string shares_text(const StageMemory& m) {
 
 }  // namespace
 
+TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
+                              std::vector<Skipped>& skipped) {
+  TestScore result{.test = "runs_that_ran", .protocol = "shipped", .unit = "GiB", .relative = false};
+  struct Counts {
+    SetScore set;
+    double too_big = 0;
+  };
+  std::map<std::string, Counts> sets;
+  for (const PredictedRun& p : runs) {
+    if (p.run->gpu.empty()) continue;
+    const Result<StepModel*> model = platforms.model_for(*p.run);
+    if (!model) continue;
+    const auto memory =
+        memory_forecast(p.run->model, p.run->layout, (*model)->pricer().platform().device.memory_size);
+    if (!memory) continue;
+    Counts& of = sets[p.run->set];
+    ScoredRow row = scored(p);
+    row.measured = memory->available.value() / kGiB;
+    row.predicted = memory->peak().value() / kGiB;
+    row.p10 = row.p90 = {};
+    if (memory->verdict == MemoryVerdict::does_not_fit) {
+      ++of.too_big;
+      skipped.push_back({fmt::format("{}: {:.1f} of {:.1f} GiB", row.row, row.predicted, row.measured),
+                         "ran, and is said not to fit", 1});
+    }
+    of.set.rows.push_back(std::move(row));
+  }
+  for (auto& [name, of] : sets) {
+    of.set.set = name;
+    const auto n = static_cast<double>(of.set.rows.size());
+    of.set.extras = {{"fits_pct", 100 * (1 - of.too_big / n)},
+                     {"too_big_n", of.too_big, ExtraMetric::Over::sum}};
+    result.sets.push_back(std::move(of.set));
+  }
+  result.finish();
+  return result;
+}
+
 TestScore score_memory(const std::vector<PredictedRun>& runs) {
   TestScore result{.test = "memory", .protocol = "shipped", .unit = "GiB"};
   std::map<std::string, SetScore> sets;

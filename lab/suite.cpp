@@ -131,6 +131,14 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
                               const SuiteOptions& options) {
   STEPCAST_ASSIGN(SuiteResult result, suite.run(data, options));
   leave_out_unfitted(result);
+  if (options.protocol == "shipped" &&
+      std::ranges::all_of(result.tests, [](const TestScore& test) { return test.sets.empty(); })) {
+    return Error::at(data.generic_string(), fmt::format("the suite {}, protocol shipped", suite.name))
+        .found(result.skipped.empty() ? "no rows"
+                                      : result.skipped.front().what + ": " + result.skipped.front().why)
+        .expected("rows of a shipped platform that it was not fitted on")
+        .advice("name GPUs and machines as platforms do, or score with --protocol refit");
+  }
   std::filesystem::path file = options.targets;
   if (file.empty()) file = shipped_data_file("targets.csv").value_or(file);
   if (file.empty()) {

@@ -93,6 +93,8 @@ std::optional<double> metric_of(const Metrics& metrics, const std::vector<ExtraM
                                 std::string_view name) {
   if (name == "interval_coverage") return metrics.interval_coverage;
   if (name == "interval_width_median") return metrics.interval_width_median;
+  if (name == "interval_score") return metrics.interval_score;
+  if (name == "interval_score_of_best") return metrics.interval_score_of_best;
   for (const auto& [key, member] :
        {std::pair{"mape", &Metrics::mape}, std::pair{"median_ape", &Metrics::median_ape},
         std::pair{"gmae", &Metrics::gmae}, std::pair{"p80_ape", &Metrics::p80_ape},
@@ -183,7 +185,9 @@ std::string words_of(std::string_view metric) {
         std::pair{"gmae", "geometric mean |error| %"}, std::pair{"p80_ape", "80th percentile of |error| %"},
         std::pair{"p90_ape", "90th percentile of |error| %"}, std::pair{"max_ape", "largest |error| %"},
         std::pair{"bias", "bias %"}, std::pair{"interval_coverage", "% between p10 and p90"},
-        std::pair{"interval_width_median", "median width of p10 to p90 %"}}) {
+        std::pair{"interval_width_median", "median width of p10 to p90 %"},
+        std::pair{"interval_score", "interval score %"},
+        std::pair{"interval_score_of_best", "interval score over that of the best single width"}}) {
     if (metric == key) return words;
   }
   return std::string{metric};

@@ -34,6 +34,8 @@ void metrics(auto& a, const Metrics& m, bool relative, const std::vector<ExtraMe
   a("bias", known(m.bias), "(predicted - measured) / measured, mean");
   a("interval_coverage", m.interval_coverage, "percent between p10 and p90");
   a("interval_width_median", m.interval_width_median, "percent");
+  a("interval_score", m.interval_score, "percent: width, and ten times what lies outside");
+  a("interval_score_of_best", m.interval_score_of_best, "over that of the best single width");
   for (const ExtraMetric& extra : extras) a(extra.name, fixed<6>(extra.value));
 }
 
@@ -125,7 +127,8 @@ void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras, R
 ReportTable relative_table(const TestScore& test) {
   const bool intervals = test.overall.interval_coverage.has_value() && !test.groups.empty();
   ReportTable table{"set< | n | mean\n|error| % | median\n% | p90\n% | max\n% | bias\n% | geometric\nmean %"};
-  if (intervals) table.columns.insert(table.columns.end(), {{"in p10-p90\n%"}, {"median\nwidth %"}});
+  if (intervals)
+    table.columns.insert(table.columns.end(), {{"in p10-p90\n%"}, {"median\nwidth %"}, {"score\nover best"}});
   for (const ExtraMetric& extra : test.extras) table.columns.push_back({extra.name});
   const auto add = [&](const std::string& name, const Metrics& m, const std::vector<ExtraMetric>& extras) {
     ReportRow& row = table.row({name, table_count(m.n)});
@@ -135,6 +138,7 @@ ReportTable relative_table(const TestScore& test) {
     if (intervals)
       for (const auto& value : {m.interval_coverage, m.interval_width_median})
         row.cell(value ? table_number(*value, 1) : "-");
+    if (intervals) row.cell(m.interval_score_of_best ? table_number(*m.interval_score_of_best, 2) : "-");
     add_extras(test, extras, row);
   };
   for (const SetScore& set : test.sets) add(set.set, set.metrics, set.extras);

@@ -82,7 +82,7 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
   }
   for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device}))
     chosen.skipped.push_back(std::move(s));
-  for (SkippedRows& s : keep_one_regime(chosen.rows)) chosen.skipped.push_back(std::move(s));
+  for (SkippedRows& s : join_regimes(chosen.rows)) chosen.skipped.push_back(std::move(s));
   if (chosen.rows.empty() && chosen.lookups.empty()) {
     return Error{fmt::format("every row is faster than {} can be", device.name)}.advice(
         "check that the platform describes the device that was measured, and that times are in microseconds");

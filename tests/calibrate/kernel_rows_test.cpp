@@ -58,10 +58,64 @@ TEST(KernelRows, LongRunsStandForShortOnesOfTheSameSizes) {
   EXPECT_EQ(rows[1].regime, Regime::burst);
   EXPECT_EQ(rows[2].regime, Regime::unstated);
   ASSERT_EQ(skipped.size(), 2U);
-  EXPECT_EQ(skipped[0].n, 2U);
-  EXPECT_EQ(skipped[0].why, "of short runs, where the same device has long ones");
-  EXPECT_EQ(skipped[1].n, 1U);
-  EXPECT_EQ(skipped[1].why, "of long runs that reach less than a quarter of the sizes of short ones");
+  EXPECT_EQ(skipped[0].n, 1U);
+  EXPECT_EQ(skipped[0].why, "of long runs that reach less than a quarter of the sizes of short ones");
+  EXPECT_EQ(skipped[1].n, 2U);
+  EXPECT_EQ(skipped[1].why, "of short runs, where the same device has long ones");
+}
+
+// Long runs of 100 shapes that take 1.1 times as long, and shapes of the short runs that have no long one.
+std::vector<KernelMeasurement> both_regimes(double ratio) {
+  std::vector<KernelMeasurement> rows;
+  const auto add = [&](std::int64_t k, double us, Regime regime) {
+    rows.push_back(measured(
+        attention({.batch = 1, .query_length = k, .key_length = k, .heads = 8, .head_dim = 64}, DType::fp8),
+        us));
+    rows.back().regime = regime;
+  };
+  for (int i = 1; i <= 100; ++i) {
+    add(64 * i, i, Regime::burst);
+    add(64 * i, ratio * i, Regime::sustained);
+  }
+  for (int i = 1; i <= 50; ++i) add(64 * i + 32, i + 0.5, Regime::burst);
+  return rows;
+}
+
+TEST(KernelRows, EveryRowIsFittedOrListed) {
+  std::vector<KernelMeasurement> rows = both_regimes(1.1);
+  const std::size_t n_read = rows.size();
+  const auto skipped = join_regimes(rows);
+  std::size_t n_listed = 0;
+  for (const SkippedRows& s : skipped) n_listed += s.n;
+  EXPECT_EQ(rows.size() + n_listed, n_read);
+  ASSERT_EQ(skipped.size(), 1U);
+  EXPECT_EQ(skipped[0].n, 100U);
+  EXPECT_EQ(skipped[0].why, "of a shape that was measured in the other regime, too");
+  ASSERT_EQ(rows.size(), 150U);
+  for (const KernelMeasurement& m : rows) EXPECT_EQ(m.regime, Regime::sustained);
+  EXPECT_TRUE(rows.back().carried);
+  EXPECT_NEAR(rows.back().time.value(), 1.1 * 50.5, 1e-9);
+}
+
+TEST(KernelRows, ProductsAreNotCarriedOver) {
+  std::vector<KernelMeasurement> rows = both_regimes(1.1);
+  for (KernelMeasurement& m : rows) {
+    const std::int64_t k = std::get<AttentionShape>(m.operation.shape).query_length;
+    m.operation = gemm({.m = 1024, .n = 1024, .k = k}, DType::fp8);
+  }
+  const auto skipped = join_regimes(rows);
+  EXPECT_EQ(rows.size(), 100U);
+  ASSERT_EQ(skipped.size(), 1U);
+  EXPECT_EQ(skipped[0].n, 150U);
+}
+
+TEST(KernelRows, NoClockMakesShortRunsTwiceAsFast) {
+  std::vector<KernelMeasurement> rows = both_regimes(2);
+  const auto skipped = join_regimes(rows);
+  EXPECT_EQ(rows.size(), 150U);
+  for (const KernelMeasurement& m : rows) EXPECT_EQ(m.regime, Regime::burst);
+  ASSERT_EQ(skipped.size(), 1U);
+  EXPECT_EQ(skipped[0].why, "of long runs of slower software than the short ones");
 }
 
 TEST(KernelRows, NamesSetsAndRecords) {

@@ -75,6 +75,30 @@ TEST(ExpertKernels, KeepTheirRecord) {
   EXPECT_EQ(read->measured, kernels.measured);
 }
 
+// A tree that doubles the time of layers with fewer than e^3 rows for each expert.
+TEST(ExpertKernels, AddWhatWasLearnedOfTheDevice) {
+  EncodedTrees encoded{.cut_feature = {0}, .cut_value = {3}, .splits = {0, -1, -1}, .leaves = {6931, 0}};
+  ExpertRates r = plain();
+  r.device = "X";
+  auto trees = GradientTrees::decode(encoded, ExpertFeatures{}.size());
+  ASSERT_TRUE(trees.ok()) << trees.error().message();
+  r.learned = std::make_shared<const GradientTrees>(*std::move(trees));
+  const GroupedProduct few{8, 4, 2048, 8192, false, 2, 2}, many{8, 2048, 2048, 8192, false, 2, 2};
+  EXPECT_NEAR(grouped_product_us(r, figures(), few) / grouped_product_us(plain(), figures(), few), 2, 1e-3);
+  EXPECT_DOUBLE_EQ(grouped_product_us(r, figures(), many), grouped_product_us(plain(), figures(), many));
+  ExpertKernels kernels;
+  kernels.measured = {r};
+  const auto read = ExpertKernels::read(kernels.write());
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  ASSERT_TRUE(read->measured[0].learned);
+  // Its own device takes it, others do not.
+  Device own, other;
+  own.name = "X";
+  other.name = "Y";
+  EXPECT_TRUE(read->rates(own, DType::bf16)->learned);
+  EXPECT_FALSE(read->rates(other, DType::bf16)->learned);
+}
+
 TEST(ExpertKernels, TakeRelativesWithAWiderBand) {
   ExpertKernels kernels;
   ExpertRates r = plain();

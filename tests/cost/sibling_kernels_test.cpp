@@ -65,6 +65,20 @@ TEST(SiblingKernels, TheNearestMeasuredDeviceAnswersAndIsNamed) {
   }
 }
 
+// Nobody measured a GPU of AMD: others answer, which the source says, at the rate that traces of its products show.
+TEST(SiblingKernels, AVendorThatNobodyMeasuredIsNamed) {
+  const Platform amd = load("mi300x");
+  Platform same = amd;
+  same.device.vendor = "NVIDIA";
+  const KernelModel model{amd}, other{same};
+  const Operation product = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
+  EXPECT_THAT(std::string{model.explain(product).record}, HasSubstr("(of other vendors)"));
+  EXPECT_EQ(std::string{other.explain(product).record}.find("(of other vendors)"), std::string::npos);
+  const double slower = model.estimate(product).time / other.estimate(product).time;
+  EXPECT_GT(slower, 1.3);
+  EXPECT_LT(slower, 2);
+}
+
 TEST(SiblingKernels, WhatWasMeasuredHasNoSibling) {
   for (const char* name : {"h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200-186gb", "l40s",
                            "a100-sxm4-80gb", "v100-sxm2-32gb", "mi300x", "h800-sxm-80gb"})
@@ -97,6 +111,34 @@ TEST(SiblingKernels, FactorsComeFromFigures) {
   ASSERT_TRUE(read.ok());
   EXPECT_NEAR(read->sustained, there.sustained, 1e-4);
   EXPECT_EQ(read->peak_TFLOPs, there.peak_TFLOPs);
+}
+
+// Attention in short sequences is bound by neither bytes nor arithmetic: more bandwidth shortens it, by less than itself.
+TEST(SiblingKernels, AttentionGoesWithTheMemoryAsFarAsItBinds) {
+  Platform base = load("b300-sxm-270gb");
+  const Device sibling = load("b200-sxm-180gb").device;
+  const auto time_us = [&](double memory, std::int64_t batch, std::int64_t length) {
+    KernelSibling factors = sibling_of(sibling, base.device);
+    factors.memory = memory;
+    base.set(factors.record());
+    return KernelModel{base}
+        .estimate(attention({.batch = batch,
+                             .query_length = length,
+                             .key_length = length,
+                             .heads = 32,
+                             .key_value_heads = 32,
+                             .head_dim = 128,
+                             .value_head_dim = 128,
+                             .causal = true},
+                            DType::bf16))
+        .time.value();
+  };
+  const double gain_short = time_us(1, 256, 256) / time_us(2, 256, 256);
+  const double gain_long = time_us(1, 1, 16384) / time_us(2, 1, 16384);
+  EXPECT_GT(gain_short, 1.02);
+  EXPECT_LT(gain_short, 2);
+  EXPECT_GT(gain_short, gain_long);
+  EXPECT_LT(gain_long, 1.02);
 }
 
 // A device with a figure raised and none lowered: from the same sibling, and by the generic records.

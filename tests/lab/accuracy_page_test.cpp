@@ -69,7 +69,7 @@ TEST(AccuracyPage, HasARowPerTestAndItsTargets) {
   EXPECT_THAT(page(), HasSubstr("| 1 of 2 | below_bound_n 2 |"));  // the one without a must counts nowhere
   EXPECT_THAT(
       page(),
-      HasSubstr("| kernel_starts | recorded | 1 | 1 | - | - | - | - | - | - | - | worst_p95_us 9.500 |"));
+      HasSubstr("| kernel_starts | recorded | 1 | 1 | - | - | - | - | - | - | - | - | worst_p95_us 9.500 |"));
   EXPECT_THAT(page(),
               HasSubstr(R"(| held_out_rows, all rows: bias % | 20.00 | - | \<= 10 | no must; aim missed |)"));
   EXPECT_THAT(page(), HasSubstr(R"(| held_out_rows, set gpu/b: mean \|error\| % | 20.00 |)"));
@@ -90,7 +90,7 @@ TEST(AccuracyCsv, HasEveryNumberOfEverySet) {
   EXPECT_THAT(csv, HasSubstr("\nheld_out_rows,refit,us,set gpu/a,2,7,10.0000,10.0000,"));
   EXPECT_THAT(csv, HasSubstr("\nheld_out_rows,refit,us,\"group gemm, bf16\",2,,10.0000,"));
   EXPECT_THAT(csv, HasSubstr(",below_bound_n 2\n"));
-  EXPECT_THAT(csv, HasSubstr("\nkernel_starts,recorded,us,overall,1,,,,,,,,,,,worst_p95_us 9.500\n"));
+  EXPECT_THAT(csv, HasSubstr("\nkernel_starts,recorded,us,overall,1,,,,,,,,,,,,,worst_p95_us 9.500\n"));
   auto rows = CsvRows::open(csv, "kernels.csv");
   ASSERT_TRUE(rows.ok()) << rows.error().message();
   std::size_t n = 0;

@@ -41,6 +41,21 @@ TEST(Metrics, CoverageStandsBesideTheWidth) {
   const Metrics m = score(rows);
   EXPECT_NEAR(*m.interval_coverage, 50, 1e-9);
   EXPECT_NEAR(*m.interval_width_median, 60, 1e-9);
+  // The second lies 40 beyond an interval of 40, over a prediction of 40: (20 + 100 + 10 * 100) / 2.
+  EXPECT_NEAR(*m.interval_score, 560, 1e-9);
+}
+
+TEST(Metrics, IntervalsThatFollowTheRowsScoreBetterThanOneWidth) {
+  std::vector<ScoredRow> rows;
+  for (int i = 0; i < 40; ++i) {
+    const double off = i % 2 == 0 ? 2 : 40;  // half of the rows are known well
+    rows.push_back(row(i % 4 < 2 ? 100 + off : 100 - off, 100));
+    rows.back().p10 = 100 - off;
+    rows.back().p90 = 100 + off;
+  }
+  EXPECT_LT(*score(rows).interval_score_of_best, 0.8);
+  for (ScoredRow& r : rows) r.p10 = 10, r.p90 = 190;
+  EXPECT_GT(*score(rows).interval_score_of_best, 1.5);
 }
 
 TEST(Metrics, MeanOverSetsIsNotTheMeanOverRows) {

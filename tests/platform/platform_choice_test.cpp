@@ -1,9 +1,12 @@
 #include "stepcast/platform/platform_choice.h"
 
+#include <string_view>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stepcast/platform/platform_file.h"
 
 namespace stepcast::test::platform_choice_test {
 namespace {
@@ -76,6 +79,20 @@ TEST(PlatformChoice, PartOfANodeKeepsTheLinksBetweenItsGpus) {
   // GPUs 0 to 3 of a DGX-1 are all joined, by six of its links.
   EXPECT_EQ(part("dgx-1-v100", 4).node.intra.links.size(), 6U);
   EXPECT_EQ(part("dgx-1-v100", 1).node.intra.kind, LinkKind::pcie);
+}
+
+// Files of measurements call machines by their GPU.
+TEST(PlatformChoice, NodesAndRacksTakeTheNamesOfMeasuredFiles) {
+  for (const auto& [name, platform] :
+       {std::pair{"h100_sxm", "dgx-h100"}, std::pair{"h200_sxm", "dgx-h200"},
+        std::pair{"b200_sxm", "dgx-b200"}, std::pair{"b300_sxm", "dgx-b300"}, std::pair{"h20_sxm", "8xh20"},
+        std::pair{"h800_sxm", "8xh800"}, std::pair{"a100_sxm", "dgx-a100"}, std::pair{"gb200", "gb200-nvl72"},
+        std::pair{"gb300", "gb300-nvl72"}}) {
+    const auto found = load_platform(name);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    EXPECT_EQ(found->name, platform);
+    EXPECT_GT(found->node.gpus_per_node, 1U) << name;
+  }
 }
 
 TEST(PlatformChoice, RefusesGpusThatNobodyKnows) {

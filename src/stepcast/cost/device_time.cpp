@@ -31,9 +31,6 @@ constexpr double kPartitionedCacheBytes = 20e6;
 // Share of an element-wise kernel's data, up to the size of the cache, that is found there; assumed: its inputs, and no
 // room for its output.
 constexpr double kCachedShare = 0.5;
-// Rate of hipBLASLt's products on an MI300X over what products of other makers say at the same share of the
-// peak: 512x4096x4096 to 512x10240x4096 of Flux traces.
-constexpr double kAmdProducts = 0.62;
 // Share of the memory bandwidth that the backward of max pooling reaches: every input looks through the windows
 // around it. 0.29 in a ResNet-50 trace on a V100 and in a VGG-13 trace on an H100.
 constexpr double kPoolingBackward = 0.29;
@@ -266,13 +263,7 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
   }
   Estimate time = without_launch(operation, priced);
   double factor = 1, added_us = 0;
-  if (std::holds_alternative<GemmShape>(operation.shape)) {
-    if (made_by_amd_) {
-      factor = 1 / kAmdProducts;
-      added_us = figures.kernel_floor_us * (1 - factor);
-    }
-    added_us += kColdProductUs;
-  }
+  if (std::holds_alternative<GemmShape>(operation.shape)) added_us += kColdProductUs;
   if (std::holds_alternative<ReductionShape>(operation.shape)) added_us += kReductionUs;
   const double bytes = work_of(operation).bytes().value();
   const auto streamed_us = [&](double share) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "stepcast/cost/detail/device_rates.h"
 
@@ -16,6 +17,8 @@ constexpr double kTileColumns = 128;
 constexpr double kMostOfPeak = 0.85;
 // Of the sum of arithmetic and memory time: |x| of a 4-norm. Assumed.
 constexpr double kSharpness = 4;
+// What rates of the nearest relative lose, each side, in ln: as its other kernels.
+constexpr double kRatesOfSibling = 0.02;
 // What rates of another type lose in certainty, each side, in ln. Assumed.
 constexpr double kOfOtherType = 0.12;
 
@@ -43,10 +46,14 @@ std::vector<DType> like(DType dtype) {
   }
 }
 
-}  // namespace
+double learned_factor(const ExpertRates& rates, const ExpertFeatures& features) {
+  if (!rates.learned) return 1;
+  double sum = 0;
+  rates.learned->add(features, features.size(), 1, {&sum, 1});
+  return std::exp(sum);
+}
 
-double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
-                          const GroupedProduct& product) {
+double closed_form_us(const ExpertRates& rates, const DeviceFigures& device, const GroupedProduct& product) {
   const double peak = device.matrix_of(rates.dtype).per_us;
   double arithmetic_us = 0;
   for (const double rows : kTileRows) {
@@ -65,20 +72,41 @@ double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
   return detail::sharp_sum(arithmetic_us, bytes / (device.memory.per_us * rates.memory_share), kSharpness);
 }
 
+}  // namespace
+
+ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights) {
+  const auto log_of = [](double x) { return static_cast<float>(std::log(std::max(x, 1e-3))); };
+  return {log_of(rows), log_of(experts), uneven ? 1.F : 0.F, log_of(weights)};
+}
+
+double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device, const GroupedProduct& p) {
+  const ExpertFeatures features = p.weight_gradient ? expert_features(p.k, p.experts, p.uneven, p.m * p.n)
+                                                    : expert_features(p.m, p.experts, p.uneven, p.n * p.k);
+  const double least_us =
+      2 * p.experts * p.m * p.n * p.k / (device.matrix_of(rates.dtype).per_us * kMostOfPeak);
+  return std::max(closed_form_us(rates, device, p) * learned_factor(rates, features), least_us);
+}
+
+ExpertFeatures features_of(const ExpertLayer& layer) {
+  return expert_features(layer.visits / layer.local_experts, layer.local_experts, layer.uneven,
+                         layer.hidden_size * layer.expert_ffn_size);
+}
+
 double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, const ExpertLayer& layer) {
   const double size = real_size(rates.dtype), rows = layer.visits / layer.local_experts;
   const double matrices = layer.gated ? 2 : 1;
   const auto product = [&](double n, double k) {
-    return grouped_product_us(rates, device, {layer.local_experts, rows, n, k, layer.uneven, size, 2});
+    return closed_form_us(rates, device, {layer.local_experts, rows, n, k, layer.uneven, size, 2});
   };
   const double products = product(matrices * layer.expert_ffn_size, layer.hidden_size) +
                           product(layer.hidden_size, layer.expert_ffn_size);
   const double activation = layer.visits * layer.expert_ffn_size * (matrices + 1) * 2;
   // Tokens are read and written in the order of experts, results read back and their sums written.
   const double movement = layer.hidden_size * (layer.visits * (size + 2 + 2) + layer.tokens * 4);
-  return rates.startup_us + products +
-         rates.movement_factor * (activation + movement) / device.memory.per_us +
-         rates.per_expert_us * layer.local_experts;
+  return learned_factor(rates, features_of(layer)) *
+         (rates.startup_us + products +
+          rates.movement_factor * (activation + movement) / device.memory.per_us +
+          rates.per_expert_us * layer.local_experts);
 }
 
 std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtype,
@@ -102,7 +130,17 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
     std::optional<ExpertRates> found =
         detail::rates_for<ExpertRates>(device, scaled ? of_sibling : of_type, kExpertRates, other_type);
     if (found) {
+      const auto of_device = [&](const ExpertRates* r) {
+        return r->learned && (scaled || (own && device.matches_name(r->device)));
+      };
+      const auto& candidates = scaled ? of_sibling : of_type;
+      const auto with = std::ranges::find_if(candidates, of_device);
+      found->learned = with != candidates.end() ? (*with)->learned : nullptr;
       found->dtype = dtype;  // the peak is that of the type that is asked for
+      if (scaled) {          // closer than any device of the architecture
+        found->log_p10 += detail::kRatesOfArchitecture - kRatesOfSibling;
+        found->log_p90 -= detail::kRatesOfArchitecture - kRatesOfSibling;
+      }
       if (scaled) found->arithmetic_share *= peak_there * sibling->sustained / (peak->value() / 1e12);
       return found;
     }
@@ -119,6 +157,13 @@ Result<ExpertKernels> ExpertKernels::read(const JsonValue& parameters) {
     return Error{"an entry of `rates` lacks its device or a type that is known"};
   };
   STEPCAST_ASSIGN(kernels.measured, detail::read_rates<ExpertRates>(parameters, kExpertRates, read_type));
+  const auto& items = parameters.find("rates")->items();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const JsonValue* learned = items[i].find("learned");
+    if (learned == nullptr) continue;
+    STEPCAST_ASSIGN(GradientTrees trees, GradientTrees::read(*learned, ExpertFeatures{}.size()));
+    kernels.measured[i].learned = std::make_shared<const GradientTrees>(std::move(trees));
+  }
   return kernels;
 }
 
@@ -126,6 +171,7 @@ JsonValue ExpertKernels::write() const {
   return detail::write_rates<ExpertRates>(measured, kExpertRates,
                                           [](JsonValue& item, const ExpertRates& rates) {
                                             item.add("dtype", JsonValue{to_string(rates.dtype)});
+                                            if (rates.learned) item.add("learned", rates.learned->write());
                                           });
 }
 

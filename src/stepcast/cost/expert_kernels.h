@@ -11,7 +11,9 @@
 // bandwidth; the sharp sum of both.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/device_figures.h"
+#include "stepcast/cost/families/gradient_trees.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/device_siblings.h"
@@ -40,17 +43,26 @@ struct ExpertRates {
   double per_expert_us = 0.08;   // of one layer
   double log_p10 = -0.2, log_p90 = 0.2;  // ln(measured / predicted) of layers, held out by model
   std::uint64_t n_rows = 0;
+  // What the closed form leaves of the layers of the device, in ln, over ExpertFeatures: which kernels libraries choose
+  // goes with the sizes of a layer. Nothing where none was learned, or of several devices together.
+  std::shared_ptr<const GradientTrees> learned;
 
   friend bool operator==(const ExpertRates&, const ExpertRates&) = default;
 };
 
+// What a correction is learned over: logarithms of the rows and the number of experts, whether rows differ from expert to
+// expert, logarithm of the weights of one product of one expert.
+using ExpertFeatures = std::array<float, 4>;
+[[nodiscard]] ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights);
+
 // C[m, n] = A[m, k] B[k, n], `experts` times at once.
 struct GroupedProduct {
   double experts = 1;
-  double m = 0, n = 0, k = 0;  // of one expert, on average
-  bool uneven = false;         // rows differ from expert to expert: half a tile of each is empty
-  double operand_bytes = 2;    // of an element
-  double output_bytes = 2;     // written, and read where it is added to
+  double m = 0, n = 0, k = 0;    // of one expert, on average
+  bool uneven = false;           // rows differ from expert to expert: half a tile of each is empty
+  double operand_bytes = 2;      // of an element
+  double output_bytes = 2;       // written, and read where it is added to
+  bool weight_gradient = false;  // tokens are k: C[m, n] has the extents of the weights
 };
 [[nodiscard]] double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
                                         const GroupedProduct& product);
@@ -64,6 +76,7 @@ struct ExpertLayer {
   double visits = 0;  // of tokens to experts of this rank
   bool gated = true, uneven = false;
 };
+[[nodiscard]] ExpertFeatures features_of(const ExpertLayer& layer);
 [[nodiscard]] double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device,
                                      const ExpertLayer& layer);
 
@@ -80,7 +93,8 @@ class ExpertKernels {
   [[nodiscard]] std::optional<ExpertRates> rates(const Device& device, DType dtype,
                                                  const std::optional<KernelSibling>& sibling = {}) const;
 
-  // Keys: rates[] of (device, architecture, dtype, startup_us, ...). Errors: a rate that is missing or not above 0.
+  // Keys: rates[] of (device, architecture, dtype, startup_us, ..., optional `learned` trees). Errors: a rate that is
+  // missing or not above 0, trees that cannot be read.
   [[nodiscard]] static Result<ExpertKernels> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
 };

@@ -127,7 +127,8 @@ class GenericKernels {
   // Nothing if no record is for such operations. `model` is of the same device.
   [[nodiscard]] std::optional<Estimate> estimate(const Operation& operation,
                                                  const AnalyticModel& model) const;
-  // Name of the record that estimate() used; empty: none.
+  // Name of the record that estimate() used, with "(of other vendors)" where no device of this one's vendor was measured;
+  // empty: none.
   [[nodiscard]] std::string_view record_of(const Operation& operation) const;
   // "model generic/gemm/fp32/forward: the reason" of all that cannot be read. Reads them all, or all but those that
   // ship.
@@ -141,9 +142,10 @@ class GenericKernels {
     double nearest_bound;
     KernelFeatureSet features;
     std::optional<GradientTrees> trees;
+    bool of_other_vendors;  // none of the devices behind it is of the vendor of this one
   };
   struct Entry {
-    std::string name;
+    std::string name, name_of_other_vendors;
     GenericRecordHeader header;
     detail::OnDemand<Prepared> kernel;
   };

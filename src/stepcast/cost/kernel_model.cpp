@@ -193,7 +193,7 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
 
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
                                     const Operation& operation) const {
-  const double of_sibling = fitted.log_of_sibling(record, operation);
+  const double of_sibling = fitted.log_of_sibling(record, operation, std::exp(time.log_us));
   const double wider = fitted.widening(record) + kSiblingWidening * std::abs(of_sibling);
   Answer answer{std::exp(time.log_us + of_sibling),
                 time.log_low - wider,

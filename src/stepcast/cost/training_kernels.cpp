@@ -121,6 +121,7 @@ std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& op
   product.k = static_cast<double>(s.k);
   product.operand_bytes = operation.dtype == DType::fp4 ? 0.5 : element_size(operation.dtype).value();
   product.output_bytes = element_size(s.output).value() * (s.accumulates ? 2 : 1);
+  product.weight_gradient = s.layout == GemmLayout::nt;
   const double us = grouped_product_us(*rates, figures_, product);
   const double wider = s.layout == GemmLayout::tn ? 0 : kExpertGradient;
   ExplainedEstimate out;

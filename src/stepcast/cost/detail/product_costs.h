@@ -123,6 +123,10 @@ struct ShapeCost<AttentionShape> {
     write(position_within(s.head_dim, 32));
     write(position_within(s.head_dim, 64));
     write(log_batch + log_heads - log_group + log_length + log_dim);
+    // Masks cost more than the pairs that they leave: kernels differ, and blocks are of unequal length.
+    write(std::log(at_least_one(s.query_length)));
+    write(s.causal ? 1.F : 0.F);
+    write(s.window > 0 ? std::log(std::min(at_least_one(s.window) / at_least_one(s.key_length), 1.0)) : 0.0);
   }
   static GenericShape generic(const AttentionShape& s) {
     return {.sides = {at_least_one(s.query_length), at_least_one(s.key_length), at_least_one(s.head_dim)}};

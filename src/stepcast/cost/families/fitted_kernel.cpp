@@ -171,9 +171,13 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   STEPCAST_ASSIGN(out.log_offset, finite_number(parameters, "log_offset"));
 
   STEPCAST_ASSIGN(const JsonValue* range, object_of(parameters, "range"));
-  STEPCAST_ASSIGN(out.low, floats_of(*range, "min", n_features));
-  STEPCAST_ASSIGN(out.high, floats_of(*range, "max", n_features));
-  STEPCAST_ASSIGN(out.typical, floats_of(*range, "typical", n_features));
+  STEPCAST_ASSIGN(const std::string features, text_of(parameters, "features"));
+  const std::size_t n_stated = stated_features(features);
+  STEPCAST_ASSIGN(out.low, floats_of(*range, "min", n_stated));
+  STEPCAST_ASSIGN(out.high, floats_of(*range, "max", n_stated));
+  STEPCAST_ASSIGN(out.typical, floats_of(*range, "typical", n_stated));
+  // What its corrections never saw.
+  for (std::vector<float>* values : {&out.low, &out.high, &out.typical}) values->resize(n_features, 0.F);
   for (std::size_t i = 0; i < n_features; ++i)
     if (!(out.low[i] <= out.high[i])) return Error{fmt::format("`range`: min is above max of feature {}", i)};
 
@@ -197,7 +201,7 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   if (corrections == nullptr || !corrections->is_array()) return Error{"`corrections` is missing (an array)"};
   if (corrections->items().size() > 8) return Error{"more than 8 corrections"};
   for (const JsonValue& item : corrections->items()) {
-    STEPCAST_ASSIGN(Correction correction, read_correction(item, n_features));
+    STEPCAST_ASSIGN(Correction correction, read_correction(item, n_stated));
     out.corrections.push_back(std::move(correction));
   }
   STEPCAST_ASSIGN(const JsonValue* band, object_of(parameters, "interval"));

@@ -47,6 +47,9 @@ constexpr KernelFeature kAttention[] = {
     {"head_dim_in_32", false},
     {"head_dim_in_64", false},
     {"log_key_value_elements", true, true},
+    {"log_queries", false},
+    {"causal", false},
+    {"log_window", false},
 };
 constexpr KernelFeature kConvolution[] = {
     {"log_m", true},
@@ -108,7 +111,7 @@ struct Names {
 constexpr Names kSets[] = {
     {KernelFeatureSet::none, "none", {}},
     {KernelFeatureSet::matrix, "matrix_1", kMatrix},
-    {KernelFeatureSet::attention, "attention_1", kAttention},
+    {KernelFeatureSet::attention, "attention_2", kAttention},
     {KernelFeatureSet::convolution, "convolution_1", kConvolution},
     {KernelFeatureSet::rows, "rows_1", kRows},
     {KernelFeatureSet::elements, "elements_1", kElements},
@@ -116,6 +119,9 @@ constexpr Names kSets[] = {
     {KernelFeatureSet::optimizer, "optimizer_1", kOptimizer},
 };
 static_assert(std::size(kMatrix) <= kMostKernelFeatures);
+// Before queries, causal masks and windows were told apart: the features up to those.
+constexpr std::string_view kFirstAttention = "attention_1";
+constexpr std::size_t kOfFirstAttention = 15;
 
 }  // namespace
 
@@ -124,7 +130,13 @@ std::string_view to_string(KernelFeatureSet set) { return kSets[static_cast<std:
 std::optional<KernelFeatureSet> parse_kernel_feature_set(std::string_view text) {
   for (const Names& names : kSets)
     if (names.name == text && names.set != KernelFeatureSet::none) return names.set;
+  if (text == kFirstAttention) return KernelFeatureSet::attention;
   return std::nullopt;
+}
+
+std::size_t stated_features(std::string_view text) {
+  const auto set = parse_kernel_feature_set(text);
+  return text == kFirstAttention ? kOfFirstAttention : set ? kernel_features_of(*set).size() : 0;
 }
 
 std::span<const KernelFeature> kernel_features_of(KernelFeatureSet set) {

@@ -16,7 +16,8 @@
 
 namespace stepcast {
 
-// One set per kind of shape. The numbers and their order belong to a set for ever: a change is a new set.
+// One set per kind of shape. The numbers and their order belong to a name for ever: a set that grows at its
+// end gets a new one.
 enum class KernelFeatureSet : std::uint8_t {
   none,  // no fitted model for this kind of shape
   matrix,
@@ -30,6 +31,8 @@ enum class KernelFeatureSet : std::uint8_t {
 // "matrix_1", ...: what records call it.
 [[nodiscard]] std::string_view to_string(KernelFeatureSet set);
 [[nodiscard]] std::optional<KernelFeatureSet> parse_kernel_feature_set(std::string_view text);
+// How many features records of this name have: fewer than the set, where it has grown since ("attention_1").
+[[nodiscard]] std::size_t stated_features(std::string_view text);
 [[nodiscard]] KernelFeatureSet kernel_feature_set_of(const Operation& operation);
 
 inline constexpr std::size_t kMostKernelFeatures = 28;
