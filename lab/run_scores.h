@@ -14,8 +14,8 @@ namespace stepcast {
 [[nodiscard]] TestScore score_memory(const std::vector<PredictedRun>& runs);
 // Runs that ran are to fit: by set the share that does (`fits_pct`) and the number that is said not to
 // (`too_big_n`). Those are named in `skipped` with what they are said to take.
-[[nodiscard]] TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs,
-                                            RunPlatforms& platforms, std::vector<Skipped>& skipped);
+[[nodiscard]] TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
+                                            std::vector<Skipped>& skipped);
 
 // Measured steps of language models against the composition of Zhang et al. (published_forecast.h) from our prices.
 
