@@ -97,13 +97,12 @@ TEST_F(CalibrateKernels, MakesAPlatformThatKnowsWhatWasMeasured) {
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("\"extends\": \"made-1.json\""));
 
-  // What was fitted on is not scored.
+  // What was fitted on is not scored, and scores of nothing are none.
   const auto scored =
       run_command({stepcast_executable().string(), "validate", "kernels", "--data", file("made.csv"),
                    "--protocol", "shipped", "--platform", "Made-1=" + file("new.json")});
-  ASSERT_EQ(scored.exit_code, 0) << scored.err;
-  EXPECT_THAT(scored.out, HasSubstr("Made-1/gemm/forward (162)"));
-  EXPECT_THAT(scored.out, HasSubstr("rows that the shipped platform was fitted on"));
+  ASSERT_EQ(scored.exit_code, 2) << scored.out;
+  EXPECT_THAT(scored.err, HasSubstr("Made-1/gemm/forward: rows that the shipped platform was fitted on"));
 }
 
 TEST_F(CalibrateKernels, ModelsAloneAreAPartThatTheDevicesOwnFileExtends) {
