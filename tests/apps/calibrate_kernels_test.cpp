@@ -97,12 +97,13 @@ TEST_F(CalibrateKernels, MakesAPlatformThatKnowsWhatWasMeasured) {
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("\"extends\": \"made-1.json\""));
 
-  // What was fitted on is not scored, and scores of nothing are none.
+  // What was fitted on is not scored, and a score of nothing is none.
   const auto scored =
       run_command({stepcast_executable().string(), "validate", "kernels", "--data", file("made.csv"),
                    "--protocol", "shipped", "--platform", "Made-1=" + file("new.json")});
-  ASSERT_EQ(scored.exit_code, 2) << scored.out;
-  EXPECT_THAT(scored.err, HasSubstr("Made-1/gemm/forward: rows that the shipped platform was fitted on"));
+  EXPECT_EQ(scored.exit_code, 2) << scored.out;
+  EXPECT_THAT(scored.err, HasSubstr("Made-1/gemm/forward"));
+  EXPECT_THAT(scored.err, HasSubstr("rows that the shipped platform was fitted on"));
 }
 
 TEST_F(CalibrateKernels, ModelsAloneAreAPartThatTheDevicesOwnFileExtends) {
