@@ -266,7 +266,7 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows) {
     if (pair != pairs.end())
       pair->second.times[m.regime == Regime::sustained ? 1 : 0].emplace(m.operation, m.time.value());
   }
-  // Ratios of products scatter more from shape to shape than records err: carried over, they are fitted worse.
+  // Long runs of products are forecast no better with carried rows, and steps of Blackwell worse (docs/kernels.md).
   for (auto& [key, pair] : pairs) pair.compare(key.starts_with("attention/"));
   std::map<std::pair<std::string, std::string_view>, std::size_t> counts;
   std::erase_if(rows, [&](KernelMeasurement& m) {
