@@ -46,7 +46,8 @@ target_include_directories(stepcast_portable_parts SYSTEM
 target_compile_definitions(stepcast_portable_parts PRIVATE STEPCAST_HAVE_ISAL=0)
 set_target_properties(stepcast_portable_parts PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
-function(stepcast_link_portably target)
+# stepcast_link_archives(TARGET [ARCHIVE-TARGET...])   the same libraries, for a target that runs on this machine alone
+function(stepcast_link_archives target)
   set(archives "")
   foreach(archive IN LISTS ARGN ITEMS stepcast_calibrate stepcast stepcast_portable_parts)
     list(APPEND archives "$<TARGET_FILE:${archive}>")
@@ -55,10 +56,14 @@ function(stepcast_link_portably target)
   # By their files: what the targets link themselves is what must not come along.
   target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives} -Wl,--end-group "${STEPCAST_ZLIB_STATIC}" "${STEPCAST_YAML_STATIC}"
                                           Threads::Threads ${CMAKE_DL_LIBS})
-  target_link_options(${target} PRIVATE -static-libstdc++)
-  stepcast_lower_glibc(${target})
   # No symbol of these libraries shows, or meets another copy of it in the same program.
-  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,-s)
+  target_link_options(${target} PRIVATE -static-libstdc++ -Wl,--exclude-libs,ALL)
+endfunction()
+
+function(stepcast_link_portably target)
+  stepcast_link_archives(${target} ${ARGN})
+  stepcast_lower_glibc(${target})
+  target_link_options(${target} PRIVATE -Wl,--gc-sections -Wl,--as-needed -Wl,-s)
 endfunction()
 
 add_executable(stepcast_portable "${PROJECT_SOURCE_DIR}/apps/stepcast/main.cpp")
