@@ -212,7 +212,9 @@ TEST(RlConfig, NamesKeysThatAreSlips) {
 }
 
 TEST(RlConfig, GivesTheAnswerOfItsFlags) {
-  StepModel steps{*load_platform("dgx-h100")};
+  const Result<Platform> platform = load_platform("dgx-h100");
+  ASSERT_TRUE(platform.ok());
+  StepModel steps{*platform};
   RlQuestion by_config;
   by_config.job = yaml(kNemoRl);
   by_config.settings.lengths = "mean=3200";
