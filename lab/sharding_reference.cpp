@@ -15,6 +15,8 @@ constexpr double kBagDeviation = 0.8;  // of the logarithm of the lengths of bag
 constexpr double kNarrowFactor = 1.55, kMiddleFactor = 1.1;
 constexpr double kRowLatencyUs = 0.5;    // one row after another in one bag, each from memory
 constexpr double kHotGradientUs = 0.01;  // 512 bytes at what one multiprocessor reads
+// Of TorchRec's estimator: rows that fill a half and a quarter of a block of 128 columns.
+constexpr double kHalfBlockPenalty = 1.15, kQuarterBlockPenalty = 1.75;
 
 class Random {
  public:
@@ -135,6 +137,14 @@ struct Warp {
   const std::uint32_t* end = nullptr;
   std::uint32_t shard = 0;
 };
+
+// Time of TorchRec's estimator for `bytes` of every width; rows of 65 to 127 columns, which no task has, count as whole blocks.
+double estimated_us(const RankLookups& r, const ReferenceMachine& m,
+                    double (*bytes)(const RankLookups::OfWidth&)) {
+  return (kQuarterBlockPenalty * bytes(r.narrow) + kHalfBlockPenalty * bytes(r.middle) + bytes(r.wide) +
+          r.index_bytes + r.output_bytes) /
+         m.memory_bytes_per_us;
+}
 
 double width_factor(const ReferenceVariant& variant, double factor) {
   return variant.narrow_rows_and_long_bags ? factor : 1;
@@ -296,9 +306,32 @@ RankLookups look_up(std::span<const SampledTable> batch, std::span<const Referen
   return rank;
 }
 
+RankLookups& RankLookups::operator+=(const RankLookups& other) {
+  const auto add = [](OfWidth& to, const OfWidth& more) {
+    to.gathered_bytes += more.gathered_bytes;
+    to.missed_bytes += more.missed_bytes;
+    to.distinct_bytes += more.distinct_bytes;
+  };
+  add(narrow, other.narrow);
+  add(middle, other.middle);
+  add(wide, other.wide);
+  bags += other.bags;
+  lookups += other.lookups;
+  index_bytes += other.index_bytes;
+  output_bytes += other.output_bytes;
+  columns += other.columns;
+  missed += other.missed;
+  distinct_rows += other.distinct_rows;
+  longest_bag = std::max(longest_bag, other.longest_bag);
+  hottest_row = std::max(hottest_row, other.hottest_row);
+  return *this;
+}
+
 double reference_forward_us(const RankLookups& r, const ReferenceMachine& m,
                             const ReferenceVariant& variant) {
   if (r.bags <= 0) return 0;
+  if (variant.estimator)
+    return estimated_us(r, m, [](const RankLookups::OfWidth& w) { return w.gathered_bytes; });
   const double narrow = width_factor(variant, kNarrowFactor), middle = width_factor(variant, kMiddleFactor);
   const double missed = narrow * r.narrow.missed_bytes + middle * r.middle.missed_bytes + r.wide.missed_bytes;
   const double gathered =
@@ -312,6 +345,10 @@ double reference_forward_us(const RankLookups& r, const ReferenceMachine& m,
 double reference_backward_us(const RankLookups& r, const ReferenceMachine& m,
                              const ReferenceVariant& variant) {
   if (r.lookups <= 0) return 0;
+  if (variant.estimator) {
+    return estimated_us(
+        r, m, [](const RankLookups::OfWidth& w) { return w.gathered_bytes + 2 * w.distinct_bytes; });
+  }
   const double narrow = width_factor(variant, kNarrowFactor), middle = width_factor(variant, kMiddleFactor);
   const auto of_width = [&](const RankLookups::OfWidth& w) {
     return (w.gathered_bytes + 2 * w.distinct_bytes) / m.memory_bytes_per_us;

@@ -12,6 +12,10 @@
 // over the memory and gathered rows over what gathers reach at most; backward = sort, gradients read, distinct rows
 // read and written. Ranks meet in two all-to-alls (the larger of what any rank sends and receives), with the dense
 // part between them and the all-reduce under the backward.
+//
+// The variant `estimator` takes lookups by the published formulas of TorchRec's planner (EmbeddingPerfEstimator): what is read
+// and written over the memory, times a penalty of narrow rows, without a cache; the update counts distinct rows. A rank is
+// then the sum of its tables, so that a local search by the reference itself can say what one that knows the truth gains.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +69,7 @@ struct ReferenceVariant {
   bool narrow_rows_and_long_bags = false;  // narrow rows are dearer, the longest bag holds its kernel up
   bool hot_rows = false;                   // gradients of a hot row are added one after the other
   double links_slower = 1;
+  bool estimator = false;  // lookups by TorchRec's estimator
 };
 
 // One kernel of one rank, over all its tables.
@@ -77,6 +82,8 @@ struct RankLookups {
     double gathered_bytes = 0, missed_bytes = 0, distinct_bytes = 0;
   } narrow, middle, wide;
   double missed = 0, distinct_rows = 0;
+  // Of two shards that share no cache.
+  RankLookups& operator+=(const RankLookups& other);
 };
 [[nodiscard]] RankLookups look_up(std::span<const SampledTable> batch, std::span<const ReferenceShard> shards,
                                   std::size_t bags, const ReferenceMachine& machine);

@@ -133,6 +133,23 @@ TEST(ShardingReference, TakesTheLargerOfMemoryAndGather) {
   EXPECT_DOUBLE_EQ(reference_backward_us(r, m, {.narrow_rows_and_long_bags = true}), 60 + 10 + 1.55 * 9);
 }
 
+// TorchRec's estimator: 8 MB of whole blocks with 3 kB of indices and vectors at 1 MB/us; the update reads and writes 0.5 MB
+// of distinct rows. Rows of 32 columns take 1.75 times as long. Two tables take the sum of what each takes.
+TEST(ShardingReference, TakesTheEstimatorOfTorchRec) {
+  RankLookups r{.bags = 10, .lookups = 100, .index_bytes = 1000, .output_bytes = 2000};
+  r.wide = {.gathered_bytes = 8e6, .missed_bytes = 1e6, .distinct_bytes = 5e5};
+  ReferenceMachine m;
+  m.memory_bytes_per_us = 1e6;
+  const ReferenceVariant estimator{.estimator = true};
+  EXPECT_DOUBLE_EQ(reference_forward_us(r, m, estimator), 8.003);
+  EXPECT_DOUBLE_EQ(reference_backward_us(r, m, estimator), 9.003);
+  RankLookups narrow = r;
+  std::swap(narrow.wide, narrow.narrow);
+  EXPECT_DOUBLE_EQ(reference_forward_us(narrow, m, estimator), 1.75 * 8 + 0.003);
+  r += narrow;
+  EXPECT_DOUBLE_EQ(reference_forward_us(r, m, estimator), 8 + 1.75 * 8 + 0.006);
+}
+
 TEST(ShardingReference, TheSlowestRankAndTheSlowestLinkHoldTheStepUp) {
   RankLookups light{.bags = 10, .lookups = 100, .columns = 1e4}, heavy = light;
   heavy.wide.gathered_bytes = 1e9;
