@@ -237,6 +237,22 @@ void note_files(const PredictOptions& options, const ReportOutput& report, const
   report.note();
 }
 
+// As much of an answer as was asked for.
+template <class Request>
+Status answer_into(Report& answer, const Request& request, const PredictOptions& options,
+                   const ReportOutput& report, const Session& session) {
+  if (report.is_wanted()) {
+    STEPCAST_ASSIGN(answer, session.report(request));
+  } else if (options.shared.sensitivity) {
+    STEPCAST_ASSIGN(Sensitive sensitive, session.sensitivity(request));
+    answer.forecast = std::move(sensitive.forecast);
+    answer.sensitivity = std::move(sensitive.sensitivity);
+  } else {
+    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
+  }
+  return Ok{};
+}
+
 Result<int> run_recommendation(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
   PredictDlrmRequest request;
@@ -252,12 +268,16 @@ Result<int> run_recommendation(const PredictOptions& options) {
   request.budget = shared.budget;
   request.timeline = shared.timeline;
   request.links_of = shared.links_of;
+  request.explained = options.described.step.request.explained;
   if (!options.shared.batches.empty() && request.global_batch)
     return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
   if (!options.shared.batches.empty()) request.batch_per_rank = options.shared.batches.front();
   STEPCAST_TRY(check_batches("--batch", shared.batches, 1 << 30));
   const Session session;
   if (options.shared.n_gpus.size() > 1 || options.shared.batches.size() > 1) {
+    if (shared.sensitivity || request.explained)
+      return Error{"--sensitivity and --explain are of one step"}.advice(
+          "name one number of GPUs and one batch");
     if (!request.timeline.empty() || !request.plan.empty())
       return Error{"a time line and a plan are of one step"}.advice("name one number of GPUs and one batch");
     STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
@@ -270,30 +290,10 @@ Result<int> run_recommendation(const PredictOptions& options) {
   }
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   Report answer;
-  if (report.is_wanted()) {
-    STEPCAST_ASSIGN(answer, session.report(request));
-  } else {
-    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
-  }
-  STEPCAST_TRY(give_forecast(options, report, answer, true));
+  STEPCAST_TRY(answer_into(answer, request, options, report, session));
+  STEPCAST_TRY(give_forecast(options, report, answer, request.explained));
   note_files(options, report, answer.forecast);
   return kSuccess;
-}
-
-// As much of an answer as was asked for.
-template <class Request>
-Status answer_into(Report& answer, const Request& request, const PredictOptions& options,
-                   const ReportOutput& report, const Session& session) {
-  if (report.is_wanted()) {
-    STEPCAST_ASSIGN(answer, session.report(request));
-  } else if (options.shared.sensitivity) {
-    STEPCAST_ASSIGN(Sensitive sensitive, session.sensitivity(request));
-    answer.forecast = std::move(sensitive.forecast);
-    answer.sensitivity = std::move(sensitive.sensitivity);
-  } else {
-    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
-  }
-  return Ok{};
 }
 
 Result<int> run_traces(const PredictOptions& options) {

@@ -254,7 +254,10 @@ void add_result(CLI::App& app, PredictOptions& o) {
       "of a layout that is not given: fastest (what `stepcast plan` chooses) or least-memory (the plainest "
       "that fits)",
       {.one_of = {"fastest", "least-memory"}}, kDescribed);
-  o.flags.add("--explain", &r.explained, "the operations of a layer with times and sources", {}, kDescribed);
+  o.flags.add(
+      "--explain", &r.explained,
+      "the operations of a layer, or of a recommendation model's slowest rank, with times and sources", {},
+      kDescribed | kRecommendation);
   o.flags.add("--require-fit", &o.described.require_fit, "exit with code 3 if the memory does not suffice",
               {}, kDescribed);
   o.flags.add("--timeline", &o.shared.timeline,
@@ -267,7 +270,7 @@ void add_result(CLI::App& app, PredictOptions& o) {
               {.needs = "--chakra"}, kSteps | kTraces);
   o.flags.add("--sensitivity", &o.shared.sensitivity,
               "which resource would make the step how much shorter if it were 10 % faster", {},
-              kDescribed | kTraces);
+              kDescribed | kTraces | kRecommendation);
   o.flags.add("--json", &o.shared.json, "print one JSON object (docs/json.md)");
   add_report_options(app, o.shared.report, o.shared.json);
   for (const char* name : {"--report", "--format"}) o.flags.add_declared(name);

@@ -114,18 +114,30 @@ TEST(LookupModel, NarrowGradientsTakePartOfAWarpOrLeaveLanesIdle) {
   EXPECT_NEAR(gradients_us(narrow, 32), 25.6, 1e-9);
 }
 
-TEST(LookupModel, PlausibleModelsAreAllCombinations) {
+TEST(LookupModel, PlausibleModelsHoldEachUnknownBothWays) {
   const auto all = plausible_lookups();
-  double split = 0, packed = 0, beside = 0;
+  double split = 0, packed = 0, beside = 0, keeps = 0, keeps_and_packs = 0;
   for (const LookupConstants& c : all) {
     split += c.most_of_one_block < 1e9 ? 1 : 0;
     packed += c.fewest_columns < 128 ? 1 : 0;
     beside += c.misses_beside_hits ? 1 : 0;
+    keeps += c.keeps_rows ? 1 : 0;
+    keeps_and_packs += c.keeps_rows && c.fewest_columns < 128 ? 1 : 0;
     EXPECT_EQ(c.memory_share, LookupConstants{}.memory_share);
   }
   EXPECT_EQ(split, 4);
   EXPECT_EQ(packed, 4);
   EXPECT_EQ(beside, 4);
+  EXPECT_EQ(keeps, 4);
+  EXPECT_EQ(keeps_and_packs, 2);
+}
+
+TEST(LookupModel, WithoutACacheAllRowsComeFromTheMemory) {
+  const TableLookup hot = table_of(100, 10);
+  const LookupCost without =
+      LookupModel{device_of(1000), {.memory_share = 0.5, .keeps_rows = false}}.cost(hot);
+  EXPECT_EQ(without.hits, 0);
+  EXPECT_NEAR(without.forward_us, 51.2 + 3.44 / 0.82, 0.05);
 }
 
 TEST(LookupModel, TheLongestBagBinds) {

@@ -37,6 +37,9 @@ class Resources {
       case TaskKind::kernel: return to_string(task.kernel_class);
       case TaskKind::memcpy:
       case TaskKind::memset: return kCopies;
+      case TaskKind::cpu_segment:
+        if (in_.has_host_segments) return kHost;
+        [[fallthrough]];
       default: return program_.works.host(task.work) != nullptr ? kHost : kNone;
     }
   }

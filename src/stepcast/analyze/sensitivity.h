@@ -35,6 +35,7 @@ struct SensitivityInput {
   StepOfCosts step_us;
   std::vector<bool> crosses_nodes;                     // [GroupId]; empty: no group does
   std::function<bool(const EdgeInfo&)> is_host_delay;  // delays that a faster host shortens
+  bool has_host_segments = false;  // stretches of the host are its work, whoever priced them
   // Where no path of one step sets it but a row of steps: what 0.1 % of a resource saves is its share.
   bool in_a_row = false;
 };

@@ -16,7 +16,6 @@
 #include "stepcast/base/recent.h"
 #include "stepcast/base/units.h"
 #include "stepcast/predict/price_program.h"
-#include "stepcast/predict/step_explanation.h"
 
 namespace stepcast {
 namespace {
@@ -51,7 +50,9 @@ std::optional<ForecastNetwork> network_of(const StepForecastInput& input, const 
   return out;
 }
 
-std::vector<ForecastItemList> explained(const std::vector<ExplainedList>& lists) {
+}  // namespace
+
+std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists) {
   std::vector<ForecastItemList> all;
   for (const ExplainedList& list : lists) {
     ForecastItemList& out = all.emplace_back();
@@ -78,8 +79,6 @@ std::vector<ForecastItemList> explained(const std::vector<ExplainedList>& lists)
   }
   return all;
 }
-
-}  // namespace
 
 ForecastCoverage forecast_coverage(const Coverage& coverage) {
   ForecastCoverage shares{.measured = coverage.gpu_share(EstimateSource::measured),
@@ -181,7 +180,7 @@ Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& part
   asked.memory = memory_of(memory);
   if (options.explained) {
     STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(parts, input.prices));
-    asked.explained = explained(lists);
+    asked.explained = explained_items(lists);
   }
   return asked;
 }

@@ -18,6 +18,7 @@
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/stage_pools.h"
+#include "stepcast/predict/step_explanation.h"
 #include "stepcast/predict/step_prices.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
@@ -80,6 +81,7 @@ class ShortSteps {
 
 // The choices that a person compares layouts by, by name.
 [[nodiscard]] ForecastCoverage forecast_coverage(const Coverage& coverage);
+[[nodiscard]] std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists);
 [[nodiscard]] std::vector<Setting> settings_of(const Layout& layout);
 [[nodiscard]] ForecastMemory memory_of(const MemoryForecast& memory);
 

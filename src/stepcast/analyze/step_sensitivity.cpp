@@ -39,6 +39,26 @@ Result<Sensitivity> step_sensitivity(const PredictedStep& step) {
                       .is_host_delay = {}});
 }
 
+Result<Sensitivity> dlrm_sensitivity(const DlrmStepModel& steps) {
+  const FlatProgram flat{steps.program()};
+  const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
+  const std::vector<double> starts(flat.class_count(), 0.0);
+  STEPCAST_ASSIGN(const Plan plan, Plan::compile(steps.program()));
+  return sensitivity({.flat = flat,
+                      .costs = steps.costs(),
+                      .times = times,
+                      .rank_start_us = starts,
+                      .path = {},
+                      .step_us = [&](const Costs& costs) -> Result<double> {
+                        STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
+                        return timeline.end_us();
+                      },
+                      .crosses_nodes = std::vector<bool>(steps.program().groups().size(),
+                                                         steps.n_ranks() > steps.gpus_per_node()),
+                      .is_host_delay = {},
+                      .has_host_segments = true});
+}
+
 Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
                                       const TracePredictionOptions& options, const FlatProgram& flat,
                                       const TaskTimes& times) {

@@ -12,7 +12,9 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/dlrm_forecast.h"
 #include "stepcast/analyze/make_step_picture.h"
+#include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_power.h"
+#include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
@@ -99,7 +101,8 @@ StepPictures pictures_of(const DlrmStepModel& steps) {
           .path = picture_of_path(flat, critical_path(flat, times, steps.costs(), starts))};
 }
 
-Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures* pictures = nullptr) {
+Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures* pictures = nullptr,
+                                 Sensitivity* sensitive = nullptr) {
   STEPCAST_ASSIGN(Prepared prepared, prepare(request));
   auto& [job, platform, steps, note] = prepared;
   std::vector<std::filesystem::path> inputs = platform.files;
@@ -116,6 +119,7 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures
   STEPCAST_ASSIGN(const ShardingPlan plan, plan_of(request, job, steps));
   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
   Forecast forecast = dlrm_forecast(steps, step, platform, plan, {.collectives = request.collectives});
+  if (request.explained) forecast.explained = explained_items(steps.explain());
   if (!note.empty()) forecast.notes.insert(forecast.notes.begin(), note);
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
   add_power(forecast, platform);
@@ -126,6 +130,9 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures
         write_perfetto(*timeline, flat, steps.costs(), TaskTimes::simulated(flat, steps.timeline())));
   }
   if (pictures != nullptr) *pictures = pictures_of(steps);
+  if (sensitive != nullptr) {
+    STEPCAST_ASSIGN(*sensitive, dlrm_sensitivity(steps));
+  }
   return ScalingPoint{request.n_gpus, steps.training().global_batch, std::move(forecast),
                       step.bound_us * 1e-3};
 }
@@ -137,9 +144,18 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
   return std::move(one.forecast);
 }
 
+Result<Sensitive> Session::sensitivity(const PredictDlrmRequest& request) const {
+  Sensitive result;
+  STEPCAST_ASSIGN(ScalingPoint one, predict_one(request, nullptr, &result.sensitivity));
+  result.forecast = std::move(one.forecast);
+  return result;
+}
+
 Result<Report> Session::report(const PredictDlrmRequest& request) const {
+  PredictDlrmRequest explained = request;
+  explained.explained = true;
   Report result;
-  STEPCAST_ASSIGN(ScalingPoint one, predict_one(request, &result.pictures));
+  STEPCAST_ASSIGN(ScalingPoint one, predict_one(explained, &result.pictures, &result.sensitivity));
   result.forecast = std::move(one.forecast);
   return result;
 }

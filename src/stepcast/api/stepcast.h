@@ -120,6 +120,7 @@ struct PredictDlrmRequest {
   TrainingBudget budget;
   std::size_t collectives = 256;
   std::filesystem::path timeline{};
+  bool explained = false;  // also the kernels of the slowest rank
 };
 
 // Which sharding of its embedding tables makes the step of a recommendation model shortest.
@@ -238,7 +239,7 @@ struct Sensitive {
 // A forecast with what a report shows beside it: report_html(forecast_document(answer.forecast, answer.illustrations())).
 struct Report {
   Forecast forecast;
-  Sensitivity sensitivity;  // without resources for recommendation models
+  Sensitivity sensitivity;
   StepPictures pictures;
   [[nodiscard]] ForecastIllustrations illustrations() const { return {&sensitivity, &pictures}; }
 };
@@ -325,6 +326,7 @@ class Session {
   // The same forecasts, and which resource (kernels of a class, links, host, batch) would make the step how much
   // shorter.
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictRequest& request) const;
+  [[nodiscard]] Result<Sensitive> sensitivity(const PredictDlrmRequest& request) const;
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictTraceRequest& request) const;
 
   // The same forecasts, with the operations of a layer, the pictures and the sensitivities of a report. Errors: those of

@@ -98,7 +98,7 @@ LookupCost LookupModel::cost(const TableLookup& t, const LookupCounts& counts) c
   LookupCost cost;
   cost.lookups = counts.lookups;
   cost.distinct_rows = counts.distinct_rows;
-  cost.hits = counts.hits;
+  cost.hits = constants_.keeps_rows ? counts.hits : 0;
   const double row = t.dim * t.weight_bytes;
   const double output = t.bags * t.dim * t.gradient_bytes;
   const double indices =

@@ -80,6 +80,8 @@ struct LookupConstants {
   double most_of_one_block = 1024;
   // Whether what misses the cache is fetched while other warps gather what does not, or one after the other.
   bool misses_beside_hits = false;
+  // Whether the last-level cache keeps rows until they are looked up again, or all come from the memory.
+  bool keeps_rows = true;
 };
 
 class LookupModel {

@@ -1,5 +1,6 @@
 #include "stepcast/cost/plausible_lookups.h"
 
+#include <bit>
 #include <limits>
 
 namespace stepcast {
@@ -12,6 +13,7 @@ std::array<LookupConstants, kPlausibleLookups> plausible_lookups(const LookupCon
     if ((k & 1U) != 0) all[k].most_of_one_block = std::numeric_limits<double>::infinity();
     if ((k & 2U) != 0) all[k].fewest_columns = kColumnsOfWarp;
     if ((k & 4U) != 0) all[k].misses_beside_hits = true;
+    all[k].keeps_rows = std::popcount(k) % 2 == 0;
   }
   return all;
 }

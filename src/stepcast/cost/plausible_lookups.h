@@ -3,9 +3,10 @@
 //
 //   for (const LookupConstants& constants : plausible_lookups()) LookupModel{device, constants} ...
 //
-// All combinations of three things that are not known of kernels one has not measured, and that decide which tables are
-// dear: whether blocks share the gradients of a hot row, whether narrow gradients leave lanes idle, and whether misses of
-// the cache hide hits (docs/dlrm.md has the grounds).
+// Of four things that are not known of kernels one has not measured, and that decide which tables are dear: whether blocks
+// share the gradients of a hot row, whether narrow gradients leave lanes idle, whether misses of the cache hide hits, and
+// whether the cache keeps rows at all (docs/dlrm.md has the grounds). All combinations of the first three; the fourth goes
+// with an even number of them, so that each is one way in half of the models whatever another is.
 #pragma once
 
 #include <array>

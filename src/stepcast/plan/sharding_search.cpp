@@ -22,7 +22,9 @@ constexpr std::size_t kPartAtRandom =
     4;  // of the steps that may be simulated, one in so many; the descent does with few
 constexpr std::size_t kMostSpilled = 4;  // of the largest tables, tried by rows in host memory
 constexpr std::size_t kLeastDescent = 400, kSpillDescent = 4000;  // steps of the descent at the end
-constexpr double kTooMuch = 0.6;  // of a rank's share of time, from which a table is split
+constexpr double kSplitGain = 0.02;  // of the step, as far as shardings are told apart
+constexpr double kLargeTable = 0.5;  // of a rank's memory for tables, from which memory decides
+constexpr double kTooMuch = 0.6;     // of a rank's share of time, from which a table is split
 
 class Search {
  public:
@@ -147,7 +149,8 @@ class Search {
     return parts;
   }
 
-  // The largest tables by rows over all ranks, as much of them cached as leaves room; the others by time.
+  // The largest tables by rows over all ranks, as much of them cached as leaves room; the others by time, or as the sharders
+  // place them.
   void spill_largest(std::vector<ShardingPlan>& starts, std::vector<std::pair<double, std::size_t>>& order) {
     if (!options_.split || n_ < 2) return;
     std::vector<std::uint32_t> largest(model().tables.size());
@@ -157,18 +160,30 @@ class Search {
     });
     std::vector<TablePlan> kept(largest.size());
     const std::vector<std::size_t> whole(largest.size(), 1);
+    const auto consider = [&](ShardingPlan plan) {
+      const double us = time_of(plan);
+      if (us == kNever) return;
+      order.insert(std::ranges::lower_bound(order, us, {}, &std::pair<double, std::size_t>::first),
+                   {us, starts.size()});
+      starts.push_back(std::move(plan));
+    };
+    Dlrm others = model();
+    others.tables[largest.front()].rows = 1;
     for (std::size_t k = 0; k < std::min<std::size_t>(largest.size(), kMostSpilled); ++k) {
       TablePlan& p = kept[largest[k]];
       p = {.kind = ShardingKind::row_wise, .memory = TableMemory::uvm_cached};
       for (std::size_t r = 0; r < n_; ++r) p.ranks.push_back(static_cast<std::int32_t>(r));
       for (const double share : kCachedShares) {
         for (std::size_t t = 0; t <= k; ++t) kept[largest[t]].cached_share = share;
-        ShardingPlan plan = by_time(whole, true, kept);
-        const double us = time_of(plan);
-        if (us == kNever) continue;
-        order.insert(std::ranges::lower_bound(order, us, {}, &std::pair<double, std::size_t>::first),
-                     {us, starts.size()});
-        starts.push_back(std::move(plan));
+        consider(by_time(whole, true, kept));
+        for (const Sharder sharder : kSharders) {
+          if (k > 0) break;
+          ShardingPlan plan =
+              shard(others, steps_.n_ranks(), sharder,
+                    {.memory_bytes = limit_, .state_factor = state_factor(), .seed = options_.seed});
+          plan.tables[largest.front()] = p;
+          consider(std::move(plan));
+        }
       }
     }
   }
@@ -349,10 +364,30 @@ class Search {
   std::chrono::steady_clock::time_point began_;
 };
 
+// Tables in parts have costs that no model of lookups is sure of, and a search for the shortest step finds where the model errs
+// in their favour: they have to be worth more than can be told apart. Not where memory asks for parts.
+SharderChoice split_where_worth_it(DlrmStepModel& steps, const SearchOptions& options) {
+  double largest = 0;
+  for (std::uint32_t t = 0; t < steps.model().tables.size(); ++t)
+    largest = std::max(largest, steps.shard_bytes({.table = t}));
+  if (!options.split || largest > steps.table_memory_bytes() * kLargeTable)
+    return Search{steps, options}.run();
+  SearchOptions whole = options, parts = options;
+  whole.split = whole.host_memory = false;
+  whole.max_evaluations = parts.max_evaluations = options.max_evaluations / 2;
+  SharderChoice found = Search{steps, whole}.run();
+  if (!found.fits) return Search{steps, options}.run();
+  SharderChoice split = Search{steps, parts}.run();
+  const std::size_t evaluations = found.evaluations + split.evaluations;
+  if (split.expected_us < found.expected_us * (1 - kSplitGain)) found = std::move(split);
+  found.evaluations = evaluations;
+  return found;
+}
+
 }  // namespace
 
 SharderChoice search_sharding(DlrmStepModel& steps, const SearchOptions& options) {
-  SharderChoice found = Search{steps, options}.run();
+  SharderChoice found = split_where_worth_it(steps, options);
   found.least_expected_us = steps.least_expected_us();
   if (!found.fits || steps.model().tables.size() > kProvedTables) return found;
   SharderChoice proof = best_whole_tables(steps, found.plan, options.max_evaluations);

@@ -7,7 +7,8 @@
 //   found.plan, found.expected_us, found.fits
 //
 // Starts from the sharders and from tables placed by their own times, moves and swaps tables of the slowest rank,
-// and splits what is larger or slower than a rank's share: by columns, or by rows where no rank could hold it. Where
+// and splits what is larger or slower than a rank's share, where that is worth 2 % of the step: by columns, or by rows where no
+// rank could hold it. Where
 // nothing fits, tables that are looked up least per byte go to the memory of the host behind a cache, or the largest by rows
 // over all ranks. Ends with a descent over all ways to keep a table (sharding_descent.h).
 #pragma once

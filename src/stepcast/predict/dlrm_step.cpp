@@ -394,6 +394,54 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   return step;
 }
 
+std::vector<ExplainedList> DlrmStepModel::explain() const {
+  Impl& m = *impl_;
+  const auto lookups_of = [&](std::size_t r) {
+    const std::span<const double> us = std::as_const(*m.costs).duration_us(m.built.blocks[r]);
+    return us[m.built.tasks.lookup.index()] + us[m.built.tasks.lookup_backward.index()];
+  };
+  std::size_t rank = 0;
+  for (std::size_t r = 1; r < m.built.blocks.size(); ++r)
+    if (lookups_of(r) > lookups_of(rank)) rank = r;
+  const Program& program = m.built.program;
+  const std::span<const TaskInfo> tasks = program.block(m.built.blocks[rank]).tasks();
+  const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[rank]);
+  ExplainedList list{.title = fmt::format("step of rank {}, whose lookups take longest", rank)};
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    const TaskInfo& task = tasks[t];
+    const Microseconds us{durations[t]};
+    if (task.kind == TaskKind::cpu_call || task.kind == TaskKind::cpu_segment) {
+      list.host_us += us.value();
+      continue;
+    }
+    ExplainedItem item{.name = std::string{program.names.text(task.name)},
+                       .kernel_class = task.kernel_class,
+                       .duration_us = us.value()};
+    item.alone = {us, us, us, m.exchange_source};
+    const bool priced = task.work.valid() && m.works[task.work.index()].known;
+    if (priced) item.alone = m.works[task.work.index()].once;
+    if (const Operation* operation = program.works.operation(task.work)) {
+      const Work work = work_of(*operation);
+      item.what = describe(*operation);
+      item.flops = work.flops.value();
+      item.bytes = work.bytes().value();
+      item.record = m.prices.kernels().price(*operation).record;
+    } else if (const CollectiveWork* transfer = program.works.collective(task.work)) {
+      item.what = item.collective = std::string{to_string(transfer->op)};
+      item.bytes = transfer->message.value();
+      item.beside = true;
+    } else if (task.kernel_class == KernelClass::embedding) {
+      const bool forward = t == m.built.tasks.lookup.index();
+      item.what = forward ? "all tables of the rank" : "all tables of the rank, with sort and update";
+      item.alone = m.loads->lookups().estimate(us.value(), m.uses_host_memory,
+                                               forward ? Direction::forward : Direction::backward);
+    }
+    if (!item.beside) list.gpu_us += us.value();
+    list.items.push_back(std::move(item));
+  }
+  return {std::move(list)};
+}
+
 Coverage DlrmStepModel::coverage() const {
   Coverage coverage;
   const Impl& m = *impl_;

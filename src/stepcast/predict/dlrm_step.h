@@ -19,6 +19,7 @@
 #include "stepcast/predict/dlrm_program.h"
 #include "stepcast/predict/dlrm_rank.h"
 #include "stepcast/predict/step_assumptions.h"
+#include "stepcast/predict/step_explanation.h"
 #include "stepcast/simulate/engine.h"
 #include "stepcast/workload/dlrm.h"
 
@@ -73,6 +74,8 @@ class DlrmStepModel {
   [[nodiscard]] const Timeline& timeline() const;
   // Of the last sharding.
   [[nodiscard]] Coverage coverage() const;
+  // Kernels and exchanges of the slowest rank in order, of the last sharding.
+  [[nodiscard]] std::vector<ExplainedList> explain() const;
   // Memory of one rank that is left for tables.
   [[nodiscard]] double table_memory_bytes() const;
   // Of one shard of a table of the model.
