@@ -147,6 +147,32 @@ TEST(Session, ReplaysTracesAndCompares) {
   EXPECT_FALSE(c.parts.empty());
 }
 
+// Kernels of the rank, lookups among them, whose times add up to its work; the dense part decides this step.
+TEST(Session, ExplainsRecommendationModels) {
+  const Session session;
+  PredictDlrmRequest request{.model = "dlrm-mlperf-v1", .platform = "dgx-a100", .n_gpus = 8};
+  request.explained = true;
+  const Result<Sensitive> answer = session.sensitivity(request);
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer->forecast.explained.size(), 1U);
+  const ForecastItemList& list = answer->forecast.explained.front();
+  double sum = 0;
+  int lookups = 0;
+  for (const ForecastItem& item : list.items) {
+    sum += item.overlapped ? 0 : item.time_us;
+    lookups += item.name.starts_with("lookup") ? 1 : 0;
+  }
+  EXPECT_EQ(lookups, 2);
+  EXPECT_NEAR(sum, list.gpu_us, 1e-6);
+  EXPECT_LE(list.gpu_us, answer->forecast.step_time_ms * 1e3);
+  ASSERT_FALSE(answer->sensitivity.resources.empty());
+  EXPECT_EQ(answer->sensitivity.resources.front().resource, "gemm");
+  EXPECT_NEAR(answer->sensitivity.step_time_ms, answer->forecast.step_time_ms, 1e-9);
+  double shares = 0;
+  for (const ResourceSensitivity& one : answer->sensitivity.resources) shares += one.elasticity;
+  EXPECT_LE(shares, 1 + 1e-9);
+}
+
 TEST(Session, SaysWhatIsWrong) {
   const Session session;
   PredictRequest request = small_job();
