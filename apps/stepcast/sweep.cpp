@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,16 +15,15 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
-#include "stepcast/base/json_value.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"
+#include "stepcast/report/sweep_document.h"
 #include "stepcast/report/sweep_row.h"
 #include "stepcast/sweep/sweep_folder.h"
 #include "stepcast/sweep/sweep_shard.h"
 #include "stepcast/sweep/sweep_spec.h"
-#include "stepcast/workload/memory.h"
 
 #include "option_list.h"
 #include "outputs.h"
@@ -37,6 +34,7 @@ namespace stepcast::cli {
 namespace {
 
 struct SweepOptions {
+  ReportOptions report;
   std::string spec, folder, shard, merged, point;
   std::optional<std::uint32_t> shards;
   unsigned threads = 0;
@@ -57,70 +55,6 @@ Result<SweepShard> shard_of(const SweepOptions& options) {
         return std::string{value};
       },
       options.shards);
-}
-
-// "tp 8, model llama-3-70b": what the point is, in words.
-std::string words_of(const JsonValue& row) {
-  std::string text;
-  const JsonValue* point = row.find("point");
-  if (point == nullptr) return text;
-  for (const JsonValue::Member& member : point->members()) {
-    const JsonValue& value = member.value;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", member.key);
-    if (!value.is_bool()) text += " " + (value.is_text() ? value.text() : compact_json(value));
-  }
-  return text;
-}
-
-struct Outcome {
-  std::size_t n = 0, n_failed = 0, n_too_large = 0;
-  std::map<std::string, std::size_t> errors;
-  std::string fastest;  // words
-  double fastest_ms = std::numeric_limits<double>::infinity();
-};
-
-Result<Outcome> outcome_of(const SweepSpec& spec, const SweepRows& rows, const SweepShard& shard) {
-  Outcome outcome;
-  for (const SweepPoint& point : spec.points) {
-    const auto found = rows.find(point.id);
-    if (found == rows.end() || !shard.has(point)) continue;
-    STEPCAST_ASSIGN(const JsonValue row, parse_json(found->second, point.id));
-    ++outcome.n;
-    const JsonValue* error = row.find("error");
-    if (error != nullptr && error->is_text()) {
-      ++outcome.n_failed;
-      ++outcome.errors[error->text()];
-      continue;
-    }
-    const JsonValue* verdict = row.find("memory_verdict");
-    if (verdict != nullptr && verdict->is_text() &&
-        verdict->text() == to_string(MemoryVerdict::does_not_fit)) {
-      ++outcome.n_too_large;
-      continue;
-    }
-    const JsonValue* step = row.find("step_time_ms");
-    if (step == nullptr || !step->is_number() || step->number() >= outcome.fastest_ms) continue;
-    outcome.fastest_ms = step->number();
-    outcome.fastest = words_of(row);
-  }
-  return outcome;
-}
-
-std::string outcome_text(const Outcome& outcome) {
-  std::string text;
-  if (outcome.n_failed > 0) {
-    text += fmt::format("{} cannot be run; their rows say why:\n", table_count(outcome.n_failed));
-    constexpr std::size_t kMost = 5;
-    std::size_t n = 0;
-    for (const auto& [error, count] : outcome.errors)
-      if (++n <= kMost) text += fmt::format("  {:>6}  {}\n", table_count(count), shorten(error, 160));
-    if (n > kMost) text += fmt::format("  and {} more reasons\n", n - kMost);
-  }
-  if (outcome.n_too_large > 0)
-    text += fmt::format("{} do not fit into the memory (memory_verdict)\n", table_count(outcome.n_too_large));
-  if (!outcome.fastest.empty())
-    text += fmt::format("fastest that fits: {:.1f} ms: {}\n", outcome.fastest_ms, outcome.fastest);
-  return text;
 }
 
 Result<int> list(const SweepSpec& spec, const SweepOptions& options) {
@@ -149,32 +83,46 @@ Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   const std::string ending = std::filesystem::path{options.merged}.extension().string();
   constexpr std::array<std::string_view, 4> kEndings{".csv", ".jsonl", ".json", ".ndjson"};
   if (output.is_regular() && std::ranges::find(kEndings, ending) == kEndings.end()) {
-    return Error::at("", "--merge")
-        .found(fmt::format("`{}`", options.merged.substr(0, 80)))
-        .expected("a name that ends in .jsonl (JSON lines) or .csv");
+    Error error = Error::at("", "--merge")
+                      .found(fmt::format("`{}`", options.merged.substr(0, 80)))
+                      .expected("a name that ends in .jsonl (JSON lines) or .csv");
+    if (ending != ".parquet") return error;
+    return std::move(error).advice(
+        "Python writes Parquet of them: stepcast.Table.of_jsonl(\"all.jsonl\").to_parquet(\"all.parquet\")");
   }
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const std::string text,
                   options.merged.ends_with(".csv") ? merged_csv(spec, rows) : merged_rows(spec, rows));
   STEPCAST_TRY(output.write(text));
   if (!output.is_regular()) return kSuccess;
-  STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
-  print("{} rows written to {}\n{}", table_count(outcome.n), in_one_line(options.merged),
-        outcome_text(outcome));
+  STEPCAST_ASSIGN(const SweepOutcome outcome, sweep_outcome(spec, rows));
+  print("{} rows written to {}\n{}", table_count(outcome.n), in_one_line(options.merged), outcome.text());
   return kSuccess;
 }
 
 Result<int> status(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
-  STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
+  STEPCAST_ASSIGN(const SweepOutcome outcome, sweep_outcome(spec, rows));
   if (options.json) {
     print("{}\n", sweep_status_json(
                       {spec.hash, spec.points.size(), outcome.n, outcome.n_failed, outcome.n_too_large}));
     return kSuccess;
   }
   print("{} of {} points are done\n{}", table_count(outcome.n), table_count(spec.points.size()),
-        outcome_text(outcome));
+        outcome.text());
+  return kSuccess;
+}
+
+Result<int> page(const SweepSpec& spec, const SweepOptions& options) {
+  STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
+  std::vector<std::filesystem::path> inputs = folder.own_files();
+  inputs.emplace_back(options.spec);
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
+  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const ReportDocument document, sweep_document(spec, rows));
+  STEPCAST_TRY(report.give(document));
+  report.note();
   return kSuccess;
 }
 
@@ -206,6 +154,7 @@ Result<int> run_sweep(const SweepOptions& options) {
   }
   if (!options.merged.empty()) return merge(spec, options);
   if (options.status) return status(spec, options);
+  if (!options.report.file.empty()) return page(spec, options);
 
   SweepRun sweep;
   sweep.folder = options.folder;
@@ -229,8 +178,9 @@ Result<int> run_sweep(const SweepOptions& options) {
         in_one_line(report.file.string()));
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
-  STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, shard));
-  print("{}", outcome_text(outcome));
+  STEPCAST_ASSIGN(const SweepOutcome outcome,
+                  sweep_outcome(spec, rows, [&](const SweepPoint& point) { return shard.has(point); }));
+  print("{}", outcome.text());
   // A shard is one of many, and running it again would help nobody.
   if (shard.count == 1 && outcome.n > 0 && outcome.n_failed == outcome.n) {
     return Error{outcome.n == 1 ? std::string{"the only point cannot be run"}
@@ -259,7 +209,8 @@ Verb sweep_verb() {
             "  stepcast sweep sweep.toml -o out\n"
             "  stepcast sweep sweep.toml -o out --shard 2/16         # in a Slurm array --shard is not "
             "needed\n"
-            "  stepcast sweep sweep.toml -o out --merge results.csv  # or .jsonl");
+            "  stepcast sweep sweep.toml -o out --merge results.csv  # or .jsonl\n"
+            "  stepcast sweep sweep.toml -o out --report sweep.html");
         app.add_option("SPEC", options->spec, "the file")->required();
         app.add_option("-o,--output", options->folder, "folder of the rows, shared by all shards");
         app.add_option("--shard", options->shard,
@@ -280,8 +231,11 @@ Verb sweep_verb() {
         CLI::Option* status = app.add_flag("--status", options->status, "print how many are done instead");
         CLI::Option* point =
             app.add_option("--point", options->point, "print the row of this point instead, by its id");
+        CLI::Option* report =
+            add_output_option(app, "--report", options->report.file,
+                              "write a page (.html) with a table of the rows of all shards instead");
         // Each is instead of a run and of the others.
-        const std::vector<CLI::Option*> instead{merged, lists, status, point};
+        const std::vector<CLI::Option*> instead{merged, lists, status, point, report};
         for (CLI::Option* one : instead) {
           for (CLI::Option* other : instead)
             if (one != other) one->excludes(other);

@@ -1,5 +1,6 @@
 #include "verbs.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 
@@ -17,8 +18,13 @@ namespace stepcast::cli {
 // Control characters but line breaks and tabs become `?`: those of one byte and the two-byte ones of UTF-8
 // (U+0080 to U+009F).
 std::string without_controls(std::string_view text) {
+  // Most texts have none.
+  const auto first = std::ranges::find_if(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F || byte == 0xC2;
+  });
   std::string out{text};
-  for (std::size_t i = 0; i < out.size(); ++i) {
+  for (auto i = static_cast<std::size_t>(first - text.begin()); i < out.size(); ++i) {
     const auto at = [&](std::size_t k) { return k < out.size() ? static_cast<unsigned char>(out[k]) : 0U; };
     if (at(i) == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9F)
       out.replace(i, 2, "?");

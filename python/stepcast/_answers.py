@@ -3,6 +3,7 @@
 import html
 import json
 import keyword
+import os
 
 from stepcast import _stepcast
 from stepcast._errors import Error, InputError
@@ -149,6 +150,35 @@ class Table:
         with open(path, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         return None
+
+    @staticmethod
+    def of_jsonl(path):
+        """Of the rows of a sweep in one file: what `stepcast sweep SPEC -o out --merge all.jsonl` writes."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                return Table.of_rows([json.loads(line) for line in file])
+        except (OSError, ValueError, AttributeError) as problem:
+            raise InputError(f"{path}: found no JSON object on each line ({problem}), expected what sweep --merge writes") from None
+
+    def to_parquet(self, path):
+        """Into a file, as a whole; by polars, or else by pyarrow."""
+        part = f"{os.fspath(path)}.part"
+        try:
+            try:
+                self.to_polars().write_parquet(part)
+            except ImportError:
+                import pyarrow
+                import pyarrow.parquet
+
+                pyarrow.parquet.write_table(pyarrow.table(self), part)
+            os.replace(part, path)
+        except ImportError:
+            raise InputError("Parquet is written by polars or pyarrow: `pip install polars`") from None
+        except OSError as problem:
+            raise InputError(f"{path}: {problem}") from None
+        finally:
+            if os.path.exists(part):
+                os.remove(part)
 
     def to_pandas(self):
         import pandas

@@ -33,6 +33,22 @@ def test_here(rows):
     assert sum(error is not None for error in table["error"]) >= 2  # 3 divides no number of heads
 
 
+def test_parquet(rows, tmp_path):
+    polars = pytest.importorskip("polars")
+    lines = tmp_path / "all.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = stepcast.Table.of_jsonl(lines)
+    assert table.to_dict() == of_rows(rows)
+    table.to_parquet(tmp_path / "all.parquet")
+    assert polars.read_parquet(tmp_path / "all.parquet").to_dict(as_series=False) == table.to_dict()
+    with pytest.raises(stepcast.InputError, match="absent"):
+        table.to_parquet(tmp_path / "absent" / "all.parquet")
+    lines.write_text("[1, 2]\n")
+    with pytest.raises(stepcast.InputError, match="expected what sweep --merge writes"):
+        stepcast.Table.of_jsonl(lines)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.jsonl", "all.parquet"]
+
+
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_executors(rows, kind):
     with kind(2) as executor:

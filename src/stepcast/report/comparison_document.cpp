@@ -17,7 +17,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kNameWidth = 90;
+constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kStepNameWidth = 90;
 constexpr double kCoarseMs = 100;
 
 std::string signed_ms(double ms) { return (ms > 0 ? "+" : "") + ms_text(ms); }
@@ -48,7 +48,7 @@ ReportSection& add_list(ReportDocument& document, std::string title, const std::
   table.most_in_terminal = rows;
   for (const Difference& d : all) {
     ReportCell name = in_words ? detail::part_cell(d.key) : ReportCell{d.key};
-    name.text = shorten(std::move(name.text), kNameWidth);
+    name.text = shorten(std::move(name.text), kStepNameWidth);
     table.row({std::move(name)})
         .numbers({d.a_ms, d.b_ms}, 3)
         .cell(table_signed(d.difference_ms(), 3))
