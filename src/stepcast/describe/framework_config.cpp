@@ -1,6 +1,7 @@
 #include "stepcast/describe/framework_config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -49,6 +50,10 @@ const JsonValue* config_value(const JsonValue& root, std::string_view path) {
 std::string missing_keys(const JsonValue& root, std::string_view needs) {
   std::string missing;
   any_word(needs, ' ', [&](std::string_view all) {
+    if (all.front() == '!') {
+      if (config_value(root, all.substr(1)) != nullptr) missing += "no " + std::string{all.substr(1)} + " ";
+      return false;
+    }
     if (!any_word(all, '|', [&](std::string_view path) { return config_value(root, path) != nullptr; })) {
       for (const char c : all) missing += c == '|' ? std::string{" or "} : std::string{c};
       missing += ' ';
@@ -110,6 +115,19 @@ std::string words_of(const JsonValue& value) {
   return words;
 }
 
+// A number, also in quotes and with underscores: "2", 8_192.
+std::optional<double> number_of(const JsonValue& value) {
+  if (value.is_number()) return value.number();
+  if (!value.is_text()) return std::nullopt;
+  std::string digits = value.text();
+  std::erase(digits, '_');
+  double number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || read.ec != std::errc{} || read.ptr != digits.data() + digits.size())
+    return std::nullopt;
+  return number;
+}
+
 class ConfigReader {
  public:
   ConfigReader(const ConfigFramework& framework, const Job& said, FrameworkConfig& out)
@@ -122,6 +140,8 @@ class ConfigReader {
     STEPCAST_TRY(level(root, ""));
     if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
       STEPCAST_TRY(use_deepspeed(*deepspeed));
+    if (framework_.name == "TRL") words_.work = work_of_trl(root);
+    STEPCAST_TRY(use_work());
     STEPCAST_TRY(use_words());
     STEPCAST_TRY(use_model());
     merge();
@@ -214,15 +234,15 @@ class ConfigReader {
             if (says_nothing) return Ok{};
             constexpr double kMost = 1e12;
             constexpr bool is_whole = !std::is_same_v<Target, double ConfigWords::*>;
-            if (!value.is_number() || std::abs(value.number()) > kMost ||
-                (is_whole && value.number() != std::floor(value.number())))
+            const std::optional<double> number = number_of(value);
+            if (!number || std::abs(*number) > kMost || (is_whole && *number != std::floor(*number)))
               return kind(is_whole ? "a whole number" : "a number");
             if constexpr (std::is_same_v<Target, double ConfigWords::*>)
-              words_.*target = value.number();
+              words_.*target = *number;
             else if constexpr (std::is_same_v<Target, std::int64_t ConfigWords::*>)
-              words_.*target = static_cast<std::int64_t>(value.number());
+              words_.*target = static_cast<std::int64_t>(*number);
             else
-              words_.settings.*target = static_cast<std::int64_t>(value.number());
+              words_.settings.*target = static_cast<std::int64_t>(*number);
           }
           return Ok{};
         },
@@ -259,12 +279,47 @@ class ConfigReader {
     return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
   }
 
+  // TRL's trainers have configs of their own; what no other has shows which one it is.
+  static std::string work_of_trl(const JsonValue& root) {
+    for (const char* key : {"num_generations", "reward_funcs", "reward_model_path", "num_ppo_epochs"})
+      if (root.find(key) != nullptr) return "grpo or ppo";
+    for (const char* key :
+         {"max_prompt_length", "precompute_ref_log_probs", "rpo_alpha", "ref_model_init_kwargs"})
+      if (root.find(key) != nullptr) return "dpo";
+    const JsonValue* loss = root.find("loss_type");
+    const bool of_sft = loss == nullptr || !loss->is_text() || loss->text() == "nll" || loss->text() == "dft";
+    return of_sft ? "sft" : "dpo";
+  }
+
+  // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy.
+  Status use_work() {
+    struct Work {
+      std::string_view name;
+      bool pairs, reference;
+    };
+    constexpr Work kWorks[] = {{"sft", false, false}, {"pt", false, false},  {"false", false, false},
+                               {"", false, false},    {"dpo", true, true},   {"ipo", true, true},
+                               {"kto", false, true},  {"rm", true, false},   {"reward", true, false},
+                               {"orpo", true, false}, {"simpo", true, false}};
+    const std::string work = lower(words_.work);
+    const auto* const known = std::ranges::find(kWorks, work, &Work::name);
+    if (known == std::end(kWorks)) {
+      return wrong("stage or rl", words_.work,
+                   "supervised training (sft, pt) or preferences (dpo, orpo, kto, rm)")
+          .advice(
+              "answers are generated between its training steps: `stepcast predict --rl grpo` (or ppo, dapo) "
+              "forecasts both (docs/post-training.md)");
+    }
+    if (known->pairs) {
+      words_.rank_batch *= 2;
+      out_.notes.push_back(fmt::format("{}: a sample is a pair of answers, two sequences", work));
+    }
+    if (known->reference) out_.job.not_modelled.push_back(work + ": the forward pass of the reference model");
+    return Ok{};
+  }
+
   Status use_words() {
     JobSettings& s = words_.settings;
-    const std::string work = lower(words_.work);
-    if (!work.empty() && work != "sft" && work != "pt" && work != "false")
-      return wrong("stage or rl", words_.work, "supervised training (sft, pt)")
-          .advice("only this is priced; `stepcast predict --help` shows post-training by flags");
     STEPCAST_TRY(use_precision());
     std::string recompute = lower(words_.recompute);
     if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {

@@ -112,6 +112,7 @@ constexpr ConfigRow kTorchtuneRows[] = {
     {"dtype", &W::precision},
     {"optimizer._component_", &W::optimizer},
     {"tensor_parallel_dim", &S::tensor},
+    {"context_parallel_dim", &S::context},
     {"clip_grad_norm", &W::gradient_clip},
 };
 constexpr std::string_view kTorchtuneNotPriced =
@@ -121,7 +122,8 @@ constexpr std::string_view kTorchtuneNotPriced =
 constexpr std::string_view kTorchtunePassedOver =
     "output_dir tokenizer model.* checkpointer resume_from_checkpoint dataset seed shuffle epochs "
     "max_steps_per_epoch "
-    "optimizer lr_scheduler loss device metric_logger log_* profiler dataset_val run_val_every_n_steps "
+    "optimizer lr_scheduler loss device parallelize_plan data_parallel_shard_dim metric_logger log_* "
+    "profiler dataset_val run_val_every_n_steps "
     "batch_size_val "
     "save_* enable_async_checkpointing tensor_parallel_plan cudnn_deterministic_mode";
 
@@ -233,12 +235,14 @@ constexpr ConfigFramework kFrameworks[] = {
                                   "train_on_prompt image_* video_* media_dir use_swanlab swanlab_* "
                                   "adapter_name_or_path pref_* include_num_input_tokens_seen",
      8, 2048, 8, Framework::pytorch, true},
-    {"TRL", "model_name_or_path dataset_name|use_peft|max_length|packing", kTrlRows,
+    {"TRL", "model_name_or_path dataset_name|use_peft|max_length|packing !block_size", kTrlRows,
      STEPCAST_TRAINER_NOT_PRICED
      "activation_offloading lora_modules_to_save use_dora use_rslora padding_free",
-     STEPCAST_TRAINER_PASSED_OVER "packing packing_strategy lora_alpha lora_dropout lora_task_type "
-                                  "assistant_only_loss completion_only_loss eos_token chat_template* "
-                                  "bnb_* use_bnb_* pad_token",
+     STEPCAST_TRAINER_PASSED_OVER
+     "packing packing_strategy lora_alpha lora_dropout lora_task_type "
+     "assistant_only_loss completion_only_loss eos_token chat_template* "
+     "bnb_* use_bnb_* pad_token loss_type beta max_prompt_length precompute_ref_log_probs "
+     "ref_model* rpo_alpha",
      8, 1024, 16, Framework::pytorch},
     {"Hugging Face's Trainer", "per_device_train_batch_size output_dir", kTrainerRows,
      STEPCAST_TRAINER_NOT_PRICED, STEPCAST_TRAINER_PASSED_OVER, 8, 0, 8, Framework::pytorch},

@@ -25,7 +25,7 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
       name = at->second.substr(at->second.rfind('.') + 1);
   const std::size_t config = name.find("Config");
   if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
-  for (const std::string_view word : {"ModelProvider", "Provider"})
+  for (const std::string_view word : {"ModelProvider", "Provider", "MoE", "_"})
     if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
   std::string pointed = name;
   for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
