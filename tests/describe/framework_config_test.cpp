@@ -138,6 +138,23 @@ TEST(FrameworkConfig, ModelsAreKnownByTheirNamesAtAHub) {
   }
 }
 
+TEST(FrameworkConfig, NanotronsExpertsAct) {
+  Job job = job_of(
+      "parallelism: {dp: 8, tp: 1, pp: 1, expert_parallel_size: 8}\n"
+      "tokens: {micro_batch_size: 1, sequence_length: 2048}\n"
+      "model: {dtype: bfloat16, model_config: {hidden_size: 2048, intermediate_size: 6144, "
+      "num_attention_heads: 16, "
+      "num_hidden_layers: 24, num_key_value_heads: 4, vocab_size: 151936, max_position_embeddings: 4096, "
+      "moe_config: {num_experts: 64, top_k: 8, moe_intermediate_size: 768, layers: [-1]}}}\n");
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  ASSERT_TRUE(resolved->model.moe);
+  EXPECT_EQ(resolved->model.moe->n_experts, 64);
+  EXPECT_EQ(resolved->model.moe->experts_per_token, 8);
+  EXPECT_EQ(resolved->model.moe->expert_ffn_hidden_size, 768);
+  EXPECT_EQ(resolved->layout.degrees.expert, 8);
+}
+
 TEST(FrameworkConfig, NumbersMayStandInQuotes) {
   const auto resolved =
       resolve(job_of("base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: \"2\"\nsequence_len: 8_192\n"));

@@ -86,17 +86,22 @@ constexpr ConfigRow kNanotronRows[] = {
     {"model.model_config.vocab_size", &S::vocab_size},
     {"model.model_config.max_position_embeddings", &S::max_position},
     {"model.model_config.tie_word_embeddings", &S::tied_embeddings},
+    {"model.model_config.moe_config.num_experts", &S::n_experts},
+    {"model.model_config.moe_config.top_k", &S::experts_per_token},
+    {"model.model_config.moe_config.moe_intermediate_size", &S::expert_ffn_hidden_size},
+    {"model.model_config.moe_config.shared_expert_intermediate_size", &S::shared_ffn_hidden_size},
     {"optimizer.zero_stage", &S::zero_stage},
     {"optimizer.optimizer_factory.name", &W::optimizer},
     {"optimizer.clip_grad", &W::gradient_clip},
 };
 constexpr std::string_view kNanotronNotPriced =
-    "parallelism.moe_layer_recompute model.model_config.moe_config "
+    "parallelism.moe_layer_recompute "
     "model.model_config.sliding_window_size model.model_config.attention_bias";
 constexpr std::string_view kNanotronPassedOver =
     "checkpoints data_stages general logging lighteval profiler tokenizer s3_upload lr_scheduler "
     "metrics_logging "
-    "model.ddp_bucket_cap_mb model.init_method model.make_vocab_size_divisible_by model.model_config.* "
+    "model.ddp_bucket_cap_mb model.init_method model.model_config.moe_config "
+    "model.make_vocab_size_divisible_by model.model_config.* "
     "optimizer.* "
     "parallelism.tp_* parallelism.pp_engine tokens.*";
 
@@ -158,7 +163,8 @@ constexpr std::string_view kAxolotlNotPriced =
     "embeddings_skip_upcast "
     "dp_shard_size dp_replicate_size cut_cross_entropy";
 constexpr std::string_view kAxolotlPassedOver =
-    "base_model_config model_type tokenizer_type tokenizer_config trust_remote_code datasets test_datasets "
+    "base_model_config model_type processor_type attn_implementation tokenizer_type tokenizer_config "
+    "trust_remote_code datasets test_datasets "
     "dataset_* "
     "val_set_size output_dir wandb_* mlflow_* comet_* hub_* push_* plugins strict tf32 num_epochs max_steps "
     "lr_scheduler* "

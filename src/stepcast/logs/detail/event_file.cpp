@@ -151,7 +151,7 @@ void EventFile::event(std::string_view message) {
 }
 
 void EventFile::scalar(std::string_view tag, double value) {
-  constexpr double kMostBatch = 1e9;
+  constexpr double kMostBatch = 1e9, kLatest = 1e12;
   const std::string name = lower(tag);
   if (is_batch_column(name)) {
     if (value >= 1 && value < kMostBatch) batch_ = static_cast<std::uint32_t>(value);
@@ -160,11 +160,12 @@ void EventFile::scalar(std::string_view tag, double value) {
   if (clock_.empty() || clock_.back().step != step_) {
     LoggedStep step;
     step.step = step_;
-    step.wall_s = std::isfinite(wall_s_) ? wall_s_ : 0;
+    step.wall_s = std::isfinite(wall_s_) && std::abs(wall_s_) < kLatest ? wall_s_ : 0;
     clock_.push_back(step);
   }
   const std::optional<TimeColumn> column = time_column(name);
-  if (!column || value <= 0 || (!time_tag_.empty() && tag != time_tag_)) return;
+  constexpr double kLeast = 1e-9;
+  if (!column || value <= kLeast || (!time_tag_.empty() && tag != time_tag_)) return;
   time_tag_ = tag;
   LoggedStep step = clock_.back();
   step.time_ms = column->milliseconds(value);

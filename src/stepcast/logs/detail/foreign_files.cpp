@@ -73,6 +73,7 @@ constexpr Mark kTexts[] = {
     {"Traceback (most recent call last)", "a run that died before its first step (a Python traceback)"},
     {"slurmstepd: error", "a run that Slurm ended before its first step"},
     {"NCCL INFO", "messages of NCCL"},
+    {"\n```", "a document (Markdown)"},
     {"#!/", "a script: `--command-line` reads it"},
     {"#SBATCH", "a script: `--command-line` reads it"},
     {"torchrun ", "a script: `--command-line` reads it"},

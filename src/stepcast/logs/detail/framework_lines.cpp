@@ -85,8 +85,8 @@ std::optional<LoggedNumber> figure_before(std::string_view line, std::string_vie
 }
 
 double positive(const std::optional<LoggedNumber>& number) {
-  constexpr double kMost = 1e12;
-  return number && number->value > 0 && number->value < kMost ? number->value : 0;
+  constexpr double kLeast = 1e-9, kMost = 1e12;
+  return number && number->value > kLeast && number->value < kMost ? number->value : 0;
 }
 
 std::uint32_t step_number(double value) {

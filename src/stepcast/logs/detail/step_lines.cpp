@@ -1,6 +1,7 @@
 #include "stepcast/logs/detail/step_lines.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -30,8 +31,8 @@ float rate_behind(std::string_view line, std::string_view key) {
 
 // A time or rate above 0; times beyond any step are none.
 bool usable(const std::optional<LoggedNumber>& number) {
-  constexpr double kMost = 1e12;
-  return number && number->value > 0 && number->value < kMost;
+  constexpr double kLeast = 1e-9, kMost = 1e12;
+  return number && number->value > kLeast && number->value < kMost;
 }
 
 // "12.34GiB", "38.49GB" (2^30, too), or bytes.
@@ -279,7 +280,7 @@ std::optional<StepLine> CsvSteps::row(std::string_view line) {
   const double clock = wall_ && *wall_ < cells_.size() ? time_of_line(cells_[*wall_]).value_or(0) : 0;
   ++rows_;
   if (step_ && (!step || step->value < 0 || step->value > kMost)) return std::nullopt;
-  if (time_ ? !time || time->value <= 0 || time->value > kLongest : !wall && clock <= 0) return std::nullopt;
+  if (time_ ? !usable(time) : clock <= 0 && (!wall || std::abs(wall->value) > kLongest)) return std::nullopt;
   StepLine told;
   told.step.format = LogFormat::csv;
   told.step.step = step ? static_cast<std::uint32_t>(step->value) : rows_;
@@ -287,7 +288,10 @@ std::optional<StepLine> CsvSteps::row(std::string_view line) {
     told.step.time_ms = column_.milliseconds(time->value);
     told.half_digit_share = time->half_digit / time->value;
   }
-  if (wall_) told.step.wall_s = clock > 0 ? clock : wall->value;
+  if (clock > 0)
+    told.step.wall_s = clock;
+  else if (wall && std::abs(wall->value) <= kLongest)
+    told.step.wall_s = wall->value;
   const auto batch = number(batch_), tflops = number(tflops_);
   if (batch && batch->value >= 1 && batch->value < kMost)
     told.step.batch_sequences = static_cast<std::uint32_t>(batch->value);
