@@ -18,6 +18,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/detail/framework_rows.h"
+#include "stepcast/describe/detail/maxtext_policy.h"
 #include "stepcast/describe/detail/nemo_config.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
@@ -363,60 +364,12 @@ class ConfigReader {
     return Ok{};
   }
 
-  // A rematerialisation policy of MaxText by its name (models/decoders.py, get_remat_policy): what a layer keeps and what
-  // the CPU keeps. All names are jax's; the value "custom" leaves it to the keys of single results.
+  // Of MaxText.
   Status use_policy(const std::string& name) {
-    struct Policy {
-      std::string_view name, keeps, offloads;
-    };
-    constexpr std::string_view kQkv = "qkv", kAttention = "qkv attention_output",
-                               kProducts = "qkv attention_output ffn_up ffn_down",
-                               kAll = "qkv attention attention_output ffn_up ffn_down";
-    constexpr Policy kPolicies[] = {
-        {"full", "", ""},
-        {"minimal", kProducts, ""},
-        {"minimal_with_context", kAll, ""},
-        {"minimal_flash", kAll, ""},
-        {"minimal_with_context_and_quantization", kAll, ""},
-        {"save_dot_with_context_except_mlp", "qkv attention attention_output", ""},
-        {"save_dot_except_mlp", kAttention, ""},
-        {"save_dot_except_mlpwi", "qkv attention_output ffn_down", ""},
-        {"save_qkv_proj", kQkv, ""},
-        {"save_out_proj", "attention_output", ""},
-        {"qkv_proj_offloaded", kQkv, kQkv},
-        {"minimal_offloaded", kProducts, kProducts}};
-    JobSettings& s = words_.settings;
-    s.recompute = Recompute::full;
-    if (name == "custom") {
-      use_custom_policy();
-      return Ok{};
-    }
-    const auto* const known = std::ranges::find(kPolicies, name, &Policy::name);
-    if (known == std::end(kPolicies)) {
-      return wrong("remat_policy", name,
-                   "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
-                   "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
-    }
-    s.recompute_keeps = std::string{known->keeps};
-    s.recompute_offloads = std::string{known->offloads};
-    return Ok{};
-  }
-
-  void use_custom_policy() {
-    JobSettings& s = words_.settings;
-    s.recompute_keeps = s.recompute_offloads = "";
-    std::string& qkv = words_.kept_qkv;
-    const auto is_kept = [](const std::string& where) { return where == "device" || where == "offload"; };
-    if (is_kept(words_.kept_query) && is_kept(words_.kept_key) && is_kept(words_.kept_value))
-      qkv = words_.kept_query;
-    const std::pair<std::string_view, const std::string*> results[] = {
-        {"input", &words_.kept_input},         {"qkv", &qkv},
-        {"attention", &words_.kept_attention}, {"attention_output", &words_.kept_attention_output},
-        {"ffn_up", &words_.kept_ffn_up},       {"ffn_down", &words_.kept_ffn_down}};
-    for (const auto& [result, where] : results) {
-      if (is_kept(*where)) *s.recompute_keeps += std::string{result} + " ";
-      if (*where == "offload") *s.recompute_offloads += std::string{result} + " ";
-    }
+    if (detail::use_remat_policy(name, words_)) return Ok{};
+    return wrong("remat_policy", name,
+                 "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
+                 "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
   }
 
   // Copies of the weights inside a slice times those between slices.
