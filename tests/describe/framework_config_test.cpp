@@ -99,6 +99,99 @@ TEST(FrameworkConfig, ShardsAsTheConfigSays) {
   EXPECT_EQ(sharding("deepspeed: absent/zero2.json\n"), Sharding::zero2);
 }
 
+TEST(FrameworkConfig, ModelsAreKnownByTheirNamesAtAHub) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"NousResearch/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+      {"unsloth/Llama-3.2-1B-Instruct-bnb-4bit", "llama-3.2-1b"},
+      {"meta-llama/Llama-3.3-70B-Instruct", "llama-3.1-70b"},
+      {"mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b"},
+      {"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo"},
+      {"Qwen/Qwen3-4B-Instruct-2507", "qwen3-4b"},
+      {"Qwen/Qwen2.5-Coder-7B-Instruct", "qwen2.5-7b"},
+      {"Qwen/Qwen2-0.5B", "qwen2.5-0.5b"},
+      {"deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen2.5-7b"},
+      {"deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "llama-3.1-8b"},
+      {"google/gemma-3-4b-it", "gemma-3-4b"},
+      {"microsoft/Phi-3.5-mini-instruct", "phi-3-mini"},
+      {"HuggingFaceTB/SmolLM2-1.7B-Instruct", "smollm2-1.7b"},
+      {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama-1.1b"},
+  };
+  for (const auto& [hub, preset] : kNames) {
+    const auto config = parse_framework_config(job_of(std::string{"base_model: "} + hub + "\n"));
+    ASSERT_TRUE(config.ok()) << config.error().message();
+    EXPECT_EQ(config->job.model, preset) << hub;
+  }
+  constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"model_name: deepseek3-671b\nper_device_batch_size: 1\n", "deepseek-v3"},
+      {"model_name: llama4-17b-16e\nper_device_batch_size: 1\n", "llama-4-scout"},
+      {"model: {_component_: torchtune.models.qwen2_5.lora_qwen2_5_7b_instruct}\nbatch_size: 1\n",
+       "qwen2.5-7b"},
+      {"model: {_component_: torchtune.models.llama4.llama4_scout_17b_16e}\nbatch_size: 1\n",
+       "llama-4-scout"},
+      {"model: {_target_: a.qwen_provider.Qwen3MoEModelProvider30B_A3B}\ntrain: {micro_batch_size: 1}\n",
+       "qwen3-30b-a3b"},
+  };
+  for (const auto& [text, preset] : kOthers) {
+    const auto config = parse_framework_config(job_of(text));
+    ASSERT_TRUE(config.ok()) << config.error().message();
+    EXPECT_EQ(config->job.model, preset) << text;
+  }
+}
+
+TEST(FrameworkConfig, NanotronsExpertsAct) {
+  Job job = job_of(
+      "parallelism: {dp: 8, tp: 1, pp: 1, expert_parallel_size: 8}\n"
+      "tokens: {micro_batch_size: 1, sequence_length: 2048}\n"
+      "model: {dtype: bfloat16, model_config: {hidden_size: 2048, intermediate_size: 6144, "
+      "num_attention_heads: 16, "
+      "num_hidden_layers: 24, num_key_value_heads: 4, vocab_size: 151936, max_position_embeddings: 4096, "
+      "moe_config: {num_experts: 64, top_k: 8, moe_intermediate_size: 768, layers: [-1]}}}\n");
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  ASSERT_TRUE(resolved->model.moe);
+  EXPECT_EQ(resolved->model.moe->n_experts, 64);
+  EXPECT_EQ(resolved->model.moe->experts_per_token, 8);
+  EXPECT_EQ(resolved->model.moe->expert_ffn_hidden_size, 768);
+  EXPECT_EQ(resolved->layout.degrees.expert, 8);
+}
+
+TEST(FrameworkConfig, NumbersMayStandInQuotes) {
+  const auto resolved =
+      resolve(job_of("base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: \"2\"\nsequence_len: 8_192\n"));
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_EQ(resolved->layout.batch.micro_batch_sequences, 2);
+  EXPECT_EQ(resolved->layout.batch.seq_len_tokens, 8192);
+}
+
+// A pair of answers is two sequences; where answers are generated, the sentence says what forecasts that.
+TEST(FrameworkConfig, PreferencesArePairsOfSequences) {
+  const std::string factory = "model_name_or_path: Qwen/Qwen3-8B\nper_device_train_batch_size: 2\nstage: ";
+  const std::string trl =
+      "model_name_or_path: Qwen/Qwen3-8B\nper_device_train_batch_size: 2\ndataset_name: d\n";
+  const auto sequences = [](const std::string& text) {
+    const auto resolved = resolve(job_of(text));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved.ok() ? resolved->layout.batch.micro_batch_sequences : 0;
+  };
+  EXPECT_EQ(sequences(factory + "sft\n"), 2);
+  EXPECT_EQ(sequences(factory + "dpo\n"), 4);
+  EXPECT_EQ(sequences(factory + "rm\n"), 4);
+  EXPECT_EQ(sequences(factory + "kto\n"), 2);
+  EXPECT_EQ(sequences(trl + "loss_type: nll\n"), 2);
+  EXPECT_EQ(sequences(trl + "loss_type: sigmoid\n"), 4);
+  EXPECT_THAT(resolve(job_of(factory + "dpo\n"))->not_modelled, Contains(HasSubstr("reference model")));
+  EXPECT_THAT(error_of(job_of(factory + "ppo\n")), AllOf(HasSubstr("`ppo`"), HasSubstr("--rl grpo")));
+  EXPECT_THAT(error_of(job_of(trl + "num_generations: 8\n")), HasSubstr("--rl grpo"));
+}
+
+TEST(FrameworkConfig, BlocksOfTextAreTheTrainersOwnExample) {
+  const auto config = parse_framework_config(
+      job_of("model_name_or_path: gpt2\ndataset_name: wikitext\nblock_size: 512\noutput_dir: o\n"
+             "per_device_train_batch_size: 8\n"));
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(config->framework, "Hugging Face's Trainer");
+}
+
 TEST(FrameworkConfig, LeavesUnknownKeysOutUnlessStrict) {
   Job job = job_of("base_model: meta-llama/Llama-3.1-8B\nsequence_lem: 4096\n");
   const auto resolved = resolve(job);
@@ -209,7 +302,7 @@ TEST(FrameworkConfig, SaysWhatIsWrong) {
               HasSubstr("found keys of Axolotl, expected base_model together with them"));
   EXPECT_THAT(error_of(job_of("a: 1\n")), HasSubstr("keys of no framework that is known"));
   EXPECT_THAT(error_of(job_of("zero_optimization: {stage: 2}\n")), HasSubstr("--deepspeed"));
-  EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nrl: dpo\n")), HasSubstr("found `dpo`"));
+  EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nrl: grpo\n")), HasSubstr("found `grpo`"));
   EXPECT_THAT(error_of(job_of("just words")), HasSubstr("expected keys with their values"));
   Job twice = job_of("base_model: meta-llama/Llama-3.1-8B\n");
   twice.command_line = "--num-layers 2";

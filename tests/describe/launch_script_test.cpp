@@ -77,6 +77,42 @@ TEST(LaunchScript, KnowsOtherWaysToSet) {
               ElementsAre("run.py", "3", "7", "7", "${R:-$X}"));
 }
 
+TEST(LaunchScript, KnowsOtherExpansions) {
+  EXPECT_THAT(
+      words_of(
+          "A=(1 '2 3')\nE=()\nN=x\nrun.py ${A[@]:+\"${A[@]}\"} ${E[@]+\"${E[@]}\"} ${N:+--n $N} ${M:+--m}"),
+      ElementsAre("run.py", "1", "2 3", "--n", "x"));
+  EXPECT_THAT(words_of("declare -A S=([layers]=32 [hidden]=4096)\nS[heads]=8\nK=hidden\n"
+                       "run.py ${S[layers]} ${S[$K]} ${S[heads]}"),
+              ElementsAre("run.py", "32", "4096", "8"));
+  EXPECT_THAT(words_of("O=$(cat <<'END'\n--a 1\n--b 2\nEND\n)\nread -r -d '' P <<END || true\n--c 3\nEND\n"
+                       "run.py $O $P $(echo $O)"),
+              ElementsAre("run.py", "--a", "1", "--b", "2", "--c", "3", "--a", "1", "--b", "2"));
+  EXPECT_THAT(words_of("N=Llama-3-8B\nrun.py ${N#Llama-} ${N%-8B} ${N,,} ${N^^} ${N//-/_} ${N/-/} ${N%%*-}"),
+              ElementsAre("run.py", "3-8B", "Llama-3", "llama-3-8b", "LLAMA-3-8B", "Llama_3_8B", "Llama3-8B",
+                          "${N%%*-}"));
+  EXPECT_THAT(words_of("run.py $((1 << 15)) $((2 ** 10 * 3))"), ElementsAre("run.py", "32768", "3072"));
+  EXPECT_THAT(words_of("A=\"x y\"\nB=$A\nrun.py \"$B\""), ElementsAre("run.py", "x y"));
+  EXPECT_THAT(words_of("python -m megatron.training.pretrain_gpt --a"),
+              ElementsAre("python", "pretrain_gpt.py", "--a"));
+}
+
+TEST(LaunchScript, DecidesConditionsInOnePairOfBrackets) {
+  const auto taken = [](const std::string& condition) {
+    return words_of("N=4\nS=a\nif " + condition + "; then A=1; else A=2; fi\nrun.py $A").back();
+  };
+  EXPECT_EQ(taken("[[ $N -gt 1 && -z ${X:-} ]]"), "1");
+  EXPECT_EQ(taken("[[ $N -gt 4 && $S == a ]]"), "2");
+  EXPECT_EQ(taken("[[ $N -gt 4 || $S == a ]]"), "1");
+  EXPECT_EQ(taken("(( N > 3 ))"), "1");
+  EXPECT_EQ(taken("(( N * 2 <= 7 ))"), "2");
+  EXPECT_EQ(taken("(( UNKNOWN > 3 ))"), "$A");
+  EXPECT_THAT(
+      words_of(
+          "A=1\nwhile [[ $# -gt 0 ]]; do case $1 in --a) A=$2; shift 2;; *) shift;; esac; done\nrun.py $A"),
+      ElementsAre("run.py", "1"));
+}
+
 TEST(LaunchScript, CallsItsFunctions) {
   EXPECT_THAT(words_of("f() { A=$1; }\nf 3\nrun.py $A"), ElementsAre("run.py", "3"));
   EXPECT_THAT(words_of("function f {\n local a=$1 n=$#; shift 2\n run.py $a $n \"$@\" x$1; }\nf 1 2 '3 4' 5"),

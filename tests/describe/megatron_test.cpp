@@ -294,6 +294,11 @@ TEST(MegatronCommandLine, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of(small("--fp16 --bf16")), HasSubstr("--bf16"));
   EXPECT_THAT(message_of("ls -l"), HasSubstr("the first word is not a flag"));
   EXPECT_THAT(message_of("pretrain_vlm.py --num-layers 3"), HasSubstr("pretrain_vlm.py"));
+  EXPECT_THAT(message_of("a/examples/multimodal/train.py --num-layers 3"), HasSubstr("vision"));
+  EXPECT_THAT(message_of("examples/mimo/train.py --num-layers 3"), HasSubstr("vision"));
+  EXPECT_THAT(message_of("tools/preprocess_data.py --num-layers 3"), HasSubstr("prepares data"));
+  EXPECT_THAT(message_of("tools/checkpoint/convert.py --num-layers 3"), HasSubstr("converts checkpoints"));
+  EXPECT_THAT(message_of("tasks/main.py --num-layers 3"), HasSubstr("evaluation"));
   EXPECT_THAT(message_of(small("--tensor-model-parallel-size $TP")),
               AllOf(HasSubstr("--tensor-model-parallel-size: found `$TP`"), HasSubstr("a whole number")));
   EXPECT_THAT(message_of(small("--data-path 'open")), HasSubstr("not closed"));

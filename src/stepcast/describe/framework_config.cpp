@@ -1,6 +1,7 @@
 #include "stepcast/describe/framework_config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -17,9 +18,8 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/detail/framework_rows.h"
-#include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/megatron_arguments.h"
-#include "stepcast/describe/nemo_arguments.h"
+#include "stepcast/describe/detail/maxtext_policy.h"
+#include "stepcast/describe/detail/nemo_config.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 
@@ -51,6 +51,10 @@ const JsonValue* config_value(const JsonValue& root, std::string_view path) {
 std::string missing_keys(const JsonValue& root, std::string_view needs) {
   std::string missing;
   any_word(needs, ' ', [&](std::string_view all) {
+    if (all.front() == '!') {
+      if (config_value(root, all.substr(1)) != nullptr) missing += "no " + std::string{all.substr(1)} + " ";
+      return false;
+    }
     if (!any_word(all, '|', [&](std::string_view path) { return config_value(root, path) != nullptr; })) {
       for (const char c : all) missing += c == '|' ? std::string{" or "} : std::string{c};
       missing += ' ';
@@ -112,6 +116,19 @@ std::string words_of(const JsonValue& value) {
   return words;
 }
 
+// A number, also in quotes and with underscores: "2", 8_192.
+std::optional<double> number_of(const JsonValue& value) {
+  if (value.is_number()) return value.number();
+  if (!value.is_text()) return std::nullopt;
+  std::string digits = value.text();
+  std::erase(digits, '_');
+  double number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || read.ec != std::errc{} || read.ptr != digits.data() + digits.size())
+    return std::nullopt;
+  return number;
+}
+
 class ConfigReader {
  public:
   ConfigReader(const ConfigFramework& framework, const Job& said, FrameworkConfig& out)
@@ -124,6 +141,8 @@ class ConfigReader {
     STEPCAST_TRY(level(root, ""));
     if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
       STEPCAST_TRY(use_deepspeed(*deepspeed));
+    if (framework_.name == "TRL") words_.work = work_of_trl(root);
+    STEPCAST_TRY(use_work());
     STEPCAST_TRY(use_words());
     STEPCAST_TRY(use_model());
     merge();
@@ -216,15 +235,15 @@ class ConfigReader {
             if (says_nothing) return Ok{};
             constexpr double kMost = 1e12;
             constexpr bool is_whole = !std::is_same_v<Target, double ConfigWords::*>;
-            if (!value.is_number() || std::abs(value.number()) > kMost ||
-                (is_whole && value.number() != std::floor(value.number())))
+            const std::optional<double> number = number_of(value);
+            if (!number || std::abs(*number) > kMost || (is_whole && *number != std::floor(*number)))
               return kind(is_whole ? "a whole number" : "a number");
             if constexpr (std::is_same_v<Target, double ConfigWords::*>)
-              words_.*target = value.number();
+              words_.*target = *number;
             else if constexpr (std::is_same_v<Target, std::int64_t ConfigWords::*>)
-              words_.*target = static_cast<std::int64_t>(value.number());
+              words_.*target = static_cast<std::int64_t>(*number);
             else
-              words_.settings.*target = static_cast<std::int64_t>(value.number());
+              words_.settings.*target = static_cast<std::int64_t>(*number);
           }
           return Ok{};
         },
@@ -261,12 +280,47 @@ class ConfigReader {
     return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
   }
 
+  // TRL's trainers have configs of their own; what no other has shows which one it is.
+  static std::string work_of_trl(const JsonValue& root) {
+    for (const char* key : {"num_generations", "reward_funcs", "reward_model_path", "num_ppo_epochs"})
+      if (root.find(key) != nullptr) return "grpo or ppo";
+    for (const char* key :
+         {"max_prompt_length", "precompute_ref_log_probs", "rpo_alpha", "ref_model_init_kwargs"})
+      if (root.find(key) != nullptr) return "dpo";
+    const JsonValue* loss = root.find("loss_type");
+    const bool of_sft = loss == nullptr || !loss->is_text() || loss->text() == "nll" || loss->text() == "dft";
+    return of_sft ? "sft" : "dpo";
+  }
+
+  // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy.
+  Status use_work() {
+    struct Work {
+      std::string_view name;
+      bool pairs, reference;
+    };
+    constexpr Work kWorks[] = {{"sft", false, false}, {"pt", false, false},  {"false", false, false},
+                               {"", false, false},    {"dpo", true, true},   {"ipo", true, true},
+                               {"kto", false, true},  {"rm", true, false},   {"reward", true, false},
+                               {"orpo", true, false}, {"simpo", true, false}};
+    const std::string work = lower(words_.work);
+    const auto* const known = std::ranges::find(kWorks, work, &Work::name);
+    if (known == std::end(kWorks)) {
+      return wrong("stage or rl", words_.work,
+                   "supervised training (sft, pt) or preferences (dpo, orpo, kto, rm)")
+          .advice(
+              "answers are generated between its training steps: `stepcast predict --rl grpo` (or ppo, dapo) "
+              "forecasts both (docs/post-training.md)");
+    }
+    if (known->pairs) {
+      words_.rank_batch *= 2;
+      out_.notes.push_back(fmt::format("{}: a sample is a pair of answers, two sequences", work));
+    }
+    if (known->reference) out_.job.not_modelled.push_back(work + ": the forward pass of the reference model");
+    return Ok{};
+  }
+
   Status use_words() {
     JobSettings& s = words_.settings;
-    const std::string work = lower(words_.work);
-    if (!work.empty() && work != "sft" && work != "pt" && work != "false")
-      return wrong("stage or rl", words_.work, "supervised training (sft, pt)")
-          .advice("only this is priced; `stepcast predict --help` shows post-training by flags");
     STEPCAST_TRY(use_precision());
     std::string recompute = lower(words_.recompute);
     if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {
@@ -310,60 +364,12 @@ class ConfigReader {
     return Ok{};
   }
 
-  // A rematerialisation policy of MaxText by its name (models/decoders.py, get_remat_policy): what a layer keeps and what
-  // the CPU keeps. All names are jax's; the value "custom" leaves it to the keys of single results.
+  // Of MaxText.
   Status use_policy(const std::string& name) {
-    struct Policy {
-      std::string_view name, keeps, offloads;
-    };
-    constexpr std::string_view kQkv = "qkv", kAttention = "qkv attention_output",
-                               kProducts = "qkv attention_output ffn_up ffn_down",
-                               kAll = "qkv attention attention_output ffn_up ffn_down";
-    constexpr Policy kPolicies[] = {
-        {"full", "", ""},
-        {"minimal", kProducts, ""},
-        {"minimal_with_context", kAll, ""},
-        {"minimal_flash", kAll, ""},
-        {"minimal_with_context_and_quantization", kAll, ""},
-        {"save_dot_with_context_except_mlp", "qkv attention attention_output", ""},
-        {"save_dot_except_mlp", kAttention, ""},
-        {"save_dot_except_mlpwi", "qkv attention_output ffn_down", ""},
-        {"save_qkv_proj", kQkv, ""},
-        {"save_out_proj", "attention_output", ""},
-        {"qkv_proj_offloaded", kQkv, kQkv},
-        {"minimal_offloaded", kProducts, kProducts}};
-    JobSettings& s = words_.settings;
-    s.recompute = Recompute::full;
-    if (name == "custom") {
-      use_custom_policy();
-      return Ok{};
-    }
-    const auto* const known = std::ranges::find(kPolicies, name, &Policy::name);
-    if (known == std::end(kPolicies)) {
-      return wrong("remat_policy", name,
-                   "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
-                   "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
-    }
-    s.recompute_keeps = std::string{known->keeps};
-    s.recompute_offloads = std::string{known->offloads};
-    return Ok{};
-  }
-
-  void use_custom_policy() {
-    JobSettings& s = words_.settings;
-    s.recompute_keeps = s.recompute_offloads = "";
-    std::string& qkv = words_.kept_qkv;
-    const auto is_kept = [](const std::string& where) { return where == "device" || where == "offload"; };
-    if (is_kept(words_.kept_query) && is_kept(words_.kept_key) && is_kept(words_.kept_value))
-      qkv = words_.kept_query;
-    const std::pair<std::string_view, const std::string*> results[] = {
-        {"input", &words_.kept_input},         {"qkv", &qkv},
-        {"attention", &words_.kept_attention}, {"attention_output", &words_.kept_attention_output},
-        {"ffn_up", &words_.kept_ffn_up},       {"ffn_down", &words_.kept_ffn_down}};
-    for (const auto& [result, where] : results) {
-      if (is_kept(*where)) *s.recompute_keeps += std::string{result} + " ";
-      if (*where == "offload") *s.recompute_offloads += std::string{result} + " ";
-    }
+    if (detail::use_remat_policy(name, words_)) return Ok{};
+    return wrong("remat_policy", name,
+                 "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
+                 "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
   }
 
   // Copies of the weights inside a slice times those between slices.
@@ -539,90 +545,6 @@ class ConfigReader {
   std::size_t n_unknown_ = 0;
 };
 
-// The preset that the class of a model stands for: Llama31Config70B is llama-3.1-70b.
-Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::string& file) {
-  std::string name;
-  for (const char* path : {"model._target_", "model.model._target_"})
-    if (const auto at = scalars.find(path); at != scalars.end())
-      name = at->second.substr(at->second.rfind('.') + 1);
-  const std::size_t config = name.find("Config");
-  if (config != std::string::npos) name.erase(config, std::string_view{"Config"}.size());
-  for (const std::string_view word : {"ModelProvider", "Provider"})
-    if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, word.size());
-  std::string pointed = name;
-  for (std::size_t i = 1; i < pointed.size(); ++i)  // Llama31 is llama-3.1
-    if (is_digit(pointed[i]) && is_digit(pointed[i - 1])) {
-      pointed.insert(i, ".");
-      break;
-    }
-  auto preset = find_preset(pointed);
-  if (!preset) preset = find_preset(name);
-  if (!preset) {
-    return Error::at(file, "model")
-        .found(name.empty() ? std::string{"no num_layers, and no class"}
-                            : fmt::format("`{}`", name.substr(0, 80)))
-        .expected("model.num_layers and its kin, or the class of a model that is a preset")
-        .advice("give its config.json with --model");
-  }
-  return preset->name;
-}
-
-// NeMo 2 and Megatron-Bridge: a model of Megatron's own words, or a class that stands for one.
-Status read_nemo(const JsonValue& root, const Job& said, FrameworkConfig& out) {
-  const std::string& file = said.config->name;
-  constexpr std::pair<std::string_view, std::string_view> kSections[] = {
-      {"model.config.", "model."},      {"trainer.strategy.ddp.", "ddp."},
-      {"trainer.strategy.", "train."},  {"data.", "train."},
-      {"optim.config.", "optimizer."},  {"trainer.plugins.precision", "trainer.precision"},
-      {"trainer.plugins.", "trainer."}, {"optimizer.config.", "optimizer."}};
-  YamlScalars scalars;
-  for (auto& [path, value] : yaml_scalars(root)) {
-    std::string name = path;
-    for (const auto& [from, to] : kSections) {
-      if (!name.starts_with(from)) continue;
-      name.replace(0, from.size(), to);
-      break;
-    }
-    scalars.insert_or_assign(std::move(name), value);
-  }
-  out.job = said;
-  out.job.config.reset();
-  const std::string missing = scalars.contains("model.num_layers") ? "" : "model.num_layers";
-  if (!missing.empty() && said.model.empty() && !said.transformer) {
-    STEPCAST_ASSIGN(out.job.model, preset_of_nemo_class(scalars, file));
-  }
-  std::optional<std::int64_t> gpus;
-  if (!missing.empty())
-    scalars["model.num_layers"] = "1";  // not for the line: arguments are read where it is there
-  auto arguments = detail::megatron_arguments_of(scalars, gpus);
-  const bool has_model = !out.job.model.empty() || out.job.transformer;
-  if (has_model) {
-    std::erase_if(arguments, [](const auto& a) {
-      const auto flag = detail::find_megatron_flag("--" + std::string{a.first});
-      return a.first == "num_layers" || a.first == "hidden_size" ||
-             (flag.setting == nullptr && a.first == "vocab_size");
-    });
-  }
-  std::string unknown;
-  for (const auto& [name, value] : arguments) {
-    std::string flag = "--" + name;
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    const auto found = detail::find_megatron_flag(flag);
-    const bool says = value != "null" && value != "false" && value != "False" && !value.starts_with("{");
-    if (says && found.setting == nullptr && found.row == nullptr && name.front() != '_' &&
-        unknown.size() < 200)
-      unknown += (unknown.empty() ? "" : ", ") + name;
-  }
-  if (!unknown.empty()) {
-    if (said.strict) return Error::at(file, "", "keys that are not flags of Megatron-LM: " + unknown);
-    out.notes.push_back("left out, as no flags of Megatron-LM are called so: " + unknown);
-  }
-  out.job.command_line = command_line_of_arguments(arguments, false);
-  if (!out.job.n_gpus) out.job.n_gpus = gpus;
-  if (!out.job.framework) out.job.framework = Framework::nemo;
-  return Ok{};
-}
-
 }  // namespace
 
 Result<FrameworkConfig> parse_framework_config(const Job& said) {
@@ -635,12 +557,24 @@ Result<FrameworkConfig> parse_framework_config(const Job& said) {
   out.framework = framework->name;
   out.notes.push_back(fmt::format("read as a config of {}", framework->name));
   if (framework->rows.empty()) {
-    STEPCAST_TRY(read_nemo(root, said, out));
+    STEPCAST_TRY(detail::read_nemo_config(root, said, out));
   } else {
     ConfigReader reader{*framework, said, out};
     STEPCAST_TRY(reader.read(root));
   }
   return out;
+}
+
+std::string known_maxtext_keys(std::string_view parameters) {
+  const ConfigFramework& maxtext = detail::config_frameworks().front();
+  std::string known;
+  any_word(parameters, '\n', [&](std::string_view line) {
+    const std::string_view key = line.substr(0, line.find(':'));
+    if (std::ranges::any_of(maxtext.rows, [&](const ConfigRow& row) { return row.path == key; }))
+      known += std::string{line} + "\n";
+    return false;
+  });
+  return known;
 }
 
 }  // namespace stepcast

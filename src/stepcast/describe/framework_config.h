@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -26,5 +27,8 @@ struct FrameworkConfig {
 // `said.config` must be there. Errors: not YAML; of no framework that is known (they name the one it looks like and the key
 // that is missing); a value of the wrong kind; a model by a name that is no preset, where `said` names none.
 [[nodiscard]] Result<FrameworkConfig> parse_framework_config(const Job& said);
+
+// Of MaxText's parameters as it prints them when it starts ("key: value", a line each), all of them: those that a table has.
+[[nodiscard]] std::string known_maxtext_keys(std::string_view parameters);
 
 }  // namespace stepcast

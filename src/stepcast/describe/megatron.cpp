@@ -355,7 +355,12 @@ Status apply_script(std::string_view file, MegatronWords& words) {
   constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
       {"pretrain_vlm", "vision models and vision encoders are not modelled"},
       {"pretrain_vision", "vision models and vision encoders are not modelled"},
-      {"pretrain_mimo", "vision models and vision encoders are not modelled"},
+      {"mimo", "vision models and vision encoders are not modelled"},
+      {"multimodal", "vision models and vision encoders are not modelled"},
+      {"preprocess_data", "it prepares data and does not train"},
+      {"convert", "it converts checkpoints and does not train"},
+      {"evaluate", "evaluation is not modelled: a forecast is of a training step"},
+      {"tasks/", "evaluation is not modelled: a forecast is of a training step"},
       {"pretrain_ict", "models that retrieve (ICT, RETRO) are not modelled"},
       {"pretrain_retro", "models that retrieve (ICT, RETRO) are not modelled"},
       {"train_rl", "reinforcement learning is not modelled"},
@@ -364,8 +369,9 @@ Status apply_script(std::string_view file, MegatronWords& words) {
   for (const auto& [name, why] : kOthers) {
     if (file.find(name) != std::string_view::npos) return Error::at("", std::string{file}, std::string{why});
   }
-  if (file == "pretrain_bert.py") words.is_bert = true;
-  if (file == "pretrain_mamba.py" || file == "pretrain_hybrid.py") words.settings.hybrid = true;
+  if (file.ends_with("pretrain_bert.py")) words.is_bert = true;
+  if (file.ends_with("pretrain_mamba.py") || file.ends_with("pretrain_hybrid.py"))
+    words.settings.hybrid = true;
   return Ok{};
 }
 
@@ -443,9 +449,12 @@ Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
 Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(const std::vector<std::string> words, detail::launch_words(line));
   STEPCAST_ASSIGN(const Launch launch, split_launcher(words));
-  const std::string_view script = std::string_view{launch.script}.substr(launch.script.rfind('/') + 1);
+  // Its file and the folder of it: examples/multimodal/train.py.
+  std::size_t folder = launch.script.rfind('/');
+  const std::string_view script = std::string_view{launch.script}.substr(folder + 1);
+  if (folder != std::string::npos && folder > 0) folder = launch.script.rfind('/', folder - 1);
   MegatronWords of_script;
-  STEPCAST_TRY(apply_script(script, of_script));
+  STEPCAST_TRY(apply_script(std::string_view{launch.script}.substr(folder + 1), of_script));
   std::vector<std::string> unknown;
   STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(launch.flags, unknown));
   STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, {}, std::move(unknown)));

@@ -11,6 +11,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/framework_config.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/megatron_arguments.h"
 #include "stepcast/describe/nemo_arguments.h"
@@ -137,7 +138,9 @@ void put_over(const Job& said, Job& job) {
   if (said.n_gpus) job.n_gpus = said.n_gpus;
   if (said.gpus_per_node) job.gpus_per_node = said.gpus_per_node;
   if (said.framework) job.framework = said.framework;
+  if (said.command_line || said.torchtitan || said.config) job.config.reset();
   if (said.command_line) job.command_line = said.command_line;
+  if (said.config) job.config = said.config;
   if (said.torchtitan) {
     job.torchtitan = said.torchtitan;
     job.command_line.reset();
@@ -149,7 +152,7 @@ void put_over(const Job& said, Job& job) {
 }
 
 bool describes_something(const Job& said) {
-  return !said.model.empty() || said.transformer || said.command_line || said.torchtitan ||
+  return !said.model.empty() || said.transformer || said.command_line || said.torchtitan || said.config ||
          said.settings.n_layers;
 }
 
@@ -218,6 +221,9 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
   } else if (std::optional<Job> foundry = detail::foundry_job(yaml)) {
     out.source = "LLM Foundry's configuration";
     out.job = *std::move(foundry);
+  } else if (!printed.maxtext.empty()) {
+    out.source = "MaxText's parameters";
+    out.job.config = ConfigText{known_maxtext_keys(printed.maxtext), log.file + ": MaxText's parameters"};
   } else if (!printed.deepspeed.empty()) {
     out.source = "DeepSpeed's config";
     STEPCAST_TRY(from_deepspeed(log, out));
@@ -235,7 +241,8 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
         .advice("describe it with flags (--model, --gpus, --tp, ...) or --command-line run.sh");
   }
   if (out.source.empty()) out.source = "flags";
-  if (!out.job.settings.global_batch_sequences && !out.job.command_line && !out.job.torchtitan) {
+  if (!out.job.settings.global_batch_sequences && !out.job.command_line && !out.job.torchtitan &&
+      !out.job.config) {
     if (const auto batch = whole(word(log, "total_batch"))) out.job.settings.global_batch_sequences = batch;
     if (const auto batch = whole(word(log, "device_batch")); batch && !out.job.deepspeed)
       out.job.settings.micro_batch_sequences = batch;

@@ -33,6 +33,10 @@ struct Step {
   bool warm_up = false, stalled = false;
 };
 
+bool prints_tokens(LogFormat format) {
+  return format == LogFormat::torchtitan || format == LogFormat::torchtune || format == LogFormat::internevo;
+}
+
 class Times {
  public:
   Times(const TrainingLog& log, const LoggedWork& work) : log_(log), work_(work) {}
@@ -86,7 +90,7 @@ class Times {
     for (const LoggedStep& s : log_.steps) {
       if (s.format != format) continue;
       ++ranks[s.rank];
-      if (format == LogFormat::huggingface) bars[s.of_steps] = std::max(bars[s.of_steps], s.rate);
+      if (s.of_steps > 0) bars[s.of_steps] = std::max(bars[s.of_steps], s.rate);
     }
     const auto by_second = [](const auto& a, const auto& b) { return a.second < b.second; };
     const auto rank = std::ranges::max_element(ranks, by_second);
@@ -191,6 +195,8 @@ class Times {
   [[nodiscard]] std::optional<double> rate_times_ms() const {
     switch (out_.format) {
       case LogFormat::torchtitan:
+      case LogFormat::torchtune:
+      case LogFormat::internevo:
         if (work_.tokens_per_step && work_.n_gpus) return *work_.tokens_per_step / *work_.n_gpus * kSecond;
         return std::nullopt;
       case LogFormat::deepspeed:
@@ -241,7 +247,7 @@ class Times {
     follow();
     out_.why_no_time = fmt::format(
         "{} prints rates, and nothing says how much work a step is: {}", log_format_name(format),
-        format == LogFormat::torchtitan ? "say --gbs, --seq and --gpus" : "say --gbs, the samples of a step");
+        prints_tokens(format) ? "say --gbs, --seq and --gpus" : "say --gbs, the samples of a step");
     std::vector<double> rates, tflops;
     for (const Step& s : steps_) {
       if (s.rate > 0) rates.push_back(s.rate);
@@ -250,8 +256,7 @@ class Times {
     out_.n = steps_.size();
     out_.first_step = steps_.front().step;
     out_.last_step = steps_.back().step;
-    (format == LogFormat::torchtitan ? out_.tokens_per_s_per_gpu : out_.samples_per_s) =
-        median(std::move(rates));
+    (prints_tokens(format) ? out_.tokens_per_s_per_gpu : out_.samples_per_s) = median(std::move(rates));
     out_.tflops_per_gpu = median(std::move(tflops));
     if (out_.tokens_per_s_per_gpu == 0) out_.tokens_per_s_per_gpu = log_.tokens_per_s_per_gpu;
     return std::move(out_);
@@ -404,7 +409,7 @@ class Times {
     out_.p90_ms = quantile(times, kHigh);
     if (const auto slope = trend(times)) out_.trend_percent = kPercent * *slope / out_.median_ms;
     out_.tflops_per_gpu = median(std::move(tflops));
-    if (out_.format == LogFormat::torchtitan)
+    if (prints_tokens(out_.format))
       out_.tokens_per_s_per_gpu = median(std::move(rates));
     else if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer)
       out_.samples_per_s = median(std::move(rates));

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/names.h"
+#include "stepcast/logs/detail/event_file.h"
+#include "stepcast/logs/detail/foreign_files.h"
 #include "stepcast/logs/detail/log_scanner.h"
 
 namespace stepcast {
@@ -20,6 +25,17 @@ constexpr auto kWords = names<LogFormat>({{LogFormat::megatron, "megatron"},
                                           {LogFormat::megatron_bridge, "megatron_bridge"},
                                           {LogFormat::composer, "composer"},
                                           {LogFormat::mlperf, "mlperf"},
+                                          {LogFormat::maxtext, "maxtext"},
+                                          {LogFormat::nanotron, "nanotron"},
+                                          {LogFormat::olmo, "olmo"},
+                                          {LogFormat::internevo, "internevo"},
+                                          {LogFormat::llm_c, "llm_c"},
+                                          {LogFormat::modded_nanogpt, "modded_nanogpt"},
+                                          {LogFormat::verl, "verl"},
+                                          {LogFormat::torchtune, "torchtune"},
+                                          {LogFormat::lightning, "lightning"},
+                                          {LogFormat::levanter, "levanter"},
+                                          {LogFormat::tensorboard, "tensorboard"},
                                           {LogFormat::csv, "csv"},
                                           {LogFormat::huggingface, "huggingface"}});
 constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
@@ -30,6 +46,17 @@ constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
                                                            "Megatron-Bridge",
                                                            "Composer (LLM Foundry)",
                                                            "MLPerf",
+                                                           "MaxText",
+                                                           "Nanotron",
+                                                           "OLMo",
+                                                           "InternEvo",
+                                                           "llm.c or nanoGPT",
+                                                           "modded-nanogpt",
+                                                           "verl",
+                                                           "torchtune",
+                                                           "Lightning",
+                                                           "Levanter",
+                                                           "TensorBoard (event file)",
                                                            "CSV",
                                                            "Hugging Face Trainer"};
 
@@ -42,27 +69,61 @@ bool is_text(std::string_view beginning) {
   });
 }
 
-Error no_step(const TrainingLog& log) {
+Error no_step(const TrainingLog& log, std::string_view beginning) {
   Error error = Error::at(log.file, "");
   if (log.n_bytes == 0) return std::move(error).found("an empty file").expected("the log of a training run");
+  if (const std::string_view what = detail::name_of_text(beginning); !what.empty())
+    return std::move(error)
+        .found(std::string{what})
+        .expected("the log of a training run, with lines that tell how long a step took (docs/logs.md)");
   return std::move(error)
       .found(fmt::format("no line that tells the time of a step among {}", log.n_lines))
       .expected(
-          "the log of Megatron-LM, Megatron-Bridge, NeMo, TorchTitan, DeepSpeed, Composer, MLPerf or the "
-          "Hugging "
-          "Face Trainer, or a CSV file with a column such as step_time_ms")
+          "the log of Megatron-LM, NeMo, TorchTitan, DeepSpeed, Composer, MLPerf, MaxText, Hugging Face's "
+          "Trainer or "
+          "another framework of docs/logs.md, or a CSV file with a column such as step_time_ms")
       .advice(log.broken_lines > 0
                   ? fmt::format("{} lines begin as one and break off", log.broken_lines)
                   : std::string{"docs/logs.md shows the lines; the rank that prints them may log elsewhere"});
+}
+
+// The rest of an event file, of which `buffer` holds the first bytes.
+Result<TrainingLog> read_events(ByteSource& source, std::string buffer, std::size_t held, TrainingLog log) {
+  detail::EventFile events{log};
+  for (;;) {
+    const std::optional<std::size_t> taken = events.take({buffer.data(), held});
+    if (!taken) {
+      return Error::at(log.file, fmt::format("byte {}", log.n_bytes))
+          .found("no record of an event file")
+          .expected("an event file of TensorBoard as it was written");
+    }
+    log.n_bytes += *taken;
+    held -= *taken;
+    std::memmove(buffer.data(), buffer.data() + *taken, held);
+    if (held == buffer.size()) buffer.resize(2 * buffer.size());
+    STEPCAST_ASSIGN(const std::size_t n, source.read(buffer.data() + held, buffer.size() - held));
+    if (n == 0) break;
+    held += n;
+  }
+  log.n_bytes += held;
+  events.finish();
+  if (log.steps.empty()) {
+    return Error::at(log.file, "")
+        .found("an event file of TensorBoard without scalars")
+        .expected("scalars of a training run");
+  }
+  return log;
 }
 
 Result<TrainingLog> read(ByteSource source) {
   TrainingLog log;
   log.file = source.name();
   detail::LogScanner scanner{log};
-  constexpr std::size_t kBlock = std::size_t{1} << 18, kLongestLine = std::size_t{1} << 20;
+  constexpr std::size_t kBlock = std::size_t{1} << 18, kLongestLine = std::size_t{1} << 20,
+                        kBeginning = std::size_t{1} << 18;
   std::string buffer(kBlock, '\0');
-  std::size_t held = 0;  // bytes of a line that began in the block before
+  std::size_t held = 0;   // bytes of a line that began in the block before
+  std::string beginning;  // to say what a file is that tells no step
   for (;;) {
     if (held == buffer.size()) {
       if (held >= kLongestLine) {  // an unrecognised line: its begin is all that is read
@@ -76,11 +137,16 @@ Result<TrainingLog> read(ByteSource source) {
     if (n == 0) break;
     if (log.n_bytes == 0) {
       constexpr std::size_t kLooked = 4096;
+      if (detail::begins_event_file({buffer.data(), n}))
+        return read_events(source, std::move(buffer), n, std::move(log));
       if (!is_text({buffer.data(), std::min(n, kLooked)})) {
         return Error::at(log.file, "")
-            .found("binary data")
+            .found(std::string{detail::name_of_binary({buffer.data(), n})})
             .expected("the log of a training run, text or gzip");
       }
+      beginning.assign(buffer.data(), std::min(n, kBeginning));
+    } else if (beginning.size() < kBeginning) {
+      beginning.append(buffer.data() + held, std::min(n, kBeginning - beginning.size()));
     }
     log.n_bytes += n;
     const std::size_t end = held + n;
@@ -99,7 +165,7 @@ Result<TrainingLog> read(ByteSource source) {
   if (held > 0) scanner.line({buffer.data(), held});
   STEPCAST_TRY(scanner.status());
   scanner.finish();
-  if (log.steps.empty() && log.runtime_s == 0) return no_step(log);
+  if (log.steps.empty() && log.runtime_s == 0) return no_step(log, beginning);
   return log;
 }
 
@@ -118,6 +184,7 @@ Result<TrainingLog> parse_training_log(std::string_view content, std::string nam
 }
 
 bool may_be_training_log(std::string_view beginning) {
+  if (detail::begins_event_file(beginning)) return true;
   const std::size_t first = beginning.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || !is_text(beginning)) return false;
   // JSON is somebody else's; "[2025-...", "[rank0]:" and "{'loss'" are no JSON.

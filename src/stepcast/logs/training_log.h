@@ -32,10 +32,21 @@ enum class LogFormat : std::uint8_t {
   megatron_bridge,  // "Step Time : 8.32s"
   composer,         // LLM Foundry
   mlperf,           // ":::MLLOG" of MLPerf results
+  maxtext,
+  nanotron,
+  olmo,  // OLMo, OLMo-core
+  internevo,
+  llm_c,  // and nanoGPT
+  modded_nanogpt,
+  verl,  // a step of post-training
+  torchtune,
+  lightning,  // its bars
+  levanter,
+  tensorboard,  // event files
   csv,
   huggingface,  // Trainer: progress bars and the summary at the end
 };
-inline constexpr std::size_t kLogFormats = 10;
+inline constexpr std::size_t kLogFormats = 21;
 [[nodiscard]] std::string_view to_string(LogFormat format);
 // As people call it: "Megatron-LM".
 [[nodiscard]] std::string_view log_format_name(LogFormat format);
@@ -71,6 +82,7 @@ struct LoggedSettings {
   std::string deepspeed;                                      // JSON
   std::string model_config;                                   // a Hugging Face config, JSON
   std::string yaml;                                           // NeMo 1, Megatron-Bridge, LLM Foundry
+  std::string maxtext;                                        // its parameters, as YAML
   // Words of single lines, by a name of ours: "world_size", "vocab_size", "titan_model", "titan_mesh", ...
   std::map<std::string, std::string, std::less<>> words;
   std::uint64_t at_record = 0;  // records that came before the last table, dump or config

@@ -86,17 +86,22 @@ constexpr ConfigRow kNanotronRows[] = {
     {"model.model_config.vocab_size", &S::vocab_size},
     {"model.model_config.max_position_embeddings", &S::max_position},
     {"model.model_config.tie_word_embeddings", &S::tied_embeddings},
+    {"model.model_config.moe_config.num_experts", &S::n_experts},
+    {"model.model_config.moe_config.top_k", &S::experts_per_token},
+    {"model.model_config.moe_config.moe_intermediate_size", &S::expert_ffn_hidden_size},
+    {"model.model_config.moe_config.shared_expert_intermediate_size", &S::shared_ffn_hidden_size},
     {"optimizer.zero_stage", &S::zero_stage},
     {"optimizer.optimizer_factory.name", &W::optimizer},
     {"optimizer.clip_grad", &W::gradient_clip},
 };
 constexpr std::string_view kNanotronNotPriced =
-    "parallelism.moe_layer_recompute model.model_config.moe_config "
+    "parallelism.moe_layer_recompute "
     "model.model_config.sliding_window_size model.model_config.attention_bias";
 constexpr std::string_view kNanotronPassedOver =
     "checkpoints data_stages general logging lighteval profiler tokenizer s3_upload lr_scheduler "
     "metrics_logging "
-    "model.ddp_bucket_cap_mb model.init_method model.make_vocab_size_divisible_by model.model_config.* "
+    "model.ddp_bucket_cap_mb model.init_method model.model_config.moe_config "
+    "model.make_vocab_size_divisible_by model.model_config.* "
     "optimizer.* "
     "parallelism.tp_* parallelism.pp_engine tokens.*";
 
@@ -112,6 +117,7 @@ constexpr ConfigRow kTorchtuneRows[] = {
     {"dtype", &W::precision},
     {"optimizer._component_", &W::optimizer},
     {"tensor_parallel_dim", &S::tensor},
+    {"context_parallel_dim", &S::context},
     {"clip_grad_norm", &W::gradient_clip},
 };
 constexpr std::string_view kTorchtuneNotPriced =
@@ -121,7 +127,8 @@ constexpr std::string_view kTorchtuneNotPriced =
 constexpr std::string_view kTorchtunePassedOver =
     "output_dir tokenizer model.* checkpointer resume_from_checkpoint dataset seed shuffle epochs "
     "max_steps_per_epoch "
-    "optimizer lr_scheduler loss device metric_logger log_* profiler dataset_val run_val_every_n_steps "
+    "optimizer lr_scheduler loss device parallelize_plan data_parallel_shard_dim metric_logger log_* "
+    "profiler dataset_val run_val_every_n_steps "
     "batch_size_val "
     "save_* enable_async_checkpointing tensor_parallel_plan cudnn_deterministic_mode";
 
@@ -156,7 +163,8 @@ constexpr std::string_view kAxolotlNotPriced =
     "embeddings_skip_upcast "
     "dp_shard_size dp_replicate_size cut_cross_entropy";
 constexpr std::string_view kAxolotlPassedOver =
-    "base_model_config model_type tokenizer_type tokenizer_config trust_remote_code datasets test_datasets "
+    "base_model_config model_type processor_type attn_implementation tokenizer_type tokenizer_config "
+    "trust_remote_code datasets test_datasets "
     "dataset_* "
     "val_set_size output_dir wandb_* mlflow_* comet_* hub_* push_* plugins strict tf32 num_epochs max_steps "
     "lr_scheduler* "
@@ -233,12 +241,14 @@ constexpr ConfigFramework kFrameworks[] = {
                                   "train_on_prompt image_* video_* media_dir use_swanlab swanlab_* "
                                   "adapter_name_or_path pref_* include_num_input_tokens_seen",
      8, 2048, 8, Framework::pytorch, true},
-    {"TRL", "model_name_or_path dataset_name|use_peft|max_length|packing", kTrlRows,
+    {"TRL", "model_name_or_path dataset_name|use_peft|max_length|packing !block_size", kTrlRows,
      STEPCAST_TRAINER_NOT_PRICED
      "activation_offloading lora_modules_to_save use_dora use_rslora padding_free",
-     STEPCAST_TRAINER_PASSED_OVER "packing packing_strategy lora_alpha lora_dropout lora_task_type "
-                                  "assistant_only_loss completion_only_loss eos_token chat_template* "
-                                  "bnb_* use_bnb_* pad_token",
+     STEPCAST_TRAINER_PASSED_OVER
+     "packing packing_strategy lora_alpha lora_dropout lora_task_type "
+     "assistant_only_loss completion_only_loss eos_token chat_template* "
+     "bnb_* use_bnb_* pad_token loss_type beta max_prompt_length precompute_ref_log_probs "
+     "ref_model* rpo_alpha",
      8, 1024, 16, Framework::pytorch},
     {"Hugging Face's Trainer", "per_device_train_batch_size output_dir", kTrainerRows,
      STEPCAST_TRAINER_NOT_PRICED, STEPCAST_TRAINER_PASSED_OVER, 8, 0, 8, Framework::pytorch},

@@ -52,6 +52,8 @@ std::optional<TokenizerVocabulary> vocabulary_of_preset(std::string_view path) {
   while (!path.empty()) {
     const std::size_t slash = path.rfind('/');
     std::string_view part = path.substr(slash + 1);  // npos + 1 is 0
+    const std::string hub = preset_of_hub_name(part).value_or(std::string{part});
+    part = hub;
     while (!part.empty()) {
       if (const Result<Transformer> preset = find_preset(part); preset.ok() && preset->vocab_size > 0)
         return TokenizerVocabulary{preset->vocab_size, fmt::format("that of {}", preset->name), false};

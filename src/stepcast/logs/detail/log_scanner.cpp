@@ -29,6 +29,12 @@ constexpr bool holds(std::uint64_t found, More... needles) {
   return (found & (bit(needles) | ...)) != 0;
 }
 
+constexpr std::uint64_t kFrameworks =
+    bit(framework_maxtext) | bit(framework_nanotron) | bit(framework_olmo) | bit(framework_internevo) |
+    bit(framework_llm_c) | bit(framework_llm_c_old) | bit(framework_nanogpt) | bit(framework_modded) |
+    bit(framework_verl) | bit(framework_verl_rate) | bit(framework_verl_sft) | bit(framework_torchtune) |
+    bit(framework_levanter);
+
 // Up to the first character that no name has.
 std::string_view first_word(std::string_view text) {
   text = trimmed(text);
@@ -77,7 +83,7 @@ void LogScanner::piece(std::string_view raw) {
   constexpr std::uint64_t kSteps = bit(megatron) | bit(bridge) | bit(nemo) | bit(titan_tps) | bit(titan_wps) |
                                    bit(deepspeed) | bit(deepspeed_old) | bit(deepspeed_pipeline) |
                                    bit(composer_batch) | bit(composer_rate) | bit(bar_seconds) |
-                                   bit(bar_steps) | bit(run_end);
+                                   bit(bar_steps) | bit(run_end) | kFrameworks;
   if (blocks_.take(line)) return;
   if (holds(found, mlperf)) {
     if (std::optional<StepLine> told = mlperf_.take(line, blocks_, events_)) add(*told, {});
@@ -120,10 +126,17 @@ void LogScanner::step_of(std::uint64_t found, std::string_view line) {
   }
   if (holds(found, deepspeed, deepspeed_old)) return take(deepspeed_line(line));
   if (holds(found, deepspeed_pipeline)) return take(deepspeed_pipeline_line(line));
+  if ((found & kFrameworks) != 0 || holds(found, composer_rate)) {
+    bool broken = false;
+    if (std::optional<StepLine> told = framework_lines_.take(line, broken)) return add(*told, line);
+    if (broken) ++log_.broken_lines;
+  }
   if (holds(found, composer_batch, composer_rate)) composer(line);
   if (holds(found, run_end)) run_summary(line);
   if (holds(found, bar_seconds, bar_steps)) {
-    if (std::optional<StepLine> told = progress_bar_line(line)) add(*told, {});
+    std::optional<StepLine> told = progress_bar_line(line);
+    if (!told) told = rich_bar_line(line);
+    if (told) add(*told, {});
   }
 }
 
@@ -236,6 +249,18 @@ void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
     const std::string_view text = trimmed(line);
     if (text == "model:" || text == "train:" || text == "trainer:" || text.starts_with("max_seq_len: "))
       return blocks_.open_yaml(line);
+  }
+  // "Config param per_device_batch_size: 4", of MaxText; the first of a name holds.
+  if (holds(found, maxtext_parameter)) {
+    if (const auto pair = text_behind(line, "Config param ")) {
+      const std::size_t colon = pair->find(": ");
+      constexpr std::size_t kMost = std::size_t{1} << 16;
+      if (colon != std::string_view::npos && is_yaml_line(*pair) && log_.settings.maxtext.size() < kMost) {
+        const std::string key = "\n" + std::string{pair->substr(0, colon + 2)};
+        if (("\n" + log_.settings.maxtext).find(key) == std::string::npos)
+          log_.settings.maxtext += std::string{trimmed(*pair)} + "\n";
+      }
+    }
   }
   titan_words(found, line);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
+#include "stepcast/logs/detail/framework_lines.h"
 #include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/detail/mlperf_lines.h"
 #include "stepcast/logs/detail/settings_blocks.h"
@@ -41,6 +42,7 @@ class LogScanner {
   SettingsBlocks blocks_;
   CsvSteps csv_;
   MlperfEvents mlperf_;
+  FrameworkLines framework_lines_;
   std::optional<Error> csv_error_;
   std::string plain_;
   std::optional<std::int32_t> rank_;

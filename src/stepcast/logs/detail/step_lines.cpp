@@ -1,6 +1,7 @@
 #include "stepcast/logs/detail/step_lines.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
+#include "stepcast/logs/detail/step_columns.h"
 
 namespace stepcast::detail {
 
@@ -29,8 +31,8 @@ float rate_behind(std::string_view line, std::string_view key) {
 
 // A time or rate above 0; times beyond any step are none.
 bool usable(const std::optional<LoggedNumber>& number) {
-  constexpr double kMost = 1e12;
-  return number && number->value > 0 && number->value < kMost;
+  constexpr double kLeast = 1e-9, kMost = 1e12;
+  return number && number->value > kLeast && number->value < kMost;
 }
 
 // "12.34GiB", "38.49GB" (2^30, too), or bytes.
@@ -49,42 +51,6 @@ StepLine told(LogFormat format, std::uint32_t step, const LoggedNumber& number) 
   return line;
 }
 
-constexpr double kSecondMs = 1e3, kMicrosecondMs = 1e-3;  // in milliseconds
-
-// Names of columns, in lower case, and what one unit of them is; W&B puts "RUN - " before.
-constexpr std::pair<std::string_view, double> kTimes[] = {
-    {"step_time_ms", 1},
-    {"iter_time_ms", 1},
-    {"iteration_time_ms", 1},
-    {"ms_per_step", 1},
-    {"ms_per_iter", 1},
-    {"time_per_step_ms", 1},
-    {"elapsed time per iteration (ms)", 1},
-    {"elapsed_time_per_iteration_ms", 1},
-    {"step time (ms)", 1},
-    {"iteration time (ms)", 1},
-    {"step_time_us", kMicrosecondMs},
-    {"step_time_s", kSecondMs},
-    {"iter_time_s", kSecondMs},
-    {"iteration_time_s", kSecondMs},
-    {"step_time_seconds", kSecondMs},
-    {"seconds_per_step", kSecondMs},
-    {"sec_per_step", kSecondMs},
-    {"s_per_step", kSecondMs},
-    {"step time (s)", kSecondMs},
-    {"iteration time (s)", kSecondMs},
-    {"train_step_timing in s", kSecondMs},
-    {"iteration-time", kSecondMs},  // Megatron's tag
-    {"iteration-time/iteration-time", kSecondMs},
-};
-constexpr std::string_view kWithoutUnit[] = {"step_time", "iter_time", "iteration_time", "step time",
-                                             "iteration time"};
-constexpr std::string_view kSteps[] = {"step",  "iteration",   "iter",    "global_step",
-                                       "_step", "global step", "batch_id"};
-constexpr std::string_view kBatches[] = {"global_batch_size", "global_batch_sequences", "batch_size",
-                                         "global batch size"};
-constexpr std::string_view kRates[] = {"tflops_per_gpu", "tflop/s/gpu", "tflops"};
-
 std::string_view unquoted(std::string_view cell) {
   cell = trimmed(cell);
   if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"') cell = cell.substr(1, cell.size() - 2);
@@ -101,16 +67,6 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
     cells.push_back(unquoted(line.substr(from, i - from)));
     from = i + 1;
   }
-}
-
-bool is_column(const std::string& column, std::string_view name) {
-  return column == name || column.ends_with(" - " + std::string{name});
-}
-
-template <class Names>
-bool is_one_of(const std::string& column, const Names& names) {
-  return std::any_of(std::begin(names), std::end(names),
-                     [&](std::string_view name) { return is_column(column, name); });
 }
 
 }  // namespace
@@ -209,6 +165,19 @@ std::optional<StepLine> deepspeed_pipeline_line(std::string_view line) {
   return told_here;
 }
 
+namespace {
+
+// Whose bar it is, by what stands before and behind.
+LogFormat bar_format(std::string_view line) {
+  const std::size_t percent = line.find("%|");
+  const std::string_view before = line.substr(0, std::min(percent, line.size()));
+  if (before.find("Epoch ") != std::string_view::npos && before.find(':') != std::string_view::npos)
+    return LogFormat::lightning;
+  return before.find("|Loss:") != std::string_view::npos ? LogFormat::torchtune : LogFormat::huggingface;
+}
+
+}  // namespace
+
 // " 12%|#2  | 120/1000 [04:00<29:20,  2.00s/it]"
 std::optional<StepLine> progress_bar_line(std::string_view line) {
   const std::size_t open = line.rfind(" [");
@@ -227,7 +196,8 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
   if (!usable(rate)) return std::nullopt;
   const std::size_t unit = rate_text.find("s/it"), inverse = rate_text.find("it/s");
   if (unit == std::string_view::npos && inverse == std::string_view::npos) return std::nullopt;
-  StepLine told_here = told(LogFormat::huggingface, small(static_cast<std::uint64_t>(step->value)), *rate);
+  const LogFormat format = bar_format(line);
+  StepLine told_here = told(format, small(static_cast<std::uint64_t>(step->value)), *rate);
   told_here.step.time_ms = unit < inverse ? rate->value * kSecond : kSecond / rate->value;
   told_here.step.of_steps = small(static_cast<std::uint64_t>(all->value));
   // Time since the bar began, "[1:04:00<": of several bars the longest is the training.
@@ -243,6 +213,30 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
     }
   }
   told_here.step.rate = static_cast<float>(elapsed + part);
+  // Lightning begins anew in every epoch.
+  if (const auto epoch = count_behind(line, "Epoch "); epoch && format == LogFormat::lightning)
+    told_here.step.step = small(static_cast<std::uint64_t>(
+        static_cast<double>(std::min<std::uint64_t>(*epoch, 1000)) * all->value + step->value));
+  return told_here;
+}
+
+// "Epoch 0/9 ━━━━━━━━━ 100/1000 0:03:20 • 0:30:00 0.50it/s v_num: 0.000", of Lightning with Rich.
+std::optional<StepLine> rich_bar_line(std::string_view line) {
+  const std::size_t unit = line.find("it/s"), dot = line.find(" \xE2\x80\xA2 ");
+  if (unit == std::string_view::npos || dot == std::string_view::npos || dot > unit) return std::nullopt;
+  const std::size_t rate_at = line.rfind(' ', unit), slash = line.rfind('/', dot);
+  const auto epoch = count_behind(line, "Epoch ");
+  if (rate_at == std::string_view::npos || slash == std::string_view::npos || slash == 0 || !epoch)
+    return std::nullopt;
+  std::size_t from = slash;
+  while (from > 0 && is_digit(line[from - 1])) --from;
+  const auto step = number_at(line.substr(from, slash - from)), all = number_at(line.substr(slash + 1)),
+             rate = number_at(line.substr(rate_at));
+  if (!step || !all || !usable(rate) || step->value < 1 || all->value < step->value) return std::nullopt;
+  const double number = static_cast<double>(std::min<std::uint64_t>(*epoch, 1000)) * all->value + step->value;
+  StepLine told_here = told(LogFormat::lightning, small(static_cast<std::uint64_t>(number)), *rate);
+  told_here.step.time_ms = kSecond / rate->value;
+  told_here.step.of_steps = small(static_cast<std::uint64_t>(all->value));
   return told_here;
 }
 
@@ -251,20 +245,17 @@ Result<bool> CsvSteps::header(std::string_view line) {
   if (line.find(',') == std::string_view::npos) return false;
   split(line, cells_);
   std::string without_unit;
-  std::optional<std::size_t> value;
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const std::string name = lower(cells_[i]);
-    for (const auto& [known, scale] : kTimes) {
-      if (time_ || !is_column(name, known)) continue;
+    if (const auto column = time_column(name); column && !time_) {
       time_ = i;
-      scale_ = scale;
+      column_ = *column;
     }
-    if (!step_ && is_one_of(name, kSteps)) step_ = i;
-    if (!batch_ && is_one_of(name, kBatches)) batch_ = i;
-    if (!tflops_ && is_one_of(name, kRates)) tflops_ = i;
-    if (is_one_of(name, kWithoutUnit)) without_unit = cells_[i];
-    if (name == "wall time" || name == "_timestamp") wall_ = i;
-    if (name == "value") value = i;
+    if (!step_ && is_step_column(name)) step_ = i;
+    if (!batch_ && is_batch_column(name)) batch_ = i;
+    if (!tflops_ && is_rate_column(name)) tflops_ = i;
+    if (is_time_without_unit(name)) without_unit = cells_[i];
+    if (!wall_ && is_clock_column(name)) wall_ = i;
   }
   if (!time_ && !without_unit.empty() && step_) {
     return Error::at("", "line 1")
@@ -272,8 +263,8 @@ Result<bool> CsvSteps::header(std::string_view line) {
         .expected(fmt::format("`{}_ms` or `{}_s`", without_unit.substr(0, 60), without_unit.substr(0, 60)));
   }
   if (!step_) time_.reset();  // rows that are no steps
-  // TensorBoard's own export: when each step was written.
-  if (!time_ && !(wall_ && step_ && value)) wall_.reset();
+  // Without times: when each step was written, as TensorBoard's own export has it.
+  if (!step_) wall_.reset();
   return active();
 }
 
@@ -285,17 +276,22 @@ std::optional<StepLine> CsvSteps::row(std::string_view line) {
   };
   const auto time = number(time_), wall = number(wall_), step = number(step_);
   constexpr double kMost = 4e9, kLongest = 1e12;
+  // Seconds, or a date.
+  const double clock = wall_ && *wall_ < cells_.size() ? time_of_line(cells_[*wall_]).value_or(0) : 0;
   ++rows_;
   if (step_ && (!step || step->value < 0 || step->value > kMost)) return std::nullopt;
-  if (time_ ? !time || time->value <= 0 || time->value > kLongest : !wall) return std::nullopt;
+  if (time_ ? !usable(time) : clock <= 0 && (!wall || std::abs(wall->value) > kLongest)) return std::nullopt;
   StepLine told;
   told.step.format = LogFormat::csv;
   told.step.step = step ? static_cast<std::uint32_t>(step->value) : rows_;
   if (time) {
-    told.step.time_ms = time->value * scale_;
+    told.step.time_ms = column_.milliseconds(time->value);
     told.half_digit_share = time->half_digit / time->value;
   }
-  if (wall) told.step.wall_s = wall->value;
+  if (clock > 0)
+    told.step.wall_s = clock;
+  else if (wall && std::abs(wall->value) <= kLongest)
+    told.step.wall_s = wall->value;
   const auto batch = number(batch_), tflops = number(tflops_);
   if (batch && batch->value >= 1 && batch->value < kMost)
     told.step.batch_sequences = static_cast<std::uint32_t>(batch->value);

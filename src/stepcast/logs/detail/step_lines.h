@@ -8,6 +8,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/logs/detail/log_text.h"
+#include "stepcast/logs/detail/step_columns.h"
 #include "stepcast/logs/training_log.h"
 
 namespace stepcast::detail {
@@ -28,6 +29,7 @@ struct StepLine {
 [[nodiscard]] std::optional<StepLine> deepspeed_line(std::string_view line);
 [[nodiscard]] std::optional<StepLine> deepspeed_pipeline_line(std::string_view line);
 [[nodiscard]] std::optional<StepLine> progress_bar_line(std::string_view line);
+[[nodiscard]] std::optional<StepLine> rich_bar_line(std::string_view line);
 
 // Step times in a CSV file: a column of steps and one of times, as people and W&B or TensorBoard export them.
 
@@ -42,7 +44,7 @@ class CsvSteps {
 
  private:
   std::optional<std::size_t> step_, time_, wall_, batch_, tflops_;
-  double scale_ = 1;  // to milliseconds
+  TimeColumn column_;
   std::uint32_t rows_ = 0;
   std::vector<std::string_view> cells_;
 };

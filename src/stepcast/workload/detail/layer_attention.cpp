@@ -22,6 +22,8 @@ void LayerLists::add_rotary(WorkList& list, std::string_view name, Direction dir
                                      .elements = rounded(rotated_elements()),
                                      .inner = model_.qk_head_dim()},
                                     dtype_, direction)});
+  // Written out it is one more operator of the host, for which nothing but its launches is known elsewhere.
+  if (!fused && layout_.layer.operator_launches) add_host_work(list, "rotary_on_host", 1);
 }
 
 AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {

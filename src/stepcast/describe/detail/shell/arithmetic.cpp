@@ -16,8 +16,16 @@ class Arithmetic {
  public:
   Arithmetic(std::string_view text, const ShellVariables& variables) : text_(text), variables_(variables) {}
   std::optional<std::int64_t> value() {
-    const std::optional<std::int64_t> result = sum(0);
+    std::optional<std::int64_t> result = sum(0);
     skip();
+    constexpr std::int64_t kMostBits = 49;  // as checked() has it
+    while (result && text_.substr(at_).starts_with("<<")) {
+      at_ += 2;
+      const std::optional<std::int64_t> bits = sum(0);
+      if (!bits || *bits < 0 || *bits > kMostBits) return std::nullopt;
+      result = checked(static_cast<double>(*result) * static_cast<double>(std::int64_t{1} << *bits));
+      skip();
+    }
     return at_ == text_.size() ? result : std::nullopt;
   }
 
@@ -46,6 +54,16 @@ class Arithmetic {
     std::optional<std::int64_t> left = atom(depth);
     while (left) {
       skip();
+      if (text_.substr(at_).starts_with("**")) {
+        at_ += 2;
+        const std::optional<std::int64_t> power = atom(depth);
+        if (!power || *power < 0 || *power > 64) return std::nullopt;
+        std::optional<std::int64_t> all = 1;
+        for (std::int64_t i = 0; i < *power && all; ++i)
+          all = checked(static_cast<double>(*all) * static_cast<double>(*left));
+        left = all;
+        continue;
+      }
       const char op = at_ < text_.size() ? text_[at_] : '\0';
       if (op != '*' && op != '/' && op != '%') return left;
       ++at_;

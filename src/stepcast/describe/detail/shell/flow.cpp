@@ -24,9 +24,15 @@ void ShellFlow::ended_with(Truth truth) {
 }
 
 bool ShellFlow::open_case(ShellWords& command) {
-  if (command.size() < 3 || command[0] != "case" || command[2] != "in") return false;
-  branches_.push_back({.kind = Branch::Kind::cases, .expects_pattern = true, .subject = command[1]});
-  command.erase(command.begin(), command.begin() + 3);
+  // `do case`, `then case`: on one line.
+  std::size_t at = 0;
+  while (at < command.size() && (command[at] == "do" || command[at] == "then" || command[at] == "else")) ++at;
+  if (command.size() < at + 3 || command[at] != "case" || command[at + 2] != "in") return false;
+  const auto begin = command.begin();
+  ShellWords before(begin, begin + static_cast<std::ptrdiff_t>(at));
+  if (!before.empty()) static_cast<void>(steer(before));
+  branches_.push_back({.kind = Branch::Kind::cases, .expects_pattern = true, .subject = command[at + 1]});
+  command.erase(begin, begin + static_cast<std::ptrdiff_t>(at + 3));
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace stepcast::detail {
 namespace {
@@ -45,6 +46,19 @@ Truth of_operands(std::span<const std::string> words, bool patterns) {
   return words.size() == 1 && is_known(words.front()) ? truth(!words.front().empty()) : Truth::unknown;
 }
 
+// `A && B || C` inside of `[[`.
+Truth of_alternatives(std::span<const std::string> words) {
+  Truth any = Truth::no, all = Truth::yes;
+  for (std::size_t from = 0; from <= words.size();) {
+    std::size_t end = from;
+    while (end < words.size() && words[end] != "&&" && words[end] != "||") ++end;
+    all = both(all, of_operands(words.subspan(from, end - from), true));
+    if (end == words.size() || words[end] == "||") any = either(any, std::exchange(all, Truth::yes));
+    from = end + 1;
+  }
+  return any;
+}
+
 }  // namespace
 
 Truth negated(Truth t) {
@@ -70,7 +84,7 @@ Truth truth_of_command(const std::vector<std::string>& words) {
   if (rest.size() > 1 && name == "[" && rest.back() == "]")
     result = of_operands(rest.subspan(1, rest.size() - 2), false);
   if (rest.size() > 1 && name == "[[" && rest.back() == "]]")
-    result = of_operands(rest.subspan(1, rest.size() - 2), true);
+    result = of_alternatives(rest.subspan(1, rest.size() - 2));
   return negates ? negated(result) : result;
 }
 
