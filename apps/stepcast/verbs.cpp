@@ -10,6 +10,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/report/document.h"
 
+#include "commit.h"
 #include "in_process.h"
 
 namespace stepcast::cli {
@@ -37,6 +38,10 @@ void print_text(std::string_view text) {
   std::fwrite(safe.data(), 1, safe.size(), stdout);
 }
 
+std::string version_text() {
+  return commit().empty() ? std::string{version()} : fmt::format("{} ({})", version(), commit());
+}
+
 std::size_t terminal_columns() {
   winsize window{};
   const bool is_known = verb_sink() == nullptr && ::isatty(STDOUT_FILENO) != 0 &&
@@ -51,7 +56,7 @@ void print_timeline_note(std::string_view file) {
 Verb version_verb() {
   return {"version", "print the version", [](CLI::App&) {
             return [] {
-              print("stepcast {}\n", version());
+              print("stepcast {}\n", version_text());
               return Result<int>{kSuccess};
             };
           }};

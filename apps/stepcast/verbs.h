@@ -56,6 +56,9 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
+// "0.1.0", and the commit where it is known: "0.1.0 (309da24bf073)".
+[[nodiscard]] std::string version_text();
+
 // Characters in a line of the terminal that standard output is; kNoLimit where it is none.
 [[nodiscard]] std::size_t terminal_columns();
 
