@@ -64,6 +64,44 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
 
 
+def test_the_debian_package_is_clean():
+    build = ROOT / "build" / "release"
+    if shutil.which("lintian") is None or not (build / "CPackConfig.cmake").exists():
+        pytest.skip("no lintian, or no release build")
+    made = subprocess.run(["cmake", "--build", build, "--target", "deb"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout
+    package = next(build.glob("stepcast_*.deb"))
+    said = subprocess.run(["lintian", "--allow-root", package], capture_output=True, text=True, check=False)
+    assert said.returncode == 0 and said.stdout == ""
+    held = subprocess.run(["dpkg", "-c", package], capture_output=True, text=True, check=True).stdout
+    for file in ("bin/stepcast", "share/man/man1/stepcast.1.gz", "share/stepcast/platforms/dgx-h100.json",
+                 "share/fish/vendor_completions.d/stepcast.fish"):
+        assert f"./usr/{file}\n" in held
+
+
+def test_the_conda_recipe_reads_the_package():
+    """Its versions and requirements are those of the package; conda-build itself is not asked."""
+    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    version = re.search(r"project\(stepcast VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert f'set version = "{version}"' in recipe
+    project = (ROOT / "pyproject.toml").read_text()
+    assert re.search("scikit-build-core>=([0-9.]+)", project).group(1) in recipe
+    assert re.search('requires-python = ">=([0-9.]+)"', project).group(1) in recipe
+    text = re.sub(r"(?m)^{%.*%}$", "", recipe).replace("{{ version }}", version)
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load(re.sub(r"{{.*?}}", "x", text))
+    assert read["package"] == {"name": "stepcast", "version": version} and "cli11" in read["requirements"]["host"]
+
+
+def test_the_image_takes_the_wheel():
+    lines = (ROOT / "packaging" / "Containerfile").read_text().splitlines()
+    words = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    assert [word for word, _ in words] == ["FROM", "LABEL", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"]
+    pattern = next(rest for word, rest in words if word == "COPY").split()[0]
+    assert re.fullmatch(pattern.replace("*", ".*"), "build/dist/stepcast-0.1.0-py3-none-manylinux_2_28_x86_64.whl")
+    assert json.loads(dict(words)["ENTRYPOINT"]) == ["stepcast"] and dict(words)["USER"] == "10001"
+
+
 def test_the_table_of_the_site_names_every_page():
     listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == listed

@@ -41,7 +41,9 @@ TEST(Cli, PrintsTheVersionOfTheLibrary) {
     const auto result = stepcast_with({spelling});
     EXPECT_EQ(result.exit_code, 0) << spelling;
     EXPECT_THAT(result.out, ContainsRegex(expected)) << spelling;
-    if (std::filesystem::exists(source_dir() / ".git")) EXPECT_THAT(result.out, HasSubstr(" (")) << spelling;
+    if (std::filesystem::exists(source_dir() / ".git")) {
+      EXPECT_THAT(result.out, HasSubstr(" (")) << spelling;
+    }
     EXPECT_EQ(result.err, "") << spelling;
   }
 }
