@@ -64,6 +64,17 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
 
 
+def test_schemas_are_found_by_their_ids():
+    site = re.search("site_url: (\\S+)", (ROOT / "mkdocs.yml").read_text()).group(1)
+    schemas = sorted((ROOT / "docs" / "schemas").rglob("*.json"))
+    assert len(schemas) > 20
+    for schema in schemas:
+        document = json.loads(schema.read_text())
+        assert document["$id"] == site + schema.relative_to(ROOT / "docs").as_posix()
+        for reference in re.findall('"\\$ref": "([^"#]+)', schema.read_text()):
+            assert (schema.parent / reference).is_file()
+
+
 def test_the_debian_package_is_clean():
     build = ROOT / "build" / "release"
     if shutil.which("lintian") is None or not (build / "CPackConfig.cmake").exists():
