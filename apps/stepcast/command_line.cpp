@@ -75,7 +75,7 @@ int fail(int code, std::string_view message) {
     return code;
   }
   std::fflush(stdout);
-  fmt::print(stderr, "{}: error: {}\n", current_program, one_line(message));
+  fmt::print(stderr, "{} {}\n", error_prefix(current_program), one_line(message));
   return code;
 }
 

@@ -51,6 +51,10 @@ inline constexpr int kDiffers = 4;        // compare --fail-above: the step time
 // platform files may hold escape sequences. Whether all of it could be written is seen at the end (command_line.cpp).
 void print_text(std::string_view text);
 [[nodiscard]] std::string without_controls(std::string_view text);
+// Lines that tell a verdict as a terminal shows them in colours.
+[[nodiscard]] std::string coloured(std::string_view text);
+// "stepcast: error:", on a terminal in red.
+[[nodiscard]] std::string error_prefix(std::string_view program);
 template <class... Arguments>
 void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
