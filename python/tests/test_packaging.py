@@ -1,11 +1,13 @@
 """Files around the package: what tells an assistant how to call it, the step of a workflow, the release script."""
 
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import textwrap
 from pathlib import Path
 
@@ -60,6 +62,11 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
         assert done.returncode == 0, done.stderr
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
+    packed = next(text for name, text in made[0].items() if name.endswith(".tar.gz"))
+    head = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        commit = next(one for one in archive.getmembers() if one.name.endswith("/cmake/commit.txt"))
+        assert archive.extractfile(commit).read().decode() == head  # which a build of it says with its version
     bill = json.loads(next(text for name, text in made[0].items() if name.endswith(".spdx.json")))
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
 
