@@ -1,5 +1,6 @@
 """Files around the package: what tells an assistant how to call it, the step of a workflow, the release script."""
 
+import functools
 import io
 import json
 import os
@@ -9,12 +10,14 @@ import subprocess
 import sys
 import tarfile
 import textwrap
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 import stepcast
-from conftest import ROOT
+from conftest import ROOT, in_browser
 from stepcast._program import PROGRAM
 
 SKILL = (Path(stepcast.__file__).parent / "SKILL.md").read_text()
@@ -69,6 +72,28 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
         assert archive.extractfile(commit).read().decode() == head  # which a build of it says with its version
     bill = json.loads(next(text for name, text in made[0].items() if name.endswith(".spdx.json")))
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
+
+
+def test_the_first_page_shows_what_was_recorded(tmp_path, cli):
+    done = subprocess.run([sys.executable, ROOT / "packaging" / "record_answers.py", PROGRAM, tmp_path / "recorded.json", "llama-3-8b"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    recorded = json.loads((tmp_path / "recorded.json").read_text())
+    steps = {}
+    for key, one in recorded["answers"].items():
+        steps[key] = one["step_ms"]
+        assert one["step_ms"] == cli(*one["command"].split()[1:], "--json")["step_time_ms"]
+    assert set(steps) == {f"llama-3-8b/{platform}/{gpus}" for platform in recorded["platforms"] for gpus in recorded["gpus"]}
+    shutil.copy(ROOT / "docs" / "forecast.js", tmp_path)
+    (tmp_path / "index.html").write_text('<!DOCTYPE html><link rel="icon" href="data:,"><div id="forecast"></div><script src="forecast.js"></script>')
+    (tmp_path / "expected.json").write_text(json.dumps(steps))
+    site = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(SimpleHTTPRequestHandler, directory=tmp_path))
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    try:
+        in_browser("first_page_in_browser.mjs", f"http://127.0.0.1:{site.server_address[1]}/", tmp_path / "expected.json")
+    finally:
+        site.shutdown()
+        site.server_close()
 
 
 def test_schemas_are_found_by_their_ids():

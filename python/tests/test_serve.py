@@ -4,7 +4,6 @@ import json
 import os
 import random
 import socket
-import subprocess
 import threading
 import time
 import urllib.error
@@ -15,7 +14,7 @@ import pytest
 
 from stepcast import serve
 
-from conftest import ROOT
+from conftest import ROOT, in_browser
 
 JOB = ["predict", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", "8", "--gbs", "64"]
 
@@ -199,19 +198,6 @@ def test_the_page_in_a_browser(server, cli, tmp_path):
         sliders.append([part, exponent, step(*job, *(f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()))])
     (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders}))
     in_browser("serve_in_browser.mjs", server.address, tmp_path / "expected.json")
-
-
-def in_browser(script, *arguments):
-    modules = os.environ.get("STEPCAST_BROWSER_MODULES", str(ROOT / "build" / "browser" / "node_modules"))
-    try:
-        done = subprocess.run(["node", ROOT / "python" / "tests" / script, *arguments], capture_output=True, text=True, check=False,
-                              env={**os.environ, "NODE_PATH": modules}, timeout=240)
-    except FileNotFoundError:
-        pytest.skip("no node")
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    print(done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture

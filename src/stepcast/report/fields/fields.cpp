@@ -77,7 +77,7 @@ JsonValue schema_id(std::string_view schema) {
 }
 
 std::string schema_document(const AnswerHead& head, const JsonValue& properties, const JsonValue& required,
-                            SchemaDefinitions definitions) {
+                            const SchemaDefinitions& definitions) {
   JsonValue all = JsonValue::object(), keys = JsonValue::array();
   if (!head.is_row) {
     all.add("schema", JsonValue::object().add("const", JsonValue{head.schema}));
@@ -95,7 +95,7 @@ std::string schema_document(const AnswerHead& head, const JsonValue& properties,
   root.add("required", std::move(keys));
   if (!definitions.empty()) {
     JsonValue defs = JsonValue::object();
-    for (auto& [name, definition] : definitions) defs.add(name, std::move(definition));
+    for (const auto& [name, definition] : definitions) defs.add(name, definition);
     root.add("$defs", std::move(defs));
   }
   return pretty_json(root);

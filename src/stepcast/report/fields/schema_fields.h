@@ -36,7 +36,7 @@ using SchemaDefinitions = std::map<std::string, JsonValue>;
 // Where the site of the docs has it (mkdocs.yml), which other schemas are found beside: that of "stepcast.forecast/1".
 [[nodiscard]] JsonValue schema_id(std::string_view schema);
 [[nodiscard]] std::string schema_document(const AnswerHead& head, const JsonValue& properties,
-                                          const JsonValue& required, SchemaDefinitions definitions);
+                                          const JsonValue& required, const SchemaDefinitions& definitions);
 
 class FieldSchema {
  public:
@@ -157,8 +157,7 @@ template <class T>
   detail::FieldSchema schema{definitions};
   const T value{};
   fields(schema, value);
-  return detail::schema_document(detail::head_of<T>(), schema.properties, schema.required,
-                                 std::move(definitions));
+  return detail::schema_document(detail::head_of<T>(), schema.properties, schema.required, definitions);
 }
 
 }  // namespace stepcast
