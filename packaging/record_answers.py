@@ -1,4 +1,4 @@
-"""Answers that the first page of the site shows without a server: every preset on some machines and numbers of GPUs.
+"""Answers that the first page of the site shows without a server: every preset on a machine and two numbers of GPUs.
 
     python3 packaging/record_answers.py STEPCAST FILE [MODEL...]        `./dev site` calls it
 """
@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-PLATFORMS, GPUS = ("dgx-h100", "dgx-b200"), (8, 64)
+PLATFORMS, GPUS = ("dgx-h100",), (8, 64)
 
 
 def answer(program, model, platform, gpus):

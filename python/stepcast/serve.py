@@ -117,8 +117,11 @@ class Questions:
             for line in file.read_bytes().split(b"\n"):
                 if not line.endswith(b"}"):
                     continue  # a row that is being written
-                row = json.loads(line)
-                flat = {**row.pop("point", {}), **row}
+                try:
+                    row = json.loads(line)
+                    flat = {**row.pop("point", {}), **row}
+                except (ValueError, TypeError, AttributeError, RecursionError):
+                    raise Refused(422, f"{file.name}: found `{line[:40].decode(errors='replace')}`, expected a row of a sweep") from None
                 points[row.get("id")] = {name: value if not isinstance(value, (dict, list)) else json.dumps(value)
                                          for name, value in flat.items() if name not in ("id", "mode", "version", "notes")}
         for row in points.values():

@@ -226,6 +226,10 @@ def test_sweeps_are_tables(server, swept, tmp_path):
     assert status == 200 and b">sweep points</a>" in page
     for place, code in ((tmp_path, 403), ("", 422), ("../..", 403), (ROOT / "examples", 422)):
         assert ask(server, f"/api/sweep?folder={place}")[0] == code
+    for damaged in ("[{}\n[1}", '{"point": 3}', '{"id": }', "[" * 100000 + "}"):
+        (folder / "shard-0003-of-0002.jsonl").write_text(damaged)
+        status, body = ask(server, f"/api/sweep?folder={folder}")
+        assert status == 422 and "expected a row of a sweep" in json.loads(body)["error"]
     (folder / "shard-0002-of-0002.jsonl").symlink_to(tmp_path / "secret")
     assert ask(server, f"/api/sweep?folder={folder}")[0] == 403
 
