@@ -22,14 +22,15 @@ endforeach()
 if(STEPCAST_PORTABLE)
   install(TARGETS stepcast_portable RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 elseif(STEPCAST_BUILD_CLI)
-  install(TARGETS stepcast_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS stepcast_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tool)
   if(TARGET stepcast_boosting)
-    install(TARGETS stepcast_boosting LIBRARY DESTINATION lib/stepcast)  # where the program looks for it
+    install(TARGETS stepcast_boosting LIBRARY DESTINATION lib/stepcast COMPONENT boosting)  # where the program looks for it
   endif()
 endif()
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/platforms"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/stepcast"
+  COMPONENT tool
   OPTIONAL
   FILES_MATCHING
   PATTERN "*.json")
@@ -49,3 +50,7 @@ endif()
 file(RELATIVE_PATH stepcast_pc_prefix "/root/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/root")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/stepcast.pc.in" "${PROJECT_BINARY_DIR}/stepcast.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/stepcast.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+if(STEPCAST_BUILD_CLI AND NOT STEPCAST_PORTABLE)
+  include(StepcastDebian)
+endif()

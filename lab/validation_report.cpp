@@ -190,7 +190,7 @@ std::string validation_schema() {
   schema("answer", std::variant<SuiteResult, AllSuites>{});
   JsonValue root = JsonValue::object(), defs = JsonValue::object();
   root.add("$schema", JsonValue{"https://json-schema.org/draft/2020-12/schema"});
-  root.add("$id", JsonValue{"stepcast.validate/1"});
+  root.add("$id", detail::schema_id("stepcast.validate/1"));
   root.add("title", JsonValue{"stepcast validate --json: one suite, or all"});
   root.add("anyOf", *schema.properties.find("answer")->find("anyOf"));
   for (auto& [name, definition] : definitions) defs.add(name, std::move(definition));

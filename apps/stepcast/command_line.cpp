@@ -23,7 +23,6 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/stop.h"
-#include "stepcast/base/version.h"
 #include "stepcast/describe/gpu_pools.h"
 
 #include "in_process.h"
@@ -76,7 +75,7 @@ int fail(int code, std::string_view message) {
     return code;
   }
   std::fflush(stdout);
-  fmt::print(stderr, "{}: error: {}\n", current_program, one_line(message));
+  fmt::print(stderr, "{} {}\n", error_prefix(current_program), one_line(message));
   return code;
 }
 
@@ -231,7 +230,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   argv = words.data();
   CLI::App app{program.description};
   app.name(program.name);
-  app.set_version_flag("-V,--version", fmt::format("{} {}", program.name, version()));
+  app.set_version_flag("-V,--version", fmt::format("{} {}", program.name, version_text()));
   app.footer(program.footer);
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });

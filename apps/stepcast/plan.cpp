@@ -453,8 +453,19 @@ Result<int> run_plan(const PlanOptions& options) {
   for (const std::string& setting : request.job.not_modelled)
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   if (plan.found.priced.empty()) return why_none(plan, layout_fixes(request, platform));
-  if (csv) STEPCAST_TRY(csv->write(options.csv.ends_with(".jsonl") ? plan_jsonl(plan) : plan_csv(plan)));
-  offer_table("priced", [&] { return plan_csv(plan); });
+  if (csv) {
+    STEPCAST_ASSIGN(const std::string rows, options.csv.ends_with(".jsonl")
+                                                ? Result<std::string>{plan_jsonl(plan)}
+                                                : plan_csv(plan, platform));
+    STEPCAST_TRY(csv->write(rows));
+  }
+  Status table = Ok{};
+  offer_table("priced", [&] {
+    Result<std::string> rows = plan_csv(plan, platform);
+    if (!rows) table = std::move(rows).error();
+    return rows ? *std::move(rows) : std::string{};
+  });
+  STEPCAST_TRY(table);
   if (named.name != options.platforms.front())
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
   PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};

@@ -1,6 +1,7 @@
 #include "progress.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <utility>
@@ -22,7 +23,10 @@ ProgressLine::ProgressLine(std::string what) : what_(std::move(what)) {
     }
     return;
   }
-  if (::isatty(STDERR_FILENO) != 0) thread_ = std::thread{[this] { run(); }};
+  if (::isatty(STDERR_FILENO) == 0) return;
+  loops_ = [this](std::uint64_t done, std::uint64_t total) { tell(Teller::loop, done, total); };
+  scope_.emplace(&loops_);
+  thread_ = std::thread{[this] { run(); }};
 }
 
 ProgressLine::~ProgressLine() {
@@ -44,21 +48,54 @@ void ProgressLine::say(std::string what) {
 std::function<void(std::uint64_t, std::uint64_t)> ProgressLine::reading(std::string what) {
   return [this, what = std::move(what)](std::uint64_t done, std::uint64_t total) {
     const bool all = done >= total;
-    say(all ? what : fmt::format("{}: reading traces, {} %", what, 100 * done / total));
+    if (heard_by_ != nullptr) {
+      say(all ? what : fmt::format("{}: reading traces, {} %", what, 100 * done / total));
+    } else {
+      say(all ? what : what + ": reading traces");
+      tell(Teller::reading, done, total);
+    }
   };
+}
+
+void ProgressLine::tell(Teller teller, std::uint64_t done, std::uint64_t total) {
+  if (!thread_.joinable()) return;
+  const std::scoped_lock lock{mutex_};
+  if (teller == Teller::loop && teller_ == Teller::reading && share_) return;
+  if (done >= total) {
+    share_.reset();
+    return;
+  }
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  if (!share_ || share < *share_ || teller != teller_) share_begin_ = Clock::now();
+  share_ = share;
+  teller_ = teller;
+}
+
+std::string progress_text(std::string_view what, double seconds, const std::optional<ProgressShare>& share) {
+  std::string text = fmt::format("{}: {:.0f} s", what, std::floor(seconds));
+  if (!share) return text;
+  text += fmt::format(", {:.0f} %{}", std::floor(100 * share->done), share->of);
+  constexpr double kLeastShare = 0.02, kLeastSeconds = 1;
+  if (share->done >= kLeastShare && share->seconds >= kLeastSeconds)
+    text += fmt::format(", {:.0f} s left", std::ceil(share->seconds * (1 - share->done) / share->done));
+  return text;
 }
 
 void ProgressLine::run() {
   using std::chrono::milliseconds;
   constexpr milliseconds kPatience{2000}, kPeriod{500};
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
+  const auto since = [](Clock::time_point then) {
+    return std::chrono::duration<double>(Clock::now() - then).count();
+  };
   std::size_t shown = 0;  // characters of the line that stands there
   std::unique_lock lock{mutex_};
   milliseconds wait = kPatience;
   while (!wake_.wait_for(lock, wait, [this] { return ends_; })) {
-    const auto passed =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
-    const std::string line = without_controls(fmt::format("{}: {} s", what_, passed.count()));
+    std::optional<ProgressShare> share;
+    if (share_)
+      share = ProgressShare{*share_, since(share_begin_), teller_ == Teller::loop ? " of this part" : ""};
+    const std::string line = without_controls(progress_text(what_, since(begin), share));
     // The cursor goes back, so that a result that is printed now begins where it should.
     fmt::print(stderr, "\r{:<{}}\r", line, shown);
     std::fflush(stderr);

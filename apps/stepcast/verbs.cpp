@@ -1,8 +1,10 @@
 #include "verbs.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/report/document.h"
 
+#include "commit.h"
 #include "in_process.h"
 
 namespace stepcast::cli {
@@ -34,13 +37,61 @@ std::string without_controls(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// Whether a terminal is there that shows colours, and nobody minds (no-color.org).
+bool shows_colours(int descriptor) {
+  const char* const off = std::getenv("NO_COLOR");
+  const char* const kind = std::getenv("TERM");
+  return (off == nullptr || *off == '\0') && kind != nullptr && std::string_view{kind} != "dumb" &&
+         ::isatty(descriptor) != 0;
+}
+
+constexpr std::string_view kBold = "\033[1m", kRed = "\033[1;31m", kGreen = "\033[32m", kFaint = "\033[2m",
+                           kPlain = "\033[0m";
+struct Coloured {
+  std::string_view begin, code;
+};
+// What lines that somebody looks for begin with.
+constexpr std::array kColoured{Coloured{"Step time ", kBold}, Coloured{"Memory: fits", kGreen},
+                               Coloured{"Memory: does not fit", kRed}, Coloured{"note: ", kFaint}};
+
+}  // namespace
+
+std::string coloured(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    const auto found =
+        std::ranges::find_if(kColoured, [&](const Coloured& one) { return line.starts_with(one.begin); });
+    if (found == kColoured.end())
+      out += line;
+    else
+      out.append(found->code).append(line).append(kPlain);
+    if (end < text.size()) out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string error_prefix(std::string_view program) {
+  return shows_colours(STDERR_FILENO) ? fmt::format("{}: {}error:{}", program, kRed, kPlain)
+                                      : fmt::format("{}: error:", program);
+}
+
 void print_text(std::string_view text) {
   const std::string safe = without_controls(text);
   if (const VerbSink* sink = verb_sink()) {
     sink->outcome->output += safe;
     return;
   }
-  std::fwrite(safe.data(), 1, safe.size(), stdout);
+  const std::string shown = shows_colours(STDOUT_FILENO) ? coloured(safe) : safe;
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+}
+
+std::string version_text() {
+  return commit().empty() ? std::string{version()} : fmt::format("{} ({})", version(), commit());
 }
 
 std::size_t terminal_columns() {
@@ -57,7 +108,7 @@ void print_timeline_note(std::string_view file) {
 Verb version_verb() {
   return {"version", "print the version", [](CLI::App&) {
             return [] {
-              print("stepcast {}\n", version());
+              print("stepcast {}\n", version_text());
               return Result<int>{kSuccess};
             };
           }};

@@ -51,10 +51,17 @@ inline constexpr int kDiffers = 4;        // compare --fail-above: the step time
 // platform files may hold escape sequences. Whether all of it could be written is seen at the end (command_line.cpp).
 void print_text(std::string_view text);
 [[nodiscard]] std::string without_controls(std::string_view text);
+// Lines that tell a verdict as a terminal shows them in colours.
+[[nodiscard]] std::string coloured(std::string_view text);
+// "stepcast: error:", on a terminal in red.
+[[nodiscard]] std::string error_prefix(std::string_view program);
 template <class... Arguments>
 void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
+
+// "0.1.0", and the commit where it is known: "0.1.0 (309da24bf073)".
+[[nodiscard]] std::string version_text();
 
 // Characters in a line of the terminal that standard output is; kNoLimit where it is none.
 [[nodiscard]] std::size_t terminal_columns();

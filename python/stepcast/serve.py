@@ -9,6 +9,7 @@ import argparse
 import base64
 import hashlib
 import hmac
+import html
 import json
 import os
 import re
@@ -19,7 +20,7 @@ import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from stepcast import _stepcast
 
@@ -27,6 +28,7 @@ VERBS = ("predict", "plan", "shard", "replay", "compare", "inspect", "models", "
 FORMATS = ("json", "md", "html", "text")
 MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
 MOST_UPLOAD_BYTES = 512 << 20  # all together
+MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
 MOST_WAITING_SECONDS = 1.5  # for one of the processors; then the page asks again
 MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
@@ -95,6 +97,37 @@ class Questions:
             self._processors.release()
         return code, output, error
 
+    def sweep_folders(self):
+        """Folders of sweeps that were given, or are in one that was."""
+        given = self.roots[:-1]
+        return [place for root in given for place in [root, *sorted(root.glob("*/"))] if (place / "sweep.json").is_file()]
+
+    def sweep(self, folder):
+        """The rows of a sweep: names of columns, and a list for each point."""
+        self._check_place(os.path.join(folder, "sweep.json"))
+        files = sorted((self.uploads / folder).glob("shard-*.jsonl"))
+        for file in files:
+            self._check_place(str(file))
+        if not folder or not files:
+            raise Refused(422, f"{folder[:80]}: found no rows, expected the folder of `stepcast sweep SPEC -o FOLDER`")
+        if sum(file.stat().st_size for file in files) > MOST_SWEEP_BYTES:
+            raise Refused(413, f"{folder[:80]}: expected at most {MOST_SWEEP_BYTES >> 20} MiB of rows")
+        columns, points = {}, {}
+        for file in files:
+            for line in file.read_bytes().split(b"\n"):
+                if not line.endswith(b"}"):
+                    continue  # a row that is being written
+                try:
+                    row = json.loads(line)
+                    flat = {**row.pop("point", {}), **row}
+                except (ValueError, TypeError, AttributeError, RecursionError):
+                    raise Refused(422, f"{file.name}: found `{line[:40].decode(errors='replace')}`, expected a row of a sweep") from None
+                points[row.get("id")] = {name: value if not isinstance(value, (dict, list)) else json.dumps(value)
+                                         for name, value in flat.items() if name not in ("id", "mode", "version", "notes")}
+        for row in points.values():
+            columns.update({name: None for name, value in row.items() if value is not None})
+        return {"columns": list(columns), "rows": [[row.get(name) for name in columns] for row in points.values()]}
+
     def take(self, name, size, read):
         """Keeps a file that was dropped on the page; its path."""
         with self._lock:
@@ -120,7 +153,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = MOST_SILENCE_SECONDS
 
     def do_GET(self):
-        self._answer({"/": self._page, "/page": self._report})
+        self._answer({"/": self._page, "/page": self._report, "/sweep": self._sweep_page, "/api/sweep": self._sweep})
 
     def do_POST(self):
         self._answer({"/api/run": self._run, "/api/upload": self._upload})
@@ -164,7 +197,16 @@ class Handler(BaseHTTPRequestHandler):
         return int(text)
 
     def _page(self):
-        self._send(200, self.server.page, "text/html", self.server.policy)
+        links = "".join(f'<a href="/sweep?{html.escape(urlencode({"token": self.server.token, "folder": str(place)}))}">'
+                        f"sweep {html.escape(place.name)}</a> " for place in self.server.questions.sweep_folders())
+        page = self.server.page.replace("<!--sweeps-->", links)
+        self._send(200, page, "text/html", policy_of(page))
+
+    def _sweep_page(self):
+        self._send(200, self.server.sweep_page, "text/html", policy_of(self.server.sweep_page))
+
+    def _sweep(self):
+        self._send(200, self.server.questions.sweep(self.asked.get("folder", "")))
 
     def _report(self):
         words = json.loads(self.asked.get("words", "null"))
@@ -210,6 +252,14 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: addresses hold the token."""
 
 
+def policy_of(page):
+    """What a browser may do with the page: run its own script, and ask this server."""
+    script = re.search("<script>(.*)</script>", page, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
+            "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
@@ -221,11 +271,7 @@ class Server(ThreadingHTTPServer):
         port = self.server_address[1]
         self.names = {f"{name}:{port}" for name in {host.lower(), "127.0.0.1", "localhost"}}
         self.address = f"http://{host}:{port}/?token={self.token}"
-        self.page = (Path(__file__).parent / "serve.html").read_text(encoding="utf-8")
-        script = re.search("<script>(.*)</script>", self.page, re.DOTALL).group(1)
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        self.policy = (f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; connect-src 'self'; "
-                       "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+        self.page, self.sweep_page = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("serve.html", "serve_sweep.html"))
 
     def handle_error(self, request, client_address):
         if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):

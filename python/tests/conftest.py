@@ -42,3 +42,17 @@ def cli():
 @pytest.fixture
 def environment():
     return {**os.environ}
+
+
+def in_browser(script, *arguments):
+    """Runs a script of these tests that drives Chromium; skips the test where there is none."""
+    modules = os.environ.get("STEPCAST_BROWSER_MODULES", str(ROOT / "build" / "browser" / "node_modules"))
+    try:
+        done = subprocess.run(["node", ROOT / "python" / "tests" / script, *arguments], capture_output=True, text=True, check=False,
+                              env={**os.environ, "NODE_PATH": modules}, timeout=240)
+    except FileNotFoundError:
+        pytest.skip("no node")
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip())
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -5,22 +5,10 @@
 // EXPECTED holds {"fields": [[{"gpus": "16", ...}, step_ms]...], "sliders": [["network", exponent, step_ms]...]}.
 // Prints how long new bars take, from an input to the answer on the page: median and p95. Exit code 77: nothing to test with.
 import fs from 'node:fs';
-import {createRequire} from 'node:module';
-const require = createRequire(import.meta.url);
-let puppeteer;
-try {
-  const module = require.resolve('puppeteer-core', {paths: [process.cwd(), ...(process.env.NODE_PATH || '').split(':').filter(Boolean)]});
-  puppeteer = require(module).default ?? require(module);
-} catch { console.log('skipped: no puppeteer-core'); process.exit(77); }
-const executablePath = [process.env.STEPCAST_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(file => file && fs.existsSync(file));
-if (!executablePath) { console.log('skipped: no Chromium'); process.exit(77); }
+import {open} from './browser.mjs';
 
-const [address, file] = process.argv.slice(2), expected = JSON.parse(fs.readFileSync(file, 'utf8'));
-const browser = await puppeteer.launch({executablePath, headless: true, args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run']});
-const tab = await browser.newPage(), problems = [], took = [];
-tab.on('console', message => { if (!/status of 4\d\d/.test(message.text())) problems.push(`console: ${message.text()}`); });
-tab.on('pageerror', error => problems.push(`script: ${error.message}`));
-tab.on('request', request => { if (!/^(http:\/\/127\.0\.0\.1|data:|blob:|about:)/.test(request.url())) problems.push(`requests ${request.url()}`); });
+const [address, file] = process.argv.slice(2), expected = JSON.parse(fs.readFileSync(file, 'utf8')), took = [];
+const {browser, tab, problems} = await open();
 const ready = () => tab.waitForFunction(() => document.body.dataset.busy === '', {timeout: 20000, polling: 5});
 const shown = () => tab.evaluate(() => [Number(document.body.dataset.step), Number(document.body.dataset.took)]);
 const check = async (what, step) => {

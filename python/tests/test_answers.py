@@ -75,6 +75,11 @@ def test_plans_are_those_of_the_program(cli):
     priced = plan.table("priced")
     assert len(priced) == plan.layouts_counted.priced
     assert plan.tables[0] == "priced" and "layouts" in plan.tables
+    first = {name: values[0] for name, values in priced.to_dict().items()}
+    same = plan.layouts[0]
+    assert first["sequence_parallel"] is same.sequence_parallel and first["megatron_flags"] == same.megatron_flags
+    for name in ("step_time_ms", "step_time_p10_ms", "step_time_p90_ms", "mfu"):
+        assert first[name] == pytest.approx(same[name], rel=1e-4)
 
 
 def test_shardings_are_those_of_the_program(cli):

@@ -1,18 +1,23 @@
 """Files around the package: what tells an assistant how to call it, the step of a workflow, the release script."""
 
+import functools
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import textwrap
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 import stepcast
-from conftest import ROOT
+from conftest import ROOT, in_browser
 from stepcast._program import PROGRAM
 
 SKILL = (Path(stepcast.__file__).parent / "SKILL.md").read_text()
@@ -60,8 +65,84 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
         assert done.returncode == 0, done.stderr
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert made[0] == made[1]
+    packed = next(text for name, text in made[0].items() if name.endswith(".tar.gz"))
+    head = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        commit = next(one for one in archive.getmembers() if one.name.endswith("/cmake/commit.txt"))
+        assert archive.extractfile(commit).read().decode() == head  # which a build of it says with its version
     bill = json.loads(next(text for name, text in made[0].items() if name.endswith(".spdx.json")))
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
+
+
+def test_the_first_page_shows_what_was_recorded(tmp_path, cli):
+    done = subprocess.run([sys.executable, ROOT / "packaging" / "record_answers.py", PROGRAM, tmp_path / "recorded.json", "llama-3-8b"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    recorded = json.loads((tmp_path / "recorded.json").read_text())
+    steps = {}
+    for key, one in recorded["answers"].items():
+        steps[key] = one["step_ms"]
+        assert one["step_ms"] == cli(*one["command"].split()[1:], "--json")["step_time_ms"]
+    assert set(steps) == {f"llama-3-8b/{platform}/{gpus}" for platform in recorded["platforms"] for gpus in recorded["gpus"]}
+    shutil.copy(ROOT / "docs" / "forecast.js", tmp_path)
+    (tmp_path / "index.html").write_text('<!DOCTYPE html><link rel="icon" href="data:,"><div id="forecast"></div><script src="forecast.js"></script>')
+    (tmp_path / "expected.json").write_text(json.dumps(steps))
+    site = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(SimpleHTTPRequestHandler, directory=tmp_path))
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    try:
+        in_browser("first_page_in_browser.mjs", f"http://127.0.0.1:{site.server_address[1]}/", tmp_path / "expected.json")
+    finally:
+        site.shutdown()
+        site.server_close()
+
+
+def test_schemas_are_found_by_their_ids():
+    site = re.search("site_url: (\\S+)", (ROOT / "mkdocs.yml").read_text()).group(1)
+    schemas = sorted((ROOT / "docs" / "schemas").rglob("*.json"))
+    assert len(schemas) > 20
+    for schema in schemas:
+        document = json.loads(schema.read_text())
+        assert document["$id"] == site + schema.relative_to(ROOT / "docs").as_posix()
+        for reference in re.findall('"\\$ref": "([^"#]+)', schema.read_text()):
+            assert (schema.parent / reference).is_file()
+
+
+def test_the_debian_package_is_clean():
+    build = ROOT / "build" / "release"
+    if shutil.which("lintian") is None or not (build / "CPackConfig.cmake").exists():
+        pytest.skip("no lintian, or no release build")
+    made = subprocess.run(["cmake", "--build", build, "--target", "deb"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stdout
+    package = next(build.glob("stepcast_*.deb"))
+    said = subprocess.run(["lintian", "--allow-root", package], capture_output=True, text=True, check=False)
+    assert said.returncode == 0 and said.stdout == ""
+    held = subprocess.run(["dpkg", "-c", package], capture_output=True, text=True, check=True).stdout
+    for file in ("bin/stepcast", "share/man/man1/stepcast.1.gz", "share/stepcast/platforms/dgx-h100.json",
+                 "share/fish/vendor_completions.d/stepcast.fish"):
+        assert f"./usr/{file}\n" in held
+
+
+def test_the_conda_recipe_reads_the_package():
+    """Its versions and requirements are those of the package; conda-build itself is not asked."""
+    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    version = re.search(r"project\(stepcast VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    assert f'set version = "{version}"' in recipe
+    project = (ROOT / "pyproject.toml").read_text()
+    assert re.search("scikit-build-core>=([0-9.]+)", project).group(1) in recipe
+    assert re.search('requires-python = ">=([0-9.]+)"', project).group(1) in recipe
+    text = re.sub(r"(?m)^{%.*%}$", "", recipe).replace("{{ version }}", version)
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load(re.sub(r"{{.*?}}", "x", text))
+    assert read["package"] == {"name": "stepcast", "version": version} and "cli11" in read["requirements"]["host"]
+
+
+def test_the_image_takes_the_wheel():
+    lines = (ROOT / "packaging" / "Containerfile").read_text().splitlines()
+    words = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    assert [word for word, _ in words] == ["FROM", "LABEL", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"]
+    pattern = next(rest for word, rest in words if word == "COPY").split()[0]
+    assert re.fullmatch(pattern.replace("*", ".*"), "build/dist/stepcast-0.1.0-py3-none-manylinux_2_28_x86_64.whl")
+    assert json.loads(dict(words)["ENTRYPOINT"]) == ["stepcast"] and dict(words)["USER"] == "10001"
 
 
 def test_the_table_of_the_site_names_every_page():

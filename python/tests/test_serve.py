@@ -4,7 +4,6 @@ import json
 import os
 import random
 import socket
-import subprocess
 import threading
 import time
 import urllib.error
@@ -15,7 +14,7 @@ import pytest
 
 from stepcast import serve
 
-from conftest import ROOT
+from conftest import ROOT, in_browser
 
 JOB = ["predict", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", "8", "--gbs", "64"]
 
@@ -198,13 +197,45 @@ def test_the_page_in_a_browser(server, cli, tmp_path):
             factors[part] = float(f"{2**exponent:.4g}")
         sliders.append([part, exponent, step(*job, *(f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()))])
     (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders}))
-    modules = os.environ.get("STEPCAST_BROWSER_MODULES", str(ROOT / "build" / "browser" / "node_modules"))
-    try:
-        done = subprocess.run(["node", ROOT / "python" / "tests" / "serve_in_browser.mjs", server.address, tmp_path / "expected.json"],
-                              capture_output=True, text=True, check=False, env={**os.environ, "NODE_PATH": modules}, timeout=240)
-    except FileNotFoundError:
-        pytest.skip("no node")
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    print(done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
+    in_browser("serve_in_browser.mjs", server.address, tmp_path / "expected.json")
+
+
+@pytest.fixture
+def swept(tmp_path):
+    """A folder of 10,000 made points, in one that the server was given."""
+    folder = tmp_path / "given" / "points"
+    folder.mkdir()
+    (folder / "sweep.json").write_text("{}")
+    rows = [{"id": str(n), "mode": "predict", "point": {"model": f"model-{n % 4}", "gpus": 8 << n % 5, "mbs": 1 + n % 3}, "version": "0",
+             "error": None, "step_time_ms": (n * 7919 % 10000) + 0.5, "mfu": 0.4, "notes": ["x"]} for n in range(10000)]
+    lines = [json.dumps(row) for row in rows]
+    (folder / "shard-0000-of-0002.jsonl").write_text("\n".join(lines[:6000]) + "\n" + lines[7000])
+    (folder / "shard-0001-of-0002.jsonl").write_text("\n".join(lines[6000:]) + '\n{"id": "being writ')
+    return folder, rows
+
+
+def test_sweeps_are_tables(server, swept, tmp_path):
+    folder, rows = swept
+    status, body = ask(server, f"/api/sweep?folder={folder}")
+    found = json.loads(body)
+    assert status == 200 and len(found["rows"]) == 10000
+    assert set(found["columns"]) == {"model", "gpus", "mbs", "step_time_ms", "mfu"}
+    steps = [row[found["columns"].index("step_time_ms")] for row in found["rows"]]
+    assert sorted(steps) == sorted(row["step_time_ms"] for row in rows)
+    status, page = ask(server, "/")
+    assert status == 200 and b">sweep points</a>" in page
+    for place, code in ((tmp_path, 403), ("", 422), ("../..", 403), (ROOT / "examples", 422)):
+        assert ask(server, f"/api/sweep?folder={place}")[0] == code
+    for damaged in ("[{}\n[1}", '{"point": 3}', '{"id": }', "[" * 100000 + "}"):
+        (folder / "shard-0003-of-0002.jsonl").write_text(damaged)
+        status, body = ask(server, f"/api/sweep?folder={folder}")
+        assert status == 422 and "expected a row of a sweep" in json.loads(body)["error"]
+    (folder / "shard-0002-of-0002.jsonl").symlink_to(tmp_path / "secret")
+    assert ask(server, f"/api/sweep?folder={folder}")[0] == 403
+
+
+def test_sweeps_are_filtered_in_a_browser(server, swept):
+    folder, rows = swept
+    in_browser("filter_in_browser.mjs", f"http://127.0.0.1:{server.server_address[1]}/sweep?token={server.token}&folder={folder}",
+               ":10000", "model-1:2500", f"model-1 step_time_ms<5000:{sum(row['point']['model'] == 'model-1' and row['step_time_ms'] < 5000 for row in rows)}",
+               f"mbs=2 gpus>16:{sum(row['point']['mbs'] == 2 and row['point']['gpus'] > 16 for row in rows)}", "no-such:0")

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -34,11 +35,15 @@ void expect_one_line_error(const CommandResult& result) {
 }
 
 TEST(Cli, PrintsTheVersionOfTheLibrary) {
-  const std::string expected = "stepcast " + std::string{version()} + "\n";
+  // And the commit in brackets, which a build of a checkout knows.
+  const std::string expected = "^stepcast " + std::string{version()} + "( \\([0-9A-Za-z.-]+\\))?\n$";
   for (const char* spelling : {"version", "--version"}) {
     const auto result = stepcast_with({spelling});
     EXPECT_EQ(result.exit_code, 0) << spelling;
-    EXPECT_EQ(result.out, expected) << spelling;
+    EXPECT_THAT(result.out, ContainsRegex(expected)) << spelling;
+    if (std::filesystem::exists(source_dir() / ".git")) {
+      EXPECT_THAT(result.out, HasSubstr(" (")) << spelling;
+    }
     EXPECT_EQ(result.err, "") << spelling;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/sweep/sweep_keys.h"
 
 #include "tests/support/command.h"
 #include "tests/support/json_schema.h"
@@ -214,6 +217,50 @@ TEST_F(CalibrateSchemas, Overheads) {
   const std::string document = printed({"calibrate", "overheads", example(), "--platform", "v100-sxm2-32gb",
                                         "-o", file("out.json"), "--json"});
   EXPECT_THAT(violations_of("calibrate_overheads.json", document), IsEmpty());
+}
+
+// docs/schemas/input/: what editors complete by.
+TEST(Schemas, PlatformFilesThatShipFollowTheirs) {
+  std::size_t n = 0;
+  for (const char* folder : {"platforms", "examples/platforms"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() / folder)) {
+      if (entry.path().extension() != ".json") continue;
+      const Result<std::string> text = read_file(entry.path());
+      ASSERT_TRUE(text.ok());
+      EXPECT_THAT(violations_of("input/platform.json", *text), IsEmpty()) << entry.path();
+      ++n;
+    }
+  }
+  EXPECT_GT(n, 50U);
+  EXPECT_FALSE(
+      violations_of("input/platform.json", R"({"stepcast_platform": 1, "name": "x", "nodes": {}})").empty());
+}
+
+TEST(Schemas, SweepsAndModelsFollowTheirs) {
+  const auto keys_of = [](const char* schema) {
+    const Result<std::string> text = read_file(source_dir() / "docs" / "schemas" / "input" / schema);
+    std::set<std::string> keys;
+    if (!text) return keys;
+    const Result<JsonValue> document = parse_json(*text, schema);
+    if (!document) return keys;
+    for (const auto& [key, value] : document->find("properties")->members()) keys.insert(std::string{key});
+    return keys;
+  };
+  std::set<std::string> spelled;
+  for (const std::string& key : keys_of("sweep.json")) spelled.insert(sweep_key(key));
+  for (const SweepMode mode : {SweepMode::predict, SweepMode::plan})
+    for (const std::string& key : own_sweep_keys(mode)) EXPECT_TRUE(spelled.contains(sweep_key(key))) << key;
+  for (const std::string& key : spelled)
+    EXPECT_TRUE(key == "mode" || is_sweep_key(key, SweepMode::predict) || is_sweep_key(key, SweepMode::plan))
+        << key;
+  EXPECT_TRUE(keys_of("model.json").contains("num_key_value_heads"));
+  for (const auto& entry :
+       std::filesystem::directory_iterator(source_dir() / "tests" / "describe" / "configs")) {
+    if (entry.path().extension() != ".json") continue;
+    const Result<std::string> text = read_file(entry.path());
+    ASSERT_TRUE(text.ok());
+    EXPECT_THAT(violations_of("input/model.json", *text), IsEmpty()) << entry.path();
+  }
 }
 
 }  // namespace

@@ -2,12 +2,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "stepcast/base/progress.h"
 
 namespace stepcast::parallel_test {
 namespace {
@@ -36,6 +39,28 @@ TEST(ParallelFor, ReturnsTheErrorOfTheLowestIndex) {
       EXPECT_EQ(status.error().message(), "index 3");
     }
   }
+}
+
+TEST(ParallelFor, TellsHowManyAreDone) {
+  for (const unsigned threads : {1U, 4U}) {
+    std::atomic<std::uint64_t> calls{0}, most{0}, total{0};
+    const ProgressListener listener = [&](std::uint64_t done, std::uint64_t all) {
+      ++calls;
+      for (std::uint64_t seen = most; seen < done && !most.compare_exchange_weak(seen, done);) continue;
+      total = all;
+    };
+    const ProgressScope scope{&listener};
+    ASSERT_TRUE(parallel_for(20, threads, [](std::size_t) -> Status {
+                  return parallel_for(50, 1, [](std::size_t) -> Status { return Ok{}; });  // is silent
+                }).ok());
+    EXPECT_EQ(calls, 20U);
+    EXPECT_EQ(most, 20U);
+    EXPECT_EQ(total, 20U);
+    ASSERT_TRUE(parallel_for(3, threads, [](std::size_t) -> Status { return Ok{}; }).ok());
+    EXPECT_EQ(calls, 20U);
+    EXPECT_EQ(current_progress(), &listener);
+  }
+  EXPECT_EQ(current_progress(), nullptr);
 }
 
 TEST(ParallelFor, PassesExceptionsOn) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/progress.h"
 #include "stepcast/base/stop.h"
 
 namespace stepcast {
@@ -40,15 +41,35 @@ class FirstFailure {
   std::exception_ptr exception_;
 };
 
+// Counts for the listener of this thread, and keeps loops inside of this one silent.
+class Count {
+ public:
+  explicit Count(std::size_t n) : n_(n), listener_(n >= kFewest ? current_progress() : nullptr) {
+    if (listener_ != nullptr) silence_.emplace(nullptr);
+  }
+  void add_one() {
+    if (listener_ != nullptr) (*listener_)(done_.fetch_add(1, std::memory_order_relaxed) + 1, n_);
+  }
+
+ private:
+  static constexpr std::size_t kFewest = 8;  // the share of fewer says little
+  std::size_t n_;
+  const ProgressListener* listener_;
+  std::optional<ProgressScope> silence_;
+  std::atomic<std::size_t> done_{0};
+};
+
 }  // namespace
 
 Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(std::size_t)>& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t workers = std::min<std::size_t>(threads, n);
+  Count count{n};
   if (workers <= 1) {
     for (std::size_t i = 0; i < n; ++i) {
       STEPCAST_TRY(not_stopped());
       STEPCAST_TRY(work(i));
+      count.add_one();
     }
     return not_stopped();
   }
@@ -65,7 +86,10 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
       try {
         Status status = not_stopped();
         if (status) status = work(i);
-        if (!status) failure.report(i, std::move(status).error(), nullptr);
+        if (status)
+          count.add_one();
+        else
+          failure.report(i, std::move(status).error(), nullptr);
       } catch (...) {
         failure.report(i, std::nullopt, std::current_exception());
       }

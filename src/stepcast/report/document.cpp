@@ -210,7 +210,24 @@ struct TerminalBlock {
   std::string operator()(const ReportCode& block) const {
     return block.label.empty() ? block.text : fmt::format("  {}:\n{}", block.label, block.text);
   }
-  std::string operator()(const TerminalText& block) const { return block.text; }
+  // Sentences of it go on further lines; flags, files and columns stay as they are.
+  std::string operator()(const TerminalText& block) const {
+    if (columns == kNoLimit) return block.text;
+    std::string text;
+    for (std::size_t at = 0; at < block.text.size();) {
+      const std::size_t end = std::min(block.text.find('\n', at), block.text.size() - 1) + 1;
+      const std::string line = block.text.substr(at, end - at);
+      const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+      const bool is_sentence = line.size() > columns + 1 && line.find("--") == std::string::npos &&
+                               line.find('/') == std::string::npos &&
+                               line.find("  ", first) == std::string::npos;
+      text += is_sentence && line.ends_with('\n')
+                  ? paragraph(std::string(first, ' '), line.substr(first, line.size() - first - 1), columns)
+                  : line;
+      at = end;
+    }
+    return text;
+  }
 };
 
 // "compu-\ntation" is "computation" on one line.
@@ -357,9 +374,9 @@ std::string report_text(const ReportDocument& document, std::size_t columns) {
   for (const ReportSection& section : document.sections) {
     const std::vector<ReportBlock> blocks = blocks_on(section, Shown::terminal);
     if (blocks.empty()) continue;
-    text += section.opening         ? *section.opening
+    text += section.opening         ? TerminalBlock{columns}(TerminalText{*section.opening})
             : section.title.empty() ? std::string{}
-                                    : fmt::format("\n{}\n", section.title);
+                                    : "\n" + paragraph({}, section.title, columns);
     for (const ReportBlock& block : blocks) text += std::visit(TerminalBlock{columns}, block.content);
   }
   return text;

@@ -176,7 +176,7 @@ struct ReportDocument {
 [[nodiscard]] ReportSection command_section(const ReportDocument& document);
 
 // What a terminal shows that is so many characters wide: texts and words in tables go on further lines, columns that do
-// not fit stand below. What has to be copied, flags and files, and TerminalText stay as they are.
+// not fit stand below. What has to be copied, flags and files, stays as it is.
 [[nodiscard]] std::string report_text(const ReportDocument& document, std::size_t columns = kNoLimit);
 [[nodiscard]] std::string report_text(const ReportTable& table, std::size_t columns = kNoLimit);
 

@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/layout_ranking.h"
+#include "stepcast/predict/step_model.h"
 #include "stepcast/report/detail/run_fields.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
@@ -384,18 +387,25 @@ std::string plan_jsonl(const LayoutPlan& plan) {
   return text;
 }
 
-std::string plan_csv(const LayoutPlan& plan) {
+Result<std::string> plan_csv(const LayoutPlan& plan, const Platform& platform) {
+  StepModel steps{platform, plan.assumptions};
   std::string text =
       "tensor,pipeline,virtual_stages,schedule,context,data,expert,expert_tensor,micro_batch_sequences,"
-      "sharding,"
-      "recompute,sequence_parallel,dtype,step_time_ms,peak_memory_GiB\n";
-  for (const PricedLayout& l : plan.found.priced) {
+      "sharding,recompute,sequence_parallel,dtype,step_time_ms,peak_memory_GiB,step_time_p10_ms,"
+      "step_time_p90_ms,mfu,megatron_flags\n";
+  for (std::size_t rank = 0; rank < plan.found.priced.size(); ++rank) {
+    STEPCAST_TRY(not_stopped());
+    const PricedLayout& l = plan.found.priced[rank];
     const LayoutPoint& p = l.point;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:d},{},{:.4f},{:.3f}\n", p.tensor, p.pipeline,
-                        p.virtual_stages, to_string(p.schedule), p.context, p.data, p.expert,
-                        p.expert_tensor == 0 ? p.tensor : p.expert_tensor, p.micro_batch,
+    STEPCAST_ASSIGN(const RankedLayout looked_at,
+                    look_at(plan.found.priced, rank, plan.prototypes, steps, plan.memory));
+    const RankedLayoutAnswer all = answer_of(looked_at, plan.prototypes);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:.4f},{:.3f},{:.4f},{:.4f},{},\"{}\"\n",
+                        p.tensor, p.pipeline, p.virtual_stages, to_string(p.schedule), p.context, p.data,
+                        p.expert, p.expert_tensor == 0 ? p.tensor : p.expert_tensor, p.micro_batch,
                         to_string(p.sharding), to_string(p.recompute), p.sequence_parallel,
-                        to_string(p.dtype), l.step_us * 1e-3, l.peak_bytes / kGiB);
+                        to_string(p.dtype), l.step_us * 1e-3, l.peak_bytes / kGiB, all.p10_ms, all.p90_ms,
+                        all.mfu ? fmt::format("{:.5f}", *all.mfu) : "", all.megatron_flags.value_or(""));
   }
   return text;
 }

@@ -109,8 +109,8 @@ struct PlanAnswer {
 // Schema stepcast.plan/1 (docs/plan.md).
 [[nodiscard]] std::string plan_json(const PlanAnswer& plan);
 [[nodiscard]] std::string plan_schema();
-// All priced layouts: as CSV, and as JSON objects, one a line.
-[[nodiscard]] std::string plan_csv(const LayoutPlan& plan);
+// All priced layouts: as CSV, with bands and flags; and as JSON objects, one a line.
+[[nodiscard]] Result<std::string> plan_csv(const LayoutPlan& plan, const Platform& platform);
 [[nodiscard]] std::string plan_jsonl(const LayoutPlan& plan);
 
 // GPUs and machines for a training. Schema stepcast.training_plan/1.

@@ -327,6 +327,7 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
     ~Closing() { open.pop_back(); }
   } const closing{open_};
 
+  static_cast<void>(o.take("$schema"));  // what editors complete by
   Platform platform;
   fs::path from;
   if (const JsonValue* base = o.take("extends")) {

@@ -59,14 +59,25 @@ JsonValue schema_reference(std::string_view definition) {
   return JsonValue::object().add("$ref", JsonValue{"#/$defs/" + std::string{definition}});
 }
 
-JsonValue schema_of_answer(std::string_view schema) {
+namespace {
+
+std::string schema_file(std::string_view schema) {
   constexpr std::string_view kOwner = "stepcast.";
-  const std::string_view name = schema.substr(kOwner.size(), schema.find('/') - kOwner.size());
-  return JsonValue::object().add("$ref", JsonValue{std::string{name} + ".json"});
+  return std::string{schema.substr(kOwner.size(), schema.find('/') - kOwner.size())} + ".json";
+}
+
+}  // namespace
+
+JsonValue schema_of_answer(std::string_view schema) {
+  return JsonValue::object().add("$ref", JsonValue{schema_file(schema)});
+}
+
+JsonValue schema_id(std::string_view schema) {
+  return JsonValue{"https://stepcast.github.io/stepcast/schemas/" + schema_file(schema)};
 }
 
 std::string schema_document(const AnswerHead& head, const JsonValue& properties, const JsonValue& required,
-                            SchemaDefinitions definitions) {
+                            const SchemaDefinitions& definitions) {
   JsonValue all = JsonValue::object(), keys = JsonValue::array();
   if (!head.is_row) {
     all.add("schema", JsonValue::object().add("const", JsonValue{head.schema}));
@@ -77,14 +88,14 @@ std::string schema_document(const AnswerHead& head, const JsonValue& properties,
   for (const JsonValue& key : required.items()) keys.add(key);
   JsonValue root = JsonValue::object();
   root.add("$schema", JsonValue{"https://json-schema.org/draft/2020-12/schema"});
-  root.add("$id", JsonValue{head.schema});
+  root.add("$id", schema_id(head.schema));
   root.add("title", JsonValue{head.title});
   root.add("type", JsonValue{"object"});
   root.add("properties", std::move(all));
   root.add("required", std::move(keys));
   if (!definitions.empty()) {
     JsonValue defs = JsonValue::object();
-    for (auto& [name, definition] : definitions) defs.add(name, std::move(definition));
+    for (const auto& [name, definition] : definitions) defs.add(name, definition);
     root.add("$defs", std::move(defs));
   }
   return pretty_json(root);

@@ -33,8 +33,10 @@ using SchemaDefinitions = std::map<std::string, JsonValue>;
 [[nodiscard]] JsonValue schema_reference(std::string_view definition);
 // Of another answer: its file in the same folder.
 [[nodiscard]] JsonValue schema_of_answer(std::string_view schema);
+// Where the site of the docs has it (mkdocs.yml), which other schemas are found beside: that of "stepcast.forecast/1".
+[[nodiscard]] JsonValue schema_id(std::string_view schema);
 [[nodiscard]] std::string schema_document(const AnswerHead& head, const JsonValue& properties,
-                                          const JsonValue& required, SchemaDefinitions definitions);
+                                          const JsonValue& required, const SchemaDefinitions& definitions);
 
 class FieldSchema {
  public:
@@ -155,8 +157,7 @@ template <class T>
   detail::FieldSchema schema{definitions};
   const T value{};
   fields(schema, value);
-  return detail::schema_document(detail::head_of<T>(), schema.properties, schema.required,
-                                 std::move(definitions));
+  return detail::schema_document(detail::head_of<T>(), schema.properties, schema.required, definitions);
 }
 
 }  // namespace stepcast

@@ -1,0 +1,19 @@
+#include "stepcast/base/progress.h"
+
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+thread_local const ProgressListener* innermost_listener = nullptr;
+
+}  // namespace
+
+ProgressScope::ProgressScope(const ProgressListener* listener)
+    : before_(std::exchange(innermost_listener, listener)) {}
+
+ProgressScope::~ProgressScope() { innermost_listener = before_; }
+
+const ProgressListener* current_progress() { return innermost_listener; }
+
+}  // namespace stepcast
