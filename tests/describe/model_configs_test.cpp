@@ -228,6 +228,42 @@ TEST(ModelConfigs, IndexerOfSparseAttention) {
               HasSubstr("indexer_types: layer 1 is of a kind that is not modelled"));
 }
 
+// A window, chosen compressed keys, all compressed keys; two streams around the layers.
+TEST(ModelConfigs, CompressedKeysAndResidualStreams) {
+  const std::string text = R"({"model_type": "deepseek_v4", "compress_ratios": [0, 4, 128, 0], "head_dim": 16,
+    "hc_mult": 2, "hidden_size": 32, "index_head_dim": 8, "index_n_heads": 4, "index_topk": 8,
+    "max_position_embeddings": 64, "moe_intermediate_size": 16, "n_routed_experts": 4, "n_shared_experts": 1,
+    "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3, "num_key_value_heads": 1,
+    "num_nextn_predict_layers": 1, "o_groups": 2, "o_lora_rank": 8, "q_lora_rank": 12, "qk_rope_head_dim": 8,
+    "sliding_window": 16, "tie_word_embeddings": false, "vocab_size": 100})";
+  const Transformer model = read(text);
+  const auto layer = [&](std::int64_t i) { return layer_parameter_count(model, i); };
+  // Queries, one key, the way out in two groups, sinks.
+  const std::int64_t plain = 32 * 12 + 12 + 12 * 64 + 32 * 16 + 16 + 8 * 64 + 16 * 32 + 4;
+  EXPECT_EQ(layer(0).attention, plain);
+  // Twice the columns for overlapping keys, and an indexer with such keys of width 8.
+  EXPECT_EQ(layer(1).attention,
+            plain + 2 * 16 * (2 * 32 + 4) + 16 + 12 * 4 * 8 + 32 * 4 + 2 * 8 * (2 * 32 + 4) + 8);
+  EXPECT_EQ(layer(2).attention, plain + 16 * (2 * 32 + 128) + 16);
+  // Two norms, and twice 4 x 2 weights of both streams.
+  EXPECT_EQ(layer(0).norms, 2 * 32 + 2 * (8 * (2 * 32 + 1) + 3));
+  EXPECT_EQ(model.kinds_of_further_layer, (std::vector<std::uint8_t>{0}));
+  EXPECT_EQ(model.rotary_fraction, 0.5);
+  EXPECT_THAT(message_of(with(text, "128, 0]", "64, 0]")),
+              HasSubstr("layer 2 is of a kind that is not modelled"));
+  EXPECT_THAT(message_of(with(text, "128, 0]", "128, 0, 0, 0]")),
+              HasSubstr("does not say what each layer is"));
+  EXPECT_THAT(message_of(with(text, "\"o_groups\": 2", "\"o_groups\": 3")), HasSubstr("output_groups"));
+  Layout layout;
+  layout.degrees.tensor = 2;
+  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 2, .seq_len_tokens = 64};
+  const Status status = check(layout, model);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message(), HasSubstr("compressed keys is not modelled with tensor_parallel 2"));
+  layout.degrees.tensor = 1;
+  EXPECT_TRUE(memory_forecast(model, layout, Bytes{1e12}).ok());
+}
+
 // Totals by hand, in billions, from the widths in the files: embeddings and output, attention, FFN or experts.
 struct Total {
   const char* file;  // begins so, behind the maker's name
@@ -273,6 +309,8 @@ const Total kTotals[] = {
      1.0737 + 40 * 0.109576 + 8 * 0.035652 + 40 * (512 * 0.0055050 + 0.04404 + 0.008389)},
     // 2 x 128896 x 4096 + 45 x 4096 x (10240 + 8192) + 42 x 289 x 3 x 4096 x 1280 + 3 x 3 x 4096 x 11264
     {"Step-3.7-Flash", 1.0559 + 45 * 0.075497 + 42 * 289 * 0.0157286 + 0.41524},
+    // Exactly what the class of transformers 5.24 holds: 284,332,230,231.
+    {"DeepSeek-V4-Flash", 284.332},
     // As their makers state them.
     {"DeepSeek-V3", 671},
     {"DeepSeek-R1", 671},
@@ -308,11 +346,14 @@ TEST(ModelConfigs, PublishedOnesAreReadWithTheirTotals) {
     ++n_compared;
     const double billions = static_cast<double>(parameter_count(*model).total()) / 1e9;
     EXPECT_NEAR(billions, total->billions, 0.01 * total->billions) << file;
+    if (name.starts_with("DeepSeek-V4-Flash")) {
+      EXPECT_EQ(parameter_count(*model).total(), 284'332'230'231) << file;
+    }
   }
   std::cout << n_read << " of " << n_files << " published configs read, " << n_compared << " compared\n";
   // Files that are added to the folder may be refused; those that were read stay so.
-  EXPECT_GE(n_read, 57U);
-  EXPECT_GE(n_compared, 57U);
+  EXPECT_GE(n_read, 60U);
+  EXPECT_GE(n_compared, 60U);
 }
 
 }  // namespace

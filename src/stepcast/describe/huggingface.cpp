@@ -33,10 +33,6 @@ constexpr std::string_view kStateSpace =
     "experts: nemotron_h";
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
-constexpr std::string_view kCompressed =
-    "attention to compressed keys (compress_ratios) and several residual streams (hc_mult) are not modelled; "
-    "nearest with "
-    "the rest, latent queries, an indexer and experts: deepseek_v32";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"olmo", "norms without weights are not modelled; nearest: olmo2"},
     {"t5", kEncoderDecoder},
@@ -68,8 +64,6 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"granitemoehybrid", kStateSpace},
     {"lfm2", kStateSpace},
     {"gemma3n", kTower},
-    {"deepseek_v4", kCompressed},
-    {"deepseek_ref", kCompressed},
     {"mllama", kTower},
     {"qwen2_vl", kTower},
     {"qwen2_5_vl", kTower},
@@ -89,7 +83,7 @@ std::string nearest_by_parts(const ObjectReader& keys) {
     std::string_view key, part, family;
   };
   constexpr Sign kSigns[] = {
-      {"hc_mult", "several residual streams, which no family here has", "deepseek_v32"},
+      {"hc_mult", "several residual streams", "deepseek_v4"},
       {"index_topk", "sparse attention with an indexer", "deepseek_v32"},
       {"linear_num_value_heads", "linear attention by the gated delta rule", "qwen3_next"},
       {"mamba_num_heads", "Mamba-2 layers", "nemotron_h"},
@@ -284,7 +278,12 @@ void note_parts_without_records(const Transformer& model, std::vector<std::strin
     notes.emplace_back(
         "recurrent layers (gated delta rule, Mamba-2) are priced by FLOPs and bytes: no kernel was measured");
   }
-  if (model.sparse_indexer) {
+  if (model.low_rank_attention) {
+    notes.emplace_back(
+        "attention to compressed keys, their indexer and the mixes of residual streams are priced by FLOPs "
+        "and "
+        "bytes, attention as to a window of as many keys: no kernel was measured");
+  } else if (model.sparse_indexer) {
     notes.emplace_back(
         "sparse attention: the indexer by FLOPs and bytes, attention to its keys as to a window of as many");
   }

@@ -1,4 +1,5 @@
 // check(Layout): one function per part of a layout, in the order in which people give it.
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -185,6 +186,12 @@ Status check_state_heads(const Layout& layout, const StateMixer& state) {
 
 Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   const std::int64_t tp = layout.degrees.tensor;
+  if (model.low_rank_attention && (tp > 1 || layout.degrees.context > 1)) {
+    const std::string_view what = tp > 1 ? "tensor_parallel" : "context_parallel";
+    return broken(what, fmt::format("attention to compressed keys is not modelled with {} {}", what,
+                                    std::max(tp, layout.degrees.context)))
+        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", what));
+  }
   const auto not_divisible = [tp](std::string_view name, std::int64_t value) {
     return broken("tensor_parallel",
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))

@@ -55,7 +55,28 @@ std::int64_t latent_attention_parameters(const Transformer& model, const LatentA
   return n + indexer_parameter_count(model);
 }
 
+// Weights of the mixes in front of one part and behind it, their biases, and three scales.
+std::int64_t stream_parameters(const Transformer& model) {
+  const std::int64_t streams = model.residual_streams;
+  return streams > 1 ? (2 + streams) * streams * (streams * model.hidden_size + 1) + 3 : 0;
+}
+
+// Keys of `width` for every so many tokens: a product each for what and by how much, places, and a norm.
+std::int64_t compressor_parameters(const Transformer& model, std::int64_t width) {
+  const std::int64_t columns = (model.sparse_indexer ? 2 : 1) * width;
+  return columns * (2 * model.hidden_size + model.compressed_tokens) + width;
+}
+
+std::int64_t low_rank_attention_parameters(const Transformer& model, const LowRankAttention& low) {
+  const std::int64_t h = model.hidden_size, head = model.qk_head_dim(), queries = model.n_heads * head;
+  std::int64_t n = low.q_rank * (h + 1 + queries) + (h + 1) * head;
+  n += low.output_rank * (queries + low.output_groups * h);
+  if (model.compressed_tokens > 0) n += compressor_parameters(model, head);
+  return n + indexer_parameter_count(model);
+}
+
 std::int64_t attention_parameters(const Transformer& model) {
+  if (model.low_rank_attention) return low_rank_attention_parameters(model, *model.low_rank_attention);
   std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
   if (model.attention_output_bias) n += model.hidden_size;
   if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
@@ -157,7 +178,7 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   if (!model.layer_kinds.empty()) return layer_parameter_count(layer_model(model, model.kind(layer)), 0);
   ParameterCount n;
   n.attention = mixer_parameters(model);
-  n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size);
+  n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size) + 2 * stream_parameters(model);
   if (!model.has_ffn) return n;
   if (!model.has_experts(layer)) {
     n.ffn = ffn_parameters(model, model.ffn_hidden_size);
@@ -191,6 +212,8 @@ ParameterCount head_parameter_count(const Transformer& model) {
   ParameterCount n;
   if (model.network) return n;
   if (model.final_norm) n.norms = norm_parameters(model, model.hidden_size);
+  if (const std::int64_t streams = model.residual_streams; streams > 1)
+    n.norms += streams * (streams * model.hidden_size + 1) + 1;  // their sum
   if (!model.tied_embeddings) n.head += model.vocab_size * model.hidden_size;
   if (model.head_bias) n.head += model.vocab_size;
   if (model.pooler) n.head += dense;
@@ -248,6 +271,8 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   one.global_attention_every_n_layers = 0;
   one.attention_sinks = own.attention_sinks;
   one.values_are_keys = own.values_are_keys;
+  one.compressed_tokens = own.compressed_tokens;
+  if (model.low_rank_attention && !own.chooses_compressed) one.sparse_indexer.reset();
   if (own.feed_forward != LayerKind::FeedForward::experts) {
     one.moe.reset();
   } else if (one.moe) {
@@ -257,10 +282,14 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   return one;
 }
 
-// Queries, one key with a layer norm, and a weight per head.
+// Queries, one key with a layer norm (or compressed keys), and a weight per head.
 std::int64_t indexer_parameter_count(const Transformer& model) {
-  if (!model.sparse_indexer || !model.latent_attention) return 0;
+  if (!model.sparse_indexer || (!model.latent_attention && !model.low_rank_attention)) return 0;
   const SparseIndexer& index = *model.sparse_indexer;
+  if (model.low_rank_attention) {
+    return model.low_rank_attention->q_rank * index.n_heads * index.head_dim +
+           model.hidden_size * index.n_heads + compressor_parameters(model, index.head_dim);
+  }
   return model.latent_attention->q_lora_rank * index.n_heads * index.head_dim +
          model.hidden_size * (index.head_dim + index.n_heads) + 2 * index.head_dim;
 }

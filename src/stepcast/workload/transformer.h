@@ -81,6 +81,16 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+// Attention of DeepSeek-V4: queries come from a low-rank vector, one vector per token is key and value of all heads, and
+// the way out goes through low-rank vectors of groups of heads. Beside a window, layers attend to compressed keys
+// (LayerKind::compressed_tokens).
+struct LowRankAttention {
+  std::int64_t q_rank = 0;
+  std::int64_t output_groups = 1;
+  std::int64_t output_rank = 0;  // of one group
+  friend bool operator==(const LowRankAttention&, const LowRankAttention&) = default;
+};
+
 // Sparse attention (DeepSeek-V3.2, GLM-5): a small multi-query product scores all earlier tokens for every query, which
 // then attends to the best `keys_per_query` alone. Its queries come from the latent vector of queries.
 struct SparseIndexer {
@@ -116,6 +126,10 @@ struct LayerKind {
   std::int64_t ffn_hidden_size = 0;
   bool attention_sinks = false;
   bool values_are_keys = false;
+  // Tokens that one more key stands for, learned from them; 0: none. With `chooses_compressed` they overlap with those
+  // of the key before, and an indexer over keys of its own chooses among them.
+  std::int64_t compressed_tokens = 0;
+  bool chooses_compressed = false;
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -176,6 +190,11 @@ struct Transformer {
 
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> latent_attention;
+  std::optional<LowRankAttention> low_rank_attention;
+  std::int64_t compressed_tokens = 0;  // as in LayerKind; an indexer is there where it chooses among them
+  // Copies of what runs around the layers (hyper-connections): either part of a layer reads a mix of them, and writes
+  // into another mix of them, by weights that a product of all of them gives.
+  std::int64_t residual_streams = 1;
   std::optional<SparseIndexer> sparse_indexer;
   std::optional<StateMixer> state_mixer;  // of layers whose mixer is gated_delta or mamba2
 

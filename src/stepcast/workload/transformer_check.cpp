@@ -104,10 +104,33 @@ Status check_indexer(const Transformer& model) {
                              {"head_dim", index.head_dim, 1, kWidth},
                              {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
   STEPCAST_TRY(check_ranges(model, "sparse_indexer.", sizes));
-  if (!model.latent_attention || model.latent_attention->q_lora_rank == 0) {
+  if (!model.low_rank_attention && (!model.latent_attention || model.latent_attention->q_lora_rank == 0)) {
     return Error::at(model.name, "sparse_indexer")
         .found("no latent vector of queries")
         .expected("latent attention with q_lora_rank");
+  }
+  return Ok{};
+}
+
+Status check_low_rank_attention(const Transformer& model) {
+  constexpr std::int64_t kMostStreams = 1000, kWidth = 1'000'000;
+  const NamedSize streams[] = {{"residual_streams", model.residual_streams, 1, kMostStreams}};
+  STEPCAST_TRY(check_ranges(model, "", streams));
+  if (!model.low_rank_attention) return Ok{};
+  const LowRankAttention& low = *model.low_rank_attention;
+  const NamedSize sizes[] = {{"q_rank", low.q_rank, 1, kWidth},
+                             {"output_rank", low.output_rank, 1, kWidth},
+                             {"output_groups", low.output_groups, 1, model.n_heads}};
+  STEPCAST_TRY(check_ranges(model, "low_rank_attention.", sizes));
+  if (model.n_heads % low.output_groups != 0) {
+    return Error::at(model.name, "low_rank_attention.output_groups")
+        .found(fmt::format("{} for {} heads", low.output_groups, model.n_heads))
+        .expected("a divisor of the heads");
+  }
+  for (const LayerKind& kind : model.layer_kinds) {
+    const NamedSize keys[] = {
+        {"compressed_tokens", kind.compressed_tokens, kind.chooses_compressed ? 1 : 0, kWidth}};
+    STEPCAST_TRY(check_ranges(model, "layer_kinds.", keys));
   }
   return Ok{};
 }
@@ -218,6 +241,9 @@ double approximate_parameters(const Transformer& model) {
   }
   if (const auto& state = model.state_mixer)
     layer += 6 * hidden * static_cast<double>(state->values() + state->keys());
+  width *= static_cast<double>(model.residual_streams);
+  if (const auto& low = model.low_rank_attention)
+    width += static_cast<double>(low->q_rank + low->output_groups * low->output_rank);
   if (const auto& index = model.sparse_indexer) {
     const double rank = model.latent_attention ? static_cast<double>(model.latent_attention->q_lora_rank) : 0;
     layer += (rank + hidden) * static_cast<double>(index->n_heads * index->head_dim + index->head_dim);
@@ -238,6 +264,7 @@ Status check(const Transformer& model) {
   STEPCAST_TRY(check_sizes(model));
   STEPCAST_TRY(check_experts(model));
   STEPCAST_TRY(check_latent_attention(model));
+  STEPCAST_TRY(check_low_rank_attention(model));
   STEPCAST_TRY(check_indexer(model));
   STEPCAST_TRY(check_state_mixer(model));
   STEPCAST_TRY(check_heads(model));

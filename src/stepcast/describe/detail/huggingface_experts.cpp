@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/hybrid_layers.h"
 
 namespace stepcast::detail {
 
@@ -160,6 +161,104 @@ Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
   return check_list("mlp_layer_types", [dense](std::int64_t layer) {
     return layer < dense ? std::string_view{"dense"} : std::string_view{"sparse"};
   });
+}
+
+namespace {
+
+// Which keys beside the window each layer attends to: by how many tokens a key stands for, or by words.
+Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transformer& model) {
+  constexpr std::int64_t kChosen = 4, kAll = 128;
+  struct Word {
+    std::string_view word, number;
+    std::int64_t tokens;
+    bool chooses;
+  };
+  constexpr Word kWords[] = {{"sliding_attention", "0", 0, false},
+                             {"compressed_sparse_attention", "4", kChosen, true},
+                             {"heavily_compressed_attention", "128", kAll, false}};
+  const std::string_view key = keys.has("layer_types") ? "layer_types" : "compress_ratios";
+  const JsonValue* list = keys.take(key);
+  const auto n_layers = static_cast<std::size_t>(model.n_layers);
+  const std::size_t most = n_layers + static_cast<std::size_t>(model.n_multi_token_prediction_layers);
+  if (list == nullptr || !list->is_array() || list->items().size() < n_layers ||
+      list->items().size() > most) {
+    return keys.error(list == nullptr ? "" : key, fmt::format("`{}` does not say what each layer is", key))
+        .expected(fmt::format("a list of {} layers, and of those that predict further tokens", n_layers));
+  }
+  for (std::size_t layer = 0; layer < list->items().size(); ++layer) {
+    const JsonValue& item = list->items()[layer];
+    const std::string said = item.is_text() ? item.text() : describe_value(item);
+    const auto* word = std::find_if(std::begin(kWords), std::end(kWords), [&](const Word& known) {
+      return known.word == said || known.number == said;
+    });
+    if (word == std::end(kWords)) {
+      return keys.error(key, fmt::format("layer {} is of a kind that is not modelled", layer))
+          .found(fmt::format("`{}`", said.substr(0, 60)))
+          .expected("0, 4 or 128 tokens of one key");
+    }
+    const LayerKind kind{.feed_forward = LayerKind::FeedForward::experts,
+                         .window_tokens = window,
+                         .attention_sinks = true,
+                         .values_are_keys = true,
+                         .compressed_tokens = word->tokens,
+                         .chooses_compressed = word->chooses};
+    if (layer < n_layers) {
+      append_layer(model, kind);
+    } else if (const auto like = std::ranges::find(model.layer_kinds, kind);
+               like != model.layer_kinds.end() && layer == n_layers) {
+      model.kinds_of_further_layer = {static_cast<std::uint8_t>(like - model.layer_kinds.begin())};
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+// Low-rank attention to a window and to compressed keys, experts in all layers, several residual streams.
+Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
+  model.ffn_hidden_size = 1;  // no layer is dense
+  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
+  LowRankAttention low;
+  SparseIndexer index;
+  MixtureOfExperts moe;
+  std::int64_t rotated = 64, window = 128;
+  model.residual_streams = 4;
+  for (const auto& [key, size] : {std::pair{"q_lora_rank", &low.q_rank},
+                                  {"o_groups", &low.output_groups},
+                                  {"o_lora_rank", &low.output_rank},
+                                  {"index_n_heads", &index.n_heads},
+                                  {"index_head_dim", &index.head_dim},
+                                  {"index_topk", &index.keys_per_query},
+                                  {"n_routed_experts", &moe.n_experts},
+                                  {"num_experts_per_tok", &moe.experts_per_token},
+                                  {"moe_intermediate_size", &moe.expert_ffn_hidden_size}}) {
+    STEPCAST_TRY(keys.required(key, *size));
+  }
+  for (const auto& [key, size] : {std::pair{"n_shared_experts", &moe.n_shared_experts},
+                                  {"qk_rope_head_dim", &rotated},
+                                  {"sliding_window", &window},
+                                  {"hc_mult", &model.residual_streams},
+                                  {"num_nextn_predict_layers", &model.n_multi_token_prediction_layers}}) {
+    STEPCAST_TRY(keys.optional(key, *size));
+  }
+  if (model.n_kv_heads != 1 || model.head_dim == 0 || rotated > model.head_dim) {
+    return keys.error("num_key_value_heads", "keys and values are one vector of all heads")
+        .found(fmt::format("{} of width {}", model.n_kv_heads, model.head_dim))
+        .expected("1, and a head_dim of at least qk_rope_head_dim");
+  }
+  model.rotary_fraction = static_cast<double>(rotated) / static_cast<double>(model.head_dim);
+  if (moe.n_shared_experts > 0) moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
+  model.moe = moe;
+  model.low_rank_attention = low;
+  model.sparse_indexer = index;
+  // The first layers route by a table of tokens and hold the router all the same. The rest changes no shape.
+  for (const char* key : {"num_hash_layers", "mlp_layer_types", "hc_eps", "hc_sinkhorn_iters", "swiglu_limit",
+                          "compress_rope_theta", "compress_rates", "expert_dtype"}) {
+    (void)keys.take(key);
+  }
+  return read_compressed_layers(keys, window, model);
 }
 
 Status read_gpt_oss(ObjectReader& keys, Transformer& model) {

@@ -41,6 +41,8 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"kimi_k2", read_deepseek},
     {"deepseek_v32", read_deepseek_sparse},
     {"glm_moe_dsa", read_deepseek_sparse},
+    {"deepseek_v4", read_deepseek_v4},
+    {"deepseek_ref", read_deepseek_v4},
     {"nemotron-nas", read_nemotron_nas},
     {"qwen3_vl_text", read_qwen3},
     {"qwen3_vl_moe_text", read_qwen3_moe},

@@ -61,6 +61,7 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
 // DeepSeek-V3.2 and GLM-5: DeepSeek's layers and an indexer that chooses keys.
 [[nodiscard]] Status read_deepseek_sparse(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_deepseek_v4(ObjectReader& keys, Transformer& model);
 // A kind for every layer (huggingface_rows.cpp).
 [[nodiscard]] Status read_nemotron_nas(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);

@@ -44,15 +44,16 @@ double ActivationCount::ffn(bool experts) const {
   const Adapters& adapters = layout_.layer.adapters;
   const double dropout = model_.hidden_dropout > 0 ? norm_mask() : 0;
   const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
+  const double around = streams();
   if (!experts) {
     const double wide = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
     const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-    return hidden() + linear_input(hidden(), fp8, adapters.ffn_up) + dropout +
+    return around + hidden() + linear_input(hidden(), fp8, adapters.ffn_up) + dropout +
            activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, adapters.ffn_down);
   }
   const MixtureOfExperts& moe = *model_.moe;
   const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
-  double bytes = 2 * hidden() + dropout;
+  double bytes = around + 2 * hidden() + dropout;
   // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
   const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
   const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;

@@ -36,6 +36,7 @@ class ActivationCount {
   [[nodiscard]] double element() const { return element_; }
   // A tensor of the width of the model where sequence parallelism spreads tokens.
   [[nodiscard]] double hidden() const { return norm_tokens_ * as_double(model_.hidden_size) * element_; }
+  [[nodiscard]] double layer_input() const { return as_double(model_.residual_streams) * hidden(); }
   [[nodiscard]] double norm_mask() const { return norm_tokens_ * as_double(model_.hidden_size); }
   [[nodiscard]] double queries_keys_values() const {
     return tokens_ * element_ / tp_ *
@@ -64,7 +65,7 @@ class ActivationCount {
   // Of whatever mixes tokens.
   [[nodiscard]] double attention() const {
     if (model_.mixer != Mixer::attention) return state_mixer();
-    return indexer() + hidden() +
+    return indexer() + streams() + low_rank() + hidden() +
            linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
            queries_keys_values() + attention_output() + attention_core() +
            (model_.hidden_dropout > 0 ? norm_mask() : 0);
@@ -73,6 +74,18 @@ class ActivationCount {
   [[nodiscard]] double state_mixer() const;
   // Queries and keys of the indexer, and which keys every query chose.
   [[nodiscard]] double indexer() const;
+  // Residual streams that either part of a layer mixes; of one stream, its own input is all.
+  [[nodiscard]] double streams() const {
+    return model_.residual_streams > 1 ? as_double(model_.residual_streams) * hidden() : 0;
+  }
+  // Vectors in front of the queries and behind the heads, and what compressed keys are made of.
+  [[nodiscard]] double low_rank() const {
+    if (!model_.low_rank_attention) return 0;
+    const LowRankAttention& low = *model_.low_rank_attention;
+    const std::int64_t products = model_.compressed_tokens == 0 ? 0 : model_.sparse_indexer ? 4 : 2;
+    return tokens_ * element_ *
+           as_double(low.q_rank + low.output_groups * low.output_rank + products * model_.qk_head_dim());
+  }
   [[nodiscard]] double ffn(bool experts) const;
   // What selective recomputation of `modules` does not keep.
   [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const;
@@ -138,7 +151,7 @@ class KeptActivations {
   std::array<double, 2> whole_{}, kept_{};           // [has experts]
   std::vector<std::pair<double, double>> of_kinds_;  // whole and kept, of a model that has kinds
   double recomputed_ =
-      (layout_.layer.recompute.kept_by_host.input ? 0 : count_.hidden()) /
+      (layout_.layer.recompute.kept_by_host.input ? 0 : count_.layer_input()) /
           static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers)) +
       count_.kept_results(layout_.layer.recompute);
 };

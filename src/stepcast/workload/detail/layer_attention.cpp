@@ -43,6 +43,12 @@ AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
   shape.causal = model_.architecture == Architecture::decoder;
   // Keys that were chosen are as many as those in a window, wherever they lie.
   shape.window = model_.sparse_indexer ? model_.sparse_indexer->keys_per_query : variant.window_tokens;
+  if (const std::int64_t every = model_.compressed_tokens; model_.low_rank_attention && every > 0) {
+    // Beside the window: those that were chosen, or, on average, half of all.
+    const std::int64_t compressed = shape.key_length / every;
+    shape.window =
+        variant.window_tokens + (model_.sparse_indexer ? std::min(shape.window, compressed) : compressed / 2);
+  }
   shape.kernel = layout_.layer.attention_kernel;
   return shape;
 }
@@ -201,7 +207,9 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
   gather_tokens(list, "gather_attention_input", layout_.layer.overlap.tensor_parallel, fp8);
-  if (model_.latent_attention) {
+  if (model_.low_rank_attention) {
+    low_rank_part(list, LowRankPart::inputs, Direction::forward, fp8);
+  } else if (model_.latent_attention) {
     const LatentAttention& latent = *model_.latent_attention;
     if (latent.q_lora_rank > 0) {
       add_linear(list, {"query_down", {}, {}, {}, t, latent.q_lora_rank, h, false, fp8});
@@ -239,6 +247,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   const double outputs = static_cast<double>(t * heads_ * model_.value_head_dim());
   if (model_.attention_output_gate)
     add_elementwise(list, "gate_output", ElementwiseFunction::multiply, outputs, 2, 1);
+  if (model_.low_rank_attention) return low_rank_part(list, LowRankPart::output, Direction::forward, fp8);
   // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
   add_row_product(list,
                   {"attention_output",
@@ -265,19 +274,23 @@ void LayerLists::choose_keys(WorkList& list, Direction direction) const {
   if (!model_.sparse_indexer) return;
   const SparseIndexer& index = *model_.sparse_indexer;
   const std::int64_t t = tokens_, s = layout_.batch.seq_len_tokens;
-  const std::int64_t seen = share(s, 2);
-  const Linear products[] = {{.name = "index_queries",
-                              .input_gradient = "index_queries_input_gradient",
-                              .weight_gradient = "index_queries_weight_gradient",
-                              .tokens = t,
-                              .n = index.n_heads * index.head_dim,
-                              .k = model_.latent_attention->q_lora_rank},
-                             {.name = "index_keys",
-                              .input_gradient = "index_keys_input_gradient",
-                              .weight_gradient = "index_keys_weight_gradient",
-                              .tokens = t,
-                              .n = index.head_dim + index.n_heads,
-                              .k = model_.hidden_size}};
+  // With compressed keys of its own, both products of what they are and by how much.
+  const bool compressed = model_.low_rank_attention.has_value();
+  const std::int64_t seen = share(s, 2 * std::max<std::int64_t>(1, model_.compressed_tokens));
+  const std::int64_t key_columns = (compressed ? 4 : 1) * index.head_dim;
+  const Linear products[] = {
+      {.name = "index_queries",
+       .input_gradient = "index_queries_input_gradient",
+       .weight_gradient = "index_queries_weight_gradient",
+       .tokens = t,
+       .n = index.n_heads * index.head_dim,
+       .k = compressed ? model_.low_rank_attention->q_rank : model_.latent_attention->q_lora_rank},
+      {.name = "index_keys",
+       .input_gradient = "index_keys_input_gradient",
+       .weight_gradient = "index_keys_weight_gradient",
+       .tokens = t,
+       .n = key_columns + index.n_heads,
+       .k = model_.hidden_size}};
   const double scores = static_cast<double>(t) * static_cast<double>(seen);
   const double flops = 2 * scores * static_cast<double>(index.n_heads * index.head_dim);
   const double operands = static_cast<double>(t * (index.n_heads + 1) * index.head_dim) * element_bytes_;
@@ -353,11 +366,15 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
-  add_linear_gradients(list,
-                       {"attention_output", "attention_output_input_gradient",
-                        "attention_output_weight_gradient", "attention_output_bias_gradient", t, h,
-                        heads_ * model_.value_head_dim(), model_.attention_output_bias, fp8},
-                       model_.parallel_residual ? Edge::none : Edge::row);
+  if (model_.low_rank_attention) {
+    low_rank_part(list, LowRankPart::output, Direction::backward, fp8);
+  } else {
+    add_linear_gradients(list,
+                         {"attention_output", "attention_output_input_gradient",
+                          "attention_output_weight_gradient", "attention_output_bias_gradient", t, h,
+                          heads_ * model_.value_head_dim(), model_.attention_output_bias, fp8},
+                         model_.parallel_residual ? Edge::none : Edge::row);
+  }
   if (model_.attention_output_gate) {
     const double outputs = static_cast<double>(t * heads_ * model_.value_head_dim());
     add_elementwise(list, "gate_output_gradient", ElementwiseFunction::multiply, outputs, 3, 2,
@@ -372,6 +389,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   else if (!attention_is_fused(model_, layout_.layer))
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
   add_query_key_norms(list, Direction::backward);
+  if (model_.low_rank_attention) return low_rank_part(list, LowRankPart::inputs, Direction::backward, fp8);
   if (model_.latent_attention) {
     const LatentAttention& latent = *model_.latent_attention;
     const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);

@@ -264,6 +264,7 @@ void LayerLists::add_row_product(WorkList& list, Linear linear, std::string_view
 }
 
 void LayerLists::residual(WorkList& list, Direction direction) const {
+  if (model_.residual_streams > 1) return mix_streams(list, direction);
   const double elements = norm_tokens_ * static_cast<double>(model_.hidden_size);
   const bool dropout = model_.hidden_dropout > 0;
   if (direction == Direction::forward) {
@@ -295,7 +296,8 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
   }
   const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
   // GPT-OSS, which alone has sinks, clamps both factors and moves one by an offset.
-  if (model_.gated_ffn && model_.attention_sinks && !layout_.layer.fused.compiled)
+  if (model_.gated_ffn && model_.attention_sinks && !model_.low_rank_attention &&
+      !layout_.layer.fused.compiled)
     return clamped_activation(list, elements, direction);
   if (model_.gated_ffn) {
     if (fused) {
@@ -523,7 +525,7 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
 }
 
 Bytes LayerLists::boundary() const {
-  double bytes = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
+  double bytes = static_cast<double>(tokens_ * model_.hidden_size * model_.residual_streams) * element_bytes_;
   // Sequence parallelism and scatter-gather send 1/tp of the tokens from every rank.
   if (layout_.layer.sequence_parallel || layout_.pipeline.p2p_scatter_gather)
     bytes /= static_cast<double>(tp_);

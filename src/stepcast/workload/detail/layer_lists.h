@@ -122,6 +122,10 @@ class LayerLists {
   [[nodiscard]] Linear state_input(bool fp8) const;
   [[nodiscard]] Linear state_output(bool fp8) const;
   void choose_keys(WorkList& list, Direction direction) const;
+  // Low-rank attention with compressed keys, and several residual streams (layer_compressed.cpp).
+  enum class LowRankPart : std::uint8_t { inputs, output };
+  void low_rank_part(WorkList& list, LowRankPart part, Direction direction, bool fp8) const;
+  void mix_streams(WorkList& list, Direction direction) const;
   [[nodiscard]] std::int64_t projected_columns() const;
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
   [[nodiscard]] Linear distance_projection() const;
