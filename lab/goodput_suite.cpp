@@ -16,6 +16,7 @@
 #include "stepcast/run/run_forecast.h"
 
 #include "lab/interrupted_job.h"
+#include "lab/run_tails.h"
 
 namespace stepcast {
 namespace {
@@ -146,12 +147,14 @@ Result<SuiteResult> validate_goodput(const fs::path& data) {
             constant = test_of("constant", "percent", std::move(shares.constant)),
             checkpoint = test_of("checkpoint", "TB", std::move(sizes));
   result.add(finished({&exact, &downtime, &machine, &people, &constant, &checkpoint}));
+  STEPCAST_ASSIGN(std::vector<TestScore> tails, run_tails(data));
+  for (TestScore& test : tails) result.add(finished({&test}));
   return result;
 }
 
 Suite goodput_suite() {
   return {.name = "goodput",
-          .summary = "how much of its time a run trains: exact form, published shares",
+          .summary = "how much of its time a run trains: exact form, published shares, slow steps",
           .data_folder = "field",
           .run = [](const fs::path& data, const SuiteOptions&) { return validate_goodput(data); }};
 }

@@ -20,10 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double allocated_GiB(const ForecastStageMemory& stage) {
-  return stage.weights_GiB + stage.gradients_GiB + stage.optimizer_GiB + stage.activations_GiB +
-         stage.working_GiB;
-}
+double allocated_GiB(const ForecastStageMemory& stage) { return stage.allocated_GiB.value_or(0); }
 
 void add_peak(const Session& session, const PredictRequest& request, std::string row, double measured,
               bool of_last_stage, SetScore& set) {

@@ -35,9 +35,13 @@ TEST(GoodputSuite, FindsTheSizeOfThePublishedCheckpoint) {
   SKIP_WITHOUT_DATA();
   const Result<SuiteResult> result = validate_goodput(*test::measured_data() / "field");
   ASSERT_TRUE(result.ok()) << result.error().message();
-  ASSERT_EQ(result->tests.size(), 6U);
+  ASSERT_EQ(result->tests.size(), 10U);
   EXPECT_LT(result->tests[5].pooled.max_ape, 10);
   EXPECT_EQ(result->tests[1].sets[0].rows.size(), 6U);
+  const TestScore &tails = result->tests[6], &constant = result->tests[9];
+  EXPECT_EQ(tails.test, "tails");
+  EXPECT_EQ(constant.test, "constant_tails");
+  EXPECT_LT(tails.pooled.mape, constant.pooled.mape);
 }
 
 }  // namespace

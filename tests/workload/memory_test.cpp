@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 #include "stepcast/describe/presets.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast::memory_test {
 namespace {
@@ -522,6 +524,24 @@ TEST(States, NarrowWeightsLieThereInBothOrientations) {
   const double frozen = forecast(gpt(), layout).stages[0].weights.value();
   layout.layer.precision.compute = DType::bf16;
   EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].weights.value() - frozen, in_layers);  // one byte
+}
+
+// Elements of two ranks: 10 into a column, whole; 20 of scores, 40 into a row and 8 of logits, halved; 6 of a norm, whole.
+TEST(LayerActivations, OfANetworkAreCutAsItsProductsAre) {
+  using Split = NetworkPart::Split;
+  NetworkBlock block;
+  block.parts = {{.name = "norm", .shape = NormShape{}, .kept = 6},
+                 {.name = "up", .shape = GemmShape{}, .parameters = 4, .kept = 10, .split = Split::column},
+                 {.name = "scores", .shape = SoftmaxShape{}, .kept = 20, .split = Split::column},
+                 {.name = "down", .shape = GemmShape{}, .parameters = 4, .kept = 40, .split = Split::row},
+                 {.name = "loss", .shape = CrossEntropyShape{}, .kept = 8}};
+  Transformer model = gpt();
+  model.n_layers = 1;
+  model.kind_of_layer = {0};
+  model.network = std::make_shared<BlockNetwork>(BlockNetwork{.kinds = {block}, .splits = true});
+  constexpr double kSequences = 4, kElement = 2;
+  EXPECT_DOUBLE_EQ(layer_activations(model, layout_of(1, false), 0).value(), kSequences * kElement * 84);
+  EXPECT_DOUBLE_EQ(layer_activations(model, layout_of(2, false), 0).value(), kSequences * kElement * 50);
 }
 
 // Of two stages each rank holds both, and activations of three micro-batches.

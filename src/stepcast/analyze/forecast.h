@@ -204,6 +204,8 @@ struct ForecastStageMemory {
          communication_GiB = 0, reserve_GiB = 0, total_GiB = 0;
   double dispatched_GiB = 0;  // of the activations: tokens at their experts
   std::string verdict{};      // as ForecastMemory::verdict, of this stage
+  // The highest that PyTorch's allocator reports, as frameworks print it; nothing: of recorded steps.
+  std::optional<double> allocated_GiB{}, reserved_GiB{};
   // Memory in all, if all tokens of an expert-parallel group went to one rank.
   std::optional<double> worst_imbalance_GiB{};
   friend bool operator==(const ForecastStageMemory&, const ForecastStageMemory&) = default;
@@ -260,6 +262,8 @@ struct ForecastTraining {
   std::optional<double> samples{}, tokens{};
   double iterations = 0, time_s = 0, gpu_hours = 0;
   std::optional<double> price{}, energy_MWh{}, co2_t{};
+  // Of its single steps (run/step_spread.h): the typical one, and what one in ten and one in a hundred exceed.
+  double step_p50_ms = 0, step_p90_ms = 0, step_p99_ms = 0;
   std::optional<RunForecast> run{};
   friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;
 };

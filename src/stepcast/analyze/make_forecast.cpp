@@ -14,6 +14,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/run/recovery.h"
+#include "stepcast/run/step_spread.h"
 
 namespace stepcast {
 namespace {
@@ -321,6 +322,10 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
     STEPCAST_ASSIGN(training.iterations,
                     per_step("tokens", *budget.tokens, forecast.throughput.tokens_per_step));
   }
+  const StepSpread steps = step_spread(forecast.step_time_ms * 1e-3);
+  training.step_p50_ms = steps.p50_s * 1e3;
+  training.step_p90_ms = steps.p90_s * 1e3;
+  training.step_p99_ms = steps.p99_s * 1e3;
   const auto of_steps = [&](double step_ms) { return training.iterations * step_ms * 1e-3; };
   training.time_s = of_steps(forecast.step_time_ms);
   auto gpus = static_cast<double>(forecast.n_gpus);

@@ -148,7 +148,9 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
                           .reserve_GiB = gib(s.context + s.reserve),
                           .total_GiB = gib(s.total()),
                           .dispatched_GiB = gib(s.dispatched),
-                          .verdict = std::string{to_string(memory.verdict_of(s.total()))}});
+                          .verdict = std::string{to_string(memory.verdict_of(s.total()))},
+                          .allocated_GiB = gib(s.allocated()),
+                          .reserved_GiB = gib(s.in_allocator())});
     if (memory.dropless) out.stages.back().worst_imbalance_GiB = gib(memory.dropless->totals[i]);
   }
   return out;

@@ -362,6 +362,8 @@ std::string training_text(const Forecast& forecast) {
   if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
   if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
   if (t.co2_t) out += fmt::format(", {} t CO2", table_number(*t.co2_t, 1));
+  out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {} ms", ms_text(t.step_p50_ms), ms_text(t.step_p90_ms),
+                     ms_text(t.step_p99_ms));
   return out;
 }
 

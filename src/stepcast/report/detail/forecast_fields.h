@@ -126,6 +126,10 @@ void fields(auto& a, Is<ForecastStageMemory> auto& m) {
   a("total_GiB", m.total_GiB, "sum of these");
   a("dispatched_GiB", m.dispatched_GiB, "of the activations: tokens at their experts");
   a("verdict", m.verdict, "fits, tight, does not fit: this stage; empty: of recorded steps");
+  a("allocated_GiB", m.allocated_GiB,
+    "of the total, the highest that PyTorch's allocator reports as allocated: Megatron-LM's "
+    "mem-max-allocated-bytes; null: of recorded steps");
+  a("reserved_GiB", m.reserved_GiB, "the same as reserved: TorchTitan's max_reserved");
   a("worst_imbalance_GiB", m.worst_imbalance_GiB,
     "in all, if all tokens of an expert-parallel group went to one rank; null: tokens are dropped, or no "
     "experts");
@@ -175,6 +179,9 @@ void fields(auto& a, Is<ForecastTraining> auto& t) {
   a("price", t.price, "in the currency of the price that was given");
   a("energy_MWh", t.energy_MWh, "at the power that was given, or that of the nodes and switches");
   a("co2_t", t.co2_t, "tonnes, at the carbon intensity that was given");
+  a("step_p50_ms", t.step_p50_ms, "a single step of the run: the typical one");
+  a("step_p90_ms", t.step_p90_ms, "one step in ten is longer: jitter, and pauses of hosts that all wait for");
+  a("step_p99_ms", t.step_p99_ms, "one step in a hundred is longer");
   a("run", t.run, "with interruptions: time_s, gpu_hours and what they cost are with its losses");
 }
 

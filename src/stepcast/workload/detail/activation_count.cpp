@@ -1,5 +1,8 @@
 #include "stepcast/workload/detail/activation_count.h"
 
+#include <variant>
+
+#include "stepcast/operation/operation.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast::detail {
@@ -8,6 +11,17 @@ namespace {
 // Of an element of a token at an expert, where framework operations put tokens in order: the expert's result, its product
 // with the token's score in fp32, and what is added up.
 constexpr double kUnfusedPermutationBytes = 8;
+
+// Elements of a sample that one of `tensor` ranks keeps. A column's input is whole on each of them; a row's input, what a
+// column leads to and the logits are cut; what stands between is whole.
+double kept_by_rank(const NetworkPart& part, double tensor) {
+  const auto* product = std::get_if<GemmShape>(&part.shape);
+  const bool weights = product != nullptr && (part.parameters > 0 || part.shared_weights);
+  const bool cut = std::holds_alternative<AttentionShape>(part.shape) ||
+                   std::holds_alternative<CrossEntropyShape>(part.shape) ||
+                   part.split == (weights ? NetworkPart::Split::row : NetworkPart::Split::column);
+  return cut ? part.kept / tensor : part.kept;
+}
 
 }  // namespace
 
@@ -133,8 +147,12 @@ double KeptActivations::of(std::int64_t layer, std::int64_t in_chunk) const {
 void KeptActivations::count_kinds() {
   if (model_.network) {
     const double samples = as_double(layout_.batch.micro_batch_sequences) * count_.element();
-    for (const NetworkBlock& block : model_.network->kinds)
-      of_kinds_.emplace_back(block.kept() * samples, block.kept() * samples);
+    const double tensor = as_double(layout_.degrees.tensor);
+    for (const NetworkBlock& block : model_.network->kinds) {
+      double kept = 0;
+      for (const NetworkPart& part : block.parts) kept += kept_by_rank(part, tensor);
+      of_kinds_.emplace_back(kept * samples, kept * samples);
+    }
     return;
   }
   for (std::size_t k = 0; k < model_.layer_kinds.size(); ++k) {
