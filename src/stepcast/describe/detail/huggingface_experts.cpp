@@ -176,6 +176,15 @@ Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transform
   constexpr Word kWords[] = {{"sliding_attention", "0", 0, false},
                              {"compressed_sparse_attention", "4", kChosen, true},
                              {"heavily_compressed_attention", "128", kAll, false}};
+  if (const JsonValue* rates = keys.take("compress_rates"); rates != nullptr && rates->is_object()) {
+    for (const Word& known : kWords) {
+      const JsonValue* rate = rates->find(known.word);
+      if (rate == nullptr || describe_value(*rate) == known.number) continue;
+      return keys.error("compress_rates", fmt::format("{} is not modelled with this rate", known.word))
+          .found(describe_value(*rate))
+          .expected(std::string{known.number});
+    }
+  }
   const std::string_view key = keys.has("layer_types") ? "layer_types" : "compress_ratios";
   const JsonValue* list = keys.take(key);
   const auto n_layers = static_cast<std::size_t>(model.n_layers);
@@ -255,7 +264,7 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   model.sparse_indexer = index;
   // The first layers route by a table of tokens and hold the router all the same. The rest changes no shape.
   for (const char* key : {"num_hash_layers", "mlp_layer_types", "hc_eps", "hc_sinkhorn_iters", "swiglu_limit",
-                          "compress_rope_theta", "compress_rates", "expert_dtype"}) {
+                          "compress_rope_theta", "expert_dtype"}) {
     (void)keys.take(key);
   }
   return read_compressed_layers(keys, window, model);
