@@ -43,7 +43,8 @@ struct ConfigRow {
 
 struct ConfigFramework {
   std::string_view name;
-  std::string_view needs;  // paths that show it, all of them, blanks between; `a|b`: one of the two; `!a`: not a
+  std::string_view
+      needs;  // paths that show it, all of them, blanks between; `a|b`: one of the two; `!a`: not a
   std::span<const ConfigRow> rows;
   // Paths with blanks between; `*` at an end stands for any rest, and what is below a path counts as the path.
   std::string_view not_priced, passed_over;
