@@ -27,8 +27,12 @@ namespace {
 CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target, const std::string& meaning) {
   return std::visit(
       [&](auto* to) -> CLI::Option* {
-        if constexpr (std::is_same_v<decltype(to), bool*>)
+        using To = decltype(to);
+        if constexpr (std::is_same_v<To, bool*>)
           return app.add_flag(names, *to, meaning);
+        else if constexpr (std::is_same_v<To, std::optional<bool>*>)
+          return app.add_flag_callback(
+              names, [to] { *to = true; }, meaning);
         else
           return app.add_option(names, *to, meaning);
       },

@@ -28,7 +28,7 @@ namespace stepcast::cli {
 
 // A bool is a switch.
 using FlagTarget =
-    std::variant<bool*, std::int64_t*, std::uint64_t*, unsigned*, double*, std::string*,
+    std::variant<bool*, std::optional<bool>*, std::int64_t*, std::uint64_t*, unsigned*, double*, std::string*,
                  std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
                  std::vector<std::int64_t>*, std::vector<std::string>*, std::vector<std::filesystem::path>*>;
 

@@ -106,6 +106,10 @@ void add_layout(PredictOptions& o) {
   o.flags.add("--lora-rank", &s.lora_rank,
               "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen",
               {.above_zero = true});
+  o.flags.add(
+      "--reference-model,--dpo", &s.reference_model,
+      "a frozen copy of the model runs forward in front of the trained one, as in DPO and KTO; --gbs counts "
+      "sequences, two of each pair");
   o.flags.add("--packed-mean-tokens", &s.packed_mean_tokens,
               "mean length of the sequences that are packed into one of --seq tokens", {.above_zero = true});
 }

@@ -179,7 +179,16 @@ TEST(FrameworkConfig, PreferencesArePairsOfSequences) {
   EXPECT_EQ(sequences(factory + "kto\n"), 2);
   EXPECT_EQ(sequences(trl + "loss_type: nll\n"), 2);
   EXPECT_EQ(sequences(trl + "loss_type: sigmoid\n"), 4);
-  EXPECT_THAT(resolve(job_of(factory + "dpo\n"))->not_modelled, Contains(HasSubstr("reference model")));
+  const auto runs_reference = [](const std::string& text) {
+    const auto resolved = resolve(job_of(text));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved.ok() && resolved->layout.layer.reference_model;
+  };
+  EXPECT_TRUE(runs_reference(factory + "dpo\n"));
+  EXPECT_TRUE(runs_reference(factory + "kto\n"));
+  EXPECT_FALSE(runs_reference(factory + "orpo\n"));
+  EXPECT_TRUE(runs_reference(trl + "loss_type: sigmoid\nprecompute_ref_log_probs: false\n"));
+  EXPECT_FALSE(runs_reference(trl + "loss_type: sigmoid\nprecompute_ref_log_probs: true\n"));
   EXPECT_THAT(error_of(job_of(factory + "ppo\n")), AllOf(HasSubstr("`ppo`"), HasSubstr("--rl grpo")));
   EXPECT_THAT(error_of(job_of(trl + "num_generations: 8\n")), HasSubstr("--rl grpo"));
 }

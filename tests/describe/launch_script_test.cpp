@@ -137,8 +137,25 @@ TEST(LaunchScript, KeepsWhatAConditionMayAddTo) {
 TEST(LaunchScript, KnowsLoopsThatNeverRun) {
   EXPECT_THAT(words_of("A=1\nfor i in \"$@\"; do A=2; done\nwhile [ $# -gt 0 ]; do A=3; done\nrun.py $A"),
               ElementsAre("run.py", "1"));
-  EXPECT_THAT(words_of("A=1\nfor i in 1 2; do A=2; done\nrun.py $A"), ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("A=1\nfor i in $X; do A=2; done\nrun.py $A"), ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("A=1\nfor i in 1 2; do A=2; break; done\nrun.py $A"), ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("A=1\nfor i in *.json; do A=2; done\nrun.py $A"), ElementsAre("run.py", "$A"));
   EXPECT_THAT(words_of("A=1\nwhile [ $A -lt 3 ]; do A=2; done\nrun.py $A"), ElementsAre("run.py", "$A"));
+}
+
+TEST(LaunchScript, ALoopOverKnownWordsRunsForEach) {
+  EXPECT_THAT(words_of("A=1\nfor i in 1 2; do A=2; done\nrun.py $A"), ElementsAre("run.py", "2"));
+  EXPECT_THAT(words_of("ARGS=()\nfor flag in bf16 swiglu; do  # done\n  ARGS+=(\"--$flag\")\ndone\n"
+                       "run.py ${ARGS[@]} $flag"),
+              ElementsAre("run.py", "--bf16", "--swiglu", "swiglu"));
+  EXPECT_THAT(words_of("N=0\nfor a in 1 2 3\ndo\n  for b in 4 5; do N=$((N + a * b)); done\ndone\nrun.py $N"),
+              ElementsAre("run.py", "54"));
+  EXPECT_THAT(words_of("for mbs in 1 2 4; do python pretrain_gpt.py --micro-batch-size $mbs; done"),
+              ElementsAre("python", "pretrain_gpt.py", "--micro-batch-size", "4"));
+  // Nobody knows that it runs.
+  EXPECT_THAT(words_of("A=1\nif [ $X = 1 ]; then\nfor i in 1 2; do A=2; done\nfi\nrun.py $A"),
+              ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("for i in 1 2; do A=3\nrun.py $A"), ElementsAre("run.py", "$A"));
 }
 
 TEST(LaunchScript, HandsOnFlagsOfAScriptWithoutPython) {

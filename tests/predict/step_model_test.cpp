@@ -56,6 +56,43 @@ Layout layout_of(std::int64_t tp, std::int64_t pp, std::int64_t dp) {
           .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 16 * dp, .seq_len_tokens = 2048}};
 }
 
+// Three passes become four, whatever is recomputed; at the end of the step nothing changes.
+TEST(StepModel, AReferenceModelIsOneMoreForwardPass) {
+  StepModel steps{platform()};
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    Layout layout = layout_of(2, 1, 4);
+    layout.layer.recompute.kind = recompute;
+    const StepPrediction alone = predicted(steps, gpt(), layout);
+    const Result<PricedStep> priced = steps.price(gpt(), layout);
+    ASSERT_TRUE(priced.ok());
+    double forward_us = priced->embedding.forward.time_us + priced->head.forward.time_us;
+    for (const ChunkWork::Run& run : priced->work.chunks[0].runs)
+      forward_us += priced->layers[run.kind].forward.time_us * run.count;
+    layout.layer.reference_model = true;
+    const StepPrediction with = predicted(steps, gpt(), layout);
+    const double more_us = with.step.time.value() - alone.step.time.value();
+    EXPECT_NEAR(more_us / (16 * forward_us), 1, 0.03);
+    EXPECT_DOUBLE_EQ(with.shares.optimizer_us, alone.shares.optimizer_us);
+    EXPECT_NEAR(with.model_flops / alone.model_flops, 4.0 / 3, 1e-9);
+  }
+}
+
+// Sharded over all ranks, its weights are gathered a third time: for its forward pass.
+TEST(StepModel, WeightsOfAReferenceAreGatheredToo) {
+  StepModel steps{platform()};
+  Layout layout = layout_of(1, 1, 64);
+  layout.sharding.kind = Sharding::zero3;
+  const auto gathered_us = [&] {
+    const Result<PricedStep> priced = steps.price(gpt(), layout);
+    EXPECT_TRUE(priced.ok());
+    return priced.ok() ? priced->layers[0].transfers.gather.time_us() : 0;
+  };
+  const double alone_us = gathered_us();
+  ASSERT_GT(alone_us, 0);
+  layout.layer.reference_model = true;
+  EXPECT_NEAR(gathered_us() / alone_us, 1.5, 0.15);
+}
+
 TEST(StepModelProperties, SharesAddUpAndTheBandHoldsTheTime) {
   std::mt19937_64 random{31};
   StepModel steps{platform()};

@@ -57,6 +57,21 @@ MemoryForecast forecast(const Transformer& model, const Layout& layout, double a
 //   norms:     inputs of both                                                          = 4 s b h
 constexpr double kS = 1024, kB = 4, kH = 2048, kA = 16;
 
+// A copy in 16 bits; adapters are switched off instead.
+TEST(ReferenceModel, IsACopyOfTheWeightsUnlessAdaptersAreTrained) {
+  Layout layout = layout_of(2, true);
+  const auto weights = [&] { return forecast(gpt(), layout).stages[0].weights.value(); };
+  const double alone = weights();
+  const double parameters = step_work(gpt(), layout)->chunks[0].dense_parameters;
+  layout.layer.reference_model = true;
+  EXPECT_DOUBLE_EQ(weights() - alone, 2 * parameters);
+  layout.layer.frozen_base = true;
+  layout.layer.adapters.rank = 16;
+  const double adapted = weights();
+  layout.layer.reference_model = false;
+  EXPECT_DOUBLE_EQ(adapted, weights());
+}
+
 TEST(LayerActivations, ClosedFormOnOneRank) {
   const double expected = kS * kB * kH * (34 + 5 * kA * kS / kH);
   EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout_of(1, false), 0).value(), expected);

@@ -142,7 +142,8 @@ class ConfigReader {
     if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
       STEPCAST_TRY(use_deepspeed(*deepspeed));
     if (framework_.name == "TRL") words_.work = work_of_trl(root);
-    STEPCAST_TRY(use_work());
+    const JsonValue* precomputed = root.find("precompute_ref_log_probs");
+    STEPCAST_TRY(use_work(precomputed != nullptr && precomputed->is_bool() && precomputed->truth()));
     STEPCAST_TRY(use_words());
     STEPCAST_TRY(use_model());
     merge();
@@ -292,8 +293,9 @@ class ConfigReader {
     return of_sft ? "sft" : "dpo";
   }
 
-  // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy.
-  Status use_work() {
+  // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy, unless what it
+  // says was computed before the training (TRL).
+  Status use_work(bool knows_reference) {
     struct Work {
       std::string_view name;
       bool pairs, reference;
@@ -315,7 +317,7 @@ class ConfigReader {
       words_.rank_batch *= 2;
       out_.notes.push_back(fmt::format("{}: a sample is a pair of answers, two sequences", work));
     }
-    if (known->reference) out_.job.not_modelled.push_back(work + ": the forward pass of the reference model");
+    if (known->reference && !knows_reference) words_.settings.reference_model = true;
     return Ok{};
   }
 

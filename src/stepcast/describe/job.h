@@ -111,6 +111,7 @@ struct JobSettings {
   std::optional<bool> frozen_base;          // the weights of the model do not change
   std::optional<std::int64_t> lora_rank;    // with adapters of this rank; freezes the base
   std::optional<std::string> lora_targets;  // "linear_qkv linear_proj linear_fc1 linear_fc2"
+  std::optional<bool> reference_model;      // runs forward beside the trained one (DPO, KTO)
   std::optional<double> packed_mean_tokens, predicted_token_share;
 
   // Pipeline, data parallelism, optimizer.

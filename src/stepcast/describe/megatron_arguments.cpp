@@ -29,6 +29,8 @@ constexpr std::string_view kLeftOut[] = {
     "--frozen-base",
     "--lora-rank",
     "--lora-target-modules",
+    "--reference-model",
+    "--dpo",
     "--packed-mean-tokens",
     "--predicted-token-share",
     "--align-grad-reduce",

@@ -87,8 +87,10 @@ Computed computed(const PricedStep& step, const Layout& layout, std::uint32_t cr
     }
     if (chunk.has_head) add(step.head.forward, step.head.backward, 1);
     // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it. Frozen weights
-    // have no gradients.
-    out.model_flops += (layout.layer.frozen_base ? 2 : 3) * forward_flops * micro_batches;
+    // have no gradients. Of the two forward passes beside a reference one has a backward.
+    const double passes = layout.layer.frozen_base ? 2 : 3;
+    out.model_flops +=
+        (layout.layer.reference_model ? (passes + 1) / 2 : passes) * forward_flops * micro_batches;
     out.all_flops += flops * micro_batches;
   }
   return out;

@@ -97,7 +97,12 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
       STEPCAST_TRY(
           add(result.reduce, CollectiveOp::all_reduce, GroupKind::replicate, trained * part, bucket * part));
     }
-    return add(result.gather, CollectiveOp::all_gather, group, parameters * gathered, bucket * gathered);
+    // Sharded weights of a reference are gathered in front of the model's own, which are gathered once or, with the
+    // backward pass, twice.
+    const bool gathers_reference = layout_.layer.reference_model && sharding.kind == Sharding::zero3;
+    const double gathers = gathers_reference ? (step_.schedule.gather_backward ? 1.5 : 2) : 1;
+    return add(result.gather, CollectiveOp::all_gather, group, parameters * gathered * gathers,
+               bucket * gathered);
   };
   STEPCAST_TRY(add_parameters(all.dense, all.trained_dense, GroupKind::data));
   STEPCAST_TRY(add_parameters(all.expert, all.trained_expert,

@@ -306,6 +306,9 @@ struct LayerChoices {
   // The weights of the model do not change: no gradients, no optimizer states, no reduction for them.
   bool frozen_base = false;
   Adapters adapters;
+  // A frozen copy of the model, or under adapters the model without them, runs every micro-batch forward in front of the
+  // trained one: preferences of the kind of DPO and KTO.
+  bool reference_model = false;
   // Rows of seq_len_tokens are packs of sequences of so many tokens on average, and attention does not cross
   // their borders; 0: every row is one sequence.
   double packed_mean_tokens = 0;

@@ -264,6 +264,8 @@ class StageMemories {
       m.gradients = Bytes{cut ? share(gradient) : gradient * trained};
       if (cut) working.of_a_layer += sums.largest_layer * gradient;
     }
+    if (layout_.layer.reference_model && !layout_.layer.frozen_base)
+      m.weights += Bytes{weight_ * (layout_.sharding.kind == Sharding::zero3 ? share(1) : all)};
     m.optimizer = Bytes{states * optimizer_state_bytes(layout_, sums.trained)};
   }
 

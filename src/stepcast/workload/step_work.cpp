@@ -18,7 +18,7 @@ struct detail::KnownLayers {
                                                               const LayerVariant& variant) {
     for (const auto& [known, work] : layers)
       if (known == variant) return work;
-    return layers.emplace_back(variant, std::make_shared<const LayerWork>(lists.layer(variant))).second;
+    return layers.emplace_back(variant, lists.beside_reference(lists.layer(variant))).second;
   }
 };
 
@@ -178,8 +178,8 @@ detail::KnownLayers& LayerWorkCache::of(const Transformer& model, const Layout& 
   const auto [place, fresh] =
       impl_->known.try_emplace({index, padded_vocab_size(model, layout), layer_key(layout)});
   if (fresh) {
-    place->second.embedding = std::make_shared<const LayerWork>(lists.embedding());
-    place->second.head = std::make_shared<const LayerWork>(lists.head());
+    place->second.embedding = lists.beside_reference(lists.embedding());
+    place->second.head = lists.beside_reference(lists.head());
   }
   return place->second;
 }

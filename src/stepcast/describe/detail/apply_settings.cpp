@@ -290,6 +290,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   if (layer.frozen_base && layer.adapters.rank == 0) {
     return Error::at("", "--frozen-base", "leaves nothing to train").advice("add --lora-rank");
   }
+  assign(s.reference_model, layer.reference_model);
   assign(s.packed_mean_tokens, layer.packed_mean_tokens);
   assign(s.predicted_token_share, layer.predicted_token_share);
   return Ok{};

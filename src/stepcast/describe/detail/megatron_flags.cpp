@@ -247,6 +247,8 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--frozen-base", on(&S::frozen_base)},
     {"--lora-rank", &S::lora_rank},
     {"--lora-target-modules", MegatronWordList{&S::lora_targets}},
+    {"--reference-model", on(&S::reference_model)},
+    {"--dpo", on(&S::reference_model)},
     {"--packed-mean-tokens", &S::packed_mean_tokens},
     {"--predicted-token-share", &S::predicted_token_share},
 };
@@ -270,9 +272,7 @@ constexpr MegatronFlagRow kRows[] = {
     {Use::out_of_scope, "models that retrieve (ICT, RETRO, bi-encoders) are not modelled",
      "ict-* biencoder-* retriever-* retro-* titles-data-path evidence-data-path block-data-path "
      "embedding-path indexer-* query-in-block-prob use-one-sent-docs"},
-    {Use::out_of_scope,
-     "a step that also runs another model (a teacher, the reference of DPO) is not modelled",
-     "export-kd-* dpo dpo-*"},
+    {Use::out_of_scope, "a step that also runs another model (a teacher) is not modelled", "export-kd-*"},
     {Use::out_of_scope, "elastic models (Flextron), whose sizes are drawn anew each step, are not modelled",
      "flextron"},
     {Use::out_of_scope,

@@ -151,6 +151,14 @@ LayerWork LayerLists::embedding() const {
   return work;
 }
 
+std::shared_ptr<const LayerWork> LayerLists::beside_reference(LayerWork work) const {
+  if (layout_.layer.reference_model) {
+    const WorkList once = work.forward;
+    work.forward.insert(work.forward.end(), once.begin(), once.end());
+  }
+  return std::make_shared<const LayerWork>(std::move(work));
+}
+
 // A tied output matrix is the embedding's; where it lies on another stage, step_work() counts its copy.
 LayerWork LayerLists::head() const {
   if (model_.network) return {};

@@ -40,6 +40,8 @@ class LayerLists {
   [[nodiscard]] LayerWork layer(const LayerVariant& variant) const;
   [[nodiscard]] LayerWork embedding() const;
   [[nodiscard]] LayerWork head() const;
+  // With the forward pass of LayerChoices::reference_model in front of its own.
+  [[nodiscard]] std::shared_ptr<const LayerWork> beside_reference(LayerWork work) const;
 
   // Of one rank.
   [[nodiscard]] double word_embedding_parameters() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -318,11 +319,66 @@ Status ShellReader::end_command() {
   ShellWords words = std::exchange(command_, {});
   skips_word_ = false;
   const bool piped = std::exchange(is_piped_, false);
-  if (piped || !flow_.steer(words)) return Ok{};
+  if (piped) return Ok{};
+  STEPCAST_ASSIGN(const bool repeated, repeat(words));
+  if (repeated || !flow_.steer(words)) return Ok{};
   const Truth runs_now = both(base_, flow_.runs());
   flow_.ended_with(truth_of_command(words));
   if (runs_now == Truth::no) return Ok{};
   return run(std::move(words), runs_now == Truth::yes);
+}
+
+std::optional<std::string_view> ShellReader::loop_body(std::size_t& behind) const {
+  std::optional<std::size_t> begin;
+  int depth = 0;
+  for (std::size_t i = at_; i < text_.size();) {
+    const char c = text_[i];
+    if (c == '\'' || c == '"') {
+      const std::size_t end = text_.find(c, i + 1);
+      if (end == std::string_view::npos) return std::nullopt;
+      i = end + 1;
+    } else if (c == '#' && i > 0 && is_space(text_[i - 1])) {
+      i = std::min(text_.find('\n', i), text_.size());
+    } else if (begins_name(c)) {
+      std::size_t end = i;
+      while (end < text_.size() && !is_space(text_[end]) && text_[end] != ';' && text_[end] != '"') ++end;
+      const std::string_view word = text_.substr(i, end - i);
+      if (word == "break" || word == "continue" || word == "exit") return std::nullopt;
+      if (word == "do" && ++depth == 1) begin = end;
+      if (word == "done" && begin && --depth == 0) {
+        behind = end;
+        return text_.substr(*begin, i - *begin);
+      }
+      i = end;
+    } else {
+      ++i;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<bool> ShellReader::repeat(const ShellWords& words) {
+  constexpr std::size_t kMostRounds = 256;
+  if (words.size() < 4 || words.size() > 3 + kMostRounds || words[0] != "for" || words[2] != "in" ||
+      depth_ >= kDeepestScript || both(base_, flow_.runs()) != Truth::yes)
+    return false;
+  const auto is_pattern = [](const std::string& word) {
+    return word.find_first_of("$*?[{`") != std::string::npos;
+  };
+  std::size_t behind = 0;
+  const std::optional<std::string_view> body = loop_body(behind);
+  if (!body || std::any_of(words.begin() + 3, words.end(), is_pattern)) return false;
+  for (auto value = words.begin() + 3; value != words.end(); ++value) {
+    if (++defined_.n_calls > kMostCalls) break;
+    assign(variables_, words[1] + "=", {*value}, false);
+    ShellReader inner{*body, defined_, depth_ + 1};
+    STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
+    n_bytes_ += inner.n_bytes_;
+    if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without end"};
+    std::ranges::move(commands, std::back_inserter(commands_));
+  }
+  at_ = behind;
+  return true;
 }
 
 Status ShellReader::run(ShellWords words, bool surely) {

@@ -101,6 +101,11 @@ class ShellReader {
   // ShellWords that steer are taken away, assignments are done, and what remains is a command.
   [[nodiscard]] Status end_command();
   [[nodiscard]] Status run(ShellWords words, bool surely);
+  // `for NAME in a b c; do ...; done`, at its end, where every word is known and nothing leaves the loop early. False: not
+  // this, and the loop runs nobody knows how often.
+  [[nodiscard]] Result<bool> repeat(const ShellWords& words);
+  // The text between `do` and its `done` from here on, and what is behind; nothing without one.
+  [[nodiscard]] std::optional<std::string_view> loop_body(std::size_t& behind) const;
   // `bash -c "python pretrain_gpt.py ..."`: the command in the word stands behind what launches it, which says how
   // many GPUs there are.
   [[nodiscard]] Status open_up(ShellWords& words);
