@@ -33,7 +33,9 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) 
   return files;
 }
 
-Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptions& options) {
+}  // namespace
+
+Result<SuiteResult> validate_dlrm(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "dlrm"};
   std::vector<MeasuredLookup> lookups;
   std::vector<DlrmRun> runs;
@@ -68,12 +70,6 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
         .expected("files with the columns of dlrm_runs.csv or tbe_kernels_in_traces.csv (docs/dlrm.md)");
   }
   return result;
-}
-
-}  // namespace
-
-Suite dlrm_suite() {
-  return {"dlrm", "lookups and steps of recommendation models, from a description", ".", run_dlrm};
 }
 
 }  // namespace stepcast

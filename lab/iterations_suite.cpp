@@ -260,7 +260,9 @@ std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   return lines;
 }
 
-Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
+}  // namespace
+
+Result<SuiteResult> validate_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "iterations"};
   if (!options.protocol.empty() && options.protocol != "shipped" && options.protocol != "refit") {
     return Error::at("", "--protocol")
@@ -305,12 +307,6 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
     }
   }
   return result;
-}
-
-}  // namespace
-
-Suite iterations_suite() {
-  return {"iterations", "step times of language models from a description", "iterations", run_iterations};
 }
 
 }  // namespace stepcast

@@ -205,7 +205,7 @@ PredictRequest request_of_line(const CsvRows& rows) {
   return request;
 }
 
-Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
+Result<SuiteResult> validate_megatron_lines(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "megatron_lines"};
   TestScore read{.test = "read", .protocol = "shipped", .unit = "lines", .relative = false};
   TestScore steps{.test = "step_time", .protocol = "shipped", .unit = "ms"};
@@ -231,13 +231,6 @@ Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
   result.add(score_small(small));
   result.add(std::move(flags));
   return result;
-}
-
-Suite megatron_lines_suite() {
-  return {.name = "megatron_lines",
-          .summary = "command lines of Megatron-LM's own test cases: which are read, and their steps",
-          .data_folder = "field",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_megatron_lines(data); }};
 }
 
 }  // namespace stepcast

@@ -1,5 +1,3 @@
-#include "lab/network_suite.h"
-
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +11,8 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/trace/readers.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -117,7 +117,7 @@ void add_network_scores(const std::vector<const TracedNetwork*>& traces,
 
 }  // namespace
 
-Result<SuiteResult> validate_networks(const fs::path& data) {
+Result<SuiteResult> validate_networks(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "networks"};
   std::vector<const TracedNetwork*> traces;
   std::vector<NetworkTimes> times;
@@ -133,13 +133,6 @@ Result<SuiteResult> validate_networks(const fs::path& data) {
   }
   add_network_scores(traces, times, result);
   return result;
-}
-
-Suite network_suite() {
-  return {.name = "networks",
-          .summary = "GPU time of ResNet, VGG and ViT by description, against traces",
-          .data_folder = "",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_networks(data); }};
 }
 
 }  // namespace stepcast

@@ -205,7 +205,9 @@ TestScore policy_ratios(const std::string& name, const std::vector<RlMeasured>& 
   return test;
 }
 
-Result<SuiteResult> run_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
+}  // namespace
+
+Result<SuiteResult> validate_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
   std::error_code ignored;
   std::filesystem::path file = data;
   for (const char* below : {"rl_steps.csv", "field/rl_steps.csv"})
@@ -235,12 +237,6 @@ Result<SuiteResult> run_rl(const std::filesystem::path& data, const SuiteOptions
                          policy_ratios("off_over_on", all, by_configuration, 0),
                          policy_ratios("constant_off_over_on", all, by_configuration, kConstantRatio)});
   return result;
-}
-
-}  // namespace
-
-Suite rl_suite() {
-  return {"rl", "steps of post-training by reinforcement learning, from a description", "field", run_rl};
 }
 
 }  // namespace stepcast
