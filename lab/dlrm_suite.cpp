@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,18 +19,10 @@ namespace {
 std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(data, ignored)) return {data};
-  std::vector<std::filesystem::path> folders{data, data / "iterations", data / "embedding",
-                                             data / "modern" / "embedding", data / "field"};
   std::vector<std::filesystem::path> files;
-  for (const std::filesystem::path& folder : folders) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
-        files.push_back(entry.path());
-    }
-  }
+  for (const char* below : {"", "iterations", "embedding", "modern/embedding", "field"})
+    std::ranges::move(csv_files_in(*below == 0 ? data : data / below), std::back_inserter(files));
   std::ranges::sort(files);
-  files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
 

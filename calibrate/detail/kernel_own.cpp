@@ -42,10 +42,7 @@ Result<std::int64_t> elements_of(const CsvRows& rows, std::int64_t& inner) {
 
 Result<OperationShape> make_gemm(const CsvRows& rows, std::string_view) {
   GemmShape s;
-  STEPCAST_ASSIGN(s.batch, rows.extent("batch", 1, 1));
-  STEPCAST_ASSIGN(s.m, rows.extent("m"));
-  STEPCAST_ASSIGN(s.n, rows.extent("n"));
-  STEPCAST_ASSIGN(s.k, rows.extent("k"));
+  STEPCAST_TRY(rows.extents({{"batch", &s.batch, 1, 1}, {"m", &s.m}, {"n", &s.n}, {"k", &s.k}}));
   STEPCAST_ASSIGN(s.bias, rows.truth("bias", false));
   STEPCAST_ASSIGN(s.accumulates, rows.truth("accumulates", false));
   constexpr GemmLayout kLayouts[] = {GemmLayout::any, GemmLayout::tn, GemmLayout::nn, GemmLayout::nt,
@@ -72,13 +69,11 @@ Result<OperationShape> make_gemm(const CsvRows& rows, std::string_view) {
 
 Result<OperationShape> make_attention(const CsvRows& rows, std::string_view) {
   AttentionShape s;
-  STEPCAST_ASSIGN(s.batch, rows.extent("batch"));
-  STEPCAST_ASSIGN(s.query_length, rows.extent("seq_len_tokens"));
+  STEPCAST_TRY(rows.extents({{"batch", &s.batch}, {"seq_len_tokens", &s.query_length}}));
   STEPCAST_ASSIGN(s.key_length, rows.extent("kv_len_tokens", 1, s.query_length));
   STEPCAST_ASSIGN(s.heads, rows.extent("n_heads"));
   STEPCAST_ASSIGN(s.key_value_heads, rows.extent("n_kv_heads", 1, s.heads));
-  STEPCAST_ASSIGN(s.head_dim, rows.extent("head_dim"));
-  STEPCAST_ASSIGN(s.value_head_dim, rows.extent("value_head_dim", 0, 0));
+  STEPCAST_TRY(rows.extents({{"head_dim", &s.head_dim}, {"value_head_dim", &s.value_head_dim, 0, 0}}));
   STEPCAST_ASSIGN(s.causal, rows.truth("causal", true));
   STEPCAST_ASSIGN(s.window, rows.extent("window_tokens", 0, 0));
   using enum AttentionKernel;
@@ -95,29 +90,26 @@ Result<OperationShape> make_attention(const CsvRows& rows, std::string_view) {
 
 Result<OperationShape> make_convolution(const CsvRows& rows, std::string_view op) {
   ConvolutionShape s;
-  STEPCAST_ASSIGN(s.batch, rows.extent("batch"));
-  STEPCAST_ASSIGN(s.in_channels, rows.extent("in_channels"));
-  STEPCAST_ASSIGN(s.out_channels, rows.extent("out_channels"));
-  STEPCAST_ASSIGN(s.width, rows.extent("width"));
-  STEPCAST_ASSIGN(s.kernel_width, rows.extent("kernel_width"));
+  STEPCAST_TRY(rows.extents({{"batch", &s.batch},
+                             {"in_channels", &s.in_channels},
+                             {"out_channels", &s.out_channels},
+                             {"width", &s.width},
+                             {"kernel_width", &s.kernel_width}}));
   if (op == "conv2d") {
-    STEPCAST_ASSIGN(s.height, rows.extent("height"));
-    STEPCAST_ASSIGN(s.kernel_height, rows.extent("kernel_height"));
+    STEPCAST_TRY(rows.extents({{"height", &s.height}, {"kernel_height", &s.kernel_height}}));
   }
-  STEPCAST_ASSIGN(s.stride, rows.extent("stride", 1, 1));
-  STEPCAST_ASSIGN(s.padding, rows.extent("padding", 0, 0));
-  STEPCAST_ASSIGN(s.dilation, rows.extent("dilation", 1, 1));
-  STEPCAST_ASSIGN(s.groups, rows.extent("groups", 1, 1));
+  STEPCAST_TRY(rows.extents({{"stride", &s.stride, 1, 1},
+                             {"padding", &s.padding, 0, 0},
+                             {"dilation", &s.dilation, 1, 1},
+                             {"groups", &s.groups, 1, 1}}));
   STEPCAST_TRY(check_convolution(rows, s));
   return OperationShape{s};
 }
 
 Result<OperationShape> make_lookup(const CsvRows& rows, std::string_view) {
   LookupShape s;
-  STEPCAST_ASSIGN(s.tables, rows.extent("tables", 1, 1));
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.dim, rows.extent("dim"));
-  STEPCAST_ASSIGN(s.bags, rows.extent("bags"));
+  STEPCAST_TRY(
+      rows.extents({{"tables", &s.tables, 1, 1}, {"rows", &s.rows}, {"dim", &s.dim}, {"bags", &s.bags}}));
   STEPCAST_ASSIGN(s.pooling, rows.number("pooling", 0, 1));
   STEPCAST_ASSIGN(s.distinct_fraction, rows.number("distinct_fraction", 0, -1));
   STEPCAST_ASSIGN(s.fused_update, rows.truth("fused_update", false));
@@ -130,8 +122,7 @@ Result<OperationShape> make_norm(const CsvRows& rows, std::string_view op) {
        {NormKind::layer_norm, NormKind::rms_norm, NormKind::batch_norm, NormKind::group_norm}) {
     if (to_string(kind) == op) s.kind = kind;
   }
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.cols}}));
   STEPCAST_ASSIGN(s.fused, rows.truth("fused", true));
   return OperationShape{s};
 }
@@ -140,23 +131,20 @@ Result<OperationShape> make_softmax(const CsvRows& rows, std::string_view op) {
   SoftmaxShape s;
   if (op == "log_softmax") s.kind = SoftmaxKind::log_softmax;
   if (op == "causal_softmax") s.kind = SoftmaxKind::causal_masked;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.cols}}));
   return OperationShape{s};
 }
 
 Result<OperationShape> make_cross_entropy(const CsvRows& rows, std::string_view) {
   CrossEntropyShape s;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.classes, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.classes}}));
   STEPCAST_ASSIGN(s.fused, rows.truth("fused", false));
   return OperationShape{s};
 }
 
 Result<OperationShape> make_reduction(const CsvRows& rows, std::string_view) {
   ReductionShape s;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.cols}}));
   return OperationShape{s};
 }
 
@@ -184,8 +172,7 @@ Result<OperationShape> make_movement(const CsvRows& rows, std::string_view op) {
 Result<OperationShape> make_optimizer(const CsvRows& rows, std::string_view op) {
   OptimizerShape s;
   s.kind = find_optimizer(op).value_or(s.kind);
-  STEPCAST_ASSIGN(s.parameters, rows.extent("parameters"));
-  STEPCAST_ASSIGN(s.tensors, rows.extent("tensors", 1, 1));
+  STEPCAST_TRY(rows.extents({{"parameters", &s.parameters}, {"tensors", &s.tensors, 1, 1}}));
   const std::string_view implementation = rows.cell("implementation");
   if (implementation == "foreach")
     s.implementation = OptimizerImplementation::foreach;
@@ -214,9 +201,7 @@ Result<OperationShape> make_transfer(const CsvRows& rows, std::string_view op) {
 
 Result<OperationShape> make_sparse(const CsvRows& rows, std::string_view op) {
   SparseShape s;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.inner, rows.extent("inner"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"inner", &s.inner}, {"cols", &s.cols}}));
   STEPCAST_ASSIGN(s.nonzeros, rows.number("nonzeros", 1));
   STEPCAST_ASSIGN(s.reuse, rows.number("reuse", 0, 0));
   s.sparse_result = op == "spgemm";
@@ -366,8 +351,8 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
     if (m.p10 && m.p90 && *m.p10 > *m.p90) return rows.error("time_us_p10").expected("at most time_us_p90");
     STEPCAST_ASSIGN(const std::int64_t n, rows.extent("n_repetitions", 1, 1));
     m.n = static_cast<std::uint64_t>(n);
-    STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size", 0, 0));
-    STEPCAST_ASSIGN(m.sequence_length, rows.extent("sequence_length_tokens", 0, 0));
+    STEPCAST_TRY(rows.extents(
+        {{"hidden_size", &m.hidden_size, 0, 0}, {"sequence_length_tokens", &m.sequence_length, 0, 0}}));
     STEPCAST_TRY(sink.add(std::move(m)));
   }
 }
