@@ -34,7 +34,6 @@ struct PipelineTimeline {
   std::vector<PipelineOp> ops;        // by step, rank, start, end
   std::vector<std::int64_t> steps;    // ascending
   std::vector<std::int32_t> ranks;    // ascending
-  std::uint64_t metadata_events = 0;  // left out
   std::uint64_t bad_times = 0;        // operators that were left out: their start or duration is none
 };
 
