@@ -56,10 +56,9 @@ struct Pair {
 // The flags of a setting; nothing if words stand for it that are not known.
 std::optional<std::string> flags_of(std::string_view setting) {
   if (setting.empty() || setting.starts_with("--")) return std::string{setting};
-  for (const auto& [words, flags] : kWords) {
+  for (const auto& [words, flags] : kWords)
     if (setting == words || (setting.starts_with(words) && words != "tensor parallel"))
       return std::string{flags};
-  }
   return std::nullopt;
 }
 

@@ -39,10 +39,9 @@ Result<std::string> config_of_model(const fs::path& folder, std::string model) {
   std::ranges::replace(model, '_', '-');
   std::vector<std::string> found;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (entry.path().filename().string().find(model) != std::string::npos)
       found.push_back(entry.path().string());
-  }
   if (found.empty()) return Error::at(folder.string(), "", fmt::format("holds no config.json of {}", model));
   return *std::ranges::min_element(found);
 }

@@ -113,9 +113,8 @@ std::vector<ScoredRow> medians_of_others(const std::vector<ScoredRow>& rows) {
   std::vector<ScoredRow> out;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<double> others;
-    for (std::size_t j = 0; j < rows.size(); ++j) {
+    for (std::size_t j = 0; j < rows.size(); ++j)
       if (j != i) others.push_back(rows[j].measured);
-    }
     if (others.empty()) continue;
     out.push_back({.row = rows[i].row, .measured = rows[i].measured, .predicted = upper_median(others)});
   }
@@ -137,10 +136,9 @@ std::vector<TestScore> score_small(const std::vector<MegatronLines::Small>& line
       continue;
     }
     std::vector<double> factors;
-    for (const MegatronLines::Small& other : lines) {
+    for (const MegatronLines::Small& other : lines)
       if (other.fitted && other.layout != line.layout)
         factors.push_back(other.row.measured / other.row.predicted);
-    }
     as_is.rows.push_back(line.row);
     if (factors.empty()) continue;
     refitted.n_fit = factors.size();

@@ -78,9 +78,8 @@ Result<NetworkTimes> times_of(const fs::path& data, const TracedNetwork& traced)
     add(step.layers[run.kind].forward, run.count);
     if (!traced.forward_alone) add(step.layers[run.kind].backward, run.count);
   }
-  if (!traced.forward_alone) {
+  if (!traced.forward_alone)
     for (const PricedStep::Update& update : step.updates) add(update.price, 1);
-  }
   // Convolutions of fp32 tensors run on TF32 units where there are some.
   const bool tf32 = traced.dtype == DType::fp32 && platform.device.peak(DType::tf32);
   const auto peak = platform.device.peak(tf32 ? DType::tf32 : traced.dtype);

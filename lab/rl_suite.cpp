@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -164,10 +163,9 @@ TestScore rates_of_the_model(const std::vector<RlMeasured>& all) {
   std::map<std::string, SetScore> sets;
   for (const RlMeasured& row : all) {
     std::vector<double> rates;
-    for (const RlMeasured& other : all) {
+    for (const RlMeasured& other : all)
       if (other.run->model == row.run->model && other.run->configuration != row.run->configuration)
         rates.push_back(other.run->tokens_per_gpu / other.run->step_s);
-    }
     if (rates.empty()) continue;
     SetScore& set = sets[row.run->model];
     set.set = row.run->model;
@@ -223,11 +221,10 @@ Result<SuiteResult> validate_rl(const std::filesystem::path& data, const SuiteOp
   std::vector<RlMeasured> all;
   for (const RlRun& run : runs.runs) {
     Result<RlAnswer> answer = rl_step(run.question, steps);
-    if (answer) {
+    if (answer)
       all.push_back({&run, std::move(*answer)});
-    } else {
+    else
       result.skipped.push_back({run.name, answer.error().message(), 1});
-    }
   }
   const TestScore by_configuration =
       steps_left_out("leave_one_configuration_out", all, [](const RlRun& run) { return run.configuration; });

@@ -48,12 +48,11 @@ std::string_view said(const std::pair<std::string_view, std::string_view> (&tabl
 // "a=b c=d" as lines of YAML.
 std::string yaml_lines(std::string_view words) {
   std::string lines;
-  for (const char c : words) {
+  for (const char c : words)
     if (c == '=')
       lines += ": ";
     else
       lines += c == ' ' ? '\n' : c;
-  }
   return lines + "\n";
 }
 

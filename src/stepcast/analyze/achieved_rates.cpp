@@ -196,9 +196,8 @@ AchievedRates achieved_rates(const FlatProgram& flat, const TaskTimes& times,
       rank.bytes += bytes;
     }
   }
-  for (const ClassRate& of_class : classes) {
+  for (const ClassRate& of_class : classes)
     if (of_class.time_us > 0) rates.classes.push_back(of_class);
-  }
   std::stable_sort(rates.classes.begin(), rates.classes.end(),
                    [](const ClassRate& a, const ClassRate& b) { return a.time_us > b.time_us; });
   if (platform == nullptr) return rates;

@@ -23,9 +23,8 @@ Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs&
       arrival = source.from_end ? times_of.end_us : times_of.start_us;
     }
     arrival += source.delay_us;
-    if (arrival > best.arrival_us + kTimeToleranceUs) {
+    if (arrival > best.arrival_us + kTimeToleranceUs)
       best = {.kind = Binding::Kind::edge, .source = source, .arrival_us = arrival};
-    }
   });
   return best;
 }
@@ -77,9 +76,8 @@ IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, c
   }
   if (source.kind == TaskKind::collective) {
     const CollectiveId id = flat.collective_of(c, binding.source.task);
-    if (id.valid() && flat.program().collectives()[id.index()].op == CollectiveOp::send_receive) {
+    if (id.valid() && flat.program().collectives()[id.index()].op == CollectiveOp::send_receive)
       return IdleCause::pipeline;
-    }
   }
   return IdleCause::other_stream;
 }

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/analyze/detail/rank_parts.h"
@@ -94,9 +90,8 @@ void join_transfers(std::vector<PictureBar>& bars, double step_ms) {
 // Leaves out what lies in the middle, where the same goes on and on.
 void fold_middle(StepPicture& picture) {
   std::vector<double> starts;
-  for (const PictureRow& row : picture.rows) {
+  for (const PictureRow& row : picture.rows)
     for (const PictureBar& bar : row.bars) starts.push_back(bar.start_ms);
-  }
   if (starts.size() <= kMostPictureBars) return;
   std::sort(starts.begin(), starts.end());
   PictureGap gap{.from_ms = starts[kMostPictureBars / 2],
@@ -108,9 +103,8 @@ void fold_middle(StepPicture& picture) {
   const auto clip = [&](std::vector<PictureBar>& bars) {
     const std::size_t before = bars.size();
     std::erase_if(bars, left_out);
-    for (PictureBar& bar : bars) {
+    for (PictureBar& bar : bars)
       if (bar.start_ms < gap.from_ms) bar.time_ms = std::min(bar.time_ms, gap.from_ms - bar.start_ms);
-    }
     return before - bars.size();
   };
   for (PictureRow& row : picture.rows) {

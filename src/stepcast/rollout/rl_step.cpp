@@ -98,9 +98,8 @@ Result<Rollout> read(const RlQuestion& question) {
         .expected(fmt::format("1 to less than {:.0f}, the mean of prompt and answer", out.lengths.mean()));
   }
   const double more = s.oversampling.value_or(out.algorithm == RlAlgorithm::dapo ? kUsualOversampling : 1);
-  if (!(more >= 1) || more > 1000) {
+  if (!(more >= 1) || more > 1000)
     return Error::at("", "--oversampling").found(fmt::format("{:g}", more)).expected("1 to 1000");
-  }
   out.trained = as_double(prompts * generations);
   out.prompts = as_double(prompts) * more;
   out.generated = out.trained * more;
@@ -552,9 +551,8 @@ Result<RlAnswer> rl_step(const RlQuestion& said, StepModel& steps, const RlConst
     STEPCAST_ASSIGN(question, with_rl_config(said, notes));
   }
   STEPCAST_ASSIGN(const Rollout rollout, read(question));
-  if (question.job.n_gpus.value_or(0) < 1) {
+  if (question.job.n_gpus.value_or(0) < 1)
     return Error::at("", "--gpus").found("nothing").expected("the GPUs that generate and train, in all");
-  }
   STEPCAST_ASSIGN(const Transformer model, decoder_of(question.job));
   const bool on_policy = rollout.off_policy_steps == 0;
   const RlSettings& settings = question.settings;
