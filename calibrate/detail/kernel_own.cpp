@@ -1,12 +1,14 @@
 // The project's own schema: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10,
 // time_us_p90, n, software. docs/kernels.md lists the shape columns of every op.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/operation/optimizer_rule.h"
 
 #include "calibrate/detail/kernel_layouts.h"
@@ -14,12 +16,10 @@
 namespace stepcast::detail {
 namespace {
 
-using Columns = std::vector<std::string_view>;
-
 // How one op, or several that differ in name only, spells its shape.
 struct OpSpec {
-  Columns names;
-  Columns needed, optional;
+  std::string names;                  // with blanks between them
+  std::string_view needed, optional;  // columns, the same way
   Result<OperationShape> (*make)(const CsvRows& rows, std::string_view op);
 };
 
@@ -208,76 +208,59 @@ Result<OperationShape> make_sparse(const CsvRows& rows, std::string_view op) {
   return OperationShape{s};
 }
 
-Columns optimizer_names() {
-  Columns names;
-  for (const OptimizerRule& rule : kOptimizerRules) names.push_back(rule.name);
+// "m, n, k" of "m n k".
+std::string with_commas(std::string_view words) {
+  std::string out;
+  for (const char c : words) out.append(c == ' ' ? "," : "").push_back(c);
+  return out;
+}
+
+std::string optimizer_names() {
+  std::string names;
+  for (const OptimizerRule& rule : kOptimizerRules) names.append(rule.name).append(" ");
   return names;
 }
 
 const std::vector<OpSpec>& op_specs() {
   static const std::vector<OpSpec> kSpecs{
-      {{"gemm", "bmm", "linear", "matmul"},
-       {"m", "n", "k"},
-       {"batch", "bias", "accumulates", "layout", "out_dtype"},
-       make_gemm},
-      {{"attention"},
-       {"batch", "seq_len_tokens", "n_heads", "head_dim"},
-       {"kv_len_tokens", "n_kv_heads", "value_head_dim", "causal", "window_tokens", "kernel"},
-       make_attention},
-      {{"conv2d"},
-       {"batch", "in_channels", "out_channels", "height", "width", "kernel_height", "kernel_width"},
-       {"stride", "padding", "dilation", "groups"},
+      {"gemm bmm linear matmul", "m n k", "batch bias accumulates layout out_dtype", make_gemm},
+      {"attention", "batch seq_len_tokens n_heads head_dim",
+       "kv_len_tokens n_kv_heads value_head_dim causal window_tokens kernel", make_attention},
+      {"conv2d", "batch in_channels out_channels height width kernel_height kernel_width",
+       "stride padding dilation groups", make_convolution},
+      {"conv1d", "batch in_channels out_channels width kernel_width", "stride padding dilation groups",
        make_convolution},
-      {{"conv1d"},
-       {"batch", "in_channels", "out_channels", "width", "kernel_width"},
-       {"stride", "padding", "dilation", "groups"},
-       make_convolution},
-      {{"embedding_bag", "embedding"},
-       {"rows", "dim", "bags"},
-       {"tables", "pooling", "distinct_fraction", "fused_update"},
+      {"embedding_bag embedding", "rows dim bags", "tables pooling distinct_fraction fused_update",
        make_lookup},
-      {{"layer_norm", "rms_norm", "batch_norm", "group_norm"}, {"rows", "cols"}, {"fused"}, make_norm},
-      {{"softmax", "log_softmax", "causal_softmax"}, {"rows", "cols"}, {}, make_softmax},
-      {{"cross_entropy"}, {"rows", "cols"}, {"fused"}, make_cross_entropy},
-      {{"reduction"}, {"rows", "cols"}, {}, make_reduction},
-      {{"copy", "transpose", "concatenate", "split", "gather", "scatter", "fill"},
-       {},
-       {"elements", "rows", "cols", "inner"},
-       make_movement},
-      {optimizer_names(),
-       {"parameters"},
-       {"tensors", "implementation", "bytes_read_per_parameter", "bytes_written_per_parameter"},
-       make_optimizer},
-      {{"memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_peer", "memset"},
-       {"bytes"},
-       {"pinned"},
-       make_transfer},
-      {{"spmm", "spgemm"}, {"rows", "inner", "cols", "nonzeros"}, {"reuse"}, make_sparse},
+      {"layer_norm rms_norm batch_norm group_norm", "rows cols", "fused", make_norm},
+      {"softmax log_softmax causal_softmax", "rows cols", "", make_softmax},
+      {"cross_entropy", "rows cols", "fused", make_cross_entropy},
+      {"reduction", "rows cols", "", make_reduction},
+      {"copy transpose concatenate split gather scatter fill", "", "elements rows cols inner", make_movement},
+      {optimizer_names(), "parameters",
+       "tensors implementation bytes_read_per_parameter bytes_written_per_parameter", make_optimizer},
+      {"memcpy_h2d memcpy_d2h memcpy_d2d memcpy_peer memset", "bytes", "pinned", make_transfer},
+      {"spmm spgemm", "rows inner cols nonzeros", "reuse", make_sparse},
       // Every other name is an element-wise function.
-      {{},
-       {},
-       {"elements", "rows", "cols", "inner", "reads", "writes", "flops_per_element"},
-       make_elementwise}};
+      {"", "", "elements rows cols inner reads writes flops_per_element", make_elementwise}};
   return kSpecs;
 }
 
 const OpSpec* find_spec(std::string_view op) {
   for (const OpSpec& spec : op_specs())
-    if (std::ranges::find(spec.names, op) != spec.names.end()) return &spec;
+    if (is_among(op, spec.names)) return &spec;
   return parse_elementwise_function(op) ? &op_specs().back() : nullptr;
 }
 
-bool contains(const Columns& columns, std::string_view column) {
-  return std::ranges::find(columns, column) != columns.end();
-}
-
 // All shape columns of all ops.
-Columns shape_columns() {
-  Columns all;
+std::vector<std::string_view> shape_columns() {
+  std::vector<std::string_view> all;
   for (const OpSpec& spec : op_specs()) {
-    for (const Columns* columns : {&spec.needed, &spec.optional}) {
-      for (const std::string_view column : *columns)
-        if (!contains(all, column)) all.push_back(column);
+    for (const std::string_view columns : {spec.needed, spec.optional}) {
+      any_word(columns, [&](std::string_view column) {
+        if (std::ranges::find(all, column) == all.end()) all.push_back(column);
+        return false;
+      });
     }
   }
   return all;
@@ -287,7 +270,7 @@ Columns shape_columns() {
 std::vector<std::size_t> foreign_columns(const CsvRows& rows, const OpSpec& spec) {
   std::vector<std::size_t> foreign;
   for (const std::string_view column : shape_columns()) {
-    if (contains(spec.needed, column) || contains(spec.optional, column)) continue;
+    if (is_among(column, spec.needed) || is_among(column, spec.optional)) continue;
     if (const std::size_t at = rows.find(column); at != kNoColumn) foreign.push_back(at);
   }
   return foreign;
@@ -295,17 +278,13 @@ std::vector<std::size_t> foreign_columns(const CsvRows& rows, const OpSpec& spec
 
 Result<Direction> direction_of(const CsvRows& rows) {
   const std::string_view cell = rows.cell("direction");
-  constexpr std::pair<std::string_view, Direction> kSpellings[] = {
-      {"forward", Direction::forward},
-      {"fwd", Direction::forward},
-      {"backward", Direction::backward},
-      {"bwd", Direction::backward},
-      {"input_gradient", Direction::input_gradient},
-      {"dgrad", Direction::input_gradient},
-      {"weight_gradient", Direction::weight_gradient},
-      {"wgrad", Direction::weight_gradient}};
-  for (const auto& [spelling, direction] : kSpellings)
-    if (cell == spelling) return direction;
+  constexpr std::pair<Direction, std::string_view> kSpellings[] = {
+      {Direction::forward, "forward fwd"},
+      {Direction::backward, "backward bwd"},
+      {Direction::input_gradient, "input_gradient dgrad"},
+      {Direction::weight_gradient, "weight_gradient wgrad"}};
+  for (const auto& [direction, spellings] : kSpellings)
+    if (is_among(cell, spellings)) return direction;
   return rows.error("direction").expected("forward, backward, input_gradient or weight_gradient");
 }
 
@@ -332,11 +311,11 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
       if (rows.cell(column).empty()) continue;
       return rows.error(rows.columns()[column]).expected(fmt::format("nothing: `{}` has no such extent", op));
     }
-    for (const std::string_view column : spec->needed) {
-      if (rows.has(column)) continue;
-      return Error::at(rows.name(), "line 1", fmt::format("lacks the column {}", column))
+    std::string_view lacking;
+    if (any_word(spec->needed, [&](std::string_view column) { return !rows.has(lacking = column); })) {
+      return Error::at(rows.name(), "line 1", fmt::format("lacks the column {}", lacking))
           .found(fmt::format("`{}` in line {}", op, rows.line()))
-          .expected(fmt::format("its shape in the columns {}", fmt::join(spec->needed, ", ")));
+          .expected(fmt::format("its shape in the columns {}", with_commas(spec->needed)));
     }
     STEPCAST_ASSIGN(const OperationShape shape, spec->make(rows, op));
     m.operation = {shape, dtype, direction};

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "stepcast/base/names.h"
 #include "stepcast/cost/collective_curve.h"
 #include "stepcast/operation/operation.h"
 
@@ -15,16 +16,9 @@ namespace stepcast {
 namespace {
 
 std::string_view link_name(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::none: return "";
-    case LinkKind::nvswitch: return "NVSwitch";
-    case LinkKind::nvlink_mesh: return "NVLink mesh";
-    case LinkKind::xgmi_mesh: return "xGMI mesh";
-    case LinkKind::pcie: return "PCIe";
-    case LinkKind::torus: return "torus";
-    case LinkKind::mixed: break;
-  }
-  return "NVLink and PCIe";
+  return name_of<LinkKind::torus>(
+      kind, {"", "NVSwitch", "NVLink mesh", "xGMI mesh", "PCIe", "NVLink and PCIe", "torus"},
+      "NVLink and PCIe");
 }
 
 // The narrowest link that a group of these world ranks has to use.

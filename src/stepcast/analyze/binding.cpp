@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 
 Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
@@ -30,17 +32,10 @@ Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs&
 }
 
 std::string_view to_string(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::cpu: return "cpu";
-    case IdleCause::other_stream: return "other_stream";
-    case IdleCause::other_rank: return "other_rank";
-    case IdleCause::pipeline: return "pipeline";
-    case IdleCause::between_steps: return "between_steps";
-    case IdleCause::gpu: return "gpu";
-    case IdleCause::other_thread: return "other_thread";
-    case IdleCause::rest: break;
-  }
-  return "rest";
+  return name_of<IdleCause::rest>(
+      cause,
+      {"cpu", "other_stream", "other_rank", "pipeline", "between_steps", "gpu", "other_thread", "rest"},
+      "rest");
 }
 
 IdleCause idle_cause_before(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,

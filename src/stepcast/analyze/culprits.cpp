@@ -9,6 +9,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/detail/rank_parts.h"
 #include "stepcast/analyze/operator_times.h"
+#include "stepcast/base/names.h"
 
 namespace stepcast {
 namespace {
@@ -169,16 +170,8 @@ class Search {
 }  // namespace
 
 std::string_view to_string(Culprit culprit) {
-  switch (culprit) {
-    case Culprit::gpu: return "gpu";
-    case Culprit::host: return "host";
-    case Culprit::pcie: return "pcie";
-    case Culprit::network: return "network";
-    case Culprit::data_skew: return "data_skew";
-    case Culprit::late_start: return "late_start";
-    case Culprit::rest: break;
-  }
-  return "rest";
+  return name_of<Culprit::rest>(
+      culprit, {"gpu", "host", "pcie", "network", "data_skew", "late_start", "rest"}, "rest");
 }
 
 double StepCulprits::of(Culprit culprit) const {

@@ -7,6 +7,7 @@
 
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/analyze/detail/rank_parts.h"
+#include "stepcast/base/names.h"
 #include "stepcast/base/units.h"
 
 namespace stepcast {
@@ -192,23 +193,12 @@ PicturePart part_of(const FlatProgram& flat, const PathStep& step) {
 }  // namespace
 
 std::string_view to_string(PicturePart part) {
-  switch (part) {
-    case PicturePart::forward: return "forward";
-    case PicturePart::backward: return "backward";
-    case PicturePart::weight_gradient: return "weight gradients";
-    case PicturePart::update: return "update";
-    case PicturePart::computation: return "computation";
-    case PicturePart::transfer: return "communication";
-    case PicturePart::copy: return "copies";
-    case PicturePart::other_rank: return "waits for another rank";
-    case PicturePart::pipeline: return "waits for another stage";
-    case PicturePart::cpu: return "waits for the CPU";
-    case PicturePart::other_stream: return "waits for another stream";
-    case PicturePart::idle: return "idle";
-    case PicturePart::host: return "CPU";
-    case PicturePart::delay: break;
-  }
-  return "delay";
+  return name_of<PicturePart::delay>(
+      part,
+      {"forward", "backward", "weight gradients", "update", "computation", "communication", "copies",
+       "waits for another rank", "waits for another stage", "waits for the CPU", "waits for another stream",
+       "idle", "CPU", "delay"},
+      "delay");
 }
 
 StepPicture picture_of_passes(const FlatProgram& flat, const TaskTimes& times) {

@@ -10,6 +10,7 @@
 
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/operator_times.h"
+#include "stepcast/base/names.h"
 #include "stepcast/base/statistics.h"
 
 namespace stepcast {
@@ -152,15 +153,7 @@ ForecastQuantiles quantiles_over(const std::vector<const StepSample*>& steps, co
 }  // namespace
 
 std::string_view to_string(StepPart part) {
-  switch (part) {
-    case StepPart::host: return "host";
-    case StepPart::gpu: return "gpu";
-    case StepPart::network: return "network";
-    case StepPart::pcie: return "pcie";
-    case StepPart::other_rank: return "other_rank";
-    case StepPart::rest: break;
-  }
-  return "rest";
+  return name_of<StepPart::rest>(part, {"host", "gpu", "network", "pcie", "other_rank", "rest"}, "rest");
 }
 
 double StepSample::simulated_us() const {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 namespace {
 
@@ -36,33 +38,17 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 }  // namespace
 
 std::string_view to_string(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::cpu_segment: return "cpu_segment";
-    case TaskKind::cpu_call: return "cpu_call";
-    case TaskKind::sync_enter: return "sync_enter";
-    case TaskKind::sync_return: return "sync_return";
-    case TaskKind::kernel: return "kernel";
-    case TaskKind::memcpy: return "memcpy";
-    case TaskKind::memset: return "memset";
-    case TaskKind::collective: return "collective";
-    case TaskKind::wait: return "wait";
-  }
-  return "unknown";
+  return name_of<TaskKind::wait>(kind,
+                                 {"cpu_segment", "cpu_call", "sync_enter", "sync_return", "kernel", "memcpy",
+                                  "memset", "collective", "wait"},
+                                 "unknown");
 }
 
 std::string_view to_string(EdgeOrigin origin) {
-  switch (origin) {
-    case EdgeOrigin::launch: return "launch";
-    case EdgeOrigin::stream_order: return "stream_order";
-    case EdgeOrigin::event: return "event";
-    case EdgeOrigin::synchronization: return "synchronization";
-    case EdgeOrigin::tensor: return "tensor";
-    case EdgeOrigin::thread_handoff: return "thread_handoff";
-    case EdgeOrigin::device_busy: return "device_busy";
-    case EdgeOrigin::recorded_offset: return "recorded_offset";
-    case EdgeOrigin::dependency: return "dependency";
-  }
-  return "unknown";
+  return name_of<EdgeOrigin::dependency>(origin,
+                                         {"launch", "stream_order", "event", "synchronization", "tensor",
+                                          "thread_handoff", "device_busy", "recorded_offset", "dependency"},
+                                         "unknown");
 }
 
 std::size_t Block::memory_bytes() const {

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/layout_choice.h"
@@ -473,12 +474,7 @@ Result<std::vector<RlAnswer>> RlSearch::best(bool on_policy) {
 }  // namespace
 
 std::string_view to_string(RlAlgorithm algorithm) {
-  switch (algorithm) {
-    case RlAlgorithm::grpo: return "grpo";
-    case RlAlgorithm::ppo: return "ppo";
-    case RlAlgorithm::dapo: return "dapo";
-  }
-  return "grpo";
+  return name_of<RlAlgorithm::dapo>(algorithm, {"grpo", "ppo", "dapo"});
 }
 
 RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c, double& step_s) {
