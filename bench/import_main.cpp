@@ -157,9 +157,8 @@ std::string synthetic_trace(double megabytes) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> files;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 1; i < argc; ++i)
     if (argv[i][0] != '-') files.emplace_back(argv[i]);
-  }
   std::string temporary;
   if (files.empty()) {
     temporary = synthetic_trace(200);

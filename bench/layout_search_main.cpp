@@ -12,7 +12,6 @@
 #include <ctime>
 #include <random>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -2,60 +2,28 @@
 // between: the name of the call, milliseconds of processor time of all threads (median), allocations and the megabytes that
 // they asked for, each of one call. Session, platform and kernels were used before, but for "session", which makes them. TRACES
 // is the folder of a job (examples/dlrm_4gpu). docs/performance.md is written of it (bench/performance.py).
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/statistics.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/trace/rank_file.h"
 
-namespace {
-
-std::atomic<std::size_t> allocations{0};
-std::atomic<std::size_t> allocated_bytes{0};
-
-}  // namespace
-
-// Every allocation of this program is counted. Not inlined: the compiler would see malloc behind `new` and free behind
-// `delete` apart from each other, and warn that they do not match.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  allocated_bytes.fetch_add(size, std::memory_order_relaxed);
-  void* memory = std::malloc(std::max<std::size_t>(size, 1));
-  if (memory == nullptr) throw std::bad_alloc{};
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+#include "call_cost.h"
 
 namespace stepcast {
 namespace {
-
-double processor_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 template <class Value>
 Value value_or_exit(Result<Value> result) {
@@ -78,7 +46,8 @@ void measure(const char* name, double seconds, const std::function<void(std::int
     counts.push_back(static_cast<double>(allocations.load() - before));
     megabytes.push_back(static_cast<double>(allocated_bytes.load() - bytes_before) * 1e-6);
   }
-  fmt::print("{} {:.4f} {:.0f} {:.3f}\n", name, median(ms), median(counts), median(megabytes));
+  fmt::print("{} {:.4f} {:.0f} {:.3f}\n", name, upper_median(ms), upper_median(counts),
+             upper_median(megabytes));
   std::fflush(stdout);
 }
 

@@ -48,9 +48,8 @@ inline Block recorded_block(const std::string& name, std::uint32_t launches, std
   for (std::uint32_t i = 0; i < launches; ++i) {
     const LaneId thread{i * 2 < launches ? 0 : 1};
     const TaskId segment = b.add_task(thread, {.kind = TaskKind::cpu_segment}, time(8));
-    if (last[1 - thread.index()].valid() && below(3) > 0) {
+    if (last[1 - thread.index()].valid() && below(3) > 0)
       b.add_edge(b.end_of(last[1 - thread.index()]), segment, time(2), {.origin = EdgeOrigin::tensor});
-    }
     const TaskId launch = b.add_task(thread, {.kind = TaskKind::cpu_call}, time(4));
     b.add_edge(b.end_of(segment), launch, Microseconds{0}, {.origin = EdgeOrigin::tensor});
     last[thread.index()] = launch;
@@ -95,9 +94,8 @@ inline Program replicated_program(std::uint32_t ranks, std::uint32_t collective_
                                                            .recorded_rank = static_cast<int>(c)});
     const InstanceId instance = program.add_instance(rank_class, {.block = block});
     const auto tasks = program.block(block).collective_tasks();
-    for (std::uint32_t k = 0; k < collective_count; ++k) {
+    for (std::uint32_t k = 0; k < collective_count; ++k)
       collectives[k].members.push_back({rank_class, instance, tasks[k]});
-    }
   }
   for (Collective& collective : collectives) program.add_collective(std::move(collective));
   return program;

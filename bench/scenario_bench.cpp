@@ -1,6 +1,5 @@
 // Speed of a recorded step once its traces are read: rebuilding and predicting it, and sweeping straggler scenarios.
 // STEPCAST_TRACES names the folder of traces; otherwise the example of the checkout, from its root.
-#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>

@@ -12,17 +12,18 @@
 // for each of the two layouts), of a program that was built where valgrind's headers are
 //   valgrind --tool=callgrind --instr-atstart=no build/release/bench/measure_session_predict 1
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <new>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/statistics.h"
+
+#include "call_cost.h"
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -31,23 +32,6 @@
 #define CALLGRIND_STOP_INSTRUMENTATION
 #endif
 
-namespace {
-
-std::atomic<std::size_t> allocations{0};
-std::atomic<std::size_t> allocated_bytes{0};
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  allocated_bytes.fetch_add(size, std::memory_order_relaxed);
-  void* memory = std::malloc(std::max<std::size_t>(size, 1));
-  if (memory == nullptr) throw std::bad_alloc{};
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-
 namespace stepcast {
 namespace {
 
@@ -55,18 +39,10 @@ struct CallCost {
   double ms = 0, allocations = 0, megabytes = 0;
 };
 
-double processor_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
 double median(const std::vector<CallCost>& calls, double CallCost::*part) {
   std::vector<double> values;
   for (const CallCost& call : calls) values.push_back(call.*part);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return upper_median(std::move(values));
 }
 
 // The i-th of questions of which no two are alike.

@@ -1,8 +1,6 @@
 // Speed of step forecasts: GPT-3 175B on 512 GPUs, priced before (warm), for the first time (cold), among the
 // layouts of a search, and as a Program of every operation on 2,048 GPUs.
-#include <cstdlib>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -156,9 +154,8 @@ void BM_PredictSweep(benchmark::State& state) {
     state.PauseTiming();
     auto steps = std::make_unique<StepModel>(platform(state.range(0)));
     state.ResumeTiming();
-    for (const Layout& layout : layouts) {
+    for (const Layout& layout : layouts)
       benchmark::DoNotOptimize(value_or_exit(steps->predict(gpt3(), layout)));
-    }
     state.PauseTiming();
     steps.reset();
     state.ResumeTiming();

@@ -1,10 +1,12 @@
 #include "calibrate/expert_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -44,18 +46,52 @@ std::vector<const Row*> thinned(std::vector<const Row*> rows) {
   return out;
 }
 
-// Over parameters in ln, from `start`, in two rounds.
-std::vector<double> search(std::vector<double> start, const std::vector<double>& low,
-                           const std::vector<double>& high,
-                           const std::function<double(std::span<const double>)>& loss) {
-  for (const double step : {0.5, -0.4, 0.3}) {
-    detail::SimplexSearch simplex{.low = low, .high = high};
-    simplex.step.assign(start.size(), step);
-    simplex.max_evaluations = 700;
-    simplex.value = loss;
-    simplex.minimise(start);
+// A parameter that is searched for: over its logarithm, from `start`, inside bounds.
+template <class Rates>
+struct Searched {
+  double Rates::*member;
+  double start, low, high;
+};
+
+constexpr Searched<ExpertRates> kLayerSearch[] = {
+    {&ExpertRates::startup_us, 30, 0.5, 400},    {&ExpertRates::arithmetic_share, 0.8, 0.1, 2},
+    {&ExpertRates::memory_share, 0.8, 0.2, 1.2}, {&ExpertRates::fill_depth, 300, 4, 4000},
+    {&ExpertRates::tile_rows, 30, 1e-3, 400},    {&ExpertRates::movement_factor, 1.3, 0.3, 10},
+    {&ExpertRates::per_expert_us, 0.1, 1e-3, 5},
+};
+
+constexpr Searched<ExchangeRates> kExchangeSearch[] = {
+    {&ExchangeRates::startup_us, 35, 5, 200},       {&ExchangeRates::token_us, 0.1, 1e-3, 3},
+    {&ExchangeRates::own_copies, 0.5, 0.01, 5},     {&ExchangeRates::sm_GBps, 33, 2, 200},
+    {&ExchangeRates::link_share, 0.7, 0.2, 1.1},    {&ExchangeRates::sharpness, 3, 2, 8},
+    {&ExchangeRates::network_share, 0.9, 0.3, 1.1}, {&ExchangeRates::far_congestion, 1.3, 1, 4},
+    {&ExchangeRates::network_sm_GBps, 33, 2, 1000}, {&ExchangeRates::startup_per_node, 0.8, 0.01, 4},
+};
+
+template <class Rates>
+Rates to_rates(std::span<const Searched<Rates>> searched, std::span<const double> logs, Rates rates) {
+  for (std::size_t i = 0; i < searched.size(); ++i) rates.*searched[i].member = std::exp(logs[i]);
+  return rates;
+}
+
+// The rates of least `loss`, which is over the logarithms of what is searched.
+template <class Rates>
+Rates search(std::span<const Searched<Rates>> searched, const Rates& rates,
+             const std::function<double(std::span<const double>)>& loss) {
+  std::vector<double> logs;
+  detail::SimplexSearch simplex;
+  for (const Searched<Rates>& one : searched) {
+    logs.push_back(std::log(one.start));
+    simplex.low.push_back(std::log(one.low));
+    simplex.high.push_back(std::log(one.high));
   }
-  return start;
+  simplex.max_evaluations = 700;
+  simplex.value = loss;
+  for (const double step : {0.5, -0.4, 0.3}) {
+    simplex.step.assign(logs.size(), step);
+    simplex.minimise(logs);
+  }
+  return to_rates(searched, logs, rates);
 }
 
 std::pair<double, double> band_of(std::vector<double> log_errors) {
@@ -68,31 +104,6 @@ std::pair<double, double> band_of(std::vector<double> log_errors) {
 }
 
 double squared(double x) { return x * x; }
-
-ExpertRates to_rates(std::span<const double> p, ExpertRates rates) {
-  rates.startup_us = std::exp(p[0]);
-  rates.arithmetic_share = std::exp(p[1]);
-  rates.memory_share = std::exp(p[2]);
-  rates.fill_depth = std::exp(p[3]);
-  rates.tile_rows = std::exp(p[4]);
-  rates.movement_factor = std::exp(p[5]);
-  rates.per_expert_us = std::exp(p[6]);
-  return rates;
-}
-
-ExchangeRates to_rates(std::span<const double> p, ExchangeRates rates) {
-  rates.startup_us = std::exp(p[0]);
-  rates.token_us = std::exp(p[1]);
-  rates.own_copies = std::exp(p[2]);
-  rates.sm_GBps = std::exp(p[3]);
-  rates.link_share = std::exp(p[4]);
-  rates.sharpness = std::exp(p[5]);
-  rates.network_share = std::exp(p[6]);
-  rates.far_congestion = std::exp(p[7]);
-  rates.network_sm_GBps = std::exp(p[8]);
-  rates.startup_per_node = std::exp(p[9]);
-  return rates;
-}
 
 ExpertLayer work_of(const MeasuredExpertLayer& layer) {
   const auto tokens = static_cast<double>(layer.tokens), ranks = static_cast<double>(layer.expert_parallel);
@@ -200,19 +211,13 @@ ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, c
     return std::log(row.time_us / predicted_layer_us(r, figures, row));
   };
   const auto loss = [&](std::span<const double> p) {
-    const ExpertRates at = to_rates(p, rates);
+    const ExpertRates at = to_rates<ExpertRates>(kLayerSearch, p, rates);
     double sum = 0;
     for (const MeasuredExpertLayer* row : chosen) sum += std::abs(log_error(at, *row));
     return sum / static_cast<double>(chosen.size()) +
            kPrior * (squared(p[6] - std::log(0.05)) + squared(p[1]) + squared(p[5] - std::log(1.5)));
   };
-  const std::vector<double> start = {std::log(30.0), std::log(0.8), std::log(0.8), std::log(300.0),
-                                     std::log(30.0), std::log(1.3), std::log(0.1)};
-  const std::vector<double> low = {std::log(0.5),  std::log(0.1), std::log(0.2), std::log(4.0),
-                                   std::log(1e-3), std::log(0.3), std::log(1e-3)};
-  const std::vector<double> high = {std::log(400.0), std::log(2.0),  std::log(1.2), std::log(4000.0),
-                                    std::log(400.0), std::log(10.0), std::log(5.0)};
-  rates = to_rates(search(start, low, high, loss), rates);
+  rates = search<ExpertRates>(kLayerSearch, rates, loss);
   learn_rest(rates, rows, figures);
   return rates;
 }
@@ -244,8 +249,11 @@ ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, 
   };
   rates.over_nodes = !across.empty();
   const double copies = combine ? kCopiesOfCombine : kCopiesOfDispatch;
+  auto searched = std::to_array(kExchangeSearch);
+  for (Searched<ExchangeRates>& one : searched)
+    if (one.member == &ExchangeRates::network_sm_GBps) one.start /= copies;
   const auto loss = [&](std::span<const double> p) {
-    const ExchangeRates at = to_rates(p, rates);
+    const ExchangeRates at = to_rates<ExchangeRates>(searched, p, rates);
     double sum = 0, weights = 0;
     for (const MeasuredExchange* row : chosen) {
       const double weight = row->n_nodes > 1 ? kWeightOfNodes : 1;
@@ -257,16 +265,7 @@ ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, 
            kPrior * (2 * squared(p[7]) + squared(p[9] - std::log(0.8)) + squared(p[1] - std::log(0.1)) +
                      squared(p[2] - std::log(0.5)));
   };
-  const std::vector<double> start = {std::log(35.0),          std::log(0.1), std::log(0.5), std::log(33.0),
-                                     std::log(0.7),           std::log(3.0), std::log(0.9), std::log(1.3),
-                                     std::log(33.0 / copies), std::log(0.8)};
-  const std::vector<double> low = {std::log(5.0), std::log(1e-3), std::log(0.01), std::log(2.0),
-                                   std::log(0.2), std::log(2.0),  std::log(0.3),  std::log(1.0),
-                                   std::log(2.0), std::log(0.01)};
-  const std::vector<double> high = {std::log(200.0),  std::log(3.0), std::log(5.0), std::log(200.0),
-                                    std::log(1.1),    std::log(8.0), std::log(1.1), std::log(4.0),
-                                    std::log(1000.0), std::log(4.0)};
-  rates = to_rates(search(start, low, high, loss), rates);
+  rates = search<ExchangeRates>(searched, rates, loss);
   std::vector<double> errors;
   for (const MeasuredExchange* row : chosen) errors.push_back(log_error(rates, *row));
   std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));

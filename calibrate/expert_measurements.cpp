@@ -1,8 +1,6 @@
 #include "calibrate/expert_measurements.h"
 
-#include <algorithm>
 #include <map>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -59,13 +57,13 @@ Status read_layers(CsvRows& rows, ExpertMeasurements& out) {
     const std::string type = lower(rows.cell("dtype"));
     m.dtype = type == "nvfp4" ? DType::fp4 : parse_dtype(type);
     if (m.dtype == DType::unknown) return rows.error("dtype", "an unknown type");
-    STEPCAST_ASSIGN(m.tokens, rows.extent("n_tokens"));
-    STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));
-    STEPCAST_ASSIGN(m.expert_ffn_size, rows.extent("expert_ffn_size"));
-    STEPCAST_ASSIGN(m.top_k, rows.extent("top_k"));
-    STEPCAST_ASSIGN(m.n_experts, rows.extent("n_experts"));
-    STEPCAST_ASSIGN(m.expert_tensor_parallel, rows.extent("expert_tensor_parallel"));
-    STEPCAST_ASSIGN(m.expert_parallel, rows.extent("expert_parallel"));
+    STEPCAST_TRY(rows.extents({{"n_tokens", &m.tokens},
+                               {"hidden_size", &m.hidden_size},
+                               {"expert_ffn_size", &m.expert_ffn_size},
+                               {"top_k", &m.top_k},
+                               {"n_experts", &m.n_experts},
+                               {"expert_tensor_parallel", &m.expert_tensor_parallel},
+                               {"expert_parallel", &m.expert_parallel}}));
     STEPCAST_TRY(check_routing(rows, m.top_k, m.n_experts, m.expert_parallel));
     m.gated = !says(rows.cell("kernel"), "nongated");
     STEPCAST_ASSIGN(m.load, load_of(rows));
@@ -90,11 +88,11 @@ Status read_exchanges(CsvRows& rows, ExpertMeasurements& out) {
     if (!more) return Ok{};
     MeasuredExchange m{.line = rows.line()};
     m.gpu = rows.cell("gpu");
-    STEPCAST_ASSIGN(m.n_nodes, rows.extent("n_nodes"));
-    STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));
-    STEPCAST_ASSIGN(m.tokens, rows.extent("n_tokens"));
-    STEPCAST_ASSIGN(m.top_k, rows.extent("top_k"));
-    STEPCAST_ASSIGN(m.n_experts, rows.extent("n_experts"));
+    STEPCAST_TRY(rows.extents({{"n_nodes", &m.n_nodes},
+                               {"hidden_size", &m.hidden_size},
+                               {"n_tokens", &m.tokens},
+                               {"top_k", &m.top_k},
+                               {"n_experts", &m.n_experts}}));
     STEPCAST_TRY(check_routing(rows, m.top_k, m.n_experts, 1));
     STEPCAST_ASSIGN(m.sms, rows.extent("dispatch_sms"));
     STEPCAST_ASSIGN(m.dispatch_us, rows.number("dispatch_us", 0));
@@ -133,15 +131,7 @@ Status read_expert_measurements(const std::filesystem::path& file, ExpertMeasure
 
 Result<ExpertMeasurements> read_expert_measurements_in(const std::filesystem::path& folder) {
   ExpertMeasurements all;
-  std::vector<std::filesystem::path> files;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
-      files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  for (const std::filesystem::path& file : files) {
+  for (const std::filesystem::path& file : csv_files_in(folder)) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (!looks_like_expert_layers(text) && !looks_like_expert_exchanges(text)) continue;
     STEPCAST_TRY(parse_expert_measurements(text, file.string(), all));

@@ -104,8 +104,7 @@ GenericParameters fit_parameters(std::span<const Point> points, const GenericPar
       }
     }
     if (!detail::cholesky(h, kParameters)) break;
-    detail::solve_lower(h, kParameters, g);
-    detail::solve_upper(h, kParameters, g);
+    detail::cholesky_solve(h, kParameters, g);
     double largest = 0;
     for (std::size_t a = 0; a < kParameters; ++a) {
       const double step = std::clamp(g[a], -kLargestStep, kLargestStep);
@@ -125,17 +124,8 @@ std::vector<double> diagonal(double value) {
 
 // Inverse of a symmetric positive definite matrix.
 std::vector<double> inverse(std::vector<double> matrix) {
-  std::vector<double> out(kParameters * kParameters, 0);
   if (!detail::cholesky(matrix, kParameters)) return diagonal(kPriorPrecision);
-  std::vector<double> column(kParameters);
-  for (std::size_t c = 0; c < kParameters; ++c) {
-    std::ranges::fill(column, 0.0);
-    column[c] = 1;
-    detail::solve_lower(matrix, kParameters, column);
-    detail::solve_upper(matrix, kParameters, column);
-    for (std::size_t r = 0; r < kParameters; ++r) out[r * kParameters + c] = column[r];
-  }
-  return out;
+  return detail::cholesky_inverse(matrix, kParameters);
 }
 
 // A residual and what it counts: all devices alike.

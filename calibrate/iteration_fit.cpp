@@ -1,6 +1,5 @@
 #include "calibrate/iteration_fit.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -128,12 +127,9 @@ std::vector<FittedFactor> determined(Steps& all, const StepAssumptions& start,
   }
   std::vector<FittedFactor> result;
   if (!detail::cholesky(information, n)) return {factors.begin(), factors.end()};
+  const std::vector<double> covariance = detail::cholesky_inverse(information, n);
   for (std::size_t f = 0; f < n; ++f) {
-    std::vector<double> unit(n, 0.0);
-    unit[f] = 1;
-    detail::solve_lower(information, n, unit);
-    detail::solve_upper(information, n, unit);
-    if (std::sqrt(unit[f]) < kMostUncertain * factors[f].prior_sd)
+    if (std::sqrt(covariance[f * n + f]) < kMostUncertain * factors[f].prior_sd)
       result.push_back(factors[f]);
     else
       fit.undetermined.push_back(factors[f].name);

@@ -68,10 +68,6 @@ Result<bool> read_into(std::string_view text, const std::string& name, KernelMea
   return true;
 }
 
-bool is_csv(const fs::path& path) {
-  return path.extension() == ".csv" || (path.extension() == ".gz" && path.stem().extension() == ".csv");
-}
-
 // Sustained rows have to reach this share of the largest extents of the others: assumed.
 constexpr double kLeastReach = 0.25;
 
@@ -196,19 +192,8 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
   for (const fs::path& path : paths) {
     std::error_code failure;
     const bool folder = fs::is_directory(path, failure);
-    std::vector<fs::path> files;
-    if (folder) {
-      for (fs::recursive_directory_iterator entry{path, failure}, end; !failure && entry != end;
-           entry.increment(failure)) {
-        std::error_code ignored;
-        if (is_csv(entry->path()) && entry->is_regular_file(ignored)) files.push_back(entry->path());
-      }
-      std::ranges::sort(files);
-    } else {
-      files.push_back(path);
-    }
     std::size_t n_read = 0;
-    for (const fs::path& file : files) {
+    for (const fs::path& file : folder ? csv_files_in(path, /*below=*/true) : std::vector{path}) {
       STEPCAST_ASSIGN(const std::string text, read_file(file));
       auto known = read_into(text, file.generic_string(), all);
       if (!known) return std::move(known).error();

@@ -10,6 +10,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
 
@@ -19,20 +20,9 @@
 namespace stepcast {
 namespace {
 
-constexpr std::array kNeeded = {"model",
-                                "hidden_size",
-                                "n_layers",
-                                "n_heads",
-                                "seq_len_tokens",
-                                "gpu",
-                                "n_gpus",
-                                "dtype",
-                                "tensor_parallel",
-                                "pipeline_parallel",
-                                "data_parallel",
-                                "micro_batch_sequences",
-                                "global_batch_sequences",
-                                "iter_time_ms"};
+constexpr std::string_view kNeeded =
+    "model hidden_size n_layers n_heads seq_len_tokens gpu n_gpus dtype tensor_parallel "
+    "pipeline_parallel data_parallel micro_batch_sequences global_batch_sequences iter_time_ms";
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -112,15 +102,14 @@ Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
   m.gated_ffn = gated;
   m.norm = rms_norm ? NormKind::rms_norm : NormKind::layer_norm;
   if (rms_norm) m.norm_bias = false;
-  STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));
-  STEPCAST_ASSIGN(m.n_layers, rows.extent("n_layers"));
-  STEPCAST_ASSIGN(m.n_heads, rows.extent("n_heads"));
+  STEPCAST_TRY(
+      rows.extents({{"hidden_size", &m.hidden_size}, {"n_layers", &m.n_layers}, {"n_heads", &m.n_heads}}));
   STEPCAST_ASSIGN(m.n_kv_heads, rows.extent("n_kv_heads", 1, m.n_heads));
   if (m.latent_attention) m.n_kv_heads = m.n_heads;
-  STEPCAST_ASSIGN(m.head_dim, rows.extent("head_dim", 0, 0));
-  STEPCAST_ASSIGN(m.vocab_size, rows.extent("vocab_size", 0, 0));
-  STEPCAST_ASSIGN(m.ffn_hidden_size, rows.extent("ffn_hidden_size", 0, 0));
-  STEPCAST_ASSIGN(m.max_position, rows.extent("seq_len_tokens"));
+  STEPCAST_TRY(rows.extents({{"head_dim", &m.head_dim, 0, 0},
+                             {"vocab_size", &m.vocab_size, 0, 0},
+                             {"ffn_hidden_size", &m.ffn_hidden_size, 0, 0},
+                             {"seq_len_tokens", &m.max_position}}));
   m.unused_positions = 0;
   m.n_multi_token_prediction_layers = 0;
   if (m.ffn_hidden_size == 0) {
@@ -143,8 +132,8 @@ Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
   }
   MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
   moe.n_experts = experts;
-  STEPCAST_ASSIGN(moe.experts_per_token, rows.extent("moe_top_k", 1, 2));
-  STEPCAST_ASSIGN(moe.expert_ffn_hidden_size, rows.extent("moe_ffn_hidden_size", 0, 0));
+  STEPCAST_TRY(rows.extents({{"moe_top_k", &moe.experts_per_token, 1, 2},
+                             {"moe_ffn_hidden_size", &moe.expert_ffn_hidden_size, 0, 0}}));
   if (moe.expert_ffn_hidden_size == 0) moe.expert_ffn_hidden_size = m.ffn_hidden_size;
   STEPCAST_ASSIGN(moe.first_dense_layers, rows.extent("n_dense_layers", 0, 0));
   m.moe = moe;
@@ -266,28 +255,25 @@ Result<LlmRun> measured_run(const CsvRows& rows) {
   run.memory_GiB = memory_in(run.note);
   STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
   if (run.iter_time_ms <= 0) return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
-  STEPCAST_ASSIGN(run.n_gpus, rows.extent("n_gpus"));
-  STEPCAST_ASSIGN(run.gpus_per_node, rows.extent("gpus_per_node", 0, 0));
+  STEPCAST_TRY(rows.extents({{"n_gpus", &run.n_gpus}, {"gpus_per_node", &run.gpus_per_node, 0, 0}}));
   STEPCAST_ASSIGN(const double bandwidth, rows.number("inter_node_bandwidth_Gbps", 0, 0.0));
   if (bandwidth > 0) run.inter_node_bandwidth_Gbps = bandwidth;
-  STEPCAST_ASSIGN(const double peer, rows.number("peer_predicted_ms", 0, 0.0));
-  if (peer > 0) run.peer_predicted_ms = peer;
   STEPCAST_ASSIGN(run.model, model_of(rows, run));
   return run;
 }
 
 Status read_degrees_and_batch(const CsvRows& rows, Layout& layout) {
-  STEPCAST_ASSIGN(layout.degrees.tensor, rows.extent("tensor_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.degrees.pipeline, rows.extent("pipeline_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.degrees.virtual_stages, rows.extent("virtual_stages", 1, 1));
-  STEPCAST_ASSIGN(layout.degrees.context, rows.extent("context_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.degrees.expert, rows.extent("expert_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.degrees.data, rows.extent("data_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.batch.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
+  STEPCAST_TRY(rows.extents({{"tensor_parallel", &layout.degrees.tensor, 1, 1},
+                             {"pipeline_parallel", &layout.degrees.pipeline, 1, 1},
+                             {"virtual_stages", &layout.degrees.virtual_stages, 1, 1},
+                             {"context_parallel", &layout.degrees.context, 1, 1},
+                             {"expert_parallel", &layout.degrees.expert, 1, 1},
+                             {"data_parallel", &layout.degrees.data, 1, 1},
+                             {"micro_batch_sequences", &layout.batch.micro_batch_sequences, 0, 0}}));
   if (layout.batch.micro_batch_sequences == 0 && !rows.cell("micro_batch_sequences").empty())
     return rows.error("micro_batch_sequences").expected("1 or more, or nothing where it is not known");
-  STEPCAST_ASSIGN(layout.batch.global_batch_sequences, rows.extent("global_batch_sequences"));
-  STEPCAST_ASSIGN(layout.batch.seq_len_tokens, rows.extent("seq_len_tokens"));
+  STEPCAST_TRY(rows.extents({{"global_batch_sequences", &layout.batch.global_batch_sequences},
+                             {"seq_len_tokens", &layout.batch.seq_len_tokens}}));
   return Ok{};
 }
 
@@ -430,11 +416,10 @@ Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::str
                                            const RunRecipes* recipes, std::vector<std::string>* left_out) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   STEPCAST_TRY(rows.check_names());
-  for (const char* column : kNeeded) {
-    if (rows.has(column)) continue;
-    return Error::at(name, "the header", fmt::format("lacks the column {}", column))
+  std::string_view lacking;
+  if (any_word(kNeeded, [&](std::string_view column) { return !rows.has(lacking = column); }))
+    return Error::at(name, "the header", fmt::format("lacks the column {}", lacking))
         .expected("the columns of llm_runs.csv (docs/iterations.md)");
-  }
   std::vector<LlmRun> runs;
   std::optional<Error> first_problem;
   for (;;) {

@@ -23,7 +23,6 @@ struct LlmRun {
   std::int64_t n_gpus = 1, gpus_per_node = 0;  // 0: not stated
   std::optional<double> inter_node_bandwidth_Gbps;
   double iter_time_ms = 0;
-  std::optional<double> peer_predicted_ms;
   std::optional<double> memory_GiB;  // peak, where the note says it
   std::uint32_t line = 0;
   std::vector<std::string> assumed;           // fields that the row leaves open and what stands in for them

@@ -75,11 +75,6 @@ void close(LookupMeasurement& m) {
                      fmt::format("{} {}", m.bags, m.time_us), tables});
 }
 
-bool is_csv(const std::filesystem::path& path) {
-  const std::string name = path.filename().string();
-  return name.ends_with(".csv") || name.ends_with(".csv.gz");
-}
-
 }  // namespace
 
 bool looks_like_lookup_measurements(std::string_view text) {
@@ -131,15 +126,9 @@ Result<std::vector<LookupMeasurement>> parse_lookup_measurements(std::string_vie
 Result<LookupFiles> read_lookup_measurements(const std::vector<std::filesystem::path>& paths) {
   LookupFiles files;
   for (const std::filesystem::path& path : paths) {
-    std::vector<std::filesystem::path> inside{path};
     std::error_code ignored;
     const bool folder = std::filesystem::is_directory(path, ignored);
-    if (folder) {
-      inside.clear();
-      for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
-        if (entry.is_regular_file(ignored) && is_csv(entry.path())) inside.push_back(entry.path());
-      std::ranges::sort(inside);
-    }
+    const std::vector<std::filesystem::path> inside = folder ? csv_files_in(path) : std::vector{path};
     bool any_other = !folder;
     for (const std::filesystem::path& file : inside) {
       STEPCAST_ASSIGN(const std::string text, read_file(file));

@@ -1,5 +1,3 @@
-#include "lab/ab_pairs_suite.h"
-
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -15,6 +13,8 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -56,10 +56,9 @@ struct Pair {
 // The flags of a setting; nothing if words stand for it that are not known.
 std::optional<std::string> flags_of(std::string_view setting) {
   if (setting.empty() || setting.starts_with("--")) return std::string{setting};
-  for (const auto& [words, flags] : kWords) {
+  for (const auto& [words, flags] : kWords)
     if (setting == words || (setting.starts_with(words) && words != "tensor parallel"))
       return std::string{flags};
-  }
   return std::nullopt;
 }
 
@@ -156,13 +155,6 @@ bool is_right(double measured, double forecast) {
   return side(measured) == side(forecast) || (measured - 1) * (forecast - 1) > 0;
 }
 
-SetScore& set_of(TestScore& test, const std::string& name) {
-  for (SetScore& set : test.sets) {
-    if (set.set == name) return set;
-  }
-  return test.sets.emplace_back(SetScore{.set = name});
-}
-
 // The sum over all sets of the pairs that are right, as a percentage of their number.
 void count_right(TestScore& test) {
   double right = 0, all = 0;
@@ -179,7 +171,7 @@ void count_right(TestScore& test) {
 
 }  // namespace
 
-Result<SuiteResult> validate_ab_pairs(const fs::path& data) {
+Result<SuiteResult> validate_ab_pairs(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "ab_pairs"};
   const fs::path file = data / "ab_pairs.csv";
   STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -220,24 +212,17 @@ Result<SuiteResult> validate_ab_pairs(const fs::path& data) {
       result.skipped.push_back({pair.name, forecast.error().message()});
       continue;
     }
-    set_of(ratio, pair.kind)
-        .rows.push_back({.row = pair.name, .measured = pair.ratio, .predicted = forecast->time});
-    set_of(no_change, pair.kind).rows.push_back({.row = pair.name, .measured = pair.ratio, .predicted = 1});
+    ratio.set_of(pair.kind).rows.push_back(
+        {.row = pair.name, .measured = pair.ratio, .predicted = forecast->time});
+    no_change.set_of(pair.kind).rows.push_back({.row = pair.name, .measured = pair.ratio, .predicted = 1});
     if (pair.memory_ratio) {
-      set_of(memory, pair.kind)
-          .rows.push_back({.row = pair.name, .measured = *pair.memory_ratio, .predicted = forecast->memory});
+      memory.set_of(pair.kind).rows.push_back(
+          {.row = pair.name, .measured = *pair.memory_ratio, .predicted = forecast->memory});
     }
   }
   count_right(ratio);
   result.add(finished({&ratio, &no_change, &memory}));
   return result;
-}
-
-Suite ab_pairs_suite() {
-  return {.name = "ab_pairs",
-          .summary = "published pairs of runs that differ in one setting: which is faster, and by how much",
-          .data_folder = "field",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_ab_pairs(data); }};
 }
 
 }  // namespace stepcast

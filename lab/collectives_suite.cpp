@@ -424,9 +424,4 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
   return result;
 }
 
-Suite collectives_suite() {
-  return {"collectives", "times of collectives from curves that never saw their sizes, ranks or nodes",
-          "collectives", validate_collectives};
-}
-
 }  // namespace stepcast

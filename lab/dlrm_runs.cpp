@@ -233,9 +233,8 @@ Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::s
     run.links = rows.cell("accelerator_interconnect");
     run.framework = rows.cell("framework");
     run.round = rows.cell("round");
-    STEPCAST_ASSIGN(run.n_nodes, rows.extent("n_nodes"));
-    STEPCAST_ASSIGN(run.gpus_per_node, rows.extent("gpus_per_node"));
-    STEPCAST_ASSIGN(run.n_gpus, rows.extent("n_gpus"));
+    STEPCAST_TRY(rows.extents(
+        {{"n_nodes", &run.n_nodes}, {"gpus_per_node", &run.gpus_per_node}, {"n_gpus", &run.n_gpus}}));
     STEPCAST_ASSIGN(run.global_batch, rows.extent(examples ? "global_batch" : "global_batch_samples"));
     STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
     if (!(run.iter_time_ms > 0)) return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -18,22 +19,16 @@ namespace {
 std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(data, ignored)) return {data};
-  std::vector<std::filesystem::path> folders{data, data / "iterations", data / "embedding",
-                                             data / "modern" / "embedding", data / "field"};
   std::vector<std::filesystem::path> files;
-  for (const std::filesystem::path& folder : folders) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
-        files.push_back(entry.path());
-    }
-  }
+  for (const char* below : {"", "iterations", "embedding", "modern/embedding", "field"})
+    std::ranges::move(csv_files_in(*below == 0 ? data : data / below), std::back_inserter(files));
   std::ranges::sort(files);
-  files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
 
-Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptions& options) {
+}  // namespace
+
+Result<SuiteResult> validate_dlrm(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "dlrm"};
   std::vector<MeasuredLookup> lookups;
   std::vector<DlrmRun> runs;
@@ -68,12 +63,6 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
         .expected("files with the columns of dlrm_runs.csv or tbe_kernels_in_traces.csv (docs/dlrm.md)");
   }
   return result;
-}
-
-}  // namespace
-
-Suite dlrm_suite() {
-  return {"dlrm", "lookups and steps of recommendation models, from a description", ".", run_dlrm};
 }
 
 }  // namespace stepcast

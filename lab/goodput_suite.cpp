@@ -1,5 +1,3 @@
-#include "lab/goodput_suite.h"
-
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -17,6 +15,7 @@
 
 #include "lab/interrupted_job.h"
 #include "lab/run_tails.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -114,7 +113,7 @@ void fill_in_constant(SetScore& set) {
 
 }  // namespace
 
-Result<SuiteResult> validate_goodput(const fs::path& data) {
+Result<SuiteResult> validate_goodput(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "goodput"};
   const fs::path file = data / "goodput.csv";
   STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -150,13 +149,6 @@ Result<SuiteResult> validate_goodput(const fs::path& data) {
   STEPCAST_ASSIGN(std::vector<TestScore> tails, run_tails(data));
   for (TestScore& test : tails) result.add(finished({&test}));
   return result;
-}
-
-Suite goodput_suite() {
-  return {.name = "goodput",
-          .summary = "how much of its time a run trains: exact form, published shares, slow steps",
-          .data_folder = "field",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_goodput(data); }};
 }
 
 }  // namespace stepcast

@@ -1,6 +1,5 @@
 #include "lab/gpu_time_scores.h"
 
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>

@@ -1,5 +1,3 @@
-#include "lab/hybrid_suite.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -16,6 +14,8 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/text.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -39,10 +39,9 @@ Result<std::string> config_of_model(const fs::path& folder, std::string model) {
   std::ranges::replace(model, '_', '-');
   std::vector<std::string> found;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (entry.path().filename().string().find(model) != std::string::npos)
       found.push_back(entry.path().string());
-  }
   if (found.empty()) return Error::at(folder.string(), "", fmt::format("holds no config.json of {}", model));
   return *std::ranges::min_element(found);
 }
@@ -110,12 +109,6 @@ Result<HybridStep> hybrid_step_of(const Session& session, HybridRow row) {
   return step;
 }
 
-SetScore& set_of_model(TestScore& test, const std::string& model) {
-  for (SetScore& set : test.sets)
-    if (set.set == model) return set;
-  return test.sets.emplace_back(SetScore{.set = model});
-}
-
 void add_hybrid_scores(const std::vector<HybridStep>& steps, SuiteResult& result) {
   TestScore ours{.test = "hybrid_steps", .protocol = "shipped", .unit = "ms"};
   TestScore utilisation{.test = "hybrid_utilisation", .protocol = "shipped", .unit = "ms"};
@@ -123,12 +116,11 @@ void add_hybrid_scores(const std::vector<HybridStep>& steps, SuiteResult& result
   for (const HybridStep& step : steps) {
     const HybridRow& row = step.row;
     const Forecast& f = step.forecast;
-    set_of_model(ours, row.model)
-        .rows.push_back({.row = row.name,
-                         .measured = row.step_ms,
-                         .predicted = f.step_time_ms,
-                         .p10 = f.step_time_p10_ms,
-                         .p90 = f.step_time_p90_ms});
+    ours.set_of(row.model).rows.push_back({.row = row.name,
+                                           .measured = row.step_ms,
+                                           .predicted = f.step_time_ms,
+                                           .p10 = f.step_time_p10_ms,
+                                           .p90 = f.step_time_p90_ms});
     std::vector<double> of_others, of_model;
     for (const HybridStep& other : steps) {
       if (other.row.model != row.model) of_others.push_back(other.utilisation);
@@ -136,16 +128,14 @@ void add_hybrid_scores(const std::vector<HybridStep>& steps, SuiteResult& result
         of_model.push_back(other.row.rate);
     }
     if (!of_others.empty()) {
-      set_of_model(utilisation, row.model)
-          .rows.push_back({.row = row.name,
-                           .measured = row.step_ms,
-                           .predicted = row.step_ms * step.utilisation / median(of_others)});
+      utilisation.set_of(row.model).rows.push_back(
+          {.row = row.name,
+           .measured = row.step_ms,
+           .predicted = row.step_ms * step.utilisation / median(of_others)});
     }
     if (!of_model.empty()) {
-      set_of_model(same, row.model)
-          .rows.push_back({.row = row.name,
-                           .measured = row.step_ms,
-                           .predicted = row.step_ms * row.rate / median(of_model)});
+      same.set_of(row.model).rows.push_back(
+          {.row = row.name, .measured = row.step_ms, .predicted = row.step_ms * row.rate / median(of_model)});
     }
   }
   for (SetScore& set : ours.sets) {
@@ -159,7 +149,7 @@ void add_hybrid_scores(const std::vector<HybridStep>& steps, SuiteResult& result
 
 }  // namespace
 
-Result<SuiteResult> validate_hybrid(const fs::path& data) {
+Result<SuiteResult> validate_hybrid(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "hybrid"};
   const fs::path file = data / "hybrid_steps.csv";
   STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -181,13 +171,6 @@ Result<SuiteResult> validate_hybrid(const fs::path& data) {
   }
   add_hybrid_scores(steps, result);
   return result;
-}
-
-Suite hybrid_suite() {
-  return {.name = "hybrid",
-          .summary = "published steps of models with Mamba-2 layers and experts, from their config.json",
-          .data_folder = "field",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_hybrid(data); }};
 }
 
 }  // namespace stepcast

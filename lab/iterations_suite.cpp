@@ -206,20 +206,13 @@ Result<std::vector<LlmRun>> read_all_runs(const std::filesystem::path& data, std
     return runs;
   }
   std::vector<LlmRun> runs;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
-      files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
   // Newer tables lie in a folder of their own beside it.
   const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
   if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
       std::filesystem::is_directory(newer, ignored)) {
     STEPCAST_ASSIGN(runs, read_all_runs(newer, skipped));
   }
-  for (const std::filesystem::path& file : files) {
+  for (const std::filesystem::path& file : csv_files_in(data)) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (looks_like_bert_runs(text)) {
       STEPCAST_ASSIGN(std::vector<LlmRun> more, parse_bert_runs(text, file.filename().string(), &left_out));
@@ -260,7 +253,9 @@ std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   return lines;
 }
 
-Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
+}  // namespace
+
+Result<SuiteResult> validate_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "iterations"};
   if (!options.protocol.empty() && options.protocol != "shipped" && options.protocol != "refit") {
     return Error::at("", "--protocol")
@@ -305,12 +300,6 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
     }
   }
   return result;
-}
-
-}  // namespace
-
-Suite iterations_suite() {
-  return {"iterations", "step times of language models from a description", "iterations", run_iterations};
 }
 
 }  // namespace stepcast

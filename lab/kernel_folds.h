@@ -19,8 +19,6 @@
 namespace stepcast {
 
 inline constexpr int kNotTested = -1;
-// As the number of folds: every group of rows that stay together is a fold of its own.
-inline constexpr int kOneFoldPerGroup = 1 << 30;
 
 struct KernelSplit {
   std::vector<int> fold;  // [row]

@@ -10,6 +10,7 @@
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+#include "stepcast/base/words.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -22,27 +23,10 @@ constexpr double kLongKernel_us = 100;
 constexpr std::size_t kMostRowsOfSet = 1'500;
 
 // What the measurements by parameters of a transformer call their operators (docs/kernels.md).
-constexpr std::string_view kTransformerOperators[] = {"RMSlayernorm",
-                                                      "RoPE",
-                                                      "ScaledUpperTriangMaskedSoftmax",
-                                                      "baddbmm",
-                                                      "bmm",
-                                                      "embedding",
-                                                      "fillmask",
-                                                      "firstStage_optimizer",
-                                                      "flash_atten",
-                                                      "gelu",
-                                                      "lastStage_optimizer",
-                                                      "layernorm",
-                                                      "linear1",
-                                                      "linear2",
-                                                      "linear3",
-                                                      "linear4",
-                                                      "linear_final",
-                                                      "middleStage_optimizer",
-                                                      "parallel_cross_entropy_128",
-                                                      "res_add",
-                                                      "softmax"};
+constexpr std::string_view kTransformerOperators =
+    "RMSlayernorm RoPE ScaledUpperTriangMaskedSoftmax baddbmm bmm embedding fillmask "
+    "firstStage_optimizer flash_atten gelu lastStage_optimizer layernorm linear1 linear2 linear3 "
+    "linear4 linear_final middleStage_optimizer parallel_cross_entropy_128 res_add softmax";
 
 Result<std::optional<Platform>> find_platform(const std::string& gpu, const SuiteOptions& options) {
   for (const auto& [name, file] : options.platforms) {
@@ -128,8 +112,7 @@ std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelR
 
 std::string kernel_group(const KernelMeasurement& m) {
   const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
-  const bool of_a_transformer = std::find(std::begin(kTransformerOperators), std::end(kTransformerOperators),
-                                          m.label) != std::end(kTransformerOperators);
+  const bool of_a_transformer = is_among(m.label, kTransformerOperators);
   if (of_a_transformer && (m.operation.dtype == DType::fp16 || step)) return "transformer operators fp16";
   const std::string_view dtype = to_string(m.operation.dtype);
   if (m.regime != Regime::unstated) return fmt::format("{} by type {}", family_of(m.operation), dtype);

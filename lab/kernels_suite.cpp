@@ -224,9 +224,4 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   return result;
 }
 
-Suite kernels_suite() {
-  return {"kernels", "times of kernels from models that never saw their shapes, sizes or GPUs", "kernels",
-          validate_kernels};
-}
-
 }  // namespace stepcast

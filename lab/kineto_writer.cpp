@@ -32,6 +32,13 @@ void append_number(std::string& out, Number value) {
 class Members {
  public:
   explicit Members(std::string& out) : out_(out) { out_ += '{'; }
+  // Of an event; metadata have no category.
+  Members(std::string& out, std::string_view phase, std::string_view category, std::string_view name)
+      : Members(out) {
+    text("ph", phase);
+    if (!category.empty()) text("cat", category);
+    text("name", name);
+  }
   Members(const Members&) = delete;
   Members& operator=(const Members&) = delete;
   ~Members() { out_ += '}'; }
@@ -49,6 +56,7 @@ class Members {
   void number_if_given(std::string_view key, Number value) {
     if (value != Number{-1}) number(key, value);
   }
+  [[nodiscard]] Members object(std::string_view key) { return Members{begin(key)}; }
   void raw(std::string_view key, std::string_view json) {
     begin(key);
     out_ += json;
@@ -170,9 +178,10 @@ class KinetoText {
     out_ += ",\n";
   }
 
-  void next_event() {
+  Members event(std::string_view phase, std::string_view category, std::string_view name) {
     out_ += first_event_ ? "\n  " : ",\n  ";
     first_event_ = false;
+    return {out_, phase, category, name};
   }
 
   template <class Event>
@@ -181,22 +190,17 @@ class KinetoText {
     m.microseconds("dur", event.duration.count());
   }
 
-  void thread(Members& m, ThreadId id) {
-    const RecordedThread& thread = rank_.threads[id.index()];
+  static void write_thread(Members& m, const RecordedThread& thread) {
     m.number("pid", thread.pid);
     m.number("tid", thread.tid);
   }
 
   void write_event(const CpuOp& op) {
-    next_event();
-    Members m(out_);
-    m.text("ph", "X");
-    m.text("cat", op.kind == CpuOp::Kind::op ? "cpu_op" : "user_annotation");
-    m.text("name", rank_.names.text(op.name));
-    thread(m, op.thread);
+    Members m =
+        event("X", op.kind == CpuOp::Kind::op ? "cpu_op" : "user_annotation", rank_.names.text(op.name));
+    write_thread(m, rank_.threads[op.thread.index()]);
     times(m, op);
-    m.begin("args");
-    Members args(out_);
+    Members args = m.object("args");
     args.number_if_given("External id", op.external_id);
     args.number_if_given("Ev Idx", op.order);
     args.number_if_given("Sequence number", op.sequence_number);
@@ -205,32 +209,23 @@ class KinetoText {
   }
 
   void write_event(const RuntimeCall& call) {
-    next_event();
-    Members m(out_);
-    m.text("ph", "X");
-    m.text("cat", "cuda_runtime");
-    m.text("name", rank_.names.text(call.name));
-    thread(m, call.thread);
+    Members m = event("X", "cuda_runtime", rank_.names.text(call.name));
+    write_thread(m, rank_.threads[call.thread.index()]);
     times(m, call);
-    m.begin("args");
-    Members args(out_);
+    Members args = m.object("args");
     args.number_if_given("External id", call.external_id);
     args.number_if_given("correlation", call.correlation);
   }
 
   void write_event(const GpuOp& op) {
-    next_event();
-    Members m(out_);
-    m.text("ph", "X");
-    m.text("cat", op.kind == GpuOp::Kind::kernel   ? "kernel"
-                  : op.kind == GpuOp::Kind::memcpy ? "gpu_memcpy"
-                                                   : "gpu_memset");
-    m.text("name", rank_.names.text(op.name));
+    const char* const category = op.kind == GpuOp::Kind::kernel   ? "kernel"
+                                 : op.kind == GpuOp::Kind::memcpy ? "gpu_memcpy"
+                                                                  : "gpu_memset";
+    Members m = event("X", category, rank_.names.text(op.name));
     m.number("pid", op.device);
     m.number("tid", op.stream);
     times(m, op);
-    m.begin("args");
-    Members args(out_);
+    Members args = m.object("args");
     args.number_if_given("External id", op.external_id);
     args.number("device", op.device);
     args.number("stream", op.stream);
@@ -242,7 +237,6 @@ class KinetoText {
   }
 
   void write_event(const StreamSync& sync) {
-    next_event();
     const std::string_view kind = [&sync] {
       switch (sync.kind) {
         case StreamSync::Kind::stream_wait_event: return "Stream Wait Event"sv;
@@ -253,15 +247,11 @@ class KinetoText {
       }
       return "Other Sync"sv;
     }();
-    Members m(out_);
-    m.text("ph", "X");
-    m.text("cat", "cuda_sync");
-    m.text("name", kind);
+    Members m = event("X", "cuda_sync", kind);
     m.number("pid", 0);
     m.number("tid", sync.stream);
     times(m, sync);
-    m.begin("args");
-    Members args(out_);
+    Members args = m.object("args");
     args.text("cuda_sync_kind", kind);
     args.number("stream", sync.stream);
     args.number_if_given("correlation", sync.correlation);
@@ -270,14 +260,9 @@ class KinetoText {
   }
 
   void write_event(const AllocatorState& state) {
-    next_event();
-    Members m(out_);
-    m.text("ph", "i");
-    m.text("cat", "cpu_instant_event");
-    m.text("name", "[memory]");
+    Members m = event("i", "cpu_instant_event", "[memory]");
     m.microseconds("ts", state.start.count() - base_);
-    m.begin("args");
-    Members args(out_);
+    Members args = m.object("args");
     args.number("Device Type", 1);  // CUDA
     args.number("Device Id", state.device);
     args.number("Total Allocated", state.allocated_bytes);
@@ -303,15 +288,9 @@ class KinetoText {
   void write_thread_names() {
     for (const RecordedThread& thread : rank_.threads) {
       if (thread.name.empty()) continue;
-      next_event();
-      Members m(out_);
-      m.text("ph", "M");
-      m.text("name", "thread_name");
-      m.number("pid", thread.pid);
-      m.number("tid", thread.tid);
-      m.begin("args");
-      Members args(out_);
-      args.text("name", thread.name);
+      Members m = event("M", {}, "thread_name");
+      write_thread(m, thread);
+      m.object("args").text("name", thread.name);
     }
   }
 

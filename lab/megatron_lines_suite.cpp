@@ -113,9 +113,8 @@ std::vector<ScoredRow> medians_of_others(const std::vector<ScoredRow>& rows) {
   std::vector<ScoredRow> out;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<double> others;
-    for (std::size_t j = 0; j < rows.size(); ++j) {
+    for (std::size_t j = 0; j < rows.size(); ++j)
       if (j != i) others.push_back(rows[j].measured);
-    }
     if (others.empty()) continue;
     out.push_back({.row = rows[i].row, .measured = rows[i].measured, .predicted = upper_median(others)});
   }
@@ -137,10 +136,9 @@ std::vector<TestScore> score_small(const std::vector<MegatronLines::Small>& line
       continue;
     }
     std::vector<double> factors;
-    for (const MegatronLines::Small& other : lines) {
+    for (const MegatronLines::Small& other : lines)
       if (other.fitted && other.layout != line.layout)
         factors.push_back(other.row.measured / other.row.predicted);
-    }
     as_is.rows.push_back(line.row);
     if (factors.empty()) continue;
     refitted.n_fit = factors.size();
@@ -205,7 +203,7 @@ PredictRequest request_of_line(const CsvRows& rows) {
   return request;
 }
 
-Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
+Result<SuiteResult> validate_megatron_lines(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "megatron_lines"};
   TestScore read{.test = "read", .protocol = "shipped", .unit = "lines", .relative = false};
   TestScore steps{.test = "step_time", .protocol = "shipped", .unit = "ms"};
@@ -231,13 +229,6 @@ Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
   result.add(score_small(small));
   result.add(std::move(flags));
   return result;
-}
-
-Suite megatron_lines_suite() {
-  return {.name = "megatron_lines",
-          .summary = "command lines of Megatron-LM's own test cases: which are read, and their steps",
-          .data_folder = "field",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_megatron_lines(data); }};
 }
 
 }  // namespace stepcast

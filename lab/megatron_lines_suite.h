@@ -28,8 +28,7 @@ namespace stepcast {
 [[nodiscard]] PredictRequest request_of_line(const CsvRows& rows);
 
 // `data`: a folder with megatron_lines.csv, and megatron_lines_no_gpu_count.csv and megatron_arguments.csv where they are.
-[[nodiscard]] Result<SuiteResult> validate_megatron_lines(const std::filesystem::path& data);
-
-[[nodiscard]] Suite megatron_lines_suite();
+[[nodiscard]] Result<SuiteResult> validate_megatron_lines(const std::filesystem::path& data,
+                                                          const SuiteOptions& options = {});
 
 }  // namespace stepcast

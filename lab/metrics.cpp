@@ -74,20 +74,15 @@ Metrics score(std::span<const ScoredRow> rows) {
 
 Metrics mean_over_sets(std::span<const Metrics> sets) {
   Metrics mean;
-  double count = 0;
-  double with_intervals = 0, with_best = 0;
-  double coverage = 0, width = 0, interval = 0, of_best = 0;
+  double count = 0, with_intervals = 0, with_best = 0, coverage = 0, width = 0, interval = 0, of_best = 0;
+  constexpr double Metrics::*kMeans[] = {&Metrics::mape,    &Metrics::median_ape, &Metrics::gmae,
+                                         &Metrics::p80_ape, &Metrics::p90_ape,    &Metrics::bias};
   for (const Metrics& set : sets) {
     if (set.n == 0) continue;
     ++count;
     mean.n += set.n;
-    mean.mape += set.mape;
-    mean.median_ape += set.median_ape;
-    mean.gmae += set.gmae;
-    mean.p80_ape += set.p80_ape;
-    mean.p90_ape += set.p90_ape;
+    for (double Metrics::*member : kMeans) mean.*member += set.*member;
     mean.max_ape = std::max(mean.max_ape, set.max_ape);
-    mean.bias += set.bias;
     if (set.interval_coverage && set.interval_width_median) {
       ++with_intervals;
       coverage += *set.interval_coverage;
@@ -100,8 +95,7 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
     }
   }
   if (count == 0) return mean;
-  for (double* value : {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.bias})
-    *value /= count;
+  for (double Metrics::*member : kMeans) mean.*member /= count;
   if (with_intervals > 0) {
     mean.interval_coverage = coverage / with_intervals;
     mean.interval_width_median = width / with_intervals;

@@ -1,5 +1,3 @@
-#include "lab/network_suite.h"
-
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +11,8 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/trace/readers.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -78,9 +78,8 @@ Result<NetworkTimes> times_of(const fs::path& data, const TracedNetwork& traced)
     add(step.layers[run.kind].forward, run.count);
     if (!traced.forward_alone) add(step.layers[run.kind].backward, run.count);
   }
-  if (!traced.forward_alone) {
+  if (!traced.forward_alone)
     for (const PricedStep::Update& update : step.updates) add(update.price, 1);
-  }
   // Convolutions of fp32 tensors run on TF32 units where there are some.
   const bool tf32 = traced.dtype == DType::fp32 && platform.device.peak(DType::tf32);
   const auto peak = platform.device.peak(tf32 ? DType::tf32 : traced.dtype);
@@ -117,7 +116,7 @@ void add_network_scores(const std::vector<const TracedNetwork*>& traces,
 
 }  // namespace
 
-Result<SuiteResult> validate_networks(const fs::path& data) {
+Result<SuiteResult> validate_networks(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "networks"};
   std::vector<const TracedNetwork*> traces;
   std::vector<NetworkTimes> times;
@@ -133,13 +132,6 @@ Result<SuiteResult> validate_networks(const fs::path& data) {
   }
   add_network_scores(traces, times, result);
   return result;
-}
-
-Suite network_suite() {
-  return {.name = "networks",
-          .summary = "GPU time of ResNet, VGG and ViT by description, against traces",
-          .data_folder = "",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_networks(data); }};
 }
 
 }  // namespace stepcast

@@ -1,5 +1,3 @@
-#include "lab/node_power_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,6 +14,8 @@
 #include "stepcast/base/file.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/platform/platform_file.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -219,7 +219,7 @@ class NodeScores {
 
 }  // namespace
 
-Result<SuiteResult> validate_node_power(const std::filesystem::path& data) {
+Result<SuiteResult> validate_node_power(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "node_power"};
   STEPCAST_ASSIGN(std::vector<PowerSet> sets, read_power_sets(data / "node_power.csv"));
   if (sets.empty()) return result;
@@ -244,15 +244,6 @@ Result<SuiteResult> validate_node_power(const std::filesystem::path& data) {
   refit.compare_with(constant);
   for (NodeScores* scores : {&refit, &constant, &limit, &shipped}) scores->into(result);
   return result;
-}
-
-Suite node_power_suite() {
-  return {.name = "node_power",
-          .summary = "watts of nodes in the steady phase of published trainings, one benchmark left out",
-          .data_folder = "field",
-          .run = [](const std::filesystem::path& data, const SuiteOptions&) {
-            return validate_node_power(data);
-          }};
 }
 
 }  // namespace stepcast

@@ -146,7 +146,8 @@ PowerLimitRule fitted_power_limit(const std::vector<LimitedRun>& runs) {
   return rule;
 }
 
-Result<SuiteResult> validate_power_limits(const std::filesystem::path& data) {
+Result<SuiteResult> validate_power_limits(const std::filesystem::path& data,
+                                          const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "power_limits"};
   STEPCAST_ASSIGN(const std::vector<ReadRun> read, read_limited(data / "power_limits.csv"));
   const std::vector<LimitedRun> runs = limited_runs(read);
@@ -171,15 +172,6 @@ Result<SuiteResult> validate_power_limits(const std::filesystem::path& data) {
   result.skipped.push_back({"rows at the top limit of their training",
                             "they give time and draw without a limit", read.size() - runs.size()});
   return result;
-}
-
-Suite power_limits_suite() {
-  return {.name = "power_limits",
-          .summary = "trainings under power limits of the GPU: time and draw, one GPU left out",
-          .data_folder = "field",
-          .run = [](const std::filesystem::path& data, const SuiteOptions&) {
-            return validate_power_limits(data);
-          }};
 }
 
 }  // namespace stepcast

@@ -30,7 +30,7 @@ struct LimitedRun {
 //   watts        mean draw of the GPU
 //   trivial_...  the same by max(1, P0 / L) and min(P0, L)
 //   shipped_...  the same by the constants that ship, fitted on all rows
-[[nodiscard]] Result<SuiteResult> validate_power_limits(const std::filesystem::path& data);
-[[nodiscard]] Suite power_limits_suite();
+[[nodiscard]] Result<SuiteResult> validate_power_limits(const std::filesystem::path& data,
+                                                        const SuiteOptions& options = {});
 
 }  // namespace stepcast

@@ -442,13 +442,4 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
   return result;
 }
 
-Suite predict_suite() {
-  return {.name = "predict",
-          .summary = "steps of recorded traces with host times and kernel times that come from elsewhere",
-          .data_folder = ".",
-          .run = [](const fs::path& data, const SuiteOptions& options) {
-            return validate_predict(data, options);
-          }};
-}
-
 }  // namespace stepcast

@@ -94,11 +94,10 @@ std::string flags_of(MegatronFlagUse use) {
     if (flag.use != use) continue;
     const auto known = std::find_if(reasons.begin(), reasons.end(),
                                     [&](const auto& reason) { return reason.first == flag.why; });
-    if (known == reasons.end()) {
+    if (known == reasons.end())
       reasons.emplace_back(flag.why, std::vector{flag.name});
-    } else {
+    else
       known->second.push_back(flag.name);
-    }
   }
   std::string out = "| why | flags |\n|---|---|\n";
   for (auto& [why, names] : reasons) {

@@ -265,13 +265,4 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
   return result;
 }
 
-Suite replay_suite() {
-  return {.name = "replay",
-          .summary = "replayed steps of recorded traces against the recorded times",
-          .data_folder = "traces",
-          .run = [](const fs::path& data, const SuiteOptions& options) {
-            return validate_replay(data, options);
-          }};
-}
-
 }  // namespace stepcast

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -164,10 +163,9 @@ TestScore rates_of_the_model(const std::vector<RlMeasured>& all) {
   std::map<std::string, SetScore> sets;
   for (const RlMeasured& row : all) {
     std::vector<double> rates;
-    for (const RlMeasured& other : all) {
+    for (const RlMeasured& other : all)
       if (other.run->model == row.run->model && other.run->configuration != row.run->configuration)
         rates.push_back(other.run->tokens_per_gpu / other.run->step_s);
-    }
     if (rates.empty()) continue;
     SetScore& set = sets[row.run->model];
     set.set = row.run->model;
@@ -205,7 +203,9 @@ TestScore policy_ratios(const std::string& name, const std::vector<RlMeasured>& 
   return test;
 }
 
-Result<SuiteResult> run_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
+}  // namespace
+
+Result<SuiteResult> validate_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
   std::error_code ignored;
   std::filesystem::path file = data;
   for (const char* below : {"rl_steps.csv", "field/rl_steps.csv"})
@@ -221,11 +221,10 @@ Result<SuiteResult> run_rl(const std::filesystem::path& data, const SuiteOptions
   std::vector<RlMeasured> all;
   for (const RlRun& run : runs.runs) {
     Result<RlAnswer> answer = rl_step(run.question, steps);
-    if (answer) {
+    if (answer)
       all.push_back({&run, std::move(*answer)});
-    } else {
+    else
       result.skipped.push_back({run.name, answer.error().message(), 1});
-    }
   }
   const TestScore by_configuration =
       steps_left_out("leave_one_configuration_out", all, [](const RlRun& run) { return run.configuration; });
@@ -235,12 +234,6 @@ Result<SuiteResult> run_rl(const std::filesystem::path& data, const SuiteOptions
                          policy_ratios("off_over_on", all, by_configuration, 0),
                          policy_ratios("constant_off_over_on", all, by_configuration, kConstantRatio)});
   return result;
-}
-
-}  // namespace
-
-Suite rl_suite() {
-  return {"rl", "steps of post-training by reinforcement learning, from a description", "field", run_rl};
 }
 
 }  // namespace stepcast

@@ -8,14 +8,19 @@
 //   constant_off_over_on          the trivial answer: always 0.70
 #pragma once
 
+#include <filesystem>
 #include <vector>
+
+#include "stepcast/base/result.h"
 
 #include "lab/rl_runs.h"
 #include "lab/suite.h"
 
 namespace stepcast {
 
-[[nodiscard]] Suite rl_suite();
+// `data`: a folder with rl_steps.csv.
+[[nodiscard]] Result<SuiteResult> validate_rl(const std::filesystem::path& data,
+                                              const SuiteOptions& options = {});
 
 struct RlMeasured {
   const RlRun* run = nullptr;

@@ -189,10 +189,4 @@ Result<SuiteResult> validate_siblings(const std::filesystem::path& data, const S
   return result;
 }
 
-Suite siblings_suite() {
-  return {"siblings",
-          "kernels of a device from those of its nearest relative, next to the relative's times unchanged",
-          "modern/kernels", validate_siblings};
-}
-
 }  // namespace stepcast

@@ -24,6 +24,5 @@ namespace stepcast {
 // Reads the tables of the folder (modern/kernels) and scores them.
 [[nodiscard]] Result<SuiteResult> validate_siblings(const std::filesystem::path& data,
                                                     const SuiteOptions& options = {});
-[[nodiscard]] Suite siblings_suite();
 
 }  // namespace stepcast

@@ -59,16 +59,9 @@ TestScore& StepScores::test(std::string_view name) {
   return tests_.emplace_back(TestScore{.test = std::string{name}, .protocol = "recorded", .unit = "ms"});
 }
 
-SetScore& StepScores::set_of(std::string_view name, const std::string& set) {
-  TestScore& of = test(name);
-  for (SetScore& s : of.sets)
-    if (s.set == set) return s;
-  return of.sets.emplace_back(SetScore{.set = set});
-}
-
 void StepScores::add(std::string_view name, const std::string& set, ScoredRow row, std::uint64_t n_fit,
                      const std::string& group) {
-  SetScore& of = set_of(name, set);
+  SetScore& of = test(name).set_of(set);
   if (of.rows.empty()) {
     of.group = group;
     of.n_fit = n_fit;
@@ -78,7 +71,7 @@ void StepScores::add(std::string_view name, const std::string& set, ScoredRow ro
 
 void StepScores::keep(std::string_view name, const std::string& set, std::string_view extra, double value,
                       ExtraMetric::Over over) {
-  std::vector<ExtraMetric>& extras = set_of(name, set).extras;
+  std::vector<ExtraMetric>& extras = test(name).set_of(set).extras;
   const auto same = std::ranges::find(extras, extra, &ExtraMetric::name);
   if (same == extras.end())
     extras.push_back({std::string{extra}, value, over});

@@ -56,8 +56,6 @@ class StepScores {
   [[nodiscard]] std::vector<TestScore> finish() &&;
 
  private:
-  SetScore& set_of(std::string_view name, const std::string& set);
-
   std::vector<TestScore> tests_{{.test = "step_time", .protocol = "recorded", .unit = "ms"}};
 };
 

@@ -6,18 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "lab/ab_pairs_suite.h"
-#include "lab/goodput_suite.h"
-#include "lab/hybrid_suite.h"
 #include "lab/megatron_lines_suite.h"
-#include "lab/network_suite.h"
-#include "lab/node_power_suite.h"
 #include "lab/power_limits_suite.h"
 #include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
 #include "lab/sibling_pairs.h"
 #include "lab/suites.h"
-#include "lab/tpu_suite.h"
 
 namespace stepcast {
 
@@ -92,6 +86,11 @@ TestScore refit_test(std::string_view name) {
   return {.test = std::string{name}, .protocol = "refit", .unit = "us"};
 }
 
+SetScore& TestScore::set_of(std::string_view name) {
+  const auto found = std::ranges::find(sets, name, &SetScore::set);
+  return found != sets.end() ? *found : sets.emplace_back(SetScore{.set = std::string{name}});
+}
+
 std::vector<TestScore> finished(std::initializer_list<TestScore*> tests) {
   std::vector<TestScore> out;
   for (TestScore* test : tests) {
@@ -151,11 +150,36 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 16> kSuites{
-      replay_suite(), predict_suite(),        collectives_suite(),  kernels_suite(),  iterations_suite(),
-      dlrm_suite(),   megatron_lines_suite(), rl_suite(),           ab_pairs_suite(), siblings_suite(),
-      tpu_suite(),    node_power_suite(),     power_limits_suite(), goodput_suite(),  hybrid_suite(),
-      network_suite()};
+  static const std::array<Suite, 16> kSuites{{
+      {"replay", "replayed steps of recorded traces against the recorded times", "traces", validate_replay},
+      {"predict", "steps of recorded traces with host times and kernel times that come from elsewhere", ".",
+       validate_predict},
+      {"collectives", "times of collectives from curves that never saw their sizes, ranks or nodes",
+       "collectives", validate_collectives},
+      {"kernels", "times of kernels from models that never saw their shapes, sizes or GPUs", "kernels",
+       validate_kernels},
+      {"iterations", "step times of language models from a description", "iterations", validate_iterations},
+      {"dlrm", "lookups and steps of recommendation models, from a description", ".", validate_dlrm},
+      {"megatron_lines", "command lines of Megatron-LM's own test cases: which are read, and their steps",
+       "field", validate_megatron_lines},
+      {"rl", "steps of post-training by reinforcement learning, from a description", "field", validate_rl},
+      {"ab_pairs", "published pairs of runs that differ in one setting: which is faster, and by how much",
+       "field", validate_ab_pairs},
+      {"siblings",
+       "kernels of a device from those of its nearest relative, next to the relative's times unchanged",
+       "modern/kernels", validate_siblings},
+      {"tpu", "steps of MaxText on TPU slices, from data sheets and the recipe's layout", "field",
+       validate_tpu},
+      {"node_power", "watts of nodes in the steady phase of published trainings, one benchmark left out",
+       "field", validate_node_power},
+      {"power_limits", "trainings under power limits of the GPU: time and draw, one GPU left out", "field",
+       validate_power_limits},
+      {"goodput", "how much of its time a run trains: exact form, published shares, slow steps", "field",
+       validate_goodput},
+      {"hybrid", "published steps of models with Mamba-2 layers and experts, from their config.json", "field",
+       validate_hybrid},
+      {"networks", "GPU time of ResNet, VGG and ViT by description, against traces", "", validate_networks},
+  }};
   return kSuites;
 }
 

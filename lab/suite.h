@@ -1,6 +1,6 @@
 // A validation suite scores one kind of prediction against measured data. All suites report the same way.
 //
-// A new suite is one file with a function `SuiteResult` is made in, and one line in builtin_suites().
+// A new suite is one file with a function that a SuiteResult is made in, and one line in builtin_suites().
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,8 @@ struct TestScore {
   std::vector<ExtraMetric> extras;  // over the sets that have them
   std::vector<GroupScore> groups;   // by name
 
+  // The set of this name, which is made if there is none.
+  SetScore& set_of(std::string_view name);
   // Scores the sets from their rows, and the whole from its sets.
   void finish();
 };

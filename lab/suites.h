@@ -39,7 +39,6 @@ namespace stepcast {
 // Nothing is fitted to a step time, so the protocol is "recorded".
 [[nodiscard]] Result<SuiteResult> validate_replay(const std::filesystem::path& data,
                                                   const SuiteOptions& options = {});
-[[nodiscard]] Suite replay_suite();
 
 // Scores predictions of recorded steps: the structure of a recorded step with times that come from elsewhere.
 //
@@ -74,7 +73,6 @@ namespace stepcast {
 // "recorded": nothing is fitted to what is scored. Host times of `step_time` are learned on other ranks.
 [[nodiscard]] Result<SuiteResult> validate_predict(const std::filesystem::path& data,
                                                    const SuiteOptions& options = {});
-[[nodiscard]] Suite predict_suite();
 
 // Scores the models of collectives against measured times (files of collective_measurements.h, or folders of
 // them).
@@ -93,7 +91,6 @@ namespace stepcast {
 //   shipped            (protocol shipped) the platform file that ships, on rows it was not fitted on
 [[nodiscard]] Result<SuiteResult> validate_collectives(const std::filesystem::path& data,
                                                        const SuiteOptions& options = {});
-[[nodiscard]] Suite collectives_suite();
 
 // Scores kernel models against measured kernel times (files of kernel_measurements.h, or folders of them; to a
 // folder `kernels` belongs a folder `modern/kernels` beside it).
@@ -118,13 +115,109 @@ namespace stepcast {
 // Sets are "GPU/operator/direction". Rows faster than the bound of their device are left out and counted.
 [[nodiscard]] Result<SuiteResult> validate_kernels(const std::filesystem::path& data,
                                                    const SuiteOptions& options = {});
-[[nodiscard]] Suite kernels_suite();
 
 // Scores step times predicted from a description against measured LLM runs. Nothing is fitted to their
 // times, but docs/constants.md lists what was chosen with them in view.
-[[nodiscard]] Suite iterations_suite();
+[[nodiscard]] Result<SuiteResult> validate_iterations(const std::filesystem::path& data,
+                                                      const SuiteOptions& options = {});
 
 // Scores recommendation models: lookup operators (dlrm_lookups.h) and whole steps predicted from a description.
-[[nodiscard]] Suite dlrm_suite();
+[[nodiscard]] Result<SuiteResult> validate_dlrm(const std::filesystem::path& data,
+                                                const SuiteOptions& options = {});
+
+// Scores steps of MaxText on TPUs (tpu_steps.csv): each row as a config of MaxText with its layout and what its recipe
+// recomputes, on the platform file of its chip and slices of the size that it states.
+//
+//   dense                (primary) seconds of a step of models without experts, sets by chip
+//   experts              the same of models with experts
+//   dense_utilisation, experts_utilisation   the trivial answer: the FLOPs of the model at the median share of the peak that
+//                        the other rows of the same chip reach
+//
+// "refit": leave one chip out. One number is fitted: how much longer products take than the corrections say that were
+// fitted to GPUs, the median over the dense rows of the other chips (gemm_factor); all_gemm_factor is that of all, which
+// platforms/kernels/tpu.json ships. All else is of data sheets. Batches are the tokens that the step printed. Rows that
+// state no layout or no rematerialisation, and models that are no preset, are named.
+//
+// `data`: a folder with tpu_steps.csv.
+[[nodiscard]] Result<SuiteResult> validate_tpu(const std::filesystem::path& data,
+                                               const SuiteOptions& options = {});
+
+// Scores published steps of models whose layers differ (hybrid_steps.csv: Nemotron 3, Mamba-2 with experts) as a job of that
+// software, of the config.json in model_configs beside the file.
+//
+//   hybrid_steps           (primary) milliseconds of a step, sets by model
+//   hybrid_utilisation     the trivial answer: the FLOPs of the model at the median share of the peak that the steps of
+//                          other models reach
+//   hybrid_same_model      one that knows more: the median rate of a GPU in the other rows of the model, other releases too
+//
+// "shipped": nothing is fitted. What the rows do not say is as in most recipes of the same software for models with experts
+// (bridge_recipes.csv): HybridEP, a distributed optimizer, experts not cut, weights gathered in 8 bits. They ran, so the first
+// of no recomputation, of activations and norms, of experts and norms, and of all that fits with room is what they did.
+//
+// `data`: a folder with hybrid_steps.csv and model_configs/.
+[[nodiscard]] Result<SuiteResult> validate_hybrid(const std::filesystem::path& data,
+                                                  const SuiteOptions& options = {});
+
+// Prints how much of its time a run trains beside simulated and published figures (goodput.csv). Nothing is fitted to them,
+// and no target rests on them: publications rarely state what their share hangs on.
+//
+//   exact             (primary) share of 200 random jobs: simulated event by event, and by the closed form; percent
+//   llama_54_days     54 days of 16,384 H100, 419 interruptions, a write of 8 s: the share by the downtime of each, in extra
+//                     keys, beside the published "above 90"
+//   published_shares  rows that state a share and GPUs or the time between interruptions, by default rates and a downtime of
+//                     15 min
+//   by_people         the same where people restart, 6 times as long; where a row states a share of manual restarts, that
+//   constant          the mean of the other rows
+//   checkpoint        size from the model; TB
+//
+// `data`: a folder with goodput.csv.
+[[nodiscard]] Result<SuiteResult> validate_goodput(const std::filesystem::path& data,
+                                                   const SuiteOptions& options = {});
+
+// Scores networks that are told by their operations (describe/network_presets.h) against the GPU time of traces: each by its
+// name, image size, batch and type alone, as kernels take on the platform of the GPU.
+//
+//   networks               (primary) milliseconds of all kernels of an iteration, sets by trace
+//   networks_utilisation   the trivial answer: the FLOPs of the iteration at the median share of the peak that the other
+//                          traces reach
+//
+// "shipped": nothing is fitted to these rows; docs/constants.md says which rates of convolutions and pooling were chosen with
+// traces of ResNet-50, VGG-13 and ResNet-18 in view. Forward passes of recorded inference count the forward pass alone.
+//
+// `data`: the folder of all measured data.
+[[nodiscard]] Result<SuiteResult> validate_networks(const std::filesystem::path& data,
+                                                    const SuiteOptions& options = {});
+
+// Scores what nodes draw in the steady phase of a training: the median reading of node_power.csv.
+//
+//   one_node       (primary) one node alone, its benchmark left out of the fit
+//   several_nodes  the same, with the step time given
+//   constant_...   the mean over the other benchmarks of the same size class and meter
+//   limit_...      the limits of the GPUs alone
+//   shipped_...    dgx-h100 as it ships, fitted on all rows; AC meters
+//
+// Sets are system, benchmark and meter. Fitted are, per meter, the draw of a node that computes and what waiting takes off
+// it. Waiting is the forecast's where the benchmark can be described (BERT, LoRA of Llama 2 70B), with the measured step
+// time in the place of its own; in the fit also what the rate per GPU lost against one node. A benchmark that is not
+// described draws what the others of its size class and maker do: its waiting is not known.
+//
+// `data`: a folder with node_power.csv.
+[[nodiscard]] Result<SuiteResult> validate_node_power(const std::filesystem::path& data,
+                                                      const SuiteOptions& options = {});
+
+// Scores ratios of step times of published pairs of runs that differ in one setting (ab_pairs.csv).
+//
+//   ratio      (primary) time of B over time of A, both forecast; by kind of setting. right_percent: of the pairs whose
+//              measured and forecast ratios lie on one side of 1, or both within 1 % of it
+//   no_change  the trivial answer: always 1
+//   memory     difference of the peaks, of that of A, in percent; where both are printed. Of what is allocated
+//
+// "shipped": nothing is fitted. Pairs that state neither batch nor length are forecast with the number of micro-batches
+// whose interleaved run comes closest to that of the same table, which is not scored then. Pairs that lack GPUs or
+// batch, or a model that is not known, are named.
+//
+// `data`: a folder with ab_pairs.csv.
+[[nodiscard]] Result<SuiteResult> validate_ab_pairs(const std::filesystem::path& data,
+                                                    const SuiteOptions& options = {});
 
 }  // namespace stepcast

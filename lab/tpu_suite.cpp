@@ -1,5 +1,3 @@
-#include "lab/tpu_suite.h"
-
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +13,8 @@
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/operation/kernel_class.h"
 #include "stepcast/platform/platform_file.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
@@ -48,12 +48,11 @@ std::string_view said(const std::pair<std::string_view, std::string_view> (&tabl
 // "a=b c=d" as lines of YAML.
 std::string yaml_lines(std::string_view words) {
   std::string lines;
-  for (const char c : words) {
+  for (const char c : words)
     if (c == '=')
       lines += ": ";
     else
       lines += c == ' ' ? '\n' : c;
-  }
   return lines + "\n";
 }
 
@@ -97,16 +96,6 @@ Result<TpuRow> tpu_row_of(const CsvRows& rows) {
   row.request.job.gpus_per_node = devices / slices;
   return row;
 }
-
-SetScore& set_of_chip(TestScore& test, const std::string& chip) {
-  for (SetScore& set : test.sets)
-    if (set.set == chip) return set;
-  return test.sets.emplace_back(SetScore{.set = chip});
-}
-
-}  // namespace
-
-namespace {
 
 // A row's step, and how long its products take as nobody has corrected them.
 struct ScoredStep {
@@ -170,7 +159,7 @@ void add_tpu_scores(const std::vector<ScoredStep>& steps, SuiteResult& result) {
                             .predicted = f.step_time_ms / 1000,
                             .p10 = f.step_time_p10_ms / 1000,
                             .p90 = f.step_time_p90_ms / 1000};
-    SetScore& set = set_of_chip(row.experts ? experts : dense, row.chip);
+    SetScore& set = (row.experts ? experts : dense).set_of(row.chip);
     set.n_fit = of_others.size();
     set.extras = {{"gemm_factor", factor, ExtraMetric::Over::mean},
                   {"all_gemm_factor", all.empty() ? factor : median(all), ExtraMetric::Over::mean}};
@@ -179,7 +168,8 @@ void add_tpu_scores(const std::vector<ScoredStep>& steps, SuiteResult& result) {
         steps, [&](const ScoredStep& s) { return &s != &step && s.row.chip == row.chip; },
         [](const ScoredStep& s) { return s.utilisation; });
     if (utilisations.empty()) continue;
-    set_of_chip(row.experts ? experts_trivial : dense_trivial, row.chip)
+    (row.experts ? experts_trivial : dense_trivial)
+        .set_of(row.chip)
         .rows.push_back({.row = row.name,
                          .measured = row.step_s,
                          .predicted = row.step_s * step.utilisation / median(utilisations)});
@@ -189,7 +179,7 @@ void add_tpu_scores(const std::vector<ScoredStep>& steps, SuiteResult& result) {
 
 }  // namespace
 
-Result<SuiteResult> validate_tpu(const fs::path& data) {
+Result<SuiteResult> validate_tpu(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "tpu"};
   const fs::path file = data / "tpu_steps.csv";
   STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -212,13 +202,6 @@ Result<SuiteResult> validate_tpu(const fs::path& data) {
   }
   add_tpu_scores(steps, result);
   return result;
-}
-
-Suite tpu_suite() {
-  return {.name = "tpu",
-          .summary = "steps of MaxText on TPU slices, from data sheets and the recipe's layout",
-          .data_folder = "field",
-          .run = [](const fs::path& data, const SuiteOptions&) { return validate_tpu(data); }};
 }
 
 }  // namespace stepcast

@@ -6,7 +6,6 @@
 #include "stepcast/cost/collective_curve.h"
 #include "stepcast/predict/replay.h"
 
-#include "calibrate/overhead_fit.h"
 #include "lab/published_algorithm.h"
 #include "lab/published_overheads.h"
 

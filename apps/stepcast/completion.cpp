@@ -161,13 +161,12 @@ std::string manual_page(const CLI::App& root) {
 
 Result<int> run_completion(const CompletionOptions& options) {
   const CLI::App& root = *options.app->get_parent();
-  if (options.shell == "man") {
+  if (options.shell == "man")
     print("{}", manual_page(root));
-  } else if (options.shell == "fish") {
+  else if (options.shell == "fish")
     print("{}", fish_script(root));
-  } else {
+  else
     print("{}", script(root, options.shell == "zsh"));
-  }
   return kSuccess;
 }
 

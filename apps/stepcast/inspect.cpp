@@ -17,7 +17,6 @@
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/npz_file.h"
-#include "stepcast/base/one_line.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"

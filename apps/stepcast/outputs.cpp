@@ -57,6 +57,13 @@ std::vector<fs::path> input_files(std::span<const fs::path> places) {
   return files;
 }
 
+std::vector<fs::path> files_among(const std::vector<std::string>& names) {
+  std::vector<fs::path> files(names.begin(), names.end());
+  std::error_code ignored;
+  std::erase_if(files, [&](const fs::path& file) { return !fs::is_regular_file(file, ignored); });
+  return files;
+}
+
 std::string names_of(std::span<const std::string> places) {
   std::string names;
   for (const std::string& place : places) {
@@ -143,6 +150,12 @@ Status ReportOutput::answer(const ReportDocument& document, const std::string& j
   if (is_wanted()) STEPCAST_TRY(give(document));
   if (!replaces_text()) print("{}", json.empty() ? report_text(document, terminal_columns()) : json);
   return Ok{};
+}
+
+Result<int> ReportOutput::finish(const ReportDocument& document, const std::string& json) const {
+  STEPCAST_TRY(answer(document, json));
+  if (json.empty()) note();
+  return kSuccess;
 }
 
 void ReportOutput::note() const {

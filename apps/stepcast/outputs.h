@@ -25,6 +25,9 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::str
 // measurements, traces and platforms in it and below.
 [[nodiscard]] std::vector<std::filesystem::path> input_files(std::span<const std::filesystem::path> places);
 
+// Those of the names that are files.
+[[nodiscard]] std::vector<std::filesystem::path> files_among(const std::vector<std::string>& names);
+
 // "a.csv, b": how a provenance calls them, without where they lie.
 [[nodiscard]] std::string names_of(std::span<const std::string> places);
 
@@ -85,6 +88,8 @@ class ReportOutput {
   [[nodiscard]] Status answer(const ReportDocument& document, const std::string& json) const;
   // "Report written to ...", behind the text of an answer.
   void note() const;
+  // An answer behind which nothing else is said.
+  [[nodiscard]] Result<int> finish(const ReportDocument& document, const std::string& json) const;
 
  private:
   std::optional<OutputFile> file_;

@@ -26,7 +26,6 @@
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"
-#include "stepcast/describe/software_defaults.h"
 #include "stepcast/plan/job_pool.h"
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
@@ -202,15 +201,20 @@ Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& op
   return found;
 }
 
-std::vector<std::filesystem::path> inputs_of(const PlanOptions& options) {
-  std::vector<std::filesystem::path> inputs;
-  std::vector<std::string> files = options.platforms;
-  files.insert(files.end(), {options.job.model, options.from, options.jobs});
-  for (const std::string& file : files) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
+Result<std::vector<NamedPlatform>> priced_platforms(const PlanOptions& options, TrainingGoal& goal) {
+  std::vector<NamedPlatform> platforms;
+  for (const std::string& name : options.platforms) {
+    STEPCAST_ASSIGN(NamedPlatform platform, platform_of(name, options));
+    platforms.push_back(std::move(platform));
   }
-  return inputs;
+  STEPCAST_TRY(set_prices(options.prices, platforms, options.platforms, goal));
+  return platforms;
+}
+
+std::vector<std::filesystem::path> inputs_of(const PlanOptions& options) {
+  Words files = options.platforms;
+  files.insert(files.end(), {options.job.model, options.from, options.jobs});
+  return files_among(files);
 }
 
 // Counts and platforms for a training as a whole.
@@ -225,20 +229,13 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   if (!options.power_budget.empty()) {
     STEPCAST_ASSIGN(goal.power_budget_W, parse_watts(options.power_budget, "--power-budget"));
   }
-  std::vector<NamedPlatform> platforms;
-  for (const std::string& name : options.platforms) {
-    STEPCAST_ASSIGN(NamedPlatform platform, platform_of(name, options));
-    platforms.push_back(std::move(platform));
-  }
-  STEPCAST_TRY(set_prices(options.prices, platforms, options.platforms, goal));
+  STEPCAST_ASSIGN(const std::vector<NamedPlatform> platforms, priced_platforms(options, goal));
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
   TrainingAnswer answer{.plan = {}, .goal = goal, .top = options.top};
   STEPCAST_ASSIGN(answer.plan, plan_training(request, platforms, options.n_gpus, goal));
   progress.reset();
   const ReportDocument document = training_document(answer);
-  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
-  if (!options.json) report.note();
-  return kSuccess;
+  return report.finish(document, options.json ? document.json : std::string{});
 }
 
 // Several trainings that share the GPUs.
@@ -246,18 +243,13 @@ Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   STEPCAST_ASSIGN(const std::string text, read_file(options.jobs));
   STEPCAST_ASSIGN(const std::vector<PoolJob> jobs, parse_pool_jobs(text, options.jobs));
-  std::vector<NamedPlatform> platforms;
-  STEPCAST_ASSIGN(NamedPlatform platform, platform_of(options.platforms.front(), options));
-  platforms.push_back(std::move(platform));
   TrainingGoal goal;
-  STEPCAST_TRY(set_prices(options.prices, platforms, options.platforms, goal));
+  STEPCAST_ASSIGN(const std::vector<NamedPlatform> platforms, priced_platforms(options, goal));
   std::optional<ProgressLine> progress{std::in_place, "plan jobs"};
   STEPCAST_ASSIGN(const JobPool pool, plan_jobs(request, platforms.front(), options.n_gpus.front(), jobs));
   progress.reset();
   const ReportDocument document = jobs_document(pool);
-  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
-  if (!options.json) report.note();
-  return kSuccess;
+  return report.finish(document, options.json ? document.json : std::string{});
 }
 
 Status check_jobs(const PlanOptions& options) {
@@ -397,9 +389,7 @@ Result<int> run_post_training(const PlanOptions& options) {
   STEPCAST_ASSIGN(RlForecast forecast, Session{}.predict(request));
   progress.reset();
   forecast.notes.insert(forecast.notes.begin(), notes.begin(), notes.end());
-  STEPCAST_TRY(report.answer(rl_document(forecast), options.json ? rl_json(forecast) : std::string{}));
-  if (!options.json && !report.replaces_text()) report.note();
-  return kSuccess;
+  return report.finish(rl_document(forecast), options.json ? rl_json(forecast) : std::string{});
 }
 
 Result<int> run_plan(const PlanOptions& options) {

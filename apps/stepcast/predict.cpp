@@ -20,7 +20,6 @@
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/log_document.h"
 #include "stepcast/report/scaling_series.h"
-#include "stepcast/report/series_document.h"
 #include "stepcast/trace/file_ranks.h"
 
 #include "described_step.h"
@@ -47,11 +46,10 @@ Result<DescribedStep> described(const PredictOptions& options) {
     STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.described.power_limit, "--power-limit"));
   }
   if (!options.described.pools.empty()) {
-    for (const char* flag : {"--gpus", "--nodes", "--platform"}) {
+    for (const char* flag : {"--gpus", "--nodes", "--platform"})
       if (options.flags.is_given(flag))
         return Error{fmt::format("--pools and {} say the same thing", flag)}.advice(
             "leave one of the two out");
-    }
     request.pools = options.described.pools;
   }
   request.zones = options.described.zones;
@@ -75,14 +73,12 @@ std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
   const PredictTraceRequest& traces = options.traces.request;
   const DescribedStep& step = options.described.step;
   const RecommendationOptions& recommendation = options.recommendation;
-  std::vector<std::filesystem::path> inputs = traces.places;
-  inputs.insert(inputs.end(), traces.second_places.begin(), traces.second_places.end());
-  for (const std::string& file : {options.shared.model, options.shared.platform, recommendation.tables,
-                                  recommendation.indices, recommendation.plan, step.command_line,
-                                  step.torchtitan, step.deepspeed, step.config, options.log.log}) {
-    std::error_code ignored;
-    if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
-  }
+  std::vector<std::filesystem::path> inputs =
+      files_among({options.shared.model, options.shared.platform, recommendation.tables,
+                   recommendation.indices, recommendation.plan, step.command_line, step.torchtitan,
+                   step.deepspeed, step.config, options.log.log});
+  for (const auto& places : {traces.places, traces.second_places})
+    inputs.insert(inputs.end(), places.begin(), places.end());
   return inputs;
 }
 
@@ -204,10 +200,8 @@ Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest r
     STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
     series.push_back({batch, std::move(forecast)});
   }
-  STEPCAST_TRY(report.answer(batch_series_document(series, report.made_for()),
-                             options.shared.json ? batch_series_json(series) : std::string{}));
-  if (!options.shared.json) report.note();
-  return kSuccess;
+  return report.finish(batch_series_document(series, report.made_for()),
+                       options.shared.json ? batch_series_json(series) : std::string{});
 }
 
 // Which ranks share a file: those of a class do the same.
@@ -283,10 +277,8 @@ Result<int> run_recommendation(const PredictOptions& options) {
     STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
     STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
                     session.predict_series(request, options.shared.n_gpus, options.shared.batches));
-    STEPCAST_TRY(report.answer(scaling_series_document(series, report.made_for()),
-                               options.shared.json ? scaling_series_json(series) : std::string{}));
-    if (!options.shared.json) report.note();
-    return kSuccess;
+    return report.finish(scaling_series_document(series, report.made_for()),
+                         options.shared.json ? scaling_series_json(series) : std::string{});
   }
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   Report answer;
@@ -331,9 +323,7 @@ Result<int> run_post_training(const PredictOptions& options) {
   const PredictRlRequest asked{std::move(request.job), options.rl, request.platform, request.what_if};
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   STEPCAST_ASSIGN(const RlForecast forecast, Session{}.predict(asked));
-  STEPCAST_TRY(report.answer(rl_document(forecast), options.shared.json ? rl_json(forecast) : std::string{}));
-  if (!options.shared.json && !report.replaces_text()) report.note();
-  return kSuccess;
+  return report.finish(rl_document(forecast), options.shared.json ? rl_json(forecast) : std::string{});
 }
 
 Result<int> run_predict(const PredictOptions& options) {

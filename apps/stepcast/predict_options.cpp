@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/describe/dlrm_job.h"
 
 #include "rl_flags.h"
@@ -212,29 +213,11 @@ void add_changes_of_recorded(PredictOptions& o) {
 }
 
 // That a step of training takes and one of reinforcement learning has no answer to.
-constexpr std::string_view kOfTrainingAlone[] = {"--seq",
-                                                 "--packed-mean-tokens",
-                                                 "--torchtitan",
-                                                 "--deepspeed",
-                                                 "--explain",
-                                                 "--require-fit",
-                                                 "--timeline",
-                                                 "--chakra",
-                                                 "--per-rank",
-                                                 "--sensitivity",
-                                                 "--train-tokens",
-                                                 "--train-samples",
-                                                 "--train-iterations",
-                                                 "--gpu-hour-price",
-                                                 "--gpu-power-watts",
-                                                 "--carbon-intensity",
-                                                 "--power-limit",
-                                                 "--background-load",
-                                                 "--pools",
-                                                 "--zone",
-                                                 "--failures",
-                                                 "--recovery",
-                                                 "--seed"};
+constexpr std::string_view kOfTrainingAlone =
+    "--seq --packed-mean-tokens --torchtitan --deepspeed --explain --require-fit --timeline --chakra "
+    "--per-rank --sensitivity --train-tokens --train-samples --train-iterations --gpu-hour-price "
+    "--gpu-power-watts --carbon-intensity --power-limit --background-load --pools --zone --failures "
+    "--recovery --seed";
 
 constexpr char kResult[] = "Result";
 
@@ -300,9 +283,7 @@ void add_training(PredictOptions& o) {
 
 bool means_something(const GivenFlag& flag, Question question) {
   if (question != Question::post_training) return (flag.of & bit(question)) != 0;
-  return (flag.of & (kRl | kDescribed)) != 0 &&
-         std::find(std::begin(kOfTrainingAlone), std::end(kOfTrainingAlone), flag.name) ==
-             std::end(kOfTrainingAlone);
+  return (flag.of & (kRl | kDescribed)) != 0 && !is_among(flag.name, kOfTrainingAlone);
 }
 
 Error misplaced(const GivenFlag& flag, Question question) {

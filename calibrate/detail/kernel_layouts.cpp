@@ -103,34 +103,13 @@ float tensors_read(ElementwiseFunction function) {
 
 std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view text) {
   using enum ElementwiseFunction;
-  constexpr std::pair<std::string_view, ElementwiseFunction> kNames[] = {{"elementwise", other},
-                                                                         {"add", add},
-                                                                         {"multiply", multiply},
-                                                                         {"mul", multiply},
-                                                                         {"divide", divide},
-                                                                         {"div", divide},
-                                                                         {"power", power},
-                                                                         {"pow", power},
-                                                                         {"add_scalar", add_scalar},
-                                                                         {"multiply_scalar", multiply_scalar},
-                                                                         {"divide_scalar", divide_scalar},
-                                                                         {"power_scalar", power_scalar},
-                                                                         {"cast", cast},
-                                                                         {"masked_fill", masked_fill},
-                                                                         {"relu", relu},
-                                                                         {"gelu", gelu},
-                                                                         {"tanh", tanh},
-                                                                         {"sigmoid", sigmoid},
-                                                                         {"silu", silu},
-                                                                         {"gated_silu", gated_silu},
-                                                                         {"squared_relu", squared_relu},
-                                                                         {"exponential", exponential},
-                                                                         {"dropout", dropout},
-                                                                         {"rotary", rotary},
-                                                                         {"rotary_unfused", rotary_unfused},
-                                                                         {"residual_add", residual_add}};
-  for (const auto& [name, function] : kNames)
+  constexpr std::pair<std::string_view, ElementwiseFunction> kShort[] = {
+      {"mul", multiply}, {"div", divide}, {"pow", power}};
+  for (const auto& [name, function] : kShort)
     if (name == text) return function;
+  for (int i = 0; i <= static_cast<int>(rotary_unfused); ++i)
+    if (const auto function = static_cast<ElementwiseFunction>(i); to_string(function) == text)
+      return function;
   return std::nullopt;
 }
 

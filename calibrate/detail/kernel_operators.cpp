@@ -191,8 +191,7 @@ Result<Parameters> read_parameters(const CsvRows& rows, std::string_view needs) 
         break;
       }
       default: {
-        STEPCAST_ASSIGN(p.parameters, rows.extent("n_params"));
-        STEPCAST_ASSIGN(p.tensors, rows.extent("n_param_tensors"));
+        STEPCAST_TRY(rows.extents({{"n_params", &p.parameters}, {"n_param_tensors", &p.tensors}}));
       }
     }
   }
@@ -220,8 +219,8 @@ Status read_operators(CsvRows& rows, const KernelLayout& layout, KernelMeasureme
     m.label = op->name;
     m.operation = op->make(p, dtype);
     // Columns are filled in also where the operator does not depend on them.
-    STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size", 0, 0));
-    STEPCAST_ASSIGN(m.sequence_length, rows.extent("seq_len", 0, 0));
+    STEPCAST_TRY(
+        rows.extents({{"hidden_size", &m.hidden_size, 0, 0}, {"seq_len", &m.sequence_length, 0, 0}}));
     bool any = false;
     for (const auto& [column, direction] :
          {std::pair{"fwd_time_us", Direction::forward}, std::pair{"bwd_time_us", Direction::backward},

@@ -1,12 +1,14 @@
 // The project's own schema: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10,
 // time_us_p90, n, software. docs/kernels.md lists the shape columns of every op.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/operation/optimizer_rule.h"
 
 #include "calibrate/detail/kernel_layouts.h"
@@ -14,12 +16,10 @@
 namespace stepcast::detail {
 namespace {
 
-using Columns = std::vector<std::string_view>;
-
 // How one op, or several that differ in name only, spells its shape.
 struct OpSpec {
-  Columns names;
-  Columns needed, optional;
+  std::string names;                  // with blanks between them
+  std::string_view needed, optional;  // columns, the same way
   Result<OperationShape> (*make)(const CsvRows& rows, std::string_view op);
 };
 
@@ -42,10 +42,7 @@ Result<std::int64_t> elements_of(const CsvRows& rows, std::int64_t& inner) {
 
 Result<OperationShape> make_gemm(const CsvRows& rows, std::string_view) {
   GemmShape s;
-  STEPCAST_ASSIGN(s.batch, rows.extent("batch", 1, 1));
-  STEPCAST_ASSIGN(s.m, rows.extent("m"));
-  STEPCAST_ASSIGN(s.n, rows.extent("n"));
-  STEPCAST_ASSIGN(s.k, rows.extent("k"));
+  STEPCAST_TRY(rows.extents({{"batch", &s.batch, 1, 1}, {"m", &s.m}, {"n", &s.n}, {"k", &s.k}}));
   STEPCAST_ASSIGN(s.bias, rows.truth("bias", false));
   STEPCAST_ASSIGN(s.accumulates, rows.truth("accumulates", false));
   constexpr GemmLayout kLayouts[] = {GemmLayout::any, GemmLayout::tn, GemmLayout::nn, GemmLayout::nt,
@@ -72,13 +69,11 @@ Result<OperationShape> make_gemm(const CsvRows& rows, std::string_view) {
 
 Result<OperationShape> make_attention(const CsvRows& rows, std::string_view) {
   AttentionShape s;
-  STEPCAST_ASSIGN(s.batch, rows.extent("batch"));
-  STEPCAST_ASSIGN(s.query_length, rows.extent("seq_len_tokens"));
+  STEPCAST_TRY(rows.extents({{"batch", &s.batch}, {"seq_len_tokens", &s.query_length}}));
   STEPCAST_ASSIGN(s.key_length, rows.extent("kv_len_tokens", 1, s.query_length));
   STEPCAST_ASSIGN(s.heads, rows.extent("n_heads"));
   STEPCAST_ASSIGN(s.key_value_heads, rows.extent("n_kv_heads", 1, s.heads));
-  STEPCAST_ASSIGN(s.head_dim, rows.extent("head_dim"));
-  STEPCAST_ASSIGN(s.value_head_dim, rows.extent("value_head_dim", 0, 0));
+  STEPCAST_TRY(rows.extents({{"head_dim", &s.head_dim}, {"value_head_dim", &s.value_head_dim, 0, 0}}));
   STEPCAST_ASSIGN(s.causal, rows.truth("causal", true));
   STEPCAST_ASSIGN(s.window, rows.extent("window_tokens", 0, 0));
   using enum AttentionKernel;
@@ -95,29 +90,26 @@ Result<OperationShape> make_attention(const CsvRows& rows, std::string_view) {
 
 Result<OperationShape> make_convolution(const CsvRows& rows, std::string_view op) {
   ConvolutionShape s;
-  STEPCAST_ASSIGN(s.batch, rows.extent("batch"));
-  STEPCAST_ASSIGN(s.in_channels, rows.extent("in_channels"));
-  STEPCAST_ASSIGN(s.out_channels, rows.extent("out_channels"));
-  STEPCAST_ASSIGN(s.width, rows.extent("width"));
-  STEPCAST_ASSIGN(s.kernel_width, rows.extent("kernel_width"));
+  STEPCAST_TRY(rows.extents({{"batch", &s.batch},
+                             {"in_channels", &s.in_channels},
+                             {"out_channels", &s.out_channels},
+                             {"width", &s.width},
+                             {"kernel_width", &s.kernel_width}}));
   if (op == "conv2d") {
-    STEPCAST_ASSIGN(s.height, rows.extent("height"));
-    STEPCAST_ASSIGN(s.kernel_height, rows.extent("kernel_height"));
+    STEPCAST_TRY(rows.extents({{"height", &s.height}, {"kernel_height", &s.kernel_height}}));
   }
-  STEPCAST_ASSIGN(s.stride, rows.extent("stride", 1, 1));
-  STEPCAST_ASSIGN(s.padding, rows.extent("padding", 0, 0));
-  STEPCAST_ASSIGN(s.dilation, rows.extent("dilation", 1, 1));
-  STEPCAST_ASSIGN(s.groups, rows.extent("groups", 1, 1));
+  STEPCAST_TRY(rows.extents({{"stride", &s.stride, 1, 1},
+                             {"padding", &s.padding, 0, 0},
+                             {"dilation", &s.dilation, 1, 1},
+                             {"groups", &s.groups, 1, 1}}));
   STEPCAST_TRY(check_convolution(rows, s));
   return OperationShape{s};
 }
 
 Result<OperationShape> make_lookup(const CsvRows& rows, std::string_view) {
   LookupShape s;
-  STEPCAST_ASSIGN(s.tables, rows.extent("tables", 1, 1));
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.dim, rows.extent("dim"));
-  STEPCAST_ASSIGN(s.bags, rows.extent("bags"));
+  STEPCAST_TRY(
+      rows.extents({{"tables", &s.tables, 1, 1}, {"rows", &s.rows}, {"dim", &s.dim}, {"bags", &s.bags}}));
   STEPCAST_ASSIGN(s.pooling, rows.number("pooling", 0, 1));
   STEPCAST_ASSIGN(s.distinct_fraction, rows.number("distinct_fraction", 0, -1));
   STEPCAST_ASSIGN(s.fused_update, rows.truth("fused_update", false));
@@ -130,8 +122,7 @@ Result<OperationShape> make_norm(const CsvRows& rows, std::string_view op) {
        {NormKind::layer_norm, NormKind::rms_norm, NormKind::batch_norm, NormKind::group_norm}) {
     if (to_string(kind) == op) s.kind = kind;
   }
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.cols}}));
   STEPCAST_ASSIGN(s.fused, rows.truth("fused", true));
   return OperationShape{s};
 }
@@ -140,23 +131,20 @@ Result<OperationShape> make_softmax(const CsvRows& rows, std::string_view op) {
   SoftmaxShape s;
   if (op == "log_softmax") s.kind = SoftmaxKind::log_softmax;
   if (op == "causal_softmax") s.kind = SoftmaxKind::causal_masked;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.cols}}));
   return OperationShape{s};
 }
 
 Result<OperationShape> make_cross_entropy(const CsvRows& rows, std::string_view) {
   CrossEntropyShape s;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.classes, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.classes}}));
   STEPCAST_ASSIGN(s.fused, rows.truth("fused", false));
   return OperationShape{s};
 }
 
 Result<OperationShape> make_reduction(const CsvRows& rows, std::string_view) {
   ReductionShape s;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"cols", &s.cols}}));
   return OperationShape{s};
 }
 
@@ -184,8 +172,7 @@ Result<OperationShape> make_movement(const CsvRows& rows, std::string_view op) {
 Result<OperationShape> make_optimizer(const CsvRows& rows, std::string_view op) {
   OptimizerShape s;
   s.kind = find_optimizer(op).value_or(s.kind);
-  STEPCAST_ASSIGN(s.parameters, rows.extent("parameters"));
-  STEPCAST_ASSIGN(s.tensors, rows.extent("tensors", 1, 1));
+  STEPCAST_TRY(rows.extents({{"parameters", &s.parameters}, {"tensors", &s.tensors, 1, 1}}));
   const std::string_view implementation = rows.cell("implementation");
   if (implementation == "foreach")
     s.implementation = OptimizerImplementation::foreach;
@@ -214,85 +201,66 @@ Result<OperationShape> make_transfer(const CsvRows& rows, std::string_view op) {
 
 Result<OperationShape> make_sparse(const CsvRows& rows, std::string_view op) {
   SparseShape s;
-  STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
-  STEPCAST_ASSIGN(s.inner, rows.extent("inner"));
-  STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_TRY(rows.extents({{"rows", &s.rows}, {"inner", &s.inner}, {"cols", &s.cols}}));
   STEPCAST_ASSIGN(s.nonzeros, rows.number("nonzeros", 1));
   STEPCAST_ASSIGN(s.reuse, rows.number("reuse", 0, 0));
   s.sparse_result = op == "spgemm";
   return OperationShape{s};
 }
 
-Columns optimizer_names() {
-  Columns names;
-  for (const OptimizerRule& rule : kOptimizerRules) names.push_back(rule.name);
+// "m, n, k" of "m n k".
+std::string with_commas(std::string_view words) {
+  std::string out;
+  for (const char c : words) out.append(c == ' ' ? "," : "").push_back(c);
+  return out;
+}
+
+std::string optimizer_names() {
+  std::string names;
+  for (const OptimizerRule& rule : kOptimizerRules) names.append(rule.name).append(" ");
   return names;
 }
 
 const std::vector<OpSpec>& op_specs() {
   static const std::vector<OpSpec> kSpecs{
-      {{"gemm", "bmm", "linear", "matmul"},
-       {"m", "n", "k"},
-       {"batch", "bias", "accumulates", "layout", "out_dtype"},
-       make_gemm},
-      {{"attention"},
-       {"batch", "seq_len_tokens", "n_heads", "head_dim"},
-       {"kv_len_tokens", "n_kv_heads", "value_head_dim", "causal", "window_tokens", "kernel"},
-       make_attention},
-      {{"conv2d"},
-       {"batch", "in_channels", "out_channels", "height", "width", "kernel_height", "kernel_width"},
-       {"stride", "padding", "dilation", "groups"},
+      {"gemm bmm linear matmul", "m n k", "batch bias accumulates layout out_dtype", make_gemm},
+      {"attention", "batch seq_len_tokens n_heads head_dim",
+       "kv_len_tokens n_kv_heads value_head_dim causal window_tokens kernel", make_attention},
+      {"conv2d", "batch in_channels out_channels height width kernel_height kernel_width",
+       "stride padding dilation groups", make_convolution},
+      {"conv1d", "batch in_channels out_channels width kernel_width", "stride padding dilation groups",
        make_convolution},
-      {{"conv1d"},
-       {"batch", "in_channels", "out_channels", "width", "kernel_width"},
-       {"stride", "padding", "dilation", "groups"},
-       make_convolution},
-      {{"embedding_bag", "embedding"},
-       {"rows", "dim", "bags"},
-       {"tables", "pooling", "distinct_fraction", "fused_update"},
+      {"embedding_bag embedding", "rows dim bags", "tables pooling distinct_fraction fused_update",
        make_lookup},
-      {{"layer_norm", "rms_norm", "batch_norm", "group_norm"}, {"rows", "cols"}, {"fused"}, make_norm},
-      {{"softmax", "log_softmax", "causal_softmax"}, {"rows", "cols"}, {}, make_softmax},
-      {{"cross_entropy"}, {"rows", "cols"}, {"fused"}, make_cross_entropy},
-      {{"reduction"}, {"rows", "cols"}, {}, make_reduction},
-      {{"copy", "transpose", "concatenate", "split", "gather", "scatter", "fill"},
-       {},
-       {"elements", "rows", "cols", "inner"},
-       make_movement},
-      {optimizer_names(),
-       {"parameters"},
-       {"tensors", "implementation", "bytes_read_per_parameter", "bytes_written_per_parameter"},
-       make_optimizer},
-      {{"memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_peer", "memset"},
-       {"bytes"},
-       {"pinned"},
-       make_transfer},
-      {{"spmm", "spgemm"}, {"rows", "inner", "cols", "nonzeros"}, {"reuse"}, make_sparse},
+      {"layer_norm rms_norm batch_norm group_norm", "rows cols", "fused", make_norm},
+      {"softmax log_softmax causal_softmax", "rows cols", "", make_softmax},
+      {"cross_entropy", "rows cols", "fused", make_cross_entropy},
+      {"reduction", "rows cols", "", make_reduction},
+      {"copy transpose concatenate split gather scatter fill", "", "elements rows cols inner", make_movement},
+      {optimizer_names(), "parameters",
+       "tensors implementation bytes_read_per_parameter bytes_written_per_parameter", make_optimizer},
+      {"memcpy_h2d memcpy_d2h memcpy_d2d memcpy_peer memset", "bytes", "pinned", make_transfer},
+      {"spmm spgemm", "rows inner cols nonzeros", "reuse", make_sparse},
       // Every other name is an element-wise function.
-      {{},
-       {},
-       {"elements", "rows", "cols", "inner", "reads", "writes", "flops_per_element"},
-       make_elementwise}};
+      {"", "", "elements rows cols inner reads writes flops_per_element", make_elementwise}};
   return kSpecs;
 }
 
 const OpSpec* find_spec(std::string_view op) {
   for (const OpSpec& spec : op_specs())
-    if (std::ranges::find(spec.names, op) != spec.names.end()) return &spec;
+    if (is_among(op, spec.names)) return &spec;
   return parse_elementwise_function(op) ? &op_specs().back() : nullptr;
 }
 
-bool contains(const Columns& columns, std::string_view column) {
-  return std::ranges::find(columns, column) != columns.end();
-}
-
 // All shape columns of all ops.
-Columns shape_columns() {
-  Columns all;
+std::vector<std::string_view> shape_columns() {
+  std::vector<std::string_view> all;
   for (const OpSpec& spec : op_specs()) {
-    for (const Columns* columns : {&spec.needed, &spec.optional}) {
-      for (const std::string_view column : *columns)
-        if (!contains(all, column)) all.push_back(column);
+    for (const std::string_view columns : {spec.needed, spec.optional}) {
+      any_word(columns, [&](std::string_view column) {
+        if (std::ranges::find(all, column) == all.end()) all.push_back(column);
+        return false;
+      });
     }
   }
   return all;
@@ -302,7 +270,7 @@ Columns shape_columns() {
 std::vector<std::size_t> foreign_columns(const CsvRows& rows, const OpSpec& spec) {
   std::vector<std::size_t> foreign;
   for (const std::string_view column : shape_columns()) {
-    if (contains(spec.needed, column) || contains(spec.optional, column)) continue;
+    if (is_among(column, spec.needed) || is_among(column, spec.optional)) continue;
     if (const std::size_t at = rows.find(column); at != kNoColumn) foreign.push_back(at);
   }
   return foreign;
@@ -310,17 +278,13 @@ std::vector<std::size_t> foreign_columns(const CsvRows& rows, const OpSpec& spec
 
 Result<Direction> direction_of(const CsvRows& rows) {
   const std::string_view cell = rows.cell("direction");
-  constexpr std::pair<std::string_view, Direction> kSpellings[] = {
-      {"forward", Direction::forward},
-      {"fwd", Direction::forward},
-      {"backward", Direction::backward},
-      {"bwd", Direction::backward},
-      {"input_gradient", Direction::input_gradient},
-      {"dgrad", Direction::input_gradient},
-      {"weight_gradient", Direction::weight_gradient},
-      {"wgrad", Direction::weight_gradient}};
-  for (const auto& [spelling, direction] : kSpellings)
-    if (cell == spelling) return direction;
+  constexpr std::pair<Direction, std::string_view> kSpellings[] = {
+      {Direction::forward, "forward fwd"},
+      {Direction::backward, "backward bwd"},
+      {Direction::input_gradient, "input_gradient dgrad"},
+      {Direction::weight_gradient, "weight_gradient wgrad"}};
+  for (const auto& [direction, spellings] : kSpellings)
+    if (is_among(cell, spellings)) return direction;
   return rows.error("direction").expected("forward, backward, input_gradient or weight_gradient");
 }
 
@@ -347,11 +311,11 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
       if (rows.cell(column).empty()) continue;
       return rows.error(rows.columns()[column]).expected(fmt::format("nothing: `{}` has no such extent", op));
     }
-    for (const std::string_view column : spec->needed) {
-      if (rows.has(column)) continue;
-      return Error::at(rows.name(), "line 1", fmt::format("lacks the column {}", column))
+    std::string_view lacking;
+    if (any_word(spec->needed, [&](std::string_view column) { return !rows.has(lacking = column); })) {
+      return Error::at(rows.name(), "line 1", fmt::format("lacks the column {}", lacking))
           .found(fmt::format("`{}` in line {}", op, rows.line()))
-          .expected(fmt::format("its shape in the columns {}", fmt::join(spec->needed, ", ")));
+          .expected(fmt::format("its shape in the columns {}", with_commas(spec->needed)));
     }
     STEPCAST_ASSIGN(const OperationShape shape, spec->make(rows, op));
     m.operation = {shape, dtype, direction};
@@ -366,8 +330,8 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
     if (m.p10 && m.p90 && *m.p10 > *m.p90) return rows.error("time_us_p10").expected("at most time_us_p90");
     STEPCAST_ASSIGN(const std::int64_t n, rows.extent("n_repetitions", 1, 1));
     m.n = static_cast<std::uint64_t>(n);
-    STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size", 0, 0));
-    STEPCAST_ASSIGN(m.sequence_length, rows.extent("sequence_length_tokens", 0, 0));
+    STEPCAST_TRY(rows.extents(
+        {{"hidden_size", &m.hidden_size, 0, 0}, {"sequence_length_tokens", &m.sequence_length, 0, 0}}));
     STEPCAST_TRY(sink.add(std::move(m)));
   }
 }

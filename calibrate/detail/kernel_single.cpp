@@ -44,9 +44,7 @@ Result<GemmShape> gemm_of(const CsvRows& rows, bool with_batch) {
   if (with_batch) {
     STEPCAST_ASSIGN(s.batch, rows.extent("batch", 1, 1));
   }
-  STEPCAST_ASSIGN(s.m, rows.extent("m"));
-  STEPCAST_ASSIGN(s.n, rows.extent("n"));
-  STEPCAST_ASSIGN(s.k, rows.extent("k"));
+  STEPCAST_TRY(rows.extents({{"m", &s.m}, {"n", &s.n}, {"k", &s.k}}));
   return s;
 }
 
@@ -61,19 +59,18 @@ Status read_gemm(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& 
 }
 
 Status read_attention(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
-  return read_rows(rows, layout, out, "attention", DType::unknown,
-                   [&](const KernelMeasurement&, DType dtype) -> Result<Operation> {
-                     AttentionShape s;
-                     STEPCAST_ASSIGN(s.batch, rows.extent("batch"));
-                     STEPCAST_ASSIGN(s.query_length, rows.extent("seq_len_tokens"));
-                     s.key_length = s.query_length;
-                     STEPCAST_ASSIGN(s.heads, rows.extent("n_heads"));
-                     STEPCAST_ASSIGN(s.key_value_heads, rows.extent("n_kv_heads"));
-                     STEPCAST_ASSIGN(s.head_dim, rows.extent("head_dim"));
-                     STEPCAST_ASSIGN(s.causal, rows.truth("causal", true));
-                     STEPCAST_ASSIGN(s.window, rows.extent("window_tokens", 0, 0));
-                     return attention(s, dtype);
-                   });
+  return read_rows(
+      rows, layout, out, "attention", DType::unknown,
+      [&](const KernelMeasurement&, DType dtype) -> Result<Operation> {
+        AttentionShape s;
+        STEPCAST_TRY(rows.extents({{"batch", &s.batch}, {"seq_len_tokens", &s.query_length}}));
+        s.key_length = s.query_length;
+        STEPCAST_TRY(rows.extents(
+            {{"n_heads", &s.heads}, {"n_kv_heads", &s.key_value_heads}, {"head_dim", &s.head_dim}}));
+        STEPCAST_ASSIGN(s.causal, rows.truth("causal", true));
+        STEPCAST_ASSIGN(s.window, rows.extent("window_tokens", 0, 0));
+        return attention(s, dtype);
+      });
 }
 
 Status read_matmul(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
@@ -128,15 +125,14 @@ Status read_convolution(CsvRows& rows, const KernelLayout& layout, KernelMeasure
                    [&](const KernelMeasurement& m, DType dtype) -> Result<Operation> {
                      if (m.label != "conv2d") return rows.error("op").expected("conv2d");
                      ConvolutionShape s;
-                     STEPCAST_ASSIGN(s.batch, rows.extent("batch"));
-                     STEPCAST_ASSIGN(s.in_channels, rows.extent("in_channels"));
-                     STEPCAST_ASSIGN(s.out_channels, rows.extent("out_channels"));
-                     STEPCAST_ASSIGN(s.kernel_height, rows.extent("kernel_size"));
+                     STEPCAST_TRY(rows.extents({{"batch", &s.batch},
+                                                {"in_channels", &s.in_channels},
+                                                {"out_channels", &s.out_channels},
+                                                {"kernel_size", &s.kernel_height}}));
                      s.kernel_width = s.kernel_height;
                      STEPCAST_ASSIGN(s.height, rows.extent("input_size"));
                      s.width = s.height;
-                     STEPCAST_ASSIGN(s.stride, rows.extent("stride", 1, 1));
-                     STEPCAST_ASSIGN(s.padding, rows.extent("padding", 0, 0));
+                     STEPCAST_TRY(rows.extents({{"stride", &s.stride, 1, 1}, {"padding", &s.padding, 0, 0}}));
                      STEPCAST_TRY(check_convolution(rows, s));
                      return Operation{s, dtype};
                    });

@@ -22,20 +22,28 @@ bool cholesky(std::span<double> matrix, std::size_t n) {
   return true;
 }
 
-void solve_lower(std::span<const double> factor, std::size_t n, std::span<double> v) {
+void cholesky_solve(std::span<const double> factor, std::size_t n, std::span<double> v) {
   for (std::size_t i = 0; i < n; ++i) {
     double s = v[i];
     for (std::size_t k = 0; k < i; ++k) s -= factor[i * n + k] * v[k];
     v[i] = s / factor[i * n + i];
   }
-}
-
-void solve_upper(std::span<const double> factor, std::size_t n, std::span<double> v) {
   for (std::size_t i = n; i-- > 0;) {
     double s = v[i];
     for (std::size_t k = i + 1; k < n; ++k) s -= factor[k * n + i] * v[k];
     v[i] = s / factor[i * n + i];
   }
+}
+
+std::vector<double> cholesky_inverse(std::span<const double> factor, std::size_t n) {
+  std::vector<double> inverse(n * n), column(n);
+  for (std::size_t c = 0; c < n; ++c) {
+    std::ranges::fill(column, 0.0);
+    column[c] = 1;
+    cholesky_solve(factor, n, column);
+    for (std::size_t r = 0; r < n; ++r) inverse[r * n + c] = column[r];
+  }
+  return inverse;
 }
 
 namespace {
@@ -113,8 +121,7 @@ double LeastSquares::minimise(std::vector<double>& p) const {
       for (std::size_t j = 0; j < n; ++j) damped[j * n + j] *= 1 + damping;
       if (cholesky(damped, n)) {
         step = gradient;
-        solve_lower(damped, n, step);
-        solve_upper(damped, n, step);
+        cholesky_solve(damped, n, step);
         trial = p;
         for (std::size_t j = 0; j < n; ++j) trial[j] -= step[j];
         clamp(trial);

@@ -61,22 +61,13 @@ ResidualSmoother::ResidualSmoother(std::vector<CurvePoint> points, std::vector<d
     }
     if (!cholesky(factor_, n)) break;  // cannot happen: the diagonal outweighs
     weights_ = residuals_;
-    solve_lower(factor_, n, weights_);
-    solve_upper(factor_, n, weights_);
+    cholesky_solve(factor_, n, weights_);
     for (std::size_t i = 0; i < n; ++i) {
       const double e = (residuals_[i] - at(points_[i].x, points_[i].dtype)) / kSmoothNoise;
       relative_precision[i] = (kStudentDegrees + 1) / (kStudentDegrees + e * e);
     }
   }
-  inverse_.resize(n * n);
-  std::vector<double> unit(n);
-  for (std::size_t j = 0; j < n; ++j) {
-    std::ranges::fill(unit, 0.0);
-    unit[j] = 1;
-    solve_lower(factor_, n, unit);
-    solve_upper(factor_, n, unit);
-    for (std::size_t i = 0; i < n; ++i) inverse_[i * n + j] = unit[i];
-  }
+  inverse_ = cholesky_inverse(factor_, n);
 }
 
 double ResidualSmoother::at(double x, std::size_t dtype) const {
@@ -94,10 +85,7 @@ std::vector<double> ResidualSmoother::left_out(std::span<const std::size_t> memb
     for (std::size_t b = 0; b <= a; ++b) block[a * m + b] = inverse_[members[a] * n + members[b]];
     for (std::size_t i = 0; i < n; ++i) rest[a] += inverse_[members[a] * n + i] * residuals[i];
   }
-  if (cholesky(block, m)) {
-    solve_lower(block, m, rest);
-    solve_upper(block, m, rest);
-  }
+  if (cholesky(block, m)) cholesky_solve(block, m, rest);
   return rest;
 }
 

@@ -22,8 +22,8 @@ Forecast whole_forecast(const Program& program, std::vector<double> starts,
   const Costs costs{program};
   const std::vector<Interval> windows = whole_windows(flat, times, starts);
   return make_forecast(
-      {.flat = flat, .costs = costs, .times = times, .windows = windows, .rank_start_us = starts}, {},
-      options);
+      {.flat = flat, .costs = costs, .times = times, .windows = windows, .rank_start_us = starts},
+      std::nullopt, {}, options);
 }
 
 // tests/analyze/breakdown_test.cpp works the same step out: gemm 6-16, element-wise 21-26, copy 10-20, end 33.

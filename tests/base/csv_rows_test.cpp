@@ -44,6 +44,18 @@ TEST(CsvRows, NumbersAreCheckedWhereTheyStand) {
   EXPECT_TRUE(rows->truth("t", false).value());
 }
 
+TEST(CsvRows, SeveralExtentsAtOnce) {
+  auto rows = CsvRows::open("m,n,batch\n8,16,\n0,1,2\n", "f.csv");
+  ASSERT_TRUE(rows.ok() && rows->next().value());
+  std::int64_t m = 0, n = 0, batch = 0;
+  ASSERT_TRUE(rows->extents({{"m", &m}, {"n", &n}, {"batch", &batch, 1, 4}}).ok());
+  EXPECT_EQ(m, 8);
+  EXPECT_EQ(n, 16);
+  EXPECT_EQ(batch, 4);
+  ASSERT_TRUE(rows->next().value());
+  EXPECT_THAT(rows->extents({{"n", &n}, {"m", &m}}).error().message(), HasSubstr("line 3, column m"));
+}
+
 TEST(CsvRows, SaysWhatIsWrongWithALine) {
   EXPECT_THAT(CsvRows::open("", "f.csv").error().message(), HasSubstr("the file is empty"));
   EXPECT_THAT(CsvRows::open("\n , \n", "f.csv").error().message(), HasSubstr("the file is empty"));

@@ -14,6 +14,7 @@ constexpr auto kNames = names<Color>({{Color::red, "red"}, {Color::green, "green
 // Both ways while compiling; a table in another order does not compile.
 static_assert(kNames[Color::green] == "green");
 static_assert(kNames.find("blue") == Color::blue);
+static_assert(names<Color::blue>({"red", "green", "blue"}).entries == kNames.entries);
 
 TEST(Names, GoBothWays) {
   for (const auto& [value, name] : kNames.entries) {

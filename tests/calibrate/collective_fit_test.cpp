@@ -30,8 +30,7 @@ TEST(LeastSquares, Cholesky) {
   EXPECT_DOUBLE_EQ(a[2], 1);
   EXPECT_DOUBLE_EQ(a[3], 2);
   std::vector<double> b{8, 9};  // solution of the system: 4x + 2y = 8, 2x + 5y = 9 -> 1.375, 1.25
-  detail::solve_lower(a, 2, b);
-  detail::solve_upper(a, 2, b);
+  detail::cholesky_solve(a, 2, b);
   EXPECT_DOUBLE_EQ(b[0], 1.375);
   EXPECT_DOUBLE_EQ(b[1], 1.25);
   std::vector<double> indefinite{1, 0, 2, 1};

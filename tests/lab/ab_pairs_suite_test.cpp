@@ -1,5 +1,3 @@
-#include "lab/ab_pairs_suite.h"
-
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -7,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
 

@@ -43,7 +43,7 @@ const GroupScore* long_ones(const SuiteResult& result, std::string_view name) {
 
 TEST(DlrmLookups, AreForecastWithConstantsOfOtherTraces) {
   SKIP_WITHOUT_DATA();
-  const Result<SuiteResult> result = dlrm_suite().run(*test::measured_data() / "modern" / "embedding", {});
+  const Result<SuiteResult> result = validate_dlrm(*test::measured_data() / "modern" / "embedding");
   ASSERT_TRUE(result.ok()) << result.error().message();
   const GroupScore* forward = long_ones(*result, "lookup_forward");
   const GroupScore* backward = long_ones(*result, "lookup_backward");

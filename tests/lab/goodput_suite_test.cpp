@@ -1,9 +1,8 @@
-#include "lab/goodput_suite.h"
-
 #include <fstream>
 
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
 

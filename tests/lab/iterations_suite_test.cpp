@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 TEST(IterationsSuite, MeasuredStepsStayAsCloseAsTheyAre) {
   SKIP_WITHOUT_DATA();
   const auto result =
-      iterations_suite().run(*test::measured_data() / "iterations" / "llm_runs.csv", {.protocol = "shipped"});
+      validate_iterations(*test::measured_data() / "iterations" / "llm_runs.csv", {.protocol = "shipped"});
   ASSERT_TRUE(result.ok()) << result.error().message();
   const TestScore& steps = result->tests.at(0);
   const auto of = [&](const std::string& name) -> const Metrics& {
@@ -41,7 +41,7 @@ TEST(IterationsSuite, StepsOfTodaysSoftwareStayAsCloseAsTheyAre) {
   SKIP_WITHOUT_DATA();
   const auto folder = *test::measured_data() / "modern" / "iterations";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
-  const auto result = iterations_suite().run(folder, {.protocol = "shipped"});
+  const auto result = validate_iterations(folder, {.protocol = "shipped"});
   ASSERT_TRUE(result.ok()) << result.error().message();
   std::map<std::string, double> mape;
   for (const TestScore& test : result->tests) {

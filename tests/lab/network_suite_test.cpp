@@ -1,7 +1,6 @@
-#include "lab/network_suite.h"
-
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
 

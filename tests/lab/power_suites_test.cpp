@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lab/node_power_suite.h"
 #include "lab/power_limits_suite.h"
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,11 +1,10 @@
-#include "lab/tpu_suite.h"
-
 #include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
 

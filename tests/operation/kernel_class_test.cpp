@@ -109,8 +109,9 @@ TEST(KernelClass, AsksTheFrameworkOpWhereTheNameTellsNothing) {
 }
 
 TEST(KernelClass, TellsCommunication) {
-  EXPECT_TRUE(is_communication_kernel("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"));
-  EXPECT_FALSE(is_communication_kernel("void my::kernel<ncclLike>(int)"));
+  EXPECT_EQ(classify_kernel("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
+            KernelClass::communication);
+  EXPECT_NE(classify_kernel("void my::kernel<ncclLike>(int)"), KernelClass::communication);
 }
 
 TEST(MemcpyKindOf, TakesAllSpellings) {

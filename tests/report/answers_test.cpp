@@ -15,7 +15,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/plan_answer.h"
-#include "stepcast/report/series_document.h"
+#include "stepcast/report/scaling_series.h"
 
 #include "tests/support/paths.h"
 

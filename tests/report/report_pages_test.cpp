@@ -19,7 +19,7 @@
 #include "stepcast/report/log_document.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
-#include "stepcast/report/series_document.h"
+#include "stepcast/report/scaling_series.h"
 
 #include "tests/report/html_check.h"
 #include "tests/support/paths.h"

@@ -521,8 +521,7 @@ TEST(EngineErrorsAtCompile, AreThoseOfCheck) {
 TEST(Plan, SaysWhatItHolds) {
   const Joined j{CollectiveKind::all, {10, 30}, {5, 6}};
   const Plan plan = Plan::compile(j.sketch.program).value();
-  EXPECT_EQ(plan.step_count(), 5u);  // two arrivals, one completion, two rests
-  EXPECT_GT(plan.memory_bytes(), 5 * sizeof(OrderStep));
+  EXPECT_GT(plan.memory_bytes(), 5 * sizeof(OrderStep));  // two arrivals, one completion, two rests
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ TEST_P(GeneratedTrace, EndsCollectivesTogether) {
     const double last = *std::max_element(c.arrival_us.begin(), c.arrival_us.end());
     for (std::size_t r = 0; r < job.ranks.size(); ++r) {
       const GpuOp& op = job.ranks[r].recorded.gpu_ops[c.gpu_ops[r]];
-      EXPECT_TRUE(is_communication_kernel(job.ranks[r].recorded.names.text(op.name)));
+      EXPECT_EQ(classify_kernel(job.ranks[r].recorded.names.text(op.name)), KernelClass::communication);
       const double end_us = to_microseconds(op.end() - kGeneratorEpoch).value();
       EXPECT_NEAR(end_us, last + c.transfer_us, 2.3);  // own end up to 1.2 us later, cut to a microsecond
       EXPECT_NEAR(to_microseconds(op.start - kGeneratorEpoch).value(), c.arrival_us[r], 1.001);

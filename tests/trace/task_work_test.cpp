@@ -157,7 +157,6 @@ TEST(TaskWork, NamesWhatIsNotKnown) {
   // 2 + 20 + 5 + 4 us are known, 10 us are not; 50 us of communication stand beside.
   EXPECT_EQ(coverage.modelled.value(), 31);
   EXPECT_EQ(coverage.computation.value(), 41);
-  EXPECT_NEAR(coverage.modelled_share(), 31.0 / 41, 1e-12);
   EXPECT_EQ(coverage.communication.value(), 50);
   EXPECT_EQ(coverage.communication_modelled.value(), 50);
   ASSERT_EQ(coverage.unmodelled.size(), 1U);
@@ -249,7 +248,8 @@ Folder read_folder(const std::filesystem::path& folder, int ranks) {
 TEST(TaskWork, OfTheExampleJobIsKnown) {
   const Folder folder = read_folder(test::source_dir() / "examples/dlrm_4gpu", 4);
   const RecordedProgram recorded = rebuild(folder.ranks, folder.traces);
-  EXPECT_EQ(work_coverage(recorded).modelled_share(), 1.0);
+  const KernelTimeCoverage coverage = work_coverage(recorded);
+  EXPECT_EQ(coverage.modelled, coverage.computation);
   for (const RankGroup& group : recorded.program.groups()) EXPECT_THAT(group.ranks, ElementsAre(0, 1, 2, 3));
   for (std::size_t r = 0; r < 4; ++r) expect_the_flops_of(recorded, r, *folder.traces[r]);
 }
@@ -259,7 +259,7 @@ TEST(TaskWork, OfARecordedDlrmIsKnown) {
   const Folder folder = read_folder(*test::measured_data() / "traces/dlrm8", 8);
   const RecordedProgram recorded = rebuild(folder.ranks, folder.traces);
   const KernelTimeCoverage coverage = work_coverage(recorded);
-  EXPECT_EQ(coverage.modelled_share(), 1.0);
+  EXPECT_EQ(coverage.modelled, coverage.computation);
   EXPECT_EQ(coverage.communication_modelled, coverage.communication);
   ASSERT_EQ(recorded.program.groups().size(), 1U);
   EXPECT_EQ(recorded.program.groups().front().label, "all ranks");

@@ -98,7 +98,8 @@ void check_kineto(const RecordedRank& rank, const Facts& facts) {
       ++kernels;
       if (rank.names.text(op.name).find("nccl") != std::string_view::npos) {
         ++comm_kernels;
-        EXPECT_TRUE(is_communication_kernel(rank.names.text(op.name))) << rank.names.text(op.name);
+        EXPECT_EQ(classify_kernel(rank.names.text(op.name)), KernelClass::communication)
+            << rank.names.text(op.name);
         if (op.collective >= 0) ++comm_with_metadata;
       }
     } else {

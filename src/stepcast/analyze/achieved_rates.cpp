@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "stepcast/base/names.h"
 #include "stepcast/cost/collective_curve.h"
 #include "stepcast/operation/operation.h"
 
@@ -15,16 +16,9 @@ namespace stepcast {
 namespace {
 
 std::string_view link_name(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::none: return "";
-    case LinkKind::nvswitch: return "NVSwitch";
-    case LinkKind::nvlink_mesh: return "NVLink mesh";
-    case LinkKind::xgmi_mesh: return "xGMI mesh";
-    case LinkKind::pcie: return "PCIe";
-    case LinkKind::torus: return "torus";
-    case LinkKind::mixed: break;
-  }
-  return "NVLink and PCIe";
+  return name_of<LinkKind::torus>(
+      kind, {"", "NVSwitch", "NVLink mesh", "xGMI mesh", "PCIe", "NVLink and PCIe", "torus"},
+      "NVLink and PCIe");
 }
 
 // The narrowest link that a group of these world ranks has to use.
@@ -196,9 +190,8 @@ AchievedRates achieved_rates(const FlatProgram& flat, const TaskTimes& times,
       rank.bytes += bytes;
     }
   }
-  for (const ClassRate& of_class : classes) {
+  for (const ClassRate& of_class : classes)
     if (of_class.time_us > 0) rates.classes.push_back(of_class);
-  }
   std::stable_sort(rates.classes.begin(), rates.classes.end(),
                    [](const ClassRate& a, const ClassRate& b) { return a.time_us > b.time_us; });
   if (platform == nullptr) return rates;

@@ -36,13 +36,11 @@ std::vector<double> stream_times_us(const Program& program, const Costs& costs, 
     std::vector<double>& lanes_us = counted[instance.block.index()];
     if (lanes_us.empty())
       lanes_us = counted_us(program.block(instance.block), costs.duration_us(instance.block));
-    for (std::size_t lane = 0; lane < lanes_us.size(); ++lane) {
+    for (std::size_t lane = 0; lane < lanes_us.size(); ++lane)
       sum_us[instance.lanes.empty() ? lane : instance.lanes[lane]] += lanes_us[lane];
-    }
   }
-  for (std::size_t lane = 0; lane < sum_us.size(); ++lane) {
+  for (std::size_t lane = 0; lane < sum_us.size(); ++lane)
     if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) sum_us[lane] = 0;
-  }
   return sum_us;
 }
 

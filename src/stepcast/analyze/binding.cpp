@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 
 Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
@@ -23,25 +25,17 @@ Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs&
       arrival = source.from_end ? times_of.end_us : times_of.start_us;
     }
     arrival += source.delay_us;
-    if (arrival > best.arrival_us + kTimeToleranceUs) {
+    if (arrival > best.arrival_us + kTimeToleranceUs)
       best = {.kind = Binding::Kind::edge, .source = source, .arrival_us = arrival};
-    }
   });
   return best;
 }
 
 std::string_view to_string(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::cpu: return "cpu";
-    case IdleCause::other_stream: return "other_stream";
-    case IdleCause::other_rank: return "other_rank";
-    case IdleCause::pipeline: return "pipeline";
-    case IdleCause::between_steps: return "between_steps";
-    case IdleCause::gpu: return "gpu";
-    case IdleCause::other_thread: return "other_thread";
-    case IdleCause::rest: break;
-  }
-  return "rest";
+  return name_of<IdleCause::rest>(
+      cause,
+      {"cpu", "other_stream", "other_rank", "pipeline", "between_steps", "gpu", "other_thread", "rest"},
+      "rest");
 }
 
 IdleCause idle_cause_before(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
@@ -77,9 +71,8 @@ IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, c
   }
   if (source.kind == TaskKind::collective) {
     const CollectiveId id = flat.collective_of(c, binding.source.task);
-    if (id.valid() && flat.program().collectives()[id.index()].op == CollectiveOp::send_receive) {
+    if (id.valid() && flat.program().collectives()[id.index()].op == CollectiveOp::send_receive)
       return IdleCause::pipeline;
-    }
   }
   return IdleCause::other_stream;
 }

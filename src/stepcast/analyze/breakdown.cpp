@@ -1,7 +1,6 @@
 #include "stepcast/analyze/breakdown.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -55,11 +54,10 @@ class RankSweep {
     result_.window = window_;
     for (std::size_t lane = 0; lane < rank_class_.lanes.size(); ++lane) {
       const auto lane_index = static_cast<std::uint16_t>(lane);
-      if (rank_class_.lanes[lane].kind == LaneKind::gpu_stream) {
+      if (rank_class_.lanes[lane].kind == LaneKind::gpu_stream)
         sweep_stream(lane_index);
-      } else {
+      else
         sweep_thread(lane_index);
-      }
     }
     sweep_rank();
     if (one_computes_) result_.class_us = result_.kernels_us;
@@ -83,9 +81,8 @@ class RankSweep {
       }
     }
     std::size_t streams = 0;
-    for (std::size_t lane = 0; lane < computes.size(); ++lane) {
+    for (std::size_t lane = 0; lane < computes.size(); ++lane)
       if (computes[lane] && rank_class_.lanes[lane].kind == LaneKind::gpu_stream) ++streams;
-    }
     return streams <= 1;
   }
 
@@ -136,9 +133,8 @@ class RankSweep {
         return;
       }
       run = nullptr;
-      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
+      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us)
         add_idle(stream.idle, cause_before(task), free_from, at.start_us);
-      }
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
       if (at.end_us < window_.start_us || at.start_us > window_.end_us) return;
@@ -232,19 +228,17 @@ class RankSweep {
     double free_from = window_.start_us;
     flat_.for_each_on_lane(class_, lane, outside(free_from), [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
-      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
+      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us)
         add_idle(thread.idle, cause_before(task), free_from, at.start_us);
-      }
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
       if (own.length_us() <= 0) return;
       thread.busy_us += own.length_us();
       const HostWork* work = flat_.program().works.host(info.work);
-      if (work != nullptr && work->activity == HostWork::Activity::between_steps) {
+      if (work != nullptr && work->activity == HostWork::Activity::between_steps)
         between_steps_.push_back(own);
-      } else {
+      else
         work_of_threads_.push_back(own);
-      }
       OpTime& op = by_op[outermost_op(info.stack)];
       op.time_us += own.length_us();
       ++op.tasks;
@@ -291,18 +285,16 @@ class RankSweep {
       result_.computation_us += us;
       if (one_computes_) return;
       const double share = us / static_cast<double>(computing);
-      for (const RunningStretch& r : running) {
+      for (const RunningStretch& r : running)
         if (r.stretch->activity == Activity::computation) result_.class_us[r.stretch->what] += share;
-      }
       return;
     }
-    if (transferring > 0) {
+    if (transferring > 0)
       result_.exposed_comm_us += us;
-    } else if (n(Activity::copy) > 0) {
+    else if (n(Activity::copy) > 0)
       result_.exposed_memcpy_us += us;
-    } else if (n(Activity::waiting) > 0) {
+    else if (n(Activity::waiting) > 0)
       result_.idle.add(IdleCause::other_rank, us);
-    }
     for (const RunningStretch& r : running) {
       if (r.stretch->activity == Activity::transfer) {
         result_.exposed_by_group_us[r.stretch->what] += us / static_cast<double>(transferring);

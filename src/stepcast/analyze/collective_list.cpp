@@ -5,7 +5,6 @@
 #include <queue>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace stepcast {
 namespace {
@@ -73,9 +72,8 @@ CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const Collecti
     if (meeting.has_members) ++listed_[index_of(meeting.phase)];
   }
   of_round_.assign(names.size(), 0);
-  for (const Meeting& meeting : meetings_) {
+  for (const Meeting& meeting : meetings_)
     if (meeting.phase == Phase::repeats) ++of_round_[meeting.name];
-  }
   keep_dearest(most);
   for (const std::uint32_t m : dearest_) {
     meetings_[m].shown = static_cast<std::uint32_t>(shown_.size());
@@ -93,9 +91,8 @@ CollectiveList::CollectiveList(const FlatProgram& flat, std::span<const Collecti
 
 // Of a phase no more than `most` are ever listed: all are copied equally often and moved by the same time.
 void CollectiveList::keep_dearest(std::size_t most) {
-  for (std::uint32_t m = 0; m < meetings_.size(); ++m) {
+  for (std::uint32_t m = 0; m < meetings_.size(); ++m)
     if (meetings_[m].has_members) dearest_.push_back(m);
-  }
   std::stable_sort(dearest_.begin(), dearest_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return meetings_[a].cost_us > meetings_[b].cost_us;
   });

@@ -21,11 +21,10 @@ detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, R
       const Interval& at = of_class[task];
       // One after the other without a gap: most of them.
       if (at.length_us() <= 0) return;
-      if (!busy.empty() && at.start_us == busy.back().end_us) {
+      if (!busy.empty() && at.start_us == busy.back().end_us)
         busy.back().end_us = at.end_us;
-      } else {
+      else
         busy.push_back(at);
-      }
     });
   }
   return detail::IntervalSet{std::move(busy)};
@@ -42,9 +41,8 @@ double CollectiveOccurrence::start_us() const {
 std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat, const TaskTimes& times) {
   const Program& program = flat.program();
   std::vector<detail::IntervalSet> computation;
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+  for (std::size_t c = 0; c < flat.class_count(); ++c)
     computation.push_back(computing(flat, times, RankClassId{c}));
-  }
   std::vector<CollectiveOccurrence> all;
   all.reserve(program.collectives().size());
   std::vector<CollectiveStretch> stretches;

@@ -9,6 +9,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/detail/rank_parts.h"
 #include "stepcast/analyze/operator_times.h"
+#include "stepcast/base/names.h"
 
 namespace stepcast {
 namespace {
@@ -77,9 +78,8 @@ class Search {
     result_.ranks.resize(n);
     std::vector<std::vector<Interval>> waits_of(occurrences_.size() * n);
     for (std::size_t c = 0; c < n; ++c) add_own(c, waits_of);
-    for (std::size_t i = 0; i < occurrences_.size(); ++i) {
+    for (std::size_t i = 0; i < occurrences_.size(); ++i)
       if (occurrences_[i].members.size() >= 2) add_waits(i, waits_of);
-    }
     return std::move(result_);
   }
 
@@ -95,9 +95,8 @@ class Search {
     at(rank.own_us, Culprit::pcie) += parts.copies.total_us();
     for (const detail::IdleGap& gap : parts.gaps)
       at(rank.own_us, culprit_of(gap.cause)) += gap.time.length_us();
-    for (const detail::RankWait& wait : parts.waits) {
+    for (const detail::RankWait& wait : parts.waits)
       waits_of[wait.occurrence * in_.flat.class_count() + c].push_back(wait.time);
-    }
   }
 
   void add_waits(std::size_t i, const std::vector<std::vector<Interval>>& waits_of) {
@@ -105,9 +104,8 @@ class Search {
     const CollectiveArrival& last = occurrence.members[occurrence.last];
     ++result_.collectives;
     double before = occurrence.start_us();
-    for (std::size_t m = 0; m < occurrence.members.size(); ++m) {
+    for (std::size_t m = 0; m < occurrence.members.size(); ++m)
       if (m != occurrence.last) before = std::max(before, occurrence.members[m].arrival_us);
-    }
     const bool tie = last.arrival_us - before <= in_.tie_us;
     if (tie) ++result_.ties;
     RankCulprits& cause = result_.ranks[last.rank_class.index()];
@@ -120,9 +118,8 @@ class Search {
     for (const CollectiveArrival& m : occurrence.members) {
       CulpritTimes all{}, alone{};
       add_path(path, {m.arrival_us, m.arrival_us + m.wait_us}, all);
-      for (const Interval& wait : waits_of[i * in_.flat.class_count() + m.rank_class.index()]) {
+      for (const Interval& wait : waits_of[i * in_.flat.class_count() + m.rank_class.index()])
         add_path(path, wait, alone);
-      }
       RankCulprits& rank = result_.ranks[m.rank_class.index()];
       for (std::size_t k = 0; k < kCulpritCount; ++k) {
         rank.through_others_us[k] += alone[k];
@@ -173,16 +170,8 @@ class Search {
 }  // namespace
 
 std::string_view to_string(Culprit culprit) {
-  switch (culprit) {
-    case Culprit::gpu: return "gpu";
-    case Culprit::host: return "host";
-    case Culprit::pcie: return "pcie";
-    case Culprit::network: return "network";
-    case Culprit::data_skew: return "data_skew";
-    case Culprit::late_start: return "late_start";
-    case Culprit::rest: break;
-  }
-  return "rest";
+  return name_of<Culprit::rest>(
+      culprit, {"gpu", "host", "pcie", "network", "data_skew", "late_start", "rest"}, "rest");
 }
 
 double StepCulprits::of(Culprit culprit) const {

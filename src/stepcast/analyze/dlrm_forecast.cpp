@@ -63,13 +63,9 @@ Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step, const P
   const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
   const std::vector<Interval> windows(flat.class_count(), Interval{0, steps.timeline().end_us()});
   const std::vector<double> starts(flat.class_count(), 0.0);
-  return make_forecast({.flat = flat,
-                        .costs = steps.costs(),
-                        .times = times,
-                        .windows = windows,
-                        .rank_start_us = starts,
-                        .step = step.time},
-                       std::move(asked), options);
+  return make_forecast(
+      {.flat = flat, .costs = steps.costs(), .times = times, .windows = windows, .rank_start_us = starts},
+      step.time, std::move(asked), options);
 }
 
 }  // namespace stepcast

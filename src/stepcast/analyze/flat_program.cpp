@@ -1,6 +1,5 @@
 #include "stepcast/analyze/flat_program.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace stepcast {
@@ -64,19 +63,17 @@ void FlatProgram::write_out(RankClassId c) {
       last[instance.lanes.empty() ? lane : instance.lanes[lane]] = of.first + in_block.by_lane[end - 1];
     }
     tasks.task_count += block.task_count();
-    while (tasks.marks.size() * kTasksPerMark < tasks.task_count) {
+    while (tasks.marks.size() * kTasksPerMark < tasks.task_count)
       tasks.marks.push_back(static_cast<std::uint32_t>(i));
-    }
     // Every out-port is read from the state at the beginning before any slot is written.
     written.clear();
     for (const OutPort& port : block.out_ports()) {
       SlotValue value;
       const std::uint32_t code = port.source.code();
-      if (code < ports_from) {
+      if (code < ports_from)
         value = {of.first + code / 2, (code % 2) == 1, 0.0};
-      } else {
+      else
         value = slots[instance.in_slots[code - ports_from]];
-      }
       value.delay_us += port.delay.value();
       written.push_back(value);
     }

@@ -78,9 +78,7 @@ class FlatProgram {
       const std::span<const TaskInfo> infos = program_->blocks()[of.block].tasks();
       const std::uint32_t begin = tasks.first_on_lane[block_lane], end = tasks.first_on_lane[block_lane + 1];
       if (begin == end || skip(of.first + tasks.by_lane[end - 1])) continue;
-      for (std::uint32_t i = begin; i < end; ++i) {
-        visit(of.first + tasks.by_lane[i], infos[tasks.by_lane[i]]);
-      }
+      for (std::uint32_t i = begin; i < end; ++i) visit(of.first + tasks.by_lane[i], infos[tasks.by_lane[i]]);
     }
   }
   // The task before it on its lane; kNoTask for the first.

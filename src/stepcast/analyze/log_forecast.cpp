@@ -1,7 +1,5 @@
 #include "stepcast/analyze/log_forecast.h"
 
-#include <string>
-
 #include "stepcast/analyze/step_forecast.h"
 
 namespace stepcast {
@@ -36,11 +34,10 @@ Forecast log_forecast(const LoggedRun& run) {
   const double seconds = times.median_ms * 1e-3;
   if (t.samples_per_step) t.samples_per_s = *t.samples_per_step / seconds;
   if (t.tokens_per_step) t.tokens_per_s = *t.tokens_per_step / seconds;
-  if (t.tokens_per_s && f.n_gpus > 0) {
+  if (t.tokens_per_s && f.n_gpus > 0)
     t.tokens_per_s_per_gpu = *t.tokens_per_s / static_cast<double>(f.n_gpus);
-  } else if (times.tokens_per_s_per_gpu > 0) {
+  else if (times.tokens_per_s_per_gpu > 0)
     t.tokens_per_s_per_gpu = times.tokens_per_s_per_gpu;
-  }
   if (times.tflops_per_gpu > 0) t.tflops_per_gpu = times.tflops_per_gpu;
   if (run.log.peak_memory_GiB > 0) {
     f.memory.emplace();

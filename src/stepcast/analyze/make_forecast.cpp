@@ -35,9 +35,8 @@ NamedTimes by_class(const ClassTimes& times_us) {
   NamedTimes times;
   times.reserve(static_cast<std::size_t>(
       std::count_if(times_us.begin(), times_us.end(), [](double us) { return us > 0; })));
-  for (std::size_t k = 0; k < times_us.size(); ++k) {
+  for (std::size_t k = 0; k < times_us.size(); ++k)
     if (times_us[k] > 0) add(times, to_string(static_cast<KernelClass>(k)), times_us[k]);
-  }
   return times;
 }
 
@@ -58,11 +57,10 @@ NamedTimes by_group(std::span<const std::string> groups, std::span<const double>
     const std::string_view label = g == 0 ? kUnknownGroup : std::string_view{groups[g - 1]};
     const auto same =
         std::find_if(times.begin(), times.end(), [&](const NamedTime& t) { return t.key == label; });
-    if (same != times.end()) {
+    if (same != times.end())
       same->time_ms += times_us[g] * kMsPerUs;
-    } else {
+    else
       add(times, label, times_us[g]);
-    }
   }
   return times;
 }
@@ -138,9 +136,8 @@ ForecastClass class_of(const StepAnalysis& analysis, const StepAnalysis::Rank& r
   // A described rank has the streams of every layout; of a recorded one each had work.
   const auto is_shown = [&](const StreamBreakdown& s) { return s.tasks > 0 || c.rank; };
   c.streams.reserve(static_cast<std::size_t>(std::count_if(b.streams.begin(), b.streams.end(), is_shown)));
-  for (const StreamBreakdown& s : b.streams) {
+  for (const StreamBreakdown& s : b.streams)
     if (is_shown(s)) c.streams.push_back(stream_of(s));
-  }
   c.threads.reserve(b.threads.size());
   for (const ThreadBreakdown& t : b.threads) c.threads.push_back(thread_of(t));
   return c;
@@ -251,24 +248,17 @@ void add_step(const AnalysedStep& step, Forecast& forecast) {
 
 }  // namespace
 
-Forecast make_forecast(const ForecastInput& input, Forecast asked, const ForecastOptions& options) {
+Forecast make_forecast(const AnalysisInput& input, std::optional<Estimate> step, Forecast asked,
+                       const ForecastOptions& options) {
   const Program& program = input.flat.program();
   if (asked.n_gpus == 0) asked.n_gpus = program.rank_count();
   if (!asked.throughput.hardware_flops) {
     const double flops = flops_of(program);
     if (flops > 0) asked.throughput.hardware_flops = flops;
   }
-  const StepAnalysis analysis = analyse({.flat = input.flat,
-                                         .costs = input.costs,
-                                         .times = input.times,
-                                         .windows = input.windows,
-                                         .rank_start_us = input.rank_start_us,
-                                         .path = input.path},
-                                        {.collectives = options.collectives,
-                                         .path_steps = options.path_steps,
-                                         .only = options.only_critical ? input.critical : std::nullopt});
-  return make_forecast({.analysis = analysis, .step = input.step, .critical = input.critical},
-                       std::move(asked), options);
+  const StepAnalysis analysis =
+      analyse(input, {.collectives = options.collectives, .path_steps = options.path_steps});
+  return make_forecast({.analysis = analysis, .step = step}, std::move(asked), options);
 }
 
 Forecast make_forecast(const AnalysedStep& step, Forecast asked, const ForecastOptions& options) {

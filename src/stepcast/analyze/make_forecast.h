@@ -4,55 +4,39 @@
 //   STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
 //   const FlatProgram flat{program};
 //   const TaskTimes times = TaskTimes::simulated(flat, timeline);
-//   Forecast f = make_forecast({.flat = flat, .costs = costs, .times = times, .windows = ...}, asked);
+//   Forecast f = make_forecast({.flat = flat, .costs = costs, .times = times, .windows = ...}, step, asked);
 #pragma once
 
 #include <cstddef>
 #include <optional>
-#include <span>
 
-#include "stepcast/analyze/critical_path.h"
-#include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/step_analysis.h"
-#include "stepcast/analyze/task_times.h"
-#include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/program/program.h"
 
 namespace stepcast {
 
-struct ForecastInput {
-  const FlatProgram& flat;
-  const Costs& costs;
-  const TaskTimes& times;                 // simulated or measured
-  std::span<const Interval> windows;      // [rank class]: its step
-  std::span<const double> rank_start_us;  // [rank class]: when its lanes became free
-  CriticalPathOptions path{};
-  // The step time with its band. Otherwise the longest window, as `measured`.
-  std::optional<Estimate> step{};
-  // The class whose parts explain the step, where it is known; otherwise the last to end, of several the busiest.
-  std::optional<RankClassId> critical{};
-};
-
 struct ForecastOptions {
   std::size_t collectives = 256;  // to list, those with most waiting and transfer; 0 is all
   std::size_t path_names = 50;    // longest contributors of the critical path; 0 is all
   bool path_steps = false;        // list every step of the path
-  // No other class than ForecastInput::critical, no collectives and no path: for rows of many forecasts.
+  // No other class than AnalysedStep::critical, no collectives and no path: for rows of many forecasts.
   bool only_critical = false;
 };
 
 // `asked` holds what only the caller knows: what was asked, coverage, memory, work per step (throughput),
-// notes. Whatever follows from the times is filled in.
-[[nodiscard]] Forecast make_forecast(const ForecastInput& input, Forecast asked,
+// notes. Whatever follows from the times is filled in. `step` is the step time with its band; without it the longest window,
+// as `measured`.
+[[nodiscard]] Forecast make_forecast(const AnalysisInput& input, std::optional<Estimate> step, Forecast asked,
                                      const ForecastOptions& options = {});
 
-// The same of an analysis, with rounds that it leaves out, which take so long together. `step` and `critical` as above.
+// The same of an analysis, with rounds that it leaves out, which take so long together.
 struct AnalysedStep {
   const StepAnalysis& analysis;
   std::optional<Estimate> step{};
+  // The class whose parts explain the step, where it is known; otherwise the last to end, of several the busiest.
   std::optional<RankClassId> critical{};
   double rounds = 0, left_out_us = 0;
 };

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/analyze/detail/rank_parts.h"
+#include "stepcast/base/names.h"
 #include "stepcast/base/units.h"
 
 namespace stepcast {
@@ -94,9 +91,8 @@ void join_transfers(std::vector<PictureBar>& bars, double step_ms) {
 // Leaves out what lies in the middle, where the same goes on and on.
 void fold_middle(StepPicture& picture) {
   std::vector<double> starts;
-  for (const PictureRow& row : picture.rows) {
+  for (const PictureRow& row : picture.rows)
     for (const PictureBar& bar : row.bars) starts.push_back(bar.start_ms);
-  }
   if (starts.size() <= kMostPictureBars) return;
   std::sort(starts.begin(), starts.end());
   PictureGap gap{.from_ms = starts[kMostPictureBars / 2],
@@ -108,9 +104,8 @@ void fold_middle(StepPicture& picture) {
   const auto clip = [&](std::vector<PictureBar>& bars) {
     const std::size_t before = bars.size();
     std::erase_if(bars, left_out);
-    for (PictureBar& bar : bars) {
+    for (PictureBar& bar : bars)
       if (bar.start_ms < gap.from_ms) bar.time_ms = std::min(bar.time_ms, gap.from_ms - bar.start_ms);
-    }
     return before - bars.size();
   };
   for (PictureRow& row : picture.rows) {
@@ -198,23 +193,12 @@ PicturePart part_of(const FlatProgram& flat, const PathStep& step) {
 }  // namespace
 
 std::string_view to_string(PicturePart part) {
-  switch (part) {
-    case PicturePart::forward: return "forward";
-    case PicturePart::backward: return "backward";
-    case PicturePart::weight_gradient: return "weight gradients";
-    case PicturePart::update: return "update";
-    case PicturePart::computation: return "computation";
-    case PicturePart::transfer: return "communication";
-    case PicturePart::copy: return "copies";
-    case PicturePart::other_rank: return "waits for another rank";
-    case PicturePart::pipeline: return "waits for another stage";
-    case PicturePart::cpu: return "waits for the CPU";
-    case PicturePart::other_stream: return "waits for another stream";
-    case PicturePart::idle: return "idle";
-    case PicturePart::host: return "CPU";
-    case PicturePart::delay: break;
-  }
-  return "delay";
+  return name_of<PicturePart::delay>(
+      part,
+      {"forward", "backward", "weight gradients", "update", "computation", "communication", "copies",
+       "waits for another rank", "waits for another stage", "waits for the CPU", "waits for another stream",
+       "idle", "CPU", "delay"},
+      "delay");
 }
 
 StepPicture picture_of_passes(const FlatProgram& flat, const TaskTimes& times) {

@@ -30,9 +30,8 @@ std::vector<OperatorTimes> operator_times(const FlatProgram& flat, const TaskTim
       const double us = std::min(all.end_us, windows[c].end_us) - std::max(all.start_us, windows[c].start_us);
       if (us < 0 || (us == 0 && all.length_us() > 0)) continue;
       OperatorTimes& op = by_op[operator_of(program, info)];
-      if (op.gpu_us.empty()) {
+      if (op.gpu_us.empty())
         for (std::vector<double>* v : {&op.gpu_us, &op.host_us, &op.flops, &op.bytes}) v->resize(n, 0.0);
-      }
       (on_gpu ? op.gpu_us : op.host_us)[c] += us;
       const Operation* operation = on_gpu ? program.works.operation(info.work) : nullptr;
       if (operation == nullptr) continue;

@@ -1,7 +1,5 @@
 #include "stepcast/analyze/recorded_memory.h"
 
-#include <string>
-
 #include <fmt/format.h>
 
 #include "stepcast/base/units.h"

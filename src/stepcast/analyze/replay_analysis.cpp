@@ -99,9 +99,8 @@ CriticalPathOptions to_end_of_step(const RecordedProgram& recorded, const FlatPr
 }
 
 const ReplayVariant* ReplayAnalysis::variant(std::string_view name) const {
-  for (const ReplayVariant& variant : variants) {
+  for (const ReplayVariant& variant : variants)
     if (variant.name == name) return &variant;
-  }
   return nullptr;
 }
 
@@ -124,9 +123,8 @@ Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnal
   asked.traces = traces.name;
   if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0)
     asked.step = recorded.facts.front().step_number;
-  for (const RecordedFileFacts& file : recorded.files) {
+  for (const RecordedFileFacts& file : recorded.files)
     if (!file.device.empty() && !asked.gpu) asked.gpu = file.device;
-  }
   asked.throughput.samples_per_step = options.samples_per_step;
   asked.throughput.tokens_per_step = options.tokens_per_step;
   asked.coverage.measured = 1;
@@ -152,7 +150,7 @@ void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTim
                           .windows = steps,
                           .rank_start_us = recorded.start_offset_us,
                           .path = to_end_of_step(recorded, times.flat, steps)},
-                         std::move(asked), options.forecast);
+                         std::nullopt, std::move(asked), options.forecast);
   };
   analysis.simulated = forecast(times.simulated, simulated_steps, std::move(simulated));
   analysis.measured = forecast(times.measured, measured_steps, std::move(measured));

@@ -104,12 +104,10 @@ Costs with_resource(const SensitivityInput& input, const std::string& resource, 
   for (std::size_t b = 0; b < program.blocks().size(); ++b) {
     const Block& block = program.block(BlockId{b});
     const std::span<double> us = costs.duration_us(BlockId{b}), delays = costs.delay_us(BlockId{b});
-    for (std::size_t t = 0; t < us.size(); ++t) {
+    for (std::size_t t = 0; t < us.size(); ++t)
       if (resources.of(block.tasks()[t]) == resource) us[t] *= factor;
-    }
-    for (std::size_t e = 0; e < delays.size(); ++e) {
+    for (std::size_t e = 0; e < delays.size(); ++e)
       if (resources.of(block.edge_infos()[e]) == resource) delays[e] *= factor;
-    }
   }
   costs.rescale_shared_delays(program);
   return costs;

@@ -29,9 +29,8 @@ void for_each_task(const FlatProgram& flat, const TaskTimes& times, RankClassId 
   const std::size_t first = flat.flat(
       {.rank_class = c, .rank = 0, .instance = InstanceId{instance}, .task = TaskId{std::size_t{0}}});
   const std::span<const Interval> of_class = times.of(c);
-  for (std::size_t t = 0; t < block.task_count(); ++t) {
+  for (std::size_t t = 0; t < block.task_count(); ++t)
     visit(block.lane_codes()[t], block.tasks()[t], of_class[first + t]);
-  }
 }
 
 // Of instances near a round: those far from it have nothing in windows next to it.

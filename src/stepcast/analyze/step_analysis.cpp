@@ -34,14 +34,12 @@ Rank rank_of(const AnalysisInput& input, RankBreakdown parts) {
 void count_tasks(const Program& program, const LeftOutRounds::Round& instances, RankBreakdown& round) {
   const RankClass& ranks = program.rank_class(round.rank_class);
   std::vector<std::uint64_t> tasks(ranks.lanes.size(), 0);
-  for (std::uint32_t i = instances.begin; i < instances.end; ++i) {
+  for (std::uint32_t i = instances.begin; i < instances.end; ++i)
     for (const std::uint16_t lane : program.block(ranks.instances[i].block).lane_codes()) ++tasks[lane];
-  }
   for (StreamBreakdown& stream : round.streams) stream.tasks = tasks[stream.lane];
   // Tasks of a described step are in no framework op.
-  for (ThreadBreakdown& thread : round.threads) {
+  for (ThreadBreakdown& thread : round.threads)
     if (!thread.busy_by_op.empty()) thread.busy_by_op.front().tasks = tasks[thread.lane];
-  }
 }
 
 void add_ranks(const AnalysisInput& input, const AnalysisOptions& options, StepAnalysis& analysis) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stepcast/base/names.h"
 #include "stepcast/predict/step_orbit.h"
 #include "stepcast/retrace/host_prices.h"
 
@@ -52,12 +53,7 @@ bool is_copy(const TaskInfo& task) { return task.kind == TaskKind::memcpy; }
 }  // namespace
 
 std::string_view to_string(StepResource resource) {
-  switch (resource) {
-    case StepResource::gpu: return "gpu";
-    case StepResource::host: return "host";
-    case StepResource::communication: return "communication";
-  }
-  return "gpu";
+  return name_of<StepResource::communication>(resource, {"gpu", "host", "communication"});
 }
 
 std::string_view StepBinding::bound_by() const {

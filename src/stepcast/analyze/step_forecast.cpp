@@ -1,10 +1,8 @@
 #include "stepcast/analyze/step_forecast.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,9 +36,8 @@ std::optional<ForecastNetwork> network_of(const StepForecastInput& input, const 
   ForecastNetwork out{.background_load = input.prices.assumptions().background_load,
                       .sweeps = use.sweeps,
                       .residual = use.residual};
-  for (std::size_t i = 0; i < network->tiers.size(); ++i) {
+  for (std::size_t i = 0; i < network->tiers.size(); ++i)
     out.tiers.push_back({network->tiers[i].nodes, network->tiers[i].oversubscription, use.tier_loads[i]});
-  }
   for (int k = 0; k < kGroupKindCount; ++k) {
     const auto kind = static_cast<GroupKind>(k);
     if (group_of(kind, parts.placement).n_nodes < 2) continue;
@@ -86,9 +83,8 @@ ForecastCoverage forecast_coverage(const Coverage& coverage) {
                           .analytic = coverage.gpu_share(EstimateSource::analytic),
                           .assumed = coverage.gpu_share(EstimateSource::assumed),
                           .unmodelled = {}};
-  for (const Coverage::Unmodelled& work : coverage.unmodelled) {
+  for (const Coverage::Unmodelled& work : coverage.unmodelled)
     shares.unmodelled.push_back({.name = work.name, .n = work.tasks, .time_ms = work.time_us * 1e-3});
-  }
   return shares;
 }
 

@@ -10,6 +10,7 @@
 
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/operator_times.h"
+#include "stepcast/base/names.h"
 #include "stepcast/base/statistics.h"
 
 namespace stepcast {
@@ -56,9 +57,8 @@ double work_in(const OperatorSample& sample) { return sample.bytes > 0 ? sample.
 
 std::vector<const StepSample*> counted(std::span<const StepSample> steps) {
   std::vector<const StepSample*> all;
-  for (const StepSample& step : steps) {
+  for (const StepSample& step : steps)
     if (step.left_out.empty()) all.push_back(&step);
-  }
   return all;
 }
 
@@ -69,9 +69,8 @@ void add_skew(const std::vector<const StepSample*>& steps, ForecastSeries& serie
   std::map<std::string_view, WorkLine> lines;
   // Every rank of every step is a point, also those that do not run the operator.
   for (const StepSample* step : steps) {
-    for (const RankSample& rank : step->ranks) {
+    for (const RankSample& rank : step->ranks)
       for (const OperatorSample& op : rank.operators) lines[op.op].add(work_in(op), op.gpu_us);
-    }
   }
   for (auto& [op, line] : lines) line.fit();
   std::vector<double> by_work(n_ranks, 0.0), total(n_ranks, 0.0);
@@ -104,9 +103,8 @@ struct Spread {
   void add(const std::vector<std::array<double, kStepPartCount>>& rows) {
     const auto count = static_cast<double>(rows.size());
     std::array<double, kStepPartCount> mean{};
-    for (const auto& row : rows) {
+    for (const auto& row : rows)
       for (std::size_t k = 0; k < kStepPartCount; ++k) mean[k] += row[k] / count;
-    }
     for (const auto& row : rows) {
       double step = 0;
       for (std::size_t k = 0; k < kStepPartCount; ++k) step += row[k] - mean[k];
@@ -147,24 +145,15 @@ void add_spread(const std::vector<const StepSample*>& steps, ForecastSeries& ser
 template <class TimeOf>
 ForecastQuantiles quantiles_over(const std::vector<const StepSample*>& steps, const TimeOf& time_of) {
   std::vector<double> us;
-  for (const StepSample* step : steps) {
+  for (const StepSample* step : steps)
     if (const double time = time_of(*step); time > 0) us.push_back(time);
-  }
   return quantiles_of(std::move(us));
 }
 
 }  // namespace
 
 std::string_view to_string(StepPart part) {
-  switch (part) {
-    case StepPart::host: return "host";
-    case StepPart::gpu: return "gpu";
-    case StepPart::network: return "network";
-    case StepPart::pcie: return "pcie";
-    case StepPart::other_rank: return "other_rank";
-    case StepPart::rest: break;
-  }
-  return "rest";
+  return name_of<StepPart::rest>(part, {"host", "gpu", "network", "pcie", "other_rank", "rest"}, "rest");
 }
 
 double StepSample::simulated_us() const {
@@ -223,17 +212,15 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
   }
   if (whole.size() <= kFewestSteady) return;
   const double middle = median(whole);
-  for (const std::size_t end : {std::size_t{0}, steps.size() - 1}) {
+  for (const std::size_t end : {std::size_t{0}, steps.size() - 1})
     if (steps[end].left_out.empty() && us[end] < kPartial * middle)
       steps[end].left_out =
           fmt::format("partial: {:.3f} ms, the median step takes {:.3f}", 1e-3 * us[end], 1e-3 * middle);
-  }
   for (std::size_t i = 0; i < steps.size() / 2; ++i) {
     if (!steps[i].left_out.empty()) continue;
     std::vector<double> later, distance;
-    for (std::size_t k = i + 1; k < steps.size(); ++k) {
+    for (std::size_t k = i + 1; k < steps.size(); ++k)
       if (steps[k].left_out.empty()) later.push_back(us[k]);
-    }
     if (later.size() < kFewestSteady) return;
     const double steady = median(later);
     for (const double time : later) distance.push_back(std::abs(time - steady));
@@ -246,9 +233,8 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
 
 ForecastSeries series_of(std::span<const StepSample> steps, std::span<const std::int32_t> ranks) {
   ForecastSeries series;
-  for (const StepSample& step : steps) {
+  for (const StepSample& step : steps)
     series.steps.push_back({step.step, 1e-3 * step.simulated_us(), 1e-3 * step.measured_us(), step.left_out});
-  }
   const std::vector<const StepSample*> all = counted(steps);
   if (all.empty()) return series;
   series.step = quantiles_over(all, [](const StepSample& s) { return s.simulated_us(); });

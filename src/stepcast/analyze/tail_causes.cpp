@@ -51,13 +51,12 @@ Result<Cause> cause_of(const RecordedProgram& recorded, const Plan& plan, const 
     const auto excess = [&](double factor, double usual) {
       return factor > 0 ? step.time.length_us() * (1 - usual / factor) : 0;
     };
-    if (info.kind == TaskKind::collective || info.kernel_class == KernelClass::communication) {
+    if (info.kind == TaskKind::collective || info.kernel_class == KernelClass::communication)
       network += excess(draw.network, mean.network);
-    } else if (flat.lane_of(step.rank_class, step.task).kind == LaneKind::gpu_stream) {
+    else if (flat.lane_of(step.rank_class, step.task).kind == LaneKind::gpu_stream)
       of_rank[c][1] += excess(draw.ranks[c].gpu, mean.ranks[c].gpu);
-    } else if (recorded.program.works.host(info.work) != nullptr) {
+    else if (recorded.program.works.host(info.work) != nullptr)
       of_rank[c][0] += excess(draw.ranks[c].host, mean.ranks[c].host);
-    }
   }
   Cause most;
   if (network > most.excess_us) most = {std::nullopt, "network", network};
@@ -94,9 +93,8 @@ Result<ForecastScenarios> sweep_with_causes(const RecordedProgram& recorded, con
   STEPCAST_TRY(parallel_for(slowest.size(), options.threads, [&](std::size_t i) -> Status {
     const std::size_t s = slowest[i];
     std::size_t longest = 0;
-    for (std::size_t c = 1; c < swept.rank_step_us.size(); ++c) {
+    for (std::size_t c = 1; c < swept.rank_step_us.size(); ++c)
       if (swept.rank_step_us[c][s] > swept.rank_step_us[longest][s]) longest = c;
-    }
     const ScenarioDraw draw = draw_scenario(draws, recorded.facts.size(), options.seed, s);
     STEPCAST_ASSIGN(causes[i], cause_of(recorded, plan, flat, costs, draw, mean, longest));
     return Ok{};

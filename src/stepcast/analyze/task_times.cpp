@@ -72,9 +72,8 @@ void collective_stretches(const FlatProgram& flat, const TaskTimes& times, Colle
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     CollectiveStretch& s = stretches[i];
     double until = last_arrival;
-    if (collective.kind == CollectiveKind::rooted_from) {
+    if (collective.kind == CollectiveKind::rooted_from)
       until = std::max(s.arrival_us, stretches[collective.root].arrival_us);
-    }
     if (times.origin() == TaskTimes::Origin::measured && until > s.arrival_us) until = s.end_us - shortest;
     s.transfer_start_us = std::clamp(until, s.arrival_us, std::max(s.arrival_us, s.end_us));
   }

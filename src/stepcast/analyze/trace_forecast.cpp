@@ -52,9 +52,8 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   Forecast asked;
   asked.kind = "trace";
   asked.traces = input.traces;
-  if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0) {
+  if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0)
     asked.step = recorded.facts.front().step_number;
-  }
   if (input.options.platform != nullptr) {
     asked.platform = input.options.platform->name;
     asked.gpu = input.options.platform->device.name;
@@ -79,9 +78,8 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
                         .times = times,
                         .windows = steps,
                         .rank_start_us = recorded.start_offset_us,
-                        .path = to_end_of_step(recorded, flat, steps),
-                        .step = p.step},
-                       std::move(asked), options);
+                        .path = to_end_of_step(recorded, flat, steps)},
+                       p.step, std::move(asked), options);
 }
 
 }  // namespace stepcast

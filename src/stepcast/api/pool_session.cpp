@@ -1,6 +1,5 @@
 // Predictions of a step on several pools of GPUs.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>

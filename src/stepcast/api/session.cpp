@@ -21,8 +21,6 @@
 #include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
-#include "stepcast/describe/megatron_writer.h"
-#include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -137,9 +135,8 @@ std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob
     return fmt::format("{} ({}, {:.1f} ms)", choice.flags, filling(choice.memory),
                        step->step.time.value() / 1e3);
   };
-  for (const LayoutChoice& choice : layouts.nearest(kMost)) {
+  for (const LayoutChoice& choice : layouts.nearest(kMost))
     if (std::optional<std::string> text = described(choice)) return text;
-  }
   const std::optional<LayoutChoice> larger = layouts.on_more_gpus();
   return larger ? described(*larger) : std::nullopt;
 }
@@ -321,14 +318,12 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
                                 priced->platform->node.gpus_per_node, name, as_shipped->node.gpus_per_node));
   }
-  for (const std::string& problem : steps.pricer().kernels().model().skipped(/*also_shipped=*/false)) {
+  for (const std::string& problem : steps.pricer().kernels().model().skipped(/*also_shipped=*/false))
     notes.push_back(fmt::format("left out of the platform: {}", problem));
-  }
   note_types(job.layout.layer.precision.compute, priced->platform->device, notes);
   note_offload(job.layout, notes);
-  for (const std::string& setting : job.not_modelled) {
+  for (const std::string& setting : job.not_modelled)
     notes.push_back(fmt::format("not modelled: {}", setting));
-  }
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
   if (!forecast.fits()) {
     const std::optional<std::string> nearest = nearest_that_fits(request.job, job, *priced->platform, steps);
@@ -352,9 +347,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     }
     if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
     if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
-    if (!request.chakra.empty()) {
+    if (!request.chakra.empty())
       STEPCAST_TRY(write_step_graphs(request, job.layout, step, files_of(request.job, *priced->platform)));
-    }
   }
   impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;

@@ -52,11 +52,10 @@ class ZlibInflater final : public Inflater {
     result.consumed =
         static_cast<std::ptrdiff_t>(input.size()) - static_cast<std::ptrdiff_t>(stream_.avail_in);
     result.produced = capacity - stream_.avail_out;
-    if (code == Z_STREAM_END) {
+    if (code == Z_STREAM_END)
       result.member_ended = true;
-    } else if (code != Z_OK && code != Z_BUF_ERROR) {
+    else if (code != Z_OK && code != Z_BUF_ERROR)
       result.problem = stream_.msg != nullptr ? stream_.msg : "invalid gzip data";
-    }
     return result;
   }
 
@@ -199,9 +198,8 @@ struct ByteSource::Impl {
       }
       if (step.member_ended) STEPCAST_TRY(next_member());
       if (step.produced > 0) return step.produced;
-      if (!step.member_ended && step.consumed == 0 && pending.empty() && input_ended) {
+      if (!step.member_ended && step.consumed == 0 && pending.empty() && input_ended)
         return corrupt("the gzip data ends early (a truncated file)", "copy or download the file again");
-      }
     }
     return std::size_t{0};
   }
@@ -217,9 +215,8 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   impl->name = file.string();
   impl->options = std::move(options);
   std::error_code code;
-  if (std::filesystem::is_directory(file, code)) {
+  if (std::filesystem::is_directory(file, code))
     return Error::at(impl->name, "").found("a directory").expected("a file");
-  }
   impl->file.reset(std::fopen(file.c_str(), "rb"));
   if (impl->file == nullptr) {
     return Error::at(impl->name, "",

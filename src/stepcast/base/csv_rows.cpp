@@ -46,9 +46,8 @@ Result<CsvRows> CsvRows::open(std::string_view text, std::string name) {
     found =
         std::any_of(rows.cells_.begin(), rows.cells_.end(), [](std::string_view c) { return !c.empty(); });
   }
-  if (!found) {
+  if (!found)
     return Error::at(rows.name_, "the header", "the file is empty").expected("a line that names the columns");
-  }
   if (rows.cells_.size() > kMostColumns) {
     return Error::at(rows.name_, fmt::format("line {}", rows.line_), "too many columns")
         .found(fmt::format("{}", rows.cells_.size()))
@@ -124,9 +123,8 @@ Result<bool> CsvRows::next() {
 }
 
 std::size_t CsvRows::find(std::string_view column) const {
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
+  for (std::size_t i = 0; i < columns_.size(); ++i)
     if (columns_[i] == column) return i;
-  }
   return kNoColumn;
 }
 
@@ -148,31 +146,34 @@ Result<std::int64_t> CsvRows::extent(std::string_view column, std::int64_t least
     good = real && std::abs(*real) <= static_cast<double>(kMostExtent) && *real == std::floor(*real);
     if (good) value = static_cast<std::int64_t>(*real);
   }
-  if (!good || value < least || value > kMostExtent) {
+  if (!good || value < least || value > kMostExtent)
     return error(column).expected(fmt::format("a whole number from {} to {}", least, kMostExtent));
-  }
   return value;
+}
+
+Status CsvRows::extents(std::initializer_list<Extent> cells) const {
+  for (const Extent& cell : cells) {
+    STEPCAST_ASSIGN(*cell.to, extent(cell.column, cell.least, cell.otherwise));
+  }
+  return Ok{};
 }
 
 Result<double> CsvRows::number(std::string_view column, double least, std::optional<double> otherwise) const {
   const std::string_view text = cell(column);
   if (text.empty() && otherwise) return *otherwise;
   const auto value = parse_number(text);
-  if (!value || *value < least || *value > 1e18) {
+  if (!value || *value < least || *value > 1e18)
     return error(column).expected(fmt::format("a number of at least {}", least));
-  }
   return *value;
 }
 
 Result<bool> CsvRows::truth(std::string_view column, bool otherwise) const {
   const std::string_view text = cell(column);
   if (text.empty()) return otherwise;
-  for (const std::string_view yes : {"1", "true", "True", "TRUE", "yes", "1.0"}) {
+  for (const std::string_view yes : {"1", "true", "True", "TRUE", "yes", "1.0"})
     if (text == yes) return true;
-  }
-  for (const std::string_view no : {"0", "false", "False", "FALSE", "no", "0.0"}) {
+  for (const std::string_view no : {"0", "false", "False", "FALSE", "no", "0.0"})
     if (text == no) return false;
-  }
   return error(column).expected("0 or 1, false or true");
 }
 

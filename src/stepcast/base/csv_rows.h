@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -52,6 +53,14 @@ class CsvRows {
                                             std::optional<std::int64_t> otherwise = std::nullopt) const;
   [[nodiscard]] Result<double> number(std::string_view column, double least,
                                       std::optional<double> otherwise = std::nullopt) const;
+  // Several of them: rows.extents({{"m", &s.m}, {"batch", &s.batch, 1, 1}}).
+  struct Extent {
+    std::string_view column;
+    std::int64_t* to;
+    std::int64_t least = 1;
+    std::optional<std::int64_t> otherwise{};
+  };
+  [[nodiscard]] Status extents(std::initializer_list<Extent> cells) const;
   // 0 or 1, false or true, no or yes.
   [[nodiscard]] Result<bool> truth(std::string_view column, bool otherwise) const;
 

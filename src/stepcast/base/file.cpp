@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -40,11 +39,25 @@ Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t m
   return content;
 }
 
+std::vector<std::filesystem::path> csv_files_in(const std::filesystem::path& folder, bool below) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  std::error_code failure, ignored;
+  for (fs::recursive_directory_iterator entry{folder, failure}, end; !failure && entry != end;
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (!below) entry.disable_recursion_pending();
+    if (entry->is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
+      files.push_back(entry->path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 Result<std::string> gzip_compress(std::string_view content, int level) {
   z_stream stream{};
-  if (deflateInit2(&stream, std::clamp(level, 1, 9), Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+  if (deflateInit2(&stream, std::clamp(level, 1, 9), Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     return Error("zlib could not be initialised");
-  }
   std::string out;
   out.resize(deflateBound(&stream, content.size()));
   std::size_t produced = 0;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/base/result.h"
 
@@ -14,6 +15,10 @@ namespace stepcast {
 // error.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& file,
                                             std::uint64_t max_bytes = std::uint64_t{1} << 27);
+
+// The .csv and .csv.gz files of a folder, and `below` it, by name; none where it cannot be read.
+[[nodiscard]] std::vector<std::filesystem::path> csv_files_in(const std::filesystem::path& folder,
+                                                              bool below = false);
 
 // `content` as one gzip member without name and time, so that equal content gives equal bytes. Level 1 (fast)
 // to 9.

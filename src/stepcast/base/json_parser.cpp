@@ -94,9 +94,8 @@ class JsonParser {
 
   Result<JsonValue> document() {
     skip_blanks();
-    if (at_ == end_ || (*at_ != '{' && *at_ != '[')) {
+    if (at_ == end_ || (*at_ != '{' && *at_ != '['))
       return at_line("").found(token()).expected("an object that begins with '{'");
-    }
     JsonValue root;
     if (!container(root, 1)) return std::move(*error_);
     skip_blanks();
@@ -166,15 +165,14 @@ class JsonParser {
       at_ += w.size();
       return true;
     };
-    if (word("true")) {
+    if (word("true"))
       out = JsonValue{true};
-    } else if (word("false")) {
+    else if (word("false"))
       out = JsonValue{false};
-    } else if (word("null")) {
+    else if (word("null"))
       out = JsonValue{};
-    } else {
+    else
       return fail(at_line("").found(token()).expected("a JSON value; NaN and infinity are none"));
-    }
     out.set_line(line_);
     return true;
   }
@@ -193,15 +191,13 @@ class JsonParser {
   [[nodiscard]] const char* behind_value() const {
     if (*at_ == '"') return behind_text(at_);
     int open = 0;
-    for (const char* at = at_; at < end_; ++at) {
-      if (*at == '"') {
+    for (const char* at = at_; at < end_; ++at)
+      if (*at == '"')
         at = behind_text(at) - 1;
-      } else if (*at == '{' || *at == '[') {
+      else if (*at == '{' || *at == '[')
         ++open;
-      } else if ((*at == '}' || *at == ']') && --open == 0) {
+      else if ((*at == '}' || *at == ']') && --open == 0)
         return at + 1;
-      }
-    }
     return end_;
   }
 
@@ -264,9 +260,8 @@ class JsonParser {
     }
     items.reserve(numbers_.size() + (more ? 4 : 0));
     for (const auto& [x, its_line] : numbers_) items.emplace_back(x).set_line(its_line);
-    for (; more; more = another(']', line)) {
+    for (; more; more = another(']', line))
       if (!value(items.emplace_back(), depth)) return false;
-    }
     if (error_) return false;
     out = JsonValue{std::move(items)};
     return true;
@@ -275,9 +270,8 @@ class JsonParser {
   bool object(JsonValue& out, int depth, std::uint32_t line) {
     JsonValue::Object members;
     for (bool more = any('}'); more; more = another('}', line)) {
-      if (at_ == end_ || *at_ != '"') {
+      if (at_ == end_ || *at_ != '"')
         return fail(at_line("not valid JSON").found(token()).expected("a key in double quotes"));
-      }
       JsonValue::Member& member = members.emplace_back();
       if (!text(member.key)) return false;
       skip_blanks();
@@ -304,9 +298,8 @@ class JsonParser {
     constexpr std::size_t kFew = 16;
     if (members.size() <= kFew) {
       for (std::size_t i = 1; i < members.size(); ++i) {
-        for (std::size_t k = 0; k < i; ++k) {
+        for (std::size_t k = 0; k < i; ++k)
           if (members[i].key == members[k].key) return repeated(members[k], members[i]);
-        }
       }
       return true;
     }
@@ -314,10 +307,9 @@ class JsonParser {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return members[a].key < members[b].key; });
-    for (std::size_t i = 1; i < order.size(); ++i) {
+    for (std::size_t i = 1; i < order.size(); ++i)
       if (members[order[i]].key == members[order[i - 1]].key)
         return repeated(members[order[i - 1]], members[order[i]]);
-    }
     return true;
   }
 
@@ -461,9 +453,8 @@ Result<JsonValue> parse_json(std::string_view text, const std::string& name, con
         .found(fmt::format("{} bytes", text.size()))
         .expected(fmt::format("at most {}", limits.max_bytes));
   }
-  if (std::all_of(text.begin(), text.end(), is_blank)) {
+  if (std::all_of(text.begin(), text.end(), is_blank))
     return Error::at(name, "", "").found("no content").expected("a JSON object");
-  }
   return JsonParser{text, name, limits}.document();
 }
 

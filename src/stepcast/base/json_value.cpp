@@ -44,12 +44,11 @@ bool is_nested(const JsonValue& value) { return value.is_array() || value.is_obj
 // Depth below `value`: [1, 2] has 1.
 int depth_of(const JsonValue& value) {
   int deepest = 0;
-  if (value.is_array()) {
+  if (value.is_array())
     for (const JsonValue& item : value.items()) deepest = std::max(deepest, depth_of(item) + 1);
-  } else if (value.is_object()) {
+  else if (value.is_object())
     for (const JsonValue::Member& member : value.members())
       deepest = std::max(deepest, depth_of(member.value) + 1);
-  }
   return deepest;
 }
 
@@ -118,9 +117,8 @@ std::string_view JsonValue::kind_name() const {
 
 const JsonValue* JsonValue::find(std::string_view key) const {
   if (!is_object()) return nullptr;
-  for (const Member& member : members()) {
+  for (const Member& member : members())
     if (member.key == key) return &member.value;
-  }
   return nullptr;
 }
 

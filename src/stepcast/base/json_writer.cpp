@@ -50,11 +50,10 @@ void append_json(std::string& out, double number) {
   std::array<char, 32> buffer{};
   char* const end = buffer.data() + buffer.size();
   constexpr double kExact = 1e15;  // whole numbers below are said as people write them
-  if (std::abs(number) < kExact && number == std::floor(number)) {
+  if (std::abs(number) < kExact && number == std::floor(number))
     out.append(buffer.data(), std::to_chars(buffer.data(), end, static_cast<std::int64_t>(number)).ptr);
-  } else {
+  else
     out.append(buffer.data(), std::to_chars(buffer.data(), end, number).ptr);
-  }
 }
 
 void JsonWriter::new_line() {

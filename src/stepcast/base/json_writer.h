@@ -51,11 +51,10 @@ class JsonWriter {
   template <class Integer>
     requires std::is_integral_v<Integer>
   JsonWriter& value(Integer number) {
-    if constexpr (std::is_signed_v<Integer>) {
+    if constexpr (std::is_signed_v<Integer>)
       return signed_value(static_cast<std::int64_t>(number));
-    } else {
+    else
       return unsigned_value(static_cast<std::uint64_t>(number));
-    }
   }
   // `decimals` places after the point.
   JsonWriter& fixed(double number, int decimals);

@@ -1,6 +1,6 @@
 // The names of an enumeration's values, once: for to_string, for reading them back, for listing them.
 //
-//   constexpr auto kNames = names<Sharding>({{Sharding::none, "none"}, {Sharding::zero1, "zero1"}});
+//   constexpr auto kNames = names<Sharding::zero1>({"none", "zero1"});
 //   std::string_view to_string(Sharding s) { return kNames[s]; }
 //   std::optional<Sharding> parse_sharding(std::string_view text) { return kNames.find(text); }
 #pragma once
@@ -24,9 +24,8 @@ struct NameTable {
     return entries[i < N ? i : 0].second;
   }
   [[nodiscard]] constexpr std::optional<Enum> find(std::string_view name) const {
-    for (const auto& [value, its_name] : entries) {
+    for (const auto& [value, its_name] : entries)
       if (its_name == name) return value;
-    }
     return std::nullopt;
   }
 };
@@ -40,6 +39,15 @@ consteval NameTable<Enum, N> names(const std::pair<Enum, std::string_view> (&ent
       throw std::logic_error{"a value is missing or out of order"};
     table.entries[i] = entries[i];
   }
+  return table;
+}
+
+// The same by the names alone, where `Last` is the last value.
+template <auto Last, std::size_t N>
+consteval NameTable<decltype(Last), N> names(const std::string_view (&all)[N]) {
+  static_assert(N == static_cast<std::size_t>(Last) + 1, "a value without a name");
+  NameTable<decltype(Last), N> table;
+  for (std::size_t i = 0; i < N; ++i) table.entries[i] = {static_cast<decltype(Last)>(i), all[i]};
   return table;
 }
 

@@ -122,9 +122,8 @@ struct NpzFile::Impl {
     const std::size_t name_bytes = number(entry, 28, 2), extra_bytes = number(entry, 30, 2),
                       comment_bytes = number(entry, 32, 2);
     const std::size_t all = kCentralBytes + name_bytes + extra_bytes + comment_bytes;
-    if (entry.size() < all) {
+    if (entry.size() < all)
       return error("the directory").found("a member that ends behind it").expected("a whole directory");
-    }
     m.name = entry.substr(kCentralBytes, name_bytes);
     std::string_view extra = entry.substr(kCentralBytes + name_bytes, extra_bytes);
     while (extra.size() >= 4) {
@@ -257,9 +256,8 @@ struct NpzArray::Impl {
       at += part;
     }
     produced += n;
-    if (produced == member.size && crc != member.crc) {
+    if (produced == member.size && crc != member.crc)
       return error().found("a wrong checksum").expected("an undamaged file").advice("copy it anew");
-    }
     return Ok{};
   }
 
@@ -288,9 +286,8 @@ struct NpzArray::Impl {
       STEPCAST_TRY(take(start.data() + 10, 2));
       length = number(magic, 8, 4);
     }
-    if (length > 65536 || length > member.size - produced) {
+    if (length > 65536 || length > member.size - produced)
       return error().found(fmt::format("a header of {} bytes", length)).expected("at most 65536");
-    }
     std::string header(static_cast<std::size_t>(length), '\0');
     STEPCAST_TRY(take(header.data(), header.size()));
     STEPCAST_TRY(read_type(value_of(header, "descr")));
@@ -343,9 +340,8 @@ struct NpzArray::Impl {
           .found(fmt::format("elements of type `{}`", printable(word)))
           .expected("whole numbers, int32 or int64 say");
     }
-    if (word[0] == '>') {
+    if (word[0] == '>')
       return error().found("big-endian numbers").expected("little-endian ones").advice("save .astype('<i8')");
-    }
     type = {static_cast<std::size_t>(word[2] - '0'), word[1] == 'i'};
     return Ok{};
   }
@@ -375,9 +371,8 @@ Status NpzArray::read(std::span<std::int64_t> values) {
       std::uint64_t value = number(bytes, i * n, n);
       const std::uint64_t sign = std::uint64_t{1} << (8 * n - 1);
       if (m.type.is_signed && n < 8 && (value & sign) != 0) value |= ~(sign * 2 - 1);
-      if (!m.type.is_signed && n == 8 && (value & sign) != 0) {
+      if (!m.type.is_signed && n == 8 && (value & sign) != 0)
         return m.error().found(fmt::format("{}", value)).expected("a number below 2^63");
-      }
       values[done + i] = static_cast<std::int64_t>(value);
     }
     done += part;
@@ -433,9 +428,8 @@ bool NpzFile::has(std::string_view array) const {
 Result<NpzArray> NpzFile::array(std::string_view name) const {
   const auto found = std::find_if(impl_->members.begin(), impl_->members.end(),
                                   [&](const Member& m) { return m.name == name; });
-  if (found == impl_->members.end()) {
+  if (found == impl_->members.end())
     return impl_->error("the archive").found(fmt::format("no array {}", name)).expected("one");
-  }
   NpzArray array;
   array.impl_->file = impl_;
   array.impl_->member = *found;

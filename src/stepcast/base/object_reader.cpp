@@ -25,9 +25,8 @@ Error error_at(const std::string& file, const JsonValue& value, std::string_view
 
 Result<ObjectReader> ObjectReader::of(const JsonValue& value, std::string path, const std::string& file,
                                       NullMeans null, std::string_view advice) {
-  if (!value.is_object()) {
+  if (!value.is_object())
     return error_at(file, value, path).found(describe_value(value)).expected("an object");
-  }
   return ObjectReader{value, std::move(path), file, null, advice};
 }
 
@@ -157,17 +156,15 @@ Result<std::optional<ObjectReader>> ObjectReader::section(std::string_view key) 
 
 void ObjectReader::ignore(std::span<const std::string_view> keys) {
   const auto& members = value_->members();
-  for (std::size_t i = 0; i < members.size(); ++i) {
+  for (std::size_t i = 0; i < members.size(); ++i)
     if (std::find(keys.begin(), keys.end(), members[i].key) != keys.end()) taken_[i] = true;
-  }
 }
 
 std::vector<std::string> ObjectReader::left() const {
   std::vector<std::string> keys;
   const auto& members = value_->members();
-  for (std::size_t i = 0; i < members.size(); ++i) {
+  for (std::size_t i = 0; i < members.size(); ++i)
     if (!taken_[i] && counts(members[i].value)) keys.push_back(members[i].key);
-  }
   return keys;
 }
 
@@ -175,9 +172,8 @@ Status ObjectReader::finish() const {
   const std::vector<std::string> keys = left();
   if (keys.empty()) return Ok{};
   std::string advice = advice_.empty() ? "remove it" : advice_;
-  if (const auto meant = nearest_word(keys.front(), known_); advice_.empty() && meant) {
+  if (const auto meant = nearest_word(keys.front(), known_); advice_.empty() && meant)
     advice = fmt::format("did you mean `{}`?", *meant);
-  }
   return error(keys.front(), "unknown key").advice(std::move(advice));
 }
 

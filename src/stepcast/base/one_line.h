@@ -9,9 +9,8 @@ namespace stepcast {
 // Control characters, line breaks too, become `?`: names may hold what a line or a terminal would obey.
 [[nodiscard]] inline std::string in_one_line(std::string_view name) {
   std::string out{name};
-  for (char& c : out) {
+  for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
   return out;
 }
 

@@ -82,14 +82,6 @@ constexpr Microseconds operator""_ms(long double v) { return Microseconds{static
 constexpr Microseconds operator""_ms(unsigned long long v) {
   return Microseconds{static_cast<double>(v) * 1e3};
 }
-constexpr Bytes operator""_B(unsigned long long v) { return Bytes{static_cast<double>(v)}; }
-constexpr Bytes operator""_MiB(unsigned long long v) { return Bytes{static_cast<double>(v) * 1048576.0}; }
-constexpr BytesPerSecond operator""_GBps(long double v) {
-  return BytesPerSecond{static_cast<double>(v) * 1e9};
-}
-constexpr BytesPerSecond operator""_Gbps(long double v) {
-  return BytesPerSecond{static_cast<double>(v) * 1e9 / 8};
-}
 }  // namespace literals
 
 }  // namespace stepcast

@@ -67,9 +67,8 @@ class TreeConverter {
     } else if (const auto* whole = from.as_integer()) {
       result = JsonValue{static_cast<double>(whole->get())};
     } else if (const auto* number = from.as_floating_point()) {
-      if (!std::isfinite(number->get())) {
+      if (!std::isfinite(number->get()))
         return Error::at(name_, fmt::format("line {}", from.source().begin.line)).expected("a finite number");
-      }
       result = JsonValue{number->get()};
     } else {
       return Error::at(name_, fmt::format("line {}", from.source().begin.line))

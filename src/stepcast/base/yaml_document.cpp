@@ -93,12 +93,11 @@ class YamlConverter {
 };
 
 void add_scalars(const JsonValue& value, const std::string& path, YamlScalars& out) {
-  if (value.is_object()) {
+  if (value.is_object())
     for (const JsonValue::Member& member : value.members())
       add_scalars(member.value, path.empty() ? member.key : path + "." + member.key, out);
-  } else if (!path.empty()) {
+  else if (!path.empty())
     out.insert_or_assign(path, value.is_text() ? value.text() : compact_json(value));
-  }
 }
 
 }  // namespace

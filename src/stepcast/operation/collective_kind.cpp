@@ -72,19 +72,9 @@ std::string letters_of(std::string_view text) {
   return letters;
 }
 
-constexpr auto kCollectiveOpNames = names<CollectiveOp>({{CollectiveOp::unknown, "unknown"},
-                                                         {CollectiveOp::all_reduce, "all_reduce"},
-                                                         {CollectiveOp::all_gather, "all_gather"},
-                                                         {CollectiveOp::reduce_scatter, "reduce_scatter"},
-                                                         {CollectiveOp::all_to_all, "all_to_all"},
-                                                         {CollectiveOp::broadcast, "broadcast"},
-                                                         {CollectiveOp::reduce, "reduce"},
-                                                         {CollectiveOp::gather, "gather"},
-                                                         {CollectiveOp::scatter, "scatter"},
-                                                         {CollectiveOp::send, "send"},
-                                                         {CollectiveOp::receive, "receive"},
-                                                         {CollectiveOp::send_receive, "send_receive"},
-                                                         {CollectiveOp::barrier, "barrier"}});
+constexpr auto kCollectiveOpNames = names<CollectiveOp::barrier>(
+    {"unknown", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
+     "scatter", "send", "receive", "send_receive", "barrier"});
 
 }  // namespace
 

@@ -4,94 +4,41 @@
 #include <utility>
 
 #include "stepcast/base/names.h"
+#include "stepcast/base/words.h"
 
 namespace stepcast {
 namespace {
 
 using namespace std::string_view_literals;
 
-struct DtypeSpelling {
-  std::string_view text;
+struct DtypeSpellings {
   DType dtype;
+  std::string_view words;
 };
 
-constexpr DtypeSpelling kDtypeSpellings[] = {
-    {"float", DType::fp32},
-    {"float32", DType::fp32},
-    {"fp32", DType::fp32},
-    {"f32", DType::fp32},
-    {"single", DType::fp32},
-    {"double", DType::fp64},
-    {"float64", DType::fp64},
-    {"fp64", DType::fp64},
-    {"f64", DType::fp64},
-    {"tf32", DType::tf32},
-    {"tfloat32", DType::tf32},
-    {"half", DType::fp16},
-    {"float16", DType::fp16},
-    {"fp16", DType::fp16},
-    {"f16", DType::fp16},
-    {"bfloat16", DType::bf16},
-    {"bf16", DType::bf16},
-    {"fp8", DType::fp8},
-    {"float8", DType::fp8},
-    {"f8", DType::fp8},
-    {"fp8block", DType::fp8_block},
-    {"fp4", DType::fp4},
-    {"float4", DType::fp4},
-    {"nvfp4", DType::fp4},
-    {"mxfp4", DType::fp4},
-    {"long", DType::int64},
-    {"longint", DType::int64},
-    {"longlong", DType::int64},
-    {"longlongint", DType::int64},
-    {"int64", DType::int64},
-    {"i64", DType::int64},
-    {"uint64", DType::int64},
-    {"unsignedlong", DType::int64},
-    {"u64", DType::int64},
-    {"int", DType::int32},
-    {"int32", DType::int32},
-    {"i32", DType::int32},
-    {"uint32", DType::int32},
-    {"unsignedint", DType::int32},
-    {"u32", DType::int32},
-    {"short", DType::int16},
-    {"shortint", DType::int16},
-    {"int16", DType::int16},
-    {"i16", DType::int16},
-    {"uint16", DType::int16},
-    {"unsignedshort", DType::int16},
-    {"char", DType::int8},
-    {"signedchar", DType::int8},
-    {"unsignedchar", DType::int8},
-    {"int8", DType::int8},
-    {"i8", DType::int8},
-    {"uint8", DType::int8},
-    {"u8", DType::int8},
-    {"byte", DType::int8},
-    {"bool", DType::boolean},
-    {"boolean", DType::boolean},
+constexpr DtypeSpellings kDtypeSpellings[] = {
+    {DType::fp32, "float float32 fp32 f32 single"},
+    {DType::fp64, "double float64 fp64 f64"},
+    {DType::tf32, "tf32 tfloat32"},
+    {DType::fp16, "half float16 fp16 f16"},
+    {DType::bf16, "bfloat16 bf16"},
+    {DType::fp8, "fp8 float8 f8"},
+    {DType::fp8_block, "fp8block"},
+    {DType::fp4, "fp4 float4 nvfp4 mxfp4"},
+    {DType::int64, "long longint longlong longlongint int64 i64 uint64 unsignedlong u64"},
+    {DType::int32, "int int32 i32 uint32 unsignedint u32"},
+    {DType::int16, "short shortint int16 i16 uint16 unsignedshort"},
+    {DType::int8, "char signedchar unsignedchar int8 i8 uint8 u8 byte"},
+    {DType::boolean, "bool boolean"},
 };
 
 constexpr std::pair<std::string_view, DType> kPrefixes[] = {
     {"float8e"sv, DType::fp8}, {"fp8e"sv, DType::fp8}, {"f8e"sv, DType::fp8},     {"e4m3"sv, DType::fp8},
     {"e5m2"sv, DType::fp8},    {"e2m1"sv, DType::fp4}, {"float4e"sv, DType::fp4}, {"fp4e"sv, DType::fp4}};
 
-constexpr auto kDTypeNames = names<DType>({{DType::unknown, "unknown"},
-                                           {DType::fp64, "fp64"},
-                                           {DType::fp32, "fp32"},
-                                           {DType::tf32, "tf32"},
-                                           {DType::fp16, "fp16"},
-                                           {DType::bf16, "bf16"},
-                                           {DType::fp8, "fp8"},
-                                           {DType::fp8_block, "fp8_block"},
-                                           {DType::fp4, "fp4"},
-                                           {DType::int64, "int64"},
-                                           {DType::int32, "int32"},
-                                           {DType::int16, "int16"},
-                                           {DType::int8, "int8"},
-                                           {DType::boolean, "boolean"}});
+constexpr auto kDTypeNames =
+    names<DType::boolean>({"unknown", "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp8_block", "fp4",
+                           "int64", "int32", "int16", "int8", "boolean"});
 
 }  // namespace
 
@@ -112,8 +59,8 @@ DType parse_dtype(std::string_view text) {
     else if (c != ' ' && c != '_')
       return DType::unknown;
   const auto find = [](std::string_view w) {
-    for (const DtypeSpelling& s : kDtypeSpellings)
-      if (s.text == w) return s.dtype;
+    for (const DtypeSpellings& s : kDtypeSpellings)
+      if (is_among(w, s.words)) return s.dtype;
     return DType::unknown;
   };
   if (const DType dtype = find(word); dtype != DType::unknown) return dtype;

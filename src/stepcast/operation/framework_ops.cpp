@@ -11,7 +11,7 @@ namespace detail {
 namespace {
 
 constexpr auto kTable = std::to_array<OpRow>({
-#define STEPCAST_OP(name, role, rule) {name, OpRole::role, rule},
+#define STEPCAST_OP(names, role, rule) {names, OpRole::role, rule},
 #include "stepcast/operation/framework_ops.def"
 #undef STEPCAST_OP
 });
@@ -19,19 +19,36 @@ constexpr auto kTable = std::to_array<OpRow>({
 // The node that autograd generates for an operator it differentiates; it always works through operators.
 constexpr OpRow kGeneratedBackward = {"*Backward<number>", OpRole::forwarding, calls_others()};
 
+// One of the names of a row.
+struct NamedRow {
+  std::string_view name;
+  const OpRow* row;
+};
+
+std::vector<NamedRow> named_rows() {
+  std::vector<NamedRow> all;
+  for (const OpRow& row : kTable) {
+    for (std::string_view names = row.names; !names.empty();) {
+      const std::size_t end = std::min(names.find(", "), names.size());
+      all.push_back({names.substr(0, end), &row});
+      names.remove_prefix(std::min(end + 2, names.size()));
+    }
+  }
+  return all;
+}
+
 struct Index {
-  std::vector<const OpRow*> exact;     // by name
-  std::vector<const OpRow*> prefixes;  // longest first
+  std::vector<NamedRow> exact;     // by name
+  std::vector<NamedRow> prefixes;  // longest first
 };
 
 const Index& index() {
   static const Index built = [] {
     Index i;
-    for (const OpRow& row : kTable) (row.name.ends_with('*') ? i.prefixes : i.exact).push_back(&row);
-    const auto by_name = [](const OpRow* a, const OpRow* b) { return a->name < b->name; };
-    std::ranges::sort(i.exact, by_name);
-    std::ranges::sort(i.prefixes, [&](const OpRow* a, const OpRow* b) {
-      return a->name.size() != b->name.size() ? a->name.size() > b->name.size() : by_name(a, b);
+    for (const NamedRow& row : named_rows()) (row.name.ends_with('*') ? i.prefixes : i.exact).push_back(row);
+    std::ranges::sort(i.exact, {}, &NamedRow::name);
+    std::ranges::sort(i.prefixes, [](const NamedRow& a, const NamedRow& b) {
+      return a.name.size() != b.name.size() ? a.name.size() > b.name.size() : a.name < b.name;
     });
     return i;
   }();
@@ -39,10 +56,9 @@ const Index& index() {
 }
 
 const OpRow* find_exact(std::string_view name) {
-  const std::vector<const OpRow*>& rows = index().exact;
-  const auto at = std::lower_bound(rows.begin(), rows.end(), name,
-                                   [](const OpRow* row, std::string_view n) { return row->name < n; });
-  return at != rows.end() && (*at)->name == name ? *at : nullptr;
+  const std::vector<NamedRow>& rows = index().exact;
+  const auto at = std::ranges::lower_bound(rows, name, {}, &NamedRow::name);
+  return at != rows.end() && at->name == name ? at->row : nullptr;
 }
 
 }  // namespace
@@ -66,8 +82,8 @@ const OpRow* find_row(std::string_view name) {
   if (name.ends_with('_')) {
     if (const OpRow* row = find_exact(name.substr(0, name.size() - 1)); row != nullptr) return row;
   }
-  for (const OpRow* row : index().prefixes)
-    if (name.starts_with(row->name.substr(0, row->name.size() - 1))) return row;
+  for (const auto& [prefix, row] : index().prefixes)
+    if (name.starts_with(prefix.substr(0, prefix.size() - 1))) return row;
   return generated ? &kGeneratedBackward : nullptr;
 }
 
@@ -84,13 +100,8 @@ std::string quoted(std::string_view name) {
   return out + (name.size() > kMost ? "...\"" : "\"");
 }
 
-constexpr auto kOpRoleNames = names<OpRole>({{OpRole::unknown, "unknown"},
-                                             {OpRole::annotation, "annotation"},
-                                             {OpRole::view, "view"},
-                                             {OpRole::communication, "communication"},
-                                             {OpRole::forwarding, "forwarding"},
-                                             {OpRole::composite, "composite"},
-                                             {OpRole::kernel, "kernel"}});
+constexpr auto kOpRoleNames = names<OpRole::kernel>(
+    {"unknown", "annotation", "view", "communication", "forwarding", "composite", "kernel"});
 
 }  // namespace
 
@@ -142,8 +153,8 @@ Result<OperationList> operations_of(const FrameworkCall& call) {
 const std::vector<FrameworkOp>& framework_ops() {
   static const std::vector<FrameworkOp> rows = [] {
     std::vector<FrameworkOp> out;
-    for (const detail::OpRow& row : detail::kTable)
-      out.push_back({row.name, row.role, row.rule.family, row.rule.direction});
+    for (const auto& [name, row] : detail::named_rows())
+      out.push_back({name, row->role, row->rule.family, row->rule.direction});
     std::ranges::sort(out, {}, &FrameworkOp::name);
     return out;
   }();

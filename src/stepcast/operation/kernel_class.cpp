@@ -1,10 +1,13 @@
 #include "stepcast/operation/kernel_class.h"
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stepcast/base/names.h"
@@ -15,9 +18,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
-struct Pattern {
-  std::string_view part;  // lower case
+struct Patterns {
   KernelClass kernel_class;
+  std::string_view parts;  // lower case, of two characters and more, with blanks between them
 };
 
 constexpr KernelClass kComm = KernelClass::communication;
@@ -32,200 +35,66 @@ constexpr KernelClass kMemory = KernelClass::memory;
 
 // The first pattern that is part of a kernel's name decides. The order therefore goes from the special to the
 // general: "fbgemm" before "gemm", a copy functor before the element-wise kernel that runs it.
-constexpr Pattern kKernelPatterns[] = {
+constexpr Patterns kKernelPatterns[] = {
     // Custom collectives that do not carry NCCL's name.
-    {"cross_device_reduce", kComm},
-    {"one_shot_all_reduce", kComm},
-    {"two_shot_all_reduce", kComm},
-    {"multimem_all", kComm},
-    {"nvshmem", kComm},
-    {"deep_ep::", kComm},
-    {"dpsk::ep::", kComm},
-    {"mscclpp", kComm},
-
-    {"flash_fwd", kAttention},
-    {"flash_bwd", kAttention},
-    {"flash_attn", kAttention},
-    {"flashattn", kAttention},
-    {"flash::", kAttention},
-    {"fmha", kAttention},
-    {"attention", kAttention},
-    {"attn_fwd", kAttention},
-    {"attn_bwd", kAttention},
-    {"mha_", kAttention},
-
+    {kComm,
+     "cross_device_reduce one_shot_all_reduce two_shot_all_reduce multimem_all"
+     " nvshmem deep_ep:: dpsk::ep:: mscclpp"},
+    {kAttention,
+     "flash_fwd flash_bwd flash_attn flashattn flash:: fmha attention attn_fwd"
+     " attn_bwd mha_"},
     // Copies done by kernels; rocclr is the AMD runtime's copy engine fallback.
-    {"catarraybatchedcopy", kMemory},
-    {"rocclr_copy", kMemory},
-    {"rocclr_fill", kMemory},
-    {"memcpy", kMemory},
-    {"memset", kMemory},
-
+    {kMemory, "catarraybatchedcopy rocclr_copy rocclr_fill memcpy memset"},
     // Of Megatron Core and Transformer Engine.
-    {"moe_permute", kRouting},
-    {"moe_unpermute", kRouting},
-    {"sort_chunks_by_map", kRouting},
-
-    {"fbgemm", kEmbedding},
-    {"embedding", kEmbedding},
-    {"bounds_check_indices", kEmbedding},
-    {"linearize_index", kEmbedding},
-    {"find_long_segments", kEmbedding},
-    {"permute_pooled_embs", kEmbedding},
-    {"jagged", kEmbedding},
-    {"krn_partial", kEmbedding},
-    {"compute_grad_weight", kEmbedding},
-    {"sum_and_scatter", kEmbedding},
-    {"indexselect", kEmbedding},
-    {"indexfunc", kEmbedding},
-    {"index_kernel", kEmbedding},
-    {"index_put", kEmbedding},
-    {"index_copy", kEmbedding},
-    {"index_fill", kEmbedding},
-    {"index_select", kEmbedding},
-    {"indexing_backward", kEmbedding},
-    {"index_elementwise", kEmbedding},
-    {"vectorized_gather", kEmbedding},
-    {"scatter_gather", kEmbedding},
-    {"scatter_fill", kEmbedding},
-
-    {"softmax", kNorm},
-    {"layer_norm", kNorm},
-    {"layernorm", kNorm},
-    {"rms_norm", kNorm},
-    {"rmsnorm", kNorm},
-    {"batch_norm", kNorm},
-    {"batchnorm", kNorm},
-    {"group_norm", kNorm},
-    {"groupnorm", kNorm},
-    {"instance_norm", kNorm},
-    {"gammabeta", kNorm},
-    {"rowwisemoments", kNorm},
-    {"computeinternalgradients", kNorm},
-    {"bn_fw", kNorm},
-    {"bn_bw", kNorm},
-    {"ln_fwd", kNorm},
-    {"ln_bwd", kNorm},
-    {"_norm_", kNorm},
-
+    {kRouting, "moe_permute moe_unpermute sort_chunks_by_map"},
+    {kEmbedding,
+     "fbgemm embedding bounds_check_indices linearize_index find_long_segments"
+     " permute_pooled_embs jagged krn_partial compute_grad_weight sum_and_scatter"
+     " indexselect indexfunc index_kernel index_put index_copy index_fill"
+     " index_select indexing_backward index_elementwise vectorized_gather"
+     " scatter_gather scatter_fill"},
+    {kNorm,
+     "softmax layer_norm layernorm rms_norm rmsnorm batch_norm batchnorm group_norm"
+     " groupnorm instance_norm gammabeta rowwisemoments computeinternalgradients"
+     " bn_fw bn_bw ln_fwd ln_bwd _norm_"},
     // Layout changes around convolutions.
-    {"nchwtonhwc", kMemory},
-    {"nhwctonchw", kMemory},
-    {"transpose", kMemory},
-    {"tensor_transform", kMemory},
-    {"nchw2nhwc", kMemory},
-    {"batched_transpose", kMemory},
-    {"im2col", kMemory},
-    {"col2im", kMemory},
-
-    {"scalepackedtensor", kElementwise},
-    {"elemwisernn", kElementwise},
-    {"addpadding", kMemory},
-    {"op_tensor", kElementwise},
-    {"add_tensor_kernel", kElementwise},
-
-    {"gemm", kGemm},
-    {"gemv", kGemm},
-    {"cijk_", kGemm},  // Tensile, the kernels of rocBLAS and hipBLASLt
-    {"cutlass", kGemm},
-    {"xmma", kGemm},
-    {"winograd", kGemm},
-    {"convolve", kGemm},
-    {"conv2d", kGemm},
-    {"conv_depthwise", kGemm},
-    {"depthwise", kGemm},
-    {"dgrad", kGemm},
-    {"wgrad", kGemm},
-    {"fprop", kGemm},
-    {"cudnn::cnn", kGemm},
-    {"cudnn::detail", kGemm},
-    {"scudnn", kGemm},
-    {"h884cudnn", kGemm},
-    {"s884cudnn", kGemm},
-    {"h1688cudnn", kGemm},
-    {"s1688cudnn", kGemm},
-    {"cask_cudnn", kGemm},
-    {"splitkreduce", kGemm},
-    {"epilogue::impl", kGemm},
-    {"cublas", kGemm},
-    {"fft1d", kGemm},  // convolution in the frequency domain
-    {"fft2d", kGemm},
-    {"flip_filter", kGemm},
-    {"miopen", kGemm},
-    {"gridwise_", kGemm},
-    {"naive_conv", kGemm},
-    {"kernel_grouped_conv", kGemm},
-    {"sp3asmconv", kGemm},
-    {"triton_mm", kGemm},
-    {"triton_tem", kGemm},
-    {"persistrnn", kGemm},
-    {"cudnn::rnn", kGemm},
-    {"nvjet", kGemm},  // cuBLAS on Hopper and later
-
-    {"direct_copy_kernel", kMemory},
-    {"copy_kernel", kMemory},
-    {"copy_device_to_device", kMemory},
-    {"fillfunctor", kMemory},
-    {"fill_kernel", kMemory},
-    {"tensor_kernel_scan", KernelClass::other},
-
-    {"triton_red", kReduction},
-    {"triton_per", kReduction},
-    {"triton_poi", kElementwise},
-    {"triton_for", kElementwise},
-    {"reduce_kernel", kReduction},
-    {"devicereduce", kReduction},
-    {"pool", kReduction},
-    {"nll_loss", kReduction},
-    {"nllloss", kReduction},
-    {"lpnorm", kReduction},
-    {"cunn_classnll", kReduction},
-    {"reduce_1block", kReduction},
-    {"multi_tensor_apply", kElementwise},
-    {"adam", kElementwise},
-    {"elementwise", kElementwise},
-    {"dropout", kElementwise},
-    {"pointwise", kElementwise},
-    {"activation", kElementwise},
-    {"upsample", kElementwise},
-    {"rotary", kElementwise},
-    {"silu", kElementwise},
-    {"gelu", kElementwise},
-    {"triu_tril", kElementwise},
-    {"foreach", kElementwise},
-    {"topk", kReduction},
+    {kMemory,
+     "nchwtonhwc nhwctonchw transpose tensor_transform nchw2nhwc batched_transpose"
+     " im2col col2im"},
+    {kElementwise, "scalepackedtensor elemwisernn"},
+    {kMemory, "addpadding"},
+    {kElementwise, "op_tensor add_tensor_kernel"},
+    // cijk_: Tensile, the kernels of rocBLAS and hipBLASLt
+    // fft1d: convolution in the frequency domain
+    // nvjet: cuBLAS on Hopper and later
+    {kGemm,
+     "gemm gemv cijk_ cutlass xmma winograd convolve conv2d conv_depthwise depthwise"
+     " dgrad wgrad fprop cudnn::cnn cudnn::detail scudnn h884cudnn s884cudnn"
+     " h1688cudnn s1688cudnn cask_cudnn splitkreduce epilogue::impl cublas fft1d"
+     " fft2d flip_filter miopen gridwise_ naive_conv kernel_grouped_conv sp3asmconv"
+     " triton_mm triton_tem persistrnn cudnn::rnn nvjet"},
+    {kMemory, "direct_copy_kernel copy_kernel copy_device_to_device fillfunctor fill_kernel"},
+    {KernelClass::other, "tensor_kernel_scan"},
+    {kReduction, "triton_red triton_per"},
+    {kElementwise, "triton_poi triton_for"},
+    {kReduction,
+     "reduce_kernel devicereduce pool nll_loss nllloss lpnorm cunn_classnll"
+     " reduce_1block"},
+    {kElementwise,
+     "multi_tensor_apply adam elementwise dropout pointwise activation upsample"
+     " rotary silu gelu triu_tril foreach"},
+    {kReduction, "topk"},
 };
 
 // Used only where the kernel's name tells nothing.
-constexpr Pattern kOpPatterns[] = {
-    {"scaled_dot_product", kAttention},
-    {"attention", kAttention},
-    {"embedding", kEmbedding},
-    {"index", kEmbedding},
-    {"gather", kEmbedding},
-    {"scatter", kEmbedding},
-    {"softmax", kNorm},
-    {"norm", kNorm},
-    {"conv", kGemm},
-    {"mm", kGemm},
-    {"matmul", kGemm},
-    {"linear", kGemm},
-    {"copy_", kMemory},
-    {"cat", kMemory},
-    {"fill_", kMemory},
-    {"zero_", kMemory},
-    {"pool", kReduction},
-    {"sum", kReduction},
-    {"mean", kReduction},
-    {"max", kReduction},
-    {"min", kReduction},
-    {"add", kElementwise},
-    {"mul", kElementwise},
-    {"div", kElementwise},
-    {"sub", kElementwise},
-    {"relu", kElementwise},
-    {"dropout", kElementwise},
-    {"_foreach", kElementwise},
+constexpr Patterns kOpPatterns[] = {
+    {kAttention, "scaled_dot_product attention"},
+    {kEmbedding, "embedding index gather scatter"},
+    {kNorm, "softmax norm"},
+    {kGemm, "conv mm matmul linear"},
+    {kMemory, "copy_ cat fill_ zero_"},
+    {kReduction, "pool sum mean max min"},
+    {kElementwise, "add mul div sub relu dropout _foreach"},
 };
 
 // "ncclKernel_...", "void ncclDevKernel...", "rcclGenericKernel": the name must begin with it, so that a
@@ -239,23 +108,30 @@ bool begins_like_nccl(std::string_view name) {
 // of characters, and there are many patterns.
 class PatternSearch {
  public:
-  explicit PatternSearch(std::span<const Pattern> patterns) : patterns_(patterns) {
-    for (std::size_t p = 0; p < patterns.size(); ++p) {
-      by_first_[static_cast<unsigned char>(patterns[p].part.front())].push_back(p);
-      begins_.set(pair(patterns[p].part[0], patterns[p].part[1]));
+  explicit PatternSearch(std::span<const Patterns> rows) {
+    for (const auto& [kernel_class, parts] : rows) {
+      for (std::size_t at = 0, end = 0; end < parts.size(); at = end + 1) {
+        end = std::min(parts.find(' ', at), parts.size());
+        const std::string_view part = parts.substr(at, end - at);
+        by_first_[static_cast<unsigned char>(part.front())].push_back(patterns_.size());
+        begins_.set(pair(part[0], part[1]));
+        patterns_.push_back({part, kernel_class});
+      }
     }
   }
-  [[nodiscard]] const Pattern* first_in(std::string_view text) const {
+  // Of the first one; nothing where there is none.
+  [[nodiscard]] std::optional<KernelClass> first_in(std::string_view text) const {
     std::size_t best = patterns_.size();
     for (std::size_t i = 0; i + 1 < text.size(); ++i) {
       if (!begins_.test(pair(text[i], text[i + 1]))) continue;
       const std::string_view rest = text.substr(i);
       for (const std::size_t p : by_first_[static_cast<unsigned char>(text[i])]) {
         if (p >= best) break;
-        if (rest.starts_with(patterns_[p].part)) best = p;
+        if (rest.starts_with(patterns_[p].first)) best = p;
       }
     }
-    return best < patterns_.size() ? &patterns_[best] : nullptr;
+    if (best == patterns_.size()) return std::nullopt;
+    return patterns_[best].second;
   }
 
  private:
@@ -264,22 +140,14 @@ class PatternSearch {
            static_cast<unsigned char>(second);
   }
 
-  std::span<const Pattern> patterns_;                   // of two characters and more
+  std::vector<std::pair<std::string_view, KernelClass>> patterns_;
   std::array<std::vector<std::size_t>, 256> by_first_;  // ascending
   std::bitset<std::size_t{1} << 16U> begins_;           // by the first two characters
 };
 
-constexpr auto kKernelClassNames = names<KernelClass>({{KernelClass::none, "none"},
-                                                       {KernelClass::gemm, "gemm"},
-                                                       {KernelClass::attention, "attention"},
-                                                       {KernelClass::embedding, "embedding"},
-                                                       {KernelClass::expert_routing, "expert_routing"},
-                                                       {KernelClass::normalization, "normalization"},
-                                                       {KernelClass::elementwise, "elementwise"},
-                                                       {KernelClass::reduction, "reduction"},
-                                                       {KernelClass::memory, "memory"},
-                                                       {KernelClass::communication, "communication"},
-                                                       {KernelClass::other, "other"}});
+constexpr auto kKernelClassNames =
+    names<KernelClass::other>({"none", "gemm", "attention", "embedding", "expert_routing", "normalization",
+                               "elementwise", "reduction", "memory", "communication", "other"});
 
 }  // namespace
 
@@ -289,17 +157,9 @@ KernelClass classify_kernel(std::string_view kernel_name, std::string_view frame
   const std::string name = lower(kernel_name);
   if (begins_like_nccl(name)) return KernelClass::communication;
   static const PatternSearch kernel_patterns{kKernelPatterns};
-  if (const Pattern* found = kernel_patterns.first_in(name)) return found->kernel_class;
-  if (!framework_op.empty()) {
-    const std::string op = lower(framework_op);
-    for (const Pattern& pattern : kOpPatterns)
-      if (op.find(pattern.part) != std::string::npos) return pattern.kernel_class;
-  }
-  return KernelClass::other;
-}
-
-bool is_communication_kernel(std::string_view kernel_name) {
-  return classify_kernel(kernel_name) == KernelClass::communication;
+  if (const auto found = kernel_patterns.first_in(name)) return *found;
+  static const PatternSearch op_patterns{kOpPatterns};
+  return op_patterns.first_in(lower(framework_op)).value_or(KernelClass::other);
 }
 
 MemcpyKind memcpy_kind(std::string_view event_name) {

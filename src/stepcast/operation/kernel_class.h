@@ -37,9 +37,6 @@ enum class MemcpyKind : std::uint8_t {
 // be empty.
 [[nodiscard]] KernelClass classify_kernel(std::string_view kernel_name, std::string_view framework_op = {});
 
-// True for kernels of NCCL, RCCL and the like.
-[[nodiscard]] bool is_communication_kernel(std::string_view kernel_name);
-
 // "Memcpy HtoD (Pageable -> Device)" and its older and AMD spellings.
 [[nodiscard]] MemcpyKind memcpy_kind(std::string_view event_name);
 

@@ -5,11 +5,7 @@
 namespace stepcast {
 namespace {
 
-constexpr auto kOverheadTypeNames = names<OverheadType>({{OverheadType::t1, "T1"},
-                                                         {OverheadType::t2, "T2"},
-                                                         {OverheadType::t3, "T3"},
-                                                         {OverheadType::t4, "T4"},
-                                                         {OverheadType::t5, "T5"}});
+constexpr auto kOverheadTypeNames = names<OverheadType::t5>({"T1", "T2", "T3", "T4", "T5"});
 
 }  // namespace
 

@@ -297,12 +297,6 @@ const ModelRecord* Platform::find_model(std::string_view model_name) const {
   return nullptr;
 }
 
-const OverheadRecord* Platform::find_overhead(OverheadType type, std::string_view op) const {
-  for (const OverheadRecord& overhead : overheads)
-    if (overhead.type == type && overhead.op == op) return &overhead;
-  return nullptr;
-}
-
 void Platform::set(CollectiveCurve curve) { replace_or_add(curves, std::move(curve), kCurveKey); }
 void Platform::set(ModelRecord model) { replace_or_add(models, std::move(model), kModelKey); }
 void Platform::set(OverheadRecord overhead) { replace_or_add(overheads, std::move(overhead), kOverheadKey); }

@@ -253,7 +253,6 @@ struct Platform {
 
   [[nodiscard]] bool matches_name(std::string_view text) const;
   [[nodiscard]] const ModelRecord* find_model(std::string_view model_name) const;
-  [[nodiscard]] const OverheadRecord* find_overhead(OverheadType type, std::string_view op) const;
   // Replaces the record of the same key or adds it.
   void set(CollectiveCurve curve);
   void set(ModelRecord model);

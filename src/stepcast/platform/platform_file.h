@@ -2,7 +2,7 @@
 //
 //   STEPCAST_ASSIGN(Platform mine, load_platform("my-cluster.json"));  // a file; may extend one that ships
 //   STEPCAST_ASSIGN(Platform dgx, load_platform("dgx-a100"));          // one that ships, by name or alias
-//   STEPCAST_TRY(write_platform("new.json", mine));
+//   platform_json(mine)                                                the text of such a file
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,6 @@ inline constexpr int kPlatformFileVersion = 1;
 // platform. Without a reference only what differs: a part that another file can extend.
 [[nodiscard]] std::string platform_extension_json(const Platform& platform, const Platform& base,
                                                   std::string_view base_reference);
-[[nodiscard]] Status write_platform(const std::filesystem::path& file, const Platform& platform);
 
 // One figure with its unit in the path: "device.memory_bandwidth_GBps", "2039".
 struct PlatformFigure {

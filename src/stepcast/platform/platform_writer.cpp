@@ -1,4 +1,4 @@
-// Platforms as JSON text: platform_json, platform_extension_json, write_platform, platform_figures.
+// Platforms as JSON text: platform_json, platform_extension_json, platform_figures.
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/output_file.h"
 #include "stepcast/platform/detail/figures.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -391,11 +390,6 @@ std::string platform_json(const Platform& platform) { return document(platform, 
 std::string platform_extension_json(const Platform& platform, const Platform& base,
                                     std::string_view base_reference) {
   return document(platform, &base, base_reference);
-}
-
-Status write_platform(const std::filesystem::path& file, const Platform& platform) {
-  if (auto status = platform.check(); !status.ok()) return std::move(status).error().in_file(file.string());
-  return write_file(file, platform_json(platform));
 }
 
 std::vector<PlatformFigure> platform_figures(const Platform& platform) {

@@ -35,12 +35,6 @@ double Coverage::gpu_total_us() const {
   return total;
 }
 
-double Coverage::unmodelled_us() const {
-  double total = 0;
-  for (const Unmodelled& work : unmodelled) total += work.time_us;
-  return total;
-}
-
 double Coverage::gpu_share(EstimateSource source) const {
   const double total = gpu_total_us();
   if (total <= 0) return 0;

@@ -34,7 +34,6 @@ struct Coverage {
   // Adds another one, so many times.
   void add(const Coverage& other, double times);
   [[nodiscard]] double gpu_total_us() const;
-  [[nodiscard]] double unmodelled_us() const;
   // Share of the GPU's time that rests on `source`; 0 without GPU work. Sums to 1 over the sources.
   [[nodiscard]] double gpu_share(EstimateSource source) const;
   [[nodiscard]] double gpu_share(KernelClass kernel_class) const;

@@ -49,10 +49,6 @@ std::optional<double> StepPrediction::model_flops_utilization() const {
   if (!peak) return std::nullopt;
   return flops_per_second_per_gpu() / peak->value();
 }
-std::optional<double> StepPrediction::hardware_flops_utilization() const {
-  if (!peak || model_flops <= 0) return std::nullopt;
-  return flops_per_second_per_gpu() / peak->value() * hardware_flops / model_flops;
-}
 
 namespace {
 

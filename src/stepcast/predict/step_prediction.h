@@ -49,7 +49,6 @@ struct StepPrediction {
   [[nodiscard]] double tokens_per_second() const;
   [[nodiscard]] double flops_per_second_per_gpu() const;  // of the model
   [[nodiscard]] std::optional<double> model_flops_utilization() const;
-  [[nodiscard]] std::optional<double> hardware_flops_utilization() const;
 };
 
 // From the priced parts and their time line.

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <queue>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/names.h"
 
 namespace stepcast {
 namespace {
@@ -37,33 +38,17 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 }  // namespace
 
 std::string_view to_string(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::cpu_segment: return "cpu_segment";
-    case TaskKind::cpu_call: return "cpu_call";
-    case TaskKind::sync_enter: return "sync_enter";
-    case TaskKind::sync_return: return "sync_return";
-    case TaskKind::kernel: return "kernel";
-    case TaskKind::memcpy: return "memcpy";
-    case TaskKind::memset: return "memset";
-    case TaskKind::collective: return "collective";
-    case TaskKind::wait: return "wait";
-  }
-  return "unknown";
+  return name_of<TaskKind::wait>(kind,
+                                 {"cpu_segment", "cpu_call", "sync_enter", "sync_return", "kernel", "memcpy",
+                                  "memset", "collective", "wait"},
+                                 "unknown");
 }
 
 std::string_view to_string(EdgeOrigin origin) {
-  switch (origin) {
-    case EdgeOrigin::launch: return "launch";
-    case EdgeOrigin::stream_order: return "stream_order";
-    case EdgeOrigin::event: return "event";
-    case EdgeOrigin::synchronization: return "synchronization";
-    case EdgeOrigin::tensor: return "tensor";
-    case EdgeOrigin::thread_handoff: return "thread_handoff";
-    case EdgeOrigin::device_busy: return "device_busy";
-    case EdgeOrigin::recorded_offset: return "recorded_offset";
-    case EdgeOrigin::dependency: return "dependency";
-  }
-  return "unknown";
+  return name_of<EdgeOrigin::dependency>(origin,
+                                         {"launch", "stream_order", "event", "synchronization", "tensor",
+                                          "thread_handoff", "device_busy", "recorded_offset", "dependency"},
+                                         "unknown");
 }
 
 std::size_t Block::memory_bytes() const {
@@ -91,11 +76,10 @@ TaskId BlockBuilder::add_task(LaneId lane, TaskInfo info, Microseconds duration)
 }
 
 void BlockBuilder::set_duration(TaskId task, Microseconds duration) {
-  if (task.index() < duration_us_.size()) {
+  if (task.index() < duration_us_.size())
     duration_us_[task.index()] = duration.value();
-  } else {
+  else
     unknown_task_ = task.index();
-  }
 }
 
 void BlockBuilder::add_edge(Moment from, TaskId to, Microseconds delay, EdgeInfo info) {
@@ -189,9 +173,8 @@ Status BlockBuilder::check_parts() const {
           .expected("a finite number that is not negative");
     }
     if (edge.from.code() >= kFirstPortCode) {
-      if (share > 0) {
+      if (share > 0)
         return Error::at("", place(), "its delay is a share of a task's duration, but it leaves an in-port");
-      }
       continue;
     }
     const std::uint32_t from = edge.from.code() / 2;
@@ -254,14 +237,12 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   for (std::uint32_t t = 0; t < n; ++t) first_follower[t + 1] += first_follower[t];
   std::vector<std::uint32_t> followers(first_follower[n]);
   std::vector<std::uint32_t> fill(first_follower.begin(), first_follower.end() - 1);
-  for (const PendingEdge& e : edges_) {
+  for (const PendingEdge& e : edges_)
     if (is_between_tasks(e)) followers[fill[e.from.code() / 2]++] = e.to.index();
-  }
 
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
-  for (std::uint32_t t = 0; t < n; ++t) {
+  for (std::uint32_t t = 0; t < n; ++t)
     if (waits[t] == 0) ready.push(t);
-  }
   order.clear();
   const auto release = [&](std::uint32_t t) {
     if (--waits[t] == 0) ready.push(t);
@@ -278,12 +259,10 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   // Every task that is left waits for another one that is left: walking back must come round.
   std::vector<std::uint32_t> waits_for(n, kNone);
   const auto is_left = [&](std::uint32_t t) { return waits[t] > 0; };
-  for (std::uint32_t t = 0; t < n; ++t) {
+  for (std::uint32_t t = 0; t < n; ++t)
     if (is_left(t) && lane_next[t] != kNone) waits_for[lane_next[t]] = t;
-  }
-  for (const PendingEdge& e : edges_) {
+  for (const PendingEdge& e : edges_)
     if (is_between_tasks(e) && is_left(e.from.code() / 2)) waits_for[e.to.index()] = e.from.code() / 2;
-  }
   std::vector<bool> seen(n, false);
   std::uint32_t t = 0;
   while (!is_left(t)) ++t;
@@ -344,9 +323,8 @@ Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {
     block.delay_us_[position] = e.delay_us;
     block.edge_infos_[position] = e.info;
   }
-  for (const Overlap& o : overlaps_) {
+  for (const Overlap& o : overlaps_)
     block.overlaps_.push_back({finished.new_id[o.computation.index()], finished.new_id[o.transfer.index()]});
-  }
   std::sort(block.overlaps_.begin(), block.overlaps_.end());
   return finished;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
@@ -82,13 +83,9 @@ std::string kept_text(const InspectedProfile& p) {
 }
 
 std::string_view link_text(ExternalIdMeaning meaning) {
-  switch (meaning) {
-    case ExternalIdMeaning::absent: return "no external ids";
-    case ExternalIdMeaning::op: return "\"External id\" names the operator";
-    case ExternalIdMeaning::correlation: return "\"External id\" repeats the correlation";
-    case ExternalIdMeaning::unclear: return "\"External id\" follows no rule";
-  }
-  return "";
+  return name_of<ExternalIdMeaning::unclear>(
+      meaning, {"no external ids", "\"External id\" names the operator",
+                "\"External id\" repeats the correlation", "\"External id\" follows no rule"});
 }
 
 ReportTable facts_of(const InspectedProfile& p) {

@@ -76,9 +76,8 @@ class TimelineWriter {
                                                              collective.members[last].rank_class});
       }
     }
-    for (std::vector<InCollective>& of_class : in_collective_) {
+    for (std::vector<InCollective>& of_class : in_collective_)
       std::ranges::sort(of_class, {}, &InCollective::task);
-    }
   }
 
   const InCollective* find_collective(RankClassId c, std::size_t task) const {

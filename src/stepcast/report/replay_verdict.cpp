@@ -27,12 +27,7 @@ double mean_over_ranks(const std::vector<ForecastClass>& classes, const auto& ti
 }
 
 std::string_view subject_of(StepResource resource) {
-  switch (resource) {
-    case StepResource::gpu: return "GPUs";
-    case StepResource::host: return "host";
-    case StepResource::communication: return "transfers";
-  }
-  return "GPUs";
+  return name_of<StepResource::communication>(resource, {"GPUs", "host", "transfers"});
 }
 
 // "twice as fast, the host would save 38.2 % of the step (3.820 ms), GPUs 4.0 %"

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/report/document.h"
 
 namespace stepcast {
 
@@ -27,6 +28,8 @@ struct ScalingPoint {
 // One JSON object, docs/schemas/scaling_series.json.
 [[nodiscard]] std::string scaling_series_json(std::span<const ScalingPoint> series);
 [[nodiscard]] std::string scaling_series_schema();
+[[nodiscard]] ReportDocument scaling_series_document(std::span<const ScalingPoint> series,
+                                                     Shown made_for = Shown::everywhere);
 
 // Step, samples per second, and where the memory ends.
 struct BatchForecast {
@@ -42,5 +45,7 @@ struct BatchForecast {
 // One JSON object, docs/schemas/batch_series.json.
 [[nodiscard]] std::string batch_series_json(std::span<const BatchForecast> series);
 [[nodiscard]] std::string batch_series_schema();
+[[nodiscard]] ReportDocument batch_series_document(std::span<const BatchForecast> series,
+                                                   Shown made_for = Shown::everywhere);
 
 }  // namespace stepcast

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/html/charts.h"

@@ -1,5 +1,4 @@
-#include "stepcast/report/series_document.h"
-
+// Series of forecasts as a person reads them: several batches of recorded steps, or several numbers of GPUs.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/scaling_series.h"
 
 namespace stepcast {
 namespace {

@@ -1,8 +1,6 @@
 #include "stepcast/report/sharding_document.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/layout_choice.h"
@@ -98,9 +99,8 @@ Result<Rollout> read(const RlQuestion& question) {
         .expected(fmt::format("1 to less than {:.0f}, the mean of prompt and answer", out.lengths.mean()));
   }
   const double more = s.oversampling.value_or(out.algorithm == RlAlgorithm::dapo ? kUsualOversampling : 1);
-  if (!(more >= 1) || more > 1000) {
+  if (!(more >= 1) || more > 1000)
     return Error::at("", "--oversampling").found(fmt::format("{:g}", more)).expected("1 to 1000");
-  }
   out.trained = as_double(prompts * generations);
   out.prompts = as_double(prompts) * more;
   out.generated = out.trained * more;
@@ -474,12 +474,7 @@ Result<std::vector<RlAnswer>> RlSearch::best(bool on_policy) {
 }  // namespace
 
 std::string_view to_string(RlAlgorithm algorithm) {
-  switch (algorithm) {
-    case RlAlgorithm::grpo: return "grpo";
-    case RlAlgorithm::ppo: return "ppo";
-    case RlAlgorithm::dapo: return "dapo";
-  }
-  return "grpo";
+  return name_of<RlAlgorithm::dapo>(algorithm, {"grpo", "ppo", "dapo"});
 }
 
 RlParts parts_of(const RlWork& work, const RlSplit& split, const RlConstants& c, double& step_s) {
@@ -552,9 +547,8 @@ Result<RlAnswer> rl_step(const RlQuestion& said, StepModel& steps, const RlConst
     STEPCAST_ASSIGN(question, with_rl_config(said, notes));
   }
   STEPCAST_ASSIGN(const Rollout rollout, read(question));
-  if (question.job.n_gpus.value_or(0) < 1) {
+  if (question.job.n_gpus.value_or(0) < 1)
     return Error::at("", "--gpus").found("nothing").expected("the GPUs that generate and train, in all");
-  }
   STEPCAST_ASSIGN(const Transformer model, decoder_of(question.job));
   const bool on_policy = rollout.off_policy_steps == 0;
   const RlSettings& settings = question.settings;

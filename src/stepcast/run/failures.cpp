@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -110,12 +109,11 @@ FailureRates default_failures() {
 Result<FailureRates> parse_failure_log(std::string_view text, const std::string& name) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   STEPCAST_TRY(rows.check_names());
-  for (const std::string_view column : {"time_h", "n_gpus", "cause"}) {
+  for (const std::string_view column : {"time_h", "n_gpus", "cause"})
     if (!rows.has(column))
       return Error::at(name, "the header")
           .found(fmt::format("no column {}", column))
           .expected("time_h,n_gpus,cause and, where known, downtime_min and nodes_lost");
-  }
   std::map<std::string, Seen> causes;
   double time_h = 0;
   bool ended = false;

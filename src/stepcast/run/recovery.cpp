@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iterator>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/names.h"
 
 namespace stepcast {
 namespace {
@@ -71,12 +72,7 @@ std::string take_recovery(std::string_view key, std::string_view value, Recovery
 }  // namespace
 
 std::string_view to_string(CheckpointMode mode) {
-  switch (mode) {
-    case CheckpointMode::sync: return "sync";
-    case CheckpointMode::async: return "async";
-    case CheckpointMode::memory: return "memory";
-  }
-  return "sync";
+  return name_of<CheckpointMode::memory>(mode, {"sync", "async", "memory"});
 }
 
 Result<RunAssumptions> read_run_assumptions(const std::string& failures,

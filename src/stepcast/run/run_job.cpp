@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <vector>
 
 #include "stepcast/base/number.h"
 #include "stepcast/operation/dtype.h"

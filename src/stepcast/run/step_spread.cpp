@@ -1,6 +1,5 @@
 #include "stepcast/run/step_spread.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>

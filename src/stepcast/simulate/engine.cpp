@@ -243,9 +243,8 @@ class Sweep {
         lane_scratch_(plan.max_block_lanes_ * kTile) {
     const std::span<const Block> blocks = plan.program_->blocks();
     blocks_.reserve(blocks.size());
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
+    for (std::size_t b = 0; b < blocks.size(); ++b)
       blocks_.emplace_back(blocks[b], costs.duration_us(BlockId{b}), costs.delay_us(BlockId{b}));
-    }
   }
 
   void run() {
@@ -290,9 +289,8 @@ class Sweep {
     const std::uint32_t c = step.rank_class;
     const std::size_t flat = layout_.rank_classes[c].first_instance + step.instance;
     const PortSource& source = ports_of(flat)[step.first];
-    for (std::size_t r = 0; r < places_[c].copies; ++r) {
+    for (std::size_t r = 0; r < places_[c].copies; ++r)
       fill(layout_.instances[flat], c, source, step.first, rank_times(c, r));
-    }
   }
 
   void sweep(const OrderStep& step) {
@@ -327,9 +325,8 @@ class Sweep {
     }
     if (step.fills_ports) {
       const std::span<const PortSource> ports = ports_of(flat);
-      for (std::size_t p = 0; p < ports.size(); ++p) {
+      for (std::size_t p = 0; p < ports.size(); ++p)
         for (std::size_t r = 0; r < kRanks; ++r) fill(instance, c, ports[p], p, times + r * stride);
-      }
     }
     sweep_tasks<kRanks>(block, step.first, step.end, times + 2 * instance.first_interval, stride, lanes);
     for (std::size_t l = 0; l < lane_count; ++l) {

@@ -111,7 +111,6 @@ class Plan {
 
   // Memory of the plan itself, without the Program.
   [[nodiscard]] std::size_t memory_bytes() const;
-  [[nodiscard]] std::size_t step_count() const { return order_.steps.size(); }
 
  private:
   friend class detail::Sweep;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -70,9 +69,8 @@ class ScenarioSweep {
       }
     }
     const std::size_t lanes = first_lane_.back();
-    for (std::size_t s = 0; s < kWidth; ++s) {
+    for (std::size_t s = 0; s < kWidth; ++s)
       for (std::size_t l = 0; l < lanes; ++l) lane_free[s * lanes + l] = lane_free_[l * kWidth + s];
-    }
     const std::size_t n = options_.watched.size();
     for (std::size_t w = 0; w < n; ++w) {
       const WatchedMoment& moment = options_.watched[w];
@@ -246,10 +244,9 @@ Status check_options(const Program& program, const ScenarioOptions& options) {
 Result<ScenarioEnds> Plan::simulate(std::span<const Costs> scenarios, const ScenarioOptions& options) const {
   constexpr std::size_t kTile = 8;
   STEPCAST_TRY(check_options(*program_, options));
-  for (std::size_t s = 0; s < scenarios.size(); ++s) {
+  for (std::size_t s = 0; s < scenarios.size(); ++s)
     if (Status checked = scenarios[s].check(*program_); !checked.ok())
       return Error{fmt::format("scenario {}: {}", s, checked.error().message())};
-  }
   ScenarioEnds ends;
   std::vector<std::size_t> first_interval{0};
   ends.first_lane_.push_back(0);

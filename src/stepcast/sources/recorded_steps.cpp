@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 
 namespace stepcast {
 
@@ -17,13 +16,11 @@ std::set<std::int64_t> steps_of(const RecordedRank& rank) {
 
 std::set<std::int64_t> common_steps(const TraceSet& set) {
   std::map<std::int64_t, std::size_t> seen;
-  for (const RecordedRank& rank : set.ranks) {
+  for (const RecordedRank& rank : set.ranks)
     for (const std::int64_t step : steps_of(rank)) ++seen[step];
-  }
   std::set<std::int64_t> common;
-  for (const auto& [step, n] : seen) {
+  for (const auto& [step, n] : seen)
     if (n == set.ranks.size()) common.insert(step);
-  }
   return common;
 }
 

@@ -17,26 +17,10 @@ namespace stepcast {
 
 namespace {
 
-constexpr auto kFlags = names<TraceAsk>({
-    {TraceAsk::step, "--step"},
-    {TraceAsk::all_steps, "--all-steps"},
-    {TraceAsk::ranks, "--ranks"},
-    {TraceAsk::platform, "--platform"},
-    {TraceAsk::recorded_on, "--recorded-on"},
-    {TraceAsk::recorded_kernels, "--kernels"},
-    {TraceAsk::modelled_kernels, "--kernels"},
-    {TraceAsk::scaled_kernels, "--kernels"},
-    {TraceAsk::host_overheads, "--host overheads"},
-    {TraceAsk::batch, "--batch"},
-    {TraceAsk::second_trace, "--second-trace"},
-    {TraceAsk::dtype, "--dtype"},
-    {TraceAsk::data_parallel_ranks, "--data-parallel-ranks"},
-    {TraceAsk::bucket_size, "--bucket-size-mb"},
-    {TraceAsk::recompute, "--recompute"},
-    {TraceAsk::overlap, "--overlap"},
-    {TraceAsk::links_of, "--links-of"},
-    {TraceAsk::rank_platform, "--rank-platform"},
-});
+constexpr auto kFlags = names<TraceAsk::rank_platform>(
+    {"--step", "--all-steps", "--ranks", "--platform", "--recorded-on", "--kernels", "--kernels", "--kernels",
+     "--host overheads", "--batch", "--second-trace", "--dtype", "--data-parallel-ranks", "--bucket-size-mb",
+     "--recompute", "--overlap", "--links-of", "--rank-platform"});
 
 }  // namespace
 

@@ -143,11 +143,10 @@ Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOpt
     const fs::file_status status = fs::status(place, problem);
     if (!fs::exists(status)) return Error::at(place.string(), "there is no such file or folder");
     if (!fs::is_directory(status)) {
-      if (is_of_another_rank(place)) {
+      if (is_of_another_rank(place))
         listing.unopened.push_back(place);
-      } else {
+      else
         STEPCAST_TRY(sort_in(place, true, listing));
-      }
       continue;
     }
     STEPCAST_ASSIGN(std::vector<fs::path> files, files_in(place));

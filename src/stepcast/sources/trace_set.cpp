@@ -104,18 +104,16 @@ Status try_all(const TraceListing& listing, const TraceSetOptions& options, Read
     if (i < n_profiler) {
       if (!selections.empty()) how.only = &selections[i];
       Result<RecordedRank> rank = read_kineto(listing.of(kProfiler)[i], how);
-      if (rank.ok()) {
+      if (rank.ok())
         files.profiler[i] = std::move(rank).value();
-      } else {
+      else
         files.problems[i] = std::move(rank).error();
-      }
     } else {
       Result<ExecutionTrace> trace = read_execution_trace(listing.of(kExecution)[i - n_profiler], how);
-      if (trace.ok()) {
+      if (trace.ok())
         files.execution[i - n_profiler] = std::move(trace).value();
-      } else {
+      else
         files.problems[i] = std::move(trace).error();
-      }
     }
     return Ok{};
   });
@@ -125,9 +123,8 @@ Status try_all(const TraceListing& listing, const TraceSetOptions& options, Read
 Result<ReadFiles> read_all(const TraceListing& listing, const TraceSetOptions& options) {
   ReadFiles files;
   STEPCAST_TRY(try_all(listing, options, files));
-  for (std::optional<Error>& problem : files.problems) {
+  for (std::optional<Error>& problem : files.problems)
     if (problem) return *std::move(problem);
-  }
   return files;
 }
 
@@ -217,26 +214,22 @@ Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindI
     return rank_is_missing(listing, rank, present);
   }
   std::vector<Trace> asked_for;
-  for (const auto& [rank, i] : by_rank) {
+  for (const auto& [rank, i] : by_rank)
     if (is_asked_for(options.ranks, rank)) asked_for.push_back(std::move(*traces[i]).value());
-  }
   return asked_for;
 }
 
 void note_world(TraceSet& set) {
   std::set<std::int32_t> worlds;
-  for (const RecordedRank& rank : set.ranks) {
+  for (const RecordedRank& rank : set.ranks)
     if (rank.world_size) worlds.insert(*rank.world_size);
-  }
-  if (worlds.size() > 1) {
+  if (worlds.size() > 1)
     set.notes.push_back(fmt::format("the files name different world sizes: {}", fmt::join(worlds, ", ")));
-  }
 }
 
 void note_others(const TraceListing& listing, TraceSet& set) {
-  for (const TraceListing::Other& other : listing.others) {
+  for (const TraceListing::Other& other : listing.others)
     set.notes.push_back(fmt::format("{} was not read: {}", other.file.filename().string(), other.why));
-  }
 }
 
 // What was read as one set.
@@ -260,9 +253,8 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
   }
   std::vector<std::int32_t> present;
   for (const auto& [rank, p] : by_rank) present.push_back(rank);
-  for (const std::int32_t rank : options.ranks) {
+  for (const std::int32_t rank : options.ranks)
     if (!by_rank.contains(rank)) return rank_is_missing(listing, rank, present);
-  }
 
   TraceSet set;
   set.name = listing.name;
@@ -270,11 +262,10 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
     if (!is_asked_for(options.ranks, rank)) continue;
     set.ranks.push_back(std::move(files.profiler[p]));
     const auto pair = pairs.find(p);
-    if (pair == pairs.end()) {
+    if (pair == pairs.end())
       set.execution_traces.emplace_back();
-    } else {
+    else
       set.execution_traces.emplace_back(std::move(files.execution[pair->second]));
-    }
   }
   note_world(set);
   note_others(listing, set);
@@ -363,9 +354,8 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
 
 std::vector<RecordedInput> TraceSet::inputs() const {
   std::vector<RecordedInput> inputs;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
     inputs.push_back({&ranks[i], execution_traces[i] ? &*execution_traces[i] : nullptr});
-  }
   return inputs;
 }
 
@@ -376,9 +366,8 @@ Error no_profiler_trace(const TraceListing& listing) {
         .found(fmt::format("{} execution traces, which hold no times", listing.of(kExecution).size()))
         .expected("one Kineto trace per rank");
   }
-  if (!listing.of(SourceKindId::chakra).empty()) {
+  if (!listing.of(SourceKindId::chakra).empty())
     return std::move(error).found(fmt::format("{} Chakra traces", listing.of(SourceKindId::chakra).size()));
-  }
   if (!listing.others.empty()) {
     return std::move(error).found(
         fmt::format("{} ({})", listing.others.front().file.filename().string(), listing.others.front().why));
@@ -452,17 +441,15 @@ std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSe
     files.profiler[p].rank = rank.value_or(0);
   }
   // Files of one folder whose ranks are distinct by chance of their names still differ in their world.
-  for (const auto& [rank, p] : by_rank) {
+  for (const auto& [rank, p] : by_rank)
     distinct = distinct && files.profiler[p].world_size == files.profiler[by_rank.begin()->second].world_size;
-  }
   const auto add = [&](TraceSet& set, std::size_t p) {
     set.ranks.push_back(std::move(files.profiler[p]));
     const auto pair = pairs.find(p);
-    if (pair == pairs.end()) {
+    if (pair == pairs.end())
       set.execution_traces.emplace_back();
-    } else {
+    else
       set.execution_traces.emplace_back(std::move(files.execution[pair->second]));
-    }
   };
   std::vector<TraceSet> sets;
   if (distinct && readable.of(kProfiler).size() > 1) {

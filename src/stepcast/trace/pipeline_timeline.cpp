@@ -49,10 +49,7 @@ class TimelineBuilder {
     auto event = parse_json(text, timeline_.file);
     if (!event.ok()) return wrong("an event that is not JSON", "an operator of a rank");
     const JsonValue* phase = event->find("ph");
-    if (phase == nullptr || !phase->is_text() || phase->text() != "X") {
-      ++timeline_.metadata_events;
-      return Ok{};
-    }
+    if (phase == nullptr || !phase->is_text() || phase->text() != "X") return Ok{};  // metadata
     const JsonValue* args = event->find("args");
     const JsonValue* name = event->find("name");
     const auto thread = whole_number(*event, "tid", kHighestThread);

@@ -31,11 +31,10 @@ struct PipelineOp {
 struct PipelineTimeline {
   std::string file;
   StringTable names;
-  std::vector<PipelineOp> ops;        // by step, rank, start, end
-  std::vector<std::int64_t> steps;    // ascending
-  std::vector<std::int32_t> ranks;    // ascending
-  std::uint64_t metadata_events = 0;  // left out
-  std::uint64_t bad_times = 0;        // operators that were left out: their start or duration is none
+  std::vector<PipelineOp> ops;      // by step, rank, start, end
+  std::vector<std::int64_t> steps;  // ascending
+  std::vector<std::int32_t> ranks;  // ascending
+  std::uint64_t bad_times = 0;      // operators that were left out: their start or duration is none
 };
 
 // Errors: JSON that is no such list, an operator without its step or thread.

@@ -25,9 +25,6 @@ struct KernelTimeCoverage {
   Microseconds unlinked;                // that no traced operator launched; not part of the above
   std::map<std::string, Microseconds> time_of_operator;  // modelled: by the operator that counts the work
   std::map<std::string, UnmodelledWork> unmodelled;      // by the innermost operator
-
-  // Of `computation`; 0 where there is none.
-  [[nodiscard]] double modelled_share() const { return computation.value() > 0 ? modelled / computation : 0; }
 };
 KernelTimeCoverage& operator+=(KernelTimeCoverage& sum, const KernelTimeCoverage& more);
 

@@ -7,16 +7,13 @@ namespace stepcast::detail {
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.length_us() <= 0; });
   const auto by_start = [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; };
-  if (!std::is_sorted(intervals.begin(), intervals.end(), by_start)) {
+  if (!std::is_sorted(intervals.begin(), intervals.end(), by_start))
     std::sort(intervals.begin(), intervals.end(), by_start);
-  }
-  for (const Interval& next : intervals) {
-    if (!intervals_.empty() && next.start_us <= intervals_.back().end_us) {
+  for (const Interval& next : intervals)
+    if (!intervals_.empty() && next.start_us <= intervals_.back().end_us)
       intervals_.back().end_us = std::max(intervals_.back().end_us, next.end_us);
-    } else {
+    else
       intervals_.push_back(next);
-    }
-  }
 }
 
 double IntervalSet::total_us() const {
@@ -29,9 +26,8 @@ double IntervalSet::covered_us(Interval interval) const {
   double covered = 0;
   auto i = std::lower_bound(intervals_.begin(), intervals_.end(), interval.start_us,
                             [](const Interval& a, double start) { return a.end_us <= start; });
-  for (; i != intervals_.end() && i->start_us < interval.end_us; ++i) {
+  for (; i != intervals_.end() && i->start_us < interval.end_us; ++i)
     covered += std::max(0.0, clip(*i, interval).length_us());
-  }
   return covered;
 }
 

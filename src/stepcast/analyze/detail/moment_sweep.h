@@ -79,9 +79,8 @@ class MomentSweep {
         if (!follow(soonest)) change(changes_[soonest], soonest, soonest + 1);
       } while (changes_[soonest] < then);
     }
-    if (!was_busy_ && window_end_ > gap_from_) {
+    if (!was_busy_ && window_end_ > gap_from_)
       on_gap_(Interval{gap_from_, window_end_}, static_cast<const Stretch*>(nullptr));
-    }
   }
 
  private:
@@ -123,13 +122,11 @@ class MomentSweep {
   // What streams from `from` up to `to` do at the time `at`.
   void change(double at, std::size_t from, std::size_t to) {
     pass_until(at);
-    for (std::size_t s = from; s < to; ++s) {
+    for (std::size_t s = from; s < to; ++s)
       if (streams_[s].runs_at != kNothing && changes_[s] <= at) stop(streams_[s]);
-    }
     const Stretch* first = nullptr;
-    for (std::size_t s = from; s < to; ++s) {
+    for (std::size_t s = from; s < to; ++s)
       if (changes_[s] <= at) begin(s, at, first);
-    }
     const bool is_busy = running_.size() > count_[static_cast<std::size_t>(Activity::posted)];
     if (is_busy && !was_busy_ && at > gap_from_) on_gap_(Interval{gap_from_, at}, first);
     if (!is_busy && was_busy_) gap_from_ = at;

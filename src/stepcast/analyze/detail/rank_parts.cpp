@@ -42,9 +42,8 @@ double end_of_threads(const FlatProgram& flat, const TaskTimes& times, RankClass
 }  // namespace
 
 bool crosses_host_link(std::string_view copy_name) {
-  for (const std::string_view sign : {"HtoD", "DtoH", "HostToDevice", "DeviceToHost"}) {
+  for (const std::string_view sign : {"HtoD", "DtoH", "HostToDevice", "DeviceToHost"})
     if (copy_name.find(sign) != std::string_view::npos) return true;
-  }
   return false;
 }
 

@@ -23,10 +23,9 @@ std::string in_short_flags(std::string flags) {
       {"--global-batch-size", "--gbs"},
       {"--data-parallel-sharding-strategy optim_grads_params --use-megatron-fsdp", "--sharding zero3"},
       {"--data-parallel-sharding-strategy optim_grads --use-megatron-fsdp", "--sharding zero2"}};
-  for (const auto& [name, name_here] : kShort) {
+  for (const auto& [name, name_here] : kShort)
     if (const std::size_t at = flags.find(name); at != std::string::npos)
       flags.replace(at, name.size(), name_here);
-  }
   return flags;
 }
 
@@ -59,9 +58,8 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
   Result<ResolvedJob> resolved = resolve(job);
   if (!resolved) return std::nullopt;
   choice.job = std::move(*resolved);
-  for (const std::string& note : plan->notes) {
+  for (const std::string& note : plan->notes)
     if (note.starts_with("global batch not given")) choice.job.notes.push_back(note);
-  }
   choice.flags = in_short_flags(megatron_flags_of(left));
   return choice;
 }

@@ -22,9 +22,8 @@ Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned thre
   options.seed = request.seed;
   options.threads = threads;
   STEPCAST_ASSIGN(options.jitter, parse_jitter(request.jitter));
-  if (options.jitter.any() && options.scenarios == 0) {
+  if (options.jitter.any() && options.scenarios == 0)
     return Error{"jitter is what straggler scenarios are drawn from"}.advice("say how many with --scenarios");
-  }
   return options;
 }
 

@@ -15,9 +15,8 @@ namespace stepcast::detail {
 namespace {
 
 Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request) {
-  if (request.kernels.empty()) {
+  if (request.kernels.empty())
     return request.platform.empty() ? KernelTimeSource::recorded : KernelTimeSource::ratio;
-  }
   for (const KernelTimeSource ground :
        {KernelTimeSource::recorded, KernelTimeSource::models, KernelTimeSource::ratio}) {
     if (request.kernels == to_string(ground)) return ground;
@@ -28,9 +27,8 @@ Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request) 
 }
 
 Result<HostTimeSource> host_time_source(const PredictTraceRequest& request) {
-  for (const HostTimeSource ground : {HostTimeSource::recorded, HostTimeSource::overheads}) {
+  for (const HostTimeSource ground : {HostTimeSource::recorded, HostTimeSource::overheads})
     if (request.host == to_string(ground)) return ground;
-  }
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
 }
 

@@ -1,7 +1,5 @@
 #include "stepcast/logs/detail/foreign_files.h"
 
-#include <string>
-
 #include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 

@@ -1,8 +1,5 @@
 #include "stepcast/logs/detail/job_words.h"
 
-#include <algorithm>
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"

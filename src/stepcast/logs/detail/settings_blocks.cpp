@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "stepcast/base/text.h"
 #include "stepcast/logs/detail/log_text.h"

@@ -112,7 +112,7 @@ struct Rule {
 };
 
 struct OpRow {
-  std::string_view name;
+  std::string_view names;  // with ", " between them
   OpRole role;
   Rule rule;
 };

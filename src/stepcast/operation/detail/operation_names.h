@@ -8,72 +8,33 @@
 
 namespace stepcast::detail {
 
-inline constexpr auto kDirectionNames = names<Direction>({{Direction::forward, "forward"},
-                                                          {Direction::backward, "backward"},
-                                                          {Direction::input_gradient, "input_gradient"},
-                                                          {Direction::weight_gradient, "weight_gradient"}});
+inline constexpr auto kDirectionNames =
+    names<Direction::weight_gradient>({"forward", "backward", "input_gradient", "weight_gradient"});
 
-inline constexpr auto kGemmLayoutNames = names<GemmLayout>({{GemmLayout::any, "any"},
-                                                            {GemmLayout::tn, "tn"},
-                                                            {GemmLayout::nn, "nn"},
-                                                            {GemmLayout::nt, "nt"},
-                                                            {GemmLayout::tt, "tt"}});
+inline constexpr auto kGemmLayoutNames = names<GemmLayout::tt>({"any", "tn", "nn", "nt", "tt"});
 
 inline constexpr auto kAttentionKernelNames =
-    names<AttentionKernel>({{AttentionKernel::any, "any"},
-                            {AttentionKernel::flash1, "flash1"},
-                            {AttentionKernel::flash2, "flash2"},
-                            {AttentionKernel::flash3, "flash3"},
-                            {AttentionKernel::efficient, "efficient"}});
+    names<AttentionKernel::efficient>({"any", "flash1", "flash2", "flash3", "efficient"});
 
-inline constexpr auto kNormNames = names<NormKind>({{NormKind::layer_norm, "layer_norm"},
-                                                    {NormKind::rms_norm, "rms_norm"},
-                                                    {NormKind::batch_norm, "batch_norm"},
-                                                    {NormKind::group_norm, "group_norm"}});
+inline constexpr auto kNormNames =
+    names<NormKind::group_norm>({"layer_norm", "rms_norm", "batch_norm", "group_norm"});
 
-inline constexpr auto kSoftmaxNames = names<SoftmaxKind>({{SoftmaxKind::plain, "softmax"},
-                                                          {SoftmaxKind::log_softmax, "log_softmax"},
-                                                          {SoftmaxKind::causal_masked, "causal_softmax"}});
+inline constexpr auto kSoftmaxNames =
+    names<SoftmaxKind::causal_masked>({"softmax", "log_softmax", "causal_softmax"});
 
-inline constexpr auto kElementwiseNames =
-    names<ElementwiseFunction>({{ElementwiseFunction::other, "elementwise"},
-                                {ElementwiseFunction::add, "add"},
-                                {ElementwiseFunction::multiply, "multiply"},
-                                {ElementwiseFunction::divide, "divide"},
-                                {ElementwiseFunction::power, "power"},
-                                {ElementwiseFunction::add_scalar, "add_scalar"},
-                                {ElementwiseFunction::multiply_scalar, "multiply_scalar"},
-                                {ElementwiseFunction::divide_scalar, "divide_scalar"},
-                                {ElementwiseFunction::power_scalar, "power_scalar"},
-                                {ElementwiseFunction::cast, "cast"},
-                                {ElementwiseFunction::masked_fill, "masked_fill"},
-                                {ElementwiseFunction::relu, "relu"},
-                                {ElementwiseFunction::gelu, "gelu"},
-                                {ElementwiseFunction::tanh, "tanh"},
-                                {ElementwiseFunction::sigmoid, "sigmoid"},
-                                {ElementwiseFunction::silu, "silu"},
-                                {ElementwiseFunction::gated_silu, "gated_silu"},
-                                {ElementwiseFunction::squared_relu, "squared_relu"},
-                                {ElementwiseFunction::exponential, "exponential"},
-                                {ElementwiseFunction::dropout, "dropout"},
-                                {ElementwiseFunction::rotary, "rotary"},
-                                {ElementwiseFunction::residual_add, "residual_add"},
-                                {ElementwiseFunction::rotary_unfused, "rotary_unfused"}});
+inline constexpr auto kElementwiseNames = names<ElementwiseFunction::rotary_unfused>(
+    {"elementwise",  "add",          "multiply",        "divide",
+     "power",        "add_scalar",   "multiply_scalar", "divide_scalar",
+     "power_scalar", "cast",         "masked_fill",     "relu",
+     "gelu",         "tanh",         "sigmoid",         "silu",
+     "gated_silu",   "squared_relu", "exponential",     "dropout",
+     "rotary",       "residual_add", "rotary_unfused"});
 
-inline constexpr auto kMovementNames = names<MovementKind>({{MovementKind::copy, "copy"},
-                                                            {MovementKind::transpose, "transpose"},
-                                                            {MovementKind::concatenate, "concatenate"},
-                                                            {MovementKind::split, "split"},
-                                                            {MovementKind::gather, "gather"},
-                                                            {MovementKind::scatter, "scatter"},
-                                                            {MovementKind::fill, "fill"}});
+inline constexpr auto kMovementNames =
+    names<MovementKind::fill>({"copy", "transpose", "concatenate", "split", "gather", "scatter", "fill"});
 
-inline constexpr auto kTransferNames = names<MemcpyKind>({{MemcpyKind::none, "memset"},
-                                                          {MemcpyKind::host_to_device, "memcpy_h2d"},
-                                                          {MemcpyKind::device_to_host, "memcpy_d2h"},
-                                                          {MemcpyKind::device_to_device, "memcpy_d2d"},
-                                                          {MemcpyKind::host_to_host, "memcpy_h2h"},
-                                                          {MemcpyKind::peer, "memcpy_peer"}});
+inline constexpr auto kTransferNames = names<MemcpyKind::peer>(
+    {"memset", "memcpy_h2d", "memcpy_d2h", "memcpy_d2d", "memcpy_h2h", "memcpy_peer"});
 
 // Arithmetic on single elements is one family: what differs is said by the shape.
 [[nodiscard]] constexpr std::string_view family_of_elementwise(ElementwiseFunction function) {

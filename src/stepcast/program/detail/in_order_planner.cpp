@@ -51,11 +51,9 @@ class InOrderPlanner {
     for (const Block& block : program.blocks()) needs_.emplace_back(block);
     cursors_.resize(program.rank_classes().size());
     arrived_.resize(program.collectives().size());
-    for (std::size_t k = 0; k < arrived_.size(); ++k) {
-      if (program.collectives()[k].kind == CollectiveKind::rooted_from) {
+    for (std::size_t k = 0; k < arrived_.size(); ++k)
+      if (program.collectives()[k].kind == CollectiveKind::rooted_from)
         arrived_[k].members.assign(program.collectives()[k].members.size(), false);
-      }
-    }
   }
 
   // False if every class waits for another one.
@@ -67,9 +65,8 @@ class InOrderPlanner {
       cursors_[c].awake = false;
       advance(c);
     }
-    for (std::uint32_t c = 0; c < cursors_.size(); ++c) {
+    for (std::uint32_t c = 0; c < cursors_.size(); ++c)
       if (cursors_[c].instance < program_.rank_classes()[c].instances.size()) return false;
-    }
     return true;
   }
 
@@ -130,13 +127,11 @@ class InOrderPlanner {
         stop = std::min(stop, needs.of_collective[p.position]);
         continue;
       }
-      for (std::uint32_t lane = 0; lane < needs.of_lane.size(); ++lane) {
+      for (std::uint32_t lane = 0; lane < needs.of_lane.size(); ++lane)
         if (bound_lane(instance, lane) == p.lane) stop = std::min(stop, needs.of_lane[lane]);
-      }
     }
-    for (const Unfilled& u : cursor.unfilled) {
+    for (const Unfilled& u : cursor.unfilled)
       if (u.instance == cursor.instance) stop = std::min(stop, needs.of_in_port[u.port]);
-    }
     return stop;
   }
 
@@ -146,9 +141,8 @@ class InOrderPlanner {
     const Block& block = program_.block(instance.block);
     const auto ports = static_cast<std::uint32_t>(block.in_ports().size());
     unknown_ports_.clear();
-    for (std::uint32_t p = 0; p < ports; ++p) {
+    for (std::uint32_t p = 0; p < ports; ++p)
       if (!is_known(c, source_of(c, cursor.instance, p))) unknown_ports_.push_back(p);
-    }
     cursor.entered = true;
     cursor.task = 0;
     cursor.next_collective = 0;
@@ -195,11 +189,10 @@ class InOrderPlanner {
     step.member = member;
     order_.steps.push_back(step);
     const Collective& joined = program_.collectives()[collective];
-    if (member != OrderStep::kAllMembers) {
+    if (member != OrderStep::kAllMembers)
       learn_end(joined.members[member]);
-    } else {
+    else
       for (const CollectiveMember& m : joined.members) learn_end(m);
-    }
   }
 
   void learn_end(const CollectiveMember& member) {
@@ -229,9 +222,8 @@ class InOrderPlanner {
     if (joined.kind == CollectiveKind::rooted_from) {
       arrived.members[member] = true;
       if (member == joined.root) {
-        for (std::uint32_t m = 0; m < joined.members.size(); ++m) {
+        for (std::uint32_t m = 0; m < joined.members.size(); ++m)
           if (m != member && arrived.members[m]) emit_complete(collective, m);
-        }
       } else if (arrived.members[joined.root]) {
         emit_complete(collective, member);
       }

@@ -1,7 +1,6 @@
 #include "stepcast/program/detail/program_check.h"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -26,9 +26,8 @@ class TaskPlanner {
   Status run() {
     sort_waits();
     ready_.resize(program_.rank_classes().size());
-    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node)
       if (waits_[node] == 0) make_ready(node);
-    }
     for (bool progress = true; progress;) {
       progress = false;
       for (auto& ready : ready_) {
@@ -118,9 +117,8 @@ class TaskPlanner {
       std::uint32_t& free = lane_free[bound_lane(instance, block.lane_codes()[t])];
       if (free != kNoTask) add_wait(node, free);
       free = node_of_end(c, i, t);
-      for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
+      for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e)
         add_wait(node, node_of_moment(c, i, Moment{block.sources()[e]}));
-      }
     }
   }
 
@@ -162,9 +160,8 @@ class TaskPlanner {
 
   void release_followers(std::uint32_t node) {
     ++done_;
-    for (std::size_t f = first_follower_[node]; f < first_follower_[node + 1]; ++f) {
+    for (std::size_t f = first_follower_[node]; f < first_follower_[node + 1]; ++f)
       if (--waits_[followers_[f]] == 0) make_ready(followers_[f]);
-    }
   }
 
   void emit_complete(std::uint32_t collective, std::uint32_t member) {
@@ -181,9 +178,8 @@ class TaskPlanner {
       const std::size_t flat = order_.first_instance[n.rank_class] + n.instance;
       const CollectiveMembership m = order_.memberships[order_.first_membership[flat] + n.index];
       const Collective& collective = program_.collectives()[m.collective];
-      if (collective.kind == CollectiveKind::rooted_from && m.member != collective.root) {
+      if (collective.kind == CollectiveKind::rooted_from && m.member != collective.root)
         emit_complete(m.collective, m.member);
-      }
       return;
     }
     if (n.kind == NodeKind::task && !order_.steps.empty()) {
@@ -206,9 +202,8 @@ class TaskPlanner {
   // What is left waits for something that is left: walking back must come round.
   Status circle() const {
     std::vector<std::uint32_t> waits_for(nodes_.size(), kNoTask);
-    for (const Wait& w : pairs_) {
+    for (const Wait& w : pairs_)
       if (waits_[w.before] > 0 && waits_[w.node] > 0) waits_for[w.node] = w.before;
-    }
     std::vector<bool> seen(nodes_.size(), false);
     std::uint32_t node = 0;
     while (waits_[node] == 0) ++node;

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/detail/replay_sections.h"
 
 namespace stepcast::detail {

@@ -42,16 +42,13 @@ void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, do
     if (part.value <= 0) continue;
     const double x = kBarFrom + at * scale, width = part.value * scale;
     at += part.value;
-    svg.open("rect", {{"class", part.colour}, {"x", x}, {"y", y}, {"width", width}, {"height", kBarHeight}});
-    svg.element("title", {},
-                fmt::format("{}: {}: {} {} ({:.1f} %)", bar.label, part.name,
-                            table_number(part.value, decimals), chart.unit, 100 * part.value / sum));
-    svg.close();
+    draw_rect(svg, part.colour, x, y, width, kBarHeight,
+              fmt::format("{}: {}: {} {} ({:.1f} %)", bar.label, part.name,
+                          table_number(part.value, decimals), chart.unit, 100 * part.value / sum));
     std::string value = table_number(part.value, decimals);
     const double needed = std::max(kRoomForText, kPadding + kCharacter * static_cast<double>(value.size()));
     if (!chart.with_values || width < needed) continue;
-    svg.element("text", {{"class", "in " + part.colour}, {"x", x + width / 2}, {"y", y + kBarHeight - 5}},
-                value);
+    draw_text(svg, "in " + part.colour, x + width / 2, y + kBarHeight - 5, value);
   }
 }
 
@@ -59,10 +56,10 @@ void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, do
   constexpr int kTicks = 6;
   for (const double tick : round_ticks(0, most, kTicks)) {
     const double x = kBarFrom + tick * scale;
-    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kBarsTop}, {"y2", bottom}});
-    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, tick_text(tick));
+    draw_line(svg, "grid", x, x, kBarsTop, bottom);
+    draw_text(svg, "tick", x, bottom + 15, tick_text(tick));
   }
-  svg.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
+  draw_text(svg, "unit", 0, bottom + 15, chart.unit);
 }
 
 constexpr double kWaterfallWidth = 960, kWaterfallFrom = 240, kWaterfallTo = 850, kRow = 24, kBar = 16,
@@ -109,6 +106,29 @@ std::string part_colour(std::string_view key) {
   if (kind == "idle") return "c-idle c-idle-" + what;
   if (kind == "exposed copies") return "c-copies";
   return "c-other";
+}
+
+void open_plot(Markup& out, double width, double height) {
+  out.open("div", {{"class", "plot"}});
+  out.open("svg",
+           {{"viewBox", fmt::format("0 0 {} {}", coordinate(width), coordinate(height))}, {"role", "group"}});
+}
+
+void draw_line(Markup& svg, std::string_view kind, double x1, double x2, double y1, double y2) {
+  svg.leaf("line", {{"class", kind}, {"x1", x1}, {"x2", x2}, {"y1", y1}, {"y2", y2}});
+}
+
+void draw_text(Markup& svg, std::string_view kind, double x, double y, std::string_view text) {
+  svg.element("text", {{"class", kind}, {"x", x}, {"y", y}}, text);
+}
+
+void draw_rect(Markup& svg, std::string_view kind, double x, double y, double width, double height,
+               std::string_view title) {
+  const Markup::Attributes place{{"class", kind}, {"x", x}, {"y", y}, {"width", width}, {"height", height}};
+  if (title.empty())
+    svg.leaf("rect", place);
+  else
+    svg.open("rect", place).element("title", {}, title).close();
 }
 
 std::string tick_text(double tick) {
@@ -159,20 +179,15 @@ Markup bar_chart(const BarChart& chart) {
   const int decimals = chart.decimals != kByLength ? chart.decimals : most >= 100 ? 1 : 2;
   const double scale = (bars_end(chart) - kBarFrom) / most;
   const double bottom = kBarsTop + kRowHeight * static_cast<double>(chart.bars.size());
-  out.open("div", {{"class", "plot"}});
-  out.open("svg",
-           {{"viewBox", fmt::format("0 0 {} {}", coordinate(kBarsWidth), coordinate(bottom + kBarsAxis))},
-            {"role", "group"}});
+  open_plot(out, kBarsWidth, bottom + kBarsAxis);
   draw_axis(out, chart, most, scale, bottom);
   for (std::size_t i = 0; i < chart.bars.size(); ++i) {
     const Bar& bar = chart.bars[i];
     const double y = kBarsTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
-    out.element("text", {{"class", "row"}, {"x", kBarFrom - 10}, {"y", y + kBarHeight - 5}},
-                fitting(bar.label, kBarFrom - 14));
+    draw_text(out, "row", kBarFrom - 10, y + kBarHeight - 5, fitting(bar.label, kBarFrom - 14));
     draw_parts(out, chart, bar, y, scale, decimals);
     const double end = kBarFrom + std::max(total(bar), bar.limit.value_or(0)) * scale;
-    out.element("text", {{"class", "note"}, {"x", end + 8}, {"y", y + kBarHeight - 5}},
-                fitting(bar.note, kBarsWidth - end - 8));
+    draw_text(out, "note", end + 8, y + kBarHeight - 5, fitting(bar.note, kBarsWidth - end - 8));
     if (bar.limit) {
       const double x = kBarFrom + *bar.limit * scale;
       out.open("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", y - 3}, {"y2", y + kBarHeight + 3}});
@@ -205,37 +220,23 @@ Markup waterfall_chart(const WaterfallChart& chart) {
   const double scale = (kWaterfallTo - kWaterfallFrom) / (high - begin);
   const auto x_of = [&](double value) { return kWaterfallFrom + (std::max(value, begin) - begin) * scale; };
   const double bottom = kWaterfallTop + kRow * static_cast<double>(rows.size());
-  out.open("div", {{"class", "plot"}});
-  out.open("svg",
-           {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWaterfallWidth), coordinate(bottom + 22))},
-            {"role", "group"}});
+  open_plot(out, kWaterfallWidth, bottom + 22);
   constexpr int kTicks = 6;
   for (const double tick : round_ticks(begin, high, kTicks)) {
-    out.leaf(
-        "line",
-        {{"class", "grid"}, {"x1", x_of(tick)}, {"x2", x_of(tick)}, {"y1", kWaterfallTop}, {"y2", bottom}});
-    out.element("text", {{"class", "tick"}, {"x", x_of(tick)}, {"y", bottom + 15}}, tick_text(tick));
+    draw_line(out, "grid", x_of(tick), x_of(tick), kWaterfallTop, bottom);
+    draw_text(out, "tick", x_of(tick), bottom + 15, tick_text(tick));
   }
-  out.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
+  draw_text(out, "unit", 0, bottom + 15, chart.unit);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
     const double y = kWaterfallTop + kRow * static_cast<double>(r) + (kRow - kBar) / 2;
     const double left = x_of(std::min(row.begin, row.end)), right = x_of(std::max(row.begin, row.end));
-    out.element("text", {{"class", "row"}, {"x", kWaterfallFrom - 10}, {"y", y + kBar - 4}},
-                shorten(row.name, kLabel));
-    out.open("rect", {{"class", row.colour},
-                      {"x", left},
-                      {"y", y},
-                      {"width", std::max(1.0, right - left)},
-                      {"height", kBar}});
-    out.element("title", {}, fmt::format("{}: {} {}", row.name, row.note, chart.unit)).close();
-    out.element("text", {{"class", "note"}, {"x", right + 8}, {"y", y + kBar - 4}}, row.note);
+    draw_text(out, "row", kWaterfallFrom - 10, y + kBar - 4, shorten(row.name, kLabel));
+    draw_rect(out, row.colour, left, y, std::max(1.0, right - left), kBar,
+              fmt::format("{}: {} {}", row.name, row.note, chart.unit));
+    draw_text(out, "note", right + 8, y + kBar - 4, row.note);
     if (r + 1 < rows.size()) {
-      out.leaf("line", {{"class", "whisker"},
-                        {"x1", x_of(row.end)},
-                        {"x2", x_of(row.end)},
-                        {"y1", y + kBar},
-                        {"y2", y + kRow}});
+      draw_line(out, "whisker", x_of(row.end), x_of(row.end), y + kBar, y + kRow);
     }
   }
   out.close().close();

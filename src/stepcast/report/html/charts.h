@@ -95,6 +95,14 @@ struct MatrixChart {
 // picture without rows. report.js moves and zooms it.
 [[nodiscard]] Markup schedule_chart(const StepPicture& picture);
 
+// What charts are drawn of. A plot is left open.
+void open_plot(Markup& out, double width, double height);
+void draw_line(Markup& svg, std::string_view kind, double x1, double x2, double y1, double y2);
+void draw_text(Markup& svg, std::string_view kind, double x, double y, std::string_view text);
+// The title is shown where one points at it.
+void draw_rect(Markup& svg, std::string_view kind, double x, double y, double width, double height,
+               std::string_view title = {});
+
 // A round number beside an axis: "0.25", "20,000", "50,000,000".
 [[nodiscard]] std::string tick_text(double tick);
 // About `count` round numbers from `low` to `high`.

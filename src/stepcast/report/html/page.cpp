@@ -82,13 +82,12 @@ class PageWriter {
         .open("table")
         .open("thead")
         .open("tr");
-    for (const ReportColumn& column : table.columns) {
+    for (const ReportColumn& column : table.columns)
       if (column.heading.empty())  // a heading without text is none
         page_.element("td", {}, "");
       else
         page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
                       column.heading);
-    }
     page_.close().close().open("tbody");
     for (std::size_t r = 0; r < table.rows.size(); ++r) row(table, r);
     page_.close().close().close();

@@ -29,26 +29,24 @@ Scale scale_over(double low, double high, double from, double to) {
 void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Scale& y) {
   constexpr int kTicksX = 8, kTicksY = 6;
   for (const double tick : round_ticks(x.low, x.high, kTicksX)) {
-    svg.leaf("line",
-             {{"class", "grid"}, {"x1", x.at(tick)}, {"x2", x.at(tick)}, {"y1", kPlaneTop}, {"y2", kBottom}});
-    svg.element("text", {{"class", "tick"}, {"x", x.at(tick)}, {"y", kBottom + 17}}, tick_text(tick));
+    draw_line(svg, "grid", x.at(tick), x.at(tick), kPlaneTop, kBottom);
+    draw_text(svg, "tick", x.at(tick), kBottom + 17, tick_text(tick));
   }
   for (const double tick : round_ticks(y.low, y.high, kTicksY)) {
-    svg.leaf("line",
-             {{"class", "grid"}, {"x1", kLeft}, {"x2", kRight}, {"y1", y.at(tick)}, {"y2", y.at(tick)}});
-    svg.element("text", {{"class", "row"}, {"x", kLeft - 8}, {"y", y.at(tick) + 4}}, tick_text(tick));
+    draw_line(svg, "grid", kLeft, kRight, y.at(tick), y.at(tick));
+    draw_text(svg, "row", kLeft - 8, y.at(tick) + 4, tick_text(tick));
   }
-  svg.element("text", {{"class", "axis"}, {"x", (kLeft + kRight) / 2}, {"y", kBottom + 40}}, chart.x_title);
-  svg.element("text", {{"class", "unit"}, {"x", 4}, {"y", 11}}, chart.y_title);
+  draw_text(svg, "axis", (kLeft + kRight) / 2, kBottom + 40, chart.x_title);
+  draw_text(svg, "unit", 4, 11, chart.y_title);
   if (chart.y_limit) {
     const double at = y.at(*chart.y_limit);
-    svg.leaf("line", {{"class", "limit"}, {"x1", kLeft}, {"x2", kRight}, {"y1", at}, {"y2", at}});
-    svg.element("text", {{"class", "row"}, {"x", kRight}, {"y", at - 5}}, chart.y_limit_name);
+    draw_line(svg, "limit", kLeft, kRight, at, at);
+    draw_text(svg, "row", kRight, at - 5, chart.y_limit_name);
   }
   if (chart.x_limit) {
     const double at = x.at(*chart.x_limit);
-    svg.leaf("line", {{"class", "limit"}, {"x1", at}, {"x2", at}, {"y1", kPlaneTop}, {"y2", kBottom}});
-    svg.element("text", {{"class", "note"}, {"x", at + 5}, {"y", kPlaneTop + 10}}, chart.x_limit_name);
+    draw_line(svg, "limit", at, at, kPlaneTop, kBottom);
+    draw_text(svg, "note", at + 5, kPlaneTop + 10, chart.x_limit_name);
   }
 }
 
@@ -76,18 +74,13 @@ Markup scatter_chart(const ScatterChart& chart) {
   if (chart.y_limit) widen(y_low, y_high, *chart.y_limit);
   if (chart.x_limit) widen(x_low, x_high, *chart.x_limit);
   const Scale x = scale_over(x_low, x_high, kLeft, kRight), y = scale_over(y_low, y_high, kBottom, kPlaneTop);
-  out.open("div", {{"class", "plot"}});
-  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kPlaneWidth), coordinate(kHeight))},
-                   {"role", "group"}});
+  open_plot(out, kPlaneWidth, kHeight);
   draw_frame(out, chart, x, y);
   for (const ScatterPoint& p : chart.points) {
     if (!std::isfinite(p.x) || !std::isfinite(p.y)) continue;
     if (!p.label.empty() && p.x_low && p.x_high) {
-      out.leaf("line", {{"class", "whisker"},
-                        {"x1", x.at(std::max(*p.x_low, x.low))},
-                        {"x2", x.at(std::min(*p.x_high, x.high))},
-                        {"y1", y.at(p.y)},
-                        {"y2", y.at(p.y)}});
+      draw_line(out, "whisker", x.at(std::max(*p.x_low, x.low)), x.at(std::min(*p.x_high, x.high)), y.at(p.y),
+                y.at(p.y));
     }
     out.open("circle", {{"class", "dot " + p.colour}, {"cx", x.at(p.x)}, {"cy", y.at(p.y)}, {"r", 5}});
     out.element("title", {}, p.name).close();
@@ -95,11 +88,7 @@ Markup scatter_chart(const ScatterChart& chart) {
   for (const ScatterPoint& p : chart.points) {
     if (p.label.empty() || !std::isfinite(p.x) || !std::isfinite(p.y)) continue;
     const bool left = x.at(p.x) > (kLeft + kRight) / 2;
-    out.element("text",
-                {{"class", left ? "row strong" : "note strong"},
-                 {"x", x.at(p.x) + (left ? -9 : 9)},
-                 {"y", y.at(p.y) - 8}},
-                p.label);
+    draw_text(out, left ? "row strong" : "note strong", x.at(p.x) + (left ? -9 : 9), y.at(p.y) - 8, p.label);
   }
   out.close().close();
   if (!chart.legend.empty()) out.append(legend(chart.legend));
@@ -119,30 +108,20 @@ Markup matrix_chart(const MatrixChart& chart) {
   double most = 0;
   for (const MatrixCell& cell : chart.cells) most = std::max(most, cell.value);
   const double bottom = kHead + height * n_rows;
-  out.open("div", {{"class", "plot"}});
-  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kPlaneWidth), coordinate(bottom + 10))},
-                   {"role", "group"}});
-  out.element("text", {{"class", "unit"}, {"x", kCellsFrom}, {"y", 12}}, chart.column_title);
-  out.element("text", {{"class", "unit"}, {"x", 0}, {"y", kHead - 6}}, chart.row_title);
+  open_plot(out, kPlaneWidth, bottom + 10);
+  draw_text(out, "unit", kCellsFrom, 12, chart.column_title);
+  draw_text(out, "unit", 0, kHead - 6, chart.row_title);
   const auto every = [](std::size_t n) { return (n + kMostLabels - 1) / kMostLabels; };
   for (std::size_t c = 0; c < chart.columns.size(); c += every(chart.columns.size())) {
-    out.element(
-        "text",
-        {{"class", "tick"}, {"x", kCellsFrom + width * (static_cast<double>(c) + 0.5)}, {"y", kHead - 6}},
-        shorten(chart.columns[c], 8));
+    draw_text(out, "tick", kCellsFrom + width * (static_cast<double>(c) + 0.5), kHead - 6,
+              shorten(chart.columns[c], 8));
   }
   for (std::size_t r = 0; r < chart.rows.size();
        r += std::max<std::size_t>(1, height < 10 ? every(chart.rows.size()) : 1)) {
-    out.element(
-        "text",
-        {{"class", "row"}, {"x", kCellsFrom - 8}, {"y", kHead + height * (static_cast<double>(r) + 0.5) + 4}},
-        shorten(chart.rows[r], 15));
+    draw_text(out, "row", kCellsFrom - 8, kHead + height * (static_cast<double>(r) + 0.5) + 4,
+              shorten(chart.rows[r], 15));
   }
-  out.leaf("rect", {{"class", "field"},
-                    {"x", kCellsFrom},
-                    {"y", kHead},
-                    {"width", width * n_columns},
-                    {"height", height * n_rows}});
+  draw_rect(out, "field", kCellsFrom, kHead, width * n_columns, height * n_rows);
   for (const MatrixCell& cell : chart.cells) {
     if (!(cell.value > 0) || cell.row >= chart.rows.size() || cell.column >= chart.columns.size()) continue;
     // Square roots: what is small is still to be seen beside what is large.
@@ -150,20 +129,13 @@ Markup matrix_chart(const MatrixChart& chart) {
         std::clamp(static_cast<int>(std::ceil(kShades * std::sqrt(cell.value / most))), 1, kShades);
     const double x = kCellsFrom + width * static_cast<double>(cell.column),
                  y = kHead + height * static_cast<double>(cell.row);
-    out.open("rect", {{"class", fmt::format("shade s{}", shade)},
-                      {"x", x + 0.5},
-                      {"y", y + 0.5},
-                      {"width", std::max(1.0, width - 1)},
-                      {"height", std::max(1.0, height - 1)}});
-    out.element("title", {},
-                fmt::format("{} - {}: {} {}", chart.rows[cell.row], chart.columns[cell.column],
-                            table_number(cell.value, chart.decimals), chart.unit));
-    out.close();
+    draw_rect(out, fmt::format("shade s{}", shade), x + 0.5, y + 0.5, std::max(1.0, width - 1),
+              std::max(1.0, height - 1),
+              fmt::format("{} - {}: {} {}", chart.rows[cell.row], chart.columns[cell.column],
+                          table_number(cell.value, chart.decimals), chart.unit));
     if (chart.columns.size() > kMostWithText) continue;
-    out.element(
-        "text",
-        {{"class", shade > kShades - 2 ? "in light" : "in"}, {"x", x + width / 2}, {"y", y + height / 2 + 4}},
-        table_number(cell.value, chart.decimals));
+    draw_text(out, shade > kShades - 2 ? "in light" : "in", x + width / 2, y + height / 2 + 4,
+              table_number(cell.value, chart.decimals));
   }
   out.close().close();
   return out;

@@ -96,11 +96,8 @@ void draw_numbers(Markup& svg, const std::vector<PictureBar>& bars, const TimeAx
     const double from = axis.at(bar.start_ms) / kUnits, to = axis.at(bar.start_ms + bar.time_ms) / kUnits;
     const std::string text = std::to_string(bar.number);
     if ((to - from) * (kScheduleTo - kScheduleFrom) < kDigit * static_cast<double>(text.size()) + 3) continue;
-    svg.element("text",
-                {{"class", "in " + colour_of(bar.part)},
-                 {"x", kScheduleFrom + (from + to) / 2 * (kScheduleTo - kScheduleFrom)},
-                 {"y", y}},
-                text);
+    draw_text(svg, "in " + colour_of(bar.part),
+              kScheduleFrom + (from + to) / 2 * (kScheduleTo - kScheduleFrom), y, text);
   }
 }
 
@@ -113,20 +110,16 @@ void draw_ticks(Markup& svg, const StepPicture& picture, const TimeAxis& axis, d
     // Ticks in the tail carry the time that they have in the step.
     const double ms = axis.has_gap() && tick > axis.gap_from_ms() ? tick + axis.skipped_ms() : tick;
     const double x = kScheduleFrom + axis.at(ms) / kUnits * (kScheduleTo - kScheduleFrom);
-    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kScheduleTop}, {"y2", bottom}});
-    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, tick_text(ms));
+    draw_line(svg, "grid", x, x, kScheduleTop, bottom);
+    draw_text(svg, "tick", x, bottom + 15, tick_text(ms));
   }
   svg.close();
-  svg.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, "ms");
+  draw_text(svg, "unit", 0, bottom + 15, "ms");
 }
 
 void draw_gap(Markup& svg, const TimeAxis& axis, double bottom) {
   if (!axis.has_gap()) return;
-  svg.leaf("rect", {{"class", "gap"},
-                    {"x", axis.gap_units()},
-                    {"y", 0},
-                    {"width", kGapUnits},
-                    {"height", bottom - kScheduleTop}});
+  draw_rect(svg, "gap", axis.gap_units(), 0, kGapUnits, bottom - kScheduleTop);
 }
 
 std::string left_out(const StepPicture& picture) {
