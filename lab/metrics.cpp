@@ -60,6 +60,10 @@ Metrics score(std::span<const ScoredRow> rows) {
   metrics.p80_ape = quantile(apes, 0.8);
   metrics.p90_ape = quantile(apes, 0.9);
   metrics.max_ape = *std::ranges::max_element(apes);
+  metrics.min_ape = *std::ranges::min_element(apes);
+  double squares = 0;
+  for (const double ape : apes) squares += (ape - metrics.mape) * (ape - metrics.mape);
+  metrics.sd_ape = std::sqrt(squares / n);
   metrics.gmae = 100 * std::exp(sum_ln / n);
   metrics.bias = sum_bias / n;
   if (!widths.empty()) {
@@ -87,6 +91,8 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
     mean.p80_ape += set.p80_ape;
     mean.p90_ape += set.p90_ape;
     mean.max_ape = std::max(mean.max_ape, set.max_ape);
+    mean.min_ape = count == 1 ? set.min_ape : std::min(mean.min_ape, set.min_ape);
+    mean.sd_ape += set.sd_ape;
     mean.bias += set.bias;
     if (set.interval_coverage && set.interval_width_median) {
       ++with_intervals;
@@ -100,7 +106,8 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
     }
   }
   if (count == 0) return mean;
-  for (double* value : {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.bias})
+  for (double* value :
+       {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.sd_ape, &mean.bias})
     *value /= count;
   if (with_intervals > 0) {
     mean.interval_coverage = coverage / with_intervals;
