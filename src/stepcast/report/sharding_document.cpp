@@ -176,13 +176,13 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
                     least_step_ms, percent, best.plan.name),
         0});
   }
-  ReportSection& loads = document.add("Load of every rank");
-  for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
-    loads.add(lookups_figure(answer.shardings[i]), Shown::page);
   if (best.moved_tables > 0)
     steps.add(ReportText{fmt::format("{} moves {} of what runs now, {:.2f} GiB.", best.plan.name,
                                      counted(best.moved_tables, "table", "tables"), best.moved_bytes / kGiB),
                          0});
+  ReportSection& loads = document.add("Load of every rank");
+  for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
+    loads.add(lookups_figure(answer.shardings[i]), Shown::page);
   for (const ComparedSharding& c : answer.shardings) {
     ReportSection& ranks = document.add(fmt::format("Ranks of {}", c.plan.name), {ranks_table(c)});
     ranks.opening = fmt::format("\n{}:\n", ranks.title);
