@@ -206,7 +206,8 @@ struct DlrmStepModel::Impl {
     for (const detail::RankLoad& load : all.ranks) columns += load.vector_dims;
     us.vectors = vectors.time.value() + place_us_per_column * columns;
     exchange_source = vectors.source;
-    exchange_band = vectors.time.value() > 0 ? std::log(std::max(1.0, vectors.p90.value() / vectors.time.value())) : 0;
+    exchange_band =
+        vectors.time.value() > 0 ? std::log(std::max(1.0, vectors.p90.value() / vectors.time.value())) : 0;
     std::vector<Bytes> inputs;
     for (const detail::RankLoad& load : all.ranks)
       inputs.push_back(Bytes{load.input_bytes / static_cast<double>(n_ranks)});
