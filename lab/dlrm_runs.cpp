@@ -344,12 +344,21 @@ Status score_described_trace(const std::filesystem::path& folder, SuiteResult& r
     if (recorded[k] > 0 || predicted[k] > 0)
       classes.rows.push_back(
           {std::string{to_string(static_cast<KernelClass>(k))}, recorded[k], predicted[k]});
-  double measured = 0;
-  for (const ReplayedRank& rank : replayed.ranks)
-    measured += rank.step.measured_us / static_cast<double>(replayed.ranks.size());
-  whole.rows.push_back(
-      {"mean over ranks", measured, step.time.time.value(), step.time.p10.value(), step.time.p90.value()});
-  test.sets = {std::move(gpu), std::move(classes), std::move(whole)};
+  // Ranks begin up to 7.5 ms apart, as the profiler started on each, and end together: what a rank waits for the others is
+  // in all steps but that of the rank which begins last.
+  double mean = 0, last_to_begin = replayed.ranks.front().step.measured_us;
+  for (const ReplayedRank& rank : replayed.ranks) {
+    mean += rank.step.measured_us / static_cast<double>(replayed.ranks.size());
+    last_to_begin = std::min(last_to_begin, rank.step.measured_us);
+  }
+  SetScore without_waiting{.set = "dlrm8 step of the last rank to begin"};
+  const auto scored_step = [&](std::string name, double measured) {
+    return ScoredRow{std::move(name), measured, step.time.time.value(), step.time.p10.value(),
+                     step.time.p90.value()};
+  };
+  whole.rows.push_back(scored_step("mean over ranks", mean));
+  without_waiting.rows.push_back(scored_step("last rank to begin", last_to_begin));
+  test.sets = {std::move(gpu), std::move(classes), std::move(whole), std::move(without_waiting)};
   test.finish();
   result.tests.push_back(std::move(test));
   return Ok{};

@@ -60,6 +60,10 @@ Metrics score(std::span<const ScoredRow> rows) {
   metrics.p80_ape = quantile(apes, 0.8);
   metrics.p90_ape = quantile(apes, 0.9);
   metrics.max_ape = *std::ranges::max_element(apes);
+  metrics.min_ape = *std::ranges::min_element(apes);
+  double squares = 0;
+  for (const double ape : apes) squares += (ape - metrics.mape) * (ape - metrics.mape);
+  metrics.sd_ape = std::sqrt(squares / n);
   metrics.gmae = 100 * std::exp(sum_ln / n);
   metrics.bias = sum_bias / n;
   if (!widths.empty()) {
@@ -76,13 +80,15 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
   Metrics mean;
   double count = 0, with_intervals = 0, with_best = 0, coverage = 0, width = 0, interval = 0, of_best = 0;
   constexpr double Metrics::*kMeans[] = {&Metrics::mape,    &Metrics::median_ape, &Metrics::gmae,
-                                         &Metrics::p80_ape, &Metrics::p90_ape,    &Metrics::bias};
+                                         &Metrics::p80_ape, &Metrics::p90_ape,    &Metrics::sd_ape,
+                                         &Metrics::bias};
   for (const Metrics& set : sets) {
     if (set.n == 0) continue;
     ++count;
     mean.n += set.n;
     for (double Metrics::*member : kMeans) mean.*member += set.*member;
     mean.max_ape = std::max(mean.max_ape, set.max_ape);
+    mean.min_ape = count == 1 ? set.min_ape : std::min(mean.min_ape, set.min_ape);
     if (set.interval_coverage && set.interval_width_median) {
       ++with_intervals;
       coverage += *set.interval_coverage;

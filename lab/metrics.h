@@ -33,6 +33,7 @@ struct Metrics {
   double p80_ape = 0;
   double p90_ape = 0;
   double max_ape = 0;
+  double min_ape = 0, sd_ape = 0;  // smallest, and standard deviation from the mean, of these rows
   double bias = 0;
   // Of the rows with an interval: share whose measurement lies in it, and the median of (p90 - p10) /
   // predicted.
@@ -48,7 +49,7 @@ struct Metrics {
 [[nodiscard]] Metrics score(std::span<const ScoredRow> rows);
 
 // The mean over sets, which is what counts: a set with many rows is not worth more. `n` is the sum, `max_ape`
-// the largest. Sets without rows are left out.
+// the largest and `min_ape` the smallest. Sets without rows are left out.
 [[nodiscard]] Metrics mean_over_sets(std::span<const Metrics> sets);
 
 }  // namespace stepcast

@@ -212,6 +212,7 @@ std::string csv_row(const TestScore& test, const std::string& of, std::optional<
   for (const auto& value :
        {m.interval_coverage, m.interval_width_median, m.interval_score, m.interval_score_of_best})
     row += "," + optional_cell(value.has_value(), value.value_or(0));
+  for (const double value : {m.min_ape, m.sd_ape}) row += "," + optional_cell(known, value);
   return row + "," + detail::csv_field(extras_text(extras)) + "\n";
 }
 
@@ -266,7 +267,7 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
 std::string accuracy_csv(const SuiteResult& result) {
   std::string text =
       "test,protocol,unit,of,n,n_fit,mape,median_ape,gmae,p80_ape,p90_ape,max_ape,bias,interval_coverage,"
-      "interval_width_median,interval_score,interval_score_of_best,extras\n";
+      "interval_width_median,interval_score,interval_score_of_best,min_ape,sd_ape,extras\n";
   for (const TestScore& test : result.tests) {
     text += csv_row(test, "overall", std::nullopt, test.overall, test.extras);
     text += csv_row(test, "rows", std::nullopt, test.pooled, {});

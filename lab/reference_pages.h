@@ -28,7 +28,7 @@ struct ReferencePage {
 
 // Every test of a suite with its groups and sets:
 //   test,protocol,unit,of,n,n_fit,mape,median_ape,gmae,p80_ape,p90_ape,max_ape,bias,interval_coverage,
-//   interval_width_median,interval_score,interval_score_of_best,extras
+//   interval_width_median,interval_score,interval_score_of_best,min_ape,sd_ape,extras
 // `of` as in data/targets.csv: "overall", "rows", "group NAME", "set NAME"; extras are "NAME VALUE; NAME VALUE".
 [[nodiscard]] std::string accuracy_csv(const SuiteResult& result);
 

@@ -29,6 +29,7 @@ struct ShardOptions {
   ShardRequest request;
   std::string save_tables, output;
   std::vector<std::string> plans;
+  std::string now;
   bool json = false;
   ReportOptions report;
   const CLI::App* app = nullptr;
@@ -44,7 +45,7 @@ Status check_options(const ShardOptions& options) {
         .advice("`stepcast plan` searches the layouts of transformers");
   }
   const bool draws =
-      sharders.empty() || !request.generate.empty() ||
+      (sharders.empty() && options.now.empty()) || !request.generate.empty() ||
       std::ranges::any_of(sharders, [](const std::string& s) { return s == "random" || s == "search"; });
   if (!draws && options.app->get_option("--seed")->count() > 0)
     return Error{"--seed belongs to the sharders random and search, and to --generate"}.advice(
@@ -54,7 +55,8 @@ Status check_options(const ShardOptions& options) {
 
 // That a page must not be written over.
 Result<std::vector<std::filesystem::path>> inputs_of(const ShardRequest& request) {
-  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices};
+  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices,
+                                            request.choices.now};
   inputs.insert(inputs.end(), request.choices.plans.begin(), request.choices.plans.end());
   STEPCAST_ASSIGN(const Platform platform, load_platform(request.platform));
   inputs.insert(inputs.end(), platform.files.begin(), platform.files.end());
@@ -65,6 +67,7 @@ Result<int> run_shard(const ShardOptions& options) {
   STEPCAST_TRY(check_options(options));
   ShardRequest request = options.request;
   request.choices.plans.assign(options.plans.begin(), options.plans.end());
+  request.choices.now = options.now;
   request.plan = options.output;
   request.tables_csv = options.save_tables;
   STEPCAST_ASSIGN(const std::vector<std::filesystem::path> inputs, inputs_of(request));
@@ -105,6 +108,10 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
             "naive, random, size, lookup, norm_lookup, size_lookup, search (default: all)",
             {.with_commas = true});
   flags.add("--plan", &o.plans, "TorchRec plans to compare with");
+  flags.add(
+      "--now", &o.now,
+      "TorchRec plan that the job runs: compared, without --sharders with --plan and what few moves make of "
+      "it alone");
   flags.add("--seed", &r.choices.seed, "of the random sharder, the search and --generate",
             {.shows_default = true});
   flags.add("--evaluations", &r.choices.max_evaluations, "most steps that the search simulates",

@@ -32,6 +32,7 @@ _HOME = {
     "Error": "_errors",
     "InputError": "_errors",
     "MachineError": "_errors",
+    "Resharder": "_verbs",
     "calibrate": "_verbs",
     "compare": "_verbs",
     "import_ranks": "_verbs",

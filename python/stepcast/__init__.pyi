@@ -112,6 +112,17 @@ def shard(
     output: _Path = ...,
     **flags: Any,
 ) -> Sharding: ...
+class Resharder:
+    plan: _Path
+    def __init__(self, model: _Path | None = None, *, plan: _Path, gpus: int = ..., platform: _Path = ..., **flags: Any) -> None: ...
+    def decide(
+        self,
+        indices: _Path | None = None,
+        *,
+        proposed: Iterable[_Path] = ...,
+        output: _Path | None = None,
+        progress: _Progress = None,
+    ) -> Sharding: ...
 def calibrate(
     kind: str, *files: _Places, progress: _Progress = None, platform: _Path = ..., output: _Path = ..., **flags: Any
 ) -> Calibration: ...

@@ -164,13 +164,36 @@ def plan(model=None, *, progress=None, **options):
     return _answer(_words(["plan", "--json"], [], options), progress, tables=True)
 
 
-@_takes("platform gpus tables seconds output save_tables report")
+@_takes("platform gpus tables indices plan now seconds output save_tables report")
 def shard(model=None, *, progress=None, **options):
     """How embedding tables are best spread over GPUs, by the simulated step: `shard("dlrm-mlperf-v1", gpus=8)`."""
     _refuse(options, "json", "help")
     if model is not None:
         options["model"] = model
     return _answer(_words(["shard", "--json"], [], options), progress)
+
+
+class Resharder:
+    """Decides while a recommendation model trains whether its tables should lie elsewhere, and prices what others propose.
+
+    job = Resharder("dlrm.toml", plan="plan.json", gpus=8, platform="dgx-a100")
+    job.decide("batch.npz", proposed=["other.json"], output="next.json").verdict
+
+    Keywords are the flags of `stepcast shard`. An answer has the plan that runs as "now", "resharded" where few moves of it are
+    worth it, and the proposed ones, the best first, each with its step time and what would move.
+    """
+
+    def __init__(self, model=None, *, plan, **options):
+        self._model, self._options = model, options
+        self.plan = plan
+
+    def decide(self, indices=None, *, proposed=(), output=None, progress=None):
+        """For what the batch of a .npz file looks up; the best is written to `output` and then the plan that runs."""
+        answer = shard(self._model, progress=progress, now=self.plan, plan=proposed, indices=indices, output=output,
+                       **self._options)
+        if output is not None:
+            self.plan = output
+        return answer
 
 
 @_takes("platform output")

@@ -91,6 +91,25 @@ def test_shardings_are_those_of_the_program(cli):
     assert repr(sharding).startswith("Sharding(")
 
 
+def test_a_resharder_keeps_the_plan_that_runs(tmp_path):
+    job = {"gpus": 4, "platform": "hpc-4xa100-40gb", "global_batch_size": 4096, "generate": "2021-heavy"}
+    naive, even = tmp_path / "naive.json", tmp_path / "even.json"
+    first = stepcast.shard(sharders="naive", output=naive, **job).shardings[0]
+    stepcast.shard(sharders="size_lookup", output=even, **job)
+    resharder = stepcast.Resharder(plan=naive, **job)
+    answer = resharder.decide(proposed=[even], output=tmp_path / "next.json")
+    now = next(one for one in answer.shardings if one.name == "now")
+    assert now.step_time_ms == first.step_time_ms and now.moved_tables == 0
+    proposed = next(one for one in answer.shardings if one.name == str(even))
+    assert proposed.moved_tables > 0 and proposed.moved_bytes > 0
+    best = answer.shardings[0]
+    assert best.expected_step_time_ms < now.expected_step_time_ms and resharder.plan == tmp_path / "next.json"
+    again = resharder.decide()
+    assert [one.name for one in again.shardings] == ["now"] and again.shardings[0].step_time_ms == best.step_time_ms
+    with pytest.raises(stepcast.InputError, match="no_such.json"):
+        stepcast.Resharder(plan=tmp_path / "no_such.json", **job).decide()
+
+
 def test_inspections_are_those_of_the_program(cli, traces):
     file = traces / "kineto_rank0.json.gz"
     answer = stepcast.inspect(file)

@@ -56,6 +56,37 @@ TEST(ShardSession, ThePlanThatItWritesIsTheBest) {
   EXPECT_EQ(read->shardings[0].step.time.time, read->shardings[1].step.time.time);
 }
 
+TEST(ShardSession, SaysWhatWouldMoveOfThePlanThatRuns) {
+  const test::TemporaryFolder folder;
+  ShardRequest request{.generate = "2021-heavy", .platform = "hpc-4xa100-40gb", .n_gpus = 4};
+  request.choices.sharders = {"naive"};
+  request.plan = folder.path() / "now.json";
+  const Result<ShardingComparison> naive = Session{}.shard(request);
+  ASSERT_TRUE(naive.ok()) << naive.error().message();
+  request.choices = {.sharders = {}, .now = request.plan};
+  request.plan = folder.path() / "next.json";
+  const Result<ShardingComparison> all = Session{}.shard(request);
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  ASSERT_EQ(all->shardings.size(), 2U);
+  const ComparedSharding &next = all->shardings[0], &now = all->shardings[1];
+  EXPECT_EQ(next.plan.name, "resharded");
+  EXPECT_EQ(now.plan.name, "now");
+  EXPECT_EQ(now.step.time.time, naive->shardings[0].step.time.time);
+  EXPECT_LT(next.expected_us, 0.98 * now.expected_us);
+  EXPECT_EQ(now.moved_tables, 0U);
+  EXPECT_GT(next.moved_tables, 0U);
+  double bytes = 0;  // stochastic gradient descent keeps nothing beside the weights
+  for (std::size_t t = 0; t < all->model.tables.size(); ++t)
+    if (!(next.plan.tables[t] == now.plan.tables[t])) bytes += all->model.tables[t].bytes();
+  EXPECT_DOUBLE_EQ(next.moved_bytes, bytes);
+  // What it wrote runs: nothing is worth a move any more.
+  request.choices.now = request.plan;
+  request.plan.clear();
+  const Result<ShardingComparison> again = Session{}.shard(request);
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(again->shardings.size(), 1U);
+}
+
 TEST(ShardSession, SaysWhatIsWrong) {
   EXPECT_THAT(Session{}.shard(request_of({"nonsense"})), FailsWith("found `nonsense`"));
   ShardRequest request = request_of({"size"});

@@ -240,5 +240,15 @@ TEST(TrainingKernels, CopiesPriceAlike) {
   EXPECT_EQ(first.price(kProduct).time.time, second.price(kProduct).time.time);
 }
 
+TEST(TrainingKernels, ProductsOfBytesRunOnTheUnitsThatADeviceHas) {
+  const auto us = [](const char* name, DType dtype) {
+    const auto platform = load_platform(name);
+    EXPECT_TRUE(platform.ok());
+    return KernelModel{*platform}.estimate(gemm({.m = 8192, .n = 4096, .k = 4096}, dtype)).time.value();
+  };
+  for (const char* name : {"dgx-a100", "dgx-h100", "t4"})
+    EXPECT_LT(us(name, DType::int8), 0.8 * us(name, DType::fp16)) << name;
+}
+
 }  // namespace
 }  // namespace stepcast::training_kernels_test

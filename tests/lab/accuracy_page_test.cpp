@@ -90,7 +90,7 @@ TEST(AccuracyCsv, HasEveryNumberOfEverySet) {
   EXPECT_THAT(csv, HasSubstr("\nheld_out_rows,refit,us,set gpu/a,2,7,10.0000,10.0000,"));
   EXPECT_THAT(csv, HasSubstr("\nheld_out_rows,refit,us,\"group gemm, bf16\",2,,10.0000,"));
   EXPECT_THAT(csv, HasSubstr(",below_bound_n 2\n"));
-  EXPECT_THAT(csv, HasSubstr("\nkernel_starts,recorded,us,overall,1,,,,,,,,,,,,,worst_p95_us 9.500\n"));
+  EXPECT_THAT(csv, HasSubstr("\nkernel_starts,recorded,us,overall,1,,,,,,,,,,,,,,,worst_p95_us 9.500\n"));
   auto rows = CsvRows::open(csv, "kernels.csv");
   ASSERT_TRUE(rows.ok()) << rows.error().message();
   std::size_t n = 0;

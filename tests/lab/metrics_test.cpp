@@ -22,6 +22,8 @@ TEST(Metrics, ByHand) {
   EXPECT_NEAR(m.p80_ape, 24, 1e-9);     // position 0.8 x 3 = 2.4: 20 + 0.4 x 10
   EXPECT_NEAR(m.p90_ape, 27, 1e-9);     // 2.7
   EXPECT_NEAR(m.max_ape, 30, 1e-9);
+  EXPECT_EQ(m.min_ape, 0);
+  EXPECT_NEAR(m.sd_ape, std::sqrt((25 + 25 + 225 + 225) / 4.0), 1e-9);
   EXPECT_NEAR(m.bias, 5, 1e-9);  // (10 - 20 + 30 + 0) / 4
   const double ln = (std::log(0.1004) + std::log(0.2004) + std::log(0.3004) + std::log(0.0004)) / 4;
   EXPECT_NEAR(m.gmae, 100 * std::exp(ln), 1e-9);

@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -140,6 +141,27 @@ TEST(DlrmStep, OldHugeCtrHidesNothing) {
   };
   EXPECT_GT(step_of(DlrmStack::hugectr_2).time.time.value(),
             1.2 * step_of(DlrmStack::hugectr).time.time.value());
+}
+
+TEST(DlrmStep, ExplainsWhatLookupsAndExchangesMove) {
+  Dlrm model = *dlrm_preset("dlrm-ddp");
+  model.interaction = Interaction::concatenate;
+  model.tables.resize(4);
+  for (EmbeddingTable& table : model.tables) table.pooling = 2, table.dim = 64;
+  DlrmStepModel steps = steps_of(model, {.stack = DlrmStack::torchrec, .global_batch = 4096}, 4);
+  ASSERT_TRUE(steps.predict(round_robin(model, 4)).ok());
+  const std::vector<ExplainedList> lists = steps.explain();
+  const auto bytes_of = [&](std::string_view name) {
+    for (const ExplainedItem& item : lists.front().items)
+      if (item.name == name) return item.bytes;
+    return -1.0;
+  };
+  // One table of each rank: 4,096 bags of two rows of 64 numbers, and a vector of 64 for every sample.
+  EXPECT_DOUBLE_EQ(bytes_of("lookup"), 4096.0 * 2 * 64 * 4);
+  EXPECT_GT(bytes_of("lookup backward"), bytes_of("lookup"));
+  EXPECT_DOUBLE_EQ(bytes_of("all-to-all"), 4096.0 * 64 * 4);
+  EXPECT_DOUBLE_EQ(bytes_of("input all-to-all"), 8.0 * (4096 * 2 + 4096));
+  EXPECT_EQ(bytes_of("all-reduce of tables"), 0);
 }
 
 TEST(DlrmStep, PartsOfOneNodeSendOneSum) {

@@ -47,7 +47,8 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
     notes.push_back(node_note(request.platform, *node));
     STEPCAST_ASSIGN(shipped, impl_->platform(*node));
   }
-  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices};
+  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices,
+                                            request.choices.now};
   inputs.insert(inputs.end(), shipped->files.begin(), shipped->files.end());
   inputs.insert(inputs.end(), request.choices.plans.begin(), request.choices.plans.end());
   STEPCAST_ASSIGN(const std::optional<OutputFile> plan, detail::output_at(request.plan, inputs));

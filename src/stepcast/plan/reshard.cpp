@@ -64,6 +64,10 @@ bool even_out(const Loads& loads, ShardingPlan& plan) {
 Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now, const std::vector<ReuseFactors>& reuse,
                   const ReshardOptions& options) {
   steps.set_reuse(reuse);
+  return reshard(steps, now, options);
+}
+
+Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now, const ReshardOptions& options) {
   Resharded result;
   result.plan = now;
   result.kept_step_us = result.step_us = steps.step_us(now);

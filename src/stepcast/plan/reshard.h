@@ -34,7 +34,10 @@ struct Resharded {
   double moved_bytes = 0;                        // weights and optimizer state
 };
 
-// Prices `steps` with the reuse factors [table]; as many as it has tables.
+// For the lookups that `steps` is priced with.
+[[nodiscard]] Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now,
+                                const ReshardOptions& options = {});
+// Prices `steps` with the reuse factors [table] first; as many as it has tables.
 [[nodiscard]] Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now,
                                 const std::vector<ReuseFactors>& reuse, const ReshardOptions& options = {});
 

@@ -9,6 +9,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/describe/torchrec_plan.h"
+#include "stepcast/plan/reshard.h"
 #include "stepcast/plan/sharders.h"
 #include "stepcast/predict/dlrm_step.h"
 
@@ -19,15 +20,32 @@ namespace {
 // the step are not told apart. Assumed.
 constexpr double kTellApart = 0.02;
 
+Result<ShardingPlan> plan_of_file(const std::filesystem::path& file, const DlrmStepModel& steps) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  return parse_torchrec_plan(text, file.string(), steps.model(), steps.n_ranks());
+}
+
+// The plan that runs now comes first.
 Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, DlrmStepModel& steps) {
   std::vector<ShardingPlan> plans;
   const Dlrm& model = steps.model();
+  if (!choices.now.empty()) {
+    STEPCAST_ASSIGN(ShardingPlan now, plan_of_file(choices.now, steps));
+    STEPCAST_TRY(check(model, now, steps.n_ranks()));
+    now.name = "now";
+    Resharded next = reshard(steps, now);
+    plans.push_back(std::move(now));
+    if (!next.moved_tables.empty()) {
+      next.plan.name = "resharded";
+      plans.push_back(std::move(next.plan));
+    }
+  }
   const double weights = model.tables.front().bytes();
   const SharderOptions with{.memory_bytes = steps.table_memory_bytes(),
                             .state_factor = steps.shard_bytes({.table = 0}) / std::max(1.0, weights),
                             .seed = choices.seed};
   std::vector<std::string> names = choices.sharders;
-  if (names.empty()) {
+  if (names.empty() && choices.now.empty()) {
     for (const Sharder sharder : kSharders) names.emplace_back(to_string(sharder));
     names.emplace_back("search");
   }
@@ -49,8 +67,7 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
     plans.push_back(shard(model, steps.n_ranks(), *sharder, with));
   }
   for (const std::filesystem::path& file : choices.plans) {
-    STEPCAST_ASSIGN(const std::string text, read_file(file));
-    STEPCAST_ASSIGN(ShardingPlan plan, parse_torchrec_plan(text, file.string(), model, steps.n_ranks()));
+    STEPCAST_ASSIGN(ShardingPlan plan, plan_of_file(file, steps));
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -94,14 +111,20 @@ Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, 
                          .gpus_per_node = steps.gpus_per_node(),
                          .global_batch_samples = steps.training().global_batch,
                          .shardings = {}};
-  for (ShardingPlan& plan : plans) {
+  for (const ShardingPlan& plan : plans) {
     STEPCAST_TRY(not_stopped());
     const double expected_us = steps.expected_us(plan, true);
     STEPCAST_ASSIGN(DlrmStep step, steps.predict(plan));
     std::vector<std::size_t> tables(step.ranks.size(), 0);
     for (const TableShard& s : shards_of(steps.model(), plan, steps.n_ranks()))
       ++tables[static_cast<std::size_t>(s.rank)];
-    all.shardings.push_back({std::move(plan), std::move(step), expected_us, std::move(tables)});
+    ComparedSharding& compared =
+        all.shardings.emplace_back(ComparedSharding{plan, std::move(step), expected_us, std::move(tables)});
+    for (std::uint32_t t = 0; !choices.now.empty() && t < plan.tables.size(); ++t) {
+      if (plan.tables[t] == plans.front().tables[t]) continue;
+      ++compared.moved_tables;
+      compared.moved_bytes += steps.shard_bytes({.table = t});
+    }
   }
   std::ranges::stable_sort(all.shardings, [](const ComparedSharding& a, const ComparedSharding& b) {
     if (a.step.fits != b.step.fits) return a.step.fits;

@@ -22,7 +22,10 @@ class DlrmStepModel;
 struct ShardingsToCompare {
   std::vector<std::string> sharders;         // to_string(Sharder), "search"; empty: all of them
   std::vector<std::filesystem::path> plans;  // TorchRec's sharding plans as JSON, to compare with
-  std::uint64_t seed = 1;                    // of the random sharder and the search
+  // Such a plan that the job runs now: compared as "now", and "resharded" what few moves make of it where that is worth
+  // it (reshard.h). Without `sharders` of nothing else than with these and `plans`.
+  std::filesystem::path now{};
+  std::uint64_t seed = 1;                                         // of the random sharder and the search
   std::size_t max_evaluations = SearchOptions{}.max_evaluations;  // steps that the search simulates
   double max_seconds = SearchOptions{}.max_seconds;               // that it takes
 };
@@ -32,6 +35,9 @@ struct ComparedSharding {
   DlrmStep step;
   double expected_us = 0;           // what it is judged by: DlrmStepModel::expected_us
   std::vector<std::size_t> tables;  // [rank] parts of tables that it holds
+  // Of tables that do not lie as they do now, weights and optimizer state; 0 without a plan that runs now.
+  std::size_t moved_tables = 0;
+  double moved_bytes = 0;
   [[nodiscard]] const DlrmRank& fullest() const {
     return step.ranks[static_cast<std::size_t>(step.worst_rank)];
   }

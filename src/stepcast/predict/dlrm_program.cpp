@@ -22,8 +22,8 @@ constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
 constexpr double kLaunchUs = 6;         // of a kernel from C++
 constexpr double kInputOperators = 38;  // of TorchRec's input distribution, without those that launch
 constexpr double kStreamGapUs = 2.5;    // between kernels of a graph
-// Releases from which HugeCTR orders indices a batch ahead: of hybrid embeddings, and of collections of tables with several
-// lookups, whose exchanges then run beside the dense part, too.
+// Releases from which HugeCTR orders indices a batch ahead and exchanges beside the dense part: with hybrid embeddings, and
+// with collections of tables with several lookups.
 constexpr std::int32_t kIndicesBeside = 2109, kCollectionsBeside = 2306;
 constexpr double kIndexPasses = 10;  // of the hybrid embedding over the indices of the whole batch
 
@@ -233,16 +233,17 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
       h.sorted_backward = h.input_exchange = false;
       h.stream_gap_us = kStreamGapUs;
       h.reduces_in_node = true;
+      h.places_vectors = true;
       h.index_passes = kIndexPasses;
       if (const std::int32_t since = one_hot ? kIndicesBeside : kCollectionsBeside;
           training.release == 0 || training.release >= since) {
         h.indices_beside = true;
       } else {
-        h.one_stream = !one_hot;
+        h.one_stream = true;
       }
       break;
     case DlrmStack::hugectr_2:
-      h.fused_interaction = h.half_exchange = h.one_stream = true;
+      h.fused_interaction = h.half_exchange = h.one_stream = h.places_vectors = true;
       h.sorted_backward = h.input_exchange = false;
       h.operator_us = h.further_kernel_us = kLaunchUs;
       break;

@@ -34,6 +34,7 @@ struct DlrmBehavior {
   bool reduces_in_node = false;    // parts of a table by row: one sum of a node leaves it
   bool reduces_by_mlp = false;     // gradients of each MLP as soon as they are there; else buckets of DDP
   bool half_exchange = false;      // vectors and gradients travel in 16 bits where the dense part has 16
+  bool places_vectors = false;     // from and to the buffers of the exchange, in a pass of their own
   bool casts_vectors = false;      // from and to 32 bits, in kernels of their own
   // Tables that every rank has are looked up by kernels of their own (TorchRec)
   bool replicated_apart = false;

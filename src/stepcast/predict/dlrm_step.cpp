@@ -67,6 +67,8 @@ struct DlrmStepModel::Impl {
   std::unique_ptr<detail::DlrmLoads> loads;
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double exchange_band = 0, dense_band = 0;
+  double place_us_per_column = 0;  // of a rank's samples, from or to the buffer of the exchange
+  detail::PlanLoads predicted;     // of the last predict()
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -148,6 +150,14 @@ struct DlrmStepModel::Impl {
       works.push_back(priced);
     }
     dense_band = sum > 0 && high > sum ? std::log(high / sum) : 0;
+    if (habits.places_vectors) {
+      const std::int64_t columns = model.sum_of_dims();
+      const Operation placing{
+          MovementShape{.kind = MovementKind::scatter, .elements = training.global_batch / n_ranks * columns},
+          training.dtype};
+      place_us_per_column =
+          device.of(placing, prices.kernels().price(placing)).time.value() / static_cast<double>(columns);
+    }
     for (const BlockId block : built.blocks) {
       const std::span<const TaskInfo> tasks = built.program.block(block).tasks();
       const std::span<double> durations = costs->duration_us(block);
@@ -192,9 +202,12 @@ struct DlrmStepModel::Impl {
     STEPCAST_ASSIGN(const Estimate vectors,
                     detail::price_vectors(all.ranks, batch(), loads->vector_bytes(), habits.reduces_in_node,
                                           groups, transfers()));
-    us.vectors = vectors.time.value();
+    double columns = 0;
+    for (const detail::RankLoad& load : all.ranks) columns += load.vector_dims;
+    us.vectors = vectors.time.value() + place_us_per_column * columns;
     exchange_source = vectors.source;
-    exchange_band = us.vectors > 0 ? std::log(std::max(1.0, vectors.p90.value() / us.vectors)) : 0;
+    exchange_band =
+        vectors.time.value() > 0 ? std::log(std::max(1.0, vectors.p90.value() / vectors.time.value())) : 0;
     std::vector<Bytes> inputs;
     for (const detail::RankLoad& load : all.ranks)
       inputs.push_back(Bytes{load.input_bytes / static_cast<double>(n_ranks)});
@@ -221,6 +234,26 @@ struct DlrmStepModel::Impl {
       durations[tasks.table_reduction.index()] = us.reduction;
       if (tasks.input_exchange.valid()) durations[tasks.input_exchange.index()] = us.indices;
     }
+  }
+
+  // What a task of a rank moves whose time is of the sharding, in the last prediction.
+  [[nodiscard]] double moved_bytes(std::size_t task, std::size_t rank) const {
+    if (rank >= predicted.ranks.size()) return 0;
+    const DlrmTasks& tasks = built.tasks;
+    const detail::RankLoad& load = predicted.ranks[rank];
+    LookupCost lookups = load.lookups;
+    lookups += load.replicated;
+    if (task == tasks.lookup.index()) return lookups.gathered_bytes;
+    if (task == tasks.lookup_backward.index()) {
+      // A gradient for each lookup; distinct rows read and written.
+      const double row = lookups.lookups > 0 ? lookups.gathered_bytes / lookups.lookups : 0;
+      return lookups.gathered_bytes + 2 * lookups.distinct_rows * row;
+    }
+    if (n_ranks <= 1) return 0;
+    if (task == tasks.exchange.index() || task == tasks.gradient_exchange.index())
+      return batch() * load.vector_dims * loads->vector_bytes();
+    if (task == tasks.table_reduction.index()) return predicted.reduced_bytes;
+    return tasks.input_exchange.valid() && task == tasks.input_exchange.index() ? load.input_bytes : 0;
   }
 
   Status simulate(const detail::PlanLoads& all) {
@@ -322,9 +355,9 @@ double DlrmStepModel::least_expected_us() {
 Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   Impl& m = *impl_;
   if (!plan.tables.empty() || !m.hybrid()) STEPCAST_TRY(check(m.model, plan, m.n_ranks));
-  const detail::PlanLoads all = m.loads_of(plan);
-  STEPCAST_TRY(m.simulate(all));
-  const std::vector<detail::RankLoad>& loads = all.ranks;
+  m.predicted = m.loads_of(plan);
+  STEPCAST_TRY(m.simulate(m.predicted));
+  const std::vector<detail::RankLoad>& loads = m.predicted.ranks;
   DlrmStep step;
   const auto others = static_cast<double>(m.n_ranks - 1) / static_cast<double>(m.n_ranks);
   double sum = 0, most = 0, most_forward = 0;  // lookups of the busiest rank, and of these its forward
@@ -423,6 +456,7 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
                        .kernel_class = task.kernel_class,
                        .duration_us = us.value()};
     item.alone = {us, us, us, m.exchange_source};
+    item.bytes = m.moved_bytes(t, rank);
     const bool priced = task.work.valid() && m.works[task.work.index()].known;
     if (priced) item.alone = m.works[task.work.index()].once;
     if (const Operation* operation = program.works.operation(task.work)) {
@@ -433,7 +467,7 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
       item.record = m.prices.kernels().price(*operation).record;
     } else if (const CollectiveWork* transfer = program.works.collective(task.work)) {
       item.what = item.collective = std::string{to_string(transfer->op)};
-      item.bytes = transfer->message.value();
+      if (transfer->message.value() > 0) item.bytes = transfer->message.value();
       item.beside = true;
     } else if (task.kernel_class == KernelClass::embedding) {
       const bool forward = t == m.built.tasks.lookup.index();

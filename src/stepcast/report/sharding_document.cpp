@@ -34,6 +34,8 @@ void fields(auto& a, Is<ComparedSharding> auto& c) {
   a("lookup_imbalance", c.step.lookup_imbalance, "the busiest rank over the mean");
   a("exchange_ms", c.step.exchange_us * 1e-3);
   a("bound_ms", c.step.bound_us * 1e-3);
+  a("moved_tables", c.moved_tables, "that do not lie as they do now (--now)");
+  a("moved_bytes", c.moved_bytes, "of them: weights and optimizer state");
   a("ranks", c.step.ranks);
 }
 
@@ -172,6 +174,10 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
                     least_step_ms, percent, best.plan.name),
         0});
   }
+  if (best.moved_tables > 0)
+    steps.add(ReportText{fmt::format("{} moves {} of what runs now, {:.2f} GiB.", best.plan.name,
+                                     counted(best.moved_tables, "table", "tables"), best.moved_bytes / kGiB),
+                         0});
   ReportSection& loads = document.add("Load of every rank");
   for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
     loads.add(lookups_figure(answer.shardings[i]), Shown::page);

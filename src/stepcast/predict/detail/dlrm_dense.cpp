@@ -8,8 +8,8 @@
 namespace stepcast::detail {
 namespace {
 
-// Kernels that order the indices of a batch, before and after their exchange.
-constexpr std::int64_t kInputKernels = 22;
+// Kernels that order the indices of a batch, before and after their exchange, beside one sum.
+constexpr std::int64_t kInputKernels = 23;
 constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
 
 class DenseWork {
@@ -59,6 +59,11 @@ class DenseWork {
     const auto indices = static_cast<std::int64_t>(lookups);
     for (std::int64_t k = 0; k < kInputKernels; ++k)
       p.inputs.push_back(element("order of indices", indices, 1, 1));
+    // Of the tables of this rank, the samples of all.
+    const std::int64_t samples = static_cast<std::int64_t>(model_.tables.size()) * batch_ / n_ranks_;
+    p.inputs.push_back(
+        {"lookups of each rank",
+         {ReductionShape{.rows = n_ranks_, .cols = std::max<std::int64_t>(1, samples)}, DType::int64}});
     const std::int64_t values = batch_ * model_.sum_of_dims();
     const auto joined = [&](std::string_view name, std::int64_t elements) {
       return moved(name, MovementKind::concatenate, elements);
@@ -230,17 +235,14 @@ class DenseWork {
       }
       return;
     }
-    const DenseOp dots{"dot products",
-                       {AmountShape{.flops = 2.0 * static_cast<double>(batch_ * vectors * vectors * dim),
-                                    .bytes_read = bytes(2 * batch_ * width),
-                                    .bytes_written = bytes(batch_ * vectors * vectors),
-                                    .matrix = false,
-                                    .kernel_class = KernelClass::gemm},
-                        activation_}};
-    p.interaction = {concatenate, dots, element("lower triangle", batch_ * outputs, 1, 1),
+    const auto dots = [&](std::string_view name, std::int64_t n, std::int64_t k, GemmLayout layout) {
+      return DenseOp{
+          name, gemm({.batch = batch_, .m = vectors, .n = n, .k = k, .layout = layout}, training_.dtype)};
+    };
+    p.interaction = {concatenate, dots("dot products", vectors, dim, GemmLayout::tn),
+                     element("lower triangle", batch_ * outputs, 1, 1),
                      element("concatenate", batch_ * outputs, 1, 1)};
-    DenseOp back = dots;
-    back.name = "dot products backward";
+    const DenseOp back = dots("dot products backward", dim, vectors, GemmLayout::nn);
     p.interaction_backward = {element("lower triangle backward", batch_ * vectors * vectors, 1, 1), back,
                               back, element("add gradients", batch_ * width, 2, 1), concatenate};
     if (habits_.eager) {
