@@ -3,6 +3,11 @@
 # Needs the measured data (docs/kernels.md) and a built `stepcast` with XGBoost. Takes minutes.
 #
 #   STEPCAST_DATA=/path/to/data STEPCAST=build/release/stepcast platforms/kernels/regenerate.sh [NAME...]
+#
+# H100, H200, B200, GB200, L40S, RTX PRO 6000, generic and experts come out byte for byte. The others ship as they were
+# fitted before records said their regime, which tells tables by type, whose device stands in for its relatives, from the
+# rest: with the same figures, they come out with `"regime": "burst"` in each record. A100-SXM4's attention in bf16 and
+# A100-PCIe-80GB's batched products also come out fitted in another way (further features; the generic model, adapted).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 data=${STEPCAST_DATA:?the folder with kernels/*.csv}/kernels
