@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -71,8 +72,19 @@ double KernelRecords::log_of_sibling(std::size_t index, const Operation& operati
   const ReferenceParameters& there = kernel(index).reference;
   const double launch_us = std::min(there.floor_us, device_->kernel_floor.value_or(Microseconds{0}).value());
   const bool is_sustained = kernel(index).sustained;
-  return std::log(
-      sibling_->time_ratio(time_us, reference_terms(operation, there).bytes_us, launch_us, is_sustained));
+  if (std::holds_alternative<AttentionShape>(operation.shape))
+    return std::log(
+        sibling_->time_ratio(time_us, reference_terms(operation, there).bytes_us, launch_us, is_sustained));
+  const double us = reference_time_us(operation, there);
+  const double limited = is_sustained ? 1 : KernelSibling::limited_share(us);
+  const auto moved = [&](double compute) {
+    ReferenceParameters here = there;
+    here.bandwidth_GBps *= sibling_->memory;
+    here.peak_TFLOPs *= compute;
+    here.floor_us = launch_us + (there.floor_us - launch_us) / compute;
+    return std::log(reference_time_us(operation, here) / us);
+  };
+  return (1 - limited) * moved(sibling_->compute) + limited * moved(sibling_->sustained);
 }
 
 std::size_t KernelRecords::find(const Operation& operation) const {
