@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -24,7 +25,7 @@ constexpr double kPrior = 0.001, kNetworkPrior = 0.02;
 // Learned corrections: rows from which there are any, the largest error that is learned, resolution of leaves, parts of
 // the models of which one is held out for the band.
 constexpr std::size_t kLeastLayers = 200;
-constexpr double kMostLearned = 1, kLayerLeafScale = 1e-3;
+constexpr double kMostLearned = 1, kLayerLeafScale = 4e-3;
 constexpr std::size_t kLayerFolds = 4;
 // Rows over several nodes are few.
 constexpr double kWeightOfNodes = 3;
@@ -138,12 +139,13 @@ struct LayerTable {
   [[nodiscard]] std::shared_ptr<const GradientTrees> learn() const {
     constexpr std::size_t kFeatures = ExpertFeatures{}.size();
     if (targets.size() < kLeastLayers) return nullptr;
-    const detail::BoosterOptions options{.rounds = 48,
-                                         .depth = 5,
-                                         .learning_rate = 0.15,
+    const detail::BoosterOptions options{.rounds = 32,
+                                         .depth = 8,
+                                         .leaves = 48,
+                                         .learning_rate = 0.3,
                                          .row_sample = 0.8,
                                          .column_sample = 1,
-                                         .min_child_weight = 12};
+                                         .min_child_weight = 2};
     auto trees = detail::train_trees(features, kFeatures, targets, weights, options);
     if (!trees) return nullptr;
     auto decoded = GradientTrees::decode(
@@ -159,35 +161,46 @@ double learned_ln(const GradientTrees& trees, const ExpertLayer& work) {
   return sum;
 }
 
-// Learns what the form leaves of all layers, and the band of layers of models that were held out.
+// Learns what the form leaves of all layers, and the bands of layers of models that were held out, and of single layers.
 void learn_rest(ExpertRates& rates, std::span<const MeasuredExpertLayer* const> rows,
                 const DeviceFigures& figures) {
   struct Layer {
     ExpertLayer work;
     double log_error = 0, per_expert = 0;
-    std::size_t fold = 0;
+    std::array<std::size_t, 2> fold{};  // of its model, of itself
   };
   std::vector<Layer> layers;
   LayerTable all;
   for (const MeasuredExpertLayer* row : rows) {
     const ExpertLayer work = work_of(*row);
-    layers.push_back({work, std::log(row->time_us / expert_layer_us(rates, figures, work)),
-                      work.visits / work.local_experts, fold_of(*row)});
+    layers.push_back({work,
+                      std::log(row->time_us / expert_layer_us(rates, figures, work)),
+                      work.visits / work.local_experts,
+                      {fold_of(*row), layers.size() % kLayerFolds}});
     all.add(work, layers.back().log_error);
   }
-  std::vector<double> errors;
-  for (std::size_t fold = 0; fold < kLayerFolds; ++fold) {
-    LayerTable others;
-    for (const Layer& layer : layers)
-      if (layer.fold != fold) others.add(layer.work, layer.log_error);
-    const auto trees = others.learn();
-    // Sizes of training: with few tokens per expert libraries at times choose kernels that are several times too slow.
-    for (const Layer& layer : layers)
-      if (layer.fold == fold && layer.per_expert >= kTokensOfTraining)
-        errors.push_back(layer.log_error - (trees ? learned_ln(*trees, layer.work) : 0));
-  }
-  std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));
+  const auto band_held_out = [&](std::size_t by) {
+    std::vector<double> errors;
+    for (std::size_t fold = 0; fold < kLayerFolds; ++fold) {
+      LayerTable others;
+      for (const Layer& layer : layers)
+        if (layer.fold[by] != fold) others.add(layer.work, layer.log_error);
+      const auto trees = others.learn();
+      // Sizes of training: with few tokens per expert libraries at times choose kernels that are several times too slow.
+      for (const Layer& layer : layers)
+        if (layer.fold[by] == fold && layer.per_expert >= kTokensOfTraining)
+          errors.push_back(layer.log_error - (trees ? learned_ln(*trees, layer.work) : 0));
+    }
+    return band_of(std::move(errors));
+  };
+  std::tie(rates.log_p10, rates.log_p90) = band_held_out(0);
   rates.learned = all.learn();
+  if (!rates.learned) return;
+  std::tie(rates.known_log_p10, rates.known_log_p90) = band_held_out(1);
+  std::set<double> weights;
+  for (const Layer& layer : layers)
+    weights.insert(std::log(layer.work.hidden_size * layer.work.expert_ffn_size));
+  rates.known_weights.assign(weights.begin(), weights.end());
 }
 
 }  // namespace
@@ -195,6 +208,11 @@ void learn_rest(ExpertRates& rates, std::span<const MeasuredExpertLayer* const> 
 double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
                           const MeasuredExpertLayer& layer) {
   return expert_layer_us(rates, device, work_of(layer));
+}
+
+ExpertBand layer_band(const ExpertRates& rates, const MeasuredExpertLayer& layer) {
+  const ExpertLayer work = work_of(layer);
+  return expert_band(rates, work.hidden_size * work.expert_ffn_size);
 }
 
 ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, const Device& device,

@@ -14,9 +14,10 @@ namespace stepcast {
 // What the form says of a measured layer.
 [[nodiscard]] double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
                                         const MeasuredExpertLayer& layer);
+[[nodiscard]] ExpertBand layer_band(const ExpertRates& rates, const MeasuredExpertLayer& layer);
 // To layers of one device and type: least mean |ln(predicted / measured)|, balanced layers alone where there are some.
-// What the form leaves of all layers is learned by trees, where XGBoost is there. The band is that of models that were held
-// out. `rows` must not be empty.
+// What the form leaves of all layers is learned by trees, where XGBoost is there. One band is that of models that were held
+// out, one of single layers of models that were not. `rows` must not be empty.
 [[nodiscard]] ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows,
                                            const Device& device, DType dtype);
 

@@ -93,8 +93,9 @@ Result<std::vector<TestScore>> score_expert_layers(const std::vector<MeasuredExp
       for (const MeasuredExpertLayer* m : tested) {
         SetScore& set = m->load.balanced() ? task.even : task.uneven;
         set.n_fit = fit.size();
+        const ExpertBand band = layer_band(rates, *m);
         set.rows.push_back(scored(row_name(*m), m->time_us, predicted_layer_us(rates, figures, *m),
-                                  rates.log_p10, rates.log_p90));
+                                  band.log_p10, band.log_p90));
       }
     }
     return Ok{};

@@ -129,11 +129,12 @@ SetScore score_layers(const std::vector<const MeasuredExpertLayer*>& theirs,
     const auto found = time.find(sibling_key_of(*m));
     if (found == time.end() || !rates) continue;
     const double us = predicted_layer_us(*rates, figures, *m);
+    const ExpertBand band = layer_band(*rates, *m);
     set.rows.push_back({fmt::format("line {}", m->line),
                         m->time_us,
                         us,
-                        us * std::exp(rates->log_p10),
-                        us * std::exp(rates->log_p90),
+                        us * std::exp(band.log_p10),
+                        us * std::exp(band.log_p90),
                         {}});
     as_is.push_back(found->second);
   }

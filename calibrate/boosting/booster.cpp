@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using TrainBooster = decltype(&stepcast_train_booster_1);
+using TrainBooster = decltype(&stepcast_train_booster_2);
 
 struct Plugin {
   TrainBooster train = nullptr;
@@ -35,7 +35,7 @@ Plugin load_plugin() {
       return {nullptr,
               fmt::format("trees are left out: {}; install XGBoost (Debian and Ubuntu: libxgboost0)", why)};
     }
-    if (void* symbol = ::dlsym(library, "stepcast_train_booster_1"))
+    if (void* symbol = ::dlsym(library, "stepcast_train_booster_2"))
       return {reinterpret_cast<TrainBooster>(symbol), {}};
     return {nullptr, fmt::format("trees are left out: {} is of another version", file.string())};
   }
@@ -71,6 +71,7 @@ BoosterDump train_booster(std::span<const float> rows, std::size_t n_features, s
       .weights = weights.empty() ? nullptr : weights.data(),
       .rounds = options.rounds,
       .depth = options.depth,
+      .leaves = options.leaves,
       .forest = options.forest ? 1 : 0,
       .learning_rate = options.learning_rate,
       .row_sample = options.row_sample,

@@ -13,6 +13,7 @@ namespace stepcast::detail {
 struct BoosterOptions {
   int rounds = 64;
   int depth = 6;
+  int leaves = 0;  // of a tree, at most: what gains most is split first; 0: every level as a whole
   double learning_rate = 0.15;
   double row_sample = 0.8, column_sample = 0.8;  // of each tree
   double min_child_weight = 2;

@@ -11,7 +11,7 @@ struct StepcastBoosterJob {
   const float* targets;
   const float* weights;  // null: all rows weigh the same
   // As in BoosterOptions (booster.h).
-  std::int32_t rounds, depth, forest;
+  std::int32_t rounds, depth, leaves, forest;
   double learning_rate, row_sample, column_sample, min_child_weight, lambda;
   std::uint32_t seed;
   // What gets the result: every tree in XGBoost's JSON dump, then the predictions of the rows.
@@ -21,5 +21,5 @@ struct StepcastBoosterJob {
 };
 
 // Null, or what went wrong: good until the next call on this thread. The name changes with the struct.
-const char* stepcast_train_booster_1(const StepcastBoosterJob* job);
+const char* stepcast_train_booster_2(const StepcastBoosterJob* job);
 }

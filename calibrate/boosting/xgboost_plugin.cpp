@@ -47,6 +47,9 @@ std::vector<std::pair<const char*, std::string>> parameters_of(const StepcastBoo
       {"lambda", std::to_string(job.lambda)},
       {"subsample", std::to_string(job.row_sample)},
   };
+  if (job.leaves > 0)
+    parameters.insert(parameters.end(),
+                      {{"grow_policy", "lossguide"}, {"max_leaves", std::to_string(job.leaves)}});
   if (job.forest != 0) {
     parameters.insert(parameters.end(), {{"eta", "1"},
                                          {"num_parallel_tree", std::to_string(job.rounds)},
@@ -60,7 +63,7 @@ std::vector<std::pair<const char*, std::string>> parameters_of(const StepcastBoo
 
 }  // namespace
 
-const char* stepcast_train_booster_1(const StepcastBoosterJob* job) {
+const char* stepcast_train_booster_2(const StepcastBoosterJob* job) {
   const std::uint64_t n = job->n_rows;
   Matrix matrix;
   if (XGDMatrixCreateFromMat(job->rows, n, job->n_features, std::numeric_limits<float>::quiet_NaN(),

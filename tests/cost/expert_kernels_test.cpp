@@ -1,5 +1,7 @@
 #include "stepcast/cost/expert_kernels.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
@@ -97,6 +99,54 @@ TEST(ExpertKernels, AddWhatWasLearnedOfTheDevice) {
   other.name = "Y";
   EXPECT_TRUE(read->rates(own, DType::bf16)->learned);
   EXPECT_FALSE(read->rates(other, DType::bf16)->learned);
+}
+
+// Layers were measured with weights of e^10 in a product; up and gate are one product of twice as many.
+TEST(ExpertKernels, AreSurerOfWeightsThatWereMeasured) {
+  ExpertRates r = plain();
+  r.device = "X";
+  r.known_weights = {10, 14};
+  r.known_log_p10 = -0.1;
+  r.known_log_p90 = 0.12;
+  for (const double weights : {std::exp(10.0), 2 * std::exp(10.0), std::exp(14.01)}) {
+    EXPECT_DOUBLE_EQ(expert_band(r, weights).log_p10, -0.1) << weights;
+    EXPECT_DOUBLE_EQ(expert_band(r, weights).log_p90, 0.12) << weights;
+  }
+  EXPECT_DOUBLE_EQ(expert_band(r, std::exp(12.0)).log_p90, r.log_p90);
+  EXPECT_DOUBLE_EQ(expert_band(plain(), std::exp(10.0)).log_p10, plain().log_p10);
+  ExpertKernels kernels;
+  kernels.measured = {r};
+  const auto read = ExpertKernels::read(kernels.write());
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->measured, kernels.measured);
+}
+
+// Rates of X on Y with the same units and twice the memory: what its bytes bind takes half as long, the rest as long.
+TEST(ExpertKernels, OfASiblingMoveByWhatBinds) {
+  ExpertKernels kernels;
+  ExpertRates r = plain();
+  r.device = "X";
+  r.architecture = "hopper";
+  kernels.measured = {r};
+  Device x, y;
+  x.name = "X";
+  y.name = "Y";
+  x.architecture = y.architecture = "hopper";
+  x.sm_count = y.sm_count = 100;
+  for (Device* d : {&x, &y}) d->matrix_peak[static_cast<std::size_t>(DType::bf16)] = FlopsPerSecond{1e14};
+  x.memory_bandwidth = BytesPerSecond{1e12};
+  y.memory_bandwidth = BytesPerSecond{2e12};
+  const auto there = kernels.rates(x, DType::bf16);
+  const auto here = kernels.rates(y, DType::bf16, sibling_of(x, y));
+  ASSERT_TRUE(there && here);
+  EXPECT_LT(here->log_p10, there->log_p10);
+  const auto ratio = [&](const GroupedProduct& product) {
+    return grouped_product_us(*here, figures_of(y), product) /
+           grouped_product_us(*there, figures_of(x), product);
+  };
+  EXPECT_NEAR(ratio({64, 1, 8192, 8192, false, 2, 2}), 0.5, 0.02);
+  EXPECT_NEAR(ratio({8, 8192, 8192, 8192, false, 2, 2}), 1, 0.01);
+  EXPECT_GT(ratio({64, 64, 4096, 4096, false, 2, 2}), 0.5);
 }
 
 TEST(ExpertKernels, TakeRelativesWithAWiderBand) {

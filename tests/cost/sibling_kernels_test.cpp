@@ -111,6 +111,31 @@ TEST(SiblingKernels, FactorsComeFromFigures) {
   ASSERT_TRUE(read.ok());
   EXPECT_NEAR(read->sustained, there.sustained, 1e-4);
   EXPECT_EQ(read->peak_TFLOPs, there.peak_TFLOPs);
+  EXPECT_EQ(read->sm_count, 148);
+}
+
+// Half of the bandwidth, twice the units: time is between that of bytes alone and of arithmetic alone, and what launches stays.
+TEST(SiblingKernels, ATimeMovesByWhatBinds) {
+  KernelSibling s;
+  s.memory = 0.5;
+  s.compute = s.sustained = 2;
+  EXPECT_NEAR(s.time_ratio(100, 0, 0, false), 0.5, 1e-12);
+  EXPECT_NEAR(s.time_ratio(100, 85, 0, false), 2, 1e-12);
+  EXPECT_NEAR(s.time_ratio(100, 0, 40, false), 0.4 + 0.6 * 0.5, 1e-12);
+  double before = 0.5;
+  for (const double bytes_us : {10.0, 30.0, 60.0, 80.0}) {
+    const double ratio = s.time_ratio(100, bytes_us, 0, false);
+    EXPECT_GT(ratio, before);
+    EXPECT_LT(ratio, 2);
+    before = ratio;
+  }
+  // Short runs at the clock of the units, long ones at what the power leaves.
+  s.sustained = 1;
+  EXPECT_NEAR(s.time_ratio(1, 0, 0, false), 0.5, 1e-3);
+  EXPECT_NEAR(s.time_ratio(1e5, 0, 0, false), 1, 1e-3);
+  EXPECT_NEAR(s.time_ratio(1, 0, 0, true), 1, 1e-12);
+  EXPECT_NEAR(KernelSibling::limited_share(150), 0.5, 1e-12);
+  EXPECT_NEAR(KernelSibling{}.time_ratio(100, 50, 5, false), 1, 1e-12);
 }
 
 // Attention in short sequences is bound by neither bytes nor arithmetic: more bandwidth shortens it, by less than itself.

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
+#include <span>
 #include <utility>
 
 #include "stepcast/cost/detail/device_rates.h"
+#include "stepcast/cost/families/record_numbers.h"
 
 namespace stepcast {
 namespace {
@@ -19,6 +22,10 @@ constexpr double kMostOfPeak = 0.85;
 constexpr double kSharpness = 4;
 // What rates of the nearest relative lose, each side, in ln: as its other kernels.
 constexpr double kRatesOfSibling = 0.02;
+// Choices of experts that a rank sorts over those that it serves: of layers on one rank, on a node and on several.
+constexpr std::array<double, 3> kSortedOverServed = {1, 8, 64};
+// Weights that count as the same, in ln: as sizes of other kernels.
+constexpr double kSameWeights = 0.02;
 // What rates of another type lose in certainty, each side, in ln. Assumed.
 constexpr double kOfOtherType = 0.12;
 
@@ -53,30 +60,74 @@ double learned_factor(const ExpertRates& rates, const ExpertFeatures& features) 
   return std::exp(sum);
 }
 
-double closed_form_us(const ExpertRates& rates, const DeviceFigures& device, const GroupedProduct& product) {
-  const double peak = device.matrix_of(rates.dtype).per_us;
+// Of one product, which says nothing of what its rank sorts: the mean over what ranks of measured layers do.
+double learned_factor_of_product(const ExpertRates& rates, ExpertFeatures features) {
+  double product = 1;
+  for (const double sorted : kSortedOverServed) {
+    features.back() = static_cast<float>(std::log(sorted));
+    product *= learned_factor(rates, features);
+  }
+  return std::pow(product, 1.0 / kSortedOverServed.size());
+}
+
+// The figures that a closed form needs: those of the sibling where rates are of one.
+struct ExpertMachine {
+  double flops_per_us, bytes_per_us, sm_count;
+};
+
+ExpertMachine machine_of(const ExpertRates& rates, const DeviceFigures& device) {
+  ExpertMachine out{device.matrix_of(rates.dtype).per_us, device.memory.per_us, device.sm_count};
+  if (!rates.sibling) return out;
+  const DType type = rates.dtype == DType::fp8_block ? DType::fp8 : rates.dtype;
+  if (const auto peak = rates.sibling->peak_TFLOPs.find(type); peak != rates.sibling->peak_TFLOPs.end())
+    out.flops_per_us = peak->second * 1e6;
+  out.bytes_per_us /= rates.sibling->memory;
+  if (rates.sibling->sm_count > 0) out.sm_count = rates.sibling->sm_count;
+  return out;
+}
+
+// A time of the sibling on this device. Layers were measured in short runs.
+double moved_us(const ExpertRates& rates, const ExpertMachine& machine, double us, double bytes) {
+  return rates.sibling ? us * rates.sibling->time_ratio(us, bytes / machine.bytes_per_us, 0, false) : us;
+}
+
+double bytes_of(const GroupedProduct& product) {
+  return product.experts * ((product.m * product.k + product.k * product.n) * product.operand_bytes +
+                            product.m * product.n * product.output_bytes);
+}
+
+double closed_form_us(const ExpertRates& rates, const ExpertMachine& machine, const GroupedProduct& product) {
   double arithmetic_us = 0;
   for (const double rows : kTileRows) {
     const double tiles_of_rows = product.uneven ? product.m / rows + 0.5 : std::ceil(product.m / rows);
     const double tiles = product.experts * tiles_of_rows * std::ceil(product.n / kTileColumns);
-    const double waves = std::max(1.0, tiles / device.sm_count);
+    const double waves = std::max(1.0, tiles / machine.sm_count);
     const double share = std::min(kMostOfPeak, rates.arithmetic_share * rows / (rows + rates.tile_rows));
-    const double tile_us =
-        2 * rows * kTileColumns * (product.k + rates.fill_depth) * device.sm_count / (peak * share);
+    const double tile_us = 2 * rows * kTileColumns * (product.k + rates.fill_depth) * machine.sm_count /
+                           (machine.flops_per_us * share);
     const double us = waves * tile_us;
     if (arithmetic_us == 0 || us < arithmetic_us) arithmetic_us = us;
   }
-  const double bytes =
-      product.experts * ((product.m * product.k + product.k * product.n) * product.operand_bytes +
-                         product.m * product.n * product.output_bytes);
-  return detail::sharp_sum(arithmetic_us, bytes / (device.memory.per_us * rates.memory_share), kSharpness);
+  return detail::sharp_sum(arithmetic_us, bytes_of(product) / (machine.bytes_per_us * rates.memory_share),
+                           kSharpness);
 }
 
 }  // namespace
 
-ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights) {
+ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights,
+                               double sorted_over_served) {
   const auto log_of = [](double x) { return static_cast<float>(std::log(std::max(x, 1e-3))); };
-  return {log_of(rows), log_of(experts), uneven ? 1.F : 0.F, log_of(weights)};
+  return {log_of(rows), log_of(experts), uneven ? 1.F : 0.F, log_of(weights), log_of(sorted_over_served)};
+}
+
+ExpertBand expert_band(const ExpertRates& rates, double weights) {
+  const double sought = std::log(weights);
+  const auto is_sought = [&](double w) {
+    return std::abs(w - sought) < kSameWeights || std::abs(w + std::numbers::ln2 - sought) < kSameWeights;
+  };
+  const bool known = std::ranges::any_of(rates.known_weights, is_sought);
+  return known ? ExpertBand{rates.known_log_p10, rates.known_log_p90}
+               : ExpertBand{rates.log_p10, rates.log_p90};
 }
 
 double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device, const GroupedProduct& p) {
@@ -84,30 +135,48 @@ double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
                                                     : expert_features(p.m, p.experts, p.uneven, p.n * p.k);
   const double least_us =
       2 * p.experts * p.m * p.n * p.k / (device.matrix_of(rates.dtype).per_us * kMostOfPeak);
-  return std::max(closed_form_us(rates, device, p) * learned_factor(rates, features), least_us);
+  const ExpertMachine machine = machine_of(rates, device);
+  const double us = closed_form_us(rates, machine, p) * learned_factor_of_product(rates, features);
+  return std::max(moved_us(rates, machine, us, bytes_of(p)), least_us);
 }
 
 ExpertFeatures features_of(const ExpertLayer& layer) {
   return expert_features(layer.visits / layer.local_experts, layer.local_experts, layer.uneven,
-                         layer.hidden_size * layer.expert_ffn_size);
+                         layer.hidden_size * layer.expert_ffn_size,
+                         layer.tokens * layer.experts_per_token / layer.visits);
 }
 
 double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, const ExpertLayer& layer) {
   const double size = real_size(rates.dtype), rows = layer.visits / layer.local_experts;
   const double matrices = layer.gated ? 2 : 1;
-  const auto product = [&](double n, double k) {
-    return closed_form_us(rates, device, {layer.local_experts, rows, n, k, layer.uneven, size, 2});
-  };
-  const double products = product(matrices * layer.expert_ffn_size, layer.hidden_size) +
-                          product(layer.hidden_size, layer.expert_ffn_size);
-  const double activation = layer.visits * layer.expert_ffn_size * (matrices + 1) * 2;
+  const ExpertMachine machine = machine_of(rates, device);
   // Tokens are read and written in the order of experts, results read back and their sums written.
-  const double movement = layer.hidden_size * (layer.visits * (size + 2 + 2) + layer.tokens * 4);
-  return learned_factor(rates, features_of(layer)) *
-         (rates.startup_us + products +
-          rates.movement_factor * (activation + movement) / device.memory.per_us +
-          rates.per_expert_us * layer.local_experts);
+  const double movement = layer.visits * layer.expert_ffn_size * (matrices + 1) * 2 +
+                          layer.hidden_size * (layer.visits * (size + 2 + 2) + layer.tokens * 4);
+  double us = rates.startup_us + rates.movement_factor * movement / machine.bytes_per_us +
+              rates.per_expert_us * layer.local_experts;
+  double bytes = movement;
+  for (const auto& [n, k] : {std::pair{matrices * layer.expert_ffn_size, layer.hidden_size},
+                             std::pair{layer.hidden_size, layer.expert_ffn_size}}) {
+    const GroupedProduct product{layer.local_experts, rows, n, k, layer.uneven, size, 2};
+    us += closed_form_us(rates, machine, product);
+    bytes += bytes_of(product);
+  }
+  return moved_us(rates, machine, us * learned_factor(rates, features_of(layer)), bytes);
 }
+
+namespace {
+
+// `rates` with what was learned of the device of `from`.
+ExpertRates learned_of(const ExpertRates& from, ExpertRates rates) {
+  rates.learned = from.learned;
+  rates.known_weights = from.known_weights;
+  rates.known_log_p10 = from.known_log_p10;
+  rates.known_log_p90 = from.known_log_p90;
+  return rates;
+}
+
+}  // namespace
 
 std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtype,
                                                 const std::optional<KernelSibling>& sibling) const {
@@ -121,27 +190,27 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
       own = own || device.matches_name(r.device);
       if (sibling && same_name(r.device, sibling->device)) of_sibling.push_back(&r);
     }
-    const auto peak = device.peak(dtype);
-    double peak_there = 0;  // of the type that is asked for
-    if (sibling)
-      for (const auto& [known, tera] : sibling->peak_TFLOPs)
-        if (known == (dtype == DType::fp8_block ? DType::fp8 : dtype)) peak_there = tera;
-    const bool scaled = !own && !of_sibling.empty() && peak && peak_there > 0;
+    const bool scaled = !own && !of_sibling.empty() &&
+                        sibling->peak_TFLOPs.contains(dtype == DType::fp8_block ? DType::fp8 : dtype);
     std::optional<ExpertRates> found =
         detail::rates_for<ExpertRates>(device, scaled ? of_sibling : of_type, kExpertRates, other_type);
     if (found) {
-      const auto of_device = [&](const ExpertRates* r) {
-        return r->learned && (scaled || (own && device.matches_name(r->device)));
-      };
+      // What was learned is of one device, not of several together.
+      found->learned = nullptr;
+      found->known_weights.clear();
       const auto& candidates = scaled ? of_sibling : of_type;
-      const auto with = std::ranges::find_if(candidates, of_device);
-      found->learned = with != candidates.end() ? (*with)->learned : nullptr;
+      const auto with = std::ranges::find_if(candidates, [&](const ExpertRates* r) {
+        return r->learned && (scaled || device.matches_name(r->device));
+      });
+      if (with != candidates.end()) *found = learned_of(**with, *found);
       found->dtype = dtype;  // the peak is that of the type that is asked for
-      if (scaled) {          // closer than any device of the architecture
-        found->log_p10 += detail::kRatesOfArchitecture - kRatesOfSibling;
-        found->log_p90 -= detail::kRatesOfArchitecture - kRatesOfSibling;
-      }
-      if (scaled) found->arithmetic_share *= peak_there * sibling->sustained / (peak->value() / 1e12);
+      if (!scaled) return found;
+      // Closer than any device of the architecture.
+      found->log_p10 += detail::kRatesOfArchitecture - kRatesOfSibling;
+      found->log_p90 -= detail::kRatesOfArchitecture - kRatesOfSibling;
+      found->known_log_p10 -= kRatesOfSibling;
+      found->known_log_p90 += kRatesOfSibling;
+      found->sibling = std::make_shared<const KernelSibling>(*sibling);
       return found;
     }
     other_type += kOfOtherType;
@@ -159,20 +228,34 @@ Result<ExpertKernels> ExpertKernels::read(const JsonValue& parameters) {
   STEPCAST_ASSIGN(kernels.measured, detail::read_rates<ExpertRates>(parameters, kExpertRates, read_type));
   const auto& items = parameters.find("rates")->items();
   for (std::size_t i = 0; i < items.size(); ++i) {
+    ExpertRates& rates = kernels.measured[i];
+    if (items[i].find("known_weights") != nullptr) {
+      STEPCAST_ASSIGN(rates.known_weights, finite_numbers(items[i], "known_weights"));
+      STEPCAST_ASSIGN(rates.known_log_p10, finite_number(items[i], "known_log_p10"));
+      STEPCAST_ASSIGN(rates.known_log_p90, finite_number(items[i], "known_log_p90"));
+    }
     const JsonValue* learned = items[i].find("learned");
     if (learned == nullptr) continue;
     STEPCAST_ASSIGN(GradientTrees trees, GradientTrees::read(*learned, ExpertFeatures{}.size()));
-    kernels.measured[i].learned = std::make_shared<const GradientTrees>(std::move(trees));
+    rates.learned = std::make_shared<const GradientTrees>(std::move(trees));
   }
   return kernels;
 }
 
 JsonValue ExpertKernels::write() const {
-  return detail::write_rates<ExpertRates>(measured, kExpertRates,
-                                          [](JsonValue& item, const ExpertRates& rates) {
-                                            item.add("dtype", JsonValue{to_string(rates.dtype)});
-                                            if (rates.learned) item.add("learned", rates.learned->write());
-                                          });
+  constexpr int kDigits = 4;
+  const auto add_others = [](JsonValue& item, const ExpertRates& rates) {
+    item.add("dtype", JsonValue{to_string(rates.dtype)});
+    if (!rates.known_weights.empty()) {
+      std::vector<double> weights;
+      for (const double w : rates.known_weights) weights.push_back(rounded(w, kDigits));
+      item.add("known_weights", number_array(weights));
+      item.add("known_log_p10", JsonValue{rounded(rates.known_log_p10, kDigits)});
+      item.add("known_log_p90", JsonValue{rounded(rates.known_log_p90, kDigits)});
+    }
+    if (rates.learned) item.add("learned", rates.learned->write());
+  };
+  return detail::write_rates<ExpertRates>(measured, kExpertRates, add_others);
 }
 
 bool is_expert_product(const Operation& operation) {

@@ -46,14 +46,28 @@ struct ExpertRates {
   // What the closed form leaves of the layers of the device, in ln, over ExpertFeatures: which kernels libraries choose
   // goes with the sizes of a layer. Nothing where none was learned, or of several devices together.
   std::shared_ptr<const GradientTrees> learned;
+  // Weights of one product of one expert, in ln, that layers were measured with, and the band of other layers with these:
+  // which kernels libraries choose is known there. Empty: the band above holds for all.
+  std::vector<double> known_weights;
+  double known_log_p10 = -0.2, known_log_p90 = 0.2;
+  // Whose rates these are, where a sibling of the device was measured: times are those of the sibling, moved by its factors.
+  std::shared_ptr<const KernelSibling> sibling;
 
   friend bool operator==(const ExpertRates&, const ExpertRates&) = default;
 };
 
 // What a correction is learned over: logarithms of the rows and the number of experts, whether rows differ from expert to
-// expert, logarithm of the weights of one product of one expert.
-using ExpertFeatures = std::array<float, 4>;
-[[nodiscard]] ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights);
+// expert, logarithm of the weights of one product of one expert, and of the choices of an expert that this rank sorts over
+// those that it serves. A product does not say the last one, and takes the mean.
+using ExpertFeatures = std::array<float, 5>;
+[[nodiscard]] ExpertFeatures expert_features(double rows, double experts, bool uneven, double weights,
+                                             double sorted_over_served = 1);
+
+// Of a time that `rates` give to an expert with so many weights in one product (or in two, up and gate), each side, in ln.
+struct ExpertBand {
+  double log_p10, log_p90;
+};
+[[nodiscard]] ExpertBand expert_band(const ExpertRates& rates, double weights);
 
 // C[m, n] = A[m, k] B[k, n], `experts` times at once.
 struct GroupedProduct {
@@ -87,14 +101,14 @@ class ExpertKernels {
 
   std::vector<ExpertRates> measured;
 
-  // Of this device; else of its sibling, whose arithmetic goes with the sibling's factor and not with the peak of the
-  // type; else the mean of its architecture, else of all, each with a wider band. 16-bit types share theirs; a narrow
-  // type that was not measured takes the nearest one that was. Nothing if nothing is measured.
+  // Of this device; else of its sibling, moved by its factors (KernelSibling::time_ratio); else the mean of its
+  // architecture, else of all, each with a wider band. 16-bit types share theirs; a narrow type that was not measured takes
+  // the nearest one that was. Nothing if nothing is measured.
   [[nodiscard]] std::optional<ExpertRates> rates(const Device& device, DType dtype,
                                                  const std::optional<KernelSibling>& sibling = {}) const;
 
-  // Keys: rates[] of (device, architecture, dtype, startup_us, ..., optional `learned` trees). Errors: a rate that is
-  // missing or not above 0, trees that cannot be read.
+  // Keys: rates[] of (device, architecture, dtype, startup_us, ..., optional `learned` trees, optional `known_weights` with
+  // `known_log_p10` and `known_log_p90`). Errors: a rate that is missing or not above 0, trees that cannot be read.
   [[nodiscard]] static Result<ExpertKernels> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
 };

@@ -124,9 +124,10 @@ std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& op
   product.weight_gradient = s.layout == GemmLayout::nt;
   const double us = grouped_product_us(*rates, figures_, product);
   const double wider = s.layout == GemmLayout::tn ? 0 : kExpertGradient;
+  const ExpertBand band = expert_band(*rates, product.n * (product.weight_gradient ? product.m : product.k));
   ExplainedEstimate out;
-  out.estimate = {Microseconds{us}, Microseconds{us * std::exp(rates->log_p10 - wider)},
-                  Microseconds{us * std::exp(rates->log_p90 + wider)}, EstimateSource::fitted};
+  out.estimate = {Microseconds{us}, Microseconds{us * std::exp(band.log_p10 - wider)},
+                  Microseconds{us * std::exp(band.log_p90 + wider)}, EstimateSource::fitted};
   out.record = ExpertKernels::kRecordKind;
   return out;
 }

@@ -58,6 +58,8 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
       layout.layer.fused.cross_entropy = true;
       // Its performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit.
       layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
+      // Its precision `bf16_with_fp8_mixed` keeps weights in fp8 (`fp8_params`).
+      layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
       break;
     case Framework::torchtitan:
       layout.layer.fused = kEager;

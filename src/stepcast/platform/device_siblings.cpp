@@ -11,6 +11,12 @@ namespace {
 
 // Products reach 0.75 to 0.82 of a 16-bit peak (gemm_by_dtype.csv.gz): a chip whose peak is cut reaches nearly all of it.
 constexpr double kShareOfPeak = 0.8;
+// Where a run is halfway from the clock of its units to what the power limit leaves: attention of attention_by_dtype.csv.gz
+// on GB200 over B200, 0.96 at 32 us, 0.95 at 100, 0.935 at 316, 0.92 beyond a millisecond.
+constexpr double kHalfLimitedUs = 150;
+// What neither its bytes nor the peak bind: bytes at this share of the bandwidth, over the time of the kernel, to this power
+// are the part of the time that goes with the memory. attention_by_dtype.csv.gz, H200 over H100 and back.
+constexpr double kStreamedBandwidth = 0.85, kStreamedBinds = 1.5;
 
 double half_peak(const Device& device) {
   for (const DType dtype : {DType::bf16, DType::fp16})
@@ -36,7 +42,22 @@ KernelSibling sibling_of(const Device& sibling, const Device& device) {
   out.sustained = possible(std::cbrt(units * units * power));
   for (const DType dtype : {DType::fp16, DType::bf16, DType::fp8, DType::fp4})
     if (const auto peak = sibling.peak(dtype)) out.peak_TFLOPs[dtype] = peak->value() / 1e12;
+  out.sm_count = static_cast<double>(sibling.sm_count.value_or(0));
   return out;
+}
+
+double KernelSibling::limited_share(double us) {
+  return us * us / (us * us + kHalfLimitedUs * kHalfLimitedUs);
+}
+
+double KernelSibling::time_ratio(double us, double streamed_us, double launched_us, bool is_sustained) const {
+  const double limited = is_sustained ? 1 : limited_share(us);
+  const double bound = std::pow(std::min(streamed_us / kStreamedBandwidth / us, 1.0), kStreamedBinds);
+  const double launched = std::min(launched_us / us, 1.0);
+  const auto log_at = [&](double rate) {
+    return std::log(launched + (1 - launched) * (bound / memory + (1 - bound) / rate));
+  };
+  return std::exp((1 - limited) * log_at(compute) + limited * log_at(sustained));
 }
 
 std::optional<double> sibling_distance(const Device& a, const Device& b) {
@@ -72,6 +93,10 @@ Result<KernelSibling> KernelSibling::read(const JsonValue& parameters) {
     if (!rate(value)) return Error{fmt::format("`{}` is not a number above 0", key)};
     out.*member = value->number();
   }
+  if (const JsonValue* units = parameters.find("sm_count")) {
+    if (!rate(units)) return Error{"`sm_count` is not a number above 0"};
+    out.sm_count = units->number();
+  }
   const JsonValue* peaks = parameters.find("peak_TFLOPs");
   if (peaks == nullptr || !peaks->is_object()) return out;
   for (const auto& [name, value] : peaks->members()) {
@@ -91,6 +116,7 @@ ModelRecord KernelSibling::record() const {
   out.parameters.add("compute", rounded(compute));
   out.parameters.add("sustained", rounded(sustained));
   out.parameters.add("memory", rounded(memory));
+  if (sm_count > 0) out.parameters.add("sm_count", JsonValue{sm_count});
   JsonValue peaks = JsonValue::object();
   for (const auto& [dtype, peak] : peak_TFLOPs) peaks.add(std::string{to_string(dtype)}, JsonValue{peak});
   out.parameters.add("peak_TFLOPs", std::move(peaks));

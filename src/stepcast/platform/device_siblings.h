@@ -23,8 +23,19 @@ struct KernelSibling {
   // Rates of this device over those of the sibling: matrix units in short runs and in long ones, bytes of the memory.
   double compute = 1, sustained = 1, memory = 1;
   std::map<DType, double> peak_TFLOPs;  // of the sibling's matrix units, as its platform states them
+  double sm_count = 0;                  // of the sibling; 0: not stated
 
-  // Keys: device, compute, sustained, memory, peak_TFLOPs (an object by type). Errors: a rate that is missing or not above 0.
+  // What the time `us` of a kernel of the sibling becomes, as a factor, that neither bytes nor arithmetic bind alone: as
+  // far as its bytes bind, which take `streamed_us` there at full bandwidth, it goes with the memory, the rest with the
+  // rate of arithmetic. `launched_us` of it stay. `sustained`: the time is of a long run already.
+  [[nodiscard]] double time_ratio(double us, double streamed_us, double launched_us, bool sustained) const;
+  // How far a run of `us` is from the clock of the units, 0, to what the power limit leaves, 1.
+  [[nodiscard]] static double limited_share(double us);
+
+  friend bool operator==(const KernelSibling&, const KernelSibling&) = default;
+
+  // Keys: device, compute, sustained, memory, peak_TFLOPs (an object by type), sm_count. Errors: a rate that is missing or
+  // not above 0.
   [[nodiscard]] static Result<KernelSibling> read(const JsonValue& parameters);
   [[nodiscard]] ModelRecord record() const;
 };

@@ -14,12 +14,6 @@ namespace {
 constexpr double kOfSibling = 0.05;
 // The same of one that answers by factors, beside what these moved: `validate siblings`.
 constexpr double kOfFactors = 0.02;
-// Where a run is halfway from the clock of its units to what the power limit leaves: attention of attention_by_dtype.csv.gz
-// on GB200 over B200, 0.96 at 32 us, 0.95 at 100, 0.935 at 316, 0.92 beyond a millisecond.
-constexpr double kHalfLimitedUs = 150;
-// Attention, which neither its bytes nor the peak bind: bytes at this share of the bandwidth, over the time of the kernel, to
-// this power are the part of the time that goes with the memory. attention_by_dtype.csv.gz, H200 over H100 and back.
-constexpr double kAttentionBandwidth = 0.85, kAttentionBinds = 1.5;
 
 // The figures of this device in a reference that was fitted on another one; the fitted constants stay.
 void use_figures(FittedKernel& kernel, const Device& device) {
@@ -77,23 +71,20 @@ double KernelRecords::log_of_sibling(std::size_t index, const Operation& operati
   if (!records_[index]->of_sibling) return 0;
   const ReferenceParameters& there = kernel(index).reference;
   const double launch_us = std::min(there.floor_us, device_->kernel_floor.value_or(Microseconds{0}).value());
+  const bool is_sustained = kernel(index).sustained;
+  if (std::holds_alternative<AttentionShape>(operation.shape))
+    return std::log(
+        sibling_->time_ratio(time_us, reference_terms(operation, there).bytes_us, launch_us, is_sustained));
   const double us = reference_time_us(operation, there);
-  const double sustained =
-      kernel(index).sustained ? 1 : us * us / (us * us + kHalfLimitedUs * kHalfLimitedUs);
+  const double limited = is_sustained ? 1 : KernelSibling::limited_share(us);
   const auto moved = [&](double compute) {
-    if (std::holds_alternative<AttentionShape>(operation.shape)) {
-      const double streamed_us = reference_terms(operation, there).bytes_us / kAttentionBandwidth;
-      const double bound = std::pow(std::min(streamed_us / time_us, 1.0), kAttentionBinds);
-      const double launched = std::min(launch_us / time_us, 1.0);
-      return std::log(launched + (1 - launched) * (bound / sibling_->memory + (1 - bound) / compute));
-    }
     ReferenceParameters here = there;
     here.bandwidth_GBps *= sibling_->memory;
     here.peak_TFLOPs *= compute;
     here.floor_us = launch_us + (there.floor_us - launch_us) / compute;
     return std::log(reference_time_us(operation, here) / us);
   };
-  return (1 - sustained) * moved(sibling_->compute) + sustained * moved(sibling_->sustained);
+  return (1 - limited) * moved(sibling_->compute) + limited * moved(sibling_->sustained);
 }
 
 std::size_t KernelRecords::find(const Operation& operation) const {
