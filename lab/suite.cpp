@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lab/ab_pairs_suite.h"
+#include "lab/fsdp_experts_suite.h"
 #include "lab/goodput_suite.h"
 #include "lab/hybrid_suite.h"
 #include "lab/megatron_lines_suite.h"
@@ -151,11 +152,11 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 16> kSuites{
-      replay_suite(), predict_suite(),        collectives_suite(),  kernels_suite(),  iterations_suite(),
-      dlrm_suite(),   megatron_lines_suite(), rl_suite(),           ab_pairs_suite(), siblings_suite(),
-      tpu_suite(),    node_power_suite(),     power_limits_suite(), goodput_suite(),  hybrid_suite(),
-      network_suite()};
+  static const std::array<Suite, 17> kSuites{
+      replay_suite(),  predict_suite(),        collectives_suite(),  kernels_suite(),  iterations_suite(),
+      dlrm_suite(),    megatron_lines_suite(), rl_suite(),           ab_pairs_suite(), siblings_suite(),
+      tpu_suite(),     node_power_suite(),     power_limits_suite(), goodput_suite(),  hybrid_suite(),
+      network_suite(), fsdp_experts_suite()};
   return kSuites;
 }
 
