@@ -72,10 +72,11 @@ void add_subject(PredictOptions& o) {
   o.flags.add("--dtype", &o.shared.dtype,
               "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace: tf32, too",
               {.one_of = {"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}}, kSteps | kTraces);
-  o.flags.add("--framework", &step.framework,
-              "whose kernels and overlaps: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, "
-              "libai, maxtext",
-              {}, kSteps);
+  o.flags.add(
+      "--framework", &step.framework,
+      "whose kernels and overlaps: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, "
+      "libai, maxtext",
+      {}, kSteps);
 }
 
 // Those that `plan` takes as lists mean the same here.
