@@ -31,6 +31,9 @@ constexpr std::int64_t kMostMicroBatchesPerStage = 16;
 constexpr std::string_view kUnevenStages =
     " --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split";
 
+// What recipes of Megatron-Bridge have, and the flags of its pairs do not say.
+constexpr std::string_view kBridge = " --use-distributed-optimizer --grad-reduce-in-bf16";
+
 // Settings that are printed in words.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"tensor parallel", "--no-tp-comm-overlap"},
@@ -86,6 +89,7 @@ Result<Pair> pair_of(const CsvRows& rows) {
   const std::string aside = " (per-operator selective recomputation)";
   if (const std::size_t at = common.find(aside); at != std::string::npos)
     common.replace(at, aside.size(), " --recompute-granularity op");
+  if (rows.cell("source").find("Megatron-Bridge") != std::string_view::npos) common += kBridge;
   const bool stated = common.find("--seq-length") != std::string::npos;
   if (!stated) {
     constexpr std::string_view kFlag = "--pipeline-model-parallel-size ";

@@ -11,6 +11,7 @@
 
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/promise.h"
 
 namespace stepcast {
 
@@ -97,7 +98,11 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
   if (plan.found.priced.empty()) return why_none(plan);
   Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};
+  // What is tight is not recommended, unless nothing else is.
+  const auto is_tight = [](const RankedLayout& l) { return l.memory.verdict == MemoryVerdict::tight; };
+  const bool all_tight = std::ranges::all_of(plan.ranking.layouts, is_tight);
   for (const RankedLayout& ranked : plan.ranking.layouts) {
+    if (is_tight(ranked) && !all_tight) continue;
     const Result<StepPrediction> step =
         steps->predict(measured.model, as_run(measured.layout, ranked.layout));
     if (!step.ok() || step->step.time.value() * 1e-3 >= verdict.best_ms) continue;
@@ -125,22 +130,76 @@ std::map<std::string, const PredictedRun*> fastest_of_families(const std::vector
   return fastest;
 }
 
-// What `plan` recommends for the job of the run, beside what was measured.
-Result<ScoredRow> planned(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
+// A family with what `plan` recommends for its job.
+struct PlannedFamily {
+  const PredictedRun* run = nullptr;  // the fastest that was measured
+  Estimate forecast;
+  std::string layout;
+  [[nodiscard]] double ratio() const { return run->run->iter_time_ms * 1e3 / forecast.time.value(); }
+  [[nodiscard]] bool has_experts() const { return run->run->model.moe.has_value(); }
+};
+
+Result<PlannedFamily> planned(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
   STEPCAST_ASSIGN(const Platform platform, platforms.choose(*run.run));
   PlanRequest request = request_for(*run.run, threads);
   request.refines = true;
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request, platform));
   if (plan.ranking.layouts.empty()) return why_none(plan);
   const ChosenLayout chosen = chosen_layout(plan);
-  ScoredRow row = scored(run);
-  row.predicted = chosen.step.step.time.value() * 1e-3;
-  row.p10 = chosen.step.step.p10.value() * 1e-3;
-  row.p90 = chosen.step.step.p90.value() * 1e-3;
-  row.shares = to_string(chosen.point);
+  PlannedFamily family{&run, chosen.step.step, to_string(chosen.point)};
   if (chosen.refinement != nullptr)
-    for (const std::string& change : chosen.refinement->changes) row.shares += "; " + change;
-  return row;
+    for (const std::string& change : chosen.refinement->changes) family.layout += "; " + change;
+  return family;
+}
+
+// Runs of one model and machine in an older release than the newest of them are a set of their own: plans are for today's.
+std::string set_of(const PlannedFamily& family, const std::vector<PlannedFamily>& all) {
+  const LlmRun& run = *family.run->run;
+  const bool is_old = std::ranges::any_of(all, [&](const PlannedFamily& other) {
+    const LlmRun& o = *other.run->run;
+    return o.set == run.set && o.model.name == run.model.name && o.gpu == run.gpu && o.dtype == run.dtype &&
+           o.n_gpus == run.n_gpus && o.layout.software.version > run.layout.software.version;
+  });
+  return is_old ? run.set + " older release" : run.set;
+}
+
+// What families of models with experts took over their forecasts, without those that `is_left_out`.
+template <class LeftOut>
+PromisePrior prior_without(const std::vector<PlannedFamily>& all, const LeftOut& is_left_out) {
+  std::vector<double> ratios;
+  for (const PlannedFamily& one : all)
+    if (one.has_experts() && !is_left_out(one)) ratios.push_back(one.ratio());
+  return fit_promise(ratios);
+}
+
+// `step_of` says what is compared with the fastest published step.
+template <class StepOf>
+TestScore score_promises(std::string name, const std::vector<PlannedFamily>& all, const StepOf& step_of) {
+  TestScore test{.test = std::move(name), .protocol = "shipped", .unit = "ms"};
+  std::map<std::string, SetScore> sets;
+  std::map<std::string, double> within;
+  for (const PlannedFamily& family : all) {
+    const Estimate step = step_of(family);
+    ScoredRow row = scored(*family.run);
+    row.predicted = step.time.value() * 1e-3;
+    row.p10 = step.p10.value() * 1e-3;
+    row.p90 = step.p90.value() * 1e-3;
+    row.shares = family.layout;
+    const double promised = row.measured / row.predicted;  // throughput over what was reached
+    const std::string set = set_of(family, all);
+    within[set] += promised >= 0.9 && promised <= 1.2 ? 1 : 0;
+    sets[set].rows.push_back(std::move(row));
+  }
+  for (auto& [set, score] : sets) {
+    const auto n = static_cast<double>(score.rows.size());
+    score.set = set;
+    score.extras = {{"within_percent", 100 * within[set] / n},
+                    {"within_n", within[set], ExtraMetric::Over::sum},
+                    {"families_n", n, ExtraMetric::Over::sum}};
+    test.sets.push_back(std::move(score));
+  }
+  test.finish();
+  return test;
 }
 
 SetScore score_of(std::string name, const std::vector<const Verdict*>& verdicts) {
@@ -266,32 +325,39 @@ TestScore score_rankings(std::string test, std::string_view protocol, const std:
   return result;
 }
 
-TestScore score_plans(const std::vector<PredictedRun>& runs, RunPlatforms& platforms, unsigned threads,
-                      std::vector<Skipped>& skipped) {
-  TestScore test{.test = "plan_against_published", .protocol = "shipped", .unit = "ms"};
-  std::map<std::string, SetScore> sets;
-  for (const auto& [family, run] : fastest_of_families(runs)) {
+std::vector<TestScore> score_plans(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
+                                   unsigned threads, std::vector<Skipped>& skipped) {
+  std::vector<PlannedFamily> all;
+  for (const auto& [name, run] : fastest_of_families(runs)) {
     if (run->run->layout.software.version.empty()) continue;
-    Result<ScoredRow> row = planned(*run, platforms, threads);
-    if (!row.ok()) {
-      skipped.push_back({"plan_against_published: " + family, row.error().message(), 1});
-      continue;
-    }
-    SetScore& set = sets[run->run->set];
-    set.set = run->run->set;
-    set.rows.push_back(std::move(*row));
+    Result<PlannedFamily> family = planned(*run, platforms, threads);
+    if (family.ok())
+      all.push_back(std::move(*family));
+    else
+      skipped.push_back({"plan_against_published: " + name, family.error().message(), 1});
   }
-  for (auto& [name, set] : sets) {
-    const auto within = std::ranges::count_if(set.rows, [](const ScoredRow& row) {
-      const double promised = row.measured / row.predicted;  // throughput over what was reached
-      return promised >= 0.9 && promised <= 1.2;
+  if (all.empty()) return {};
+  const auto left_out = [&](const PlannedFamily& family, bool whole_model) {
+    if (!family.has_experts()) return family.forecast;
+    const PromisePrior prior = prior_without(all, [&](const PlannedFamily& other) {
+      return whole_model ? other.run->run->model.name == family.run->run->model.name : &other == &family;
     });
-    set.extras = {
-        {"within_percent", 100 * static_cast<double>(within) / static_cast<double>(set.rows.size())}};
-    test.sets.push_back(std::move(set));
-  }
-  test.finish();
-  return test;
+    return promised(family.forecast, prior);
+  };
+  std::vector<TestScore> tests;
+  tests.push_back(score_promises("plan_against_published", all,
+                                 [](const PlannedFamily& family) { return family.forecast; }));
+  tests.push_back(score_promises("plan_promise", all,
+                                 [&](const PlannedFamily& family) { return left_out(family, false); }));
+  tests.push_back(score_promises("plan_promise_without_model", all,
+                                 [&](const PlannedFamily& family) { return left_out(family, true); }));
+  tests.push_back(score_promises("published_recipe", all,
+                                 [](const PlannedFamily& family) { return family.run->prediction.step; }));
+  const PromisePrior prior = prior_without(all, [](const PlannedFamily&) { return false; });
+  std::vector<ExtraMetric>& extras = tests[1].sets.front().extras;
+  extras.push_back({"median_of_experts", prior.median, ExtraMetric::Over::max});
+  extras.push_back({"spread_of_experts", prior.spread, ExtraMetric::Over::max});
+  return tests;
 }
 
 std::vector<TestScore> score_layouts_run(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,

@@ -40,7 +40,7 @@ struct RankingScore {
 // beside their step times.
 //
 // Of every family of runs (ranking_score.h: model, GPUs, type, batch) the fastest measured one counts. Its layout is
-// priced as it ran, and so is every layout of the search, with the software of that run: what both do alike, they do
+// priced as it ran, and so is every layout of the search whose memory is not tight, with the software of that run: what both do alike, they do
 // alike here, too. A row has our best as `predicted` and the run's layout as `measured`, both forecasts, in ms.
 
 // "layouts_run", all families in one set, and "layouts_run_by_set". Extras, in percent of the families: `tied_or_within_2_percent`
@@ -51,10 +51,15 @@ struct RankingScore {
                                                        RunPlatforms& platforms, unsigned threads,
                                                        std::vector<Skipped>& skipped);
 
-// "plan_against_published": what `plan` recommends for the job of every family whose software's releases are known,
-// beside the fastest published step of the family, whatever its release. Above 0 a plan promises less than was reached.
-// Extra: `within_percent`, the share of families where the published step over the planned one lies in 0.9 to 1.2.
-[[nodiscard]] TestScore score_plans(const std::vector<PredictedRun>& runs, RunPlatforms& platforms,
-                                    unsigned threads, std::vector<Skipped>& skipped);
+// What `plan` recommends for the job of every family whose software's releases are known, beside the fastest published
+// step of the family: "plan_against_published" by its forecast; "plan_promise" by what to count on (plan/promise.h), fitted
+// without the family, "plan_promise_without_model" without any of its model; and "published_recipe", the trivial answer,
+// the forecast of the published layout itself. Families of an older release than the newest one of their model
+// and machine are sets of their own. Above 0 less is promised than was reached. Extras: `within_percent`, the share of
+// families where the published step over the promised one lies in 0.9 to 1.2, `within_n` of `families_n`; of "plan_promise"
+// also what is fitted to all families.
+[[nodiscard]] std::vector<TestScore> score_plans(const std::vector<PredictedRun>& runs,
+                                                 RunPlatforms& platforms, unsigned threads,
+                                                 std::vector<Skipped>& skipped);
 
 }  // namespace stepcast

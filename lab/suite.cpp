@@ -150,7 +150,7 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 16> kSuites{{
+  static const std::array<Suite, 17> kSuites{{
       {"replay", "replayed steps of recorded traces against the recorded times", "traces", validate_replay},
       {"predict", "steps of recorded traces with host times and kernel times that come from elsewhere", ".",
        validate_predict},
@@ -178,6 +178,8 @@ std::span<const Suite> builtin_suites() {
        validate_goodput},
       {"hybrid", "published steps of models with Mamba-2 layers and experts, from their config.json", "field",
        validate_hybrid},
+      {"fsdp_experts", "published steps of models with experts under FSDP and expert parallelism", "field",
+       validate_fsdp_experts},
       {"networks", "GPU time of ResNet, VGG and ViT by description, against traces", "", validate_networks},
   }};
   return kSuites;

@@ -174,6 +174,17 @@ namespace stepcast {
 [[nodiscard]] Result<SuiteResult> validate_goodput(const std::filesystem::path& data,
                                                    const SuiteOptions& options = {});
 
+// Scores published steps of models with experts under FSDP 2 and expert parallelism (fsdp_expert_steps.csv: NeMo Automodel) as a
+// job of `--framework automodel`.
+//
+//   fsdp_experts           (primary) milliseconds of a step
+//   fsdp_experts_constant  the trivial answer: every GPU computes at the median rate of the other rows
+//
+// "shipped": nothing is fitted. Recomputation is not printed: of none and of full the one that comes closer is what ran.
+// Where expert parallelism is not printed it is all GPUs.
+[[nodiscard]] Result<SuiteResult> validate_fsdp_experts(const std::filesystem::path& data,
+                                                        const SuiteOptions& options = {});
+
 // Scores networks that are told by their operations (describe/network_presets.h) against the GPU time of traces: each by its
 // name, image size, batch and type alone, as kernels take on the platform of the GPU.
 //

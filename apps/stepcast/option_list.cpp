@@ -39,9 +39,12 @@ CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target,
       target);
 }
 
+constexpr char kWholeOrMax[] = "INT|max";
+
 void restrict_values(CLI::Option& option, const FlagValues& values) {
   if (values.with_commas) option.delimiter(',');
   if (values.one_word) option.allow_extra_args(false);
+  if (values.takes_max) option.type_name(kWholeOrMax);
   if (values.above_zero) option.check(above_zero);
   if (values.range) option.check(CLI::Range(values.range->first, values.range->second));
   if (!values.one_of.empty()) option.check(CLI::IsMember(values.one_of));
@@ -269,7 +272,7 @@ Result<Framework> framework_named(const std::string& text) {
   if (framework != Framework::unknown) return framework;
   return Error::at("", "--framework")
       .found(fmt::format("`{}`", text))
-      .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
+      .expected("megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
 }
 
 std::vector<std::string> flags_of(const CLI::App& app) {
@@ -284,7 +287,12 @@ void make_strict(CLI::App& app) {
     if (option->get_expected_max() == 0) continue;  // a switch
     const std::string type = option->get_type_name();
     const bool whole = type.starts_with("INT") || type.starts_with("UINT");
-    if (whole) option->transform(CLI::Validator{spell_out_whole, ""});
+    const auto spell_out = [takes_max = type == kWholeOrMax](std::string& text) {
+      if (!takes_max || text != "max") return spell_out_whole(text);
+      text = std::to_string(kLargest);
+      return std::string{};
+    };
+    if (whole) option->transform(CLI::Validator{spell_out, ""});
     if (type.starts_with("FLOAT")) option->transform(CLI::Validator{spell_out_number, ""});
     if (option->check_lname("date")) option->check(check_date);
     // Added last to the front: looked at first.

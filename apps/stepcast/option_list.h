@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,8 @@
 
 namespace stepcast::cli {
 
+inline constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+
 // A bool is a switch.
 using FlagTarget =
     std::variant<bool*, std::optional<bool>*, std::int64_t*, std::uint64_t*, unsigned*, double*, std::string*,
@@ -35,6 +38,7 @@ using FlagTarget =
 // Which values a flag takes.
 struct FlagValues {
   bool above_zero = false;
+  bool takes_max = false;  // also the word `max`, which becomes kLargest
   std::optional<std::pair<std::int64_t, std::int64_t>> range{};  // from, to
   std::vector<std::string> one_of{};
   bool with_commas = false;  // several in one word

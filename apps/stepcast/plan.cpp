@@ -22,6 +22,7 @@
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
+#include "stepcast/describe/automodel.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
@@ -88,6 +89,8 @@ Result<Job> job_of(const PlanOptions& options) {
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, options.flags.names()));
   if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
   job.settings = over(words.settings, job.settings);
+  if (is_automodel(options.framework) && options.space.shardings.empty())
+    set_automodel_defaults(job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.
   std::optional<DType> listed;
@@ -230,6 +233,9 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
     STEPCAST_ASSIGN(goal.power_budget_W, parse_watts(options.power_budget, "--power-budget"));
   }
   STEPCAST_ASSIGN(const std::vector<NamedPlatform> platforms, priced_platforms(options, goal));
+  // One machine leaves nothing to compare but its layouts.
+  const bool one_machine = platforms.size() == 1 && options.n_gpus.size() == 1;
+  if (one_machine && options.flags.is_given("--top")) goal.layouts_of_each = options.top;
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
   TrainingAnswer answer{.plan = {}, .goal = goal, .top = options.top};
   STEPCAST_ASSIGN(answer.plan, plan_training(request, platforms, options.n_gpus, goal));
@@ -497,9 +503,10 @@ void add_subject(PlanOptions& o) {
               {.with_commas = true, .shows_default = true});
   o.flags.add("--gpus-per-node", &o.gpus_per_node, "GPUs of a node, where not as the platform has",
               {.range = {{1, kMostGpusPerNode}}});
-  o.flags.add("--framework", &o.framework,
-              "whose kernels, overlaps and sharding: megatron, nemo, torchtitan, fsdp, deepspeed, neox, "
-              "pytorch, libai, maxtext");
+  o.flags.add(
+      "--framework", &o.framework,
+      "whose kernels, overlaps and sharding: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, "
+      "pytorch, libai, maxtext");
   o.flags.add("--gbs,--global-batch-size", &s.global_batch_sequences,
               "sequences per step (default: four million tokens)", {.above_zero = true});
   o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});

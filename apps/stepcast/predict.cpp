@@ -39,7 +39,14 @@ Result<DescribedStep> described(const PredictOptions& options) {
   request.job.model = shared.model;
   if (!shared.n_gpus.empty()) request.job.n_gpus = shared.n_gpus.front();
   request.job.gpus_per_node = shared.gpus_per_node;
-  request.job.settings.global_batch_sequences = shared.global_batch;
+  JobSettings& settings = request.job.settings;
+  settings.global_batch_sequences = shared.global_batch;
+  for (const auto& [asked, largest] : {std::pair{&settings.micro_batch_sequences, LargestBatch::micro},
+                                       std::pair{&settings.global_batch_sequences, LargestBatch::global}}) {
+    if (*asked != kLargest) continue;
+    asked->reset();
+    request.largest = largest;
+  }
   request.platform = shared.platform;
   request.what_if = shared.what_if;
   if (!options.described.power_limit.empty()) {
@@ -329,6 +336,10 @@ Result<int> run_post_training(const PredictOptions& options) {
 Result<int> run_predict(const PredictOptions& options) {
   STEPCAST_TRY(check_sensitivity(options));
   STEPCAST_ASSIGN(const Question question, question_of(options));
+  const bool asks_largest = options.described.step.request.job.settings.micro_batch_sequences == kLargest ||
+                            options.shared.global_batch == kLargest;
+  if (asks_largest && question != Question::described)
+    return Error{"--mbs max and --gbs max are of a described step"}.advice("say a number");
   if (question == Question::traces) return run_traces(options);
   if (question == Question::recommendation) return run_recommendation(options);
   if (options.shared.n_gpus.size() > 1) {

@@ -73,10 +73,11 @@ void add_subject(PredictOptions& o) {
   o.flags.add("--dtype", &o.shared.dtype,
               "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace: tf32, too",
               {.one_of = {"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}}, kSteps | kTraces);
-  o.flags.add("--framework", &step.framework,
-              "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, "
-              "libai, maxtext",
-              {}, kSteps);
+  o.flags.add(
+      "--framework", &step.framework,
+      "whose kernels and overlaps: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, "
+      "libai, maxtext",
+      {}, kSteps);
 }
 
 // Those that `plan` takes as lists mean the same here.
@@ -99,10 +100,11 @@ void add_layout(PredictOptions& o) {
   o.flags.add("--sharding", &step.words.sharding,
               "none, zero1, zero2, zero3 (fsdp); default: what the framework does");
   o.flags.add("--sp", &step.words.sequence_parallel, "sequence parallelism: on, off");
-  o.flags.add("--mbs,--micro-batch-size", &s.micro_batch_sequences, "sequences per micro-batch",
-              {.above_zero = true});
-  o.flags.add("--gbs,--global-batch-size", &o.shared.global_batch, "sequences per step", {.above_zero = true},
-              kSteps | kRecommendation);
+  o.flags.add("--mbs,--micro-batch-size", &s.micro_batch_sequences,
+              "sequences per micro-batch; max: the most that fit", {.above_zero = true, .takes_max = true});
+  o.flags.add("--gbs,--global-batch-size", &o.shared.global_batch,
+              "sequences per step; max: the most that fit without accumulation",
+              {.above_zero = true, .takes_max = true}, kSteps | kRecommendation);
   o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});
   o.flags.add("--lora-rank", &s.lora_rank,
               "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen",

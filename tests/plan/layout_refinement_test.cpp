@@ -264,6 +264,18 @@ TEST(TrainingPlan, FindsTheFewestAndTheCheapest) {
   }
 }
 
+TEST(TrainingPlan, ComparesTheLayoutsOfOneMachine) {
+  PlanRequest request = request_of("llama-3-8b", 8, 128);
+  request.refines = false;
+  const Result<TrainingPlan> plan =
+      plan_training(request, {{"dgx-h100", platform()}}, {8}, {.tokens = 1e11, .layouts_of_each = 3});
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  ASSERT_EQ(plan->options.size(), 3U);
+  EXPECT_NE(plan->options[0].layout, plan->options[1].layout);
+  EXPECT_NE(plan->options[1].layout, plan->options[2].layout);
+  EXPECT_LE(plan->options[1].days, plan->options[2].days);
+}
+
 TEST(TrainingPlan, ReadsDeadlines) {
   EXPECT_EQ(*parse_days("30d"), 30);
   EXPECT_EQ(*parse_days("36h"), 1.5);

@@ -302,6 +302,21 @@ TEST(LayoutRules, SayWhatIsWrongAndWhatIsNearest) {
   EXPECT_EQ(sharded({.data = 48}, Sharding::zero3, 1).kind, LayoutVerdict::Kind::runs);
 }
 
+TEST(LayoutSpace, DealsOutLayersThatDivideIntoNoNumberOfChunks) {
+  EXPECT_TRUE(divides_into_chunks(80, 4, 2));   // 80 / 8
+  EXPECT_TRUE(divides_into_chunks(94, 16, 3));  // (94 + 2) / 48
+  EXPECT_TRUE(divides_into_chunks(61, 8, 2));   // 63 on 16 chunks: 4 at most, where 3.94 are even
+  EXPECT_FALSE(divides_into_chunks(61, 8, 3));  // 63 on 24 chunks: 3 at most, where 2.6 are even
+  EXPECT_FALSE(divides_into_chunks(80, 4, 7));  // 82 on 28 chunks are even enough, but 80 on 8 are even
+  EXPECT_FALSE(divides_into_chunks(5, 4, 2));
+}
+
+TEST(LayoutSpace, NamesHybridShardingOverMoreNodesThanThereAre) {
+  PlanRequest request = request_of("llama-3-8b", 16, 64);
+  request.restrictions.shardings = {{Sharding::zero3, 99}};
+  EXPECT_THAT(plan_layouts(request, platform()), test::FailsWith("`hybrid:99`, where 16 GPUs are 2 nodes"));
+}
+
 TEST(LayoutSearch, SaysByHowMuchALayoutIsTooLargeAndWhatCuresIt) {
   PlanRequest request = request_of("llama-3-8b", 8, 64);
   request.restrictions.tensor = {1};

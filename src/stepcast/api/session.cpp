@@ -11,6 +11,7 @@
 #include "stepcast/analyze/step_power.h"
 #include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/analyze/step_spread.h"
+#include "stepcast/api/detail/largest_batch.h"
 #include "stepcast/api/detail/open_layout.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"
@@ -292,6 +293,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     return resolve(request.job).error();
   // A log prints settings that do nothing, too.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
+  STEPCAST_TRY(detail::take_largest_batch(request.largest, request.job.settings,
+                                          priced->platform->device.memory_size, job));
   STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
   widen_for_unpriced(job.not_modelled.size(), assumptions);

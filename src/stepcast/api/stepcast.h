@@ -62,6 +62,12 @@ enum class OpenLayout : std::uint8_t {
   least_memory,  // the plainest way that fits
 };
 
+enum class LargestBatch : std::uint8_t {
+  none,
+  micro,   // the largest micro-batch that fits, of the batch that is said
+  global,  // the largest batch that fits without adding up gradients of several micro-batches
+};
+
 struct PredictRequest {
   Job job;
   std::string platform = "dgx-h100";      // name of a shipped platform, or a platform file
@@ -75,6 +81,7 @@ struct PredictRequest {
   std::string pools{};
   std::vector<std::string> zones{};
   OpenLayout open_layout = OpenLayout::fastest;
+  LargestBatch largest = LargestBatch::none;
   TrainingBudget budget;          // what training would cost
   bool explained = false;         // also the operations of every kind of layer
   bool path_steps = false;        // every step of the critical path

@@ -22,7 +22,7 @@ constexpr FusedKernels kEager{.softmax = false,
 Framework parse_framework(std::string_view text) {
   const std::string name = lower(text);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  if (has("nemo")) return Framework::nemo;
+  if (has("nemo") || has("automodel")) return Framework::nemo;
   if (has("maxtext")) return Framework::maxtext;
   if (has("torchtitan")) return Framework::torchtitan;
   if (has("megatron")) return Framework::megatron;

@@ -217,12 +217,25 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   return plan;
 }
 
+ChosenLayout listed_layout(const LayoutPlan& plan, std::size_t index) {
+  const RankedLayout& ranked = plan.ranking.layouts[index];
+  const PromisePrior prior = promise_prior(plan.prototypes.model().moe.has_value());
+  return {index,
+          nullptr,
+          ranked.point,
+          ranked.layout,
+          ranked.step,
+          ranked.memory,
+          promised(ranked.step.step, prior)};
+}
+
 ChosenLayout chosen_layout(const LayoutPlan& plan) {
   const std::size_t of = plan.ranking.chosen;
-  const RankedLayout& ranked = plan.ranking.layouts[of];
-  if (!plan.chosen_refinement) return {of, nullptr, ranked.point, ranked.layout, ranked.step, ranked.memory};
+  if (!plan.chosen_refinement) return listed_layout(plan, of);
   const RefinedLayout& refined = plan.refined[*plan.chosen_refinement];
-  return {of, &refined, ranked.point, refined.layout, refined.step, refined.memory};
+  const PromisePrior prior = promise_prior(plan.prototypes.model().moe.has_value());
+  return {of,           &refined,       plan.ranking.layouts[of].point,    refined.layout,
+          refined.step, refined.memory, promised(refined.step.step, prior)};
 }
 
 std::optional<std::string> megatron_text(const ChosenLayout& chosen, const LayoutPrototypes& prototypes) {

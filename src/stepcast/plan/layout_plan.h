@@ -18,6 +18,7 @@
 #include "stepcast/plan/layout_refinement.h"
 #include "stepcast/plan/layout_search.h"
 #include "stepcast/plan/layout_space.h"
+#include "stepcast/plan/promise.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/step_assumptions.h"
 
@@ -62,9 +63,12 @@ struct ChosenLayout {
   const Layout& layout;
   const StepPrediction& step;
   const MemoryForecast& memory;
+  Estimate promise;  // what to count on (promise.h)
 };
 // For a plan that has layouts.
 [[nodiscard]] ChosenLayout chosen_layout(const LayoutPlan& plan);
+// One of the ranking, as it stands there.
+[[nodiscard]] ChosenLayout listed_layout(const LayoutPlan& plan, std::size_t index);
 // As layout_flags.h says it; of a refinement what its settings say.
 [[nodiscard]] std::optional<std::string> megatron_text(const ChosenLayout& chosen,
                                                        const LayoutPrototypes& prototypes);

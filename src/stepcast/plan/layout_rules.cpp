@@ -90,13 +90,13 @@ LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& pro
   if (point.pipeline == 1) return same("a schedule of a pipeline without one");
   if (point.virtual_stages == 1) return {};
   const std::int64_t layers = prototypes.model().n_layers;
-  const std::int64_t chunks = std::int64_t{point.pipeline} * point.virtual_stages;
-  if (chunks > layers || (layers % chunks != 0 && (layers + 2) % chunks != 0)) {
+  if (!divides_into_chunks(layers, point.pipeline, point.virtual_stages)) {
     return refused(
         fmt::format("{} layers, with or without embedding and output as one each, do not divide into "
                     "pipeline x virtual stages",
                     layers),
-        fmt::format("{} x {} = {}", point.pipeline, point.virtual_stages, chunks),
+        fmt::format("{} x {} = {}", point.pipeline, point.virtual_stages,
+                    std::int64_t{point.pipeline} * point.virtual_stages),
         "fewer virtual stages, or uneven ones (--pipeline-model-parallel-layout)");
   }
   const std::int64_t batches = micro_batches(point, prototypes);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/number.h"
+
 namespace stepcast {
 namespace {
 
@@ -66,15 +68,24 @@ Status check_divides(std::string_view flag, const List& list, std::int64_t n_gpu
       .advice("change the list or the number of GPUs");
 }
 
+// Hybrid sharding over more nodes than there are.
+Status check_nodes(const std::vector<DataSharding>& shardings, const SpaceOf& of) {
+  const std::int64_t nodes = (of.n_gpus + of.gpus_per_node - 1) / of.gpus_per_node;
+  const auto has_nodes = [&](const DataSharding& s) { return s.nodes < std::max<std::int64_t>(2, nodes); };
+  if (shardings.empty() || std::ranges::any_of(shardings, has_nodes)) return Ok{};
+  return Error::at("", "--sharding")
+      .found(fmt::format("`{}`, where {} GPUs are {} node{}", to_string(shardings.front()), of.n_gpus, nodes,
+                         nodes == 1 ? "" : "s"))
+      .expected("hybrid:N with fewer nodes than there are")
+      .advice("--sharding zero3 shards over all ranks");
+}
+
 // Chunks of a stage into which the layers of some pipeline divide, alone or with embedding and output as one each.
 List usual_virtual_stages(const Transformer& model, const List& pipelines) {
   List list;
   for (std::int32_t v = 2; v <= kMostVirtualStages; ++v) {
-    const bool any = std::ranges::any_of(pipelines, [&](std::int32_t p) {
-      const std::int64_t chunks = std::int64_t{p} * v;
-      return p > 1 && chunks <= model.n_layers &&
-             (model.n_layers % chunks == 0 || (model.n_layers + 2) % chunks == 0);
-    });
+    const bool any = std::ranges::any_of(
+        pipelines, [&](std::int32_t p) { return p > 1 && divides_into_chunks(model.n_layers, p, v); });
     if (any) list.push_back(v);
   }
   return list;
@@ -99,7 +110,24 @@ std::vector<DataSharding> usual_shardings(Framework framework) {
 
 std::string words(const List& list) { return fmt::format("{}", fmt::join(list, ", ")); }
 
+// Of chunks of uneven length the longest is at most so much above the mean. Assumed.
+constexpr double kMostUneven = 1.05;
+
 }  // namespace
+
+bool divides_into_chunks(std::int64_t n_layers, std::int64_t stages, std::int64_t virtual_stages) {
+  const auto divides = [&](std::int64_t v) {
+    const std::int64_t chunks = stages * v;
+    return chunks <= n_layers && (n_layers % chunks == 0 || (n_layers + 2) % chunks == 0);
+  };
+  if (divides(virtual_stages)) return true;
+  const std::int64_t chunks = stages * virtual_stages, units = n_layers + 2;
+  const std::int64_t longest = (units + chunks - 1) / chunks;
+  if (chunks > n_layers || as_double(longest * chunks) > kMostUneven * as_double(units)) return false;
+  for (std::int64_t v = 2; v <= kMostVirtualStages; ++v)
+    if (divides(v)) return false;
+  return true;
+}
 
 std::uint64_t LayoutSpace::n_degrees() const {
   std::uint64_t product = dtypes.size();
@@ -209,6 +237,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   }
 
   space.shardings = restrictions.shardings.value_or(usual_shardings(of.framework));
+  STEPCAST_TRY(check_nodes(space.shardings, of));
   space.recomputations = restrictions.recomputations.value_or(
       std::vector{Recompute::none, Recompute::selective, Recompute::full});
   space.sequence_parallel = restrictions.sequence_parallel.value_or(std::vector{true, false});

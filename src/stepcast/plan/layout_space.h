@@ -63,6 +63,11 @@ struct SpaceOf {
   bool tries_fp8 = false;     // also where the device has units for it
 };
 
+// Whether layers are dealt out to the chunks of a pipeline: they divide, alone or with embedding and output as one each;
+// or no number of chunks of that many stages divides, and the longest chunk is at most 5 % above the mean.
+[[nodiscard]] bool divides_into_chunks(std::int64_t n_layers, std::int64_t stages,
+                                       std::int64_t virtual_stages);
+
 // Every degree that divides the GPUs, tensor parallelism inside a node, context parallelism down to 1,024 tokens a
 // rank, up to 16 sequences per micro-batch, what the framework can shard. Errors: a restriction that is no degree, or
 // that leaves nothing (a number of GPUs that no listed degree divides).

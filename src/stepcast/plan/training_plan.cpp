@@ -34,28 +34,27 @@ void add_energy(const LayoutPlan& plan, const StepShares& shares, const Training
   option.over_power = goal.power_budget_W && *option.power_kW * 1e3 > *goal.power_budget_W;
 }
 
-Result<TrainingOption> option_of(const LayoutPlan& plan, const TrainingGoal& goal, const NamedPlatform& named,
-                                 std::optional<double> limit_W) {
+Result<TrainingOption> option_of(const LayoutPlan& plan, const ChosenLayout& chosen, const TrainingGoal& goal,
+                                 const NamedPlatform& named, std::optional<double> limit_W) {
   const Platform& platform = named.platform;
   TrainingOption option;
-  const ChosenLayout chosen = chosen_layout(plan);
   option.layout = to_string(chosen.point);
   if (chosen.refinement) option.layout += fmt::format("; {}", fmt::join(chosen.refinement->changes, "; "));
   option.flags = megatron_text(chosen, plan.prototypes).value_or("");
-  option.step_ms = chosen.step.step.time.value() * 1e-3;
+  option.step_ms = chosen.promise.time.value() * 1e-3;
   constexpr double kMsPerDay = 86400e3;
   const double steps = goal.tokens / chosen.step.tokens_per_step;
   option.days = steps * option.step_ms / kMsPerDay;
-  option.days_p90 = steps * chosen.step.step.p90.value() * 1e-3 / kMsPerDay;
+  option.days_p90 = steps * chosen.promise.p90.value() * 1e-3 / kMsPerDay;
   auto gpus = static_cast<double>(plan.space.n_gpus);
   if (goal.run) {
     STEPCAST_ASSIGN(const RunJob job,
                     run_job_of(plan.prototypes.model(), chosen.layout, platform, option.step_ms * 1e-3));
     const double step_s = steps * 1e-6;  // times microseconds of a step
     Result<RunForecast> run = forecast_run(*goal.run, job,
-                                           {.s = step_s * chosen.step.step.time.value(),
-                                            .p10_s = step_s * chosen.step.step.p10.value(),
-                                            .p90_s = step_s * chosen.step.step.p90.value()});
+                                           {.s = step_s * chosen.promise.time.value(),
+                                            .p10_s = step_s * chosen.promise.p10.value(),
+                                            .p90_s = step_s * chosen.promise.p90.value()});
     if (!run.ok()) return TrainingOption{.platform = {}, .why_not = run.error().message()};
     option.days = run->days;
     option.days_p90 = run->days_p90;
@@ -82,15 +81,26 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       PlanRequest one = request;
       one.n_gpus = n;
       STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(one, named.platform));
-      TrainingOption option;
+      const auto add = [&](TrainingOption option) {
+        option.platform = named.name;
+        option.n_gpus = n;
+        result.options.push_back(std::move(option));
+      };
       if (plan.ranking.layouts.empty()) {
-        option.why_not = why_none(plan).message();
-      } else {
-        STEPCAST_ASSIGN(option, option_of(plan, goal, named, request.power_limit_W));
+        add({.platform = {}, .why_not = why_none(plan).message()});
+        continue;
       }
-      option.platform = named.name;
-      option.n_gpus = n;
-      result.options.push_back(std::move(option));
+      const ChosenLayout chosen = chosen_layout(plan);
+      STEPCAST_ASSIGN(TrainingOption first, option_of(plan, chosen, goal, named, request.power_limit_W));
+      add(std::move(first));
+      std::size_t left = goal.layouts_of_each - 1;
+      for (std::size_t i = 0; i < plan.ranking.layouts.size() && left > 0; ++i) {
+        if (i == chosen.of) continue;
+        STEPCAST_ASSIGN(TrainingOption option,
+                        option_of(plan, listed_layout(plan, i), goal, named, request.power_limit_W));
+        add(std::move(option));
+        --left;
+      }
     }
   }
   for (std::size_t i = 0; i < result.options.size(); ++i) {

@@ -21,6 +21,8 @@ struct TrainingGoal {
   std::optional<double> carbon_g_per_kWh{};  // of the electricity
   std::optional<double> power_budget_W{};    // that nodes and switches may draw
   std::optional<RunAssumptions> run;         // with what interrupts it
+  // Options of every platform and number of GPUs: the chosen layout, and behind it the next of the ranking.
+  std::size_t layouts_of_each = 1;
 };
 
 struct TrainingOption {
@@ -56,7 +58,7 @@ struct NamedPlatform {
   std::optional<double> price_per_gpu_hour{};  // nothing: that of the goal
 };
 
-// The layout of each option is the one that plan_layouts() chooses. Errors: those of plan_layouts().
+// The first layout of each is the one that plan_layouts() chooses. Errors: those of plan_layouts().
 [[nodiscard]] Result<TrainingPlan> plan_training(const PlanRequest& request,
                                                  const std::vector<NamedPlatform>& platforms,
                                                  const std::vector<std::int64_t>& gpus,

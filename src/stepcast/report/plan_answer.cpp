@@ -83,6 +83,11 @@ ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLay
   out.of = chosen.of;
   out.layout = layouts[chosen.of];
   out.worst_stage = chosen.memory.stages[chosen.memory.worst_stage];
+  out.promised_ms = ms_of(chosen.promise.time);
+  out.promised_p10_ms = ms_of(chosen.promise.p10);
+  out.promised_p90_ms = ms_of(chosen.promise.p90);
+  out.promised_tokens_per_s_per_gpu =
+      chosen.step.tokens_per_step / out.promised_ms * 1e3 / static_cast<double>(chosen.step.n_gpus);
   if (chosen.refinement == nullptr) {
     out.reason = reason_of(plan, layouts.front(), out.layout);
     return out;
@@ -237,6 +242,11 @@ void fields(auto& a, Is<RefinedLayoutAnswer> auto& r) {
 void fields(auto& a, Is<ChosenLayoutAnswer> auto& c) {
   a("of", c.of, "index into layouts");
   a("changes", c.changes, "that refine that layout, and are in the numbers that follow; empty: none");
+  a("promised_step_time_ms", c.promised_ms,
+    "what to count on: the forecast (step_time_ms) times what published runs took over what a search finds");
+  a("promised_step_time_p10_ms", c.promised_p10_ms);
+  a("promised_step_time_p90_ms", c.promised_p90_ms);
+  a("promised_tokens_per_s_per_gpu", c.promised_tokens_per_s_per_gpu);
   fields(a, c.layout);
 }
 

@@ -62,6 +62,8 @@ struct ChosenLayoutAnswer {
   std::size_t of = 0;                // index of the layouts
   std::vector<std::string> changes;  // what refines that one; empty: it is that one
   RankedLayoutAnswer layout;
+  double promised_ms = 0, promised_p10_ms = 0, promised_p90_ms = 0;  // what to count on
+  double promised_tokens_per_s_per_gpu = 0;
   StageMemory worst_stage;
   std::string reason;  // "2.3 % behind #1 by the forecast, and with memory to spare"
 };

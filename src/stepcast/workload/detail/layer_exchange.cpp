@@ -10,9 +10,15 @@ namespace {
 
 // What the host does for it besides launching, in launches, as in layer_experts.cpp.
 constexpr double kHostOfExchange = 90;  // dispatch or combine, with the counts of tokens that it waits for
-// By this share of an exchange that runs beside another micro-batch the computation takes longer: the SMs that it takes
-// (20 of 132).
-constexpr double kExposedOfOverlapped = 0.15;
+// By this share of an exchange that runs beside other computation the step takes longer all the same. Kernels of a
+// library: the SMs that they keep from products (20 and 32 of 132). All-to-all collectives take theirs from whatever
+// runs, and sort and copy tokens before and after in the stream of the products.
+constexpr double kExposedOfDeepEp = 0.15, kExposedOfHybridEp = 0.24, kExposedOfAllToAll = 0.5;
+
+double exposed_of_overlapped(TokenDispatcher dispatcher) {
+  if (dispatcher == TokenDispatcher::deepep) return kExposedOfDeepEp;
+  return dispatcher == TokenDispatcher::hybridep ? kExposedOfHybridEp : kExposedOfAllToAll;
+}
 
 bool is_library(TokenDispatcher dispatcher) {
   return dispatcher == TokenDispatcher::deepep || dispatcher == TokenDispatcher::hybridep;
@@ -126,14 +132,15 @@ void LayerLists::overlap_exchange(WorkList& list, Exchange which, double share, 
 }
 
 void LayerLists::add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
-                                           double share, bool joins) {
+                                           double share, bool joins) const {
+  const double exposed = exposed_of_overlapped(layout_.layer.dispatcher);
   WorkItem slowed{name, transfer};
   slowed.joins = joins;
-  slowed.share = share * kExposedOfOverlapped;
+  slowed.share = share * exposed;
   list.push_back(slowed);
   WorkItem beside{name, transfer};
   beside.overlaps_remainder = true;
-  beside.share = share * (1 - kExposedOfOverlapped);
+  beside.share = share * (1 - exposed);
   list.push_back(beside);
 }
 

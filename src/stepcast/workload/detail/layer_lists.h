@@ -161,8 +161,8 @@ class LayerLists {
   void add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const;
   // Of another micro-batch; `joins`: behind what was exchanged before.
   void overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const;
-  static void add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
-                                        double share, bool joins);
+  void add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
+                                 double share, bool joins) const;
   [[nodiscard]] bool overlaps_exchanges() const;
   // Weight gradients are computed behind the other gradients of the experts, and of the attention.
   [[nodiscard]] bool delays_weight_gradients() const;

