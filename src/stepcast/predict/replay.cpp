@@ -219,9 +219,6 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
     result.costs = smallest_handoff_costs(recorded);
     count_kept_handoffs(recorded, result.costs);
   }
-  { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs)); }
-  if (!options.compare_variants) return result;
-
   const auto add_variant = [&](std::string name, const Result<ReplayScores>& scores) {
     if (!scores.ok()) {
       recorded.notes.push_back(fmt::format("no {} replay: {}", name, scores.error().message()));
@@ -236,8 +233,12 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
     variant.global_window = scores->global_window;
     result.variants.push_back(std::move(variant));
   };
-  add_variant("naive", score_naive(recorded, options.smallest_handoff));
-  add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
+  // First: each takes as much memory as the replay itself.
+  if (options.compare_variants) {
+    add_variant("naive", score_naive(recorded, options.smallest_handoff));
+    add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
+  }
+  STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs));
   return result;
 }
 

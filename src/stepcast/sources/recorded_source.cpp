@@ -1,5 +1,8 @@
 #include "stepcast/sources/recorded_source.h"
 
+#include <optional>
+#include <utility>
+
 namespace stepcast {
 
 std::string RecordedSource::device() const {
@@ -7,6 +10,15 @@ std::string RecordedSource::device() const {
     if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;
   }
   return {};
+}
+
+void RecordedSource::forget_events() {
+  for (RecordedRank& rank : traces_.ranks) {
+    RecordedRank without{.file = std::move(rank.file), .rank = rank.rank, .world_size = rank.world_size};
+    without.devices = std::move(rank.devices);
+    rank = std::move(without);
+  }
+  for (std::optional<ExecutionTrace>& trace : traces_.execution_traces) trace.reset();
 }
 
 }  // namespace stepcast
