@@ -46,8 +46,7 @@ class TaskTimes {
 
   Origin origin_ = Origin::simulated;
   std::vector<std::span<const Interval>> times_;  // [class][flat task]
-  std::vector<std::vector<Interval>>
-      joined_;  // copied times, which times_ refers to
+  std::vector<std::vector<Interval>> joined_;     // copied times, which times_ refers to
 };
 
 // The stretch that a member of a collective waits for others, and the stretch that it transfers.
@@ -65,10 +64,9 @@ struct CollectiveStretch {
 
 // One stretch per member, in the order of Collective::members.
 [[nodiscard]] std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat,
-                                                                  const TaskTimes& times,
-                                                                  CollectiveId collective);
+                                                                  const TaskTimes& times, CollectiveId id);
 // The same into `stretches`, whose memory is kept from one collective to the next.
-void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId collective,
+void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId id,
                           std::vector<CollectiveStretch>& stretches);
 
 }  // namespace stepcast

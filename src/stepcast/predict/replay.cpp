@@ -94,9 +94,14 @@ void count_kept_handoffs(RecordedProgram& recorded, const Costs& costs) {
   }
 }
 
-Result<ReplayScores> score_naive(const RecordedProgram& recorded, bool smallest_handoff) {
-  STEPCAST_ASSIGN(const RecordedProgram naive, without_gpu_dependencies(recorded));
-  return score_replay(naive, smallest_handoff ? smallest_handoff_costs(naive) : Costs{naive.program});
+// Takes the measured times of `recorded` for as long as it lasts.
+Result<ReplayScores> score_naive(RecordedProgram& recorded, bool smallest_handoff) {
+  STEPCAST_ASSIGN(RecordedProgram naive, without_gpu_dependencies(recorded));
+  naive.measured.swap(recorded.measured);
+  Result<ReplayScores> scores =
+      score_replay(naive, smallest_handoff ? smallest_handoff_costs(naive) : Costs{naive.program});
+  naive.measured.swap(recorded.measured);
+  return scores;
 }
 
 }  // namespace

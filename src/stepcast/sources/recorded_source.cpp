@@ -3,6 +3,10 @@
 #include <optional>
 #include <utility>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace stepcast {
 
 std::string RecordedSource::device() const {
@@ -19,6 +23,9 @@ void RecordedSource::forget_events() {
     rank = std::move(without);
   }
   for (std::optional<ExecutionTrace>& trace : traces_.execution_traces) trace.reset();
+#ifdef __GLIBC__
+  malloc_trim(0);  // names and lists of ranks lie between each other: the allocator would keep most pages
+#endif
 }
 
 }  // namespace stepcast

@@ -217,7 +217,8 @@ Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindI
     return rank_is_missing(listing, rank, present);
   }
   std::vector<Trace> asked_for;
-  asked_for.reserve(by_rank.size());  // a list that grows would copy them: their tables of names may fail to move
+  asked_for.reserve(
+      by_rank.size());  // a list that grows would copy them: their tables of names may fail to move
   for (const auto& [rank, i] : by_rank) {
     if (is_asked_for(options.ranks, rank)) asked_for.push_back(std::move(*traces[i]).value());
   }
