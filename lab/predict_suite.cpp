@@ -326,7 +326,11 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
     }
     if (n_captures > 0) {
       with_host_of(scores, "two_captures", job, captures, {}, n_captures, kOverheadBand, true);
-      with_host_of(scores, "two_captures_loader_learned", job, captures, {}, n_captures, kOtherHostBand);
+      HostSpeed as_its_operators;  // of the data loader; all else is as learned
+      as_its_operators.data_loader =
+          captures.speed_of(host_of_jobs[static_cast<std::size_t>(&job - jobs.data())]).data_loader;
+      with_host_of(scores, "two_captures_loader_learned", job, captures, as_its_operators, n_captures,
+                   as_its_operators.data_loader != 1 ? kOverheadBand : kOtherHostBand);
       median_of_captures(scores, job, same);
       each_step_of_two_captures(scores, job, captures, n_captures);
     }

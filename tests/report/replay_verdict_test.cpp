@@ -1,5 +1,6 @@
 #include "stepcast/report/replay_verdict.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace stepcast::replay_verdict_test {
@@ -100,6 +101,9 @@ TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {
       "of the mean step of 10.000 ms: GPU 5.000 ms, host 4.000 ms, data skew 0.500 ms; waiting for another "
       "rank counts for what held that one");
   EXPECT_EQ(culprit_sentence(ReplayAnalysis{}), "");
+  ReplayAnalysis thinned = two_ranks();
+  thinned.culprits.ranks[0].own_us[static_cast<std::size_t>(Culprit::rest)] += 1200;
+  EXPECT_THAT(culprit_sentence(thinned), ::testing::HasSubstr("the files do not show what held it up"));
 }
 
 }  // namespace

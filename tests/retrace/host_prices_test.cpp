@@ -28,6 +28,10 @@ class HostThread {
   void call(const std::string& name, double us) { add(OverheadType::t4, name, us); }
   // The next tasks belong to another call of the operator.
   void enter(const std::string& op) { stack_ = recorded_.program.stacks.push(StackId{}, name(op)); }
+  void enter_loader(const std::string& op) {
+    stack_ = recorded_.program.stacks.push(StackId{}, name("enumerate(DataLoader)#_SingleProcess"));
+    stack_ = recorded_.program.stacks.push(stack_, name(op));
+  }
   void leave() { stack_ = StackId{}; }
   void add(OverheadType type, const std::string& op, double us) {
     block_.add_task(lane_,
@@ -119,6 +123,34 @@ TEST(HostTimes, ArePutInPlaceOfTheRecordedOnes) {
   Costs slow{recorded.program};
   (void)times.apply(recorded, second, slow, {.between_ops = 2, .in_ops = 2, .calls = 2});
   EXPECT_THAT(durations(recorded, slow, second), ElementsAre(12, 8, 10, 26));
+}
+
+// enumerate(DataLoader): gap 100 * slow | to: 10 * slow | gap 50 * slow | copy: 20 * slow; behind it to: 3
+RankClassId loading_rank(RecordedProgram& recorded, double slow) {
+  HostThread thread{recorded};
+  thread.gap(100 * slow);
+  thread.enter_loader("aten::to");
+  thread.add(OverheadType::t5, "aten::to", 10 * slow);
+  thread.leave();
+  thread.gap(50 * slow);
+  thread.enter_loader("aten::copy_");
+  thread.add(OverheadType::t5, "aten::copy_", 20 * slow);
+  thread.leave();
+  thread.enter("aten::to");
+  thread.add(OverheadType::t5, "aten::to", 3);
+  return thread.finish();
+}
+
+TEST(HostTimes, OfADataLoaderAreItsOwnAndAsFastAsItsOperators) {
+  RecordedProgram recorded;
+  const RankClassId one = loading_rank(recorded, 1), other = loading_rank(recorded, 1.5);
+  const HostTimes times = HostTimes::learn(recorded, std::vector{one});
+  const HostSpeed speed = times.speed_of(HostTimes::learn(recorded, std::vector{other}));
+  EXPECT_DOUBLE_EQ(speed.data_loader, 1.5);
+  EXPECT_DOUBLE_EQ(speed.in_ops, 1) << "the same operator elsewhere says so";
+  Costs costs{recorded.program};
+  (void)times.apply(recorded, other, costs, speed);
+  EXPECT_THAT(durations(recorded, costs, other), ElementsAre(150, 15, 75, 30, 3));
 }
 
 TEST(HostTimes, OfRanksTogetherAreTheirMeans) {

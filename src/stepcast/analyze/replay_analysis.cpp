@@ -106,7 +106,7 @@ const ReplayVariant* ReplayAnalysis::variant(std::string_view name) const {
 
 Result<ReplayTimes> replay_times(const Replay& replay) {
   FlatProgram flat{replay.recorded.program};
-  TaskTimes simulated = TaskTimes::simulated(flat, replay.timeline);
+  TaskTimes simulated = TaskTimes::referring_to(flat, replay.timeline);
   STEPCAST_ASSIGN(TaskTimes measured, TaskTimes::measured(flat, replay.recorded.measured));
   return ReplayTimes{.flat = std::move(flat),
                      .costs = replay.costs,

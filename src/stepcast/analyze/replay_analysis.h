@@ -79,8 +79,8 @@ struct ReplayAnalysis {
 
 // Tasks of a replay with their simulated and measured times, for time lines.
 struct ReplayTimes {
-  FlatProgram flat;  // refers to the Replay's Program
-  Costs costs;
+  FlatProgram flat;    // refers to the Replay's Program
+  const Costs& costs;  // those of the Replay, as the next two
   TaskTimes simulated, measured;
 };
 [[nodiscard]] Result<ReplayTimes> replay_times(const Replay& replay);

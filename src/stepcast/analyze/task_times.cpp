@@ -8,17 +8,30 @@
 namespace stepcast {
 
 TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline) {
+  return simulated(flat, timeline, false);
+}
+
+TaskTimes TaskTimes::referring_to(const FlatProgram& flat, const Timeline& timeline) {
+  return simulated(flat, timeline, true);
+}
+
+TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline, bool referring) {
   TaskTimes times;
   times.origin_ = Origin::simulated;
   const Program& program = flat.program();
   for (std::size_t c = 0; c < program.rank_classes().size(); ++c) {
     const RankClass& rank_class = program.rank_classes()[c];
-    std::vector<Interval>& of_class = times.times_.emplace_back();
+    if (referring && rank_class.instances.size() == 1) {
+      times.times_.push_back(timeline.instance(RankClassId{c}, 0, InstanceId{0}));
+      continue;
+    }
+    std::vector<Interval>& of_class = times.joined_.emplace_back();
     of_class.reserve(flat.task_count(RankClassId{c}));
     for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
       const std::span<const Interval> instance = timeline.instance(RankClassId{c}, 0, InstanceId{i});
       of_class.insert(of_class.end(), instance.begin(), instance.end());
     }
+    times.times_.emplace_back(of_class);
   }
   return times;
 }

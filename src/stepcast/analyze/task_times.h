@@ -25,9 +25,15 @@ class TaskTimes {
 
   // Times of the first rank of every class.
   [[nodiscard]] static TaskTimes simulated(const FlatProgram& flat, const Timeline& timeline);
-  // `intervals` holds one vector per rank class with one interval per flat task. Error: other sizes.
+  // The same without a copy, of classes of one instance: it goes with the timeline.
+  [[nodiscard]] static TaskTimes referring_to(const FlatProgram& flat, const Timeline& timeline);
+  // `intervals` holds one vector per rank class with one interval per flat task, and is referred to. Error: other sizes.
   [[nodiscard]] static Result<TaskTimes> measured(const FlatProgram& flat,
                                                   std::span<const std::vector<Interval>> intervals);
+
+  TaskTimes() = default;
+  TaskTimes(TaskTimes&&) = default;
+  TaskTimes& operator=(TaskTimes&&) = default;
 
   [[nodiscard]] Origin origin() const { return origin_; }
   [[nodiscard]] std::span<const Interval> of(RankClassId c) const { return times_[c.index()]; }
@@ -36,8 +42,11 @@ class TaskTimes {
   [[nodiscard]] double end_us(RankClassId c, double otherwise = 0) const;
 
  private:
+  [[nodiscard]] static TaskTimes simulated(const FlatProgram& flat, const Timeline& timeline, bool referring);
+
   Origin origin_ = Origin::simulated;
-  std::vector<std::vector<Interval>> times_;  // [class][flat task]
+  std::vector<std::span<const Interval>> times_;  // [class][flat task]
+  std::vector<std::vector<Interval>> joined_;     // copied times, which times_ refers to
 };
 
 // The stretch that a member of a collective waits for others, and the stretch that it transfers.
@@ -55,10 +64,9 @@ struct CollectiveStretch {
 
 // One stretch per member, in the order of Collective::members.
 [[nodiscard]] std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat,
-                                                                  const TaskTimes& times,
-                                                                  CollectiveId collective);
+                                                                  const TaskTimes& times, CollectiveId id);
 // The same into `stretches`, whose memory is kept from one collective to the next.
-void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId collective,
+void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId id,
                           std::vector<CollectiveStretch>& stretches);
 
 }  // namespace stepcast

@@ -69,9 +69,12 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   STEPCAST_ASSIGN(const SpreadOptions spread, detail::spread_options(request.spread, request.threads));
   STEPCAST_ASSIGN(const std::unique_ptr<RecordedSource> source,
                   kind.open(listing, detail::trace_set_options(request)));
+  const bool several_steps = request.spread.all_steps || request.spread.scenarios > 0;
   const auto replay_of = [&](std::optional<std::int64_t> step, bool compare_variants) -> Result<Replay> {
     STEPCAST_ASSIGN(RecordedProgram recorded,
                     source->program({.step = step, .own_delays = request.own_delays, .tf32_allowed = false}));
+    if (!several_steps) source->forget_events();
+    recorded.host.clear();  // the tasks say the same
     return replay_recorded(
         std::move(recorded),
         {.rebuild = {}, .smallest_handoff = request.smallest_handoff, .compare_variants = compare_variants});

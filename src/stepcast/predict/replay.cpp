@@ -94,9 +94,14 @@ void count_kept_handoffs(RecordedProgram& recorded, const Costs& costs) {
   }
 }
 
-Result<ReplayScores> score_naive(const RecordedProgram& recorded, bool smallest_handoff) {
-  STEPCAST_ASSIGN(const RecordedProgram naive, without_gpu_dependencies(recorded));
-  return score_replay(naive, smallest_handoff ? smallest_handoff_costs(naive) : Costs{naive.program});
+// Takes the measured times of `recorded` for as long as it lasts.
+Result<ReplayScores> score_naive(RecordedProgram& recorded, bool smallest_handoff) {
+  STEPCAST_ASSIGN(RecordedProgram naive, without_gpu_dependencies(recorded));
+  naive.measured.swap(recorded.measured);
+  Result<ReplayScores> scores =
+      score_replay(naive, smallest_handoff ? smallest_handoff_costs(naive) : Costs{naive.program});
+  naive.measured.swap(recorded.measured);
+  return scores;
 }
 
 }  // namespace
@@ -219,9 +224,6 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
     result.costs = smallest_handoff_costs(recorded);
     count_kept_handoffs(recorded, result.costs);
   }
-  { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs)); }
-  if (!options.compare_variants) return result;
-
   const auto add_variant = [&](std::string name, const Result<ReplayScores>& scores) {
     if (!scores.ok()) {
       recorded.notes.push_back(fmt::format("no {} replay: {}", name, scores.error().message()));
@@ -236,8 +238,12 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
     variant.global_window = scores->global_window;
     result.variants.push_back(std::move(variant));
   };
-  add_variant("naive", score_naive(recorded, options.smallest_handoff));
-  add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
+  // First: each takes as much memory as the replay itself.
+  if (options.compare_variants) {
+    add_variant("naive", score_naive(recorded, options.smallest_handoff));
+    add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
+  }
+  STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs));
   return result;
 }
 

@@ -102,7 +102,7 @@ struct Replay : ReplayScores {
 [[nodiscard]] Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options = {});
 
 // The same of a Program that was made elsewhere (trace/pipeline_program.h); `options.rebuild` does not count.
-[[nodiscard]] Result<Replay> replay_recorded(RecordedProgram recorded, const ReplayOptions& options = {});
+[[nodiscard]] Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& options = {});
 
 // When the step of a rank runs in a timeline of its Program: as long after the rank's start as it was recorded, to the
 // end of the task that ends it.

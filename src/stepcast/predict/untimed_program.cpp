@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,7 +34,8 @@ bool is_synchronization(std::string_view call) { return call.find("Synchronize")
 // An outermost operator with everything it calls, in order.
 struct TopLevelOperator {
   Index node = -1;
-  std::vector<Index> below;  // itself first
+  std::vector<Index> below;   // itself first
+  std::vector<Index> labels;  // around it, innermost first
 };
 
 std::vector<TopLevelOperator> top_level_operators(const ExecutionTrace& trace) {
@@ -57,16 +59,24 @@ std::vector<TopLevelOperator> top_level_operators(const ExecutionTrace& trace) {
   std::vector<TopLevelOperator> found;
   std::vector<Index> open(roots.rbegin(), roots.rend());
   std::vector<Index> inside;
+  std::vector<Index> label_around(n, -1);
   while (!open.empty()) {
     const Index node = open.back();
     open.pop_back();
     const auto& below = children[static_cast<std::size_t>(node)];
-    if (is_label(trace.names.text(trace.nodes[static_cast<std::size_t>(node)].name))) {
+    if (const std::string_view name = trace.names.text(trace.nodes[static_cast<std::size_t>(node)].name);
+        is_label(name)) {
       open.insert(open.end(), below.rbegin(), below.rend());
+      const Index label =
+          role_of(name) == OpRole::annotation ? node : label_around[static_cast<std::size_t>(node)];
+      for (const Index i : below) label_around[static_cast<std::size_t>(i)] = label;
       continue;
     }
     TopLevelOperator& op = found.emplace_back();
     op.node = node;
+    for (Index label = label_around[static_cast<std::size_t>(node)]; label != -1;
+         label = label_around[static_cast<std::size_t>(label)])
+      op.labels.push_back(label);
     inside.assign(1, node);
     while (!inside.empty()) {
       const Index i = inside.back();
@@ -209,7 +219,14 @@ class RankBuilder {
   void add(const TopLevelOperator& op) {
     const std::string_view text = trace_.names.text(node_at(op.node).name);
     const NameId name = program_.names.intern(text);
-    const StackId stack = program_.stacks.push(StackId{}, name);
+    if (op.labels != open_labels_) {
+      open_labels_ = op.labels;
+      around_ = StackId{};
+      for (const Index label : std::views::reverse(op.labels))
+        around_ =
+            program_.stacks.push(around_, program_.names.intern(trace_.names.text(node_at(label).name)));
+    }
+    const StackId stack = program_.stacks.push(around_, name);
     host(OverheadType::t1, NameId{}, StackId{});
     note_waits(op);
     const GpuWorkOfOperator work = gpu_work(op);
@@ -345,6 +362,8 @@ class RankBuilder {
   LaneId cpu_, compute_, communication_;
   GroupId group_{};
   TaskId last_cpu_{}, last_compute_{}, last_transfer_{};
+  std::vector<Index> open_labels_;  // those of around_, innermost first
+  StackId around_{};
   std::vector<TaskId> awaited_;                           // by the next piece of computation
   std::unordered_map<std::int64_t, TaskId> written_by_;   // [storage] -> collective
   std::unordered_map<std::int64_t, TaskId> by_sequence_;  // of collectives

@@ -132,6 +132,9 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
     first = false;
   }
   if (found.collectives > 0) text += "; waiting for another rank counts for what held that one";
+  constexpr double kMuchWithoutCause = 0.05;  // of the step
+  if (found.of(Culprit::rest) > kMuchWithoutCause * found.step_us())
+    text += "; without a cause: the next GPU work was launched, and the files do not show what held it up";
   return text;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "stepcast/base/statistics.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
@@ -14,7 +16,8 @@ namespace {
 
 // Host time that two jobs share, from which on it says how fast a part of the host is: assumed, some dozen operators.
 constexpr double kLeastSharedUs = 100;
-// Waits for data, which say nothing of the host.
+// What a process does and waits for while it reads its next batch says nothing of the host elsewhere: it has other
+// operators, on other tensors.
 constexpr std::string_view kDataLoader = "enumerate(DataLoader)";
 
 const Block& block_of(const RecordedProgram& recorded, RankClassId c) {
@@ -147,8 +150,14 @@ class LaneStretches {
 // The names that statistics go by.
 struct NamedStretch {
   std::string op, after, family;
+  bool in_data_loader = false;
+  // What times are learned by.
+  [[nodiscard]] std::string learned_as() const {
+    return in_data_loader ? fmt::format("{} {}", kDataLoader, op) : op;
+  }
 };
-NamedStretch named(const StringTable& names, const HostStretch& stretch) {
+NamedStretch named(const Program& program, const Block& block, const HostStretch& stretch) {
+  const StringTable& names = program.names;
   const auto text = [&](NameId id) { return id.valid() ? names.text(id) : std::string_view{}; };
   NamedStretch out;
   if (stretch.type == OverheadType::t4) {
@@ -160,6 +169,8 @@ NamedStretch named(const StringTable& names, const HostStretch& stretch) {
   }
   if (stretch.after.valid()) out.after = overhead_name(text(stretch.after));
   out.family = overhead_family(stretch.type, out.op);
+  for (StackId s = block.tasks()[stretch.anchor].stack; s.valid(); s = program.stacks.parent(s))
+    if (names.text(program.stacks.name(s)).starts_with(kDataLoader)) out.in_data_loader = true;
   return out;
 }
 
@@ -243,11 +254,12 @@ HostTimes HostTimes::learn(const RecordedProgram& recorded, std::span<const Rank
     for (const HostStretch& stretch : host_stretches(recorded.program, block)) {
       double us = 0;
       for (const std::uint32_t t : stretch.tasks) us += block.duration_us()[t];
-      const NamedStretch name = named(recorded.program.names, stretch);
+      const NamedStretch name = named(recorded.program, block, stretch);
+      const std::string op = name.learned_as();
       times.by_family_[{stretch.type, name.family, {}}].count(us, stretch.n);
-      times.by_op_[{stretch.type, name.op, {}}].count(us, stretch.n);
+      times.by_op_[{stretch.type, op, {}}].count(us, stretch.n);
       if (stretch.type == OverheadType::t1)
-        times.by_op_[{stretch.type, name.op, "after " + name.after}].count(us, stretch.n);
+        times.by_op_[{stretch.type, op, "after " + name.after}].count(us, stretch.n);
     }
     for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
       const EdgeInfo& edge = block.edge_infos()[e];
@@ -304,12 +316,13 @@ HostTimes HostTimes::by_family_alone() const {
 AppliedHostTimes HostTimes::apply(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs,
                                   const HostSpeed& speed) const {
   AppliedHostTimes applied;
-  const StringTable& names = recorded.program.names;
+  const Block& block = block_of(recorded, rank_class);
   put(recorded, rank_class, costs, [&](const HostStretch& stretch) -> std::optional<double> {
-    const NamedStretch name = named(names, stretch);
+    const NamedStretch name = named(recorded.program, block, stretch);
+    const std::string op = name.learned_as();
     const Statistic* known = nullptr;
-    if (stretch.type == OverheadType::t1) known = find({stretch.type, name.op, "after " + name.after});
-    if (known == nullptr) known = find({stretch.type, name.op, {}});
+    if (stretch.type == OverheadType::t1) known = find({stretch.type, op, "after " + name.after});
+    if (known == nullptr) known = find({stretch.type, op, {}});
     const bool own = known != nullptr;
     if (!own) {
       ++applied.unknown_ops[name.op];
@@ -317,16 +330,16 @@ AppliedHostTimes HostTimes::apply(const RecordedProgram& recorded, RankClassId r
       if (of_family == by_family_.end()) return std::nullopt;  // nothing like it was learned: as recorded
       known = &of_family->second;
     }
-    const double us = known->mean_us() * stretch.n * speed.of(stretch.type);
+    const double us =
+        known->mean_us() * stretch.n * (name.in_data_loader ? speed.data_loader : speed.of(stretch.type));
     (own ? applied.own_us : applied.default_us) += us;
     return us;
   });
-  const Block& block = block_of(recorded, rank_class);
   const std::span<double> delays = costs.delay_us(detail::block_id(recorded, rank_class));
   for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
     const EdgeInfo& edge = block.edge_infos()[e];
     if (!is_host_delay(recorded, edge)) continue;
-    const auto known = delays_.find(describe(recorded.delays.of(edge.delay), names));
+    const auto known = delays_.find(describe(recorded.delays.of(edge.delay), recorded.program.names));
     if (known != delays_.end()) delays[e] = known->second.mean_us() * speed.in_ops;
   }
   return applied;
@@ -338,12 +351,18 @@ HostSpeed HostTimes::speed_of(const HostTimes& times) const {
   };
   std::array<Shared, 3> parts{};  // between operators, in them, calls
   Shared all;
+  std::vector<double> in_data_loader;
   for (const auto& [key, statistic] : times.by_op_) {
     // Gaps count by the operators on both sides, as apply() takes them.
-    if ((key.type == OverheadType::t1) == key.after.empty() || key.op.starts_with(kDataLoader)) continue;
+    if ((key.type == OverheadType::t1) == key.after.empty()) continue;
     const Statistic* own = find(key);
     if (own == nullptr) own = find({key.type, key.op, {}});
     if (own == nullptr || own->n == 0) continue;
+    if (key.op.starts_with(kDataLoader)) {
+      if (key.type != OverheadType::t1 && own->sum_us > 0 && statistic.n > 0)
+        in_data_loader.push_back(statistic.mean_us() / own->mean_us());
+      continue;
+    }
     const std::size_t part = key.type == OverheadType::t1 ? 0 : key.type == OverheadType::t4 ? 2 : 1;
     const double ours_us = own->mean_us() * static_cast<double>(statistic.n);
     parts[part].theirs_us += statistic.sum_us;
@@ -358,7 +377,8 @@ HostSpeed HostTimes::speed_of(const HostTimes& times) const {
     const double prior_us = kLeastSharedUs;
     return (part.theirs_us + whole * prior_us) / (part.ours_us + prior_us);
   };
-  return {of(parts[0]), of(parts[1]), of(parts[2])};
+  return {of(parts[0]), of(parts[1]), of(parts[2]),
+          in_data_loader.empty() ? 1 : median(std::move(in_data_loader))};
 }
 
 double HostTimes::share_known(const HostTimes& times) const {
@@ -374,8 +394,9 @@ double HostTimes::share_known(const HostTimes& times) const {
 AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const RecordedProgram& recorded,
                                       RankClassId rank_class, Costs& costs, double factor) {
   AppliedHostTimes applied;
+  const Block& block = block_of(recorded, rank_class);
   put(recorded, rank_class, costs, [&](const HostStretch& stretch) -> std::optional<double> {
-    const NamedStretch name = named(recorded.program.names, stretch);
+    const NamedStretch name = named(recorded.program, block, stretch);
     const HostOverhead known = overheads.time(stretch.type, name.op);
     if (known.ground == OverheadTimeSource::none) {
       ++applied.unknown_ops[name.op];

@@ -54,6 +54,7 @@ struct HostSpeed {
   double between_ops = 1;  // T1
   double in_ops = 1;       // T2, T3, T5, and hand-offs between threads
   double calls = 1;        // T4
+  double data_loader = 1;  // reading the next batch, in the process itself
   [[nodiscard]] double of(OverheadType type) const {
     return type == OverheadType::t1 ? between_ops : type == OverheadType::t4 ? calls : in_ops;
   }
@@ -78,7 +79,8 @@ class HostTimes {
                          const HostSpeed& speed = {}) const;
 
   // Time of `times` on operators and calls that both know, over what these statistics say of as many: how much slower
-  // that host is. 1 where they have nothing in common; a part of which they share little counts as the whole.
+  // that host is. 1 where they have nothing in common; a part of which they share little counts as the whole. A data loader
+  // is as much slower as the median of the operators that run inside of it; 1 where none does.
   [[nodiscard]] HostSpeed speed_of(const HostTimes& times) const;
   // Share of the occurrences in `times` that are of operators and calls these statistics know themselves, 0 to 1.
   [[nodiscard]] double share_known(const HostTimes& times) const;

@@ -44,6 +44,10 @@ class ProfilerSource : public RecordedSource {
     of_step.step = only_step_;
     return rebuild_program(inputs_, of_step);
   }
+  void forget_events() override {
+    inputs_.clear();  // they refer to the traces
+    RecordedSource::forget_events();
+  }
 
  private:
   std::vector<RecordedInput> inputs_;

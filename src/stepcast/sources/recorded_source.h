@@ -37,6 +37,9 @@ class RecordedSource {
   [[nodiscard]] virtual Result<RecordedProgram> program(const RebuildOptions& how,
                                                         const Platform* platform = nullptr) const = 0;
 
+  // Gives back the memory of all events: thousands of ranks take gigabytes. No step is to be asked for any more.
+  virtual void forget_events();
+
  protected:
   explicit RecordedSource(TraceSet traces) : traces_(std::move(traces)) {}
   RecordedSource(const RecordedSource&) = delete;

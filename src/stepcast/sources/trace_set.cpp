@@ -214,7 +214,13 @@ Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindI
     return rank_is_missing(listing, rank, present);
   }
   std::vector<Trace> asked_for;
+<<<<<<< HEAD
   for (const auto& [rank, i] : by_rank)
+=======
+  asked_for.reserve(
+      by_rank.size());  // a list that grows would copy them: their tables of names may fail to move
+  for (const auto& [rank, i] : by_rank) {
+>>>>>>> c35471cc23301a172005be40d1626381cfbd608a
     if (is_asked_for(options.ranks, rank)) asked_for.push_back(std::move(*traces[i]).value());
   return asked_for;
 }
@@ -299,6 +305,7 @@ Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing, const
   STEPCAST_ASSIGN(std::vector<Ranked> ranked,
                   read_by_rank<Ranked>(listing, SourceKindId::rank_file, options, read));
   std::vector<RankFile> files;
+  files.reserve(ranked.size());
   for (Ranked& one : ranked) {
     one.file.rank.rank = one.rank;
     files.push_back(std::move(one.file));
@@ -309,6 +316,8 @@ Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing, const
 TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files) {
   TraceSet set;
   set.name = listing.name;
+  set.ranks.reserve(files.size());
+  set.execution_traces.reserve(files.size());
   for (RankFile& file : files) {
     set.ranks.push_back(std::move(file.rank));
     set.execution_traces.push_back(std::move(file.execution_trace));

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -398,8 +399,9 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     note_missing_kernels(g, starts.back().lateness, notes);
   }
 
-  STEPCAST_TRY(detail::assemble(graphs, lanes, starts, constants, match, options, out));
   for (const RankGraph& g : graphs) out.files.push_back(file_facts(*g.recorded, g.execution_trace));
+  STEPCAST_TRY(detail::assemble(std::move(graphs), std::move(lanes), std::move(starts), constants, match,
+                                options, out));
   out.clock_uncertainty_us = match.clock_uncertainty_us;
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());

@@ -71,7 +71,7 @@ Costs smallest_handoff_costs(const RecordedProgram& recorded) {
 
 Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded) {
   RecordedProgram out{.start_offset_us = recorded.start_offset_us,
-                      .measured = recorded.measured,
+                      .measured = {},
                       .facts = recorded.facts,
                       .files = recorded.files,
                       .coverage = recorded.coverage,

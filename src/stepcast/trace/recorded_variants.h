@@ -14,7 +14,7 @@ namespace stepcast {
 // Waits cut to their base cost: no edges between GPU work but the order of each stream, no edges from GPU work
 // back to the CPU, no joint end of collectives (each rank's keeps its recorded duration). No delay can say
 // that an edge is not there, so this is another structure: same tasks, fewer edges. Its facts count what is
-// left.
+// left. Its measured times are those of `recorded` and left out.
 [[nodiscard]] Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded);
 
 }  // namespace stepcast

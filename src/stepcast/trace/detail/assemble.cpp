@@ -422,9 +422,9 @@ class RankAssembler {
 
 }  // namespace
 
-Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                const std::vector<RankStarts>& starts, const Constants& constants,
-                const CollectiveMatch& match, const RebuildOptions& options, RecordedProgram& out) {
+Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes, std::vector<RankStarts> starts,
+                const Constants& constants, const CollectiveMatch& match, const RebuildOptions& options,
+                RecordedProgram& out) {
   out.constants = constants.table();
   const std::vector<std::vector<GroupId>> groups = add_groups(out.program, ranks, match);
   std::vector<std::vector<TaskId>> gpu_task(ranks.size());
@@ -449,6 +449,9 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
     BlockInstance instance{.block = block};
     instance.in_slots = {0};  // holds the rank's start until written: the window's begin
     out.program.add_instance(id, std::move(instance));
+    ranks[r] = {};
+    lanes[r] = {};
+    starts[r] = {};
   }
   for (const MatchedCollective& c : match.collectives) {
     Collective collective{

@@ -18,9 +18,10 @@ struct RankStarts {
   GpuLateness lateness;
 };
 
-// Adds program, measured times, facts and constants to `out`, whose program holds the names of calls.
-[[nodiscard]] Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                              const std::vector<RankStarts>& starts, const Constants& constants,
+// Adds program, measured times, facts and constants to `out`, whose program holds the names of calls. What is known of a
+// rank goes as soon as its block stands.
+[[nodiscard]] Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes,
+                              std::vector<RankStarts> starts, const Constants& constants,
                               const CollectiveMatch& match, const RebuildOptions& options,
                               RecordedProgram& out);
 
