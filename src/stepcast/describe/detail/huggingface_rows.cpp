@@ -279,7 +279,7 @@ Result<UpperLayers> read_upper_layers(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("vocab_size_per_layer_input", model.vocab_of_layers));
   if (model.vector_of_layer == 0) model.vocab_of_layers = 0;
   if (upper.double_width && n > 0 && model.moe)
-    return keys.error("use_double_wide_mlp", "wider layers beside experts are not modelled");
+    return keys.error("use_double_wide_mlp", "wider upper layers together with experts are not modelled");
   constexpr std::int64_t kWidest = 1'000'000;
   if (model.vector_of_layer <= kWidest && model.vocab_of_layers <= 100 * kWidest) return upper;
   return keys.error("hidden_size_per_layer_input").expected("at most 1000000");
