@@ -280,9 +280,9 @@ Result<UpperLayers> read_upper_layers(ObjectReader& keys, Transformer& model) {
   if (model.vector_of_layer == 0) model.vocab_of_layers = 0;
   if (upper.double_width && n > 0 && model.moe)
     return keys.error("use_double_wide_mlp", "wider upper layers together with experts are not modelled");
-  constexpr std::int64_t kWidest = 1'000'000;
-  if (model.vector_of_layer <= kWidest && model.vocab_of_layers <= 100 * kWidest) return upper;
-  return keys.error("hidden_size_per_layer_input").expected("at most 1000000");
+  constexpr std::int64_t kWidest = 10'000;
+  if (model.vector_of_layer <= kWidest && model.vocab_of_layers <= 1000 * kWidest) return upper;
+  return keys.error("hidden_size_per_layer_input").expected("at most 10000");
 }
 
 // Layers that differ in experts alone, with the dense ones in front, need no kinds.

@@ -172,10 +172,16 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (side > 0 && side < 10'000) s.positions = side * side;
   STEPCAST_TRY(first_size(vision, {"position_embedding_size"}, table));
   STEPCAST_TRY(first_size(vision, {"default_output_length"}, soft_tokens));
+  constexpr std::int64_t kLargest = 100'000;  // what is larger counts as not said
+  for (std::int64_t* size : {&s.layers, &s.width, &s.heads, &s.ffn, &s.patch, &s.channels, &s.frames,
+                             &s.merge, &s.out, &s.pixels, &table, &soft_tokens})
+    if (*size > kLargest) *size = 0;
+  if (s.positions > kLargest * kLargest / 100) s.positions = 0;
   if (row.model_type == "qwen2_vl") {
     if (s.width > 0 && vision.has("embed_dim")) STEPCAST_TRY(first_size(vision, {"hidden_size"}, s.out));
     STEPCAST_TRY(first_size(vision, {"mlp_ratio"}, ratio));
-    s.ffn = ratio * s.width;
+    s.ffn = ratio > 100 ? 0 : ratio * s.width;
+    if (s.out > kLargest) s.out = 0;
   }
   if (s.pixels == 0 && s.positions > 0) s.pixels = side_of(s.positions) * s.patch;
   if (s.pixels == 0 && soft_tokens > 0) s.pixels = side_of(soft_tokens) * s.merge * s.patch;
@@ -191,7 +197,8 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (const JsonValue* all = vision.take("fullatt_block_indexes"); all != nullptr) {
     const auto layers = all->numbers();
     for (std::size_t i = 0; layers && i < layers->size(); ++i)
-      s.see_all.push_back(static_cast<std::int64_t>((*layers)[i]));
+      if ((*layers)[i] >= 0 && (*layers)[i] < 1000)
+        s.see_all.push_back(static_cast<std::int64_t>((*layers)[i]));
   }
   STEPCAST_TRY(first_size(vision, {"projector_input_dim"}, s.adapter_in));
   STEPCAST_TRY(first_size(vision, {"projector_output_dim"}, s.adapter_width));
@@ -304,6 +311,8 @@ std::string problem_of(const TowerSizes& s, const TowerRow& row) {
   for (const auto& [what, size] : sizes)
     if (size < 1 || size > kLargest) return fmt::format("its {} are not said", what);
   if (s.layers > 1000) return "it has more than 1000 layers";
+  if (std::max({s.text, s.adapter_in, s.adapter_width, s.adapter_out, s.window}) > 1'000'000)
+    return "its sizes are those of no model";
   if (s.width % s.heads != 0) return "its heads do not divide its hidden size";
   if (row.projector == Projector::adapter && std::min({s.adapter_in, s.adapter_width, s.adapter_out}) < 1)
     return "its projector has no sizes";
