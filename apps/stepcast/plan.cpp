@@ -495,6 +495,11 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--ignore-key", &o.job.ignored_model_keys,
               "key of config.json that is read as if it were not there; several with commas",
               {.with_commas = true, .one_word = true});
+  o.flags.add("--image-size", &o.job.vision.image_size, "pixels of an image in either direction");
+  o.flags.add("--images", &o.job.vision.images,
+              "images in a sequence, of a config.json with a vision tower; otherwise one");
+  o.flags.add("--text-only", &o.job.vision.text_only,
+              "of a config.json with a vision tower: the language model alone");
   o.flags.add("--gpus", &o.gpus,
               "GPUs in all; with --train-tokens several, as 512,1024, or a range to search: 64..4096",
               {.with_commas = true, .one_word = true});

@@ -49,9 +49,14 @@ void add_subject(PredictOptions& o) {
   o.flags.add("--ignore-key", &step.request.job.ignored_model_keys,
               "key of config.json that is read as if it were not there; several with commas",
               {.with_commas = true, .one_word = true}, kSteps);
-  o.flags.add("--image-size", &step.request.job.image_size,
-              "pixels of an image in either direction, of ResNet, VGG, ViT and DiT (docs/models.md)", {},
-              kSteps);
+  o.flags.add(
+      "--image-size", &step.request.job.vision.image_size,
+      "pixels of an image in either direction, of ResNet, VGG, ViT, DiT and vision towers (docs/models.md)",
+      {}, kSteps);
+  o.flags.add("--images", &step.request.job.vision.images,
+              "images in a sequence, of a config.json with a vision tower; otherwise one", {}, kSteps);
+  o.flags.add("--text-only", &step.request.job.vision.text_only,
+              "of a config.json with a vision tower: the language model alone", {}, kSteps);
   o.flags.add("--platform", &o.shared.platform, "name of a shipped platform, or a platform file",
               {.shows_default = true}, kEveryQuestion);
   o.flags.add("--gpus", &o.shared.n_gpus,

@@ -1,19 +1,22 @@
 // Families whose layers differ in more than windows and experts, and every published config of the measured data.
-#include <algorithm>
 #include <filesystem>
-#include <iostream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/workload/memory.h"
+#include "stepcast/workload/network.h"
 #include "stepcast/workload/step_work.h"
 
 #include "tests/support/data.h"
+#include "tests/support/paths.h"
 
 namespace stepcast::model_configs_test {
 namespace {
@@ -192,8 +195,6 @@ TEST(ModelConfigs, LanguageModelBesideATower) {
   EXPECT_EQ(layer_parameter_count(model, 1).router, 32 * 4 + 32 + 4);
   EXPECT_TRUE(model.tied_embeddings);
   expect_all_parameters_in_step(model);
-  EXPECT_THAT(message_of(with(text, "\"num_kv_shared_layers\": 0", "\"num_kv_shared_layers\": 1")),
-              HasSubstr("text_config.num_kv_shared_layers: this part is not modelled"));
   EXPECT_THAT(message_of(with(text, "\"image_token_id\"", "\"streams\"")), HasSubstr("streams: unknown key"));
 }
 
@@ -224,8 +225,12 @@ TEST(ModelConfigs, IndexerOfSparseAttention) {
   EXPECT_EQ(layer_parameter_count(sparse, 0).total() - layer_parameter_count(dense, 0).total(),
             16 * 4 * 8 + 32 * 8 + 2 * 8 + 32 * 4);
   expect_all_parameters_in_step(sparse);
-  EXPECT_THAT(message_of(with(text, "\"full\", \"full\"", "\"full\", \"shared\"")),
+  EXPECT_THAT(message_of(with(text, "\"full\", \"full\"", "\"full\", \"half\"")),
               HasSubstr("indexer_types: layer 1 is of a kind that is not modelled"));
+  const Transformer shared = read(with(text, "\"full\", \"full\"", "\"full\", \"shared\""));
+  EXPECT_EQ(layer_parameter_count(shared, 0), layer_parameter_count(sparse, 0));
+  EXPECT_EQ(layer_parameter_count(shared, 1), layer_parameter_count(dense, 1));
+  expect_all_parameters_in_step(shared);
 }
 
 // A window, chosen compressed keys, all compressed keys; two streams around the layers.
@@ -264,96 +269,149 @@ TEST(ModelConfigs, CompressedKeysAndResidualStreams) {
   EXPECT_TRUE(memory_forecast(model, layout, Bytes{1e12}).ok());
 }
 
-// Totals by hand, in billions, from the widths in the files: embeddings and output, attention, FFN or experts.
-struct Total {
-  const char* file;  // begins so, behind the maker's name
-  double billions;
-};
-const Total kTotals[] = {
-    // 2 x 200064 x 3072 + 62 x (3072 x 8192 + 6144 x 3072 + 256 x 3 x 3072 x 1536)
-    {"MiniMax-M2", 1.229 + 62 * (0.02517 + 0.01887 + 256 * 0.014156)},
-    // 2 x 151936 x 6144 + 62 x (6144 x 14336 + 12288 x 6144 + 160 x 3 x 6144 x 2560), and so on
-    {"Qwen3-Coder-480B", 1.867 + 62 * (0.16358 + 160 * 0.047186)},
-    {"Qwen3-235B", 1.2447 + 94 * (0.071303 + 128 * 0.018874)},
-    {"Qwen3-30B", 0.6223 + 48 * (0.018874 + 128 * 0.0047186)},
-    {"Qwen3-0.6B", 0.15558 + 28 * (0.0062915 + 0.0094372)},
-    {"Qwen3-1.7B", 0.31116 + 28 * (0.012583 + 0.037749)},
-    {"Qwen3-8B", 1.2447 + 36 * (0.041943 + 0.150995)},
-    {"Qwen3-VL-235B", 1.2447 + 94 * (0.071303 + 128 * 0.018874)},
-    {"Qwen3-VL-30B", 0.6223 + 48 * (0.018874 + 128 * 0.0047186)},
-    {"Qwen3-VL-2B", 0.31116 + 28 * (0.012583 + 0.037749)},
-    {"Qwen3-VL-4B", 0.38896 + 36 * (0.026214 + 0.074711)},
-    {"Qwen3-VL-8B", 1.2447 + 36 * (0.041943 + 0.150995)},
-    {"Qwen3-32B", 32.8},
-    // 2 x 248320 x 5120 + 64 x 3 x 5120 x 17408 + 48 x 5120 x (16480 + 6144) + 16 x 5120 x (14336 + 6144)
-    {"Qwen3.5-27B", 2.543 + 17.113 + 48 * 0.11584 + 16 * 0.10486},
-    // 2 x 248320 x 2048 + 40 x 257 x 3 x 2048 x 512 + 30 x 2048 x (12352 + 4096) + 10 x 2048 x (9216 + 4096)
-    {"Qwen3.5-35B", 1.017 + 40 * 257 * 0.0031457 + 30 * 0.033685 + 10 * 0.027263},
-    {"Qwen3.5-122B", 1.5257 + 48 * 257 * 0.0094372 + 36 * 0.08847 + 12 * 0.078643},
-    {"MiMo-V2-Flash", 309},
-    // DeepSeek-V3 (671.03) and 61 x (1536 x 8192 + 7168 x 192)
-    {"DeepSeek-V3.2", 671.03 + 61 * 0.013959},
-    // 2 x 202048 x 5120 + 48 x (5120 x 7168 + 5120 x 5120 + 17 x 3 x 5120 x 8192)
-    {"Llama-4-Scout", 2.069 + 48 * (0.062915 + 17 * 0.125829)},
-    // 2 x 163840 x 7168 + 61 x latent attention + 60 x 385 x 3 x 7168 x 2048 + 3 x 7168 x 18432
-    {"Kimi-K2", 2.3488 + 61 * 0.10112 + 60 * 385 * 0.0440402 + 0.3964},
-    {"GLM-5", 744},
-    {"Gemma-4-26B", 25.2},
-    {"Llama-3_3-Nemotron-Super-49B", 49.9},
-    // 2 x 131072 x 2688 + 23 x 2688 x (10304 + 4096) + 6 x 2688 x (4608 + 4096) + 23 x (128 x 2 x 2688 x 1856 +
-    // 2 x 2688 x 3712)
-    {"NVIDIA-Nemotron-3-Nano", 0.7047 + 23 * 0.038707 + 6 * 0.023396 + 23 * (128 * 0.0099779 + 0.019956)},
-    // 2 x 131072 x 4096 + 40 x 4096 x (18560 + 8192) + 8 x 4096 x (4608 + 4096) + 40 x (512 x 2 x 1024 x 2688 +
-    // 2 x 4096 x 5376 + 2 x 4096 x 1024)
-    {"NVIDIA-Nemotron-3-Super",
-     1.0737 + 40 * 0.109576 + 8 * 0.035652 + 40 * (512 * 0.0055050 + 0.04404 + 0.008389)},
-    // 2 x 128896 x 4096 + 45 x 4096 x (10240 + 8192) + 42 x 289 x 3 x 4096 x 1280 + 3 x 3 x 4096 x 11264
-    {"Step-3.7-Flash", 1.0559 + 45 * 0.075497 + 42 * 289 * 0.0157286 + 0.41524},
-    // Exactly what the class of transformers 5.24 holds: 284,332,230,231.
-    {"DeepSeek-V4-Flash", 284.332},
-    // As their makers state them.
-    {"DeepSeek-V3", 671},
-    {"DeepSeek-R1", 671},
-    {"Meta-Llama-3.1-405B", 405.85},
-    {"Meta-Llama-3.1-70B", 70.55},
-    {"Llama-3.1-70B", 70.55},
-    {"Meta-Llama-3.1-8B", 8.03},
-    {"Mixtral-8x22B", 140.6},
-    {"Mixtral-8x7B", 46.7},
-    {"gpt-oss-120b", 116.8},
-    {"gpt-oss-20b", 20.9},
-};
+// Small configs of families as transformers writes them (tools/family_parameters.py): parameters of the modules that its
+// classes build of them, all and those that a token meets.
+TEST(ModelConfigs, FamiliesHaveTheParametersOfTheirModules) {
+  const auto text = read_file(test::source_dir() / "tests/describe/family_parameters.jsonl");
+  ASSERT_TRUE(text.ok());
+  std::istringstream lines{*text};
+  std::size_t n_lines = 0;
+  for (std::string line; std::getline(lines, line); ++n_lines) {
+    const auto document = parse_json(line, "family_parameters.jsonl");
+    ASSERT_TRUE(document.ok()) << document.error().message();
+    const auto end = line.rfind(", \"total\"");
+    ASSERT_NE(end, std::string::npos);
+    const std::string config = line.substr(line.find('{', 1), end - line.find('{', 1));
+    const Transformer model = read(config);
+    EXPECT_EQ(static_cast<double>(parameter_count(model).total()), document->find("total")->number())
+        << config;
+    EXPECT_EQ(static_cast<double>(active_parameter_count(model)), document->find("active")->number())
+        << config;
+  }
+  EXPECT_GE(n_lines, 120U);
+}
 
-TEST(ModelConfigs, PublishedOnesAreReadWithTheirTotals) {
+// The table names the class that was asked, or who stated the total.
+TEST(ModelConfigs, PublishedOnesAreReadWithTheirParameters) {
   SKIP_WITHOUT_DATA();
   const std::filesystem::path folder = *test::measured_data() / "field" / "model_configs";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no published configs";
-  std::size_t n_files = 0, n_read = 0, n_compared = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".json") continue;
-    ++n_files;
-    const auto model = read_huggingface_config(entry.path());
-    const std::string file = entry.path().filename().string();
-    if (!model.ok()) {
-      std::cout << model.error().message() << "\n";
-      continue;
-    }
+  const std::filesystem::path table = test::source_dir() / "tests/describe/published_parameters.csv";
+  const auto text = read_file(table);
+  ASSERT_TRUE(text.ok());
+  auto rows = CsvRows::open(*text, table.string());
+  ASSERT_TRUE(rows.ok()) << rows.error().message();
+  std::size_t n_read = 0;
+  for (auto more = rows->next(); more.ok() && *more; more = rows->next()) {
+    const std::string file{rows->cell("config")};
+    const auto model = read_huggingface_config(folder / (file + "_config.json"));
+    ASSERT_TRUE(model.ok()) << model.error().message();
     ++n_read;
-    const std::string name = file.substr(std::min(file.size(), file.find("--") + 2));
-    const auto* total = std::find_if(std::begin(kTotals), std::end(kTotals),
-                                     [&](const Total& t) { return name.starts_with(t.file); });
-    if (total == std::end(kTotals)) continue;
-    ++n_compared;
-    const double billions = static_cast<double>(parameter_count(*model).total()) / 1e9;
-    EXPECT_NEAR(billions, total->billions, 0.01 * total->billions) << file;
-    if (name.starts_with("DeepSeek-V4-Flash")) {
-      EXPECT_EQ(parameter_count(*model).total(), 284'332'230'231) << file;
-    }
+    const ParameterCount count = parameter_count(*model);
+    EXPECT_EQ(static_cast<double>(count.total()), *rows->number("total", 0)) << file;
+    EXPECT_EQ(static_cast<double>(active_parameter_count(*model)), *rows->number("active", 0)) << file;
+    EXPECT_EQ(static_cast<double>(count.tower), *rows->number("tower", 0)) << file;
   }
-  std::cout << n_read << " of " << n_files << " published configs read, " << n_compared << " compared\n";
-  // Files that are added to the folder may be refused; those that were read stay so.
-  EXPECT_GE(n_read, 60U);
-  EXPECT_GE(n_compared, 60U);
+  EXPECT_EQ(n_read, 60U);
+}
+
+const std::string kSeeing = R"({"model_type": "qwen3_vl", "image_token_id": 7, "tie_word_embeddings": true,
+  "text_config": {"model_type": "qwen3_vl_text", "head_dim": 8, "hidden_size": 32, "intermediate_size": 48,
+    "max_position_embeddings": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
+    "vocab_size": 100},
+  "vision_config": {"depth": 2, "hidden_size": 16, "in_channels": 3, "intermediate_size": 24, "num_heads": 2,
+    "num_position_embeddings": 16, "out_hidden_size": 32, "patch_size": 4, "spatial_merge_size": 2,
+    "temporal_patch_size": 2, "deepstack_visual_indexes": [1]}})";
+
+Result<Transformer> seeing(const VisionSettings& vision, std::vector<std::string>* notes = nullptr) {
+  return parse_huggingface_config(kSeeing, "config.json", {}, notes, vision);
+}
+
+TEST(ModelConfigs, TowersCountAndSeeTheImagesOfASequence) {
+  std::vector<std::string> notes;
+  const Transformer model = seeing({}, &notes).value();
+  // Patches of two frames and their places; norms, attention and FFN with biases; two mergers, of which the first has a
+  // norm of one patch and the other one of four.
+  const std::int64_t patches = 3 * 2 * 16 * 16 + 16 + 16 * 16;
+  const std::int64_t layer = 4 * 16 + 4 * 16 * 16 + 4 * 16 + 2 * 16 * 24 + 24 + 16;
+  const std::int64_t merger = 64 * 64 + 64 + 64 * 32 + 32;
+  EXPECT_EQ(parameter_count(model).tower, patches + 2 * layer + 2 * merger + 2 * 16 + 2 * 64);
+  ASSERT_NE(model.tower, nullptr);
+  EXPECT_EQ(model.tower->image_size, 16);  // four patches in either direction have places
+  EXPECT_EQ(model.tower->tokens_per_image, 4);
+  EXPECT_THAT(notes, Contains(HasSubstr("1 image of 16 x 16 pixels")));
+  expect_all_parameters_in_step(model);
+
+  const auto flops_of = [](const Transformer& m) {
+    Layout layout;
+    layout.batch = {.micro_batch_sequences = 2, .global_batch_sequences = 2, .seq_len_tokens = 64};
+    const auto work = step_work(m, layout).value();
+    double flops = 0;
+    for (const WorkItem& item : work.embedding->forward)
+      if (const Operation* operation = item.operation()) flops += work_of(*operation).flops.value();
+    return flops;
+  };
+  const double none = flops_of(seeing({.images = 0}).value()), one = flops_of(model);
+  EXPECT_GT(one, none);
+  EXPECT_NEAR(flops_of(seeing({.images = 3}).value()) - none, 3 * (one - none), 1e-6 * one);
+  EXPECT_GT(flops_of(seeing({.image_size = 32}).value()) - none, 4 * (one - none));  // attention grows faster
+}
+
+TEST(ModelConfigs, TowersAreLeftOutWhereAsked) {
+  std::vector<std::string> notes;
+  const Transformer text = seeing({.text_only = true}, &notes).value();
+  EXPECT_EQ(text.tower, nullptr);
+  EXPECT_THAT(notes, Contains(HasSubstr("--text-only")));
+  EXPECT_EQ(parameter_count(seeing({}).value()).total() - parameter_count(text).total(),
+            parameter_count(seeing({}).value()).tower);
+  EXPECT_THAT(seeing({.image_size = 18}).error().message(),
+              AllOf(HasSubstr("--image-size"), HasSubstr("multiple of 4")));
+  const auto blind = parse_huggingface_config(kMamba, "config.json", {}, nullptr, {.images = 2});
+  ASSERT_FALSE(blind.ok());
+  EXPECT_THAT(blind.error().message(), HasSubstr("--images"));
+}
+
+// The embedding of a layer's own vector, its way in and out, and upper layers without keys and values.
+TEST(ModelConfigs, VectorsOfLayersAndSharedKeys) {
+  const Transformer model = read(R"({"model_type": "gemma4_text", "head_dim": 8, "hidden_activation":
+    "gelu_pytorch_tanh", "hidden_size": 32, "intermediate_size": 24, "layer_types": ["full_attention",
+    "full_attention"], "max_position_embeddings": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
+    "num_key_value_heads": 2, "num_kv_shared_layers": 1, "use_double_wide_mlp": true, "vocab_size": 100,
+    "hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 50})");
+  EXPECT_EQ(embedding_parameter_count(model).total(), 100 * 32 + 50 * 2 * 4 + 32 * 2 * 4 + 4);
+  EXPECT_EQ(layer_parameter_count(model, 0).ffn, 3 * 32 * 24 + 2 * 32 * 4);
+  EXPECT_EQ(layer_parameter_count(model, 1).ffn, 3 * 32 * 48 + 2 * 32 * 4);
+  EXPECT_EQ(layer_parameter_count(model, 1).attention, 2 * 32 * 32 + 8);
+  expect_all_parameters_in_step(model);
+}
+
+TEST(ModelConfigs, GatesOfHeadsAndLayersOfAList) {
+  const Transformer model =
+      read(R"({"model_type": "step3p5", "head_dim": 8, "hidden_size": 32, "intermediate_size": 24,
+    "layer_types": ["full_attention", "sliding_attention", "full_attention"], "max_position_embeddings": 64,
+    "moe_layers_enum": "1", "moe_num_experts": 4, "moe_top_k": 2, "moe_intermediate_size": 8, "share_expert_dim": 8,
+    "num_attention_heads": 4, "num_attention_groups": 2, "num_hidden_layers": 2, "num_nextn_predict_layers": 1,
+    "attention_other_setting": {"attention_type": "sliding_attention", "num_attention_heads": 8,
+    "num_attention_groups": 2, "head_dim": 8}, "sliding_window": 16, "vocab_size": 100,
+    "use_head_wise_attn_gate": true})");
+  EXPECT_EQ(layer_parameter_count(model, 0).attention, 32 * (4 + 2 * 2) * 8 + 32 * 32 + 32 * 4 + 2 * 8);
+  EXPECT_EQ(layer_parameter_count(model, 1).attention, 32 * (8 + 2 * 2) * 8 + 64 * 32 + 32 * 8 + 2 * 8);
+  EXPECT_FALSE(model.has_experts(0));
+  EXPECT_EQ(layer_parameter_count(model, 1).shared_experts, 3 * 32 * 8);
+}
+
+TEST(ModelConfigs, NetworksThatAreNoLanguageModels) {
+  const auto total = [](const char* text) { return parameter_count(read(text)).total(); };
+  // As the classes ...ForImageClassification and T5ForConditionalGeneration have them.
+  EXPECT_EQ(total(R"({"model_type": "vit", "num_labels": 1000})"), 86'567'656);
+  EXPECT_EQ(total(R"({"model_type": "resnet", "num_labels": 1000})"), 25'557'032);
+  EXPECT_EQ(total(R"({"model_type": "t5"})"), 60'506'624);
+  EXPECT_EQ(total(R"({"model_type": "mt5", "tie_word_embeddings": false})"), 300'176'768);
+  EXPECT_THAT(message_of(R"({"model_type": "resnet", "hidden_sizes": [32, 64, 128, 256]})"),
+              HasSubstr("only the widths of torchvision"));
+  EXPECT_THAT(message_of(R"({"model_type": "vit", "image_size": 225})"), HasSubstr("a multiple of 16"));
+  EXPECT_THAT(message_of(R"({"model_type": "vit", "streams": 2})"), HasSubstr("streams: unknown key"));
+  EXPECT_THAT(message_of(R"({"model_type": "t5", "d_model": 0})"), HasSubstr("hidden size"));
 }
 
 }  // namespace

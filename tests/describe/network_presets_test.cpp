@@ -78,7 +78,7 @@ TEST(NetworkPresets, ImageSizesThatAreNoneAreRefused) {
   EXPECT_THAT(message("t5-base", 224), HasSubstr("sees no images"));
   EXPECT_FALSE(find_network("llama-3-8b").value().has_value());
   Job job = job_of("llama-3-8b", 1);
-  job.image_size = 224;
+  job.vision.image_size = 224;
   EXPECT_THAT(resolve(job).error().message(), HasSubstr("is not a network of images"));
 }
 

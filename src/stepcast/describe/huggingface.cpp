@@ -13,6 +13,8 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
+#include "stepcast/describe/detail/huggingface_tower.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
@@ -35,8 +37,6 @@ constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"olmo", "norms without weights are not modelled; nearest: olmo2"},
-    {"t5", kEncoderDecoder},
-    {"mt5", kEncoderDecoder},
     {"umt5", kEncoderDecoder},
     {"bart", kEncoderDecoder},
     {"mbart", kEncoderDecoder},
@@ -44,12 +44,10 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"marian", kEncoderDecoder},
     {"m2m_100", kEncoderDecoder},
     {"whisper", kEncoderDecoder},
-    {"vit", kVision},
     {"deit", kVision},
     {"swin", kVision},
     {"dinov2", kVision},
     {"convnext", kVision},
-    {"resnet", kVision},
     {"clip", kVision},
     {"siglip", kVision},
     {"mamba", kStateSpace},
@@ -64,9 +62,7 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"granitemoehybrid", kStateSpace},
     {"lfm2", kStateSpace},
     {"gemma3n", kTower},
-    {"mllama", kTower},
-    {"qwen2_vl", kTower},
-    {"qwen2_5_vl", kTower},
+    {"mllama", "cross-attention layers of Llama 3.2 Vision are not modelled; nearest: llama4"},
     {"phi4_multimodal", kTower},
     {"phi3_v", kTower}};
 
@@ -121,9 +117,10 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
 }
 
 // Models of which `text_config` is the language model.
-constexpr std::string_view kWithTower[] = {"gemma3",       "gemma4",   "llama4",   "llava",   "llava_next",
-                                           "mistral3",     "internvl", "idefics3", "qwen3_5", "qwen3_5_moe",
-                                           "qwen3_vl_moe", "qwen3_vl", "kimi_k25"};
+constexpr std::string_view kWithTower[] = {
+    "qwen2_vl", "qwen2_5_vl", "glm4v",       "glm4v_moe",    "step3p7",  "gemma3",
+    "gemma4",   "llama4",     "llava",       "llava_next",   "mistral3", "internvl",
+    "idefics3", "qwen3_5",    "qwen3_5_moe", "qwen3_vl_moe", "qwen3_vl", "kimi_k25"};
 // What stands around it: the other towers, ids of tokens, and how pictures are cut.
 constexpr std::string_view kAroundText[] = {"vision_config",
                                             "audio_config",
@@ -155,6 +152,13 @@ constexpr std::string_view kAroundText[] = {"vision_config",
                                             "spatial_merge_size",
                                             "multimodal_projector_bias",
                                             "downsample_ratio",
+                                            "vision_token_id",
+                                            "projector_bias",
+                                            "image_start_token_id",
+                                            "image_end_token_id",
+                                            "video_start_token_id",
+                                            "video_end_token_id",
+                                            "hidden_size",
                                             "scale_factor"};
 
 // Released weights may be stored in narrow types; how a model is trained is told by the layout.
@@ -223,26 +227,65 @@ std::string without_infinities(std::string_view text) {
   return out;
 }
 
-Status read_family(ObjectReader& keys, Transformer& model, std::vector<std::string>& notes, bool in_text);
+// What goes with the keys.
+struct Reading {
+  std::vector<std::string>& notes;
+  const VisionSettings& vision;
+  const std::string& name;
+  std::shared_ptr<const VisionTower> tower = nullptr;  // once it was read
+};
 
-// The language model beside a vision tower, which is not counted.
-Status read_text_config(ObjectReader& keys, Transformer& model, std::vector<std::string>& notes) {
-  STEPCAST_ASSIGN(auto text, keys.section("text_config"));
-  if (!text) return keys.error("", "`text_config` is missing").expected("the language model as an object");
-  const bool says_tied = text->has("tie_word_embeddings");
-  STEPCAST_TRY(read_family(*text, model, notes, true));
-  if (!says_tied) STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
-  (void)keys.take("tie_word_embeddings");
-  if (keys.has("vision_config") || keys.has("audio_config")) {
-    notes.emplace_back(
-        "the language model alone (text_config): towers for pictures and sound are not counted");
-  }
+Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, bool in_text);
+
+Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transformer& model, Reading& reading) {
+  STEPCAST_ASSIGN(auto vision, keys.section("vision_config"));
+  const bool hears = keys.has("audio_config");
   keys.ignore(kAroundText);
+  if ((!vision && !hears) || reading.vision.text_only) {
+    if (vision || hears) reading.notes.emplace_back("the language model alone (text_config): --text-only");
+    return Ok{};
+  }
+  std::string missing = "towers for pictures and sound are not counted";
+  if (vision) {
+    STEPCAST_ASSIGN(model.tower,
+                    detail::read_tower(model_type, *vision, keys, model, reading.vision, missing));
+  }
+  if (!model.tower) {
+    reading.notes.push_back(fmt::format("the language model alone (text_config): {}", missing));
+    return Ok{};
+  }
+  const VisionTower& tower = *model.tower;
+  reading.tower = model.tower;
+  reading.notes.push_back(fmt::format(
+      "{} image{} of {} x {} pixels in every sequence, of whose tokens {} are theirs: --images and "
+      "--image-size say "
+      "otherwise, --text-only leaves the tower out{}",
+      tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size,
+      tower.images * tower.tokens_per_image, hears ? "; the tower for sound is not counted" : ""));
   return Ok{};
 }
 
+// The language model, and the tower in front of it. Older files of Qwen2-VL have the keys of the language model beside
+// those of the tower.
+Status read_text_config(std::string_view model_type, ObjectReader& keys, Transformer& model,
+                        Reading& reading) {
+  STEPCAST_ASSIGN(auto text, keys.section("text_config"));
+  const bool is_flat = !text && model_type.starts_with("qwen2") && keys.has("hidden_size");
+  if (!text && !is_flat)
+    return keys.error("", "`text_config` is missing").expected("the language model as an object");
+  if (is_flat) {
+    const auto families = detail::huggingface_families();
+    STEPCAST_TRY(
+        std::ranges::find(families, "qwen2", &detail::HuggingfaceFamily::model_type)->read(keys, model));
+  } else {
+    STEPCAST_TRY(read_family(*text, model, reading, true));
+    STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));  // the whole model's counts
+  }
+  return read_tower_of(model_type, keys, model, reading);
+}
+
 // All of an object but keys of no consequence. `in_text`: the text_config of another.
-Status read_family(ObjectReader& keys, Transformer& model, std::vector<std::string>& notes, bool in_text) {
+Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, bool in_text) {
   std::string model_type;
   STEPCAST_TRY(keys.optional("model_type", model_type));
   if (model_type.empty()) {
@@ -255,16 +298,24 @@ Status read_family(ObjectReader& keys, Transformer& model, std::vector<std::stri
   const auto row = std::find_if(rows.begin(), rows.end(), of_type);
   const bool has_tower =
       std::find(std::begin(kWithTower), std::end(kWithTower), model_type) != std::end(kWithTower);
-  if (family != families.end()) {
+  if (!in_text) {
+    STEPCAST_ASSIGN(auto network, detail::read_network(model_type, keys, reading.name, reading.vision));
+    if (network) {
+      model = std::move(*network);
+      keys.ignore(detail::harmless_huggingface_keys());
+      return keys.finish();
+    }
+  }
+  if (has_tower && !in_text && (keys.has("text_config") || row == rows.end())) {
+    STEPCAST_TRY(read_text_config(model_type, keys, model, reading));
+  } else if (family != families.end()) {
     STEPCAST_TRY(family->read(keys, model));
   } else if (row != rows.end()) {
     STEPCAST_TRY(detail::read_row(*row, keys, model));
-  } else if (has_tower && !in_text) {
-    STEPCAST_TRY(read_text_config(keys, model, notes));
   } else {
     return unknown_family(keys, model_type);
   }
-  STEPCAST_TRY(read_quantization(keys, notes));
+  STEPCAST_TRY(read_quantization(keys, reading.notes));
   for (const char* key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon"}) {
     double unused = 0;  // it changes no time, but what is no number is no config
     STEPCAST_TRY(keys.optional(key, unused));
@@ -301,7 +352,7 @@ std::vector<std::string> huggingface_model_types() {
 
 Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
                                              std::span<const std::string> ignored_keys,
-                                             std::vector<std::string>* notes) {
+                                             std::vector<std::string>* notes, const VisionSettings& vision) {
   STEPCAST_ASSIGN(JsonValue root, parse_json(without_infinities(text), name));
   for (const std::string& key : ignored_keys) {
     std::optional<JsonValue> rest = without(root, key);
@@ -316,7 +367,13 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
   Transformer model;
   model.name = name;
   std::vector<std::string> said;
-  STEPCAST_TRY(read_family(keys, model, said, false));
+  Reading reading{.notes = said, .vision = vision, .name = name};
+  STEPCAST_TRY(read_family(keys, model, reading, false));
+  if ((vision.images && !reading.tower) || (vision.image_size && !reading.tower && !model.network)) {
+    return Error::at(name, vision.images ? "--images" : "--image-size",
+                     "this model has no tower for images that is read")
+        .advice("leave it out");
+  }
   STEPCAST_TRY(check(model));
   note_parts_without_records(model, said);
   if (notes != nullptr) notes->insert(notes->end(), said.begin(), said.end());
@@ -325,12 +382,13 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
 
 Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
                                             std::span<const std::string> ignored_keys,
-                                            std::vector<std::string>* notes) {
+                                            std::vector<std::string>* notes, const VisionSettings& vision) {
   std::error_code failure;
   const std::filesystem::path file =
       std::filesystem::is_directory(path, failure) ? path / "config.json" : path;
   STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
-  STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(text, file.string(), ignored_keys, notes));
+  STEPCAST_ASSIGN(Transformer model,
+                  parse_huggingface_config(text, file.string(), ignored_keys, notes, vision));
   std::filesystem::path folder = std::filesystem::absolute(file, failure).parent_path();
   const std::string stem = file.stem().string();
   model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;

@@ -23,12 +23,14 @@ namespace stepcast {
 // towers beside the language model, a quantized checkpoint, parts without measured kernels.
 [[nodiscard]] Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
                                                            std::span<const std::string> ignored_keys = {},
-                                                           std::vector<std::string>* notes = nullptr);
+                                                           std::vector<std::string>* notes = nullptr,
+                                                           const VisionSettings& vision = {});
 
 // A config.json, or the folder that holds one. The model is named after the folder.
 [[nodiscard]] Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
                                                           std::span<const std::string> ignored_keys = {},
-                                                          std::vector<std::string>* notes = nullptr);
+                                                          std::vector<std::string>* notes = nullptr,
+                                                          const VisionSettings& vision = {});
 
 // Values of model_type that are understood.
 [[nodiscard]] std::vector<std::string> huggingface_model_types();

@@ -45,28 +45,33 @@ Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::s
     if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
     return std::optional<Transformer>{};
   }
-  STEPCAST_ASSIGN(std::optional<Transformer> network, find_network(job.model, job.image_size));
+  STEPCAST_ASSIGN(std::optional<Transformer> network, find_network(job.model, job.vision.image_size));
   if (network) {
     if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
     return network;
-  }
-  if (job.image_size) {
-    return Error::at("", "--image-size",
-                     fmt::format("`{}` is not a network of images", job.model.substr(0, 200)))
-        .expected("one of ResNet, VGG, ViT or DiT: " + fmt::format("{}", fmt::join(network_names(), ", ")));
   }
   // A name is a preset even where a file is called so.
   const bool is_path = job.model.find('/') != std::string::npos || job.model.ends_with(".json");
   std::error_code ignored;
   const bool is_file =
       is_path || (!find_preset(job.model).ok() && std::filesystem::exists(job.model, ignored));
+  if (job.vision.image_size && !is_file) {
+    return Error::at("", "--image-size",
+                     fmt::format("`{}` is not a network of images", job.model.substr(0, 200)))
+        .expected("one of ResNet, VGG, ViT or DiT: " + fmt::format("{}", fmt::join(network_names(), ", ")));
+  }
+  if ((job.vision.images || job.vision.text_only) && !is_file) {
+    return Error::at("", job.vision.images ? "--images" : "--text-only")
+        .found("no config.json")
+        .expected("--model with the config.json of a model that sees images");
+  }
   if (!is_file && !job.ignored_model_keys.empty()) return nothing_to_ignore();
   if (is_path && !job.model.ends_with(".json") && !std::filesystem::exists(job.model, ignored)) {
     return no_such_path(job.model);
   }
-  STEPCAST_ASSIGN(Transformer model, is_file
-                                         ? read_huggingface_config(job.model, job.ignored_model_keys, &notes)
-                                         : find_preset(job.model));
+  STEPCAST_ASSIGN(Transformer model,
+                  is_file ? read_huggingface_config(job.model, job.ignored_model_keys, &notes, job.vision)
+                          : find_preset(job.model));
   return std::optional{std::move(model)};
 }
 

@@ -144,7 +144,7 @@ struct Job {
   std::string model;  // a preset (presets.h) or the path of a Hugging Face config.json; empty: see below
   std::vector<std::string> ignored_model_keys;  // of config.json, as huggingface.h has them
   std::optional<Transformer> transformer;       // instead of `model`
-  std::optional<std::int64_t> image_size;       // pixels in either direction (network_presets.h)
+  VisionSettings vision;                        // images of a sequence and their size, of what sees images
   std::optional<std::int64_t> n_gpus;
   std::optional<std::int64_t> gpus_per_node;  // nothing: as the launcher says, or else as the platform has
   std::optional<Framework> framework;         // whose habits; nothing: of the file, or Megatron-LM's

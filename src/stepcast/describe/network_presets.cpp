@@ -21,6 +21,7 @@ constexpr std::int64_t kClasses = 1000;  // of ImageNet
 struct Sized {
   std::string_view name;
   std::array<std::int64_t, 5> sizes;
+  std::int64_t classes = kClasses;
 };
 
 // Layers of the four stages, and whether a block has three convolutions.
@@ -80,8 +81,8 @@ Transformer resnet(const Sized& of, std::int64_t image) {
       b.end_block();
     }
   }
-  b.mean_over_image().tokens(1).linear(b.channels(), kClasses).loss(kClasses).end_block();
-  return b.finish(kClasses);
+  b.mean_over_image().tokens(1).linear(b.channels(), of.classes).loss(of.classes).end_block();
+  return b.finish(of.classes);
 }
 
 Transformer vgg(const Sized& of, std::int64_t image) {
@@ -118,8 +119,8 @@ Transformer vit(const Sized& of, std::int64_t image) {
     b.add_residual(width).layer_norm(width);
     b.linear(width, ffn).gelu().linear(ffn, width).add_residual(width).end_block();
   }
-  b.layer_norm(width).tokens(1).linear(width, kClasses).loss(kClasses).end_block();
-  return b.finish(kClasses);
+  b.layer_norm(width).tokens(1).linear(width, of.classes).loss(of.classes).end_block();
+  return b.finish(of.classes);
 }
 
 // Peebles and Xie 2023: six vectors from time and class scale and shift both parts of every layer.
@@ -241,6 +242,16 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   model.head_dim = t5.head_dim;
   model.max_position = t5.decoder_tokens;
   return model;
+}
+
+Transformer vision_transformer(std::string_view name, const std::array<std::int64_t, 5>& sizes,
+                               std::int64_t image_size, std::int64_t classes) {
+  return vit({name, sizes, classes}, image_size);
+}
+
+Transformer residual_network(std::string_view name, const std::array<std::int64_t, 5>& sizes,
+                             std::int64_t image_size, std::int64_t classes) {
+  return resnet({name, sizes, classes}, image_size);
 }
 
 Result<std::optional<Transformer>> find_network(std::string_view name,

@@ -4,6 +4,7 @@
 //   find_network("resnet-50", 224)     25'557'032 parameters; nothing: no such name
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,13 @@ struct EncoderDecoder {
   double dropout = 0.1;
 };
 [[nodiscard]] Result<Transformer> encoder_decoder(const EncoderDecoder& t5);
+
+// Image classifiers by their sizes: ViT (layers, width, heads, width of the FFN, pixels of a patch) and ResNet (layers of
+// the four stages, and whether a block has three convolutions).
+[[nodiscard]] Transformer vision_transformer(std::string_view name, const std::array<std::int64_t, 5>& sizes,
+                                             std::int64_t image_size, std::int64_t classes);
+[[nodiscard]] Transformer residual_network(std::string_view name, const std::array<std::int64_t, 5>& sizes,
+                                           std::int64_t image_size, std::int64_t classes);
 
 // By name; case, blanks, hyphens and underscores do not count. `image_size`: pixels in either direction, of networks that
 // see images; the usual one if nothing. Errors: an image size of a network without images, or that its patches do not

@@ -367,6 +367,21 @@ std::string digits_of(std::string_view name) {
   return digits;
 }
 
+// Letters in front: "llama" of "Llama-3 8B".
+std::string first_letters(std::string_view name) {
+  const std::string low = lower(name);
+  const auto end = std::ranges::find_if(low, [](char c) { return c < 'a' || c > 'z'; });
+  return {low.begin(), end};
+}
+
+// One slip in a family's name, none in a short one: T5 is not MT5, BERT is not DeiT.
+bool is_of_family(std::string_view known, std::string_view name) {
+  const std::string one = first_letters(known), other = first_letters(name);
+  constexpr std::size_t kShort = 4;
+  if (one == other || std::min(one.size(), other.size()) < kShort) return one == other;
+  return nearest_word(other, {one}, 1).has_value();
+}
+
 }  // namespace
 
 std::span<const Preset> presets() {
@@ -394,7 +409,9 @@ Result<Transformer> find_preset(std::string_view name) {
   // A slip of the keyboard: whatever has other digits is of another size or generation, and not what was meant.
   const auto begins_so = [&](const std::string& other) { return spelling_core(other).starts_with(wanted); };
   std::vector<std::string> alike = known;
-  std::erase_if(alike, [&](const std::string& other) { return digits_of(other) != digits_of(wanted); });
+  std::erase_if(alike, [&](const std::string& other) {
+    return digits_of(other) != digits_of(wanted) || !is_of_family(other, name);
+  });
   const auto meant = nearest_word(name, alike, 1 + wanted.size() / 8);
   if (meant && (begins_so(*meant) || std::ranges::none_of(known, begins_so)))
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));

@@ -8,6 +8,7 @@
 #include "stepcast/workload/detail/activation_count.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/network.h"
 #include "stepcast/workload/optimizer_work.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
@@ -222,6 +223,9 @@ class StageMemories {
       for (const std::int64_t like : layers_of_further_prediction(model_))
         keep(like, chunks_[c].n_layers + i);
     if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
+    if (chunk.has_embedding && model_.tower && !layout_.layer.frozen_base)
+      of_chunk += model_.tower->kept() * count_.element() *
+                  as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
     sums.kept += of_chunk * held_of(c, held);
     sums.dispatched += dispatched * held_of(c, held);
   }

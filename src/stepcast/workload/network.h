@@ -51,6 +51,25 @@ struct BlockNetwork {
   bool splits = false;      // its parts say how tensor parallelism cuts them
 };
 
+// Patches of images, layers and a projection in front of a language model. Frameworks run it whole on every rank of a
+// tensor-parallel group, on the first stage.
+struct VisionTower {
+  BlockNetwork network;
+  std::vector<std::uint8_t> blocks;  // kinds of network, in order; of one image
+  std::int64_t images = 1;           // of a sequence
+  std::int64_t image_size = 0, tokens_per_image = 0;
+  [[nodiscard]] std::int64_t parameters() const {
+    std::int64_t n = 0;
+    for (const std::uint8_t block : blocks) n += network.kinds[block].parameters();
+    return n;
+  }
+  [[nodiscard]] double kept() const {  // elements that the backward pass of one image needs
+    double n = 0;
+    for (const std::uint8_t block : blocks) n += network.kinds[block].kept();
+    return n;
+  }
+};
+
 // Forward FLOPs of one sample; multiply and add count two.
 [[nodiscard]] double forward_flops(const BlockNetwork& network, const std::vector<std::uint8_t>& blocks);
 

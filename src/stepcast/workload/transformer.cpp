@@ -80,16 +80,18 @@ std::int64_t attention_parameters(const Transformer& model) {
   std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
   if (model.attention_output_bias) n += model.hidden_size;
   if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
-  std::int64_t columns = (model.n_heads + model.kv_heads()) * model.qk_head_dim();
-  if (!model.values_are_keys) columns += model.kv_heads() * model.value_head_dim();
-  if (model.attention_output_gate) columns += model.n_heads * model.value_head_dim();
+  std::int64_t columns = (model.n_heads + model.own_kv_heads()) * model.qk_head_dim();
+  if (!model.values_are_keys) columns += model.own_kv_heads() * model.value_head_dim();
+  columns += model.n_heads * model.gates_of_head();
   n += model.hidden_size * columns;
   if (model.qkv_bias) n += columns;
   // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
   if (model.position == PositionEncoding::relative)
     n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
   if (model.qk_norm) {
-    const std::int64_t heads = model.qk_norm_spans_heads ? model.n_heads + model.kv_heads() : 2;
+    const std::int64_t heads = model.qk_norm_spans_heads  ? model.n_heads + model.kv_heads()
+                               : model.shares_keys_values ? 1
+                                                          : 2;
     n += norm_parameters(model, heads * model.qk_head_dim());
   }
   return n;
@@ -134,6 +136,11 @@ std::int64_t Transformer::value_head_dim() const {
   return v_head_dim > 0 ? v_head_dim : qk_head_dim();
 }
 
+std::int64_t Transformer::gates_of_head() const {
+  if (!attention_output_gate) return 0;
+  return gate_per_head ? 1 : value_head_dim();
+}
+
 bool Transformer::has_experts(std::int64_t layer) const {
   if (!layer_kinds.empty()) return layer_kinds[kind(layer)].feed_forward == LayerKind::FeedForward::experts;
   if (!moe || layer < moe->first_dense_layers) return false;
@@ -157,7 +164,7 @@ std::int64_t Transformer::n_moe_layers() const {
 
 std::int64_t ParameterCount::total() const {
   return word_embedding + position_embedding + attention + ffn + router + routed_experts + shared_experts +
-         norms + head;
+         tower + norms + head;
 }
 
 ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
@@ -168,6 +175,7 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
   router += other.router;
   routed_experts += other.routed_experts;
   shared_experts += other.shared_experts;
+  tower += other.tower;
   norms += other.norms;
   head += other.head;
   return *this;
@@ -180,8 +188,11 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   n.attention = mixer_parameters(model);
   n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size) + 2 * stream_parameters(model);
   if (!model.has_ffn) return n;
+  // In and out of the vector that is the layer's own, and a norm behind it.
+  n.ffn = 2 * model.hidden_size * model.vector_of_layer;
+  if (model.vector_of_layer > 0) n.norms += norm_parameters(model, model.hidden_size);
   if (!model.has_experts(layer)) {
-    n.ffn = ffn_parameters(model, model.ffn_hidden_size);
+    n.ffn += ffn_parameters(model, model.ffn_hidden_size);
     return n;
   }
   const MixtureOfExperts& moe = *model.moe;
@@ -204,6 +215,9 @@ ParameterCount embedding_parameter_count(const Transformer& model) {
   if (model.position == PositionEncoding::learned)
     n.position_embedding += model.max_position * model.hidden_size;
   if (model.embedding_norm) n.norms = norm_parameters(model, model.hidden_size);
+  if (const std::int64_t width = model.vector_of_layer; width > 0)
+    n.position_embedding += (model.vocab_of_layers + model.hidden_size) * model.n_layers * width + width;
+  if (model.tower) n.tower = model.tower->parameters();
   return n;
 }
 
@@ -272,6 +286,8 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   one.attention_sinks = own.attention_sinks;
   one.values_are_keys = own.values_are_keys;
   one.compressed_tokens = own.compressed_tokens;
+  one.shares_chosen_keys = own.shares_chosen_keys;
+  one.shares_keys_values = own.shares_keys_values;
   if (model.low_rank_attention && !own.chooses_compressed) one.sparse_indexer.reset();
   if (own.feed_forward != LayerKind::FeedForward::experts) {
     one.moe.reset();
@@ -284,7 +300,9 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
 
 // Queries, one key with a layer norm (or compressed keys), and a weight per head.
 std::int64_t indexer_parameter_count(const Transformer& model) {
-  if (!model.sparse_indexer || (!model.latent_attention && !model.low_rank_attention)) return 0;
+  if (!model.sparse_indexer || model.shares_chosen_keys ||
+      (!model.latent_attention && !model.low_rank_attention))
+    return 0;
   const SparseIndexer& index = *model.sparse_indexer;
   if (model.low_rank_attention) {
     return model.low_rank_attention->q_rank * index.n_heads * index.head_dim +

@@ -21,6 +21,7 @@
 namespace stepcast {
 
 struct BlockNetwork;
+struct VisionTower;
 
 enum class Architecture : std::uint8_t {
   decoder,  // causal language model: every token predicts the next
@@ -130,6 +131,9 @@ struct LayerKind {
   // of the key before, and an indexer over keys of its own chooses among them.
   std::int64_t compressed_tokens = 0;
   bool chooses_compressed = false;
+  bool shares_chosen_keys =
+      false;  // attends to what the indexer of a layer below chose, and has none (GLM-5.2)
+  bool shares_keys_values = false;  // of a layer below (the upper layers of Gemma 4's small models)
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -177,7 +181,9 @@ struct Transformer {
   bool attention_sinks = false;  // a trained logit per head that takes attention away (GPT-OSS)
   bool attention_output_gate =
       false;                     // as many gates as elements of the output, from the layer's input (Qwen 3.5)
+  bool gate_per_head = false;    // of that: one gate for all elements of a head (Step 3.5)
   bool values_are_keys = false;  // one matrix makes both (global layers of Gemma 4)
+  bool shares_chosen_keys = false, shares_keys_values = false;  // as in LayerKind
   bool attention_softcap = false;  // tanh on the scores, keeps some fused kernels away (Gemma 2)
   bool logit_softcap = false;      // tanh on the logits
 
@@ -212,15 +218,23 @@ struct Transformer {
   // empty: one like the last layer.
   std::vector<std::uint8_t> kinds_of_further_layer;
 
+  // Elements of a vector that every layer looks up for each token and adds to its output, beside the embedding (Gemma 4
+  // E2B and E4B); 0: none. The table has vocab_of_layers rows.
+  std::int64_t vector_of_layer = 0, vocab_of_layers = 0;
+
+  std::shared_ptr<const VisionTower> tower;  // runs in front of the embedding (workload/network.h)
+
   // What the model is instead of all above (workload/network.h): n_layers blocks, of the kinds in kind_of_layer. Sizes
   // above then are of its last features, and vocab_size its classes.
   std::shared_ptr<const BlockNetwork> network;
 
   [[nodiscard]] std::int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
+  [[nodiscard]] std::int64_t own_kv_heads() const { return shares_keys_values ? 0 : kv_heads(); }
   [[nodiscard]] std::int64_t longest_sequence() const { return max_position - unused_positions; }
   // Elements of a query or key of one head, of its value, and of the keys of all heads of a token.
   [[nodiscard]] std::int64_t qk_head_dim() const;
   [[nodiscard]] std::int64_t value_head_dim() const;
+  [[nodiscard]] std::int64_t gates_of_head() const;          // of the output of attention
   [[nodiscard]] bool has_experts(std::int64_t layer) const;  // layers count from 0
   // Tokens a query of this layer sees at most; 0: all.
   [[nodiscard]] std::int64_t window_tokens(std::int64_t layer) const;
@@ -232,6 +246,14 @@ struct Transformer {
   friend bool operator==(const Transformer&, const Transformer&) = default;
 };
 
+// Of models that see images. Nothing: one image per sequence, of the size that the file says or its table of positions is
+// for.
+struct VisionSettings {
+  std::optional<std::int64_t> images, image_size;
+  bool text_only = false;  // the language model without its tower
+  friend bool operator==(const VisionSettings&, const VisionSettings&) = default;
+};
+
 // Trained parameters by where they are. A part of a model has the same type as the whole.
 struct ParameterCount {
   std::int64_t word_embedding = 0;
@@ -241,6 +263,7 @@ struct ParameterCount {
   std::int64_t router = 0;              // and the gate of shared experts
   std::int64_t routed_experts = 0;
   std::int64_t shared_experts = 0;
+  std::int64_t tower = 0;  // for images, with what projects its result
   std::int64_t norms = 0;  // of layers, embedding and end
   std::int64_t head = 0;   // output matrix unless tied, its bias, BERT's pooler and MLM layers
   [[nodiscard]] std::int64_t total() const;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 
 namespace stepcast::detail {
@@ -114,6 +115,7 @@ Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
       "attn_impl",  "clip_qkv",  "softmax_scale",    "attn_uses_sequence_id", "alibi_bias_max",
       "rope_theta", "rope_impl", "rope_dail_config", "rope_hf_config"};
   attention.ignore(kHarmless);
+  attention.ignore(harmless_huggingface_keys());
   return attention.finish();
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
 
@@ -36,9 +37,13 @@ Status read_expert_groups(ObjectReader& keys, MixtureOfExperts& moe) {
 
 Status read_qwen_experts(ObjectReader& keys, Transformer& model) {
   MixtureOfExperts moe;
-  STEPCAST_TRY(keys.required("num_experts", moe.n_experts));
+  // Transformers 5 writes the second name.
+  const bool renamed = !keys.has("num_experts") && keys.has("num_local_experts");
+  STEPCAST_TRY(keys.required(renamed ? "num_local_experts" : "num_experts", moe.n_experts));
   STEPCAST_TRY(keys.required("num_experts_per_tok", moe.experts_per_token));
   STEPCAST_TRY(keys.required("moe_intermediate_size", moe.expert_ffn_hidden_size));
+  if (!model.layer_kinds.empty())
+    return keys.error("layer_types", "windows in some layers of experts are not modelled");
   STEPCAST_TRY(keys.optional("decoder_sparse_step", moe.moe_every_n_layers));
   if (const JsonValue* dense = keys.take("mlp_only_layers")) {
     const auto layers = dense->numbers();
@@ -71,7 +76,9 @@ Status read_qwen2_moe(ObjectReader& keys, Transformer& model) {
 }
 
 Status read_qwen3_moe(ObjectReader& keys, Transformer& model) {
+  const bool says_width = keys.has("head_dim");
   STEPCAST_TRY(read_qwen3(keys, model));
+  if (!says_width) model.head_dim = 0;
   STEPCAST_TRY(refuse_if_true(keys, "qkv_bias", "this family has no biases there"));
   STEPCAST_TRY(refuse_if_false(keys, "use_qk_norm", "this family has norms of queries and keys"));
   std::int64_t shared = 0;
@@ -97,11 +104,46 @@ Status read_olmoe(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
+namespace {
+
+// Which layers of a list say `word`; all others must say `other`. None without a list.
+Result<std::vector<bool>> layers_of_word(ObjectReader& keys, std::string_view key, std::int64_t n_layers,
+                                         std::string_view word, std::string_view other) {
+  std::vector<bool> is;
+  const JsonValue* list = keys.take(key);
+  if (list == nullptr || list->is_null()) return is;
+  if (!list->is_array() || static_cast<std::int64_t>(list->items().size()) != n_layers)
+    return keys.error(key).found(describe_value(*list)).expected("a word for each layer");
+  for (const JsonValue& item : list->items()) {
+    is.push_back(item.is_text() && item.text() == word);
+    if (is.back() || (item.is_text() && item.text() == other)) continue;
+    return keys.error(key, fmt::format("layer {} is of a kind that is not modelled", is.size() - 1))
+        .found(describe_value(item))
+        .expected(word == other ? fmt::format("`{}`", word) : fmt::format("`{}` or `{}`", other, word));
+  }
+  return is;
+}
+
+// "mlp_layer_types": dense in front, sparse behind.
+Status read_dense_in_front(ObjectReader& keys, Transformer& model) {
+  STEPCAST_ASSIGN(const std::vector<bool> dense,
+                  layers_of_word(keys, "mlp_layer_types", model.n_layers, "dense", "sparse"));
+  if (dense.empty() || !model.moe) return Ok{};
+  const auto first = std::find(dense.begin(), dense.end(), false);
+  if (std::find(first, dense.end(), true) != dense.end())
+    return keys.error("mlp_layer_types", "dense layers behind layers of experts are not modelled");
+  model.moe->first_dense_layers = first - dense.begin();
+  return Ok{};
+}
+
+}  // namespace
+
 Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
   STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
+  STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
   LatentAttention latent;
   STEPCAST_TRY(keys.optional("q_lora_rank", latent.q_lora_rank));
   STEPCAST_TRY(keys.required("kv_lora_rank", latent.kv_lora_rank));
@@ -130,7 +172,7 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
   if (frequency != 1) return keys.error("moe_layer_freq").found(fmt::format("{}", frequency)).expected("1");
   STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
-  return Ok{};
+  return read_dense_in_front(keys, model);
 }
 
 Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
@@ -140,27 +182,20 @@ Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("index_head_dim", index.head_dim));
   STEPCAST_TRY(keys.required("index_topk", index.keys_per_query));
   model.sparse_indexer = index;
-  (void)keys.take("indexer_rope_interleave");  // the order in a head
-  // Lists that newer files add: every layer has an indexer of its own, and experts are where first_k_dense_replace says.
+  // Lists of newer files: all attention is sparse, and a layer may take what the indexer of one below chose.
+  STEPCAST_ASSIGN(const std::vector<bool> sparse, layers_of_word(keys, "layer_types", model.n_layers,
+                                                                 "indexed_attention", "indexed_attention"));
+  STEPCAST_ASSIGN(const std::vector<bool> shared,
+                  layers_of_word(keys, "indexer_types", model.n_layers, "shared", "full"));
+  if (std::ranges::count(shared, true) == 0) return Ok{};
   const std::int64_t dense = model.moe ? model.moe->first_dense_layers : model.n_layers;
-  const auto check_list = [&](std::string_view key, auto word_of) -> Status {
-    const JsonValue* list = keys.take(key);
-    if (list == nullptr || list->is_null()) return Ok{};
-    const bool fits = list->is_array() && static_cast<std::int64_t>(list->items().size()) == model.n_layers;
-    for (std::int64_t layer = 0; fits && layer < model.n_layers; ++layer) {
-      const JsonValue& word = list->items()[static_cast<std::size_t>(layer)];
-      if (word.is_text() && word.text() == word_of(layer)) continue;
-      return keys.error(key, fmt::format("layer {} is of a kind that is not modelled", layer))
-          .found(describe_value(word))
-          .expected(fmt::format("`{}`", word_of(layer)));
-    }
-    if (!fits) return keys.error(key).found(describe_value(*list)).expected("a word for each layer");
-    return Ok{};
-  };
-  STEPCAST_TRY(check_list("indexer_types", [](std::int64_t) { return std::string_view{"full"}; }));
-  return check_list("mlp_layer_types", [dense](std::int64_t layer) {
-    return layer < dense ? std::string_view{"dense"} : std::string_view{"sparse"};
-  });
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
+    append_layer(model, {.feed_forward =
+                             layer < dense ? LayerKind::FeedForward::dense : LayerKind::FeedForward::experts,
+                         .shares_chosen_keys = shared[static_cast<std::size_t>(layer)]});
+  }
+  if (model.moe) model.moe->first_dense_layers = 0;
+  return Ok{};
 }
 
 namespace {
@@ -229,6 +264,7 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   STEPCAST_TRY(read_llama_like(keys, model));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
+  STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
   LowRankAttention low;
   SparseIndexer index;
   MixtureOfExperts moe;
@@ -316,7 +352,7 @@ Status read_glm4_moe(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers));
   STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
-  return Ok{};
+  return read_dense_in_front(keys, model);
 }
 
 // The `text_config` of Llama 4 as a file of its own.
@@ -366,7 +402,8 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   if (!attention) return keys.error("", "`attn_config` is missing").expected("an object with kv_n_heads");
   STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));
   // Clipping and rotation change no shape, nor do losses and noise of the router.
-  for (const char* key : {"clip_qkv", "rope_theta", "attn_pdrop", "model_type"}) (void)attention->take(key);
+  attention->ignore(harmless_huggingface_keys());
+  for (const char* key : {"clip_qkv", "attn_pdrop"}) (void)attention->take(key);
   STEPCAST_TRY(attention->finish());
   STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
   if (!ffn) return keys.error("", "`ffn_config` is missing").expected("an object with moe_num_experts");
@@ -374,8 +411,9 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(ffn->required("ffn_hidden_size", model.ffn_hidden_size));
   STEPCAST_TRY(ffn->required("moe_num_experts", moe.n_experts));
   STEPCAST_TRY(ffn->required("moe_top_k", moe.experts_per_token));
-  for (const char* key : {"ffn_act_fn", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
-                          "uniform_expert_assignment", "model_type"}) {
+  ffn->ignore(harmless_huggingface_keys());
+  for (const char* key : {"hidden_size", "ffn_act_fn", "moe_jitter_eps", "moe_loss_weight",
+                          "moe_normalize_expert_weights", "uniform_expert_assignment", "model_type"}) {
     (void)ffn->take(key);
   }
   STEPCAST_TRY(ffn->finish());

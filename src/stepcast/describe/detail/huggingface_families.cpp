@@ -50,6 +50,18 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"glm4_moe", read_glm4_moe},
     {"llama4_text", read_llama4_text},
     {"dbrx", read_dbrx},
+    // The same layers under other names.
+    {"qwen2_vl_text", read_qwen2},
+    {"qwen2_5_vl_text", read_qwen2},
+    {"glm4v_moe_text", read_glm4_moe},
+    {"ministral3", read_mistral},
+    {"exaone", read_llama},
+    {"helium", read_llama},
+    {"internlm3", read_llama},
+    {"iquestcoder", read_llama},
+    {"glm4_moe_lite", read_deepseek},
+    {"sarvam_mla", read_deepseek},
+    {"youtu", read_deepseek},
 };
 
 #define KEY(name) name,

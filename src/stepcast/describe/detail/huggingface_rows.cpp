@@ -1,7 +1,10 @@
 #include "stepcast/describe/detail/huggingface_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,29 +26,33 @@ struct LayerWord {
 };
 constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention, false},
                                      {"sliding_attention", Mixer::attention, true},
+                                     {"attention", Mixer::attention, false},
+                                     {"mamba", Mixer::mamba2, false},
                                      {"linear_attention", Mixer::gated_delta, false},
                                      {"0", Mixer::attention, false},
                                      {"1", Mixer::attention, true}};
 
 // Of files that only say how far apart layers with full attention are (Qwen3-Next).
-Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, std::int64_t n_layers) {
+Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, const FamilyRow& row,
+                                                   std::int64_t n_layers) {
   std::int64_t every = 0;
-  STEPCAST_TRY(keys.required("full_attention_interval", every));
+  STEPCAST_TRY(keys.required(row.interval, every));
   constexpr std::int64_t kMostLayers = 1'000'000;
   if (every < 1 || n_layers > kMostLayers) {
-    return keys.error("full_attention_interval").found(fmt::format("{}", every)).expected("1 or more");
+    return keys.error(row.interval).found(fmt::format("{}", every)).expected("1 or more");
   }
+  const char* other = row.state.n_heads.empty() ? "sliding_attention" : "linear_attention";
   std::vector<std::string> words;
-  for (std::int64_t layer = 1; layer <= n_layers; ++layer) {
-    words.emplace_back(layer % every == 0 ? "full_attention" : "linear_attention");
-  }
+  for (std::int64_t layer = 1; layer <= n_layers; ++layer)
+    words.emplace_back(layer % every == 0 ? "full_attention" : other);
   return words;
 }
 
-// One word per layer, from a list of words or numbers or from a text of letters.
-Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view key, std::int64_t n_layers) {
+// One word per layer, from a list of words or numbers or from a text of letters. `further`: as many more at most, of
+// layers that predict further tokens.
+Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view key, std::int64_t n_layers,
+                                            std::int64_t further = 0) {
   const JsonValue* list = keys.take(key);
-  if (list == nullptr && keys.has("full_attention_interval")) return words_by_interval(keys, n_layers);
   if (list == nullptr || list->is_null()) {
     return keys.error("", fmt::format("`{}` is missing", key)).expected("what each of the layers is");
   }
@@ -56,6 +63,8 @@ Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view
     for (const JsonValue& item : list->items())
       words.push_back(item.is_text() ? item.text() : describe_value(item));
   }
+  const auto said = static_cast<std::int64_t>(words.size());
+  if (said > n_layers && said - n_layers <= further) words.resize(static_cast<std::size_t>(n_layers));
   if (static_cast<std::int64_t>(words.size()) != n_layers) {
     return keys.error(key)
         .found(fmt::format("{} layers", words.size()))
@@ -78,16 +87,43 @@ Status read_attention_keys(ObjectReader& keys, const AttentionKeys& names, Layer
                                        : keys.optional(names.values_are_keys, kind.values_are_keys);
 }
 
+// Names that families have for the same; the first that is there counts, and the others say it again.
+constexpr std::string_view kExpertCounts[] = {"n_routed_experts", "moe_num_experts", "num_experts",
+                                              "num_local_experts"};
+constexpr std::string_view kPerToken[] = {"num_experts_per_tok", "moe_top_k", "moe_topk", "moe_k",
+                                          "top_k_experts"};
+constexpr std::string_view kWidths[] = {"moe_intermediate_size", "expert_ffn_hidden_size"};
+constexpr std::string_view kSharedCounts[] = {"n_shared_experts", "num_shared_experts",
+                                              "moe_num_shared_experts", "num_shared_expert"};
+constexpr std::string_view kSharedWidths[] = {"shared_expert_intermediate_size", "share_expert_dim",
+                                              "moe_shared_expert_intermediate_size",
+                                              "shared_intermediate_size"};
+constexpr std::string_view kDenseInFront[] = {"first_k_dense_replace", "num_dense_layers",
+                                              "moe_layer_start_index"};
+
+std::string_view first_of(ObjectReader& keys, std::span<const std::string_view> names) {
+  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return keys.has(name); });
+  keys.ignore(names);
+  return found == names.end() ? std::string_view{} : *found;
+}
+
 Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transformer& model) {
   bool on = true;
   if (!names.switch_key.empty()) STEPCAST_TRY(keys.optional(names.switch_key, on));
-  if (names.n_experts.empty() || !on || !keys.has(names.n_experts)) return Ok{};
+  const std::string_view count = first_of(keys, kExpertCounts), per_token = first_of(keys, kPerToken),
+                         width = first_of(keys, kWidths), n_shared = first_of(keys, kSharedCounts),
+                         shared_width = first_of(keys, kSharedWidths);
+  if (count.empty() || !on) return Ok{};
+  const auto required = [&](std::string_view key, std::string_view usual, std::int64_t& out) {
+    return keys.required(key.empty() ? usual : key, out);
+  };
   MixtureOfExperts moe;
-  STEPCAST_TRY(keys.required(names.n_experts, moe.n_experts));
-  STEPCAST_TRY(keys.required(names.per_token, moe.experts_per_token));
-  STEPCAST_TRY(keys.required(names.width, moe.expert_ffn_hidden_size));
-  STEPCAST_TRY(optional_size(keys, names.n_shared, moe.n_shared_experts));
-  STEPCAST_TRY(optional_size(keys, names.shared_width, moe.shared_ffn_hidden_size));
+  STEPCAST_TRY(keys.required(count, moe.n_experts));
+  if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
+  STEPCAST_TRY(required(per_token, kPerToken[0], moe.experts_per_token));
+  STEPCAST_TRY(required(names.width.empty() ? width : names.width, kWidths[0], moe.expert_ffn_hidden_size));
+  STEPCAST_TRY(optional_size(keys, n_shared, moe.n_shared_experts));
+  STEPCAST_TRY(optional_size(keys, shared_width, moe.shared_ffn_hidden_size));
   STEPCAST_TRY(optional_size(keys, names.latent_size, moe.latent_size));
   STEPCAST_TRY(keys.optional("n_group", moe.n_groups));
   moe.groups_per_token = moe.n_groups = std::max<std::int64_t>(1, moe.n_groups);
@@ -96,36 +132,74 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
     model.norms_per_layer = 7;
     moe.n_shared_experts = 1;
     moe.shared_ffn_hidden_size = model.ffn_hidden_size;
-  } else if (names.n_shared.empty()) {
+  } else if (n_shared.empty()) {
     moe.n_shared_experts = moe.shared_ffn_hidden_size > 0 ? 1 : 0;
-  } else if (moe.n_shared_experts > 0 && names.shared_width.empty()) {
+  } else if (moe.n_shared_experts > 0 && shared_width.empty()) {
     moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
   }
-  moe.shared_expert_gate = names.shared_gate && moe.n_shared_experts > 0;
+  moe.router_bias = names.router_bias;
+  moe.shared_expert_gate = names.shared_gate && !shared_width.empty();
   // The router of Gemma 4 has a scale of each element and of each expert: as many as such a gate and such biases.
   if (names.dense_beside) moe.shared_expert_gate = moe.router_bias = true;
   model.moe = moe;
   return Ok{};
 }
 
+// "3,4,5" (Step 3.5), or a list of layers that have none (Qwen).
+Status read_listed_layers(ObjectReader& keys, std::vector<bool>& has) {
+  std::string enumerated;
+  if (keys.has("moe_layers_enum")) {
+    STEPCAST_TRY(keys.optional("moe_layers_enum", enumerated));
+    has.assign(has.size(), false);
+    for (std::size_t at = 0; at < enumerated.size();) {
+      const std::size_t end = std::min(enumerated.find(',', at), enumerated.size());
+      std::size_t layer = 0;
+      const auto [rest, failure] = std::from_chars(enumerated.data() + at, enumerated.data() + end, layer);
+      if (failure != std::errc{} || rest != enumerated.data() + end || layer >= has.size())
+        return keys.error("moe_layers_enum").expected("numbers of layers with commas");
+      has[layer] = true;
+      at = end + 1;
+    }
+  }
+  const JsonValue* dense = keys.take("mlp_only_layers");
+  if (dense == nullptr || dense->is_null()) return Ok{};
+  const auto layers = dense->numbers();
+  if (!layers)
+    return keys.error("mlp_only_layers").found(describe_value(*dense)).expected("a list of numbers");
+  for (const double layer : *layers)
+    if (layer >= 0 && layer < static_cast<double>(has.size())) has[static_cast<std::size_t>(layer)] = false;
+  return Ok{};
+}
+
 // Which layers may have experts.
 Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKeys& names,
                                              const Transformer& model) {
-  std::vector<bool> has(static_cast<std::size_t>(model.n_layers),
-                        model.moe.has_value());  // as words: no more
-  std::int64_t dense = 0;
-  STEPCAST_TRY(optional_size(keys, names.first_dense, dense));
-  for (std::int64_t layer = 0; layer < std::min(dense, model.n_layers); ++layer) {
-    has[static_cast<std::size_t>(layer)] = false;
-  }
-  if (names.layers.empty()) return has;
-  STEPCAST_ASSIGN(const std::vector<std::string> list, read_words(keys, names.layers, model.n_layers));
-  for (std::size_t layer = 0; layer < list.size(); ++layer) {
-    if (list[layer] != "0" && list[layer] != "1") {
-      return keys.error(names.layers).found(list[layer].substr(0, 60)).expected("0 or 1 for each layer");
+  constexpr std::int64_t kMostLayers = 1'000'000;
+  if (model.n_layers > kMostLayers) return keys.error("num_hidden_layers").expected("fewer layers");
+  std::int64_t dense = 0, every = 1, interval = 1, end = model.n_layers;
+  STEPCAST_TRY(optional_size(keys, first_of(keys, kDenseInFront), dense));
+  STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
+  STEPCAST_TRY(keys.optional("moe_layer_interval", interval));
+  STEPCAST_TRY(keys.optional("moe_layer_end_index", end));
+  if (every < 1 || interval != 1 || end + 1 < model.n_layers)
+    return keys.error(every < 1       ? "decoder_sparse_step"
+                      : interval != 1 ? "moe_layer_interval"
+                                      : "moe_layer_end_index",
+                      "where experts are is not modelled");
+  std::vector<bool> has;
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
+    has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0);
+  if (keys.has(names.layers)) {
+    STEPCAST_ASSIGN(const std::vector<std::string> list,
+                    read_words(keys, names.layers, model.n_layers, model.n_multi_token_prediction_layers));
+    for (std::size_t layer = 0; layer < list.size(); ++layer) {
+      const bool sparse = list[layer] == "1" || list[layer] == "sparse" || list[layer] == "moe";
+      if (!sparse && list[layer] != "0" && list[layer] != "dense")
+        return keys.error(names.layers).found(list[layer].substr(0, 60)).expected("0 or 1 for each layer");
+      has[layer] = model.moe && sparse;
     }
-    has[layer] = model.moe && list[layer] == "1";
   }
+  STEPCAST_TRY(read_listed_layers(keys, has));
   return has;
 }
 
@@ -143,20 +217,105 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   return Ok{};
 }
 
+// What each layer is by one word or letter; all the same of files that say nothing.
+Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectReader& keys,
+                                                  Transformer& model) {
+  const std::int64_t further = model.n_multi_token_prediction_layers;
+  if (row.pattern.empty() || keys.has(row.pattern)) {
+    if (!row.pattern.empty()) return read_words(keys, row.pattern, model.n_layers, further);
+  } else if (keys.has(row.interval)) {
+    return words_by_interval(keys, row, model.n_layers);
+  } else if (keys.has("sliding_window") || !row.state.n_heads.empty()) {
+    return read_words(keys, row.pattern, model.n_layers, further);
+  }
+  return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
+}
+
+// Heads that layers with a window have for themselves (Step 3.5).
+Status read_other_attention(ObjectReader& keys, LayerKind& sliding) {
+  STEPCAST_ASSIGN(auto other, keys.section("attention_other_setting"));
+  if (!other) return Ok{};
+  STEPCAST_TRY(other->optional("num_attention_heads", sliding.n_heads));
+  STEPCAST_TRY(other->optional("num_attention_groups", sliding.n_kv_heads));
+  STEPCAST_TRY(other->optional("head_dim", sliding.head_dim));
+  for (const char* key : {"attention_type", "true_head_dim"}) (void)other->take(key);
+  return other->finish();
+}
+
+// {"05": {"head_dim": 512}}: sizes that single layers have for themselves (transformers 5).
+Status read_layer_sizes(ObjectReader& keys, std::size_t layer, LayerKind& kind) {
+  const JsonValue* all = keys.take("per_layer_config");
+  const JsonValue* own = nullptr;
+  if (all == nullptr || !all->is_object()) return Ok{};
+  for (const JsonValue::Member& member : all->members()) {
+    std::size_t number = 0;
+    const char* end = member.key.data() + member.key.size();
+    if (std::from_chars(member.key.data(), end, number).ptr == end && number == layer) own = &member.value;
+  }
+  if (own == nullptr) return Ok{};
+  STEPCAST_ASSIGN(ObjectReader sizes,
+                  ObjectReader::of(*own, "per_layer_config", keys.file(), NullMeans::absent));
+  STEPCAST_TRY(sizes.optional("num_attention_heads", kind.n_heads));
+  STEPCAST_TRY(sizes.optional("num_key_value_heads", kind.n_kv_heads));
+  STEPCAST_TRY(sizes.optional("head_dim", kind.head_dim));
+  STEPCAST_TRY(sizes.optional("intermediate_size", kind.ffn_hidden_size));
+  return sizes.finish();
+}
+
+// Upper layers that take keys and values of one below, at times with a wider FFN, and vectors that each layer has for
+// itself (Gemma 4 E2B and E4B).
+struct UpperLayers {
+  std::size_t first = 0;
+  bool double_width = false;
+};
+Result<UpperLayers> read_upper_layers(ObjectReader& keys, Transformer& model) {
+  UpperLayers upper;
+  std::int64_t n = 0;
+  STEPCAST_TRY(keys.optional("num_kv_shared_layers", n));
+  STEPCAST_TRY(keys.optional("use_double_wide_mlp", upper.double_width));
+  upper.first = static_cast<std::size_t>(model.n_layers - std::min(n, model.n_layers));
+  STEPCAST_TRY(keys.optional("hidden_size_per_layer_input", model.vector_of_layer));
+  model.vocab_of_layers = model.vocab_size;
+  STEPCAST_TRY(keys.optional("vocab_size_per_layer_input", model.vocab_of_layers));
+  if (model.vector_of_layer == 0) model.vocab_of_layers = 0;
+  if (upper.double_width && n > 0 && model.moe)
+    return keys.error("use_double_wide_mlp", "wider upper layers together with experts are not modelled");
+  constexpr std::int64_t kWidest = 10'000;
+  if (model.vector_of_layer <= kWidest && model.vocab_of_layers <= 1000 * kWidest) return upper;
+  return keys.error("hidden_size_per_layer_input").expected("at most 10000");
+}
+
+// Layers that differ in experts alone, with the dense ones in front, need no kinds.
+bool are_dense_in_front(const std::vector<bool>& experts, Transformer& model) {
+  const auto first = std::find(experts.begin(), experts.end(), true);
+  if (std::find(first, experts.end(), false) != experts.end()) return false;
+  if (model.moe) model.moe->first_dense_layers = first - experts.begin();
+  return true;
+}
+
 Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
-  STEPCAST_ASSIGN(const std::vector<std::string> words, read_words(keys, row.pattern, model.n_layers));
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
+  STEPCAST_ASSIGN(const std::vector<std::string> words, read_layer_words(row, keys, model));
+  if (row.pattern.empty() && !keys.has("per_layer_config") && are_dense_in_front(experts, model)) return Ok{};
+  if (model.moe) model.moe->first_dense_layers = 0;
   LayerKind full, sliding;
+  full.attention_sinks = sliding.attention_sinks = model.attention_sinks;
   STEPCAST_TRY(read_attention_keys(keys, row.full, full));
   STEPCAST_TRY(read_attention_keys(keys, row.sliding, sliding));
+  STEPCAST_TRY(read_other_attention(keys, sliding));
   STEPCAST_TRY(keys.optional("sliding_window", sliding.window_tokens));
+  STEPCAST_ASSIGN(const UpperLayers upper, read_upper_layers(keys, model));
   for (std::size_t layer = 0; layer < words.size(); ++layer) {
     const auto* word = std::find_if(std::begin(kLayerWords), std::end(kLayerWords),
                                     [&](const LayerWord& known) { return known.word == words[layer]; });
     std::optional<LayerKind> one_part;
     if (words[layer].size() == 1) one_part = kind_of_letter(words[layer].front());
     const bool is_word = word != std::end(kLayerWords);
-    const Mixer mixer = is_word ? word->mixer : one_part ? one_part->mixer : Mixer::none;
+    const bool state_word = is_word && word->mixer == Mixer::gated_delta;
+    const Mixer mixer = state_word ? row.state.mixer
+                        : is_word  ? word->mixer
+                        : one_part ? one_part->mixer
+                                   : Mixer::none;
     const bool has_state = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
     if ((!is_word && !one_part) || (has_state && row.state.n_heads.empty())) {
       return keys.error(row.pattern, fmt::format("layer {} is of a kind that is not modelled", layer))
@@ -167,16 +326,23 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     kind.feed_forward = !is_word         ? one_part->feed_forward
                         : experts[layer] ? FeedForward::experts
                                          : FeedForward::dense;
+    STEPCAST_TRY(read_layer_sizes(keys, layer, kind));
+    if (layer >= upper.first) {
+      kind.shares_keys_values = true;
+      if (upper.double_width) kind.ffn_hidden_size = 2 * model.ffn_hidden_size;
+    }
     append_layer(model, kind);
+    if (model.layer_kinds.size() > 255) return keys.error(row.pattern, "more than 255 kinds of layers");
   }
   return Ok{};
 }
 
-Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
-  std::string letters;
-  if (row.further_pattern.empty() || !keys.has(row.further_pattern)) return Ok{};
+Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::string letters,
+                            Transformer& model) {
+  if (row.further_pattern.empty()) return Ok{};
   STEPCAST_TRY(keys.optional(row.further_pattern, letters));
-  if (model.n_multi_token_prediction_layers == 0 || set_further_layers(model, letters)) return Ok{};
+  if (letters.empty() || model.n_multi_token_prediction_layers == 0 || set_further_layers(model, letters))
+    return Ok{};
   return keys.error(row.further_pattern)
       .found(fmt::format("`{}`", letters.substr(0, 60)))
       .expected(fmt::format("letters of layers that {} has", row.pattern));
@@ -234,185 +400,92 @@ Status read_searched_block(const ObjectReader& keys, const JsonValue& block, con
   return Ok{};
 }
 
-constexpr std::string_view kMiniMaxNoShape[] = {
-    "rotary_dim", "qk_norm_type",           "use_routing_bias",
-    "use_mtp",    "mtp_transformer_layers", "layernorm_full_attention_beta"};
-constexpr std::string_view kMiniMaxOff[] = {"shared_intermediate_size"};
-constexpr std::string_view kMiMoNoShape[] = {"swa_rope_theta",       "sliding_window_size",
-                                             "attention_chunk_size", "attention_value_scale",
-                                             "layernorm_epsilon",    "topk_method"};
-constexpr std::string_view kStepNoShape[] = {"use_moe_router_bias", "moe_router_scaling_factor"};
-constexpr std::string_view kGemma4NoShape[] = {"use_bidirectional_attention", "vocab_size_per_layer_input"};
-constexpr std::string_view kGemma4Off[] = {"num_kv_shared_layers", "hidden_size_per_layer_input",
-                                           "use_double_wide_mlp"};
-constexpr std::string_view kQwen35NoShape[] = {"full_attention_interval", "mamba_ssm_dtype"};
-constexpr std::string_view kQwen35Off[] = {"mlp_only_layers", "mtp_use_dedicated_embeddings"};
-constexpr std::string_view kNemotronHNoShape[] = {
-    "mamba_hidden_act",         "mamba_ssm_cache_dtype", "num_logits_to_keep", "rescale_prenorm_residual",
-    "residual_in_fp32",         "time_step_floor",       "time_step_max",      "time_step_min",
-    "time_step_limit",          "use_mamba_kernels",     "sliding_window",     "expand",
-    "moe_shared_expert_overlap"};
-constexpr std::string_view kNemotronHOff[] = {"use_bias", "mamba_proj_bias"};
+}  // namespace
 
-constexpr StateKeys kDeltaKeys{.n_heads = "linear_num_value_heads",
-                               .head_dim = "linear_value_head_dim",
-                               .n_key_heads = "linear_num_key_heads",
-                               .key_head_dim = "linear_key_head_dim",
-                               .conv_kernel = "linear_conv_kernel_dim"};
-constexpr ExpertKeys kQwenExperts{.n_experts = "num_experts",
-                                  .per_token = "num_experts_per_tok",
-                                  .width = "moe_intermediate_size",
-                                  .shared_width = "shared_expert_intermediate_size",
-                                  .shared_gate = true};
+namespace {
 
-std::vector<FamilyRow> linear_attention_rows() {
-  // The output of attention is gated, a layer with linear attention has gates of its own; experts need no dense width.
-  const Transformer qwen{.ffn_hidden_size = 1,
-                         .head_dim = 256,
-                         .qk_norm = true,
-                         .rotary_fraction = 0.25,
-                         .attention_output_gate = true};
-  const FamilyRow qwen35{.model_type = "qwen3_5_text",
-                         .model = qwen,
-                         .pattern = "layer_types",
-                         .experts = kQwenExperts,
-                         .state = kDeltaKeys,
-                         .further_tokens = "mtp_num_hidden_layers",
-                         .must_be_off = kQwen35Off,
-                         .no_shape = kQwen35NoShape};
-  FamilyRow qwen35_moe = qwen35, qwen3_next = qwen35;
-  qwen35_moe.model_type = "qwen3_5_moe_text";
-  qwen3_next.model_type = "qwen3_next";
-  return {qwen35, qwen35_moe, qwen3_next};
+// Groups of keys and values under either name.
+Status read_key_value_heads(ObjectReader& keys, Transformer& model) {
+  if (keys.has("num_key_value_heads") || !keys.has("num_attention_groups")) return require_kv_heads(keys);
+  return keys.optional("num_attention_groups", model.n_kv_heads);
 }
 
-std::vector<FamilyRow> window_rows() {
-  const Transformer each_head{.qk_norm = true};
-  const Transformer all_heads{.qk_norm = true, .qk_norm_spans_heads = true};
-  return {
-      {.model_type = "minimax_m2",
-       .model = all_heads,
-       .experts = {.n_experts = "num_local_experts",
-                   .per_token = "num_experts_per_tok",
-                   .width = "intermediate_size"},
-       .further_tokens = "num_mtp_modules",
-       .must_be_off = kMiniMaxOff,
-       .no_shape = kMiniMaxNoShape},
-      {.model_type = "mimo_v2_flash",
-       .model = {},
-       .pattern = "hybrid_layer_pattern",
-       .experts = {.n_experts = "n_routed_experts",
-                   .per_token = "num_experts_per_tok",
-                   .width = "moe_intermediate_size",
-                   .n_shared = "n_shared_experts",
-                   .layers = "moe_layer_freq"},
-       .sliding = {"swa_num_attention_heads",
-                   "swa_num_key_value_heads",
-                   "swa_head_dim",
-                   "swa_v_head_dim",
-                   "add_swa_attention_sink_bias",
-                   {}},
-       .full = {.v_head_dim = "v_head_dim", .sinks = "add_full_attention_sink_bias"},
-       .no_shape = kMiMoNoShape},
-      {.model_type = "step3p7",
-       .model = each_head,
-       .pattern = "layer_types",
-       .experts = {.n_experts = "num_experts",
-                   .per_token = "num_experts_per_tok",
-                   .width = "moe_intermediate_size",
-                   .n_shared = "n_shared_experts",
-                   .shared_width = "share_expert_dim",
-                   .first_dense = "first_k_dense_replace"},
-       .further_tokens = "num_nextn_predict_layers",
-       .no_shape = kStepNoShape},
-  };
+Status read_biases(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  for (const auto& [bias, out] : {std::pair{&row.qkv_bias, &model.qkv_bias},
+                                  {&row.output_bias, &model.attention_output_bias},
+                                  {&row.ffn_bias, &model.ffn_bias}}) {
+    *out = bias->otherwise;
+    if (!bias->key.empty()) STEPCAST_TRY(keys.optional(bias->key, *out));
+  }
+  return keys.optional("lm_head_bias", model.head_bias);
 }
 
-std::vector<FamilyRow> mixed_rows() {
-  return {
-      {.model_type = "gemma4_text",
-       .model =
-           {.norms_per_layer = 4, .qk_norm = true, .activation = Activation::gelu, .tied_embeddings = true},
-       .pattern = "layer_types",
-       .experts = {.n_experts = "num_experts",
-                   .per_token = "top_k_experts",
-                   .width = "moe_intermediate_size",
-                   .dense_beside = true,
-                   .switch_key = "enable_moe_block"},
-       .full = {.n_kv_heads = "num_global_key_value_heads",
-                .head_dim = "global_head_dim",
-                .values_are_keys = "attention_k_eq_v"},
-       .activation = "hidden_activation",
-       .must_be_off = kGemma4Off,
-       .no_shape = kGemma4NoShape},
-      {.model_type = "nemotron_h",
-       .model = {.activation = Activation::squared_relu, .position = PositionEncoding::none},
-       .pattern = "hybrid_override_pattern",
-       .experts = {.n_experts = "n_routed_experts",
-                   .per_token = "num_experts_per_tok",
-                   .width = "moe_intermediate_size",
-                   .n_shared = "n_shared_experts",
-                   .shared_width = "moe_shared_expert_intermediate_size",
-                   .latent_size = "moe_latent_size"},
-       .state = {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel",
-                 "use_conv_bias", "chunk_size"},
-       .activation = "mlp_hidden_act",
-       .further_tokens = "num_nextn_predict_layers",
-       .further_pattern = "mtp_hybrid_override_pattern",
-       .must_be_off = kNemotronHOff,
-       .no_shape = kNemotronHNoShape},
-  };
-}
-
-std::vector<FamilyRow> make_rows() {
-  std::vector<FamilyRow> rows = window_rows();
-  for (const auto& more : {mixed_rows(), linear_attention_rows()})
-    rows.insert(rows.end(), more.begin(), more.end());
-  return rows;
+// Layers of one part each by words, instead of letters: as transformers 5 writes Nemotron-H.
+Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string& letters) {
+  constexpr std::pair<std::string_view, char> kParts[] = {
+      {"linear_attention", 'M'}, {"mamba", 'M'}, {"full_attention", '*'},
+      {"attention", '*'},        {"moe", 'E'},   {"mlp", '-'}};
+  std::vector<std::string> words;
+  STEPCAST_TRY(keys.optional(key, words));
+  for (const std::string& word : words) {
+    const auto* part = std::ranges::find(kParts, word, &std::pair<std::string_view, char>::first);
+    if (part == std::end(kParts))
+      return keys.error(key)
+          .found(fmt::format("`{}`", word.substr(0, 60)))
+          .expected("mamba, attention, moe or mlp");
+    letters += part->second;
+  }
+  return Ok{};
 }
 
 }  // namespace
 
-std::span<const FamilyRow> huggingface_rows() {
-  static const std::vector<FamilyRow> rows = make_rows();
-  return rows;
-}
-
 Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   const std::string name = std::exchange(model, row.model).name;
   model.name = name;
-  const bool gated = row.model.activation != Activation::squared_relu;
-  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_key_value_heads(keys, model));
   const bool says_tied = keys.has("tie_word_embeddings");
+  const bool by_words = !row.further_pattern.empty() && keys.has("layers_block_type");
+  std::string letters, further_letters;
+  if (by_words) STEPCAST_TRY(read_parts_by_words(keys, "layers_block_type", letters));
+  model.n_layers = static_cast<std::int64_t>(letters.size());
   STEPCAST_TRY(read_llama_like(keys, model));
-  model.gated_ffn = gated;
+  if (!row.further_pattern.empty())
+    STEPCAST_TRY(read_parts_by_words(keys, "mtp_layers_block_type", further_letters));
+  model.norm = row.norm;
+  model.norm_bias = row.norm_bias;
+  model.gated_ffn = row.model.activation != Activation::squared_relu;
+  if (!model.gated_ffn && !keys.has(row.activation)) model.activation = row.model.activation;
   model.position = row.model.position == PositionEncoding::none ? PositionEncoding::none : model.position;
   if (row.activation != "hidden_act") {
     model.activation = row.model.activation;
     STEPCAST_TRY(read_activation(keys, row.activation, model.activation));
   }
-  // A Transformer is tied unless it says otherwise; of these families those that say how an activation is called are.
-  if (!says_tied) model.tied_embeddings = row.activation == "hidden_activation";
-  bool bias = false, qk_norm = model.qk_norm;
-  STEPCAST_TRY(keys.optional("attention_bias", bias));
-  model.qkv_bias = model.attention_output_bias = bias;
-  STEPCAST_TRY(keys.optional("mlp_bias", model.ffn_bias));
+  if (!says_tied) model.tied_embeddings = row.tied_otherwise;
+  bool qk_norm = model.qk_norm;
+  STEPCAST_TRY(read_biases(row, keys, model));
   STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("residual_dropout", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("use_qk_norm", qk_norm));
   model.qk_norm = qk_norm;
   STEPCAST_TRY(keys.optional("attn_output_gate", model.attention_output_gate));
+  if (model.gate_per_head)
+    STEPCAST_TRY(keys.optional("use_head_wise_attn_gate", model.attention_output_gate));
   double logits = 0;
   STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
   model.logit_softcap = logits > 0;
   STEPCAST_TRY(optional_size(keys, row.further_tokens, model.n_multi_token_prediction_layers));
-  std::int64_t step = 1;
-  STEPCAST_TRY(keys.optional("decoder_sparse_step", step));
-  if (step != 1) return keys.error("decoder_sparse_step").found(fmt::format("{}", step)).expected("1");
   STEPCAST_TRY(refuse_what_is_on(row, keys));
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
+  if (model.moe && model.ffn_bias)
+    return keys.error(row.ffn_bias.key, "biases of experts are not modelled here");
   STEPCAST_TRY(read_state(keys, row.state, model));
-  if (!row.pattern.empty()) STEPCAST_TRY(read_pattern(row, keys, model));
-  STEPCAST_TRY(read_further_pattern(row, keys, model));
+  if (by_words) {
+    for (const char letter : letters) append_layer(model, *kind_of_letter(letter));
+  } else {
+    STEPCAST_TRY(read_pattern(row, keys, model));
+  }
+  STEPCAST_TRY(read_further_pattern(row, keys, further_letters, model));
   // MiniMax: a list of 1 for every layer with attention; 0 was linear attention of an earlier model.
   if (const JsonValue* types = keys.take("attn_type_list"); types != nullptr && !types->is_null()) {
     const auto numbers = types->numbers();

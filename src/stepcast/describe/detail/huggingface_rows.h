@@ -11,17 +11,23 @@
 
 namespace stepcast::detail {
 
-// Names of keys; an empty one: the family has none. Sizes are as in MixtureOfExperts.
+// How experts are told. Counts, experts per token, widths, shared experts and dense layers in front go by any of the names
+// that families use (huggingface_rows.cpp); these say what is otherwise.
 struct ExpertKeys {
-  std::string_view n_experts = {}, per_token = {}, width = {};
-  std::string_view n_shared = {};      // with `shared_width`, or one if that is not 0
-  std::string_view shared_width = {};  // of one; empty: as a routed one
+  std::string_view width = {};  // the key of the width of an expert; empty: one of the usual
   std::string_view latent_size = {};
-  std::string_view first_dense = {};  // so many layers in front have none
-  std::string_view layers = {};       // a list of 0 and 1: which layers have experts
+  std::string_view layers =
+      "mlp_layer_types";  // a list of 0 and 1, or of dense and sparse: which layers have experts
   bool shared_gate = false;
+  bool router_bias = false;   // trained, in the router
   bool dense_beside = false;  // the dense FFN runs beside the experts (Gemma 4), switched by `switch_key`
   std::string_view switch_key = {};
+};
+
+// Which products have biases, by a key; an empty key: they never have. `otherwise`: without the key.
+struct BiasKey {
+  std::string_view key = {};
+  bool otherwise = false;
 };
 
 // Sizes of attention that layers of one kind have to themselves.
@@ -33,15 +39,22 @@ struct AttentionKeys {
 struct StateKeys {
   std::string_view n_heads = {}, head_dim = {}, n_key_heads = {}, key_head_dim = {}, conv_kernel = {},
                    conv_bias = {}, chunk_tokens = {};
+  Mixer mixer = Mixer::gated_delta;  // what `linear_attention` means
 };
 
 struct FamilyRow {
   std::string_view model_type;
   Transformer model;              // what the family always has, and defaults
   std::string_view pattern = {};  // the key that lists what every layer is
+  // Of files without that list: the last of so many layers sees all, the others have a window, or a state if there is one.
+  std::string_view interval = "full_attention_interval";
   ExpertKeys experts = {};
   AttentionKeys sliding = {}, full = {};
   StateKeys state = {};
+  BiasKey qkv_bias = {"attention_bias"}, output_bias = {"attention_bias"}, ffn_bias = {"mlp_bias"};
+  NormKind norm = NormKind::rms_norm;
+  bool norm_bias = false;
+  bool tied_otherwise = false;  // without tie_word_embeddings
   std::string_view activation = "hidden_act";
   std::string_view further_tokens = {};                // number of layers that predict them
   std::string_view further_pattern = {};               // letters of what each of these consists of

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/hybrid_layers.h"
 
 namespace stepcast::detail {
 
@@ -107,8 +108,18 @@ Status read_layer_types(ObjectReader& keys, Transformer& model) {
   model.global_attention_every_n_layers = 0;
   if (n_global == model.n_layers) model.sliding_window_tokens = 0;
   if (n_global == model.n_layers || n_global == 0) return Ok{};
-  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
-    if (is_global[static_cast<std::size_t>(layer)] != ((layer + 1) % every == 0)) return wrong();
+  bool regular = true;
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
+    regular = regular && is_global[static_cast<std::size_t>(layer)] == ((layer + 1) % every == 0);
+  if (!regular) {
+    for (const bool global : is_global) {
+      append_layer(
+          model, {.feed_forward = model.moe ? LayerKind::FeedForward::experts : LayerKind::FeedForward::dense,
+                  .window_tokens = global ? 0 : model.sliding_window_tokens,
+                  .attention_sinks = model.attention_sinks});
+    }
+    model.sliding_window_tokens = 0;
+    return Ok{};
   }
   model.global_attention_every_n_layers = every;
   return Ok{};

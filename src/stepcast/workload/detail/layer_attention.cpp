@@ -263,15 +263,15 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
 }
 
 std::int64_t LayerLists::projected_columns() const {
-  const std::int64_t values = model_.values_are_keys ? 0 : kv_heads_ * model_.value_head_dim();
-  const std::int64_t gates = model_.attention_output_gate ? heads_ * model_.value_head_dim() : 0;
-  return (heads_ + kv_heads_) * model_.qk_head_dim() + values + gates;
+  const std::int64_t own = model_.shares_keys_values ? 0 : kv_heads_;
+  const std::int64_t values = model_.values_are_keys ? 0 : own * model_.value_head_dim();
+  return (heads_ + own) * model_.qk_head_dim() + values + heads_ * model_.gates_of_head();
 }
 
 // The indexer: every rank of a tensor-parallel group has all of it. One kernel scores, on average, half of the keys for
 // a query and adds up the heads; gradients of scores run through both operands.
 void LayerLists::choose_keys(WorkList& list, Direction direction) const {
-  if (!model_.sparse_indexer) return;
+  if (!model_.sparse_indexer || model_.shares_chosen_keys) return;
   const SparseIndexer& index = *model_.sparse_indexer;
   const std::int64_t t = tokens_, s = layout_.batch.seq_len_tokens;
   // With compressed keys of its own, both products of what they are and by how much.

@@ -20,14 +20,36 @@ WorkList LayerLists::embedding(Direction direction) const {
       {forward ? "embedding" : "embedding_gradient",
        Operation{LookupShape{.rows = share(padded_vocab_, tp_), .dim = model_.hidden_size, .bags = tokens_},
                  dtype_, direction}});
-  if (!forward) return list;
+  if (!forward) {
+    if (model_.vector_of_layer > 0) vectors_of_layers(list, direction);
+    return list;
+  }
   reduce_tokens(list, "reduce_embedding", false);
+  if (model_.vector_of_layer > 0) vectors_of_layers(list, direction);
   if (model_.position == PositionEncoding::learned)
     add_elementwise(list, "add_positions", ElementwiseFunction::add, elements, 2, 1);
   if (model_.embedding_norm) add_norm(list, "embedding_norm", direction, static_cast<double>(tokens_));
   if (model_.hidden_dropout > 0)
     add_elementwise(list, "embedding_dropout", ElementwiseFunction::dropout, elements, 1, 1);
   return list;
+}
+
+// Of all layers at once: one looked up, and one projected from the embedding.
+void LayerLists::vectors_of_layers(WorkList& list, Direction direction) const {
+  const std::int64_t width = model_.n_layers * model_.vector_of_layer, h = model_.hidden_size;
+  const Linear projection{.name = "layer_vectors",
+                          .input_gradient = "layer_vectors_input_gradient",
+                          .weight_gradient = "layer_vectors_weight_gradient",
+                          .tokens = tokens_,
+                          .n = width,
+                          .k = h};
+  const bool forward = direction == Direction::forward;
+  list.push_back({forward ? "layer_vectors_lookup" : "layer_vectors_lookup_gradient",
+                  Operation{LookupShape{.rows = model_.vocab_of_layers, .dim = width, .bags = tokens_},
+                            dtype_, direction}});
+  forward ? add_linear(list, projection) : add_linear_gradients(list, projection, Edge::none);
+  add_elementwise(list, forward ? "add_layer_vectors" : "add_layer_vectors_gradient",
+                  ElementwiseFunction::add, static_cast<double>(tokens_ * width), 2, 1, direction);
 }
 
 WorkList LayerLists::head(Direction direction) const {
@@ -147,6 +169,7 @@ LayerWork LayerLists::embedding() const {
   capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
   work.dense_parameters =
       word_embedding_parameters() + static_cast<double>(count.position_embedding + count.norms);
+  if (model_.tower) add_tower(work);
   work.trained_dense_parameters = layout_.layer.frozen_base ? 0 : work.dense_parameters;
   return work;
 }

@@ -1,4 +1,6 @@
 // The dense feed-forward part of one layer; that of experts is in layer_experts.cpp.
+#include <utility>
+
 #include "stepcast/workload/detail/layer_lists.h"
 
 namespace stepcast::detail {
@@ -39,6 +41,36 @@ void LayerLists::ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool c
                        {"ffn_up", "ffn_up_input_gradient", "ffn_up_weight_gradient", "ffn_up_bias_gradient",
                         t, width * (model_.gated_ffn ? 2 : 1), h, model_.ffn_bias, fp8, 1, false, true},
                        communicate ? Edge::column : Edge::none);
+}
+
+void LayerLists::add_own_vector(WorkList& list, Direction direction) const {
+  const std::int64_t h = model_.hidden_size, width = model_.vector_of_layer, t = tokens_;
+  const bool forward = direction == Direction::forward;
+  const Linear gate{.name = "layer_vector_gate",
+                    .input_gradient = "layer_vector_input_gradient",
+                    .weight_gradient = "layer_vector_weight_gradient",
+                    .tokens = t,
+                    .n = width,
+                    .k = h};
+  Linear back = gate;
+  back.name = "layer_vector_back";
+  std::swap(back.n, back.k);
+  const auto between = [&] {
+    add_elementwise(list, "layer_vector", ElementwiseFunction::gelu, static_cast<double>(t * width), 2, 1,
+                    direction);
+  };
+  if (forward) {
+    add_linear(list, gate);
+    between();
+    add_linear(list, back);
+    add_norm(list, "layer_vector_norm", direction, static_cast<double>(t));
+    return residual(list, direction);
+  }
+  add_norm(list, "layer_vector_norm_gradient", direction, static_cast<double>(t));
+  add_linear_gradients(list, back, Edge::none);
+  between();
+  add_linear_gradients(list, gate, Edge::none);
+  residual(list, direction);
 }
 
 }  // namespace stepcast::detail

@@ -376,8 +376,10 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
     if (between > 0) add_norm(list, "expert_norms", direction, between);
     if (norm_behind) add_norm(list, "post_ffn_norm", direction, norm_tokens_);
     residual(list, direction);
+    if (model_.vector_of_layer > 0) add_own_vector(list, direction);
     return;
   }
+  if (model_.vector_of_layer > 0) add_own_vector(list, direction);
   if (between > 0) add_norm(list, "expert_norm_gradients", direction, between);
   if (norm_behind) add_norm(list, "post_ffn_norm_gradient", direction, norm_tokens_);
   variant.experts ? experts_backward(list, narrow)

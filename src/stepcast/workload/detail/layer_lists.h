@@ -10,7 +10,8 @@
 
 namespace stepcast {
 struct NetworkPart;
-}
+struct NetworkBlock;
+}  // namespace stepcast
 
 namespace stepcast::detail {
 
@@ -63,6 +64,9 @@ class LayerLists {
   [[nodiscard]] WorkList embedding(Direction direction) const;
   [[nodiscard]] WorkList head(Direction direction) const;
   void predict_further_tokens(WorkList& list, Direction direction) const;
+  void vectors_of_layers(WorkList& list, Direction direction) const;
+  // What a layer makes of its own one: gated by its output, projected back and added.
+  void add_own_vector(WorkList& list, Direction direction) const;
 
   enum class Edge : std::uint8_t { none, column, row };  // how tensor parallelism splits a Linear
 
@@ -114,6 +118,8 @@ class LayerLists {
   void feed(WorkList& list, const LayerVariant& variant, Direction direction) const;
   // Blocks of networks that are told by their operations (network_lists.cpp).
   [[nodiscard]] LayerWork network_layer(const LayerVariant& variant) const;
+  void network_block(const NetworkBlock& block, LayerWork& work) const;
+  void add_tower(LayerWork& work) const;
   void network_part(WorkList& list, const NetworkPart& part, Direction direction) const;
   [[nodiscard]] Linear linear_of(const NetworkPart& part) const;
   void sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const;

@@ -117,9 +117,7 @@ void LayerLists::network_part(WorkList& list, const NetworkPart& part, Direction
   list.push_back({forward ? part.name : part.gradient, Operation{shape, dtype_, run}});
 }
 
-LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
-  const NetworkBlock& block = model_.network->kinds[variant.kind];
-  LayerWork work;
+void LayerLists::network_block(const NetworkBlock& block, LayerWork& work) const {
   for (const NetworkPart& part : block.parts) {
     network_part(work.forward, part, Direction::forward);
     const double ranks = part.split == NetworkPart::Split::none ? 1 : as_double(tp_);
@@ -127,6 +125,34 @@ LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
   }
   for (auto part = block.parts.rbegin(); part != block.parts.rend(); ++part)
     network_part(work.backward, *part, Direction::backward);
+}
+
+// In front of the embedding forward, behind its gradient backward.
+void LayerLists::add_tower(LayerWork& work) const {
+  const VisionTower& tower = *model_.tower;
+  Layout of_images = layout_;
+  of_images.degrees.tensor = 1;
+  of_images.layer.sequence_parallel = false;
+  of_images.batch.micro_batch_sequences *= tower.images;
+  const LayerLists lists{model_, of_images};
+  LayerWork all;
+  for (const std::uint8_t block : tower.blocks) {
+    LayerWork one;
+    lists.network_block(tower.network.kinds[block], one);
+    all.forward.insert(all.forward.end(), one.forward.begin(), one.forward.end());
+    all.backward.insert(all.backward.begin(), one.backward.begin(), one.backward.end());
+  }
+  if (tower.images > 0) {
+    work.forward.insert(work.forward.begin(), all.forward.begin(), all.forward.end());
+    if (!layout_.layer.frozen_base)
+      work.backward.insert(work.backward.end(), all.backward.begin(), all.backward.end());
+  }
+  work.dense_parameters += as_double(tower.parameters());
+}
+
+LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
+  LayerWork work;
+  network_block(model_.network->kinds[variant.kind], work);
   add_part_of_micro_batch(work.forward);
   capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
   capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);

@@ -1,0 +1,164 @@
+// Models on Hugging Face that are no stack of language-model layers: ViT, ResNet, T5.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/huggingface_tower.h"
+#include "stepcast/describe/network_presets.h"
+
+namespace stepcast::detail {
+namespace {
+
+constexpr std::int64_t kLargestImage = 4096;
+
+// Labels of a classifier; a file that names none has two, as in transformers.
+Status read_classes(ObjectReader& keys, std::int64_t& classes) {
+  classes = 2;
+  if (const JsonValue* labels = keys.take("id2label"); labels != nullptr && labels->is_object())
+    classes = std::max<std::int64_t>(1, static_cast<std::int64_t>(labels->members().size()));
+  return keys.optional("num_labels", classes);
+}
+
+Status read_image(ObjectReader& keys, const VisionSettings& settings, std::int64_t step,
+                  std::int64_t& pixels) {
+  STEPCAST_TRY(keys.optional("image_size", pixels));
+  if (settings.image_size) pixels = *settings.image_size;
+  if (pixels >= std::max<std::int64_t>(step, 1) && pixels <= kLargestImage && pixels % step == 0) return Ok{};
+  return Error::at("", settings.image_size ? "--image-size" : "image_size")
+      .found(fmt::format("{}", pixels))
+      .expected(fmt::format("pixels in either direction: a multiple of {} up to {}", step, kLargestImage));
+}
+
+Status in_range(const ObjectReader& keys, std::string_view key, std::int64_t size, std::int64_t largest) {
+  if (size >= 1 && size <= largest) return Ok{};
+  return keys.error(key).found(fmt::format("{}", size)).expected(fmt::format("1 to {}", largest));
+}
+
+Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const VisionSettings& settings) {
+  std::array<std::int64_t, 5> sizes{12, 768, 12, 3072, 16};
+  constexpr std::pair<std::string_view, std::int64_t> kKeys[] = {{"num_hidden_layers", 1000},
+                                                                 {"hidden_size", 100'000},
+                                                                 {"num_attention_heads", 10'000},
+                                                                 {"intermediate_size", 1'000'000},
+                                                                 {"patch_size", 1000}};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    STEPCAST_TRY(keys.optional(kKeys[i].first, sizes[i]));
+    STEPCAST_TRY(in_range(keys, kKeys[i].first, sizes[i], kKeys[i].second));
+  }
+  if (sizes[1] % sizes[2] != 0)
+    return keys.error("num_attention_heads")
+        .found(fmt::format("{}", sizes[2]))
+        .expected("a divisor of hidden_size");
+  std::int64_t classes = 0, pixels = 224, channels = 3;
+  STEPCAST_TRY(read_classes(keys, classes));
+  STEPCAST_TRY(read_image(keys, settings, sizes[4], pixels));
+  STEPCAST_TRY(keys.optional("num_channels", channels));
+  if (channels != 3) return keys.error("num_channels").found(fmt::format("{}", channels)).expected("3");
+  STEPCAST_TRY(refuse_if_false(keys, "qkv_bias", "products without biases are not modelled here"));
+  for (const char* key : {"hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
+                          "encoder_stride", "pooler_output_size", "pooler_act"}) {
+    (void)keys.take(key);
+  }
+  return vision_transformer(name, sizes, pixels, classes);
+}
+
+// Blocks as torchvision has them, whose stages double their channels.
+Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, const VisionSettings& settings) {
+  std::vector<double> depths{3, 4, 6, 3}, widths{256, 512, 1024, 2048};
+  const auto numbers = [&](std::string_view key, std::vector<double>& out) -> Status {
+    if (const JsonValue* list = keys.take(key); list != nullptr && !list->is_null()) {
+      const auto said = list->numbers();
+      if (!said || said->size() != 4)
+        return keys.error(key).found(describe_value(*list)).expected("four numbers");
+      out.assign(said->begin(), said->end());
+    }
+    return Ok{};
+  };
+  STEPCAST_TRY(numbers("depths", depths));
+  STEPCAST_TRY(numbers("hidden_sizes", widths));
+  std::string block = "bottleneck";
+  STEPCAST_TRY(keys.optional("layer_type", block));
+  if (block != "bottleneck" && block != "basic")
+    return keys.error("layer_type")
+        .found(fmt::format("`{}`", block.substr(0, 60)))
+        .expected("bottleneck or basic");
+  std::int64_t first = 64, classes = 0, pixels = 224;
+  STEPCAST_TRY(keys.optional("embedding_size", first));
+  std::array<std::int64_t, 5> sizes{0, 0, 0, 0, block == "bottleneck" ? 1 : 0};
+  double width = sizes[4] != 0 ? 256 : 64;
+  for (std::size_t stage = 0; stage < 4; ++stage, width *= 2) {
+    if (widths[stage] != width || first != 64)
+      return keys.error("hidden_sizes", "only the widths of torchvision are modelled")
+          .expected("64 channels, doubled");
+    if (!(depths[stage] >= 1 && depths[stage] <= 200))
+      return keys.error("depths").expected("1 to 200 blocks in every stage");
+    sizes[stage] = static_cast<std::int64_t>(depths[stage]);
+  }
+  STEPCAST_TRY(refuse_if_true(keys, "downsample_in_first_stage",
+                              "a first stage that halves its image is not modelled"));
+  STEPCAST_TRY(
+      refuse_if_true(keys, "downsample_in_bottleneck", "strides in the first convolution are not modelled"));
+  STEPCAST_TRY(read_classes(keys, classes));
+  constexpr std::int64_t kLeast = 32;
+  STEPCAST_TRY(read_image(keys, settings, 1, pixels));
+  if (pixels < kLeast) return keys.error("", "images of fewer than 32 pixels are not modelled");
+  for (const char* key : {"hidden_act", "num_channels", "out_features", "out_indices", "stage_names"})
+    (void)keys.take(key);
+  return residual_network(name, sizes, pixels, classes);
+}
+
+Result<Transformer> read_t5(ObjectReader& keys, const std::string& name, bool is_mt5) {
+  EncoderDecoder t5{.name = name,
+                    .encoder_layers = 6,
+                    .hidden_size = 512,
+                    .n_heads = 8,
+                    .ffn_hidden_size = 2048,
+                    .gated_ffn = is_mt5};
+  if (is_mt5) {
+    t5.encoder_layers = 8;
+    t5.n_heads = 6;
+    t5.ffn_hidden_size = 1024;
+    t5.vocab_size = 250'112;
+  }
+  for (const auto& [key, size] : {std::pair{"num_layers", &t5.encoder_layers},
+                                  {"d_model", &t5.hidden_size},
+                                  {"d_kv", &t5.head_dim},
+                                  {"d_ff", &t5.ffn_hidden_size},
+                                  {"num_heads", &t5.n_heads},
+                                  {"vocab_size", &t5.vocab_size}}) {
+    STEPCAST_TRY(keys.optional(key, *size));
+  }
+  t5.decoder_layers = t5.encoder_layers;
+  STEPCAST_TRY(keys.optional("num_decoder_layers", t5.decoder_layers));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", t5.tied_embeddings));
+  STEPCAST_TRY(keys.optional("dropout_rate", t5.dropout));
+  std::string feed = t5.gated_ffn ? "gated-gelu" : "relu";
+  STEPCAST_TRY(keys.optional("feed_forward_proj", feed));
+  t5.gated_ffn = feed.starts_with("gated-");
+  std::int64_t buckets = 32;
+  STEPCAST_TRY(keys.optional("relative_attention_num_buckets", buckets));
+  if (buckets != 32)
+    return keys.error("relative_attention_num_buckets").found(fmt::format("{}", buckets)).expected("32");
+  for (const char* key : {"n_positions", "relative_attention_max_distance", "dense_act_fn", "is_gated_act"})
+    (void)keys.take(key);
+  return encoder_decoder(t5);
+}
+
+}  // namespace
+
+Result<std::optional<Transformer>> read_network(std::string_view model_type, ObjectReader& keys,
+                                                const std::string& name, const VisionSettings& settings) {
+  const bool vit = model_type == "vit", resnet = model_type == "resnet", mt5 = model_type == "mt5";
+  if (!vit && !resnet && !mt5 && model_type != "t5") return std::optional<Transformer>{};
+  STEPCAST_ASSIGN(Transformer model, vit      ? read_vit(keys, name, settings)
+                                     : resnet ? read_resnet(keys, name, settings)
+                                              : read_t5(keys, name, mt5));
+  return std::optional{std::move(model)};
+}
+
+}  // namespace stepcast::detail

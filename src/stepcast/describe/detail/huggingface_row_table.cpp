@@ -1,0 +1,288 @@
+// The families that rows describe: what each always has, and which keys say the rest.
+#include <array>
+#include <vector>
+
+#include "stepcast/describe/detail/huggingface_rows.h"
+
+namespace stepcast::detail {
+namespace {
+
+constexpr std::string_view kMiniMaxNoShape[] = {
+    "rotary_dim", "qk_norm_type",           "use_routing_bias",
+    "use_mtp",    "mtp_transformer_layers", "layernorm_full_attention_beta"};
+constexpr std::string_view kMiniMaxOff[] = {"shared_intermediate_size"};
+constexpr std::string_view kMiMoNoShape[] = {"swa_rope_theta",       "sliding_window_size",
+                                             "attention_chunk_size", "attention_value_scale",
+                                             "layernorm_epsilon",    "topk_method"};
+constexpr std::string_view kStepNoShape[] = {"use_moe_router_bias",
+                                             "yarn_only_types",
+                                             "max_seq_len",
+                                             "use_moe",
+                                             "moe_layer_offset",
+                                             "norm_expert_weight",
+                                             "moe_router_activation",
+                                             "att_impl_type",
+                                             "need_fp32_gate",
+                                             "use_rope_layers",
+                                             "partial_rotary_factors",
+                                             "zero_centered",
+                                             "mtp_layer_types",
+                                             "mtp_mlp_layer_types"};
+constexpr std::string_view kStepOff[] = {"use_mfa", "sink", "attention_bias"};
+constexpr std::string_view kGemma4NoShape[] = {"use_bidirectional_attention"};
+constexpr std::string_view kAfmoeOff[] = {"attention_bias"};
+constexpr std::string_view kQwen35NoShape[] = {"full_attention_interval", "mamba_ssm_dtype"};
+constexpr std::string_view kQwen35Off[] = {"mtp_use_dedicated_embeddings"};
+constexpr std::string_view kNemotronHNoShape[] = {
+    "mamba_hidden_act",         "mamba_ssm_cache_dtype", "num_logits_to_keep", "rescale_prenorm_residual",
+    "residual_in_fp32",         "time_step_floor",       "time_step_max",      "time_step_min",
+    "time_step_limit",          "use_mamba_kernels",     "sliding_window",     "expand",
+    "moe_shared_expert_overlap"};
+constexpr std::string_view kNemotronHOff[] = {"use_bias", "mamba_proj_bias", "attention_bias",
+                                              "tie_word_embeddings"};
+constexpr std::string_view kGraniteHybridNoShape[] = {"mamba_expand",  "position_embedding_type",
+                                                      "init_method",   "time_step_limit",
+                                                      "time_step_max", "time_step_min"};
+constexpr std::string_view kGraniteHybridOff[] = {"mamba_proj_bias"};
+constexpr std::string_view kWindowNoShape[] = {"sliding_window_pattern", "global_attn_every_n_layers",
+                                               "max_window_layers", "use_sliding_window"};
+constexpr std::string_view kOlmoHybridNoShape[] = {"linear_a_log_max",        "linear_a_log_min",
+                                                   "linear_allow_neg_eigval", "linear_dt_init_floor",
+                                                   "linear_dt_max",           "linear_dt_min"};
+constexpr std::string_view kErnieNoShape[] = {"moe_layer_interval", "moe_layer_end_index",
+                                              "moe_capacity",       "moe_use_aux_free",
+                                              "moe_gate",           "compression_ratio"};
+constexpr std::string_view kGraniteSwaNoShape[] = {"layer_rope_theta"};
+constexpr std::string_view kHunyuanNoShape[] = {"eod_token_id", "mlp_layer_types"};
+
+constexpr StateKeys kDeltaKeys{.n_heads = "linear_num_value_heads",
+                               .head_dim = "linear_value_head_dim",
+                               .n_key_heads = "linear_num_key_heads",
+                               .key_head_dim = "linear_key_head_dim",
+                               .conv_kernel = "linear_conv_kernel_dim"};
+
+std::vector<FamilyRow> linear_attention_rows() {
+  // The output of attention is gated, a layer with linear attention has gates of its own; experts need no dense width.
+  const Transformer qwen{.ffn_hidden_size = 1,
+                         .head_dim = 256,
+                         .qk_norm = true,
+                         .rotary_fraction = 0.25,
+                         .attention_output_gate = true};
+  const FamilyRow qwen35{.model_type = "qwen3_5_text",
+                         .model = qwen,
+                         .pattern = "layer_types",
+                         .experts = {.shared_gate = true},
+                         .state = kDeltaKeys,
+                         .further_tokens = "mtp_num_hidden_layers",
+                         .must_be_off = kQwen35Off,
+                         .no_shape = kQwen35NoShape};
+  FamilyRow qwen35_moe = qwen35, qwen3_next = qwen35;
+  qwen35_moe.model_type = "qwen3_5_moe_text";
+  qwen3_next.model_type = "qwen3_next";
+  return {qwen35,
+          qwen35_moe,
+          qwen3_next,
+          {.model_type = "olmo_hybrid",
+           .model = {.qk_norm = true, .qk_norm_spans_heads = true},
+           .pattern = "layer_types",
+           .state = kDeltaKeys,
+           .no_shape = kOlmoHybridNoShape}};
+}
+
+std::vector<FamilyRow> window_rows() {
+  const Transformer each_head{.qk_norm = true};
+  const Transformer all_heads{.qk_norm = true, .qk_norm_spans_heads = true};
+  const Transformer experts_alone{.ffn_hidden_size = 1, .head_dim = 128, .qk_norm = true};
+  FamilyRow step{.model_type = "step3p7",
+                 .model = {.qk_norm = true, .attention_output_gate = true, .gate_per_head = true},
+                 .pattern = "layer_types",
+                 .interval = "",
+                 .sliding = {"num_sliding_attention_heads", {}, {}, {}, {}, {}},
+                 .further_tokens = "num_nextn_predict_layers",
+                 .must_be_off = kStepOff,
+                 .no_shape = kStepNoShape};
+  FamilyRow step35 = step;
+  step35.model_type = "step3p5";
+  return {
+      {.model_type = "minimax_m2",
+       .model = all_heads,
+       .experts = {.width = "intermediate_size"},
+       .further_tokens = "num_mtp_modules",
+       .must_be_off = kMiniMaxOff,
+       .no_shape = kMiniMaxNoShape},
+      {.model_type = "mimo_v2_flash",
+       .model = {},
+       .pattern = "hybrid_layer_pattern",
+       .experts = {.layers = "moe_layer_freq"},
+       .sliding = {"swa_num_attention_heads",
+                   "swa_num_key_value_heads",
+                   "swa_head_dim",
+                   "swa_v_head_dim",
+                   "add_swa_attention_sink_bias",
+                   {}},
+       .full = {.v_head_dim = "v_head_dim", .sinks = "add_full_attention_sink_bias"},
+       .no_shape = kMiMoNoShape},
+      step,
+      step35,
+      {.model_type = "exaone4",
+       .model = each_head,
+       .pattern = "layer_types",
+       .interval = "sliding_window_pattern",
+       .no_shape = kWindowNoShape},
+      {.model_type = "exaone_moe",
+       .model = each_head,
+       .pattern = "layer_types",
+       .interval = "sliding_window_pattern",
+       .further_tokens = "num_nextn_predict_layers",
+       .no_shape = kWindowNoShape},
+      {.model_type = "afmoe",
+       .model = {.norms_per_layer = 4, .qk_norm = true, .attention_output_gate = true},
+       .pattern = "layer_types",
+       .interval = "global_attn_every_n_layers",
+       .experts = {.router_bias = true},
+       .must_be_off = kAfmoeOff,
+       .no_shape = kWindowNoShape},
+      {.model_type = "mellum",
+       .model = experts_alone,
+       .pattern = "layer_types",
+       .further_tokens = "num_nextn_predict_layers",
+       .no_shape = kStepNoShape},
+      {.model_type = "kolibri1",
+       .model = {.ffn_hidden_size = 1, .head_dim = 128, .norms_per_layer = 4, .qk_norm = true},
+       .pattern = "layer_types"},
+      {.model_type = "flint",
+       .model = {.head_dim = 128, .qk_norm = true, .attention_sinks = true},
+       .pattern = "layer_types"},
+      {.model_type = "cwm", .model = {}, .pattern = "layer_types"},
+      {.model_type = "granite_swa",
+       .model = {.attention_sinks = true},
+       .pattern = "layer_types",
+       .tied_otherwise = true,
+       .no_shape = kGraniteSwaNoShape},
+      {.model_type = "cohere2",
+       .model = {.norms_per_layer = 1, .parallel_residual = true},
+       .pattern = "layer_types",
+       .interval = "sliding_window_pattern",
+       .norm = NormKind::layer_norm,
+       .tied_otherwise = true,
+       .no_shape = kWindowNoShape},
+  };
+}
+
+std::vector<FamilyRow> mixed_rows() {
+  return {
+      {.model_type = "gemma4_text",
+       .model = {.norms_per_layer = 4, .qk_norm = true, .activation = Activation::gelu},
+       .pattern = "layer_types",
+       .experts = {.dense_beside = true, .switch_key = "enable_moe_block"},
+       .full = {.n_kv_heads = "num_global_key_value_heads",
+                .head_dim = "global_head_dim",
+                .values_are_keys = "attention_k_eq_v"},
+       .tied_otherwise = true,
+       .activation = "hidden_activation",
+       .no_shape = kGemma4NoShape},
+      {.model_type = "nemotron_h",
+       .model = {.activation = Activation::squared_relu, .position = PositionEncoding::none},
+       .pattern = "hybrid_override_pattern",
+       .interval = "",
+       .experts = {.latent_size = "moe_latent_size"},
+       .state = {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel",
+                 "use_conv_bias", "chunk_size", Mixer::mamba2},
+       .activation = "mlp_hidden_act",
+       .further_tokens = "num_nextn_predict_layers",
+       .further_pattern = "mtp_hybrid_override_pattern",
+       .must_be_off = kNemotronHOff,
+       .no_shape = kNemotronHNoShape},
+      // The dense FFN of those without experts goes by the name of the shared one.
+      {.model_type = "granitemoehybrid",
+       .model = {},
+       .pattern = "layer_types",
+       .experts = {.width = "intermediate_size"},
+       .state = {"mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
+                 "mamba_conv_bias", "mamba_chunk_size", Mixer::mamba2},
+       .must_be_off = kGraniteHybridOff,
+       .no_shape = kGraniteHybridNoShape},
+  };
+}
+
+// One kind of attention; experts, if any, behind the dense layers.
+std::vector<FamilyRow> plain_rows() {
+  const Transformer each_head{.qk_norm = true};
+  return {
+      {.model_type = "arcee", .model = {.activation = Activation::squared_relu}},
+      {.model_type = "seed_oss",
+       .model = {.head_dim = 128},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {"attention_out_bias"}},
+      {.model_type = "glm",
+       .model = {.head_dim = 128},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {}},
+      {.model_type = "glm4",
+       .model = {.head_dim = 128, .norms_per_layer = 4},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {}},
+      {.model_type = "glm4v_text",
+       .model = {.norms_per_layer = 4},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {}},
+      {.model_type = "ernie4_5",
+       .model = {.head_dim = 128},
+       .qkv_bias = {"use_bias"},
+       .output_bias = {"use_bias"},
+       .ffn_bias = {"use_bias"},
+       .tied_otherwise = true},
+      {.model_type = "ernie4_5_moe",
+       .model = {},
+       .experts = {.router_bias = true},
+       .qkv_bias = {"use_bias"},
+       .output_bias = {"use_bias"},
+       .ffn_bias = {"use_bias"},
+       .tied_otherwise = true,
+       .no_shape = kErnieNoShape},
+      {.model_type = "hunyuan_v1_dense", .model = each_head, .no_shape = kHunyuanNoShape},
+      {.model_type = "hy_v3",
+       .model = {.head_dim = 128, .qk_norm = true},
+       .further_tokens = "num_nextn_predict_layers"},
+      {.model_type = "dots1", .model = each_head, .pattern = "layer_types", .no_shape = kWindowNoShape},
+      {.model_type = "solar_open", .model = {.ffn_hidden_size = 1, .head_dim = 128}, .output_bias = {}},
+      {.model_type = "sarvam_moe",
+       .model = each_head,
+       .output_bias = {},
+       .further_tokens = "num_nextn_predict_layers"},
+      {.model_type = "granitemoe", .model = {}, .experts = {.width = "intermediate_size"}},
+      {.model_type = "granitemoeshared", .model = {}, .experts = {.width = "intermediate_size"}},
+      {.model_type = "phimoe",
+       .model = {},
+       .experts = {.width = "intermediate_size"},
+       .norm = NormKind::layer_norm,
+       .norm_bias = true},
+      {.model_type = "jais2",
+       .model = {.activation = Activation::squared_relu},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {"attention_bias", true},
+       .ffn_bias = {"mlp_bias", true},
+       .norm = NormKind::layer_norm,
+       .norm_bias = true},
+      {.model_type = "cohere",
+       .model = {.norms_per_layer = 1, .qk_norm_spans_heads = true, .parallel_residual = true},
+       .norm = NormKind::layer_norm,
+       .tied_otherwise = true},
+  };
+}
+
+std::vector<FamilyRow> make_rows() {
+  std::vector<FamilyRow> rows = window_rows();
+  for (const auto& more : {mixed_rows(), linear_attention_rows(), plain_rows()})
+    rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+}  // namespace
+
+std::span<const FamilyRow> huggingface_rows() {
+  static const std::vector<FamilyRow> rows = make_rows();
+  return rows;
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,369 @@
+#include "stepcast/describe/detail/huggingface_tower.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/network_builder.h"
+
+namespace stepcast::detail {
+namespace {
+
+enum class Projector : std::uint8_t {
+  merger,         // a norm, two products of merged patches (Qwen-VL, Kimi)
+  one,            // one product (Gemma 4)
+  normed,         // a norm and one product (Gemma 3)
+  adapter,        // two products of shuffled pixels, then one (Llama 4)
+  merging_layer,  // a norm, a product of merged patches, two more (Mistral 3)
+  two,            // two products of merged patches (LLaVA), with a norm in front (InternVL)
+  gated,          // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
+  convolutions,   // two strided convolutions and a product (Step 3.7)
+};
+
+// What towers of one family always have; names of sizes are looked for by all names that families use.
+struct TowerRow {
+  std::string_view model_type;
+  Projector projector;
+  bool layer_norm = true, patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true,
+       gated = false;
+  bool class_token = false, layer_scale = false;
+  bool norm_in_front = false, norm_behind = false;
+  std::int64_t norms = 2;
+  bool head_norms = false;
+  std::int64_t merge = 2;     // patches in either direction that become one token, unless the file says
+  std::int64_t pixels = 448;  // of an image in either direction, unless the file says
+};
+
+constexpr TowerRow kTowers[] = {
+    {.model_type = "qwen3_vl", .projector = Projector::merger},
+    {.model_type = "qwen3_vl_moe", .projector = Projector::merger},
+    {.model_type = "qwen3_5", .projector = Projector::merger},
+    {.model_type = "qwen3_5_moe", .projector = Projector::merger},
+    {.model_type = "kimi_k25", .projector = Projector::merger, .norm_behind = true},
+    {.model_type = "qwen2_vl", .projector = Projector::merger, .patch_bias = false},
+    {.model_type = "qwen2_5_vl",
+     .projector = Projector::merger,
+     .layer_norm = false,
+     .patch_bias = false,
+     .gated = true},
+    {.model_type = "gemma3", .projector = Projector::normed, .norm_behind = true, .merge = 4},
+    {.model_type = "gemma4",
+     .projector = Projector::one,
+     .layer_norm = false,
+     .patch_bias = false,
+     .qkv_bias = false,
+     .output_bias = false,
+     .ffn_bias = false,
+     .gated = true,
+     .norms = 4,
+     .head_norms = true,
+     .merge = 3},
+    {.model_type = "llama4",
+     .projector = Projector::adapter,
+     .patch_bias = false,
+     .class_token = true,
+     .norm_in_front = true,
+     .norm_behind = true},
+    {.model_type = "mistral3",
+     .projector = Projector::merging_layer,
+     .layer_norm = false,
+     .patch_bias = false,
+     .qkv_bias = false,
+     .output_bias = false,
+     .ffn_bias = false,
+     .gated = true,
+     .norm_in_front = true},
+    {.model_type = "internvl",
+     .projector = Projector::two,
+     .qkv_bias = false,
+     .class_token = true,
+     .layer_scale = true},
+    {.model_type = "llava",
+     .projector = Projector::two,
+     .patch_bias = false,
+     .class_token = true,
+     .norm_in_front = true,
+     .norm_behind = true,
+     .merge = 1},
+    {.model_type = "glm4v",
+     .projector = Projector::gated,
+     .layer_norm = false,
+     .qkv_bias = false,
+     .output_bias = false,
+     .ffn_bias = false,
+     .gated = true,
+     .norm_in_front = true,
+     .norm_behind = true},
+    {.model_type = "glm4v_moe",
+     .projector = Projector::gated,
+     .layer_norm = false,
+     .qkv_bias = false,
+     .output_bias = false,
+     .ffn_bias = false,
+     .gated = true,
+     .norm_in_front = true,
+     .norm_behind = true},
+    {.model_type = "step3p7",
+     .projector = Projector::convolutions,
+     .patch_bias = false,
+     .layer_scale = true,
+     .norm_in_front = true,
+     .merge = 4},
+};
+
+struct TowerSizes {
+  std::int64_t layers = 0, width = 0, heads = 0, ffn = 0, patch = 0, channels = 3, frames = 1;
+  std::int64_t merge = 0, pixels = 0, positions = 0, out = 0, text = 0, extra_mergers = 0;
+  std::int64_t adapter_in = 0, adapter_width = 0, adapter_out = 0;  // of Llama 4
+  std::int64_t projector_ffn = 0;
+  std::int64_t window = 0;            // pixels that layers attend within
+  std::vector<std::int64_t> see_all;  // layers that do not
+  bool projector_bias = true, class_head = false;
+};
+
+// The first of these names that is there; a list of two equal numbers counts as one of them.
+Status first_size(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
+  for (const std::string_view name : names) {
+    if (!keys.has(name)) continue;
+    const JsonValue* value = keys.take(name);
+    if (value->is_array()) {
+      const auto numbers = value->numbers();
+      if (!numbers || numbers->empty() || !((*numbers)[0] >= 0 && (*numbers)[0] < 1e9))
+        return keys.error(name).found(describe_value(*value)).expected("numbers");
+      out = static_cast<std::int64_t>((*numbers)[0]);
+      return Ok{};
+    }
+    return keys.optional(name, out);
+  }
+  return Ok{};
+}
+
+std::int64_t length_of(ObjectReader& keys, std::string_view key) {
+  const JsonValue* list = keys.take(key);
+  return list != nullptr && list->is_array() ? static_cast<std::int64_t>(list->items().size()) : 0;
+}
+
+// The side of a square table.
+std::int64_t side_of(std::int64_t positions) {
+  return static_cast<std::int64_t>(std::sqrt(static_cast<double>(positions)));
+}
+
+Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader& around, TowerSizes& s) {
+  STEPCAST_TRY(first_size(vision, {"depth", "num_hidden_layers", "vt_num_hidden_layers"}, s.layers));
+  STEPCAST_TRY(first_size(vision, {"embed_dim", "vt_hidden_size", "hidden_size"}, s.width));
+  STEPCAST_TRY(first_size(vision, {"num_heads", "num_attention_heads", "vt_num_attention_heads"}, s.heads));
+  STEPCAST_TRY(first_size(vision, {"intermediate_size", "vt_intermediate_size"}, s.ffn));
+  STEPCAST_TRY(first_size(vision, {"patch_size"}, s.patch));
+  STEPCAST_TRY(first_size(vision, {"in_channels", "num_channels", "in_chans"}, s.channels));
+  STEPCAST_TRY(first_size(vision, {"temporal_patch_size"}, s.frames));
+  s.merge = row.merge;
+  STEPCAST_TRY(
+      first_size(vision, {"spatial_merge_size", "merge_kernel_size", "pooling_kernel_size"}, s.merge));
+  STEPCAST_TRY(first_size(around, {"spatial_merge_size"}, s.merge));
+  STEPCAST_TRY(first_size(vision, {"out_hidden_size"}, s.out));
+  STEPCAST_TRY(first_size(vision, {"image_size"}, s.pixels));
+  STEPCAST_TRY(first_size(vision, {"num_position_embeddings"}, s.positions));
+  std::int64_t side = 0, table = 0, soft_tokens = 0, ratio = 0;
+  STEPCAST_TRY(first_size(vision, {"init_pos_emb_height"}, side));
+  if (side > 0 && side < 10'000) s.positions = side * side;
+  STEPCAST_TRY(first_size(vision, {"position_embedding_size"}, table));
+  STEPCAST_TRY(first_size(vision, {"default_output_length"}, soft_tokens));
+  constexpr std::int64_t kLargest = 100'000;  // what is larger counts as not said
+  for (std::int64_t* size : {&s.layers, &s.width, &s.heads, &s.ffn, &s.patch, &s.channels, &s.frames,
+                             &s.merge, &s.out, &s.pixels, &table, &soft_tokens})
+    if (*size > kLargest) *size = 0;
+  if (s.positions > kLargest * kLargest / 100) s.positions = 0;
+  if (row.model_type == "qwen2_vl") {
+    if (s.width > 0 && vision.has("embed_dim")) STEPCAST_TRY(first_size(vision, {"hidden_size"}, s.out));
+    STEPCAST_TRY(first_size(vision, {"mlp_ratio"}, ratio));
+    s.ffn = ratio > 100 ? 0 : ratio * s.width;
+    if (s.out > kLargest) s.out = 0;
+  }
+  if (s.pixels == 0 && s.positions > 0) s.pixels = side_of(s.positions) * s.patch;
+  if (s.pixels == 0 && soft_tokens > 0) s.pixels = side_of(soft_tokens) * s.merge * s.patch;
+  if (s.pixels == 0) s.pixels = row.pixels;
+  // Tables of positions whose size follows from the image, or of both directions apart (Gemma 4).
+  const bool of_image = row.projector != Projector::merger && row.projector != Projector::merging_layer;
+  if (table > 0) s.positions = 2 * table;
+  if (s.positions == 0 && of_image && s.patch > 0) {
+    s.positions = (s.pixels / s.patch) * (s.pixels / s.patch) + (row.class_token ? 1 : 0);
+  }
+  s.extra_mergers = length_of(vision, "deepstack_visual_indexes");
+  STEPCAST_TRY(vision.optional("window_size", s.window));
+  if (const JsonValue* all = vision.take("fullatt_block_indexes"); all != nullptr) {
+    const auto layers = all->numbers();
+    for (std::size_t i = 0; layers && i < layers->size(); ++i)
+      if ((*layers)[i] >= 0 && (*layers)[i] < 1000)
+        s.see_all.push_back(static_cast<std::int64_t>((*layers)[i]));
+  }
+  STEPCAST_TRY(first_size(vision, {"projector_input_dim"}, s.adapter_in));
+  STEPCAST_TRY(first_size(vision, {"projector_output_dim"}, s.adapter_width));
+  STEPCAST_TRY(first_size(vision, {"vision_output_dim"}, s.adapter_out));
+  STEPCAST_TRY(around.optional("multimodal_projector_bias", s.projector_bias));
+  if (row.model_type == "mistral3" && !around.has("multimodal_projector_bias")) s.projector_bias = false;
+  STEPCAST_TRY(vision.optional("vision_use_head", s.class_head));
+  return Ok{};
+}
+
+void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
+               std::int64_t keys) {
+  b.norm(s.width, row.layer_norm).linear(s.width, 3 * s.width, row.qkv_bias);
+  if (row.head_norms) b.parameters(2 * (s.width / s.heads));
+  b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, row.output_bias);
+  if (row.norms > 2) b.norm(s.width, row.layer_norm);
+  b.add_residual(s.width);
+  b.norm(s.width, row.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, row.ffn_bias);
+  row.gated ? b.activation(s.ffn, true) : b.gelu();
+  b.linear(s.ffn, s.width, row.ffn_bias);
+  if (row.norms > 2) b.norm(s.width, row.layer_norm);
+  if (row.layer_scale) b.parameters(2 * s.width);
+  b.add_residual(s.width).end_block();
+  b.tokens(tokens);
+}
+
+void add_merger(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
+                bool extra) {
+  const std::int64_t merged = s.merge * s.merge * s.width;
+  if (!extra) b.norm(s.width, row.layer_norm);
+  b.tokens(tokens / (s.merge * s.merge));
+  if (extra) b.norm(merged, row.layer_norm);
+  b.linear(merged, merged).gelu().linear(merged, s.out > 0 ? s.out : s.text);
+}
+
+void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens) {
+  const std::int64_t w = s.width, merged = s.merge * s.merge * w, text = s.text,
+                     few = tokens / (s.merge * s.merge);
+  switch (row.projector) {
+    case Projector::merger:
+      add_merger(b, row, s, tokens, false);
+      for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, row, s, tokens, true);
+      break;
+    case Projector::one: b.tokens(few).linear(w, text, false); break;
+    case Projector::normed: b.tokens(few).norm(w, false).linear(w, text, false); break;
+    case Projector::adapter:
+      b.tokens(few)
+          .linear(s.ffn, s.adapter_in, false)
+          .gelu()
+          .linear(s.adapter_in, s.adapter_width, false)
+          .gelu();
+      b.linear(s.adapter_out, text, false);
+      break;
+    case Projector::merging_layer:
+      b.norm(w, false).tokens(few).linear(merged, w, false).linear(w, text, s.projector_bias).gelu();
+      b.linear(text, text, s.projector_bias);
+      break;
+    case Projector::two:
+      b.tokens(few);
+      if (row.model_type == "internvl") b.norm(merged, true);
+      b.linear(merged, text, s.projector_bias).gelu().linear(text, text, s.projector_bias);
+      break;
+    case Projector::gated:
+      b.tokens(few).linear(merged, s.out).linear(s.out, s.out, false).norm(s.out, true).gelu();
+      b.linear(s.out, 2 * s.projector_ffn, false)
+          .activation(s.projector_ffn, true)
+          .linear(s.projector_ffn, s.out, false);
+      break;
+    case Projector::convolutions: {
+      const std::int64_t side = s.pixels / s.patch;
+      b.tokens(0).at(w, side).convolution(2 * w, 3, 2).bias().convolution(4 * w, 3, 2).bias();
+      b.tokens(b.side() * b.side()).linear(4 * w, text, false);
+      break;
+    }
+  }
+  b.end_block();
+}
+
+VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
+  NetworkBuilder b{"tower", s.channels * s.frames, s.pixels};
+  b.convolution(s.width, s.patch, s.patch, true, 0);
+  if (row.patch_bias) b.bias();
+  const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? 1 : 0);
+  b.tokens(tokens).parameters(s.positions * s.width + (row.class_token ? s.width : 0));
+  if (s.positions > 0) b.add_vectors(s.width);
+  if (row.norm_in_front) b.norm(s.width, row.layer_norm);
+  b.end_block();
+  const std::int64_t across = s.window > 0 && s.patch > 0 ? s.window / s.patch : 0;
+  for (std::int64_t layer = 0; layer < s.layers; ++layer) {
+    const bool all = across == 0 || std::ranges::count(s.see_all, layer) > 0;
+    add_layer(b, row, s, tokens, all ? tokens : std::min(tokens, across * across));
+  }
+  if (row.norm_behind) b.norm(s.width, row.layer_norm).end_block();
+  add_projector(b, row, s, patches);
+  Transformer model = b.finish(1);
+  VisionTower tower;
+  tower.network = *model.network;
+  tower.blocks = model.kind_of_layer;
+  tower.image_size = s.pixels;
+  tower.tokens_per_image = patches / (s.merge * s.merge);
+  return tower;
+}
+
+// Nothing if all sizes are there and fit.
+std::string problem_of(const TowerSizes& s, const TowerRow& row) {
+  constexpr std::int64_t kLargest = 100'000;
+  const std::pair<std::string_view, std::int64_t> sizes[] = {
+      {"layers", s.layers},    {"hidden size", s.width}, {"heads", s.heads},   {"width of the FFN", s.ffn},
+      {"patch size", s.patch}, {"channels", s.channels}, {"frames", s.frames}, {"merge size", s.merge}};
+  for (const auto& [what, size] : sizes)
+    if (size < 1 || size > kLargest) return fmt::format("its {} are not said", what);
+  if (s.layers > 1000) return "it has more than 1000 layers";
+  if (std::max({s.text, s.adapter_in, s.adapter_width, s.adapter_out, s.window}) > 1'000'000)
+    return "its sizes are those of no model";
+  if (s.width % s.heads != 0) return "its heads do not divide its hidden size";
+  if (row.projector == Projector::adapter && std::min({s.adapter_in, s.adapter_width, s.adapter_out}) < 1)
+    return "its projector has no sizes";
+  if (row.projector == Projector::gated && (s.out < 1 || s.projector_ffn < 1))
+    return "its projector has no sizes";
+  if (s.class_head) return "a head of attention behind it is not modelled";
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_type, ObjectReader& vision,
+                                                      ObjectReader& around, const Transformer& text,
+                                                      const VisionSettings& settings, std::string& missing) {
+  using Tower = std::shared_ptr<const VisionTower>;
+  const auto* row = std::ranges::find(kTowers, model_type, &TowerRow::model_type);
+  if (row == std::end(kTowers)) {
+    missing = "towers for pictures and sound are not counted";
+    return Tower{};
+  }
+  TowerSizes s;
+  STEPCAST_TRY(read_tower_sizes(*row, vision, around, s));
+  s.text = text.hidden_size;
+  if (row->projector == Projector::gated) {
+    s.projector_ffn = s.ffn;  // a layer's own FFN has the width of the result
+    s.ffn = s.out;
+  }
+  if (std::string problem = problem_of(s, *row); !problem.empty()) {
+    missing = fmt::format("towers for pictures and sound are not counted ({})", problem);
+    return Tower{};
+  }
+  const std::int64_t step = s.patch * s.merge;
+  if (settings.image_size) {
+    constexpr std::int64_t kLargest = 8192;
+    if (*settings.image_size < step || *settings.image_size > kLargest ||
+        *settings.image_size % s.patch != 0) {
+      return Error::at("", "--image-size")
+          .found(fmt::format("{}", *settings.image_size))
+          .expected(fmt::format("pixels in either direction: a multiple of {} from {} to {}", s.patch, step,
+                                kLargest));
+    }
+    s.pixels = *settings.image_size;
+  }
+  constexpr std::int64_t kWidest = 100'000'000;
+  if (s.pixels < step || s.pixels > 100'000 || s.merge * s.merge * s.width > kWidest) {
+    missing = "towers for pictures and sound are not counted (its images have no size)";
+    return Tower{};
+  }
+  VisionTower tower = make_tower(*row, s);
+  tower.images = settings.images.value_or(1);
+  return Tower{std::make_shared<const VisionTower>(std::move(tower))};
+}
+
+}  // namespace stepcast::detail

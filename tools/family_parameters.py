@@ -1,0 +1,76 @@
+"""Writes tests/describe/family_parameters.jsonl: small configs of families and the parameters of their modules.
+
+    python tools/family_parameters.py TYPE... > tests/describe/family_parameters.jsonl
+
+Needs torch (--no-deps is enough) and transformers. Every line is a config as transformers writes it, with sizes drawn at
+random; `total` are the parameters of the module that the class builds on
+the `meta` device, `routed` those of its routed experts.
+"""
+
+import json
+import random
+import sys
+
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+SIZES = {
+    "hidden_size": [64, 96], "num_hidden_layers": [3, 4], "num_attention_heads": [4, 8], "num_key_value_heads": [2, 4],
+    "intermediate_size": [80, 160], "vocab_size": [500], "head_dim": [16, 24], "num_experts": [8],
+    "num_local_experts": [8], "n_routed_experts": [8], "moe_num_experts": [8], "num_experts_per_tok": [2], "moe_k": [2],
+    "moe_intermediate_size": [24, 40], "shared_expert_intermediate_size": [32], "first_k_dense_replace": [1],
+    "num_dense_layers": [1], "q_lora_rank": [24], "kv_lora_rank": [16], "qk_nope_head_dim": [16], "qk_rope_head_dim": [8],
+    "v_head_dim": [16], "index_n_heads": [2], "index_head_dim": [16], "index_topk": [8], "max_position_embeddings": [128],
+    "linear_num_value_heads": [4], "linear_num_key_heads": [2], "linear_key_head_dim": [8], "linear_value_head_dim": [16],
+    "moe_layer_start_index": [1], "top_k_experts": [2], "sliding_window": [16], "n_group": [1], "topk_group": [1],
+    "mamba_num_heads": [4], "mamba_head_dim": [8], "ssm_state_size": [8], "n_groups": [2], "intermediate_size_mlp": [80],
+    "hidden_size_per_layer_input": [0, 16], "vocab_size_per_layer_input": [100],
+    "mamba_n_heads": [8], "mamba_d_head": [16], "mamba_d_state": [8], "shared_intermediate_size": [40], "o_groups": [2],
+    "o_lora_rank": [8], "num_global_key_value_heads": [2], "mamba_n_groups": [1],
+}
+LISTS = ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers", "indexer_types", "mlp_only_layers",
+         "moe_layers", "layer_rope_theta", "compress_rates")
+LEFT_OUT = ("qk_head_dim", "time_step_limit", "per_layer_config", "rope_parameters", "head_dim_of_rope")
+NO_SHAPE = ("transformers_version", "_name_or_path", "architectures", "id2label", "label2id", "dtype", "use_cache",
+            "rope_parameters", "time_step_limit", "chunk_size_feed_forward", "is_encoder_decoder", "output_attentions",
+            "output_hidden_states", "return_dict", "initializer_range", "rms_norm_eps", "output_router_logits")
+
+
+def drawn(model_type, draw):
+    """A config of the class with other sizes."""
+    config = json.loads(CONFIG_MAPPING[model_type]().to_json_string(use_diff=False))
+    for key in [k for k in config if k in LISTS + LEFT_OUT]:
+        del config[key]
+    for key, choices in SIZES.items():
+        if config.get(key) is not None:
+            config[key] = draw.choice(choices)
+    if "mamba_n_heads" in config:
+        config["hidden_size"] = 64
+    if "o_lora_rank" in config:
+        config["num_key_value_heads"] = 1
+    for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        config[key] = 1
+    config.pop("model_type")
+    return CONFIG_MAPPING[model_type](**config)
+
+
+def line(model_type, draw):
+    config = drawn(model_type, draw)
+    with torch.device("meta"):
+        module = AutoModelForCausalLM.from_config(config)
+    text = json.loads(config.to_json_string(use_diff=False))
+    kept = {k: v for k, v in text.items()
+            if v is not None and v != [] and k not in NO_SHAPE and not k.endswith("_token_id")}
+    routed = sum(p.numel() for name, p in module.named_parameters() if ".experts." in name and "shared" not in name)
+    return json.dumps({"config": kept, "total": sum(p.numel() for p in module.parameters()), "routed": routed})
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        random_of = random.Random(name)
+        for _ in range(2):
+            try:
+                print(line(name, random_of), flush=True)
+            except (TypeError, ValueError) as problem:
+                print(f"{name}: {problem}", file=sys.stderr)
