@@ -214,13 +214,9 @@ Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindI
     return rank_is_missing(listing, rank, present);
   }
   std::vector<Trace> asked_for;
-<<<<<<< HEAD
+  // A list that grows would copy them: their tables of names may fail to move.
+  asked_for.reserve(by_rank.size());
   for (const auto& [rank, i] : by_rank)
-=======
-  asked_for.reserve(
-      by_rank.size());  // a list that grows would copy them: their tables of names may fail to move
-  for (const auto& [rank, i] : by_rank) {
->>>>>>> c35471cc23301a172005be40d1626381cfbd608a
     if (is_asked_for(options.ranks, rank)) asked_for.push_back(std::move(*traces[i]).value());
   return asked_for;
 }

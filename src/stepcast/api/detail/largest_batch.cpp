@@ -29,8 +29,8 @@ std::string parts_of(const MemoryForecast& memory) {
 Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes memory, ResolvedJob& job) {
   if (wanted == LargestBatch::none) return Ok{};
   if (wanted == LargestBatch::global && said.micro_batch_sequences)
-    return Error{"--gbs max with a micro-batch: memory does not bound how many micro-batches add up"}
-        .advice("leave out --mbs, or say --gbs as a number");
+    return Error{"--gbs max with a micro-batch: memory does not bound how many micro-batches add up"}.advice(
+        "leave out --mbs, or say --gbs as a number");
   const std::int64_t ranks = job.layout.degrees.data * std::max<std::int64_t>(1, job.layout.degrees.pipeline);
   // 0: as many as fit.
   const std::int64_t batch = wanted == LargestBatch::micro ? said.global_batch_sequences.value_or(0) : 0;
