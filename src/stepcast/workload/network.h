@@ -42,6 +42,11 @@ struct NetworkBlock {
     for (const NetworkPart& part : parts) n += part.parameters;
     return n;
   }
+  [[nodiscard]] double kept() const {  // elements of a sample
+    double n = 0;
+    for (const NetworkPart& part : parts) n += part.kept;
+    return n;
+  }
   friend bool operator==(const NetworkBlock&, const NetworkBlock&) = default;
 };
 
