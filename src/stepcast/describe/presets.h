@@ -32,6 +32,6 @@ struct Preset {
 
 // The preset that a name at a hub, a folder or a component of torchtune stands for: "meta-llama/Meta-Llama-3.1-8B-Instruct",
 // "torchtune.models.llama3_1.lora_llama3_1_8b".
-[[nodiscard]] std::optional<std::string> preset_of_hub_name(std::string_view name);
+[[nodiscard]] std::optional<std::string> preset_of_hub_name(std::string_view hub);
 
 }  // namespace stepcast

@@ -174,7 +174,8 @@ class StageMemories {
     if (mirrored() || is_v_shaped(layout_.pipeline.schedule)) return held / parts_;
     const std::uint32_t stages = work_.stages, round = stages * work_.virtual_stages;
     const auto before = static_cast<std::uint32_t>(c / stages) * stages, in_round = held % round;
-    return held / round * stages + std::min(stages, std::max(in_round, before) - before);
+    const std::uint32_t whole_rounds = held / round;
+    return whole_rounds * stages + std::min(stages, std::max(in_round, before) - before);
   }
 
   [[nodiscard]] Sums sums_of(std::uint32_t stage, std::uint32_t held) const {

@@ -30,11 +30,12 @@ std::size_t task_at(std::span<const Begin> begins, double us) {
 double end_of_threads(const FlatProgram& flat, const TaskTimes& times, RankClassId c, double from_us) {
   const std::vector<Lane>& lanes = flat.program().rank_class(c).lanes;
   double end_us = from_us;
-  for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) {
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     if (lanes[lane].kind != LaneKind::cpu_thread) continue;
-    flat.for_each_on_lane(c, lane, [&](std::size_t task, const TaskInfo& /*info*/) {
-      end_us = std::max(end_us, times.at(c, task).end_us);
-    });
+    flat.for_each_on_lane(c, static_cast<std::uint16_t>(lane),
+                          [&](std::size_t task, const TaskInfo& /*info*/) {
+                            end_us = std::max(end_us, times.at(c, task).end_us);
+                          });
   }
   return end_us;
 }

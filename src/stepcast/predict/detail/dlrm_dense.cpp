@@ -134,10 +134,10 @@ class DenseWork {
   void push_gradient(std::vector<DenseOp>& ops, DenseOp op, std::int64_t elements) const {
     if (!habits_.eager || alone_) {
       op.gradient_elements += static_cast<double>(elements);
-      ops.push_back(std::move(op));
+      ops.push_back(op);
       return;
     }
-    ops.push_back(std::move(op));
+    ops.push_back(op);
     DenseOp copy{"copy into bucket",
                  elementwise({.elements = elements, .reads = 1, .writes = 1}, DType::fp32)};
     copy.gradient_elements = static_cast<double>(elements);
