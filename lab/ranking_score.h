@@ -40,7 +40,7 @@ struct RankingScore {
 // beside their step times.
 //
 // Of every family of runs (ranking_score.h: model, GPUs, type, batch) the fastest measured one counts. Its layout is
-// priced as it ran, and so is every layout of the search whose memory is not tight, with the software of that run: what both do alike, they do
+// priced as it ran, and so is every layout of the search, with the software of that run: what both do alike, they do
 // alike here, too. A row has our best as `predicted` and the run's layout as `measured`, both forecasts, in ms.
 
 // "layouts_run", all families in one set, and "layouts_run_by_set". Extras, in percent of the families: `tied_or_within_2_percent`

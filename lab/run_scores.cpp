@@ -40,7 +40,7 @@ TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatform
   TestScore result{.test = "runs_that_ran", .protocol = "shipped", .unit = "GiB", .relative = false};
   struct Counts {
     SetScore set;
-    double too_big = 0;
+    double too_big = 0, contradicted = 0;
   };
   std::map<std::string, Counts> sets;
   for (const PredictedRun& p : runs) {
@@ -56,9 +56,10 @@ TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatform
     row.predicted = memory->peak().value() / kGiB;
     row.p10 = row.p90 = {};
     if (memory->verdict == MemoryVerdict::does_not_fit) {
+      ++of.too_big;
       // What a table states of a micro-batch that the configuration of the same release contradicts may be a slip.
       const bool contradicted = recipe_contradicts(*p.run, "mbs");
-      if (!contradicted) ++of.too_big;
+      if (contradicted) ++of.contradicted;
       skipped.push_back(
           {fmt::format("{}: {:.1f} of {:.1f} GiB", row.row, row.predicted, row.measured),
            contradicted ? "ran, and does not fit with a micro-batch that its release's recipe contradicts"
@@ -71,7 +72,8 @@ TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatform
     of.set.set = name;
     const auto n = static_cast<double>(of.set.rows.size());
     of.set.extras = {{"fits_pct", 100 * (1 - of.too_big / n)},
-                     {"too_big_n", of.too_big, ExtraMetric::Over::sum}};
+                     {"too_big_n", of.too_big, ExtraMetric::Over::sum},
+                     {"of_them_recipe_contradicts_n", of.contradicted, ExtraMetric::Over::sum}};
     result.sets.push_back(std::move(of.set));
   }
   result.finish();

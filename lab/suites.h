@@ -177,11 +177,11 @@ namespace stepcast {
 // Scores published steps of models with experts under FSDP 2 and expert parallelism (fsdp_expert_steps.csv: NeMo Automodel) as a
 // job of `--framework automodel`.
 //
-//   fsdp_experts           (primary) milliseconds of a step
+//   fsdp_experts           (primary) milliseconds of a step; recomputation is not printed: none or full, the faster that fits
+//   fsdp_experts_closer    the one of both that comes closer to what was measured, as a bound
 //   fsdp_experts_constant  the trivial answer: every GPU computes at the median rate of the other rows
 //
-// "shipped": nothing is fitted. Recomputation is not printed: of none and of full the one that comes closer is what ran.
-// Where expert parallelism is not printed it is all GPUs.
+// "shipped": nothing is fitted. Where expert parallelism is not printed it is all GPUs.
 [[nodiscard]] Result<SuiteResult> validate_fsdp_experts(const std::filesystem::path& data,
                                                         const SuiteOptions& options = {});
 

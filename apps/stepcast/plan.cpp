@@ -35,7 +35,6 @@
 #include "stepcast/plan/training_plan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/rl_document.h"
@@ -306,23 +305,6 @@ Status check_options(const PlanOptions& options) {
   return Ok{};
 }
 
-// The layout that runs now, with its time where it can run on the platform, and the faster ones near it.
-LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan, const Platform& platform,
-                     const StepAssumptions& assumptions) {
-  LayoutNow now;
-  now.point = point_of(running.layout, platform.node.gpus_per_node);
-  StepModel steps{platform, assumptions};
-  const Result<StepPrediction> step = steps.predict(running.model, running.layout);
-  if (!step.ok()) {
-    now.why_not = step.error().message();
-    return now;
-  }
-  now.step_us = step->step.time.value();
-  for (const NearbyLayout& n : nearby_layouts(plan.found.priced, now.point))
-    if (n.layout.step_us < now.step_us) now.nearby.push_back(n);
-  return now;
-}
-
 bool asks_post_training(const PlanOptions& options) {
   const bool is_config = options.from.ends_with(".yaml") || options.from.ends_with(".yml");
   return !options.rl.algorithm.empty() ||
@@ -458,14 +440,15 @@ Result<int> run_plan(const PlanOptions& options) {
   Status table = Ok{};
   offer_table("priced", [&] {
     Result<std::string> rows = plan_csv(plan, platform);
-    if (!rows) table = std::move(rows).error();
-    return rows ? *std::move(rows) : std::string{};
+    if (rows) return *std::move(rows);
+    table = std::move(rows).error();
+    return std::string{};
   });
   STEPCAST_TRY(table);
   if (named.name != options.platforms.front())
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
   PlanSubject subject{named.name, platform.device.name, options.top, std::nullopt, options.why};
-  if (running) subject.now = layout_now(*running, plan, platform, plan.assumptions);
+  if (running) subject.now = layout_now(*running, plan, platform);
   const ReportDocument document = plan_document(plan_answer(plan, subject));
   STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
   if (options.json || report.replaces_text()) return kSuccess;

@@ -152,6 +152,8 @@ TEST(LaunchScript, ALoopOverKnownWordsRunsForEach) {
               ElementsAre("run.py", "54"));
   EXPECT_THAT(words_of("for mbs in 1 2 4; do python pretrain_gpt.py --micro-batch-size $mbs; done"),
               ElementsAre("python", "pretrain_gpt.py", "--micro-batch-size", "4"));
+  EXPECT_THAT(words_of("A=1\nfor i in 1 2; do echo do; echo done; A=2; done\nrun.py $A"),
+              ElementsAre("run.py", "2"));
   // Nobody knows that it runs.
   EXPECT_THAT(words_of("A=1\nif [ $X = 1 ]; then\nfor i in 1 2; do A=2; done\nfi\nrun.py $A"),
               ElementsAre("run.py", "$A"));

@@ -4,6 +4,7 @@
 
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"
+#include "stepcast/predict/step_model.h"
 
 namespace stepcast {
 
@@ -94,6 +95,21 @@ std::vector<NearbyLayout> nearby_layouts(const std::vector<PricedLayout>& priced
   if (!priced.empty() && (all.empty() || all.back().layout.point != priced.front().point))
     all.push_back({n_changes(from, priced.front().point), priced.front()});
   return all;
+}
+
+LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan, const Platform& platform) {
+  LayoutNow now;
+  now.point = point_of(running.layout, platform.node.gpus_per_node);
+  StepModel steps{platform, plan.assumptions};
+  const Result<StepPrediction> step = steps.predict(running.model, running.layout);
+  if (!step.ok()) {
+    now.why_not = step.error().message();
+    return now;
+  }
+  now.step_us = step->step.time.value();
+  for (const NearbyLayout& n : nearby_layouts(plan.found.priced, now.point))
+    if (n.layout.step_us < now.step_us) now.nearby.push_back(n);
+  return now;
 }
 
 }  // namespace stepcast

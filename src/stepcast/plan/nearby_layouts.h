@@ -8,6 +8,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/layout_point.h"
 #include "stepcast/plan/layout_search.h"
 
@@ -43,5 +44,8 @@ struct LayoutNow {
   std::string why_not;               // not empty: it has no time, as it cannot run on this machine
   std::vector<NearbyLayout> nearby;  // those that are faster
 };
+// Priced as the plan was.
+[[nodiscard]] LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan,
+                                   const Platform& platform);
 
 }  // namespace stepcast

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/network_builder.h"
 
 namespace stepcast::detail {
@@ -19,14 +20,15 @@ enum class Projector : std::uint8_t {
   normed,         // a norm and one product (Gemma 3)
   adapter,        // two products of shuffled pixels, then one (Llama 4)
   merging_layer,  // a norm, a product of merged patches, two more (Mistral 3)
-  two,            // two products of merged patches (LLaVA), with a norm in front (InternVL)
+  two,            // two products of merged patches (LLaVA)
+  normed_two,     // the same behind a norm (InternVL)
   gated,          // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
   convolutions,   // two strided convolutions and a product (Step 3.7)
 };
 
 // What towers of one family always have; names of sizes are looked for by all names that families use.
 struct TowerRow {
-  std::string_view model_type;
+  std::string_view model_types;  // words
   Projector projector;
   bool layer_norm = true, patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true,
        gated = false;
@@ -39,19 +41,16 @@ struct TowerRow {
 };
 
 constexpr TowerRow kTowers[] = {
-    {.model_type = "qwen3_vl", .projector = Projector::merger},
-    {.model_type = "qwen3_vl_moe", .projector = Projector::merger},
-    {.model_type = "qwen3_5", .projector = Projector::merger},
-    {.model_type = "qwen3_5_moe", .projector = Projector::merger},
-    {.model_type = "kimi_k25", .projector = Projector::merger, .norm_behind = true},
-    {.model_type = "qwen2_vl", .projector = Projector::merger, .patch_bias = false},
-    {.model_type = "qwen2_5_vl",
+    {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe", .projector = Projector::merger},
+    {.model_types = "kimi_k25", .projector = Projector::merger, .norm_behind = true},
+    {.model_types = "qwen2_vl", .projector = Projector::merger, .patch_bias = false},
+    {.model_types = "qwen2_5_vl",
      .projector = Projector::merger,
      .layer_norm = false,
      .patch_bias = false,
      .gated = true},
-    {.model_type = "gemma3", .projector = Projector::normed, .norm_behind = true, .merge = 4},
-    {.model_type = "gemma4",
+    {.model_types = "gemma3", .projector = Projector::normed, .norm_behind = true, .merge = 4},
+    {.model_types = "gemma4",
      .projector = Projector::one,
      .layer_norm = false,
      .patch_bias = false,
@@ -62,13 +61,13 @@ constexpr TowerRow kTowers[] = {
      .norms = 4,
      .head_norms = true,
      .merge = 3},
-    {.model_type = "llama4",
+    {.model_types = "llama4",
      .projector = Projector::adapter,
      .patch_bias = false,
      .class_token = true,
      .norm_in_front = true,
      .norm_behind = true},
-    {.model_type = "mistral3",
+    {.model_types = "mistral3",
      .projector = Projector::merging_layer,
      .layer_norm = false,
      .patch_bias = false,
@@ -77,19 +76,19 @@ constexpr TowerRow kTowers[] = {
      .ffn_bias = false,
      .gated = true,
      .norm_in_front = true},
-    {.model_type = "internvl",
-     .projector = Projector::two,
+    {.model_types = "internvl",
+     .projector = Projector::normed_two,
      .qkv_bias = false,
      .class_token = true,
      .layer_scale = true},
-    {.model_type = "llava",
+    {.model_types = "llava",
      .projector = Projector::two,
      .patch_bias = false,
      .class_token = true,
      .norm_in_front = true,
      .norm_behind = true,
      .merge = 1},
-    {.model_type = "glm4v",
+    {.model_types = "glm4v glm4v_moe",
      .projector = Projector::gated,
      .layer_norm = false,
      .qkv_bias = false,
@@ -98,16 +97,7 @@ constexpr TowerRow kTowers[] = {
      .gated = true,
      .norm_in_front = true,
      .norm_behind = true},
-    {.model_type = "glm4v_moe",
-     .projector = Projector::gated,
-     .layer_norm = false,
-     .qkv_bias = false,
-     .output_bias = false,
-     .ffn_bias = false,
-     .gated = true,
-     .norm_in_front = true,
-     .norm_behind = true},
-    {.model_type = "step3p7",
+    {.model_types = "step3p7",
      .projector = Projector::convolutions,
      .patch_bias = false,
      .layer_scale = true,
@@ -177,7 +167,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
                              &s.merge, &s.out, &s.pixels, &table, &soft_tokens})
     if (*size > kLargest) *size = 0;
   if (s.positions > kLargest * kLargest / 100) s.positions = 0;
-  if (row.model_type == "qwen2_vl") {
+  if (row.model_types == "qwen2_vl") {
     if (s.width > 0 && vision.has("embed_dim")) STEPCAST_TRY(first_size(vision, {"hidden_size"}, s.out));
     STEPCAST_TRY(first_size(vision, {"mlp_ratio"}, ratio));
     s.ffn = ratio > 100 ? 0 : ratio * s.width;
@@ -203,8 +193,8 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   STEPCAST_TRY(first_size(vision, {"projector_input_dim"}, s.adapter_in));
   STEPCAST_TRY(first_size(vision, {"projector_output_dim"}, s.adapter_width));
   STEPCAST_TRY(first_size(vision, {"vision_output_dim"}, s.adapter_out));
+  s.projector_bias = row.projector != Projector::merging_layer;
   STEPCAST_TRY(around.optional("multimodal_projector_bias", s.projector_bias));
-  if (row.model_type == "mistral3" && !around.has("multimodal_projector_bias")) s.projector_bias = false;
   STEPCAST_TRY(vision.optional("vision_use_head", s.class_head));
   return Ok{};
 }
@@ -257,8 +247,9 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       b.linear(text, text, s.projector_bias);
       break;
     case Projector::two:
+    case Projector::normed_two:
       b.tokens(few);
-      if (row.model_type == "internvl") b.norm(merged, true);
+      if (row.projector == Projector::normed_two) b.norm(merged, true);
       b.linear(merged, text, s.projector_bias).gelu().linear(text, text, s.projector_bias);
       break;
     case Projector::gated:
@@ -328,7 +319,8 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
                                                       ObjectReader& around, const Transformer& text,
                                                       const VisionSettings& settings, std::string& missing) {
   using Tower = std::shared_ptr<const VisionTower>;
-  const auto* row = std::ranges::find(kTowers, model_type, &TowerRow::model_type);
+  const auto* row = std::ranges::find_if(
+      kTowers, [&](const TowerRow& one) { return is_among(model_type, one.model_types); });
   if (row == std::end(kTowers)) {
     missing = "towers for pictures and sound are not counted";
     return Tower{};

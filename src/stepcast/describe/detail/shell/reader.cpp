@@ -331,26 +331,30 @@ Status ShellReader::end_command() {
 std::optional<std::string_view> ShellReader::loop_body(std::size_t& behind) const {
   std::optional<std::size_t> begin;
   int depth = 0;
+  bool begins_command = true;  // where `do` and `done` are no arguments
   for (std::size_t i = at_; i < text_.size();) {
     const char c = text_[i];
     if (c == '\'' || c == '"') {
       const std::size_t end = text_.find(c, i + 1);
       if (end == std::string_view::npos) return std::nullopt;
       i = end + 1;
+      begins_command = false;
     } else if (c == '#' && i > 0 && is_space(text_[i - 1])) {
       i = std::min(text_.find('\n', i), text_.size());
     } else if (begins_name(c)) {
       std::size_t end = i;
       while (end < text_.size() && !is_space(text_[end]) && text_[end] != ';' && text_[end] != '"') ++end;
       const std::string_view word = text_.substr(i, end - i);
+      const bool is_first = std::exchange(begins_command, word == "do" || word == "then" || word == "else");
       if (word == "break" || word == "continue" || word == "exit") return std::nullopt;
-      if (word == "do" && ++depth == 1) begin = end;
-      if (word == "done" && begin && --depth == 0) {
+      if (is_first && word == "do" && ++depth == 1) begin = end;
+      if (is_first && word == "done" && begin && --depth == 0) {
         behind = end;
         return text_.substr(*begin, i - *begin);
       }
       i = end;
     } else {
+      begins_command = c == '\n' || c == ';' || c == '&' || c == '|' || (begins_command && is_blank(c));
       ++i;
     }
   }

@@ -24,8 +24,6 @@ inline constexpr char kFunctionArguments[] = "@";  // the variable that holds th
 inline constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;  // of all words of a script together
 inline constexpr int kDeepestScript = 8;  // scripts in words, defaults in defaults
 
-using ShellWords = ShellWords;
-
 // What a script defines for itself.
 struct ShellDefinitions {
   ShellVariables variables;
