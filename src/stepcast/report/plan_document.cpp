@@ -145,24 +145,21 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   section.add(std::move(table));
 }
 
-// The first `most`, and the chosen one.
+// What is recommended, refined, if it is; then the first `most`, and the chosen one.
 ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
   ReportTable table{
       "# | layout< | step\nms=step_time_ms | p10\nms=step_time_p10_ms | p90\nms=step_time_p90_ms | "
       "tokens/s\nper GPU=tokens_per_s_per_gpu | MFU\n% | memory\nGiB=peak_memory_GiB | compute\n% | "
       "transfers\n% | bubble\n% | rest\n% | <"};
   table.indent = 0;
-  if (plan.chosen.of < most) table.list = "layouts";
-  for (std::size_t i = 0; i < plan.layouts.size(); ++i) {
-    const bool is_chosen = i == plan.chosen.of;
-    if (i >= most && !is_chosen) continue;
-    const RankedLayoutAnswer& l = plan.layouts[i];
+  const bool is_refined = !plan.chosen.changes.empty();
+  const auto add = [&](const RankedLayoutAnswer& l, std::string_view refined, bool is_chosen) {
     std::string mark = l.alike ? "~" : "";
     if (l.unmeasured) mark += " never measured";
     if (l.memory_verdict == MemoryVerdict::tight) mark += " tight";
-    if (is_chosen) mark += plan.chosen.changes.empty() ? " chosen" : " chosen, refined";
+    if (is_chosen) mark += " chosen";
     if (is_chosen) table.emphasized = table.rows.size();
-    ReportCell layout{to_string(l.point)};
+    ReportCell layout{to_string(l.point) + std::string{refined}};
     layout.copies = l.megatron_flags.value_or("");
     table.row({std::to_string(l.rank), std::move(layout)})
         .numbers({l.step_ms, l.p10_ms, l.p90_ms}, 1)
@@ -171,6 +168,14 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
         .numbers(
             {l.peak_GiB, l.computation_percent, l.communication_percent, l.bubble_percent, l.rest_percent}, 1)
         .cell(mark);
+  };
+  if (is_refined)
+    add(plan.chosen.layout, ", refined", true);
+  else if (plan.chosen.of < most)
+    table.list = "layouts";
+  for (std::size_t i = 0; i < plan.layouts.size(); ++i) {
+    const bool is_chosen = !is_refined && i == plan.chosen.of;
+    if (i < most || is_chosen) add(plan.layouts[i], "", is_chosen);
   }
   return table;
 }
