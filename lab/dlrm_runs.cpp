@@ -359,7 +359,7 @@ Status score_described_trace(const std::filesystem::path& folder, SuiteResult& r
   };
   whole.rows.push_back(scored_step("mean over ranks", mean));
   without_waiting.rows.push_back(scored_step("last rank to begin", last_to_begin));
-  SetScore told{.set = "dlrm8 step of each rank, told when each began"};
+  SetScore told{.set = "dlrm8 step from when each rank began"};
   std::vector<double> starts_us;
   for (const RecordedStepFacts& facts : replayed.recorded.facts) starts_us.push_back(facts.step_us.start_us);
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(steps.program()));
