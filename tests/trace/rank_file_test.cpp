@@ -89,7 +89,7 @@ TEST(RankFile, IsRefusedWhereItWasChanged) {
     const Result<RankFile> read = parse_rank_file(changed, "r.step");
     // Some bits mean nothing: of the frame of gzip, and from where an equal run of bytes is copied.
     ++tried;
-    refused += read.ok() ? 0 : 1;
+    refused += read.ok() ? 0U : 1U;
     if (read.ok()) {
       EXPECT_EQ(rank_file_content(*read), rank_file_content(file)) << at;
     }
