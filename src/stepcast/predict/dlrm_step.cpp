@@ -93,8 +93,8 @@ struct DlrmStepModel::Impl {
     std::unique_ptr<Costs> costs;
     Timeline timeline;
   };
-  // All ranks, and few of them, the fewest first. Ranks differ in their lookups alone, and nothing begins later where a rank takes less: those
-  // that another one takes longer than, both ways, have no say in the step.
+  // All ranks, and few of them, the fewest first. Ranks differ in their lookups alone, and nothing begins later where a
+  // rank takes less: those that another one takes longer than, both ways, have no say in the step.
   Simulated all_ranks;
   std::vector<Simulated> few_ranks;
   std::vector<PricedWork> works;
