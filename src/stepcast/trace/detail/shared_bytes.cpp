@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::size_t kLeastCopy = 12;  // bytes; shorter copies cost what they save
 
-void put(std::uint64_t value, std::string& out) {
+void put_number(std::uint64_t value, std::string& out) {
   for (; value >= 0x80; value >>= 7U) out += static_cast<char>(value | 0x80U);
   out += static_cast<char>(value);
 }
 
-std::optional<std::uint64_t> take(std::string_view& bytes) {
+std::optional<std::uint64_t> take_number(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
     const auto byte = static_cast<unsigned char>(bytes.front());
@@ -72,21 +72,21 @@ std::string bytes_without(std::string_view base, std::string_view bytes) {
     std::size_t n = kLeastCopy;
     while (i + n < bytes.size() && *from + n < base.size() && bytes[i + n] == base[*from + n]) ++n;
     const bool back = *from < near;
-    put(n_own, copies);
-    put(n, copies);
-    put((back ? near - *from : *from - near) << 1U | (back ? 1U : 0U), copies);
+    put_number(n_own, copies);
+    put_number(n, copies);
+    put_number((back ? near - *from : *from - near) << 1U | (back ? 1U : 0U), copies);
     ++n_copies;
     n_own = 0;
     i += n;
     near = *from + n;
   }
   std::string out;
-  put(n_copies, out);
+  put_number(n_copies, out);
   return out + copies + own;
 }
 
 std::optional<std::string> bytes_with(std::string_view base, std::string_view own, std::size_t size) {
-  const std::optional<std::uint64_t> n_copies = take(own);
+  const std::optional<std::uint64_t> n_copies = take_number(own);
   if (!n_copies || *n_copies > own.size()) return std::nullopt;
   struct Copy {
     std::uint64_t own = 0, n = 0, distance = 0;
@@ -94,7 +94,7 @@ std::optional<std::string> bytes_with(std::string_view base, std::string_view ow
   std::vector<Copy> copies(static_cast<std::size_t>(*n_copies));
   for (Copy& copy : copies) {
     for (std::uint64_t* number : {&copy.own, &copy.n, &copy.distance}) {
-      const std::optional<std::uint64_t> value = take(own);
+      const std::optional<std::uint64_t> value = take_number(own);
       if (!value) return std::nullopt;
       *number = *value;
     }
