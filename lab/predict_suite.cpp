@@ -331,6 +331,8 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
           captures.speed_of(host_of_jobs[static_cast<std::size_t>(&job - jobs.data())]).data_loader;
       with_host_of(scores, "two_captures_loader_learned", job, captures, as_its_operators, n_captures,
                    as_its_operators.data_loader != 1 ? kOverheadBand : kOtherHostBand);
+      // Without a word of the capture that is predicted, as the median of the other one.
+      with_host_of(scores, "two_captures_nothing_given", job, captures, {}, n_captures, kOtherHostBand);
       median_of_captures(scores, job, same);
       each_step_of_two_captures(scores, job, captures, n_captures);
     }

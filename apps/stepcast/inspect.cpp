@@ -158,6 +158,9 @@ Status refuse_operations(const std::string& file, const InspectOptions& options,
   return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(found);
 }
 
+constexpr const char* kReadable =
+    "a trace, a training log, an event file of TensorBoard or a table of embedding tables";
+
 // What can be read neither once nor at all.
 Status check_readable(const std::string& file, const std::string& beginning) {
   std::error_code ignored;
@@ -170,9 +173,7 @@ Status check_readable(const std::string& file, const std::string& beginning) {
   }
   if (beginning.empty() && std::filesystem::is_regular_file(status) &&
       std::filesystem::file_size(file, ignored) == 0) {
-    return Error::at(file, "")
-        .found("an empty file")
-        .expected("a trace, a training log or a table of embedding tables");
+    return Error::at(file, "").found("an empty file").expected(kReadable);
   }
   return Ok{};
 }
@@ -252,8 +253,10 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }
-  STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
-  return inspect_profile(file, std::move(rank), options, shown_ranks);
+  Result<RecordedRank> rank = shown_reading(file, read_kineto);
+  if (!rank && format == TraceFormat::unknown) return std::move(rank).error().expected(kReadable);
+  if (!rank) return std::move(rank).error();
+  return inspect_profile(file, std::move(*rank), options, shown_ranks);
 }
 
 struct Files {

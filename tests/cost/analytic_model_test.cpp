@@ -34,6 +34,17 @@ Device round_device() {
 
 Operation transfer(TransferShape shape) { return {shape, DType::fp32, Direction::forward}; }
 
+TEST(AnalyticModel, AddsUpFourProductsOfInt8WhereTheGpuHasTheInstruction) {
+  Device device = round_device();
+  device.architecture = "volta";
+  const DeviceFigures volta = figures_of(device);
+  EXPECT_DOUBLE_EQ(volta.matrix_of(DType::int8).per_us, 4e7);
+  EXPECT_TRUE(volta.matrix_of(DType::int8).assumed);
+  EXPECT_FALSE(volta.has_matrix_units(DType::int8));
+  device.architecture = "pascal";
+  EXPECT_DOUBLE_EQ(figures_of(device).matrix_of(DType::int8).per_us, 1e7);
+}
+
 TEST(AnalyticModel, StreamsElementwiseWork) {
   const AnalyticModel model{round_device()};
   const Operation add = elementwise(

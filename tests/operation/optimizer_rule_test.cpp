@@ -26,6 +26,8 @@ TEST(OptimizerRule, EveryKindHasARowAndAName) {
 TEST(OptimizerRule, TablesAreUpdatedElementByElement) {
   EXPECT_EQ(table_optimizer_names(), "sgd, momentum_sgd, adam, adamw, adagrad, lamb");
   EXPECT_EQ(rule_of(OptimizerKind::adagrad).table_state().bytes_per_row, 4);
+  // addcmul, sqrt, add and addcdiv, as in the 8-rank DLRM trace.
+  EXPECT_EQ(*rule_of(OptimizerKind::adagrad).kernels_unfused, 4);
   EXPECT_FALSE(find_table_optimizer("muon"));
 }
 

@@ -19,6 +19,7 @@ TEST(DeviceGeneration, HasARowForEveryArchitectureOfThePlatforms) {
   EXPECT_EQ(generation_of(of("Hopper")).nccl, NcclGeneration::hopper);
   EXPECT_TRUE(generation_of(of("rubin")).architecture.empty());
   EXPECT_FALSE(generation_of(of("volta")).bf16_units);
+  EXPECT_TRUE(generation_of(of("volta")).int8_dots);
   EXPECT_TRUE(generation_of(of("blackwell")).asynchronous_products);
 }
 

@@ -52,6 +52,43 @@ TEST(DlrmStep, AShardingIsAScenarioOfOneProgram) {
   EXPECT_DOUBLE_EQ(steps.step_us(even, true), even_us);
 }
 
+// The step alone is that of the ranks whose lookups take longest; a prediction is of all of them.
+TEST(DlrmStep, FewRanksTakeAsLongAsAll) {
+  Dlrm model = *dlrm_preset("dlrm-dcnv2-mlperf");
+  for (std::size_t t = 0; t < model.tables.size(); ++t)
+    model.tables[t].pooling = t % 3 == 0 ? 1 : 20 + static_cast<double>(t);
+  for (const DlrmStack stack : {DlrmStack::torchrec, DlrmStack::hugectr_2}) {
+    DlrmStepModel steps = steps_of(model, {.stack = stack, .global_batch = 65536}, 16);
+    for (std::int32_t seed = 1; seed < 40; ++seed) {
+      ShardingPlan plan = round_robin(model, 16);
+      for (std::size_t t = 0; t < plan.tables.size(); ++t)
+        plan.tables[t].ranks = {(seed * static_cast<std::int32_t>(t * t + 7)) % 16};
+      steps.set_what_if({.rank_skew = seed % 2 == 0 ? 1.0 : 3.0});
+      const double us = steps.step_us(plan, true);
+      EXPECT_DOUBLE_EQ(us, steps.predict(plan)->time.time.value()) << seed;
+    }
+  }
+}
+
+// What DistributedDataParallel keeps on every rank is a parameter of the dense optimizer: all of its rows.
+TEST(DlrmStep, TablesOnEveryRankAreUpdatedAsAWhole) {
+  Dlrm model = *dlrm_preset("dlrm-ddp");
+  const DlrmTraining training{.stack = DlrmStack::torchrec, .cuda_graphs = true, .global_batch = 4096};
+  const auto backward_us = [&](std::int64_t rows) {
+    model.tables[0].rows = rows;
+    DlrmStepModel steps = steps_of(model, training, 4);
+    ShardingPlan plan = round_robin(model, 4);
+    plan.tables[0] = {.kind = ShardingKind::data_parallel};
+    EXPECT_TRUE(steps.predict(plan).ok());
+    double us = 0;
+    for (const ExplainedItem& item : steps.explain().front().items)
+      if (item.name == "lookup backward") us = item.duration_us;
+    return us;
+  };
+  // 128 columns of 4 bytes: weights and gradients are read, weights written; about 2 TB/s.
+  EXPECT_NEAR(backward_us(1'100'000) - backward_us(100'000), 1e6 * 128 * 12 / 2e6, 400);
+}
+
 TEST(DlrmStep, EveryByteIsSentOnceAndEveryTableIsHeldOnce) {
   const Dlrm model = *dlrm_preset("dlrm-torchrec");
   DlrmStepModel steps = steps_of(model, {.global_batch = 16384}, 8);

@@ -15,6 +15,7 @@ constexpr double kAssumedL2OverMemory = 2.5;      // bandwidth: 1.6 to 3.5 on th
 constexpr double kAssumedL2Bytes = 6 * kMiB;      // the smallest since Volta
 constexpr double kAssumedHostLink = 16e9 * 1e-6;  // PCIe 3.0 x16
 constexpr double kAssumedKernelFloorUs = 2.5;     // the shortest GEMM on A100 and H100, gemm_bf16_fwd.csv
+constexpr double kInt8Dot = 4;                    // products of one instruction, P4: 22 over 5.5 TFLOP/s
 constexpr double kOverPeakIsMatrixUnits = 1.9;    // a rate that far above ordinary fp32 has units of its own
 
 double per_us(FlopsPerSecond rate) { return rate.value() * 1e-6; }
@@ -67,6 +68,8 @@ DeviceFigures figures_of(const Device& device) {
   borrow(DType::int8, DType::fp8, 1);
   for (std::size_t i = 0; i < kDTypeCount; ++i)
     out.matrix_units[i] = out.matrix[i].per_us > kOverPeakIsMatrixUnits * out.vector.per_us;
+  if (generation.int8_dots && !device.peak(DType::int8))
+    at(DType::int8) = {std::max(at(DType::int8).per_us, kInt8Dot * out.vector.per_us), true};
 
   out.l2 = device.l2_bandwidth ? Rate{per_us(*device.l2_bandwidth), false}
                                : Rate{out.memory.per_us * kAssumedL2OverMemory, true};

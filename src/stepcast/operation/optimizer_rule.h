@@ -183,7 +183,7 @@ inline constexpr std::array<OptimizerRule, kOptimizerCount> kOptimizerRules{
     detail::element_by_element(OptimizerKind::momentum_sgd, "momentum_sgd", 1, 4, 3, {0, 4}),
     detail::element_by_element(OptimizerKind::adam, "adam", 2, 13, 9, {0, 8}),
     detail::element_by_element(OptimizerKind::adamw, "adamw", 2, 14, 9, {0, 8}),
-    detail::element_by_element(OptimizerKind::adagrad, "adagrad", 1, 7, 5, {4, 0}),
+    detail::element_by_element(OptimizerKind::adagrad, "adagrad", 1, 7, 4, {4, 0}),
     detail::element_by_element(OptimizerKind::lamb, "lamb", 2, 20, 9, {0, 8}),
     detail::by_matrices(OptimizerKind::muon, "muon", 1, 12, 6, detail::kNewtonSchulz),
     detail::by_matrices(OptimizerKind::dist_muon, "dist_muon", 1, 12, 6,

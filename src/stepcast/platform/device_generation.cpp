@@ -17,28 +17,31 @@ using enum NcclGeneration;
 // T4 51, each far below its peak; V100 (46), P100 and A100 (69) are not limited. Ampere and CDNA: assumed; newer ones:
 // assumed 3.5 times that of the 16 and 12 nm generations.
 //
+// Four products of int8 in one instruction: compute capability 6.1 and later (Pascal has cards with and without: those with
+// state their rate), gfx906 and later.
+//
 // Time of an operator on hosts before those of Hopper: A100 over H100 in the half of Megatron Core's test cases that is fitted to
 // (describe/detail/apply_settings.cpp).
 constexpr double kOlderHosts = 1.35;
 
 // The years of the newest are no farther than one step from those before.
 constexpr DeviceGeneration kGenerations[] = {
-    // architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, asynchronous products, memory chips,
-    // host time
-    {"maxwell", 2014.8, 0.8, 180, ampere, true, false, false, kOlderHosts},
-    {"pascal", 2016.4, 0.8, 52, volta, false, false, false, kOlderHosts},
-    {"volta", 2017.5, 0.45, 52, volta, false, false, false, kOlderHosts},
-    {"turing", 2018.7, 0.45, 52, volta, false, false, true, kOlderHosts},
-    {"ampere", 2020.4, 0.80, 100, ampere, true, false, false, kOlderHosts},
-    {"ada", 2022.6, 1.03, 180, ampere, true, false, true, 1},
-    {"hopper", 2022.6, 1.03, 180, hopper, true, true, false, 1},
-    {"blackwell", 2023.5, 1.3, 180, blackwell, true, true, false, 1},
-    {"cdna", 2020.9, 0.8, 100, ampere, true, false, false, kOlderHosts},
-    {"cdna2", 2021.9, 0.8, 100, ampere, true, false, false, kOlderHosts},
-    {"cdna3", 2023.5, 0.8, 180, ampere, true, false, false, 1},
-    {"cdna4", 2023.5, 1.1, 180, ampere, true, false, false, 1},
+    // architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, int8 dots, asynchronous products,
+    // memory chips, host time
+    {"maxwell", 2014.8, 0.8, 180, ampere, true, false, false, false, kOlderHosts},
+    {"pascal", 2016.4, 0.8, 52, volta, false, false, false, false, kOlderHosts},
+    {"volta", 2017.5, 0.45, 52, volta, false, true, false, false, kOlderHosts},
+    {"turing", 2018.7, 0.45, 52, volta, false, true, false, true, kOlderHosts},
+    {"ampere", 2020.4, 0.80, 100, ampere, true, true, false, false, kOlderHosts},
+    {"ada", 2022.6, 1.03, 180, ampere, true, true, false, true, 1},
+    {"hopper", 2022.6, 1.03, 180, hopper, true, true, true, false, 1},
+    {"blackwell", 2023.5, 1.3, 180, blackwell, true, true, true, false, 1},
+    {"cdna", 2020.9, 0.8, 100, ampere, true, true, false, false, kOlderHosts},
+    {"cdna2", 2021.9, 0.8, 100, ampere, true, true, false, false, kOlderHosts},
+    {"cdna3", 2023.5, 0.8, 180, ampere, true, true, false, false, 1},
+    {"cdna4", 2023.5, 1.1, 180, ampere, true, true, false, false, 1},
 };
-constexpr DeviceGeneration kUnknown{"", 2020.4, 0.8, 180, ampere, true, false, false, kOlderHosts};
+constexpr DeviceGeneration kUnknown{"", 2020.4, 0.8, 180, ampere, true, false, false, false, kOlderHosts};
 
 }  // namespace
 

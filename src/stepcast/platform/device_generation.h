@@ -21,6 +21,7 @@ struct DeviceGeneration {
   double sustained_GFLOPs_per_W;
   NcclGeneration nccl;
   bool bf16_units;             // matrix units that take bf16, where the platform states only fp16
+  bool int8_dots;              // ordinary arithmetic adds up four products of int8 at once (dp4a)
   bool asynchronous_products;  // what FlashAttention-3 needs
   bool memory_chips;           // beside the GPU, not stacked: their error correction uses bandwidth
   double host_time;            // of an operator on its usual hosts, over that on hosts of 2022

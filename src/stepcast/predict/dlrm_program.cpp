@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/predict/detail/dlrm_dense.h"
+#include "stepcast/predict/detail/dlrm_few_ranks.h"
 
 namespace stepcast {
 namespace {
@@ -48,6 +49,7 @@ class RankBlock {
     exchange_ = block_.add_lane({LaneKind::gpu_stream, "exchange"});
     reduce_ = block_.add_lane({LaneKind::gpu_stream, "gradients"});
     input_ = block_.add_lane({LaneKind::gpu_stream, "inputs"});
+    copy_ = block_.add_lane({LaneKind::gpu_stream, "copies"});
     // Where most shardings reduce no table, what they do reduce must not queue behind the dense gradients.
     tables_ = habits.hybrid ? reduce_ : block_.add_lane({LaneKind::gpu_stream, "gradients of tables"});
   }
@@ -58,11 +60,16 @@ class RankBlock {
       block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("between steps")},
                       Microseconds{habits_.host_us});
     }
+    run(copy_, parts.next_batch);
     std::vector<Moment> inputs;
-    if (!alone_ && habits_.input_exchange) {
+    const auto exchange_inputs = [&] {
       tasks.input_exchange =
           collective(input_, "input all-to-all", {}, exchanged(CollectiveOp::all_to_all, groups_.inputs));
-      if (!habits_.pipelined_input) inputs.push_back(Moment::end_of(tasks.input_exchange));
+    };
+    const bool exchanges_inputs = !alone_ && habits_.input_exchange;
+    if (exchanges_inputs && !habits_.pipelined_input) {
+      exchange_inputs();
+      inputs.push_back(Moment::end_of(tasks.input_exchange));
     }
     run(parts.inputs);
     tasks.lookup = kernel("lookup", KernelClass::embedding, 1, inputs);
@@ -83,6 +90,11 @@ class RankBlock {
     run(parts.interaction, vectors);
     run(parts.top);
     run(parts.loss);
+    if (exchanges_inputs && habits_.pipelined_input) {
+      // Those of the next batch; the host has to know how much comes from each rank.
+      exchange_inputs();
+      host_waits_for_ = Moment::end_of(tasks.input_exchange);
+    }
     run(parts.top_backward);
     if (habits_.reduces_by_mlp) reduce_now();
     TaskId last = run(parts.interaction_backward);
@@ -134,21 +146,29 @@ class RankBlock {
     return task;
   }
 
-  Moment launch(double kernels) {
+  // `further`: all kernels are of the operator before.
+  Moment launch(double kernels, bool further = false) {
     if (habits_.graphs) return {};
-    const double us = habits_.operator_us + (kernels - 1) * habits_.further_kernel_us;
-    return Moment::end_of(
-        block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("operator")}, Microseconds{us}));
+    const double first_us = further ? habits_.further_kernel_us : habits_.operator_us;
+    const double us = first_us + (kernels - 1) * habits_.further_kernel_us;
+    const TaskId task =
+        block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("operator")}, Microseconds{us});
+    if (const Moment waited = std::exchange(host_waits_for_, {}); waited != Moment{})
+      block_.add_edge(waited, task, Microseconds{}, {.origin = EdgeOrigin::synchronization});
+    return Moment::end_of(task);
   }
 
   TaskId kernel(std::string_view what, KernelClass kernel_class, double kernels,
-                const std::vector<Moment>& after, WorkId work = {}) {
-    const Moment launched = launch(kernels);
-    const TaskId task = block_.add_task(
-        compute_, {.kind = TaskKind::kernel, .kernel_class = kernel_class, .name = name(what), .work = work},
-        Microseconds{});
+                const std::vector<Moment>& after) {
+    return on_gpu(compute_, {.kind = TaskKind::kernel, .kernel_class = kernel_class, .name = name(what)},
+                  launch(kernels), after);
+  }
+
+  TaskId on_gpu(LaneId lane, const TaskInfo& info, const Moment& launched, const std::vector<Moment>& after) {
+    const TaskId task = block_.add_task(lane, info, Microseconds{});
     if (launched != Moment{}) block_.add_edge(launched, task, Microseconds{}, {.origin = EdgeOrigin::launch});
     for (const Moment moment : after) block_.add_edge(moment, task, Microseconds{}, {});
+    if (lane != compute_) return task;
     if (habits_.stream_gap_us > 0 && before_.valid()) {
       block_.add_edge(Moment::end_of(before_), task, Microseconds{habits_.stream_gap_us},
                       {.origin = EdgeOrigin::stream_order});
@@ -158,11 +178,19 @@ class RankBlock {
   }
 
   TaskId run(const std::vector<detail::DenseOp>& ops, std::vector<Moment> after = {}) {
+    return run(compute_, ops, std::move(after));
+  }
+  TaskId run(LaneId lane, const std::vector<detail::DenseOp>& ops, std::vector<Moment> after = {}) {
     TaskId last{};
     for (const detail::DenseOp& op : ops) {
       const double kernels = std::max(1.0, static_cast<double>(work_of(op.operation).kernels));
-      last =
-          kernel(op.name, kernel_class_of(op.operation), kernels, after, program_.works.intern(op.operation));
+      const bool copies = std::holds_alternative<TransferShape>(op.operation.shape);
+      last = on_gpu(lane,
+                    {.kind = copies ? TaskKind::memcpy : TaskKind::kernel,
+                     .kernel_class = kernel_class_of(op.operation),
+                     .name = name(op.name),
+                     .work = program_.works.intern(op.operation)},
+                    launch(kernels, op.further), after);
       after.clear();
       ready_bytes_ += op.gradient_elements * gradient_bytes();
       ready_after_ = Moment::end_of(last);
@@ -194,13 +222,14 @@ class RankBlock {
   const DlrmGroups& groups_;
   bool alone_;
   BlockBuilder block_;
-  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, tables_{};
+  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, copy_{}, tables_{};
   std::vector<TaskId> collectives_;
   double ready_bytes_ = 0;
   Moment ready_after_{};
   bool first_bucket_ = true;
   std::vector<Moment> reduced_;
-  TaskId before_{};  // on the stream of the computation
+  TaskId before_{};          // on the stream of the computation
+  Moment host_waits_for_{};  // before it launches anything else
 };
 
 }  // namespace
@@ -258,6 +287,12 @@ Status check_dlrm_ranks(std::int64_t n_ranks) {
 
 Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                                  std::int64_t n_ranks) {
+  return detail::dlrm_program_of(model, training, habits, n_ranks, n_ranks);
+}
+
+Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTraining& training,
+                                            const DlrmBehavior& habits, std::int64_t n_ranks,
+                                            std::int64_t n_written) {
   STEPCAST_TRY(model.check());
   STEPCAST_TRY(check_dlrm_ranks(n_ranks));
   if (training.global_batch < n_ranks) {
@@ -266,7 +301,7 @@ Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training
         .expected("a sample for every GPU");
   }
   DlrmProgram result;
-  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks));
+  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_written));
   std::iota(ranks.begin(), ranks.end(), 0U);
   const auto group = [&](std::string_view label) {
     return result.program.add_group({.label = std::string{label}, .ranks = ranks});
@@ -275,7 +310,7 @@ Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training
                           group(DlrmTasks::kGradients), group(DlrmTasks::kTables)};
   const detail::DenseParts parts = detail::dense_parts(model, training, habits, n_ranks);
   std::vector<Collective> collectives;
-  for (std::int64_t r = 0; r < n_ranks; ++r) {
+  for (std::int64_t r = 0; r < n_written; ++r) {
     RankBlock writer{result.program, habits, training, groups, n_ranks == 1};
     result.tasks = writer.write(parts);
     const std::vector<TaskId> joined = writer.collectives();

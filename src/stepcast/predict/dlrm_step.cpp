@@ -1,6 +1,7 @@
 #include "stepcast/predict/dlrm_step.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -12,8 +13,11 @@
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/cost/device_time.h"
 #include "stepcast/cost/learned_lookup.h"
+#include "stepcast/cost/shortest_kernel.h"
 #include "stepcast/operation/optimizer_rule.h"
+#include "stepcast/predict/detail/dlrm_dense.h"
 #include "stepcast/predict/detail/dlrm_exchange.h"
+#include "stepcast/predict/detail/dlrm_few_ranks.h"
 #include "stepcast/predict/detail/dlrm_loads.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/step_prices.h"
@@ -30,6 +34,25 @@ constexpr double kSeveralNodes = 0.65;
 constexpr double kLeftOut = 0.05;  // in ln, upwards alone: what it leaves out makes steps longer
 
 const double kNever = std::numeric_limits<double>::infinity();
+constexpr std::array<std::int64_t, 3> kFewRanks{1, 2, 4};
+
+// Of the lookups of a rank.
+struct BothWays {
+  double forward_us = 0, backward_us = 0;
+};
+
+// Without those of ranks that another takes at least as long as, both ways.
+void keep_longest(std::vector<BothWays>& ranks) {
+  std::ranges::sort(ranks, [](const BothWays& a, const BothWays& b) {
+    return std::pair{a.forward_us, a.backward_us} > std::pair{b.forward_us, b.backward_us};
+  });
+  double most = -1;
+  std::erase_if(ranks, [&](const BothWays& rank) {
+    const bool shorter = rank.backward_us <= most;
+    most = std::max(most, rank.backward_us);
+    return shorter;
+  });
+}
 
 bool one_hot(const Dlrm& model) {
   return std::ranges::all_of(model.tables, [](const EmbeddingTable& t) { return t.pooling <= 1; });
@@ -45,6 +68,12 @@ double activation_bytes(const Dlrm& model, const DlrmTraining& training, double 
   return batch * elements * (half ? 2 : 4);
 }
 
+void no_shorter_than(double us, Estimate& e) {
+  const double factor = us / e.time.value();
+  if (!(factor > 1)) return;
+  for (Microseconds* edge : {&e.time, &e.p10, &e.p90}) *edge = *edge * factor;
+}
+
 }  // namespace
 
 struct DlrmStepModel::Impl {
@@ -57,11 +86,18 @@ struct DlrmStepModel::Impl {
   DlrmWhatIf what_if;
   std::int64_t n_ranks = 1, gpus_per_node = 1;
   StepPricer prices;
-  DlrmProgram built;
-  std::unique_ptr<Plan> plan;
+  // A Program with what it takes to simulate it.
+  struct Simulated {
+    DlrmProgram built;
+    std::unique_ptr<Plan> plan;
+    std::unique_ptr<Costs> costs;
+    Timeline timeline;
+  };
+  // All ranks, and few of them, the fewest first. Ranks differ in their lookups alone, and nothing begins later where a
+  // rank takes less: those that another one takes longer than, both ways, have no say in the step.
+  Simulated all_ranks;
+  std::vector<Simulated> few_ranks;
   std::vector<PricedWork> works;
-  std::unique_ptr<Costs> costs;
-  Timeline timeline;
   detail::DlrmGroupsOnNodes groups;
   LookupConstants lookup_constants;
   std::unique_ptr<detail::DlrmLoads> loads;
@@ -121,22 +157,34 @@ struct DlrmStepModel::Impl {
     loads = std::make_unique<detail::DlrmLoads>(
         model, training, habits, platform.device, lookup_constants, n_ranks, gpus_per_node,
         learned.empty() ? nullptr : std::make_shared<const LearnedLookups>(std::move(learned)));
-    STEPCAST_ASSIGN(built, dlrm_program(model, training, habits, n_ranks));
-    STEPCAST_ASSIGN(Plan compiled, Plan::compile(built.program));
-    plan = std::make_unique<Plan>(std::move(compiled));
-    costs = std::make_unique<Costs>(built.program);
-    return price_dense();
+    STEPCAST_TRY(write(n_ranks, all_ranks));
+    few_ranks.reserve(kFewRanks.size());  // plans refer to their Programs
+    for (const std::int64_t n : kFewRanks)
+      if (n < n_ranks) STEPCAST_TRY(write(n, few_ranks.emplace_back()));
+    STEPCAST_TRY(price_dense());
+    fill(all_ranks);
+    for (Simulated& few : few_ranks) fill(few);
+    return Ok{};
+  }
+  Status write(std::int64_t n_written, Simulated& to) {
+    STEPCAST_ASSIGN(to.built, detail::dlrm_program_of(model, training, habits, n_ranks, n_written));
+    STEPCAST_ASSIGN(Plan compiled, Plan::compile(to.built.program));
+    to.plan = std::make_unique<Plan>(std::move(compiled));
+    to.costs = std::make_unique<Costs>(to.built.program);
+    return Ok{};
   }
 
   // Everything that no sharding changes.
   Status price_dense() {
     DeviceTime device{prices.kernels().model(), platform.device};
-    const WorkTable& table = built.program.works;
+    const DeviceFigures figures = figures_of(platform.device);
+    const WorkTable& table = all_ranks.built.program.works;
     double sum = 0, high = 0;
     for (std::size_t w = 0; w < table.size(); ++w) {
       PricedWork priced;
       if (const Operation* operation = table.operation(WorkId{w})) {
         priced = {true, device.of(*operation, prices.kernels().price(*operation)), {}};
+        no_shorter_than(shortest_kernel_us(operation, {}, figures), priced.once);
         sum += priced.once.time.value();
         high += priced.once.p90.value();
       } else if (const CollectiveWork* work = table.collective(WorkId{w});
@@ -158,15 +206,17 @@ struct DlrmStepModel::Impl {
       place_us_per_column =
           device.of(placing, prices.kernels().price(placing)).time.value() / static_cast<double>(columns);
     }
-    for (const BlockId block : built.blocks) {
-      const std::span<const TaskInfo> tasks = built.program.block(block).tasks();
-      const std::span<double> durations = costs->duration_us(block);
+    return Ok{};
+  }
+  void fill(Simulated& to) {
+    for (const BlockId block : to.built.blocks) {
+      const std::span<const TaskInfo> tasks = to.built.program.block(block).tasks();
+      const std::span<double> durations = to.costs->duration_us(block);
       for (std::size_t t = 0; t < tasks.size(); ++t) {
         if (!tasks[t].work.valid() || !works[tasks[t].work.index()].known) continue;
         durations[t] = works[tasks[t].work.index()].once.time.value() * tasks[t].work_times;
       }
     }
-    return Ok{};
   }
 
   [[nodiscard]] double batch() const { return static_cast<double>(training.global_batch); }
@@ -195,7 +245,17 @@ struct DlrmStepModel::Impl {
   // What a sharding exchanges, in microseconds.
   struct Exchanges {
     double vectors = 0, indices = 0, reduction = 0;
+    double update = 0;  // of tables that every rank has
   };
+  // Tables that every rank has are parameters of the dense optimizer, all of their rows.
+  double update_us(double bytes) {
+    if (!habits.replicated_apart || bytes <= 0) return 0;
+    DeviceTime device{prices.kernels().model(), platform.device};
+    const std::vector<detail::DenseOp> ops =
+        detail::dense_update(training, bytes / element_size(DType::fp32).value());
+    const Operation& one = ops.front().operation;
+    return static_cast<double>(ops.size()) * device.of(one, prices.kernels().price(one)).time.value();
+  }
   Result<Exchanges> exchanges_of(const detail::PlanLoads& all) {
     Exchanges us;
     if (n_ranks <= 1) return us;
@@ -217,17 +277,28 @@ struct DlrmStepModel::Impl {
     STEPCAST_ASSIGN(const Estimate reduce,
                     transfers().price(CollectiveOp::all_reduce, Bytes{all.reduced_bytes}, groups.world));
     us.reduction = reduce.time.value();
+    us.update = update_us(all.reduced_bytes);
     return us;
   }
 
-  // Writes the times of a sharding into the costs.
-  void apply(const detail::PlanLoads& all, const Exchanges& us, std::size_t view) {
-    const DlrmTasks& tasks = built.tasks;
+  [[nodiscard]] std::vector<BothWays> lookups_us(const detail::PlanLoads& all, std::size_t view) const {
+    std::vector<BothWays> us;
     for (std::size_t r = 0; r < all.ranks.size(); ++r) {
-      const std::span<double> durations = costs->duration_us(built.blocks[r]);
       const double skew = r + 1 == all.ranks.size() ? what_if.rank_skew : 1;
-      durations[tasks.lookup.index()] = skew * loads->forward_us(all.ranks[r], view);
-      durations[tasks.lookup_backward.index()] = skew * loads->backward_us(all.ranks[r], view);
+      us.push_back(
+          {skew * loads->forward_us(all.ranks[r], view), skew * loads->backward_us(all.ranks[r], view)});
+    }
+    return us;
+  }
+
+  // Writes the times of a sharding into the costs; of fewer ranks than there are, those of the last one stand for the rest.
+  void apply(std::span<const BothWays> lookups, const Exchanges& us, Simulated& to) {
+    const DlrmTasks& tasks = to.built.tasks;
+    for (std::size_t r = 0; r < to.built.blocks.size(); ++r) {
+      const std::span<double> durations = to.costs->duration_us(to.built.blocks[r]);
+      const BothWays& own = lookups[std::min(r, lookups.size() - 1)];
+      durations[tasks.lookup.index()] = own.forward_us;
+      durations[tasks.lookup_backward.index()] = own.backward_us + us.update;
       if (n_ranks <= 1) continue;
       durations[tasks.exchange.index()] = us.vectors;
       durations[tasks.gradient_exchange.index()] = us.vectors;
@@ -236,10 +307,22 @@ struct DlrmStepModel::Impl {
     }
   }
 
+  // The length of the step alone.
+  [[nodiscard]] double end_us(const detail::PlanLoads& all, const Exchanges& us, std::size_t view) {
+    std::vector<BothWays> lookups = lookups_us(all, view), longest = lookups;
+    keep_longest(longest);
+    const auto few = std::ranges::find_if(
+        few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= longest.size(); });
+    const bool are_few = few != few_ranks.end();
+    Simulated& to = are_few ? *few : all_ranks;
+    apply(are_few ? longest : lookups, us, to);
+    return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
+  }
+
   // What a task of a rank moves whose time is of the sharding, in the last prediction.
   [[nodiscard]] double moved_bytes(std::size_t task, std::size_t rank) const {
     if (rank >= predicted.ranks.size()) return 0;
-    const DlrmTasks& tasks = built.tasks;
+    const DlrmTasks& tasks = all_ranks.built.tasks;
     const detail::RankLoad& load = predicted.ranks[rank];
     LookupCost lookups = load.lookups;
     lookups += load.replicated;
@@ -259,8 +342,12 @@ struct DlrmStepModel::Impl {
   Status simulate(const detail::PlanLoads& all) {
     STEPCAST_ASSIGN(const Exchanges us, exchanges_of(all));
     uses_host_memory = all.host_memory;
-    apply(all, us, detail::DlrmLoads::kNominal);
-    return plan->simulate(*costs, {}, timeline);
+    apply(lookups_us(all, detail::DlrmLoads::kNominal), us, all_ranks);
+    return all_ranks.plan->simulate(*all_ranks.costs, {}, all_ranks.timeline);
+  }
+  [[nodiscard]] double step_us(const detail::PlanLoads& all) {
+    const Result<Exchanges> us = exchanges_of(all);
+    return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kNever;
   }
 
   // Mean over the plausible views; `loads_of_view` has the loads of one.
@@ -270,9 +357,7 @@ struct DlrmStepModel::Impl {
     if (!us) return kNever;
     double sum = 0;
     for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
-      apply(loads_of_view(view), *us, view);
-      if (!plan->simulate(*costs, {}, timeline).ok()) return kNever;
-      sum += timeline.end_us();
+      sum += end_us(loads_of_view(view), *us, view);
     }
     return sum / static_cast<double>(kPlausibleLookups);
   }
@@ -305,9 +390,9 @@ const DlrmTraining& DlrmStepModel::training() const { return impl_->training; }
 bool DlrmStepModel::is_hybrid() const { return impl_->hybrid(); }
 std::int64_t DlrmStepModel::n_ranks() const { return impl_->n_ranks; }
 std::int64_t DlrmStepModel::gpus_per_node() const { return impl_->gpus_per_node; }
-const Program& DlrmStepModel::program() const { return impl_->built.program; }
-const Costs& DlrmStepModel::costs() const { return *impl_->costs; }
-const Timeline& DlrmStepModel::timeline() const { return impl_->timeline; }
+const Program& DlrmStepModel::program() const { return impl_->all_ranks.built.program; }
+const Costs& DlrmStepModel::costs() const { return *impl_->all_ranks.costs; }
+const Timeline& DlrmStepModel::timeline() const { return impl_->all_ranks.timeline; }
 double DlrmStepModel::table_memory_bytes() const {
   return std::max(0.0, impl_->available() - impl_->dense_memory);
 }
@@ -331,8 +416,7 @@ void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
 
 double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
   const detail::PlanLoads all = impl_->loads_of(plan);
-  if ((!over_memory && !impl_->holds(all)) || !impl_->simulate(all).ok()) return kNever;
-  return impl_->timeline.end_us();
+  return over_memory || impl_->holds(all) ? impl_->step_us(all) : kNever;
 }
 
 double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
@@ -343,7 +427,8 @@ double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
 
 // The step is convex in the ranks' loads and treats ranks alike: no loads with this mean give a shorter one.
 double DlrmStepModel::least_step_us() {
-  return impl_->simulate(impl_->loads->even()).ok() ? impl_->timeline.end_us() : 0;
+  const double us = impl_->step_us(impl_->loads->even());
+  return us < kNever ? us : 0;
 }
 
 double DlrmStepModel::least_expected_us() {
@@ -387,11 +472,12 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
               m.fullest_host(loads) <= step.host_available_bytes;
   step.lookup_imbalance = sum > 0 ? most * static_cast<double>(loads.size()) / sum : 1;
   if (m.n_ranks > 1) {
-    const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[0]);
-    step.exchange_us = durations[m.built.tasks.exchange.index()];
-    step.gradient_exchange_us = durations[m.built.tasks.gradient_exchange.index()];
+    const std::span<const double> durations =
+        std::as_const(*m.all_ranks.costs).duration_us(m.all_ranks.built.blocks[0]);
+    step.exchange_us = durations[m.all_ranks.built.tasks.exchange.index()];
+    step.gradient_exchange_us = durations[m.all_ranks.built.tasks.gradient_exchange.index()];
   }
-  const double us = m.timeline.end_us();
+  const double us = m.all_ranks.timeline.end_us();
   // Parts err partly together; the weights are their times.
   const auto lookups_of = [&](double us_of_way, Direction way) {
     return m.loads->lookups().estimate(std::max(us_of_way, 1.0), m.uses_host_memory, way);
@@ -435,15 +521,17 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
 std::vector<ExplainedList> DlrmStepModel::explain() const {
   Impl& m = *impl_;
   const auto lookups_of = [&](std::size_t r) {
-    const std::span<const double> us = std::as_const(*m.costs).duration_us(m.built.blocks[r]);
-    return us[m.built.tasks.lookup.index()] + us[m.built.tasks.lookup_backward.index()];
+    const std::span<const double> us =
+        std::as_const(*m.all_ranks.costs).duration_us(m.all_ranks.built.blocks[r]);
+    return us[m.all_ranks.built.tasks.lookup.index()] + us[m.all_ranks.built.tasks.lookup_backward.index()];
   };
   std::size_t rank = 0;
-  for (std::size_t r = 1; r < m.built.blocks.size(); ++r)
+  for (std::size_t r = 1; r < m.all_ranks.built.blocks.size(); ++r)
     if (lookups_of(r) > lookups_of(rank)) rank = r;
-  const Program& program = m.built.program;
-  const std::span<const TaskInfo> tasks = program.block(m.built.blocks[rank]).tasks();
-  const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[rank]);
+  const Program& program = m.all_ranks.built.program;
+  const std::span<const TaskInfo> tasks = program.block(m.all_ranks.built.blocks[rank]).tasks();
+  const std::span<const double> durations =
+      std::as_const(*m.all_ranks.costs).duration_us(m.all_ranks.built.blocks[rank]);
   ExplainedList list{.title = fmt::format("step of rank {}, whose lookups take longest", rank)};
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     const TaskInfo& task = tasks[t];
@@ -470,7 +558,7 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
       if (transfer->message.value() > 0) item.bytes = transfer->message.value();
       item.beside = true;
     } else if (task.kernel_class == KernelClass::embedding) {
-      const bool forward = t == m.built.tasks.lookup.index();
+      const bool forward = t == m.all_ranks.built.tasks.lookup.index();
       item.what = forward ? "all tables of the rank" : "all tables of the rank, with sort and update";
       item.alone = m.loads->lookups().estimate(us.value(), m.uses_host_memory,
                                                forward ? Direction::forward : Direction::backward);
@@ -484,9 +572,9 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
 Coverage DlrmStepModel::coverage() const {
   Coverage coverage;
   const Impl& m = *impl_;
-  for (const BlockId block : m.built.blocks) {
-    const std::span<const TaskInfo> tasks = m.built.program.block(block).tasks();
-    const std::span<const double> durations = std::as_const(*m.costs).duration_us(block);
+  for (const BlockId block : m.all_ranks.built.blocks) {
+    const std::span<const TaskInfo> tasks = m.all_ranks.built.program.block(block).tasks();
+    const std::span<const double> durations = std::as_const(*m.all_ranks.costs).duration_us(block);
     for (std::size_t t = 0; t < tasks.size(); ++t) {
       EstimateSource source = EstimateSource::assumed;
       if (tasks[t].work.valid() && m.works[tasks[t].work.index()].known) {
@@ -496,7 +584,7 @@ Coverage DlrmStepModel::coverage() const {
       } else if (tasks[t].kernel_class == KernelClass::communication) {
         source = m.exchange_source;
       }
-      const double us = durations[t] / static_cast<double>(m.built.blocks.size());
+      const double us = durations[t] / static_cast<double>(m.all_ranks.built.blocks.size());
       if (tasks[t].kind == TaskKind::cpu_call || tasks[t].kind == TaskKind::cpu_segment) {
         coverage.host_us[index_of(source)] += us;
       } else {

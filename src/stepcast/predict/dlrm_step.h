@@ -51,7 +51,7 @@ class DlrmStepModel {
   // The step time alone, infinite where the memory of a GPU or host does not suffice (unless `over_memory` is allowed).
   [[nodiscard]] double step_us(const ShardingPlan& plan, bool over_memory = false);
   // What shardings are chosen by: the mean step over models of lookups that are as plausible as the one that predicts
-  // (cost/plausible_lookups.h). Infinite as step_us. timeline() and costs() are of the last of them afterwards.
+  // (cost/plausible_lookups.h). Infinite as step_us.
   [[nodiscard]] double expected_us(const ShardingPlan& plan, bool over_memory = false);
   // No placement of whole tables on equal ranks is faster: the step if work and vectors could be spread evenly.
   [[nodiscard]] double least_step_us();
@@ -69,7 +69,7 @@ class DlrmStepModel {
   [[nodiscard]] std::int64_t n_ranks() const;
   [[nodiscard]] std::int64_t gpus_per_node() const;
   [[nodiscard]] const Program& program() const;
-  // Of the last sharding that was priced.
+  // Of the last sharding that was predicted.
   [[nodiscard]] const Costs& costs() const;
   [[nodiscard]] const Timeline& timeline() const;
   // Of the last sharding.

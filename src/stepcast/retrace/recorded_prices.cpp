@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/device_time.h"
+#include "stepcast/cost/shortest_kernel.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
@@ -22,32 +23,11 @@ namespace {
 // does is a guess, and so is how well: a factor of 1.5 to either side. Assumed.
 constexpr double kGuessedSpread = 1.5;
 
-// Shortest kernels of some sorts over the shortest kernel there is: medians of those on less than 200 kB in recorded
-// traces of A100, H100, B300 and MI300X. Reductions take two phases in a block, gathers and scatters a chain of
-// dependent loads, sorting several passes.
-constexpr double kShortestReduction = 2.3, kShortestGather = 2, kShortestIndexing = 3.6, kShortestSort = 4.4,
-                 kShortestSelection = 2.8, kShortestConcatenation = 1.6;
 // How far the time of a kernel from models alone may be off, in ln, p10 or p90: long ones, and those as short as
 // any. Three quarters of the classes of kernels of the public traces lie within.
 constexpr double kLongSpread = 0.25, kShortSpread = 0.6;
 // Multiple of the shortest kernel that lies between the two.
 constexpr double kShortKernels = 4;
-
-double shortest_over_floor(const Operation* operation, KernelImplementation implementation) {
-  switch (implementation) {
-    case KernelImplementation::indexing: return kShortestIndexing;
-    case KernelImplementation::sorting: return kShortestSort;
-    case KernelImplementation::selection: return kShortestSelection;
-    case KernelImplementation::concatenation: return kShortestConcatenation;
-    default: break;
-  }
-  if (operation == nullptr) return 1;
-  if (std::holds_alternative<ReductionShape>(operation->shape)) return kShortestReduction;
-  const auto* movement = std::get_if<MovementShape>(&operation->shape);
-  const bool scattered = movement != nullptr &&
-                         (movement->kind == MovementKind::gather || movement->kind == MovementKind::scatter);
-  return scattered ? kShortestGather : 1;
-}
 
 // A time relative to another one, with its band.
 struct Factor {
@@ -200,7 +180,7 @@ class Pricing {
     // A kernel that does a share of an operation takes no less than any kernel does.
     const double least =
         task.kind == TaskKind::kernel
-            ? floor_us() * shortest_over_floor(program_.works.operation(task.work), implementation(task))
+            ? shortest_kernel_us(program_.works.operation(task.work), implementation(task), figures())
             : 0;
     const auto timed = [&](Microseconds once) { return once.value() * task.work_times; };
     const double us = std::max(timed(work.target->time), least);
@@ -217,7 +197,8 @@ class Pricing {
     return task.kernel_class == KernelClass::attention ? 0 : kMovesToOtherVendor;
   }
 
-  double floor_us() const { return how_.target->kernels().model().analytic().figures().kernel_floor_us; }
+  const DeviceFigures& figures() const { return how_.target->kernels().model().analytic().figures(); }
+  double floor_us() const { return figures().kernel_floor_us; }
 
   Factor what_if(const TaskInfo& task) const {
     const StepAssumptions& assume = how_.assumptions;

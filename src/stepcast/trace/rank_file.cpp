@@ -19,12 +19,14 @@
 #include "stepcast/base/content_hash.h"
 #include "stepcast/base/file.h"
 #include "stepcast/trace/detail/rank_file_parts.h"
+#include "stepcast/trace/detail/shared_bytes.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::string_view kMagic = "stepcast-rank ", kVersion = "1\n";
-constexpr std::size_t kFrame = 32;                               // bytes before the content
+constexpr std::string_view kMagic = "stepcast-rank ", kVersion = "2\n";
+constexpr std::size_t kFrame = 41;                               // bytes before the name of the base
+constexpr std::size_t kLongestName = 255;                        // of a file
 constexpr std::uint64_t kMostContent = std::uint64_t{1} << 34U;  // bytes
 constexpr std::int64_t kLatest = std::int64_t{1} << 61U;         // of times, in ns: sums of two stay in range
 
@@ -98,6 +100,10 @@ class Survey {
 
   template <class Row, class Value>
   void column(const std::vector<Row>&, Value Row::*, Value Row::*) {}
+  template <class Row>
+  void by_name(const std::vector<Row>& rows, NameId Row::*field) {
+    column(rows, field);
+  }
   template <class Row, class Value>
   void few(const std::vector<Row>&, Value Row::*) {}
 
@@ -158,10 +164,11 @@ class Writer {
   template <class Row, class Value>
   void column(const std::vector<Row>& rows, Value Row::*field, Column how = Column::plain) {
     std::uint64_t before = 0;  // of a list that does not ascend the difference may wrap around
+    const std::int64_t known = newest_;
     for (const Row& row : rows) {
       std::int64_t value = 0;
       if constexpr (std::is_same_v<Value, NameId>)
-        value = survey_.id_of(row.*field);
+        value = id_of(row.*field) - known;
       else if constexpr (std::is_same_v<Value, Nanoseconds>)
         value = (row.*field).count() / survey_.unit_ns();
       else
@@ -183,6 +190,19 @@ class Writer {
       raw(static_cast<std::int64_t>(static_cast<std::uint64_t>(row.*field) -
                                     static_cast<std::uint64_t>(row.*base)));
   }
+  // As 0 where the row before of that name had the same.
+  template <class Row>
+  void by_name(const std::vector<Row>& rows, NameId Row::*field) {
+    std::vector<std::int64_t> last(survey_.in_use().size() + 1, 0);
+    const std::int64_t known = newest_;
+    for (const Row& row : rows) {
+      const std::int64_t value = id_of(row.*field);
+      std::int64_t& before = last[static_cast<std::size_t>(survey_.id_of(row.name))];
+      const std::int64_t from_known = value - known;
+      raw(value == before ? 0 : from_known >= 0 ? from_known + 1 : from_known);
+      before = value;
+    }
+  }
   // As places in a list of the values that there are.
   template <class Row, class Value>
   void few(const std::vector<Row>& rows, Value Row::*field) {
@@ -196,7 +216,14 @@ class Writer {
   }
 
  private:
+  std::int64_t id_of(NameId name) {
+    const std::int64_t id = survey_.id_of(name);
+    newest_ = std::max(newest_, id);
+    return id;
+  }
+
   const Survey& survey_;
+  std::int64_t newest_ = 0;  // name that was meant
   std::string& out_;
 };
 
@@ -269,12 +296,13 @@ class Reader {
   template <class Row, class Value>
   void column(std::vector<Row>& rows, Value Row::*field, Column how = Column::plain) {
     std::uint64_t before = 0;
+    const std::int64_t known = newest_;
     for (Row& row : rows) {
       if (failed_) return;
       auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(raw()) + before);
       if (how == Column::ascending) before = static_cast<std::uint64_t>(value);
       if constexpr (std::is_same_v<Value, NameId>) {
-        if (value > n_names_) failed_ = true;
+        value = id_of(value, known);
       } else if constexpr (std::is_same_v<Value, Nanoseconds>) {
         if (value > kLatest / unit_ns_ || value < -kLatest / unit_ns_) failed_ = true;
         if (!failed_) value *= unit_ns_;
@@ -290,6 +318,18 @@ class Reader {
       row.*field =
           static_cast<Value>(static_cast<std::uint64_t>(raw()) + static_cast<std::uint64_t>(row.*base));
   }
+  template <class Row>
+  void by_name(std::vector<Row>& rows, NameId Row::*field) {
+    std::vector<std::int64_t> last(static_cast<std::size_t>(n_names_) + 1, 0);
+    const std::int64_t known = newest_;
+    for (Row& row : rows) {
+      const std::int64_t told = raw();
+      std::int64_t& before = last[row.name.valid() ? row.name.index() + 1 : 0];
+      if (told != 0) before = id_of(told > 0 ? told - 1 : told, known);
+      if (failed_) return;
+      static_cast<void>(set_number(before, row.*field));
+    }
+  }
   template <class Row, class Value>
   void few(std::vector<Row>& rows, Value Row::*field) {
     std::vector<std::int64_t> values;
@@ -302,6 +342,13 @@ class Reader {
   }
 
  private:
+  // Of a name from the newest that was meant before the column.
+  std::int64_t id_of(std::int64_t from_known, std::int64_t known) {
+    if (from_known < -known || from_known > n_names_ - known) failed_ = true;
+    const std::int64_t id = failed_ ? 0 : known + from_known;
+    newest_ = std::max(newest_, id);
+    return id;
+  }
   // Of things that take a byte each, at least.
   std::size_t count() {
     const std::int64_t n = raw();
@@ -311,7 +358,7 @@ class Reader {
 
   std::string_view left_;
   std::int64_t unit_ns_ = 1;
-  std::int64_t n_names_ = 0;
+  std::int64_t n_names_ = 0, newest_ = 0;
   bool failed_ = false;
 };
 
@@ -432,14 +479,24 @@ Result<RankFile> parse_rank_file_content(std::string_view content, const std::st
   return file;
 }
 
-Result<std::string> rank_file_bytes(const RankFile& file) {
+Result<std::string> rank_file_bytes(const RankFile& file, const RankBase* like) {
   const std::string content = rank_file_content(file);
-  STEPCAST_ASSIGN(const std::string packed, gzip_compress(content, 9));
-  return fmt::format("{}{}{}{}{}", kMagic, kVersion, eight_bytes(content.size()),
-                     eight_bytes(content_hash(content)), packed);
+  const std::string base = like != nullptr ? std::filesystem::path{like->file}.filename().string() : "";
+  if (base.size() > kLongestName)
+    return Error::at(base, "").found("a name of more bytes than a rank file holds");
+  STEPCAST_ASSIGN(
+      const std::string packed,
+      gzip_compress(like != nullptr ? detail::bytes_without(like->content, content) : content, 9));
+  return fmt::format("{}{}{}{}{}{}{}{}", kMagic, kVersion, eight_bytes(content.size()),
+                     eight_bytes(content_hash(content)),
+                     eight_bytes(like != nullptr ? content_hash(like->content) : 0),
+                     static_cast<char>(base.size()), base, packed);
 }
 
-Result<RankFile> parse_rank_file(std::string_view bytes, const std::string& name) {
+namespace {
+
+// Of a rank file that says what it has in common with another one, the name of that.
+Result<std::string> base_of(std::string_view bytes, const std::string& name) {
   if (!is_rank_file(bytes)) {
     return Error::at(name, "content")
         .found(bytes.empty() ? "nothing" : "something else")
@@ -450,35 +507,86 @@ Result<RankFile> parse_rank_file(std::string_view bytes, const std::string& name
     const std::string_view line = bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), kFrame));
     return Error::at(name, "version")
         .found(fmt::format("`{}`", line))
-        .expected(fmt::format("`{}1`", kMagic))
+        .expected(fmt::format("`{}2`", kMagic))
         .advice("import the trace with this stepcast, or read the file with a newer one");
   }
   if (bytes.size() < kFrame)
     return damaged(name, fmt::format("a file that ends after {} bytes", bytes.size()));
-  const std::uint64_t size = eight_bytes_at(bytes, kMagic.size() + kVersion.size());
-  const std::uint64_t hash = eight_bytes_at(bytes, kMagic.size() + kVersion.size() + 8);
-  if (size > kMostContent) return damaged(name, fmt::format("a length of {} bytes", size));
-  ByteSource source = ByteSource::from_memory(bytes.substr(kFrame), name, {.max_bytes = size + 1});
+  const auto length = static_cast<unsigned char>(bytes[kFrame - 1]);
+  if (bytes.size() < kFrame + length) return damaged(name, "a name that ends early");
+  return std::string{bytes.substr(kFrame, length)};
+}
+
+// Everything of a compressed content, which is of at most so many bytes.
+Result<std::string> unpacked(std::string_view packed, const std::string& name, std::uint64_t most) {
+  ByteSource source = ByteSource::from_memory(packed, name, {.max_bytes = most + 1});
   std::string content;
   std::size_t read = 0;
   for (;;) {
-    if (content.size() == read) content.resize(std::min<std::uint64_t>(2 * read + (1U << 16U), size + 1));
+    if (content.size() == read) content.resize(std::min<std::uint64_t>(2 * read + (1U << 16U), most + 1));
     const Result<std::size_t> n = source.read(content.data() + read, content.size() - read);
-    if (!n) return damaged(name, fmt::format("{} of {} bytes, then no more", read, size));
+    if (!n) return damaged(name, fmt::format("{} bytes, then no more", read));
     if (*n == 0) break;
     read += *n;
-    if (read > size) return damaged(name, "more than it says that it holds");
+    if (read > most) return damaged(name, "more than it says that it holds");
   }
   content.resize(read);
-  if (read < size) return damaged(name, fmt::format("{} of {} bytes, then the end of the file", read, size));
+  return content;
+}
+
+Result<std::string> content_of(std::string_view bytes, const std::string& name, const RankBase* base) {
+  STEPCAST_ASSIGN(const std::string wanted, base_of(bytes, name));
+  constexpr std::size_t kNumbers = kMagic.size() + kVersion.size();
+  const std::uint64_t size = eight_bytes_at(bytes, kNumbers), hash = eight_bytes_at(bytes, kNumbers + 8);
+  if (size > kMostContent) return damaged(name, fmt::format("a length of {} bytes", size));
+  // With nothing in common it is a little longer.
+  STEPCAST_ASSIGN(std::string content, unpacked(bytes.substr(kFrame + wanted.size()), name,
+                                                wanted.empty() ? size : size + size / 4 + 64));
+  if (!wanted.empty()) {
+    if (base == nullptr || content_hash(base->content) != eight_bytes_at(bytes, kNumbers + 16)) {
+      return Error::at(name, "content")
+          .found(base == nullptr ? fmt::format("no `{}` beside it", wanted)
+                                 : fmt::format("another `{}` than it was imported with", wanted))
+          .expected("the rank file that it was imported with --like")
+          .advice("copy that one into the folder, too");
+    }
+    std::optional<std::string> whole = detail::bytes_with(base->content, content, size);
+    if (!whole) return damaged(name, "copies of bytes that are not there");
+    content = *std::move(whole);
+  }
+  if (content.size() < size)
+    return damaged(name, fmt::format("{} of {} bytes, then the end of the file", content.size(), size));
   if (content_hash(content) != hash)
     return damaged(name, "a content that was changed: its checksum is another");
+  return content;
+}
+
+}  // namespace
+
+Result<RankBase> read_rank_base(const std::filesystem::path& file) {
+  STEPCAST_ASSIGN(const std::string bytes, read_file(file, kMostContent));
+  STEPCAST_ASSIGN(const std::string other, base_of(bytes, file.string()));
+  if (!other.empty()) {
+    return Error::at(file.string(), "content")
+        .found(fmt::format("a rank file that needs `{}`", other))
+        .expected("one that stands alone");
+  }
+  STEPCAST_ASSIGN(std::string content, content_of(bytes, file.string(), nullptr));
+  return RankBase{file.string(), std::move(content)};
+}
+
+Result<RankFile> parse_rank_file(std::string_view bytes, const std::string& name, const RankBase* base) {
+  STEPCAST_ASSIGN(const std::string content, content_of(bytes, name, base));
   return parse_rank_file_content(content, name);
 }
 
 Result<RankFile> read_rank_file(const std::filesystem::path& file) {
   STEPCAST_ASSIGN(const std::string bytes, read_file(file, kMostContent));
-  return parse_rank_file(bytes, file.string());
+  STEPCAST_ASSIGN(const std::string like, base_of(bytes, file.string()));
+  const std::filesystem::path beside = file.parent_path() / std::filesystem::path{like}.filename();
+  if (like.empty() || !std::filesystem::exists(beside)) return parse_rank_file(bytes, file.string());
+  STEPCAST_ASSIGN(const RankBase base, read_rank_base(beside));
+  return parse_rank_file(bytes, file.string(), &base);
 }
 
 }  // namespace stepcast

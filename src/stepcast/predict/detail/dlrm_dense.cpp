@@ -8,8 +8,6 @@
 namespace stepcast::detail {
 namespace {
 
-// Kernels that order the indices of a batch, before and after their exchange, beside one sum.
-constexpr std::int64_t kInputKernels = 23;
 constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
 
 class DenseWork {
@@ -51,19 +49,41 @@ class DenseWork {
   }
 
  private:
-  // Kernels around the exchanges of a table-batched collection: those that bring the indices of all ranks in order
-  // (permutation of lengths and values, their scans, casts and checks) and those that join and cut vectors.
+  // Kernels around the exchanges of a table-batched collection, as FBGEMM and TorchRec launch them: the 8-rank DLRM trace and
+  // two of production jobs (sampled_128, trace_diff_control) have the same ones.
   void exchange_by_operators(DenseParts& p) const {
     double lookups = 0;
     for (const EmbeddingTable& table : model_.tables) lookups += static_cast<double>(batch_) * table.pooling;
     const auto indices = static_cast<std::int64_t>(lookups);
-    for (std::int64_t k = 0; k < kInputKernels; ++k)
-      p.inputs.push_back(element("order of indices", indices, 1, 1));
-    // Of the tables of this rank, the samples of all.
-    const std::int64_t samples = static_cast<std::int64_t>(model_.tables.size()) * batch_ / n_ranks_;
-    p.inputs.push_back(
-        {"lookups of each rank",
-         {ReductionShape{.rows = n_ranks_, .cols = std::max<std::int64_t>(1, samples)}, DType::int64}});
+    const std::int64_t bags = static_cast<std::int64_t>(model_.tables.size()) * batch_;
+    // In the order of ranks, and behind the exchange in the order of tables.
+    for (int k = 0; k < 2; ++k) permuted(p.inputs, bags, indices);
+    p.inputs.push_back(of_indices("stack of lengths", MovementKind::concatenate, bags));
+    // Of the tables of this rank, the samples of all: how much each rank sends, which the host has to know and says on.
+    p.inputs.push_back({"lookups of each rank",
+                        {ReductionShape{.rows = n_ranks_, .cols = std::max<std::int64_t>(1, bags / n_ranks_)},
+                         DType::int64}});
+    p.inputs.push_back(of_indices("lookups of each rank", MovementKind::copy, n_ranks_));
+    const auto to_host = [&](std::vector<DenseOp>& ops, int n) {
+      transferred(ops, MemcpyKind::device_to_host, n);
+    };
+    const auto to_gpu = [&](std::vector<DenseOp>& ops, int n) {
+      transferred(ops, MemcpyKind::host_to_device, n);
+    };
+    to_host(p.inputs, 2);
+    to_gpu(p.inputs, 4);
+    // Before the kernel: indices and offsets as 64-bit numbers, where the bags begin, and whether all rows exist.
+    p.inputs.push_back(of_indices("indices in 64 bits", MovementKind::copy, indices));
+    p.inputs.push_back(of_indices("lengths in 64 bits", MovementKind::copy, bags));
+    scanned(p.inputs, "offsets", bags, false);
+    p.inputs.push_back(of_indices("zeros", MovementKind::fill, 1));
+    p.inputs.push_back(further(of_indices("bounds of indices", MovementKind::gather, indices)));
+    for (const auto& [elements, bytes] : {std::pair{batch_ * model_.dense_features, 4}, std::pair{batch_, 4},
+                                          std::pair{bags, 4}, std::pair{indices, 8}}) {
+      p.next_batch.push_back(
+          {"next batch",
+           {TransferShape{.kind = MemcpyKind::host_to_device, .bytes = elements * bytes}, DType::int8}});
+    }
     const std::int64_t values = batch_ * model_.sum_of_dims();
     const auto joined = [&](std::string_view name, std::int64_t elements) {
       return moved(name, MovementKind::concatenate, elements);
@@ -75,6 +95,34 @@ class DenseWork {
     for (std::int64_t r = 0; r < n_ranks_; ++r)
       p.interaction_backward.push_back(moved("gradients for a rank", MovementKind::copy, values / n_ranks_));
     p.interaction_backward.push_back(joined("join gradients for ranks", values));
+  }
+
+  // A running sum: zeros, the start of the scan, the scan, which looks back from block to block.
+  void scanned(std::vector<DenseOp>& ops, std::string_view name, std::int64_t n, bool inside) const {
+    ops.push_back(of_indices(name, MovementKind::fill, 1));
+    ops.back().further = inside;
+    ops.push_back(further(of_indices(name, MovementKind::fill, 1)));
+    ops.push_back(further(of_indices(name, MovementKind::gather, n)));
+  }
+  // Lengths and indices of a batch in another order of its features: one operator.
+  void permuted(std::vector<DenseOp>& ops, std::int64_t bags, std::int64_t indices) const {
+    ops.push_back(of_indices("order of lengths", MovementKind::gather, bags));
+    ops.push_back(further(of_indices("offsets before", MovementKind::fill, 1)));
+    ops.push_back(further(of_indices("offsets before", MovementKind::gather, bags)));
+    scanned(ops, "offsets behind", bags, true);
+    ops.push_back(further(of_indices("order of indices", MovementKind::gather, indices)));
+  }
+  // A few numbers that go to the host or come from it.
+  void transferred(std::vector<DenseOp>& ops, MemcpyKind kind, int times) const {
+    const TransferShape few{.kind = kind, .bytes = 8 * n_ranks_, .pinned = false};
+    for (int k = 0; k < times; ++k) ops.push_back({"few numbers", {few, DType::int8}});
+  }
+  static DenseOp further(DenseOp op) {
+    op.further = true;
+    return op;
+  }
+  static DenseOp of_indices(std::string_view name, MovementKind kind, std::int64_t n) {
+    return {name, {MovementShape{.kind = kind, .elements = std::max<std::int64_t>(1, n)}, DType::int64}};
   }
 
   void loss(DenseParts& p) const {
@@ -102,30 +150,16 @@ class DenseWork {
   }
 
   void update(DenseParts& p) const {
-    // Weights and gradients are read, weights written, and states both.
-    const double states = rule_of(training_.dense_optimizer).moments;
-    const double parameters = model_.dense_parameters();
     if (!habits_.eager || training_.dense_optimizer_implementation != OptimizerImplementation::for_loop) {
-      p.update = {{"optimizer",
-                   {AmountShape{.bytes_read = parameters * (8 + 4 * states),
-                                .bytes_written = parameters * (4 + 4 * states),
-                                .kernel_class = KernelClass::elementwise},
-                    DType::fp32}}};
+      p.update = dense_update(training_, model_.dense_parameters());
       return;
     }
     // Each step of the rule an operator, tensor by tensor.
     for (const auto* ops : {&p.top_backward, &p.interaction_backward, &p.bottom_backward}) {
       for (const DenseOp& op : *ops) {
         if (op.gradient_elements <= 0) continue;
-        const auto n = static_cast<std::int64_t>(op.gradient_elements);
-        const OptimizerShape rule{.kind = training_.dense_optimizer,
-                                  .implementation = OptimizerImplementation::for_loop,
-                                  .parameters = n};
-        const std::int64_t steps = work_of(Operation{rule, DType::fp32}).kernels;
-        for (std::int64_t k = 0; k < steps; ++k) {
-          p.update.push_back(
-              {"optimizer", elementwise({.elements = n, .reads = 2, .writes = 1}, DType::fp32)});
-        }
+        const std::vector<DenseOp> of_tensor = dense_update(training_, op.gradient_elements);
+        p.update.insert(p.update.end(), of_tensor.begin(), of_tensor.end());
       }
     }
   }
@@ -240,11 +274,12 @@ class DenseWork {
           name, gemm({.batch = batch_, .m = vectors, .n = n, .k = k, .layout = layout}, training_.dtype)};
     };
     p.interaction = {concatenate, dots("dot products", vectors, dim, GemmLayout::tn),
-                     element("lower triangle", batch_ * outputs, 1, 1),
-                     element("concatenate", batch_ * outputs, 1, 1)};
+                     moved("lower triangle", MovementKind::gather, batch_ * outputs),
+                     moved("concatenate", MovementKind::concatenate, batch_ * outputs)};
     const DenseOp back = dots("dot products backward", dim, vectors, GemmLayout::nn);
-    p.interaction_backward = {element("lower triangle backward", batch_ * vectors * vectors, 1, 1), back,
-                              back, element("add gradients", batch_ * width, 2, 1), concatenate};
+    p.interaction_backward = {
+        moved("lower triangle backward", MovementKind::scatter, batch_ * vectors * vectors), back, back,
+        element("add gradients", batch_ * width, 2, 1), concatenate};
     if (habits_.eager) {
       // Backward of a slice: zeros with the gradient copied in; the bottom MLP's vector gets another one.
       p.interaction_backward.push_back(element("add gradients of the dense vector", batch_ * dim, 2, 1));
@@ -297,6 +332,25 @@ class DenseWork {
 };
 
 }  // namespace
+
+std::vector<DenseOp> dense_update(const DlrmTraining& training, double parameters) {
+  const auto n = static_cast<std::int64_t>(parameters);
+  if (training.dense_optimizer_implementation == OptimizerImplementation::for_loop) {
+    const OptimizerShape rule{.kind = training.dense_optimizer,
+                              .implementation = OptimizerImplementation::for_loop,
+                              .parameters = n};
+    const DenseOp step{"optimizer", elementwise({.elements = n, .reads = 2, .writes = 1}, DType::fp32)};
+    return std::vector<DenseOp>(static_cast<std::size_t>(work_of(Operation{rule, DType::fp32}).kernels),
+                                step);
+  }
+  // Weights and gradients are read, weights written, and states both.
+  const double states = rule_of(training.dense_optimizer).moments;
+  return {{"optimizer",
+           {AmountShape{.bytes_read = parameters * (8 + 4 * states),
+                        .bytes_written = parameters * (4 + 4 * states),
+                        .kernel_class = KernelClass::elementwise},
+            DType::fp32}}};
+}
 
 DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                        std::int64_t n_ranks) {

@@ -15,13 +15,18 @@ struct DenseOp {
   std::string_view name;
   Operation operation;
   double gradient_elements = 0;  // parameters whose gradients are there after it
+  bool further = false;          // launched by the operator before it
 };
 
 struct DenseParts {
-  // `next_inputs`: half of what a step computes for the one after it, run in each of its two waits.
-  std::vector<DenseOp> inputs, next_inputs, bottom, interaction, top, loss, top_backward,
+  // `next_inputs`: half of what a step computes for the one after it, run in each of its two waits. `next_batch`: copies of
+  // the next batch to the GPU, beside everything.
+  std::vector<DenseOp> inputs, next_inputs, next_batch, bottom, interaction, top, loss, top_backward,
       interaction_backward, bottom_backward, update;
 };
+// What the dense optimizer does to so many parameters: one kernel, or one for each step of its rule.
+[[nodiscard]] std::vector<DenseOp> dense_update(const DlrmTraining& training, double parameters);
+
 [[nodiscard]] DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training,
                                      const DlrmBehavior& habits, std::int64_t n_ranks);
 
