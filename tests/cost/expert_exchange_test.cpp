@@ -66,6 +66,18 @@ TEST(Exchange, LimitedNodesSendLess) {
   EXPECT_GT(limited, 0.5 * any);
 }
 
+// Eight nodes are one doubling beyond four; a fabric that carries what all nodes send takes as long for each byte.
+TEST(Exchange, TheNetworkSlowsDownOnAFabricThatIsCongested) {
+  ExchangeRates rates = links_alone();
+  rates.far_congestion = 2;
+  const TokenExchange exchange{
+      .tokens = 1000, .hidden_size = 1000, .element_bytes = 2, .top_k = 1, .n_experts = 64};
+  ExchangePlace place{64, 8, BytesPerSecond{1e15}, BytesPerSecond{1e9}};
+  EXPECT_NEAR(exchange_us(rates, exchange, place), 10 + 1750, 1);
+  place.is_congested = true;
+  EXPECT_NEAR(exchange_us(rates, exchange, place), 10 + 2 * 1750, 1);
+}
+
 TEST(Exchange, MoreSmsAreFaster) {
   ExchangeRates rates = links_alone();
   rates.sm_GBps = 10;
