@@ -251,7 +251,6 @@ double predicted_exchange_us(const ExchangeRates& rates, const Node& node, const
   ExchangePlace place{exchange.n_nodes * kGpusOfNode, exchange.n_nodes, node.intra.bandwidth_per_gpu, {}};
   if (node.network)
     place.network = node.network->bandwidth_per_node() * (1.0 / static_cast<double>(kGpusOfNode));
-  place.is_congested = true;  // the rows over nodes are of one fabric
   return exchange_us(rates, tokens, place);
 }
 

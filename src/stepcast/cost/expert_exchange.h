@@ -33,7 +33,7 @@ struct ExchangeRates {
   double link_share = 0.7;        // of the bandwidth of the links of a GPU
   double sharpness = 3;           // of the sum of SMs and links
   double network_share = 0.9;     // of the bandwidth of the network per GPU
-  double far_congestion = 1;      // as ExchangePlace::is_congested
+  double far_congestion = 1;      // time on the network per doubling of the nodes beyond four
   double network_sm_GBps = 15;    // that one SM hands on to links from the network
   double startup_per_node = 0.8;  // beyond the first, as a share of the start-up
   double log_p10 = -0.15, log_p90 = 0.15;
@@ -59,9 +59,6 @@ struct ExchangePlace {
   std::int64_t ranks = 8, nodes = 1;
   BytesPerSecond link;     // of one GPU to the others of its node, one direction
   BytesPerSecond network;  // of one GPU, one direction
-  // Time on the network grows by `far_congestion` per doubling of the nodes beyond four, as on the fabric that was
-  // measured; fabrics that carry what all nodes send have none.
-  bool is_congested = false;
 };
 
 // Parts of equal size that hold at least one of the experts of a token, on average: with 256 experts on 8 parts and 8

@@ -128,10 +128,8 @@ std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes messag
   }
   const double us = exchange_us(*rates, exchange, where);
   const double wider = band_of_other_nodes(place.n_nodes);
-  where.is_congested = true;
-  const double slow = std::max(us * std::exp(rates->log_p90 + wider), exchange_us(*rates, exchange, where));
-  return Estimate{Microseconds{us}, Microseconds{us * std::exp(rates->log_p10 - wider)}, Microseconds{slow},
-                  EstimateSource::fitted};
+  return Estimate{Microseconds{us}, Microseconds{us * std::exp(rates->log_p10 - wider)},
+                  Microseconds{us * std::exp(rates->log_p90 + wider)}, EstimateSource::fitted};
 }
 
 Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPlacement& place) {
