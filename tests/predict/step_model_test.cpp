@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -18,6 +19,7 @@
 #include "stepcast/predict/slowest_gpu.h"
 
 #include "tests/predict/random_training.h"
+#include "tests/support/paths.h"
 
 namespace stepcast::step_model_test {
 namespace {
@@ -352,9 +354,12 @@ TEST(StepModelProperties, WeakScalingOnRacksIsMonotonic) {
   const Result<Transformer> dense = find_preset("llama-3-8b"), experts = find_preset("qwen3-30b-a3b");
   ASSERT_TRUE(dense.ok() && experts.ok());
   int racks = 0;
-  for (const PlatformListings listing = list_platforms({}); const auto& entry : listing.platforms) {
-    const Platform rack = load(entry.file.string().c_str());
-    if (!rack.node.segment) continue;
+  const std::vector<std::filesystem::path> folders{test::source_dir() / "platforms"};
+  const PlatformListings listing = list_platforms(folders);
+  for (const auto& entry : listing.platforms) {
+    const Result<Platform> loaded = load_platform(entry.file.string(), folders);
+    if (!loaded.ok() || !loaded->node.segment) continue;
+    const Platform& rack = *loaded;
     ++racks;
     StepModel steps{rack};
     for (const std::int64_t ep : {1, 8, 32}) {
