@@ -287,7 +287,12 @@ void make_strict(CLI::App& app) {
     if (option->get_expected_max() == 0) continue;  // a switch
     const std::string type = option->get_type_name();
     const bool whole = type.starts_with("INT") || type.starts_with("UINT");
-    const auto spell_out = [takes_max = type == kWholeOrMax](std::string& text) {
+    const bool of_search = option->get_delimiter() == ',' && option->check_lname("mbs");
+    const auto spell_out = [takes_max = type == kWholeOrMax, of_search](std::string& text) {
+      if (of_search && text == "max")
+        return std::string{
+            "found `max`, a question about one layout, which `stepcast predict` answers; a search looks at "
+            "every size: leave it out, or write a list, as in 1,2,4"};
       if (!takes_max || text != "max") return spell_out_whole(text);
       text = std::to_string(kLargest);
       return std::string{};

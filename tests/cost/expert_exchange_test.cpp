@@ -66,6 +66,27 @@ TEST(Exchange, LimitedNodesSendLess) {
   EXPECT_GT(limited, 0.5 * any);
 }
 
+// Eight nodes are one doubling beyond four; of tokens that four of them take, whoever chooses them, none is late.
+TEST(Exchange, TheNetworkSlowsDownWhereTokensGoToMoreThanFourNodes) {
+  ExchangeRates rates = links_alone();
+  rates.far_congestion = 2;
+  TokenExchange exchange{
+      .tokens = 1000, .hidden_size = 1000, .element_bytes = 2, .top_k = 8, .n_experts = 256};
+  const ExchangePlace place{64, 8, BytesPerSecond{1e15}, BytesPerSecond{1e9}};
+  const auto network_us = [&] {
+    return 7.0 / 8 * expected_parts(exchange, 8) * exchange.tokens * exchange.hidden_size * 2 / 1e3;
+  };
+  EXPECT_NEAR(exchange_us(rates, exchange, place), 10 + 2 * network_us(), 1);
+  exchange.top_k = 22;
+  EXPECT_NEAR(exchange_us(rates, exchange, place), 10 + 2 * network_us(), 1);
+  exchange.top_k = 3;
+  EXPECT_NEAR(exchange_us(rates, exchange, place), 10 + network_us(), 1);
+  exchange.top_k = 8;
+  exchange.n_groups = 8;
+  exchange.groups_per_token = 4;
+  EXPECT_NEAR(exchange_us(rates, exchange, place), 10 + network_us(), 1);
+}
+
 TEST(Exchange, MoreSmsAreFaster) {
   ExchangeRates rates = links_alone();
   rates.sm_GBps = 10;

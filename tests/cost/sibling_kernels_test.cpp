@@ -49,6 +49,58 @@ std::vector<Operation> operations(DType dtype) {
   return all;
 }
 
+// Two records that were fitted by themselves differ by their errors, and few shapes run slower on a GB200 than on a B200.
+constexpr double kAsFast = 1.2;
+
+// By rows of this device itself.
+bool is_measured(const ExplainedEstimate& e) {
+  return e.estimate.source == EstimateSource::fitted && e.record.find("(of ") == std::string_view::npos &&
+         e.record.find("generic") == std::string_view::npos;
+}
+
+// Peaks of all types that `slow` has, and memory.
+bool is_as_high(const Device& fast, const Device& slow) {
+  for (const DType dtype : {DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4}) {
+    const auto peak = slow.peak(dtype), other = fast.peak(dtype);
+    if (peak && (!other || *other < *peak)) return false;
+  }
+  // Another vendor's kernels reach another share of a peak.
+  return fast.vendor == slow.vendor && fast.memory_bandwidth.value() >= slow.memory_bandwidth.value();
+}
+
+TEST(SiblingKernels, NoProductIsSlowerWherePeaksAreAllAsHighUnlessItWasMeasured) {
+  std::vector<Platform> devices;
+  for (const char* name :
+       {"a100-sxm4-40gb", "a100-sxm4-80gb",      "a100-pcie-80gb", "h100-pcie-80gb", "h100-96gb-hbm2e-500w",
+        "h800-sxm-80gb",  "h100-sxm5-80gb",      "h200-sxm-141gb", "h20-sxm-96gb",   "gh200-96gb",
+        "b200-sxm-180gb", "b300-sxm-270gb",      "gb200-186gb",    "gb300-278gb",    "l40",
+        "l40s",           "rtx-pro-6000-server", "mi300x",         "mi325x",         "mi350x",
+        "mi355x"})
+    devices.push_back(load(name));
+  int compared = 0;
+  for (const Platform& slow : devices) {
+    for (const Platform& fast : devices) {
+      if (&slow == &fast || !is_as_high(fast.device, slow.device)) continue;
+      const KernelModel slower{slow}, faster{fast};
+      for (const DType dtype : {DType::bf16, DType::fp8}) {
+        if (!slow.device.peak(dtype)) continue;
+        for (const std::int64_t m : {1024, 4096, 16384}) {
+          for (const auto& [n, k] : {std::pair{1024, 4096}, {4096, 4096}, {12288, 12288}}) {
+            const Operation product = gemm({.m = m, .n = n, .k = k}, dtype);
+            const ExplainedEstimate there = slower.explain(product), here = faster.explain(product);
+            if (is_measured(there) && is_measured(here)) continue;
+            ++compared;
+            EXPECT_LT(here.estimate.time.value(), kAsFast * there.estimate.time.value())
+                << fast.device.name << " (" << here.record << ") after " << slow.device.name << " ("
+                << there.record << "): " << describe(product);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 500);
+}
+
 TEST(SiblingKernels, TheNearestMeasuredDeviceAnswersAndIsNamed) {
   for (const auto& [name, sibling] : {std::pair{"b300-sxm-270gb", "B200-SXM"},
                                       {"gb300-278gb", "GB200"},

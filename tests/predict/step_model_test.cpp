@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -13,10 +14,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/slowest_gpu.h"
 
 #include "tests/predict/random_training.h"
+#include "tests/support/paths.h"
 
 namespace stepcast::step_model_test {
 namespace {
@@ -343,6 +346,37 @@ TEST(StepModelProperties, WeakScalingWithCommunicationCostsTime) {
   const double many = predicted(steps, gpt(), layout_of(4, 2, 32)).step.time.value();
   EXPECT_GT(many, one);
   EXPECT_LT(many, 1.5 * one);
+}
+
+// On every machine whose nodes are racks, some of them used in part: as much work for each GPU, alone and with experts
+// over 8 and 32 GPUs, is never done faster by more GPUs.
+TEST(StepModelProperties, WeakScalingOnRacksIsMonotonic) {
+  const Result<Transformer> dense = find_preset("llama-3-8b"), experts = find_preset("qwen3-30b-a3b");
+  ASSERT_TRUE(dense.ok() && experts.ok());
+  int racks = 0;
+  const std::vector<std::filesystem::path> folders{test::source_dir() / "platforms"};
+  const PlatformListings listing = list_platforms(folders);
+  for (const auto& entry : listing.platforms) {
+    const Result<Platform> loaded = load_platform(entry.file.string(), folders);
+    if (!loaded.ok() || !loaded->node.segment) continue;
+    const Platform& rack = *loaded;
+    ++racks;
+    StepModel steps{rack};
+    for (const std::int64_t ep : {1, 8, 32}) {
+      double before = 0;
+      for (const std::int64_t gpus : {32, 64, 96, 128, 160, 256, 288, 512, 576, 1024}) {
+        Layout layout = layout_of(1, 1, gpus);
+        layout.degrees.expert = ep;
+        layout.sharding.kind = Sharding::zero1;
+        const double ms = predicted(steps, ep > 1 ? *experts : *dense, layout).step.time.value();
+        EXPECT_GT(ms, 0.99 * before) << rack.name << " ep " << ep << ", " << gpus << " GPUs";
+        EXPECT_LT(ms, gpus > 32 ? 1.25 * before : ms + 1)
+            << rack.name << " ep " << ep << ", " << gpus << " GPUs";
+        before = ms;
+      }
+    }
+  }
+  EXPECT_GE(racks, 2);
 }
 
 // 16 layers of 12 h^2 and 51200 h: 6 FLOPs per parameter and token, and causal attention.

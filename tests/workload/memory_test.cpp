@@ -243,6 +243,11 @@ TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
   EXPECT_DOUBLE_EQ(states(Sharding::zero1), 6 + 12.0 / 8);
   EXPECT_DOUBLE_EQ(states(Sharding::zero2), 2 + 16.0 / 8);
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 8);  // one fp32 copy, fp32 gradients, two moments
+  // Kept in bf16 alone, gradients and moments alike: 2 + 2 + 4.
+  Precision& precision = layout.layer.precision;
+  precision.master = precision.moments = DType::bf16;
+  EXPECT_DOUBLE_EQ(states(Sharding::zero3), 8.0 / 8);
+  precision.master = precision.moments = DType::fp32;
   layout.sharding.shard_group_size = 4;
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 4);
 }
@@ -484,6 +489,24 @@ Transformer mixture() {
   model.moe = MixtureOfExperts{
       .n_experts = 8, .experts_per_token = 2, .expert_ffn_hidden_size = model.ffn_hidden_size};
   return model;
+}
+
+// Two stages, every expert on one rank: in bf16 alone nobody gathers them; of fp32 copies the rank casts its own.
+TEST(States, ExpertsThatNobodyElseHoldsStayUnderFsdp) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.data = layout.degrees.expert = 8;
+  layout.degrees.pipeline = 2;
+  layout.sharding.kind = Sharding::zero3;
+  const Result<StepWork> work = step_work(mixture(), layout);
+  ASSERT_TRUE(work.ok());
+  const auto working = [&](DType held) {
+    layout.layer.precision.master = held;
+    return forecast(mixture(), layout).stages[1].working.value();
+  };
+  const double cast = working(DType::fp32) - working(DType::bf16),
+               experts = work->chunks[1].expert_parameters;
+  EXPECT_GE(cast, 2 * experts);  // and what one layer takes while it runs
+  EXPECT_LE(cast, 3 * experts);
 }
 
 // Four bytes for two 16-bit tensors and four for one in fp32, of 1024 x 4 tokens that visit two experts; another

@@ -295,6 +295,10 @@ TEST(Placement, FillsSegmentsWhereGroupsWouldStraddleWholeNodes) {
   // 144 ranks as 8 x 18 fill two whole racks: 9 data-parallel ranks each.
   EXPECT_EQ(placed(8, 18).gpus_per_node, 72);
   EXPECT_EQ(placed(8, 18).data.ranks_per_node, 9);
+  // 160 ranks as 8 x 20: 64, 64 and 32 of three racks.
+  EXPECT_EQ(placed(8, 20).gpus_per_node, 64);
+  EXPECT_EQ(placed(8, 20).data.n_nodes, 3);
+  EXPECT_EQ(placed(8, 20).data.min_ranks_per_node, 4);
   // Neither fits: as without segments.
   EXPECT_EQ(placed(5, 30).gpus_per_node, 72);
 }

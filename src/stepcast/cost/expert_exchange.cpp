@@ -9,8 +9,8 @@
 namespace stepcast {
 namespace {
 
-// Up to so many nodes the network is taken to carry its nominal bandwidth: what was measured on eight says nothing of
-// two and four.
+// The network carries its nominal bandwidth among so many nodes, and wherever a token goes to no more of them: what was
+// measured on eight is of tokens that go to 5.3, and half as fast.
 constexpr double kNearNodes = 4;
 // Two and four nodes, forecast from one and eight, are 20 % off on average and 45 % at the ninth decile.
 constexpr double kOtherNodesBand = 0.25;
@@ -68,7 +68,10 @@ double exchange_us(const ExchangeRates& rates, const TokenExchange& exchange, co
   double startup_us = rates.startup_us;
   if (place.nodes > 1) {
     const double remote = to_nodes * (nodes - 1) / nodes;
-    const double congestion = std::pow(rates.far_congestion, std::max(0.0, std::log2(nodes / kNearNodes)));
+    static const double measured_on = expected_parts(256, 8, 8);
+    const double reach = std::clamp((to_nodes - kNearNodes) / (measured_on - kNearNodes), 0.0, 1.0);
+    const double congestion =
+        std::pow(rates.far_congestion, reach * std::max(0.0, std::log2(nodes / kNearNodes)));
     const double network_us = exchange.tokens * remote * token_bytes /
                               (place.network.value() * rates.network_share * 1e-6) * congestion;
     const double handed_on_us =

@@ -14,6 +14,8 @@ void set_automodel_defaults(JobSettings& settings) {
     s.fully_sharded = true;
     s.sharding = Sharding::zero3;
   }
+  if (!s.master_dtype) s.master_dtype = DType::bf16;
+  if (!s.moments_dtype) s.moments_dtype = DType::bf16;
   if (s.expert.value_or(1) > 1 && !s.dispatcher && !s.flex_dispatcher)
     s.dispatcher = s.flex_dispatcher = TokenDispatcher::deepep;
 }

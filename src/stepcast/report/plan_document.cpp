@@ -46,6 +46,12 @@ std::string why_alike(const PlanAnswer& plan) {
                 "~ {}{} layouts cannot be told from the fastest: errors common to both cancel, and the "
                 "rest of the\n  difference is within its uncertainty.\n",
                 plan.more_alike ? "More than " : "", plan.n_alike);
+  if (const double ratio = plan.chosen.promised_ms / plan.chosen.layout.step_ms; ratio != 1)
+    text += fmt::format(
+        "  Steps are forecasts, as of `stepcast predict`; to count on are {:.2f} times as long: what "
+        "published\n"
+        "  runs of models with experts took over the forecast of what is chosen here for their job.\n",
+        ratio);
   const auto first = std::ranges::find_if(
       plan.layouts, [](const RankedLayoutAnswer& l) { return l.unmeasured.has_value(); });
   if (first != plan.layouts.end())

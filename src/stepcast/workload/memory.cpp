@@ -153,11 +153,19 @@ class StageMemories {
   }
 
  private:
+  // Of an expert's parameters under FSDP: those that nobody else holds, in the type of the products, stay where they are.
+  [[nodiscard]] double travelling(double expert_parameters) const {
+    return optimizer_shards(layout_).expert > 1 || held() > weight_ ? expert_parameters : 0;
+  }
+  // Bytes of a parameter in the one sharded copy that FSDP keeps, and of its gradient.
+  [[nodiscard]] double held() const { return master_ > 0 ? master_ : weight_; }
+
   // What the chunks of a stage add up to.
   struct Sums {
     TrainedParameters trained;
     double all_dense = 0, all_expert = 0;
-    double largest_layer = 0, largest_chunk = 0, in_layers = 0;
+    double largest_layer = 0, in_layers = 0;
+    double travelling_layer = 0, travelling_chunk = 0;  // the largest: of what FSDP gathers and reduces
     double kept = 0, dispatched = 0, one_layer = 0;
     bool has_head = false;
   };
@@ -193,10 +201,10 @@ class StageMemories {
 
   void add(std::size_t c, std::uint32_t held, Sums& sums) const {
     const ChunkWork& chunk = work_.chunks[c];
-    const double trained = chunk.trained_dense_parameters + chunk.trained_expert_parameters;
     sums.all_dense += chunk.dense_parameters;
     sums.all_expert += chunk.expert_parameters;
-    sums.largest_chunk = std::max(sums.largest_chunk, trained);
+    sums.travelling_chunk = std::max(
+        sums.travelling_chunk, chunk.trained_dense_parameters + travelling(chunk.trained_expert_parameters));
     sums.trained.dense += chunk.trained_dense_parameters;
     sums.trained.expert += chunk.trained_expert_parameters;
     add_weight_matrices(model_, layout_, work_, chunk, sums.trained);
@@ -205,6 +213,8 @@ class StageMemories {
       const LayerWork& layer = *work_.layer_kinds[run.kind];
       const double parameters = layer.dense_parameters + layer.expert_parameters;
       sums.largest_layer = std::max(sums.largest_layer, parameters);
+      sums.travelling_layer =
+          std::max(sums.travelling_layer, layer.dense_parameters + travelling(layer.expert_parameters));
       sums.in_layers += parameters * run.count;
     }
     double of_chunk = 0, dispatched = 0;
@@ -247,18 +257,18 @@ class StageMemories {
     const double gradient = element_size(precision_.gradients).value();
     const double all = sums.all_dense + sums.all_expert;
     if (layout_.sharding.kind == Sharding::zero3) {
-      // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
+      // One sharded copy, which is cast while it is gathered; gradients get its type.
       const double frozen = sums.all_dense / shards.dense + sums.all_expert / shards.expert - share(1);
-      m.weights = Bytes{share(master_ > 0 ? master_ : weight_) + frozen * weight_};
+      m.weights = Bytes{share(held()) + frozen * weight_};
       const FsdpBuffers fsdp = fsdp_buffers(work_, layout_,
-                                            {.all = all,
-                                             .trained = trained,
-                                             .largest_layer = sums.largest_layer,
+                                            {.all = sums.all_dense + travelling(sums.all_expert),
+                                             .trained = sums.trained.dense + travelling(sums.trained.expert),
+                                             .largest_layer = sums.travelling_layer,
                                              .outside_layers = all - sums.in_layers,
-                                             .largest_chunk = sums.largest_chunk},
+                                             .largest_chunk = sums.travelling_chunk},
                                             weight_);
       const double whole = element_size(precision_.reduction).value();
-      m.gradients = Bytes{share(sixteen_bit() ? 4 : gradient) + fsdp.unreduced_parameters * whole};
+      m.gradients = Bytes{share(held()) + fsdp.unreduced_parameters * whole};
       working.all_through += fsdp.all_through;
       working.of_a_layer += fsdp.of_a_layer;
     } else {

@@ -44,7 +44,14 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
   const bool straddles = dense.n_ranks() > gpus_per_node && !(dense.nodes_fit() && experts.nodes_fit());
   if (segment && straddles) {
     RankGrid dense_in_segments{axes, *segment}, experts_in_segments{of_experts, *segment};
-    if (dense_in_segments.nodes_fit() && experts_in_segments.nodes_fit()) {
+    // Of a number that segments do not divide the last one holds less: what matters are groups that exchange in every layer.
+    const auto stays_inside = [&](const GroupPlacement& g) { return (g.n_nodes - 1) * *segment < g.n_ranks; };
+    const bool fit = (dense_in_segments.nodes_fit() && experts_in_segments.nodes_fit()) ||
+                     (dense_in_segments.can_place() && experts_in_segments.can_place() &&
+                      stays_inside(dense_in_segments.group(along(Axis::tensor))) &&
+                      stays_inside(dense_in_segments.group(along(Axis::context))) &&
+                      stays_inside(experts_in_segments.group(along(Axis::expert))));
+    if (fit) {
       gpus_per_node = *segment;
       dense = std::move(dense_in_segments);
       experts = std::move(experts_in_segments);
