@@ -98,10 +98,7 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
   if (plan.found.priced.empty()) return why_none(plan);
   Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};
-  const auto is_tight = [](const RankedLayout& l) { return l.memory.verdict == MemoryVerdict::tight; };
-  const bool may_be_tight = std::ranges::all_of(plan.ranking.layouts, is_tight);
   for (const RankedLayout& ranked : plan.ranking.layouts) {
-    if (is_tight(ranked) && !may_be_tight) continue;
     const Result<StepPrediction> step =
         steps->predict(measured.model, as_run(measured.layout, ranked.layout));
     if (!step.ok() || step->step.time.value() * 1e-3 >= verdict.best_ms) continue;

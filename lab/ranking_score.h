@@ -41,8 +41,7 @@ struct RankingScore {
 //
 // Of every family of runs (ranking_score.h: model, GPUs, type, batch) the fastest measured one counts. Its layout is
 // priced as it ran, and so is every layout of the search, with the software of that run: what both do alike, they do
-// alike here, too. As in the choice of `plan`, those whose memory is tight do not count where others fit. A row has our best as
-// `predicted` and the run's layout as `measured`, both forecasts, in ms.
+// alike here, too. A row has our best as `predicted` and the run's layout as `measured`, both forecasts, in ms.
 
 // "layouts_run", all families in one set, and "layouts_run_by_set". Extras, in percent of the families: `tied_or_within_2_percent`
 // (the run cannot be told from our best, or its forecast is at most 2 % behind), `within_2`, `within_7`; `families_n`.
