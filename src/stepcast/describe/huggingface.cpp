@@ -11,6 +11,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
@@ -117,49 +118,19 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
 }
 
 // Models of which `text_config` is the language model.
-constexpr std::string_view kWithTower[] = {
-    "qwen2_vl", "qwen2_5_vl", "glm4v",       "glm4v_moe",    "step3p7",  "gemma3",
-    "gemma4",   "llama4",     "llava",       "llava_next",   "mistral3", "internvl",
-    "idefics3", "qwen3_5",    "qwen3_5_moe", "qwen3_vl_moe", "qwen3_vl", "kimi_k25"};
+constexpr std::string_view kWithTower =
+    "qwen2_vl qwen2_5_vl glm4v glm4v_moe step3p7 gemma3 gemma4 llama4 llava llava_next mistral3 "
+    "internvl idefics3 qwen3_5 qwen3_5_moe qwen3_vl_moe qwen3_vl kimi_k25";
 // What stands around it: the other towers, ids of tokens, and how pictures are cut.
-constexpr std::string_view kAroundText[] = {"vision_config",
-                                            "audio_config",
-                                            "image_token_id",
-                                            "video_token_id",
-                                            "vision_start_token_id",
-                                            "vision_end_token_id",
-                                            "audio_token_id",
-                                            "boa_token_id",
-                                            "boi_token_id",
-                                            "eoa_token_id",
-                                            "eoa_token_index",
-                                            "eoi_token_id",
-                                            "image_token_index",
-                                            "boi_token_index",
-                                            "eoi_token_index",
-                                            "audio_token_index",
-                                            "mm_tokens_per_image",
-                                            "vision_soft_tokens_per_image",
-                                            "ignore_index",
-                                            "media_placeholder_token_id",
-                                            "use_unified_vision_chunk",
-                                            "video_placeholder",
-                                            "projector_hidden_act",
-                                            "vision_feature_layer",
-                                            "vision_feature_select_strategy",
-                                            "image_seq_length",
-                                            "image_grid_pinpoints",
-                                            "spatial_merge_size",
-                                            "multimodal_projector_bias",
-                                            "downsample_ratio",
-                                            "vision_token_id",
-                                            "projector_bias",
-                                            "image_start_token_id",
-                                            "image_end_token_id",
-                                            "video_start_token_id",
-                                            "video_end_token_id",
-                                            "hidden_size",
-                                            "scale_factor"};
+constexpr std::string_view kAroundText =
+    "vision_config audio_config image_token_id video_token_id vision_start_token_id "
+    "vision_end_token_id audio_token_id boa_token_id boi_token_id eoa_token_id eoa_token_index "
+    "eoi_token_id image_token_index boi_token_index eoi_token_index audio_token_index "
+    "mm_tokens_per_image vision_soft_tokens_per_image ignore_index media_placeholder_token_id "
+    "use_unified_vision_chunk video_placeholder projector_hidden_act vision_feature_layer "
+    "vision_feature_select_strategy image_seq_length image_grid_pinpoints spatial_merge_size "
+    "multimodal_projector_bias downsample_ratio vision_token_id projector_bias image_start_token_id "
+    "image_end_token_id video_start_token_id video_end_token_id hidden_size scale_factor";
 
 // Released weights may be stored in narrow types; how a model is trained is told by the layout.
 Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
@@ -296,8 +267,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   const auto of_type = [&](const auto& f) { return f.model_type == model_type; };
   const auto family = std::find_if(families.begin(), families.end(), of_type);
   const auto row = std::find_if(rows.begin(), rows.end(), of_type);
-  const bool has_tower =
-      std::find(std::begin(kWithTower), std::end(kWithTower), model_type) != std::end(kWithTower);
+  const bool has_tower = is_among(model_type, kWithTower);
   if (!in_text) {
     STEPCAST_ASSIGN(auto network, detail::read_network(model_type, keys, reading.name, reading.vision));
     if (network) {
@@ -345,7 +315,10 @@ void note_parts_without_records(const Transformer& model, std::vector<std::strin
 std::vector<std::string> huggingface_model_types() {
   std::vector<std::string> names;
   for (const auto& row : detail::huggingface_rows()) names.emplace_back(row.model_type);
-  for (const std::string_view type : kWithTower) names.emplace_back(type);
+  (void)any_word(kWithTower, [&](std::string_view type) {
+    names.emplace_back(type);
+    return false;
+  });
   for (const auto& family : detail::huggingface_families()) names.emplace_back(family.model_type);
   return names;
 }

@@ -111,10 +111,9 @@ Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
       window != nullptr && window->is_number() && window->number() > 0) {
     return attention.error("sliding_window_size", "not supported");
   }
-  constexpr std::array<std::string_view, 9> kHarmless{
-      "attn_impl",  "clip_qkv",  "softmax_scale",    "attn_uses_sequence_id", "alibi_bias_max",
-      "rope_theta", "rope_impl", "rope_dail_config", "rope_hf_config"};
-  attention.ignore(kHarmless);
+  attention.ignore(
+      "attn_impl clip_qkv softmax_scale attn_uses_sequence_id alibi_bias_max rope_theta rope_impl "
+      "rope_dail_config rope_hf_config");
   attention.ignore(harmless_huggingface_keys());
   return attention.finish();
 }
@@ -157,8 +156,7 @@ Status read_mpt(ObjectReader& keys, Transformer& model) {
     if (type != "mptmlp") {
       return ffn->error("ffn_type").found(fmt::format("`{}`", type.substr(0, 60))).expected("mptmlp");
     }
-    constexpr std::array<std::string_view, 1> kHarmless{"fc_type"};
-    ffn->ignore(kHarmless);
+    ffn->ignore("fc_type");
     STEPCAST_TRY(ffn->finish());
   }
   return Ok{};
@@ -170,7 +168,7 @@ namespace {
 Status read_first(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
   for (const std::string_view name : names) {
     if (!keys.has(name)) continue;
-    for (const std::string_view other : names) keys.ignore(std::array{other});
+    for (const std::string_view other : names) keys.ignore(other);
     return keys.optional(name, out);
   }
   return keys.required(*names.begin(), out);

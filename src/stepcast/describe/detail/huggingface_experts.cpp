@@ -299,10 +299,9 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   model.low_rank_attention = low;
   model.sparse_indexer = index;
   // The first layers route by a table of tokens and hold the router all the same. The rest changes no shape.
-  for (const char* key : {"num_hash_layers", "mlp_layer_types", "hc_eps", "hc_sinkhorn_iters", "swiglu_limit",
-                          "compress_rope_theta", "expert_dtype"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "num_hash_layers mlp_layer_types hc_eps hc_sinkhorn_iters swiglu_limit compress_rope_theta "
+      "expert_dtype");
   return read_compressed_layers(keys, window, model);
 }
 
@@ -374,12 +373,9 @@ Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   model.global_attention_every_n_layers = 4;
   STEPCAST_TRY(keys.optional("attention_chunk_size", model.sliding_window_tokens));
   // Norms of queries and keys without weights, scales of long texts, and which layers rotate: no shape.
-  for (const char* key :
-       {"use_qk_norm", "attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compressor",
-
-        "no_rope_layers", "no_rope_layer_interval", "moe_layers", "layer_types"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "use_qk_norm attn_scale attn_temperature_tuning floor_scale for_llm_compressor no_rope_layers "
+      "no_rope_layer_interval moe_layers layer_types");
   return Ok{};
 }
 
@@ -403,7 +399,7 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));
   // Clipping and rotation change no shape, nor do losses and noise of the router.
   attention->ignore(harmless_huggingface_keys());
-  for (const char* key : {"clip_qkv", "attn_pdrop"}) (void)attention->take(key);
+  attention->ignore("clip_qkv attn_pdrop");
   STEPCAST_TRY(attention->finish());
   STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
   if (!ffn) return keys.error("", "`ffn_config` is missing").expected("an object with moe_num_experts");
@@ -412,10 +408,9 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(ffn->required("moe_num_experts", moe.n_experts));
   STEPCAST_TRY(ffn->required("moe_top_k", moe.experts_per_token));
   ffn->ignore(harmless_huggingface_keys());
-  for (const char* key : {"hidden_size", "ffn_act_fn", "moe_jitter_eps", "moe_loss_weight",
-                          "moe_normalize_expert_weights", "uniform_expert_assignment", "model_type"}) {
-    (void)ffn->take(key);
-  }
+  ffn->ignore(
+      "hidden_size ffn_act_fn moe_jitter_eps moe_loss_weight moe_normalize_expert_weights "
+      "uniform_expert_assignment model_type");
   STEPCAST_TRY(ffn->finish());
   moe.expert_ffn_hidden_size = model.ffn_hidden_size;
   model.moe = moe;

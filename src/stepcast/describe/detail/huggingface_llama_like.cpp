@@ -169,10 +169,7 @@ Status read_smollm3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
   if (uses_window) STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
   // Which layers do not rotate, and Qwen's way to say where windows begin.
-  for (const char* key :
-       {"no_rope_layers", "no_rope_layer_interval", "max_window_layers", "sliding_window"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore("no_rope_layers no_rope_layer_interval max_window_layers sliding_window");
   return read_layer_types(keys, model);
 }
 

@@ -60,10 +60,9 @@ Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const 
   STEPCAST_TRY(keys.optional("num_channels", channels));
   if (channels != 3) return keys.error("num_channels").found(fmt::format("{}", channels)).expected("3");
   STEPCAST_TRY(refuse_if_false(keys, "qkv_bias", "products without biases are not modelled here"));
-  for (const char* key : {"hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
-                          "encoder_stride", "pooler_output_size", "pooler_act"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "hidden_act hidden_dropout_prob attention_probs_dropout_prob encoder_stride pooler_output_size "
+      "pooler_act");
   return vision_transformer(name, sizes, pixels, classes);
 }
 
@@ -107,8 +106,7 @@ Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, con
   constexpr std::int64_t kLeast = 32;
   STEPCAST_TRY(read_image(keys, settings, 1, pixels));
   if (pixels < kLeast) return keys.error("", "images of fewer than 32 pixels are not modelled");
-  for (const char* key : {"hidden_act", "num_channels", "out_features", "out_indices", "stage_names"})
-    (void)keys.take(key);
+  keys.ignore("hidden_act num_channels out_features out_indices stage_names");
   return residual_network(name, sizes, pixels, classes);
 }
 
@@ -144,8 +142,7 @@ Result<Transformer> read_t5(ObjectReader& keys, const std::string& name, bool is
   STEPCAST_TRY(keys.optional("relative_attention_num_buckets", buckets));
   if (buckets != 32)
     return keys.error("relative_attention_num_buckets").found(fmt::format("{}", buckets)).expected("32");
-  for (const char* key : {"n_positions", "relative_attention_max_distance", "dense_act_fn", "is_gated_act"})
-    (void)keys.take(key);
+  keys.ignore("n_positions relative_attention_max_distance dense_act_fn is_gated_act");
   return encoder_decoder(t5);
 }
 

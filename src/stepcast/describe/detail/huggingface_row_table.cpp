@@ -7,53 +7,39 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::string_view kMiniMaxNoShape[] = {
-    "rotary_dim", "qk_norm_type",           "use_routing_bias",
-    "use_mtp",    "mtp_transformer_layers", "layernorm_full_attention_beta"};
-constexpr std::string_view kMiniMaxOff[] = {"shared_intermediate_size"};
-constexpr std::string_view kMiMoNoShape[] = {"swa_rope_theta",       "sliding_window_size",
-                                             "attention_chunk_size", "attention_value_scale",
-                                             "layernorm_epsilon",    "topk_method"};
-constexpr std::string_view kStepNoShape[] = {"use_moe_router_bias",
-                                             "yarn_only_types",
-                                             "max_seq_len",
-                                             "use_moe",
-                                             "moe_layer_offset",
-                                             "norm_expert_weight",
-                                             "moe_router_activation",
-                                             "att_impl_type",
-                                             "need_fp32_gate",
-                                             "use_rope_layers",
-                                             "partial_rotary_factors",
-                                             "zero_centered",
-                                             "mtp_layer_types",
-                                             "mtp_mlp_layer_types"};
-constexpr std::string_view kStepOff[] = {"use_mfa", "sink", "attention_bias"};
-constexpr std::string_view kGemma4NoShape[] = {"use_bidirectional_attention"};
-constexpr std::string_view kAfmoeOff[] = {"attention_bias"};
-constexpr std::string_view kQwen35NoShape[] = {"full_attention_interval", "mamba_ssm_dtype"};
-constexpr std::string_view kQwen35Off[] = {"mtp_use_dedicated_embeddings"};
-constexpr std::string_view kNemotronHNoShape[] = {
-    "mamba_hidden_act",         "mamba_ssm_cache_dtype", "num_logits_to_keep", "rescale_prenorm_residual",
-    "residual_in_fp32",         "time_step_floor",       "time_step_max",      "time_step_min",
-    "time_step_limit",          "use_mamba_kernels",     "sliding_window",     "expand",
-    "moe_shared_expert_overlap"};
-constexpr std::string_view kNemotronHOff[] = {"use_bias", "mamba_proj_bias", "attention_bias",
-                                              "tie_word_embeddings"};
-constexpr std::string_view kGraniteHybridNoShape[] = {"mamba_expand",  "position_embedding_type",
-                                                      "init_method",   "time_step_limit",
-                                                      "time_step_max", "time_step_min"};
-constexpr std::string_view kGraniteHybridOff[] = {"mamba_proj_bias"};
-constexpr std::string_view kWindowNoShape[] = {"sliding_window_pattern", "global_attn_every_n_layers",
-                                               "max_window_layers", "use_sliding_window"};
-constexpr std::string_view kOlmoHybridNoShape[] = {"linear_a_log_max",        "linear_a_log_min",
-                                                   "linear_allow_neg_eigval", "linear_dt_init_floor",
-                                                   "linear_dt_max",           "linear_dt_min"};
-constexpr std::string_view kErnieNoShape[] = {"moe_layer_interval", "moe_layer_end_index",
-                                              "moe_capacity",       "moe_use_aux_free",
-                                              "moe_gate",           "compression_ratio"};
-constexpr std::string_view kGraniteSwaNoShape[] = {"layer_rope_theta"};
-constexpr std::string_view kHunyuanNoShape[] = {"eod_token_id", "mlp_layer_types"};
+constexpr std::string_view kMiniMaxNoShape =
+    "rotary_dim qk_norm_type use_routing_bias use_mtp mtp_transformer_layers "
+    "layernorm_full_attention_beta";
+constexpr std::string_view kMiniMaxOff = "shared_intermediate_size";
+constexpr std::string_view kMiMoNoShape =
+    "swa_rope_theta sliding_window_size attention_chunk_size attention_value_scale layernorm_epsilon "
+    "topk_method";
+constexpr std::string_view kStepNoShape =
+    "use_moe_router_bias yarn_only_types max_seq_len use_moe moe_layer_offset norm_expert_weight "
+    "moe_router_activation att_impl_type need_fp32_gate use_rope_layers partial_rotary_factors "
+    "zero_centered mtp_layer_types mtp_mlp_layer_types";
+constexpr std::string_view kStepOff = "use_mfa sink attention_bias";
+constexpr std::string_view kGemma4NoShape = "use_bidirectional_attention";
+constexpr std::string_view kAfmoeOff = "attention_bias";
+constexpr std::string_view kQwen35NoShape = "full_attention_interval mamba_ssm_dtype";
+constexpr std::string_view kQwen35Off = "mtp_use_dedicated_embeddings";
+constexpr std::string_view kNemotronHNoShape =
+    "mamba_hidden_act mamba_ssm_cache_dtype num_logits_to_keep rescale_prenorm_residual "
+    "residual_in_fp32 time_step_floor time_step_max time_step_min time_step_limit use_mamba_kernels "
+    "sliding_window expand moe_shared_expert_overlap";
+constexpr std::string_view kNemotronHOff = "use_bias mamba_proj_bias attention_bias tie_word_embeddings";
+constexpr std::string_view kGraniteHybridNoShape =
+    "mamba_expand position_embedding_type init_method time_step_limit time_step_max time_step_min";
+constexpr std::string_view kGraniteHybridOff = "mamba_proj_bias";
+constexpr std::string_view kWindowNoShape =
+    "sliding_window_pattern global_attn_every_n_layers max_window_layers use_sliding_window";
+constexpr std::string_view kOlmoHybridNoShape =
+    "linear_a_log_max linear_a_log_min linear_allow_neg_eigval linear_dt_init_floor linear_dt_max "
+    "linear_dt_min";
+constexpr std::string_view kErnieNoShape =
+    "moe_layer_interval moe_layer_end_index moe_capacity moe_use_aux_free moe_gate compression_ratio";
+constexpr std::string_view kGraniteSwaNoShape = "layer_rope_theta";
+constexpr std::string_view kHunyuanNoShape = "eod_token_id mlp_layer_types";
 
 constexpr StateKeys kDeltaKeys{.n_heads = "linear_num_value_heads",
                                .head_dim = "linear_value_head_dim",

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
 
@@ -88,23 +89,24 @@ Status read_attention_keys(ObjectReader& keys, const AttentionKeys& names, Layer
 }
 
 // Names that families have for the same; the first that is there counts, and the others say it again.
-constexpr std::string_view kExpertCounts[] = {"n_routed_experts", "moe_num_experts", "num_experts",
-                                              "num_local_experts"};
-constexpr std::string_view kPerToken[] = {"num_experts_per_tok", "moe_top_k", "moe_topk", "moe_k",
-                                          "top_k_experts"};
-constexpr std::string_view kWidths[] = {"moe_intermediate_size", "expert_ffn_hidden_size"};
-constexpr std::string_view kSharedCounts[] = {"n_shared_experts", "num_shared_experts",
-                                              "moe_num_shared_experts", "num_shared_expert"};
-constexpr std::string_view kSharedWidths[] = {"shared_expert_intermediate_size", "share_expert_dim",
-                                              "moe_shared_expert_intermediate_size",
-                                              "shared_intermediate_size"};
-constexpr std::string_view kDenseInFront[] = {"first_k_dense_replace", "num_dense_layers",
-                                              "moe_layer_start_index"};
+constexpr std::string_view kExpertCounts = "n_routed_experts moe_num_experts num_experts num_local_experts";
+constexpr std::string_view kPerToken = "num_experts_per_tok moe_top_k moe_topk moe_k top_k_experts";
+constexpr std::string_view kWidths = "moe_intermediate_size expert_ffn_hidden_size";
+constexpr std::string_view kSharedCounts =
+    "n_shared_experts num_shared_experts moe_num_shared_experts num_shared_expert";
+constexpr std::string_view kSharedWidths =
+    "shared_expert_intermediate_size share_expert_dim moe_shared_expert_intermediate_size "
+    "shared_intermediate_size";
+constexpr std::string_view kDenseInFront = "first_k_dense_replace num_dense_layers moe_layer_start_index";
 
-std::string_view first_of(ObjectReader& keys, std::span<const std::string_view> names) {
-  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return keys.has(name); });
+std::string_view first_of(ObjectReader& keys, std::string_view names) {
+  std::string_view first;
+  (void)any_word(names, [&](std::string_view name) {
+    if (keys.has(name)) first = name;
+    return !first.empty();
+  });
   keys.ignore(names);
-  return found == names.end() ? std::string_view{} : *found;
+  return first;
 }
 
 Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transformer& model) {
@@ -120,8 +122,9 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required(count, moe.n_experts));
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
-  STEPCAST_TRY(required(per_token, kPerToken[0], moe.experts_per_token));
-  STEPCAST_TRY(required(names.width.empty() ? width : names.width, kWidths[0], moe.expert_ffn_hidden_size));
+  STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));
+  STEPCAST_TRY(required(names.width.empty() ? width : names.width, "moe_intermediate_size",
+                        moe.expert_ffn_hidden_size));
   STEPCAST_TRY(optional_size(keys, n_shared, moe.n_shared_experts));
   STEPCAST_TRY(optional_size(keys, shared_width, moe.shared_ffn_hidden_size));
   STEPCAST_TRY(optional_size(keys, names.latent_size, moe.latent_size));
@@ -238,7 +241,7 @@ Status read_other_attention(ObjectReader& keys, LayerKind& sliding) {
   STEPCAST_TRY(other->optional("num_attention_heads", sliding.n_heads));
   STEPCAST_TRY(other->optional("num_attention_groups", sliding.n_kv_heads));
   STEPCAST_TRY(other->optional("head_dim", sliding.head_dim));
-  for (const char* key : {"attention_type", "true_head_dim"}) (void)other->take(key);
+  other->ignore("attention_type true_head_dim");
   return other->finish();
 }
 
@@ -350,14 +353,16 @@ Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::strin
 
 // Off: false, 0, nothing.
 Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
-  for (const std::string_view key : row.must_be_off) {
+  Status status = Ok{};
+  (void)any_word(row.must_be_off, [&](std::string_view key) {
     const JsonValue* value = keys.take(key);
-    if (value == nullptr || value->is_null() || (value->is_array() && value->items().empty())) continue;
+    if (value == nullptr || value->is_null() || (value->is_array() && value->items().empty())) return false;
     const std::string said = describe_value(*value);
-    if (said == "false" || said == "0" || said == "0.0") continue;
-    return keys.error(key, "this part is not modelled").found(said).expected("nothing, false or 0");
-  }
-  return Ok{};
+    if (said == "false" || said == "0" || said == "0.0") return false;
+    status = keys.error(key, "this part is not modelled").found(said).expected("nothing, false or 0");
+    return true;
+  });
+  return status;
 }
 
 // DeciLM: a share of two thirds of the width, in steps of 256.

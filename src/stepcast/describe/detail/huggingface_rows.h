@@ -56,10 +56,10 @@ struct FamilyRow {
   bool norm_bias = false;
   bool tied_otherwise = false;  // without tie_word_embeddings
   std::string_view activation = "hidden_act";
-  std::string_view further_tokens = {};                // number of layers that predict them
-  std::string_view further_pattern = {};               // letters of what each of these consists of
-  std::span<const std::string_view> must_be_off = {};  // keys of parts that are not modelled
-  std::span<const std::string_view> no_shape = {};     // keys that change neither shape nor time
+  std::string_view further_tokens = {};   // number of layers that predict them
+  std::string_view further_pattern = {};  // letters of what each of these consists of
+  std::string_view must_be_off = {};      // words: keys of parts that are not modelled
+  std::string_view no_shape = {};         // keys that change neither shape nor time
 };
 
 [[nodiscard]] std::span<const FamilyRow> huggingface_rows();
