@@ -50,7 +50,20 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"glm4_moe", read_glm4_moe},
     {"llama4_text", read_llama4_text},
     {"dbrx", read_dbrx},
+    {"gpt_bigcode", read_gpt_bigcode},
+    {"gpt_neo", read_gpt_neo},
+    {"vaultgemma", read_vaultgemma},
+    {"mamba2", read_mamba2},
+    {"mllama_text_model", read_mllama_text},
+    {"longcat_flash", read_longcat},
     // The same layers under other names.
+    {"codegen", read_gptj},
+    {"gpt-sw3", read_gpt2},
+    {"camembert", read_roberta},
+    {"flex_olmo", read_olmoe},
+    {"minicpm3", read_deepseek},
+    {"qwen2_5_omni_text", read_qwen2},
+    {"qwen3_omni_moe_text", read_qwen3_moe},
     {"qwen2_vl_text", read_qwen2},
     {"qwen2_5_vl_text", read_qwen2},
     {"glm4v_moe_text", read_glm4_moe},
@@ -97,7 +110,8 @@ constexpr std::string_view kHarmless =
     "attention_multiplier scale_attention_softmax_in_fp32 moe_router_scaling_factor route_scale "
     "router_scaling_factor moe_routed_scaling_factor swiglu_limit swiglu_limits swiglu_limits_shared "
     "swiglu_alpha moe_norm_min mup_enabled enable_moe_fp32_combine input_jitter_noise "
-    "indexer_rope_interleave embedding_initializer_range";
+    "indexer_rope_interleave embedding_initializer_range scale_emb "
+    "dim_model_base scale_depth";
 
 }  // namespace
 
