@@ -3,8 +3,8 @@
     python tools/family_parameters.py TYPE... > tests/describe/family_parameters.jsonl
 
 Needs torch (--no-deps is enough) and transformers. Every line is a config as transformers writes it, with sizes drawn at
-random; `total` are the parameters of the module that the class builds on
-the `meta` device, `routed` those of its routed experts.
+random; `total` are the parameters of the module that the class builds on the `meta` device, `active` those that a token
+meets.
 """
 
 import json
@@ -12,7 +12,7 @@ import random
 import sys
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 SIZES = {
@@ -27,10 +27,17 @@ SIZES = {
     "mamba_num_heads": [4], "mamba_head_dim": [8], "ssm_state_size": [8], "n_groups": [2], "intermediate_size_mlp": [80],
     "hidden_size_per_layer_input": [0, 16], "vocab_size_per_layer_input": [100],
     "mamba_n_heads": [8], "mamba_d_head": [16], "mamba_d_state": [8], "shared_intermediate_size": [40], "o_groups": [2],
-    "o_lora_rank": [8], "num_global_key_value_heads": [2], "mamba_n_groups": [1],
+    "o_lora_rank": [8], "num_global_key_value_heads": [2], "mamba_n_groups": [1], "d_model": [64, 96], "d_kv": [8],
+    "d_ff": [80], "num_heads": [4, 8], "num_layers": [2, 3], "num_decoder_layers": [2], "encoder_layers": [2, 3],
+    "decoder_layers": [2], "encoder_ffn_dim": [80, 160], "decoder_ffn_dim": [40, 80], "encoder_attention_heads": [4],
+    "decoder_attention_heads": [4], "max_source_positions": [30], "n_embd": [64], "n_head": [4], "n_layer": [2, 3],
+    "dense_intermediate_size": [160], "expert_ffn_hidden_size": [24], "ffn_hidden_size": [80], "zero_expert_num": [4],
+    "moe_topk": [3], "rotary_dim": [8],
 }
 LISTS = ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers", "indexer_types", "mlp_only_layers",
          "moe_layers", "layer_rope_theta", "compress_rates")
+EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
+VISITED = ("num_experts_per_tok", "moe_topk", "moe_k", "top_k_experts")
 LEFT_OUT = ("qk_head_dim", "time_step_limit", "per_layer_config", "rope_parameters", "head_dim_of_rope")
 NO_SHAPE = ("transformers_version", "_name_or_path", "architectures", "id2label", "label2id", "dtype", "use_cache",
             "rope_parameters", "time_step_limit", "chunk_size_feed_forward", "is_encoder_decoder", "output_attentions",
@@ -47,6 +54,19 @@ def drawn(model_type, draw):
             config[key] = draw.choice(choices)
     if "mamba_n_heads" in config:
         config["hidden_size"] = 64
+    if model_type == "mamba2":
+        config.update(num_heads=8, head_dim=16, hidden_size=64)
+    if model_type == "ministral":
+        config["head_dim"] = 16
+    if model_type == "bamba":
+        config["attn_layer_indices"] = [1]
+    if model_type == "minimax_m3_vl_text":
+        config["num_hidden_layers"] = 3
+        config["layer_types"] = ["full_attention", "minimax_m3_sparse", "minimax_m3_sparse"]
+        config["mlp_layer_types"] = ["dense", "sparse", "sparse"]
+    if "attention_types" in config:
+        config.update(num_layers=2, attention_types=[[["global", "local"], 1]])
+        del config["attention_layers"]
     if "o_lora_rank" in config:
         config["num_key_value_heads"] = 1
     for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
@@ -58,12 +78,18 @@ def drawn(model_type, draw):
 def line(model_type, draw):
     config = drawn(model_type, draw)
     with torch.device("meta"):
-        module = AutoModelForCausalLM.from_config(config)
+        classes = AutoModelForCausalLM
+        if config.is_encoder_decoder:
+            classes = AutoModelForSpeechSeq2Seq if hasattr(config, "num_mel_bins") else AutoModelForSeq2SeqLM
+        module = classes.from_config(config)
     text = json.loads(config.to_json_string(use_diff=False))
     kept = {k: v for k, v in text.items()
             if v is not None and v != [] and k not in NO_SHAPE and not k.endswith("_token_id")}
     routed = sum(p.numel() for name, p in module.named_parameters() if ".experts." in name and "shared" not in name)
-    return json.dumps({"config": kept, "total": sum(p.numel() for p in module.parameters()), "routed": routed})
+    total = sum(p.numel() for p in module.parameters())
+    experts = next((kept[k] for k in EXPERTS if kept.get(k)), 1)
+    visited = next((kept[k] for k in VISITED if kept.get(k)), 1)
+    return json.dumps({"config": kept, "total": total, "active": total - routed // experts * (experts - visited)})
 
 
 if __name__ == "__main__":

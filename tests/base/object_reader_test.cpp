@@ -1,6 +1,5 @@
 #include "stepcast/base/object_reader.h"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -85,8 +84,7 @@ TEST(ObjectReader, NullIsAbsentOnlyWhereAskedFor) {
   ASSERT_TRUE(below.ok() && *below);
   EXPECT_EQ((*below)->left(), std::vector<std::string>{"y"});
   EXPECT_EQ(message_of((*below)->finish()), "my.json: line 1: below.y: unknown key; ask its author");
-  constexpr std::array<std::string_view, 1> kIgnored = {"y"};
-  (*below)->ignore(kIgnored);
+  (*below)->ignore("other y");
   EXPECT_TRUE((*below)->finish().ok());
   EXPECT_TRUE(lenient->finish().ok());
 }

@@ -11,6 +11,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/describe/huggingface.h"
+#include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
 #include "stepcast/workload/network.h"
 #include "stepcast/workload/step_work.h"
@@ -145,14 +146,24 @@ TEST(ModelConfigs, AdaptersOfStatesAreRefused) {
   EXPECT_THAT(status.error().message(), HasSubstr("adapters are not modelled"));
 }
 
-TEST(ModelConfigs, ContextParallelismOfStatesIsRefused) {
+// Four heads in two groups: each of four ranks has a head, and two of them the same group.
+TEST(ModelConfigs, ContextParallelismDealsOutTheHeadsOfStates) {
   const Transformer model = read(kMamba);
   Layout layout;
-  layout.degrees.context = 2;
+  layout.degrees.context = 4;
   layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 2, .seq_len_tokens = 64};
+  ASSERT_TRUE(check(layout, model).ok());
+  double bytes = 0;
+  const auto work = step_work(model, layout).value();
+  for (const WorkItem& item : work.layer_kinds[0]->forward)
+    if (const Transfer* transfer = item.transfer()) bytes += transfer->message.value();
+  // 16 tokens of a rank: values, gates, keys, queries and steps there, values back.
+  EXPECT_EQ(bytes, 16 * (2 * 32 + 2 * 16 + 4 + 32) * 2);
+  layout.degrees.context = 8;
   const Status status = check(layout, model);
   ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error().message(), HasSubstr("mamba2 layers are not modelled with context_parallel 2"));
+  EXPECT_THAT(status.error().message(),
+              HasSubstr("4 heads and 2 key heads of mamba2 layers on a tensor-parallel rank do not divide"));
 }
 
 // Layers with windows have other heads than those that see all.
@@ -288,7 +299,55 @@ TEST(ModelConfigs, FamiliesHaveTheParametersOfTheirModules) {
     EXPECT_EQ(static_cast<double>(active_parameter_count(model)), document->find("active")->number())
         << config;
   }
-  EXPECT_GE(n_lines, 120U);
+  EXPECT_GE(n_lines, 180U);
+}
+
+// Images are beside the sequence; without them its layers do not run.
+TEST(ModelConfigs, CrossAttentionLooksAtAllVectorsOfImages) {
+  const std::string text = R"({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model",
+    "cross_attention_layers": [1], "hidden_size": 32, "intermediate_size": 48, "max_position_embeddings": 64,
+    "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2, "vocab_size": 100},
+    "vision_config": {"attention_heads": 2, "hidden_size": 16, "image_size": 8, "intermediate_size": 24,
+    "max_num_tiles": 4, "num_channels": 3, "num_global_layers": 1, "num_hidden_layers": 1, "patch_size": 4,
+    "supported_aspect_ratios": [[1, 1], [2, 2]], "vision_output_dim": 32}})";
+  std::vector<std::string> notes;
+  const Transformer model = read(text, &notes);
+  EXPECT_THAT(notes, Contains(HasSubstr("of what cross-attention looks at 20 are theirs")));
+  EXPECT_EQ(model.layer_kinds[model.kind(1)].cross_tokens, 4 * (2 * 2 + 1));
+  EXPECT_EQ(layer_parameter_count(model, 1).total(), layer_parameter_count(model, 0).total() + 2 * 8 + 2);
+  expect_all_parameters_in_step(model);
+  Layout layout;
+  layout.batch = {.micro_batch_sequences = 2, .global_batch_sequences = 2, .seq_len_tokens = 64};
+  const auto work = step_work(model, layout).value();
+  bool attends = false;
+  for (const auto& layer : work.layer_kinds) {
+    for (const WorkItem& item : layer->forward) {
+      const auto* shape = item.operation() ? std::get_if<AttentionShape>(&item.operation()->shape) : nullptr;
+      attends = attends ||
+                (shape != nullptr && shape->key_length == 20 && shape->query_length == 64 && !shape->causal);
+    }
+  }
+  EXPECT_TRUE(attends);
+  const auto blind = parse_huggingface_config(text, "config.json", {}, &notes, {.text_only = true});
+  ASSERT_TRUE(blind.ok());
+  EXPECT_EQ(blind->n_layers, 2);
+  EXPECT_THAT(notes, Contains(HasSubstr("1 layers of cross-attention do not run")));
+  layout.degrees.context = 2;
+  EXPECT_THAT(check(layout, model).error().message(), HasSubstr("cross-attention is not modelled"));
+}
+
+// The maker states 560 billion, about 27 of them active. Modules of transformers hold unused rows of the experts that give
+// a token back as it came, so they are no measure.
+TEST(ModelConfigs, ExpertsThatGiveTokensBack) {
+  const Transformer model = read(R"({"model_type": "longcat_flash", "hidden_size": 6144, "num_layers": 28,
+    "ffn_hidden_size": 12288, "expert_ffn_hidden_size": 2048, "n_routed_experts": 512, "zero_expert_num": 256,
+    "zero_expert_type": "identity", "moe_topk": 12, "num_attention_heads": 64, "kv_lora_rank": 512,
+    "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 131072,
+    "max_position_embeddings": 131072})");
+  EXPECT_NEAR(static_cast<double>(parameter_count(model).total()), 560e9, 5.6e9);
+  EXPECT_NEAR(static_cast<double>(active_parameter_count(model)), 27e9, 1e9);
+  EXPECT_EQ(model.n_layers, 56);
+  EXPECT_EQ(layer_parameter_count(model, 0).router, 6144 * (512 + 256));
 }
 
 // The table names the class that was asked, or who stated the total.
@@ -355,6 +414,28 @@ TEST(ModelConfigs, TowersCountAndSeeTheImagesOfASequence) {
   EXPECT_GT(one, none);
   EXPECT_NEAR(flops_of(seeing({.images = 3}).value()) - none, 3 * (one - none), 1e-6 * one);
   EXPECT_GT(flops_of(seeing({.image_size = 32}).value()) - none, 4 * (one - none));  // attention grows faster
+}
+
+// As the checkpointing of transformers wraps them; Megatron's recomputation is of the language model alone.
+TEST(ModelConfigs, TowersAreRecomputedWhereTheFrameworkDoes) {
+  const Transformer model = seeing({}).value();
+  Layout layout;
+  layout.batch = {.micro_batch_sequences = 2, .global_batch_sequences = 2, .seq_len_tokens = 64};
+  layout.software.framework = Framework::fsdp;
+  const auto backward = [&] { return step_work(model, layout).value().embedding->backward.size(); };
+  const auto kept = [&] {
+    return memory_forecast(model, layout, Bytes{1e12}).value().stages[0].activations.value();
+  };
+  const std::size_t n_forward = step_work(model, layout).value().embedding->forward.size(),
+                    plain = backward();
+  const double all = kept();
+  layout.layer.recompute.kind = Recompute::full;
+  EXPECT_GT(backward(), plain + n_forward / 2);
+  const double inputs = kept();
+  EXPECT_LT(inputs, all);
+  layout.software.framework = Framework::megatron;
+  EXPECT_EQ(backward(), plain);
+  EXPECT_GT(kept(), inputs);
 }
 
 TEST(ModelConfigs, TowersAreLeftOutWhereAsked) {

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/describe/huggingface.h"
+#include "stepcast/workload/network.h"
+
+#include "tests/support/data.h"
 
 namespace stepcast::presets_test {
 namespace {
@@ -95,7 +100,7 @@ TEST(Presets, AreFoundByAnySpelling) {
   EXPECT_FALSE(find_preset("").ok());
   // Another model is no slip of the keyboard.
   for (const char* other :
-       {"mamba2-2.7b", "nemotron-3-nano", "llama-3-9b", "gemma-2-26b", "vgg-15", "deit-base", "mt5-base"}) {
+       {"mamba2-2.7b", "nemotron-3-ultra", "llama-3-9b", "gemma-2-26b", "vgg-15", "deit-base", "mt5-base"}) {
     const auto model = find_preset(other);
     ASSERT_FALSE(model.ok()) << other;
     EXPECT_THAT(model.error().message(), HasSubstr("`stepcast models` lists the names")) << other;
@@ -107,6 +112,31 @@ TEST(Presets, AreFoundByAnySpelling) {
       HasSubstr("names that begin so: dlrm-nvidia-small, dlrm-nvidia-large, dlrm-nvidia-extra-large"));
 }
 
+// The file that each was made of.
+TEST(Presets, OfConfigsAreWhatThePublishedFilesSay) {
+  SKIP_WITHOUT_DATA();
+  const auto folder = *test::measured_data() / "field" / "model_configs";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no published configs";
+  std::size_t n = 0;
+  for (const Preset& preset : presets()) {
+    if (preset.config.empty()) continue;
+    ++n;
+    bool found = false;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      auto model = read_huggingface_config(entry.path());
+      if (!model || parameter_count(*model) != parameter_count(preset.model)) continue;
+      model->name = preset.model.name;
+      model->tower = preset.model.tower;  // counted above, and compared by what it is and not by its address
+      found = found || *model == preset.model;
+    }
+    EXPECT_TRUE(found) << preset.model.name;
+  }
+  EXPECT_EQ(n, 19U);
+  VisionSettings four;
+  four.images = 4;
+  EXPECT_EQ(find_preset("qwen3-vl-8b", four)->tower->images, 4);
+}
+
 TEST(Presets, NamesAreUnique) {
   std::set<std::string> names;
   std::size_t n_aliases = 0;
@@ -116,7 +146,7 @@ TEST(Presets, NamesAreUnique) {
       EXPECT_TRUE(names.insert(spelling_core(alias)).second) << alias;
     n_aliases += preset.aliases.size();
   }
-  EXPECT_EQ(n_aliases, 33u);  // every ALIAS names a PRESET that exists
+  EXPECT_EQ(n_aliases, 39u);  // every ALIAS names a PRESET that exists
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/words.h"
 
 namespace stepcast {
 
@@ -154,10 +155,10 @@ Result<std::optional<ObjectReader>> ObjectReader::section(std::string_view key) 
   return std::optional<ObjectReader>{std::move(below)};
 }
 
-void ObjectReader::ignore(std::span<const std::string_view> keys) {
+void ObjectReader::ignore(std::string_view keys) {
   const auto& members = value_->members();
   for (std::size_t i = 0; i < members.size(); ++i)
-    if (std::find(keys.begin(), keys.end(), members[i].key) != keys.end()) taken_[i] = true;
+    if (is_among(members[i].key, keys)) taken_[i] = true;
 }
 
 std::vector<std::string> ObjectReader::left() const {

@@ -55,8 +55,8 @@ class ObjectReader {
   // An object below this one, read in the same way; nothing if it is not there.
   [[nodiscard]] Result<std::optional<ObjectReader>> section(std::string_view key);
 
-  // Keys that may stand there and mean nothing here.
-  void ignore(std::span<const std::string_view> keys);
+  // Keys that may stand there and mean nothing here: names with blanks between them.
+  void ignore(std::string_view keys);
   // Keys that nobody took, in the order of the file.
   [[nodiscard]] std::vector<std::string> left() const;
   // An error if a key is left.

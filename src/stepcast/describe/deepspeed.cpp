@@ -55,10 +55,9 @@ Status read_offload(ObjectReader& keys, std::string_view key, bool& out, Resolve
   out = device != "none";
   if (device == "nvme") job.not_modelled.push_back(fmt::format("{}: nvme", section->path_of("device")));
   note_if_there(*section, std::array<std::string_view, 1>{"ratio"}, job);
-  constexpr std::array<std::string_view, 9> kHarmless{"pin_memory",    "nvme_path",      "buffer_count",
-                                                      "buffer_size",   "fast_init",      "max_in_cpu",
-                                                      "pipeline_read", "pipeline_write", "pipeline"};
-  section->ignore(kHarmless);
+  section->ignore(
+      "pin_memory nvme_path buffer_count buffer_size fast_init max_in_cpu pipeline_read pipeline_write "
+      "pipeline");
   return section->finish();
 }
 
@@ -71,28 +70,14 @@ constexpr std::array<std::string_view, 8> kZeroNotModelled{"zero_hpz_partition_s
                                                            "zeropp_loco_param",
                                                            "offload_states"};
 
-constexpr std::array<std::string_view, 22> kZeroHarmless{"contiguous_gradients",
-                                                         "reduce_scatter",
-                                                         "allgather_partitions",
-                                                         "allgather_bucket_size",
-                                                         "stage3_prefetch_bucket_size",
-                                                         "stage3_param_persistence_threshold",
-                                                         "stage3_max_live_parameters",
-                                                         "stage3_max_reuse_distance",
-                                                         "sub_group_size",
-                                                         "stage3_gather_16bit_weights_on_model_save",
-                                                         "stage3_gather_fp16_weights_on_model_save",
-                                                         "param_persistence_threshold",
-                                                         "prefetch_bucket_size",
-                                                         "max_live_parameters",
-                                                         "max_reuse_distance",
-                                                         "load_from_fp32_weights",
-                                                         "elastic_checkpoint",
-                                                         "grad_hooks",
-                                                         "ignore_unused_parameters",
-                                                         "legacy_stage1",
-                                                         "memory_efficient_linear",
-                                                         "stage3_model_persistence_threshold"};
+constexpr std::string_view kZeroHarmless =
+    "contiguous_gradients reduce_scatter allgather_partitions allgather_bucket_size "
+    "stage3_prefetch_bucket_size stage3_param_persistence_threshold stage3_max_live_parameters "
+    "stage3_max_reuse_distance sub_group_size stage3_gather_16bit_weights_on_model_save "
+    "stage3_gather_fp16_weights_on_model_save param_persistence_threshold prefetch_bucket_size "
+    "max_live_parameters max_reuse_distance load_from_fp32_weights elastic_checkpoint grad_hooks "
+    "ignore_unused_parameters legacy_stage1 memory_efficient_linear "
+    "stage3_model_persistence_threshold";
 
 Status read_zero(ObjectReader& root, ResolvedJob& job) {
   Layout& layout = job.layout;
@@ -141,11 +126,9 @@ Result<Enabled> read_enabled(ObjectReader& root, std::string_view key) {
   const JsonValue* value = section->take("enabled");
   enabled.open = value != nullptr && value->is_text() && value->text() == "auto";
   STEPCAST_TRY(read_unless_auto(*section, "enabled", enabled.on));
-  constexpr std::array<std::string_view, 10> kHarmless{
-      "loss_scale",     "loss_scale_window",  "initial_scale_power",    "hysteresis",
-      "min_loss_scale", "auto_cast",          "consecutive_hysteresis", "fp16_master_weights_and_grads",
-      "type",           "check_grad_overflow"};
-  section->ignore(kHarmless);
+  section->ignore(
+      "loss_scale loss_scale_window initial_scale_power hysteresis min_loss_scale auto_cast "
+      "consecutive_hysteresis fp16_master_weights_and_grads type check_grad_overflow");
   STEPCAST_TRY(section->finish());
   return enabled;
 }
@@ -215,8 +198,7 @@ Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
         .expected(detail::listed(detail::kDeepSpeedOptimizers));
   }
   setup.kind = *known;
-  constexpr std::array<std::string_view, 2> kHarmless{"params", "legacy_fusion"};
-  section->ignore(kHarmless);
+  section->ignore("params legacy_fusion");
   return section->finish();
 }
 
@@ -227,9 +209,8 @@ Status read_checkpointing(ObjectReader& root, ResolvedJob& job) {
   job.layout.layer.recompute.kind = Recompute::full;
   STEPCAST_TRY(read_unless_auto(*section, "cpu_checkpointing", job.layout.layer.activation_offload));
   note_if_there(*section, std::array<std::string_view, 1>{"partition_activations"}, job);
-  constexpr std::array<std::string_view, 4> kHarmless{"contiguous_memory_optimization", "number_checkpoints",
-                                                      "synchronize_checkpoint_boundary", "profile"};
-  section->ignore(kHarmless);
+  section->ignore(
+      "contiguous_memory_optimization number_checkpoints synchronize_checkpoint_boundary profile");
   return section->finish();
 }
 
@@ -300,32 +281,12 @@ constexpr std::array<std::string_view, 12> kRootNotModelled{"amp",
                                                             "quantize_training",
                                                             "torch_autocast"};
 
-constexpr std::array<std::string_view, 26> kRootHarmless{"steps_per_print",
-                                                         "wall_clock_breakdown",
-                                                         "dump_state",
-                                                         "memory_breakdown",
-                                                         "tensorboard",
-                                                         "wandb",
-                                                         "csv_monitor",
-                                                         "comet",
-                                                         "monitor_config",
-                                                         "flops_profiler",
-                                                         "comms_logger",
-                                                         "zero_allow_untested_optimizer",
-                                                         "zero_force_ds_cpu_optimizer",
-                                                         "autotuning",
-                                                         "checkpoint",
-                                                         "aio",
-                                                         "scheduler",
-                                                         "prescale_gradients",
-                                                         "gradient_predivide_factor",
-                                                         "disable_allgather",
-                                                         "dataloader_drop_last",
-                                                         "load_universal_checkpoint",
-                                                         "seq_parallel_communication_data_type",
-                                                         "compile",
-                                                         "timers",
-                                                         "nebula"};
+constexpr std::string_view kRootHarmless =
+    "steps_per_print wall_clock_breakdown dump_state memory_breakdown tensorboard wandb csv_monitor "
+    "comet monitor_config flops_profiler comms_logger zero_allow_untested_optimizer "
+    "zero_force_ds_cpu_optimizer autotuning checkpoint aio scheduler prescale_gradients "
+    "gradient_predivide_factor disable_allgather dataloader_drop_last load_universal_checkpoint "
+    "seq_parallel_communication_data_type compile timers nebula";
 
 Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;

@@ -1,7 +1,6 @@
 #include "stepcast/describe/huggingface.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
@@ -24,9 +24,7 @@ constexpr std::string_view kUnknownKey =
 
 // Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
 constexpr std::string_view kEncoderDecoder =
-    "encoder-decoders are not modelled from a config.json; nearest: --model t5-base and its sizes, or "
-    "Megatron-LM's flags "
-    "of T5";
+    "this encoder-decoder is not modelled; nearest: bart and t5, or Megatron-LM's flags of T5";
 constexpr std::string_view kVision =
     "vision models are not modelled from a config.json; nearest: --model vit-base-patch16, resnet-50 and "
     "their sizes";
@@ -36,14 +34,11 @@ constexpr std::string_view kStateSpace =
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
-    {"olmo", "norms without weights are not modelled; nearest: olmo2"},
-    {"umt5", kEncoderDecoder},
-    {"bart", kEncoderDecoder},
-    {"mbart", kEncoderDecoder},
-    {"pegasus", kEncoderDecoder},
-    {"marian", kEncoderDecoder},
-    {"m2m_100", kEncoderDecoder},
-    {"whisper", kEncoderDecoder},
+    {"led", kEncoderDecoder},
+    {"longt5", kEncoderDecoder},
+    {"blenderbot", kEncoderDecoder},
+    {"prophetnet", kEncoderDecoder},
+    {"switch_transformers", kEncoderDecoder},
     {"deit", kVision},
     {"swin", kVision},
     {"dinov2", kVision},
@@ -51,18 +46,14 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"clip", kVision},
     {"siglip", kVision},
     {"mamba", kStateSpace},
-    {"mamba2", kStateSpace},
     {"falcon_mamba", kStateSpace},
     {"jamba", kStateSpace},
-    {"bamba", kStateSpace},
     {"zamba2", kStateSpace},
     {"rwkv", kStateSpace},
     {"recurrent_gemma", kStateSpace},
     {"falcon_h1", kStateSpace},
-    {"granitemoehybrid", kStateSpace},
     {"lfm2", kStateSpace},
     {"gemma3n", kTower},
-    {"mllama", "cross-attention layers of Llama 3.2 Vision are not modelled; nearest: llama4"},
     {"phi4_multimodal", kTower},
     {"phi3_v", kTower}};
 
@@ -117,49 +108,22 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
 }
 
 // Models of which `text_config` is the language model.
-constexpr std::string_view kWithTower[] = {
-    "qwen2_vl", "qwen2_5_vl", "glm4v",       "glm4v_moe",    "step3p7",  "gemma3",
-    "gemma4",   "llama4",     "llava",       "llava_next",   "mistral3", "internvl",
-    "idefics3", "qwen3_5",    "qwen3_5_moe", "qwen3_vl_moe", "qwen3_vl", "kimi_k25"};
+constexpr std::string_view kWithTower =
+    "qwen2_vl qwen2_5_vl glm4v glm4v_moe step3p7 gemma3 gemma4 llama4 llava llava_next mistral3 "
+    "internvl idefics3 qwen3_5 qwen3_5_moe qwen3_vl_moe qwen3_vl kimi_k25 mllama "
+    "qwen2_5_omni_thinker qwen3_omni_moe_thinker minimax_m3_vl qwen2_audio voxtral";
 // What stands around it: the other towers, ids of tokens, and how pictures are cut.
-constexpr std::string_view kAroundText[] = {"vision_config",
-                                            "audio_config",
-                                            "image_token_id",
-                                            "video_token_id",
-                                            "vision_start_token_id",
-                                            "vision_end_token_id",
-                                            "audio_token_id",
-                                            "boa_token_id",
-                                            "boi_token_id",
-                                            "eoa_token_id",
-                                            "eoa_token_index",
-                                            "eoi_token_id",
-                                            "image_token_index",
-                                            "boi_token_index",
-                                            "eoi_token_index",
-                                            "audio_token_index",
-                                            "mm_tokens_per_image",
-                                            "vision_soft_tokens_per_image",
-                                            "ignore_index",
-                                            "media_placeholder_token_id",
-                                            "use_unified_vision_chunk",
-                                            "video_placeholder",
-                                            "projector_hidden_act",
-                                            "vision_feature_layer",
-                                            "vision_feature_select_strategy",
-                                            "image_seq_length",
-                                            "image_grid_pinpoints",
-                                            "spatial_merge_size",
-                                            "multimodal_projector_bias",
-                                            "downsample_ratio",
-                                            "vision_token_id",
-                                            "projector_bias",
-                                            "image_start_token_id",
-                                            "image_end_token_id",
-                                            "video_start_token_id",
-                                            "video_end_token_id",
-                                            "hidden_size",
-                                            "scale_factor"};
+constexpr std::string_view kAroundText =
+    "vision_config audio_config image_token_id video_token_id vision_start_token_id "
+    "vision_end_token_id audio_start_token_id audio_end_token_id user_token_id position_id_per_seconds "
+    "seconds_per_chunk video_token_index merged_hidden_size projector_hidden_size audio_token_id "
+    "boa_token_id boi_token_id eoa_token_id eoa_token_index "
+    "eoi_token_id image_token_index boi_token_index eoi_token_index audio_token_index "
+    "mm_tokens_per_image vision_soft_tokens_per_image ignore_index media_placeholder_token_id "
+    "use_unified_vision_chunk video_placeholder projector_hidden_act vision_feature_layer "
+    "vision_feature_select_strategy image_seq_length image_grid_pinpoints spatial_merge_size "
+    "multimodal_projector_bias downsample_ratio vision_token_id projector_bias image_start_token_id "
+    "image_end_token_id video_start_token_id video_end_token_id hidden_size scale_factor";
 
 // Released weights may be stored in narrow types; how a model is trained is told by the layout.
 Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
@@ -255,14 +219,33 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
     return Ok{};
   }
   const VisionTower& tower = *model.tower;
+  const bool beside =
+      std::ranges::any_of(model.layer_kinds, [](const LayerKind& k) { return k.cross_tokens > 0; });
   reading.tower = model.tower;
   reading.notes.push_back(fmt::format(
-      "{} image{} of {} x {} pixels in every sequence, of whose tokens {} are theirs: --images and "
+      "{} image{} of {} x {} pixels {} every sequence, {} {} are theirs: --images and "
       "--image-size say "
       "otherwise, --text-only leaves the tower out{}",
       tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size,
+      beside ? "beside" : "in", beside ? "and of what cross-attention looks at" : "of whose tokens",
       tower.images * tower.tokens_per_image, hears ? "; the tower for sound is not counted" : ""));
   return Ok{};
+}
+
+// Layers that look at images: at all vectors of them. Without images they do not run.
+void set_cross_tokens(Transformer& model, std::vector<std::string>& notes) {
+  const auto looks = [&](std::uint8_t kind) { return model.layer_kinds[kind].cross_tokens > 0; };
+  if (std::ranges::none_of(model.kind_of_layer, looks)) return;
+  const std::int64_t tokens = model.tower ? model.tower->images * model.tower->tokens_per_image : 0;
+  if (tokens == 0) {
+    const auto left_out = static_cast<std::int64_t>(std::erase_if(model.kind_of_layer, looks));
+    model.n_layers -= left_out;
+    notes.push_back(
+        fmt::format("no images: {} layers of cross-attention do not run and are left out", left_out));
+    return;
+  }
+  for (LayerKind& kind : model.layer_kinds)
+    if (kind.cross_tokens > 0) kind.cross_tokens = tokens;
 }
 
 // The language model, and the tower in front of it. Older files of Qwen2-VL have the keys of the language model beside
@@ -281,7 +264,9 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
     STEPCAST_TRY(read_family(*text, model, reading, true));
     STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));  // the whole model's counts
   }
-  return read_tower_of(model_type, keys, model, reading);
+  STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
+  set_cross_tokens(model, reading.notes);
+  return Ok{};
 }
 
 // All of an object but keys of no consequence. `in_text`: the text_config of another.
@@ -296,8 +281,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   const auto of_type = [&](const auto& f) { return f.model_type == model_type; };
   const auto family = std::find_if(families.begin(), families.end(), of_type);
   const auto row = std::find_if(rows.begin(), rows.end(), of_type);
-  const bool has_tower =
-      std::find(std::begin(kWithTower), std::end(kWithTower), model_type) != std::end(kWithTower);
+  const bool has_tower = is_among(model_type, kWithTower);
   if (!in_text) {
     STEPCAST_ASSIGN(auto network, detail::read_network(model_type, keys, reading.name, reading.vision));
     if (network) {
@@ -310,6 +294,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
     STEPCAST_TRY(read_text_config(model_type, keys, model, reading));
   } else if (family != families.end()) {
     STEPCAST_TRY(family->read(keys, model));
+    if (!in_text) set_cross_tokens(model, reading.notes);
   } else if (row != rows.end()) {
     STEPCAST_TRY(detail::read_row(*row, keys, model));
   } else {
@@ -345,7 +330,10 @@ void note_parts_without_records(const Transformer& model, std::vector<std::strin
 std::vector<std::string> huggingface_model_types() {
   std::vector<std::string> names;
   for (const auto& row : detail::huggingface_rows()) names.emplace_back(row.model_type);
-  for (const std::string_view type : kWithTower) names.emplace_back(type);
+  (void)any_word(kWithTower, [&](std::string_view type) {
+    names.emplace_back(type);
+    return false;
+  });
   for (const auto& family : detail::huggingface_families()) names.emplace_back(family.model_type);
   return names;
 }

@@ -53,14 +53,15 @@ Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::s
   // A name is a preset even where a file is called so.
   const bool is_path = job.model.find('/') != std::string::npos || job.model.ends_with(".json");
   std::error_code ignored;
-  const bool is_file =
-      is_path || (!find_preset(job.model).ok() && std::filesystem::exists(job.model, ignored));
-  if (job.vision.image_size && !is_file) {
+  const Result<Transformer> preset = find_preset(job.model);
+  const bool is_file = is_path || (!preset.ok() && std::filesystem::exists(job.model, ignored));
+  const bool sees = preset.ok() && preset->tower;
+  if (job.vision.image_size && !is_file && !sees) {
     return Error::at("", "--image-size",
                      fmt::format("`{}` is not a network of images", job.model.substr(0, 200)))
         .expected("one of ResNet, VGG, ViT or DiT: " + fmt::format("{}", fmt::join(network_names(), ", ")));
   }
-  if ((job.vision.images || job.vision.text_only) && !is_file) {
+  if ((job.vision.images || job.vision.text_only) && !is_file && !sees) {
     return Error::at("", job.vision.images ? "--images" : "--text-only")
         .found("no config.json")
         .expected("--model with the config.json of a model that sees images");
@@ -71,7 +72,7 @@ Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::s
   }
   STEPCAST_ASSIGN(Transformer model,
                   is_file ? read_huggingface_config(job.model, job.ignored_model_keys, &notes, job.vision)
-                          : find_preset(job.model));
+                          : find_preset(job.model, job.vision, &notes));
   return std::optional{std::move(model)};
 }
 
@@ -220,7 +221,8 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
                           .gated_ffn = model.gated_ffn,
                           .tied_embeddings = model.tied_embeddings,
                           .biases = model.ffn_bias,
-                          .learned_positions = model.max_position,
+                          .positions = EncoderDecoder::Positions::shared,
+                          .encoder_positions = model.max_position,
                           .dropout = model.hidden_dropout});
 }
 

@@ -160,27 +160,72 @@ Transformer t5(const Sized& of) {
                            .ffn_hidden_size = ffn});
 }
 
-// Products with one input: one after the other as transformers has them, or one for all (Megatron-LM).
-void project(NetworkBuilder& b, const EncoderDecoder& t5, std::int64_t n) {
-  const std::int64_t inner = t5.n_heads * t5.head_dim, at_once = t5.learned_positions > 0 ? n : 1;
-  for (std::int64_t i = 0; i < n; i += at_once) {
-    b.linear(t5.hidden_size, at_once * inner, t5.biases, Split::column);
+using Positions = EncoderDecoder::Positions;
+
+// One side of it.
+struct Side {
+  const EncoderDecoder& of;
+  std::int64_t heads, ffn;
+  [[nodiscard]] std::int64_t inner() const { return heads * of.head_dim; }
+  [[nodiscard]] bool distances() const {
+    return of.positions == Positions::distances || of.positions == Positions::distances_of_layer;
   }
-}
 
-// Scores written out: biases of distances keep fused kernels away.
-void attend(NetworkBuilder& b, const EncoderDecoder& t5, std::int64_t keys) {
-  b.written_attention(keys, t5.n_heads, t5.head_dim, t5.dropout > 0, t5.learned_positions == 0);
-  b.linear(t5.n_heads * t5.head_dim, t5.hidden_size, t5.biases, Split::row)
-      .residual_with_dropout(t5.hidden_size, t5.dropout > 0);
-}
+  // Queries, keys and values of one input: one after the other as transformers has them, or one for all (Megatron-LM).
+  void project(NetworkBuilder& b, bool queries, bool keys_values) const {
+    const std::int64_t n = (queries ? 1 : 0) + (keys_values ? 2 : 0);
+    if (of.positions == Positions::shared) {
+      b.linear(of.hidden_size, n * inner(), of.biases, Split::column);
+      return;
+    }
+    if (queries) b.linear(of.hidden_size, inner(), of.biases, Split::column);
+    if (!keys_values) return;
+    b.linear(of.hidden_size, inner(), of.biases && of.key_bias, Split::column);
+    b.linear(of.hidden_size, inner(), of.biases, Split::column);
+  }
 
-void feed(NetworkBuilder& b, const EncoderDecoder& t5) {
-  const std::int64_t h = t5.hidden_size, f = t5.ffn_hidden_size;
-  b.norm(h, t5.biases).linear(h, f, t5.biases, Split::column);
-  if (t5.gated_ffn) b.linear(h, f, t5.biases, Split::column);
-  b.activation(f, t5.gated_ffn).linear(f, h, t5.biases, Split::row).residual_with_dropout(h, t5.dropout > 0);
-}
+  // Biases of distances keep fused kernels away, and so does Megatron's T5.
+  void attend(NetworkBuilder& b, std::int64_t keys) const {
+    if (distances() || of.positions == Positions::shared)
+      b.written_attention(keys, heads, of.head_dim, of.dropout > 0, distances());
+    else
+      b.attention(keys, heads, of.head_dim);
+    b.linear(inner(), of.hidden_size, of.biases, Split::row)
+        .residual_with_dropout(of.hidden_size, of.dropout > 0);
+  }
+
+  void attend_to_itself(NetworkBuilder& b) const {
+    b.norm(of.hidden_size, of.biases);
+    project(b, true, true);
+    if (of.positions == Positions::distances_of_layer) b.parameters(32 * heads);
+    attend(b, b.n_tokens());
+  }
+
+  void feed(NetworkBuilder& b) const {
+    const std::int64_t h = of.hidden_size;
+    b.norm(h, of.biases).linear(h, ffn, of.biases, Split::column);
+    if (of.gated_ffn) b.linear(h, ffn, of.biases, Split::column);
+    b.activation(ffn, of.gated_ffn)
+        .linear(ffn, h, of.biases, Split::row)
+        .residual_with_dropout(h, of.dropout > 0);
+    b.end_block();
+  }
+
+  // `rows`: of its own table of positions.
+  void begin(NetworkBuilder& b, std::int64_t tokens, std::int64_t rows, bool counts_words) const {
+    const std::int64_t h = of.hidden_size;
+    if (of.mel_bins > 0 && counts_words) {  // products with three frames each
+      b.tokens(2 * tokens).linear(3 * of.mel_bins, h).gelu().tokens(tokens).linear(3 * h, h).gelu();
+    } else {
+      b.tokens(tokens).lookup(of.vocab_size, h, counts_words || of.mel_bins > 0);
+    }
+    if (of.positions == Positions::distances) b.parameters(32 * heads);
+    if (!distances()) b.parameters(rows * h).add_vectors(h);
+    if (of.embedding_norms) b.norm(h, of.biases);
+    if (of.dropout > 0) b.dropout(h);
+    b.end_block();
+  }
+};
 
 }  // namespace
 
@@ -203,38 +248,29 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
     return Error{"more than 1000 layers of encoder and decoder"};
   const std::int64_t h = t5.hidden_size;
   NetworkBuilder b{t5.name, 1, 1};
-  const auto embed = [&](std::int64_t tokens, bool first) {
-    b.tokens(tokens).lookup(t5.vocab_size, h, first);
-    if (t5.learned_positions > 0) b.parameters(first ? t5.learned_positions * h : 0).add_vectors(h);
-    if (t5.learned_positions == 0) b.parameters(32 * t5.n_heads);
-    if (t5.dropout > 0) b.dropout(h);
-    b.end_block();
-  };
-  embed(t5.encoder_tokens, true);
+  const Side encoder{t5, t5.n_heads, t5.ffn_hidden_size};
+  const Side decoder{t5, t5.decoder_heads > 0 ? t5.decoder_heads : t5.n_heads,
+                     t5.decoder_ffn_hidden_size > 0 ? t5.decoder_ffn_hidden_size : t5.ffn_hidden_size};
+  encoder.begin(b, t5.encoder_tokens, t5.encoder_positions, true);
   for (std::int64_t layer = 0; layer < t5.encoder_layers; ++layer) {
-    b.norm(h, t5.biases);
-    project(b, t5, 3);
-    attend(b, t5, t5.encoder_tokens);
-    feed(b, t5);
-    b.end_block();
+    encoder.attend_to_itself(b);
+    encoder.feed(b);
   }
-  b.norm(h, t5.biases).end_block();
-  embed(t5.decoder_tokens, false);
+  if (t5.last_norms) b.norm(h, t5.biases).end_block();
+  decoder.begin(b, t5.decoder_tokens, t5.decoder_positions, false);
   for (std::int64_t layer = 0; layer < t5.decoder_layers; ++layer) {
-    b.norm(h, t5.biases);
-    project(b, t5, 3);
-    attend(b, t5, t5.decoder_tokens);
+    decoder.attend_to_itself(b);
     // Queries of the decoder, keys and values of the encoder.
-    b.norm(h, t5.biases)
-        .linear(h, t5.n_heads * t5.head_dim, t5.biases, Split::column)
-        .tokens(t5.encoder_tokens);
-    project(b, t5, 2);
+    b.norm(h, t5.biases);
+    decoder.project(b, true, false);
+    b.tokens(t5.encoder_tokens);
+    decoder.project(b, false, true);
     b.tokens(t5.decoder_tokens);
-    attend(b, t5, t5.encoder_tokens);
-    feed(b, t5);
-    b.end_block();
+    decoder.attend(b, t5.encoder_tokens);
+    decoder.feed(b);
   }
-  b.norm(h, t5.biases).logits(h, t5.vocab_size, t5.tied_embeddings).loss(t5.vocab_size).end_block();
+  if (t5.last_norms) b.norm(h, t5.biases);
+  b.logits(h, t5.vocab_size, t5.tied_embeddings).loss(t5.vocab_size).end_block();
   Transformer model = b.finish(t5.vocab_size, true);
   model.hidden_size = h;
   model.ffn_hidden_size = t5.ffn_hidden_size;

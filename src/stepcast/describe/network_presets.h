@@ -16,7 +16,7 @@
 
 namespace stepcast {
 
-// A T5 that is described by its sizes: an encoder in front of a decoder that looks at what it says.
+// An encoder in front of a decoder that looks at what it says, by its sizes: T5, BART, Whisper.
 struct EncoderDecoder {
   std::string name;
   std::int64_t encoder_layers = 12, decoder_layers = 12;
@@ -24,8 +24,20 @@ struct EncoderDecoder {
   std::int64_t vocab_size = 32128;
   std::int64_t encoder_tokens = 512, decoder_tokens = 128;
   bool gated_ffn = false, tied_embeddings = true;
-  bool biases = false;  // of products, and norms of mean and variance with biases (Megatron's T5)
-  std::int64_t learned_positions = 0;  // rows of a table; 0: 32 biases of distances for every head
+  std::int64_t decoder_heads = 0, decoder_ffn_hidden_size = 0;  // 0: as of the encoder
+  bool biases = false;  // of products, and norms of mean and variance with biases (Megatron's T5, BART)
+  enum class Positions : std::uint8_t {
+    distances,           // 32 biases of distances for every head, in the first layer of either side (T5)
+    distances_of_layer,  // in every layer (UMT5)
+    shared,  // one table for both sides, and queries, keys and values are one product (Megatron's T5)
+    own,     // a table for either side (BART)
+    fixed,   // nothing is trained
+  };
+  Positions positions = Positions::distances;
+  std::int64_t encoder_positions = 0, decoder_positions = 0;  // rows of their tables
+  bool embedding_norms = false, last_norms = true, key_bias = true;
+  std::int64_t mel_bins =
+      0;  // the encoder hears: two convolutions of 3, of which the second halves its frames (Whisper)
   double dropout = 0.1;
 };
 [[nodiscard]] Result<Transformer> encoder_decoder(const EncoderDecoder& t5);

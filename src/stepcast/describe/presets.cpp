@@ -10,6 +10,7 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/network_presets.h"
 
 namespace stepcast {
@@ -316,6 +317,9 @@ struct Row {
       max_position;
   std::string_view published;
 };
+struct PublishedRow {
+  std::string_view name, published, text;
+};
 struct AliasRow {
   std::string_view alias, name;
 };
@@ -336,6 +340,18 @@ constexpr AliasRow kAliases[] = {
 #undef PRESET
 #undef ALIAS
 
+#define CONFIG(name, published, text) PublishedRow{name, published, text},
+constexpr PublishedRow kConfigs[] = {
+#include "stepcast/describe/config_presets.def"
+};
+#undef CONFIG
+
+// The texts are ours: a test reads them all.
+Result<Transformer> read_config(std::string_view name, std::string_view text, const VisionSettings& vision,
+                                std::vector<std::string>* notes) {
+  return parse_huggingface_config(text, std::string{name}, {}, notes, vision);
+}
+
 std::vector<Preset> build() {
   std::vector<Preset> all;
   for (const Row& row : kRows) {
@@ -352,11 +368,15 @@ std::vector<Preset> build() {
     if (model.moe && model.moe->expert_ffn_hidden_size == 0) {
       model.moe->expert_ffn_hidden_size = row.ffn_hidden_size;
     }
-    Preset preset{std::move(model), std::string{row.published}, {}};
-    for (const AliasRow& alias : kAliases) {
-      if (alias.name == row.name) preset.aliases.emplace_back(alias.alias);
-    }
-    all.push_back(std::move(preset));
+    all.push_back({std::move(model), std::string{row.published}, {}});
+  }
+  for (const PublishedRow& row : kConfigs) {
+    if (auto model = read_config(row.name, row.text, {}, nullptr))
+      all.push_back({std::move(*model), std::string{row.published}, {}, row.text});
+  }
+  for (Preset& preset : all) {
+    for (const AliasRow& alias : kAliases)
+      if (alias.name == preset.model.name) preset.aliases.emplace_back(alias.alias);
   }
   return all;
 }
@@ -389,14 +409,16 @@ std::span<const Preset> presets() {
   return kPresets;
 }
 
-Result<Transformer> find_preset(std::string_view name) {
+Result<Transformer> find_preset(std::string_view name, const VisionSettings& vision,
+                                std::vector<std::string>* notes) {
   const std::string wanted = spelling_core(name);
   std::vector<std::string> known;
   for (const Preset& preset : presets()) {
     const auto is_wanted = [&wanted](const std::string& other) { return spelling_core(other) == wanted; };
     if (is_wanted(preset.model.name) ||
         std::any_of(preset.aliases.begin(), preset.aliases.end(), is_wanted)) {
-      return preset.model;
+      const bool again = !preset.config.empty() && (notes != nullptr || vision != VisionSettings{});
+      return again ? read_config(preset.model.name, preset.config, vision, notes) : preset.model;
     }
     known.push_back(preset.model.name);
     known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());

@@ -2,7 +2,7 @@
 //
 //   STEPCAST_ASSIGN(const Transformer model, find_preset("llama-3-70b"));
 //
-// The rows are in presets.def; docs/reference/presets.md shows them.
+// The rows are in presets.def, and in config_presets.def as config.json; docs/reference/presets.md shows them.
 #pragma once
 
 #include <optional>
@@ -22,13 +22,16 @@ struct Preset {
   // ("~350M").
   std::string published_parameters;
   std::vector<std::string> aliases;
+  std::string_view config = {};  // the text it is read from, if it is
 };
 
 // All, in the order of the table.
 [[nodiscard]] std::span<const Preset> presets();
 
-// By name or alias; case, blanks, hyphens and underscores do not count. An error names the nearest known one.
-[[nodiscard]] Result<Transformer> find_preset(std::string_view name);
+// By name or alias; case, blanks, hyphens and underscores do not count. An error names the nearest known one. `vision` is
+// for those with a tower for images, `notes` gets what was said when a config.json was read.
+[[nodiscard]] Result<Transformer> find_preset(std::string_view name, const VisionSettings& vision = {},
+                                              std::vector<std::string>* notes = nullptr);
 
 // The preset that a name at a hub, a folder or a component of torchtune stands for: "meta-llama/Meta-Llama-3.1-8B-Instruct",
 // "torchtune.models.llama3_1.lora_llama3_1_8b".

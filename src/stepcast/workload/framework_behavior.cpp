@@ -64,4 +64,11 @@ double loss_bytes_per_logit(const Software& software, const FusedKernels& fused,
   return element_bytes + 12;
 }
 
+bool recomputes_tower(const Layout& layout) {
+  if (layout.layer.recompute.kind != Recompute::full) return false;
+  const Framework framework = layout.software.framework;
+  return framework == Framework::pytorch || framework == Framework::fsdp ||
+         framework == Framework::deepspeed || framework == Framework::torchtitan;
+}
+
 }  // namespace stepcast

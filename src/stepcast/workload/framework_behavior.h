@@ -31,4 +31,8 @@ namespace stepcast {
 // Memory that libraries of products keep for their partial sums.
 [[nodiscard]] double workspace_bytes(Framework framework);
 
+// Whether full recomputation holds for layers of a vision tower, too: the checkpointing of transformers wraps them as
+// other layers, Megatron's setting is of the language model alone.
+[[nodiscard]] bool recomputes_tower(const Layout& layout);
+
 }  // namespace stepcast

@@ -152,16 +152,16 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const Transformer one = layer_model(model, k);
     STEPCAST_TRY(check_tensor_parallel(layout, one));
+    if (one.cross_tokens > 0 && layout.degrees.context > 1) {
+      return broken("context_parallel",
+                    fmt::format("cross-attention is not modelled with context_parallel {}",
+                                layout.degrees.context))
+          .advice("nearest that works: context_parallel 1");
+    }
     if (one.mixer == Mixer::attention && one.has_ffn) continue;
     if (layout.layer.adapters.rank > 0) {
       return broken("lora", "adapters are not modelled for layers of one part or with a state")
           .advice("train all parameters, or choose a model whose layers all attend");
-    }
-    if (one.mixer != Mixer::gated_delta && one.mixer != Mixer::mamba2) continue;
-    if (layout.degrees.context > 1) {
-      return broken("context_parallel", fmt::format("{} layers are not modelled with context_parallel {}",
-                                                    to_string(one.mixer), layout.degrees.context))
-          .advice("nearest that work: context_parallel 1");
     }
   }
   if (!model.layer_kinds.empty() && rule_of(layout.optimizer.kind).matrix->takes_matrices()) {
@@ -172,7 +172,7 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
-Status check_state_heads(const Layout& layout, const StateMixer& state) {
+Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& state) {
   for (const auto& [name, heads] :
        {std::pair{"state heads", state.n_heads}, std::pair{"state key heads", state.n_key_heads}}) {
     if (heads % layout.degrees.tensor == 0) continue;
@@ -180,6 +180,19 @@ Status check_state_heads(const Layout& layout, const StateMixer& state) {
                                                  layout.degrees.tensor))
         .advice(fmt::format("nearest that work: tensor_parallel {}",
                             nearest_divisors(heads, layout.degrees.tensor)));
+  }
+  // Ranks of a context-parallel group share the heads; several may hold one group of Mamba-2's (`MambaContextParallel`).
+  const std::int64_t cp = layout.degrees.context, heads = state.n_heads / layout.degrees.tensor,
+                     key_heads = state.n_key_heads / layout.degrees.tensor;
+  const bool repeats = mixer == Mixer::mamba2 && cp % key_heads == 0;
+  if (heads % cp != 0 || (key_heads % cp != 0 && !repeats)) {
+    return broken("context_parallel",
+                  fmt::format(
+                      "{} heads and {} key heads of {} layers on a tensor-parallel rank do not divide into "
+                      "context_parallel {}",
+                      heads, key_heads, to_string(mixer), cp))
+        .advice(fmt::format("nearest that work: context_parallel {}",
+                            nearest_divisors(std::gcd(heads, key_heads), cp)));
   }
   return Ok{};
 }
@@ -198,7 +211,7 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
         .advice(fmt::format("nearest that work: tensor_parallel {}", nearest_divisors(value, tp)));
   };
   if (model.mixer == Mixer::gated_delta || model.mixer == Mixer::mamba2)
-    STEPCAST_TRY(check_state_heads(layout, *model.state_mixer));
+    STEPCAST_TRY(check_state_heads(layout, model.mixer, *model.state_mixer));
   if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
   // Fewer key-value heads than ranks: each is kept by several ranks.
   if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)

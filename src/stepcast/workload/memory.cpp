@@ -235,8 +235,8 @@ class StageMemories {
         keep(like, chunks_[c].n_layers + i);
     if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
     if (chunk.has_embedding && model_.tower && !layout_.layer.frozen_base)
-      of_chunk += model_.tower->kept() * count_.element() *
-                  as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
+      of_chunk += (recomputes_tower(layout_) ? model_.tower->inputs() : model_.tower->kept()) *
+                  count_.element() * as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
     sums.kept += of_chunk * held_of(c, held);
     sums.dispatched += dispatched * held_of(c, held);
   }

@@ -73,6 +73,12 @@ struct VisionTower {
     for (const std::uint8_t block : blocks) n += network.kinds[block].kept();
     return n;
   }
+  [[nodiscard]] double inputs() const {  // elements of what goes into all blocks
+    double n = 0;
+    for (const std::uint8_t block : blocks)
+      if (const auto& parts = network.kinds[block].parts; !parts.empty()) n += parts.front().kept;
+    return n;
+  }
 };
 
 // Forward FLOPs of one sample; multiply and add count two.

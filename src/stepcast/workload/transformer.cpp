@@ -11,6 +11,7 @@ namespace {
 
 // Weights of a norm over `width` elements.
 std::int64_t norm_parameters(const Transformer& model, std::int64_t width) {
+  if (!model.norm_weights) return 0;
   return model.norm_bias ? 2 * width : width;
 }
 
@@ -94,7 +95,8 @@ std::int64_t attention_parameters(const Transformer& model) {
                                                           : 2;
     n += norm_parameters(model, heads * model.qk_head_dim());
   }
-  return n;
+  n += indexer_parameter_count(model);
+  return model.cross_tokens > 0 ? n + 2 : n;
 }
 
 std::int64_t mixer_parameters(const Transformer& model) {
@@ -192,11 +194,11 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   n.ffn = 2 * model.hidden_size * model.vector_of_layer;
   if (model.vector_of_layer > 0) n.norms += norm_parameters(model, model.hidden_size);
   if (!model.has_experts(layer)) {
-    n.ffn += ffn_parameters(model, model.ffn_hidden_size);
+    n.ffn += ffn_parameters(model, model.ffn_hidden_size) + model.activation_parameters;
     return n;
   }
   const MixtureOfExperts& moe = *model.moe;
-  n.router = model.hidden_size * moe.n_experts;
+  n.router = model.hidden_size * (moe.n_experts + moe.zero_experts);
   if (moe.shared_expert_gate) n.router += model.hidden_size;
   if (moe.router_bias) n.router += moe.n_experts;
   n.routed_experts = moe.n_experts * expert_parameters(model, moe);
@@ -231,7 +233,10 @@ ParameterCount head_parameter_count(const Transformer& model) {
   if (!model.tied_embeddings) n.head += model.vocab_size * model.hidden_size;
   if (model.head_bias) n.head += model.vocab_size;
   if (model.pooler) n.head += dense;
-  if (model.mlm_head) n.head += dense + norm_parameters(model, model.hidden_size);
+  if (model.mlm_head) {
+    n.head += model.ffn_bias ? dense : dense - model.hidden_size;
+    n.head += norm_parameters(model, model.hidden_size);
+  }
   return n;
 }
 
@@ -288,7 +293,12 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   one.compressed_tokens = own.compressed_tokens;
   one.shares_chosen_keys = own.shares_chosen_keys;
   one.shares_keys_values = own.shares_keys_values;
-  if (model.low_rank_attention && !own.chooses_compressed) one.sparse_indexer.reset();
+  if (!model.latent_attention && !own.chooses_keys) one.sparse_indexer.reset();
+  if (own.cross_tokens > 0) {
+    one.cross_tokens = own.cross_tokens;
+    one.position = PositionEncoding::none;
+    one.qk_norm = true;
+  }
   if (own.feed_forward != LayerKind::FeedForward::experts) {
     one.moe.reset();
   } else if (one.moe) {
@@ -298,12 +308,13 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   return one;
 }
 
-// Queries, one key with a layer norm (or compressed keys), and a weight per head.
+// Queries, one key with a layer norm (or compressed keys), and a weight per head; without a latent vector queries and keys
+// with a norm each.
 std::int64_t indexer_parameter_count(const Transformer& model) {
-  if (!model.sparse_indexer || model.shares_chosen_keys ||
-      (!model.latent_attention && !model.low_rank_attention))
-    return 0;
+  if (!model.sparse_indexer || model.shares_chosen_keys) return 0;
   const SparseIndexer& index = *model.sparse_indexer;
+  if (!model.latent_attention && !model.low_rank_attention)
+    return model.hidden_size * (index.n_heads + 1) * index.head_dim + 2 * index.head_dim;
   if (model.low_rank_attention) {
     return model.low_rank_attention->q_rank * index.n_heads * index.head_dim +
            model.hidden_size * index.n_heads + compressor_parameters(model, index.head_dim);

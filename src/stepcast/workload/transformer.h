@@ -60,6 +60,8 @@ struct MixtureOfExperts {
   std::int64_t shared_ffn_hidden_size = 0;  // of one shared expert
   bool shared_expert_gate = false;          // a sigmoid of hidden_size weights (Qwen2-MoE)
   bool router_bias = false;                 // trained, one per expert (GPT-OSS)
+  // Choices of the router that give a token back as it came (LongCat); experts_per_token counts the others.
+  std::int64_t zero_experts = 0;
   // The experts lie in groups of equal size, of which a token visits the best few: its experts then lie on few nodes
   // (DeepSeek-V3: 4 of 8 groups). As many as there are: any expert.
   std::int64_t n_groups = 1;
@@ -93,7 +95,8 @@ struct LowRankAttention {
 };
 
 // Sparse attention (DeepSeek-V3.2, GLM-5): a small multi-query product scores all earlier tokens for every query, which
-// then attends to the best `keys_per_query` alone. Its queries come from the latent vector of queries.
+// then attends to the best `keys_per_query` alone. Its queries come from the latent vector of queries, or, of attention
+// without one, from the layer's input and behind a norm, and all heads weigh the same (MiniMax M3).
 struct SparseIndexer {
   std::int64_t n_heads = 0;
   std::int64_t head_dim = 0;
@@ -127,13 +130,17 @@ struct LayerKind {
   std::int64_t ffn_hidden_size = 0;
   bool attention_sinks = false;
   bool values_are_keys = false;
-  // Tokens that one more key stands for, learned from them; 0: none. With `chooses_compressed` they overlap with those
+  // Tokens that one more key stands for, learned from them; 0: none. With `chooses_keys` they overlap with those
   // of the key before, and an indexer over keys of its own chooses among them.
   std::int64_t compressed_tokens = 0;
-  bool chooses_compressed = false;
+  // Has the indexer, where attention is not latent: then all layers have it.
+  bool chooses_keys = false;
   bool shares_chosen_keys =
       false;  // attends to what the indexer of a layer below chose, and has none (GLM-5.2)
   bool shares_keys_values = false;  // of a layer below (the upper layers of Gemma 4's small models)
+  // Cross-attention: keys and values come from so many vectors of something else (image tokens of Llama 3.2 Vision), with
+  // norms of queries and keys and a gate behind either part; 0: from the sequence itself.
+  std::int64_t cross_tokens = 0;
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -155,6 +162,7 @@ struct Transformer {
 
   NormKind norm = NormKind::layer_norm;
   bool norm_bias = true;
+  bool norm_weights = true;  // false: nothing of a norm is trained (OLMo 1)
   // 4: before and behind both parts (Gemma 2); 1: one for both; 7: three more around experts beside a dense part (Gemma 4)
   std::int64_t norms_per_layer = 2;
   bool final_norm = true;
@@ -163,7 +171,8 @@ struct Transformer {
   bool qk_norm_spans_heads = false;  // qk_norm: one over all query heads, one over all key heads (OLMo 2)
 
   Activation activation = Activation::gelu;
-  bool gated_ffn = false;  // activation(x W) * (x V): SwiGLU, GeGLU
+  bool gated_ffn = false;                  // activation(x W) * (x V): SwiGLU, GeGLU
+  std::int64_t activation_parameters = 0;  // of each dense FFN (2 of xIELU)
   PositionEncoding position = PositionEncoding::learned;
   double rotary_fraction = 1;      // share of a head that is rotated (GPT-NeoX: 0.25)
   bool parallel_residual = false;  // attention and FFN read the same input, one sum (GPT-NeoX)
@@ -184,6 +193,7 @@ struct Transformer {
   bool gate_per_head = false;    // of that: one gate for all elements of a head (Step 3.5)
   bool values_are_keys = false;  // one matrix makes both (global layers of Gemma 4)
   bool shares_chosen_keys = false, shares_keys_values = false;  // as in LayerKind
+  std::int64_t cross_tokens = 0;                                // likewise
   bool attention_softcap = false;  // tanh on the scores, keeps some fused kernels away (Gemma 2)
   bool logit_softcap = false;      // tanh on the logits
 

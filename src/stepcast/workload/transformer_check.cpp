@@ -70,6 +70,7 @@ Status check_experts(const Transformer& model) {
       {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
       {"n_groups", moe.n_groups, 1, moe.n_experts},
       {"latent_size", moe.latent_size, 0, kWidth},
+      {"zero_experts", moe.zero_experts, 0, kExperts},
       {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
   };
   STEPCAST_TRY(check_ranges(model, "moe.", sizes));
@@ -104,7 +105,7 @@ Status check_indexer(const Transformer& model) {
                              {"head_dim", index.head_dim, 1, kWidth},
                              {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
   STEPCAST_TRY(check_ranges(model, "sparse_indexer.", sizes));
-  if (!model.low_rank_attention && (!model.latent_attention || model.latent_attention->q_lora_rank == 0)) {
+  if (model.latent_attention && model.latent_attention->q_lora_rank == 0) {
     return Error::at(model.name, "sparse_indexer")
         .found("no latent vector of queries")
         .expected("latent attention with q_lora_rank");
@@ -129,7 +130,7 @@ Status check_low_rank_attention(const Transformer& model) {
   }
   for (const LayerKind& kind : model.layer_kinds) {
     const NamedSize keys[] = {
-        {"compressed_tokens", kind.compressed_tokens, kind.chooses_compressed ? 1 : 0, kWidth}};
+        {"compressed_tokens", kind.compressed_tokens, kind.chooses_keys ? 1 : 0, kWidth}};
     STEPCAST_TRY(check_ranges(model, "layer_kinds.", keys));
   }
   return Ok{};
@@ -211,6 +212,9 @@ Status check_kinds(const Transformer& model) {
     if (has_state && !model.state_mixer) return wrong("a recurrent layer without sizes of its state");
     const bool experts = kind.feed_forward == LayerKind::FeedForward::experts;
     if (experts && !model.moe) return wrong("a layer of experts in a model without experts");
+    constexpr std::int64_t kMostCrossTokens = 1'000'000;
+    if (kind.cross_tokens < 0 || kind.cross_tokens > kMostCrossTokens)
+      return wrong("cross-attention to more than 1000000 vectors");
     if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none)
       return wrong("a layer without any part");
     const Transformer one = layer_model(model, k);

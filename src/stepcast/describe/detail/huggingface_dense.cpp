@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,6 +25,41 @@ Status read_gpt2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("attn_pdrop", model.attention_dropout));
   return refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported");
+}
+
+Status read_gpt_bigcode(ObjectReader& keys, Transformer& model) {
+  bool multi_query = true;
+  STEPCAST_TRY(keys.optional("multi_query", multi_query));
+  if (multi_query) model.n_kv_heads = 1;
+  keys.ignore("num_key_value_heads");  // says it again
+  return read_gpt2(keys, model);
+}
+
+// Layers with windows and without take turns.
+Status read_gpt_neo(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(keys.required("num_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(keys.required("num_heads", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("max_position_embeddings", model.max_position));
+  constexpr std::int64_t kLargest = 100'000'000;
+  model.ffn_hidden_size = 4 * std::min(model.hidden_size, kLargest);
+  STEPCAST_TRY(keys.optional("intermediate_size", model.ffn_hidden_size));
+  model.qkv_bias = false;
+  model.sliding_window_tokens = 256;
+  STEPCAST_TRY(keys.optional("window_size", model.sliding_window_tokens));
+  std::vector<std::string> layers;
+  STEPCAST_TRY(keys.optional("attention_layers", layers));
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    if (layers[layer] == (layer % 2 == 0 ? "global" : "local")) continue;
+    return keys.error("attention_layers", "not understood").expected("global and local in turn");
+  }
+  model.global_attention_every_n_layers = 2;
+  STEPCAST_TRY(read_activation(keys, "activation_function", model.activation));
+  STEPCAST_TRY(keys.optional("resid_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  keys.ignore("attention_types");
+  return keys.optional("tie_word_embeddings", model.tied_embeddings);
 }
 
 Status read_gpt_neox(ObjectReader& keys, Transformer& model) {
@@ -111,10 +146,9 @@ Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
       window != nullptr && window->is_number() && window->number() > 0) {
     return attention.error("sliding_window_size", "not supported");
   }
-  constexpr std::array<std::string_view, 9> kHarmless{
-      "attn_impl",  "clip_qkv",  "softmax_scale",    "attn_uses_sequence_id", "alibi_bias_max",
-      "rope_theta", "rope_impl", "rope_dail_config", "rope_hf_config"};
-  attention.ignore(kHarmless);
+  attention.ignore(
+      "attn_impl clip_qkv softmax_scale attn_uses_sequence_id alibi_bias_max rope_theta rope_impl "
+      "rope_dail_config rope_hf_config");
   attention.ignore(harmless_huggingface_keys());
   return attention.finish();
 }
@@ -157,8 +191,7 @@ Status read_mpt(ObjectReader& keys, Transformer& model) {
     if (type != "mptmlp") {
       return ffn->error("ffn_type").found(fmt::format("`{}`", type.substr(0, 60))).expected("mptmlp");
     }
-    constexpr std::array<std::string_view, 1> kHarmless{"fc_type"};
-    ffn->ignore(kHarmless);
+    ffn->ignore("fc_type");
     STEPCAST_TRY(ffn->finish());
   }
   return Ok{};
@@ -170,7 +203,7 @@ namespace {
 Status read_first(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
   for (const std::string_view name : names) {
     if (!keys.has(name)) continue;
-    for (const std::string_view other : names) keys.ignore(std::array{other});
+    for (const std::string_view other : names) keys.ignore(other);
     return keys.optional(name, out);
   }
   return keys.required(*names.begin(), out);

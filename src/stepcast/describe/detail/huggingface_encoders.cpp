@@ -105,10 +105,9 @@ Status read_xlnet(ObjectReader& keys, Transformer& model) {
   }
   model.head_bias = architecture_of(keys, "XLNetModel") == "XLNetLMHeadModel";
   // Tasks on top, and which distances are clamped or shared: no shape.
-  for (const char* key : {"bi_data", "clamp_len", "same_length", "start_n_top", "end_n_top",
-                          "summary_last_dropout", "use_mems_eval", "use_mems_train"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "bi_data clamp_len same_length start_n_top end_n_top summary_last_dropout use_mems_eval "
+      "use_mems_train");
   return Ok{};
 }
 

@@ -136,10 +136,8 @@ Status read_dense_in_front(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-}  // namespace
-
-Status read_deepseek(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(read_llama_like(keys, model));
+// The sizes of latent attention, of a model whose other sizes are there.
+Status read_latent_attention(ObjectReader& keys, Transformer& model) {
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
   STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
@@ -158,7 +156,14 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
         .expected("qk_nope_head_dim + qk_rope_head_dim");
   }
   model.latent_attention = latent;
-  STEPCAST_TRY(keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers));
+  return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
+}
+
+}  // namespace
+
+Status read_deepseek(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_llama_like(keys, model));
+  STEPCAST_TRY(read_latent_attention(keys, model));
   if (!keys.has("n_routed_experts")) return Ok{};
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
@@ -173,6 +178,34 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
   return read_dense_in_front(keys, model);
+}
+
+Status read_longcat(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(keys.required("num_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("ffn_hidden_size", model.ffn_hidden_size));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  STEPCAST_TRY(read_latent_attention(keys, model));
+  MixtureOfExperts moe{.n_shared_experts = 1, .shared_ffn_hidden_size = model.ffn_hidden_size};
+  std::int64_t choices = 0;
+  STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
+  STEPCAST_TRY(keys.required("moe_topk", choices));
+  STEPCAST_TRY(keys.required("expert_ffn_hidden_size", moe.expert_ffn_hidden_size));
+  STEPCAST_TRY(keys.optional("zero_expert_num", moe.zero_experts));
+  STEPCAST_TRY(refuse_if_true(keys, "router_bias", "a router with trained biases is not modelled here"));
+  keys.ignore(
+      "zero_expert_type attention_method mla_scale_q_lora mla_scale_kv_lora num_key_value_heads head_dim");
+  constexpr std::int64_t kMost = 100'000;
+  if (model.n_layers > kMost || moe.n_experts > kMost || moe.zero_experts > kMost || choices > kMost)
+    return keys.error("num_layers").expected("sizes below 100000");
+  // Choices spread over all, as the router's biases are steered.
+  const std::int64_t all = std::max<std::int64_t>(1, moe.n_experts + moe.zero_experts);
+  moe.experts_per_token = std::max<std::int64_t>(1, (choices * moe.n_experts + all / 2) / all);
+  model.moe = moe;
+  model.n_layers *= 2;
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
+    append_layer(model, {.feed_forward = layer % 2 == 0 ? LayerKind::FeedForward::experts
+                                                        : LayerKind::FeedForward::dense});
+  return Ok{};
 }
 
 Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
@@ -245,7 +278,7 @@ Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transform
                          .attention_sinks = true,
                          .values_are_keys = true,
                          .compressed_tokens = word->tokens,
-                         .chooses_compressed = word->chooses};
+                         .chooses_keys = word->chooses};
     if (layer < n_layers) {
       append_layer(model, kind);
     } else if (const auto like = std::ranges::find(model.layer_kinds, kind);
@@ -299,10 +332,9 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   model.low_rank_attention = low;
   model.sparse_indexer = index;
   // The first layers route by a table of tokens and hold the router all the same. The rest changes no shape.
-  for (const char* key : {"num_hash_layers", "mlp_layer_types", "hc_eps", "hc_sinkhorn_iters", "swiglu_limit",
-                          "compress_rope_theta", "expert_dtype"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "num_hash_layers mlp_layer_types hc_eps hc_sinkhorn_iters swiglu_limit compress_rope_theta "
+      "expert_dtype");
   return read_compressed_layers(keys, window, model);
 }
 
@@ -374,12 +406,9 @@ Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   model.global_attention_every_n_layers = 4;
   STEPCAST_TRY(keys.optional("attention_chunk_size", model.sliding_window_tokens));
   // Norms of queries and keys without weights, scales of long texts, and which layers rotate: no shape.
-  for (const char* key :
-       {"use_qk_norm", "attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compressor",
-
-        "no_rope_layers", "no_rope_layer_interval", "moe_layers", "layer_types"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "use_qk_norm attn_scale attn_temperature_tuning floor_scale for_llm_compressor no_rope_layers "
+      "no_rope_layer_interval moe_layers layer_types");
   return Ok{};
 }
 
@@ -403,7 +432,7 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));
   // Clipping and rotation change no shape, nor do losses and noise of the router.
   attention->ignore(harmless_huggingface_keys());
-  for (const char* key : {"clip_qkv", "attn_pdrop"}) (void)attention->take(key);
+  attention->ignore("clip_qkv attn_pdrop");
   STEPCAST_TRY(attention->finish());
   STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
   if (!ffn) return keys.error("", "`ffn_config` is missing").expected("an object with moe_num_experts");
@@ -412,10 +441,9 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(ffn->required("moe_num_experts", moe.n_experts));
   STEPCAST_TRY(ffn->required("moe_top_k", moe.experts_per_token));
   ffn->ignore(harmless_huggingface_keys());
-  for (const char* key : {"hidden_size", "ffn_act_fn", "moe_jitter_eps", "moe_loss_weight",
-                          "moe_normalize_expert_weights", "uniform_expert_assignment", "model_type"}) {
-    (void)ffn->take(key);
-  }
+  ffn->ignore(
+      "hidden_size ffn_act_fn moe_jitter_eps moe_loss_weight moe_normalize_expert_weights "
+      "uniform_expert_assignment model_type");
   STEPCAST_TRY(ffn->finish());
   moe.expert_ffn_hidden_size = model.ffn_hidden_size;
   model.moe = moe;

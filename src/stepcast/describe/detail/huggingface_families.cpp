@@ -50,7 +50,20 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"glm4_moe", read_glm4_moe},
     {"llama4_text", read_llama4_text},
     {"dbrx", read_dbrx},
+    {"gpt_bigcode", read_gpt_bigcode},
+    {"gpt_neo", read_gpt_neo},
+    {"vaultgemma", read_vaultgemma},
+    {"mamba2", read_mamba2},
+    {"mllama_text_model", read_mllama_text},
+    {"longcat_flash", read_longcat},
     // The same layers under other names.
+    {"codegen", read_gptj},
+    {"gpt-sw3", read_gpt2},
+    {"camembert", read_roberta},
+    {"flex_olmo", read_olmoe},
+    {"minicpm3", read_deepseek},
+    {"qwen2_5_omni_text", read_qwen2},
+    {"qwen3_omni_moe_text", read_qwen3_moe},
     {"qwen2_vl_text", read_qwen2},
     {"qwen2_5_vl_text", read_qwen2},
     {"glm4v_moe_text", read_glm4_moe},
@@ -64,15 +77,45 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"youtu", read_deepseek},
 };
 
-#define KEY(name) name,
-constexpr std::string_view kHarmless[] = {
-#include "stepcast/describe/detail/huggingface_keys.def"
-};
-#undef KEY
+// Names, files and versions; ids of tokens; how the model was initialised or generates; scales of positions and losses;
+// tasks that share the config; hints for inference.
+constexpr std::string_view kHarmless =
+    "_name_or_path model_type architectures auto_map transformers_version torch_dtype dtype name "
+    "framework _attn_implementation attn_implementation _attn_implementation_autoset bos_token_id "
+    "eos_token_id pad_token_id sep_token_id decoder_start_token_id tokenizer_class tokenizer_name "
+    "prefix init_device init_config initializer_range initializer_factor init_std "
+    "initializer_cutoff_factor use_cache cache_implementation return_dict output_attentions "
+    "output_hidden_states output_router_logits output_past gradient_checkpointing layer_norm_eps "
+    "layer_norm_epsilon rms_norm_eps norm_eps norm_epsilon rope_theta rope_scaling rope_parameters "
+    "rope_interleave rope_local_base_freq rotary_emb_base default_theta pretraining_tp "
+    "task_specific_params summary_activation summary_first_dropout summary_proj_to_labels "
+    "summary_type summary_use_proj classifier_dropout id2label label2id num_labels problem_type "
+    "finetuning_task directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers "
+    "pooler_size_per_head pooler_type n_ctx n_special predict_special_tokens embd_pdrop emb_pdrop "
+    "embedding_fraction logit_scale verbose use_pad_tok_in_ffn fc_type scale_attn_weights "
+    "scale_attn_by_inverse_layer_idx reorder_and_upcast_attn router_aux_loss_coef router_jitter_noise "
+    "router_z_loss_coef norm_topk_prob aux_loss_alpha seq_aux scoring_func topk_group topk_method "
+    "n_group routed_scaling_factor ep_size query_pre_attn_scalar do_sample max_length min_length "
+    "temperature top_k top_p repetition_penalty length_penalty num_beams early_stopping "
+    "no_repeat_ngram_size chunk_size_feed_forward is_encoder_decoder is_decoder tf_legacy_loss "
+    "use_bfloat16 torchscript pruned_heads original_max_position_embeddings unsloth_fixed "
+    "unsloth_version _commit_hash sliding_window_size use_return_dict cross_attention_hidden_size "
+    "tie_encoder_decoder typical_p diversity_penalty encoder_no_repeat_ngram_size "
+    "exponential_decay_length_penalty forced_bos_token_id forced_eos_token_id suppress_tokens "
+    "begin_suppress_tokens remove_invalid_values num_beam_groups num_return_sequences bad_words_ids "
+    "output_scores return_dict_in_generate slow_but_exact offset_alibi masked_softmax_fusion "
+    "bias_dropout_fusion attention_softmax_in_fp32 gelu_approximation skip_bias_add skip_bias_add_qkv "
+    "unk_token_id hybridized_cache cache_config use_mrope full_attn_mod interpolate_factor "
+    "embedding_dropout embed_dropout embedding_multiplier logits_scaling residual_multiplier "
+    "attention_multiplier scale_attention_softmax_in_fp32 moe_router_scaling_factor route_scale "
+    "router_scaling_factor moe_routed_scaling_factor swiglu_limit swiglu_limits swiglu_limits_shared "
+    "swiglu_alpha moe_norm_min mup_enabled enable_moe_fp32_combine input_jitter_noise "
+    "indexer_rope_interleave embedding_initializer_range scale_emb "
+    "dim_model_base scale_depth";
 
 }  // namespace
 
 std::span<const HuggingfaceFamily> huggingface_families() { return kFamilies; }
-std::span<const std::string_view> harmless_huggingface_keys() { return kHarmless; }
+std::string_view harmless_huggingface_keys() { return kHarmless; }
 
 }  // namespace stepcast::detail

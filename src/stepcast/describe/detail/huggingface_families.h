@@ -17,7 +17,7 @@ struct HuggingfaceFamily {
 
 [[nodiscard]] std::span<const HuggingfaceFamily> huggingface_families();
 
-// Keys that say nothing about shape, time or memory of training.
-[[nodiscard]] std::span<const std::string_view> harmless_huggingface_keys();
+// Words: keys that say nothing about shape, time or memory of training.
+[[nodiscard]] std::string_view harmless_huggingface_keys();
 
 }  // namespace stepcast::detail

@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/hybrid_layers.h"
 
 namespace stepcast::detail {
 
@@ -12,6 +15,20 @@ Status read_llama(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
   return keys.optional("mlp_bias", model.ffn_bias);
+}
+
+// Llama 3.2 Vision: layers of a list look at images; at how many vectors, the tower says.
+Status read_mllama_text(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_llama(keys, model));
+  const JsonValue* list = keys.take("cross_attention_layers");
+  const auto cross = list == nullptr ? std::nullopt : list->numbers();
+  if (!cross) return keys.error("cross_attention_layers").expected("a list of numbers of layers");
+  keys.ignore("dropout");
+  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer) {
+    const bool looks = std::ranges::count(*cross, static_cast<double>(layer)) > 0;
+    append_layer(model, {.cross_tokens = looks ? 1 : 0});
+  }
+  return Ok{};
 }
 
 Status read_mistral(ObjectReader& keys, Transformer& model) {
@@ -96,6 +113,13 @@ Status read_gemma2(ObjectReader& keys, Transformer& model) {
   return read_softcaps(keys, model);
 }
 
+// Gemma 2 without the norms behind its parts.
+Status read_vaultgemma(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_gemma2(keys, model));
+  model.norms_per_layer = 2;
+  return Ok{};
+}
+
 Status read_gemma3_text(ObjectReader& keys, Transformer& model) {
   // The released files leave out what is the library's default.
   model.n_layers = 26;
@@ -169,10 +193,7 @@ Status read_smollm3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
   if (uses_window) STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
   // Which layers do not rotate, and Qwen's way to say where windows begin.
-  for (const char* key :
-       {"no_rope_layers", "no_rope_layer_interval", "max_window_layers", "sliding_window"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore("no_rope_layers no_rope_layer_interval max_window_layers sliding_window");
   return read_layer_types(keys, model);
 }
 

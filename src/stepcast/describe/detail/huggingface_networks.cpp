@@ -1,4 +1,4 @@
-// Models on Hugging Face that are no stack of language-model layers: ViT, ResNet, T5.
+// Models on Hugging Face that are no stack of language-model layers: ViT, ResNet, encoders in front of decoders.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
 #include "stepcast/describe/network_presets.h"
@@ -60,10 +61,9 @@ Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const 
   STEPCAST_TRY(keys.optional("num_channels", channels));
   if (channels != 3) return keys.error("num_channels").found(fmt::format("{}", channels)).expected("3");
   STEPCAST_TRY(refuse_if_false(keys, "qkv_bias", "products without biases are not modelled here"));
-  for (const char* key : {"hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob",
-                          "encoder_stride", "pooler_output_size", "pooler_act"}) {
-    (void)keys.take(key);
-  }
+  keys.ignore(
+      "hidden_act hidden_dropout_prob attention_probs_dropout_prob encoder_stride pooler_output_size "
+      "pooler_act");
   return vision_transformer(name, sizes, pixels, classes);
 }
 
@@ -107,24 +107,12 @@ Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, con
   constexpr std::int64_t kLeast = 32;
   STEPCAST_TRY(read_image(keys, settings, 1, pixels));
   if (pixels < kLeast) return keys.error("", "images of fewer than 32 pixels are not modelled");
-  for (const char* key : {"hidden_act", "num_channels", "out_features", "out_indices", "stage_names"})
-    (void)keys.take(key);
+  keys.ignore("hidden_act num_channels out_features out_indices stage_names");
   return residual_network(name, sizes, pixels, classes);
 }
 
-Result<Transformer> read_t5(ObjectReader& keys, const std::string& name, bool is_mt5) {
-  EncoderDecoder t5{.name = name,
-                    .encoder_layers = 6,
-                    .hidden_size = 512,
-                    .n_heads = 8,
-                    .ffn_hidden_size = 2048,
-                    .gated_ffn = is_mt5};
-  if (is_mt5) {
-    t5.encoder_layers = 8;
-    t5.n_heads = 6;
-    t5.ffn_hidden_size = 1024;
-    t5.vocab_size = 250'112;
-  }
+Result<Transformer> read_t5(ObjectReader& keys, const EncoderDecoder& family) {
+  EncoderDecoder t5 = family;
   for (const auto& [key, size] : {std::pair{"num_layers", &t5.encoder_layers},
                                   {"d_model", &t5.hidden_size},
                                   {"d_kv", &t5.head_dim},
@@ -144,20 +132,128 @@ Result<Transformer> read_t5(ObjectReader& keys, const std::string& name, bool is
   STEPCAST_TRY(keys.optional("relative_attention_num_buckets", buckets));
   if (buckets != 32)
     return keys.error("relative_attention_num_buckets").found(fmt::format("{}", buckets)).expected("32");
-  for (const char* key : {"n_positions", "relative_attention_max_distance", "dense_act_fn", "is_gated_act"})
-    (void)keys.take(key);
+  keys.ignore("n_positions relative_attention_max_distance dense_act_fn is_gated_act scale_decoder_outputs");
   return encoder_decoder(t5);
+}
+
+// As BART names its sizes.
+Result<Transformer> read_bart(ObjectReader& keys, const EncoderDecoder& family) {
+  EncoderDecoder bart = family;
+  for (const auto& [key, size] : {std::pair{"encoder_layers", &bart.encoder_layers},
+                                  {"decoder_layers", &bart.decoder_layers},
+                                  {"d_model", &bart.hidden_size},
+                                  {"encoder_attention_heads", &bart.n_heads},
+                                  {"decoder_attention_heads", &bart.decoder_heads},
+                                  {"encoder_ffn_dim", &bart.ffn_hidden_size},
+                                  {"decoder_ffn_dim", &bart.decoder_ffn_hidden_size},
+                                  {"vocab_size", &bart.vocab_size},
+                                  {"num_mel_bins", &bart.mel_bins}}) {
+    STEPCAST_TRY(keys.optional(key, *size));
+  }
+  const std::int64_t heads = std::max<std::int64_t>(1, bart.n_heads);
+  if (bart.hidden_size % heads != 0 || bart.decoder_heads != bart.n_heads)
+    return keys.error("decoder_attention_heads", "")
+        .found(fmt::format("{} and {}", bart.n_heads, bart.decoder_heads))
+        .expected("as many heads of encoder and decoder, which divide d_model");
+  bart.head_dim = bart.hidden_size / heads;
+  if (bart.mel_bins > 0) {
+    STEPCAST_TRY(keys.optional("max_source_positions", bart.encoder_positions));
+    STEPCAST_TRY(keys.optional("max_target_positions", bart.decoder_positions));
+    bart.encoder_tokens = bart.encoder_positions;
+  } else {
+    std::int64_t rows = 1024;
+    STEPCAST_TRY(keys.optional("max_position_embeddings", rows));
+    if (bart.positions == EncoderDecoder::Positions::own)
+      bart.encoder_positions = bart.decoder_positions = rows + family.encoder_positions;
+    bart.encoder_tokens = std::min(bart.encoder_tokens, rows);
+    bart.decoder_tokens = std::min(bart.decoder_tokens, rows);
+  }
+  for (const std::int64_t rows : {bart.encoder_positions, bart.decoder_positions, bart.mel_bins})
+    if (rows > 1'000'000) return keys.error("max_position_embeddings").expected("at most 1000000");
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", bart.tied_embeddings));
+  STEPCAST_TRY(keys.optional("dropout", bart.dropout));
+  STEPCAST_TRY(keys.optional("normalize_embedding", bart.embedding_norms));
+  STEPCAST_TRY(keys.optional("add_final_layer_norm", bart.last_norms));
+  keys.ignore(
+      "activation_function activation_dropout attention_dropout encoder_layerdrop decoder_layerdrop "
+      "scale_embedding num_hidden_layers normalize_before static_position_embeddings add_bias_logits "
+      "extra_pos_embeddings force_bos_token_to_be_generated gradient_checkpointing decoder_vocab_size "
+      "share_encoder_decoder_embeddings tokenizer_class save_step max_source_positions max_target_positions "
+      "apply_spec_augment mask_feature_length mask_feature_min_masks mask_feature_prob mask_time_length "
+      "mask_time_min_masks mask_time_prob median_filter_width use_weighted_layer_sum classifier_proj_size "
+      "alignment_heads lang_ids suppress_tokens_at_begin");
+  return encoder_decoder(bart);
+}
+
+// What each family is, by its defaults in transformers.
+struct EncoderDecoderRow {
+  std::string_view model_types;  // words
+  Result<Transformer> (*read)(ObjectReader&, const EncoderDecoder&);
+  EncoderDecoder family;
+};
+
+const EncoderDecoderRow* encoder_decoder_row(std::string_view model_type) {
+  using Positions = EncoderDecoder::Positions;
+  const EncoderDecoder t5{.encoder_layers = 6, .hidden_size = 512, .n_heads = 8, .ffn_hidden_size = 2048};
+  EncoderDecoder mt5 = t5;
+  mt5.encoder_layers = 8;
+  mt5.n_heads = 6;
+  mt5.ffn_hidden_size = 1024;
+  mt5.vocab_size = 250'112;
+  mt5.gated_ffn = true;
+  EncoderDecoder umt5 = mt5;
+  umt5.positions = Positions::distances_of_layer;
+  const EncoderDecoder bart{.hidden_size = 1024,
+                            .n_heads = 16,
+                            .ffn_hidden_size = 4096,
+                            .vocab_size = 50'265,
+                            .decoder_heads = 16,
+                            .decoder_ffn_hidden_size = 4096,
+                            .biases = true,
+                            .positions = Positions::own,
+                            .encoder_positions = 2,  // rows in front that no token uses
+                            .embedding_norms = true,
+                            .last_norms = false};
+  EncoderDecoder mbart = bart, m2m = bart, marian = bart, whisper = bart;
+  mbart.last_norms = true;
+  m2m.positions = Positions::fixed;
+  m2m.encoder_positions = marian.encoder_positions = 0;
+  m2m.embedding_norms = marian.embedding_norms = whisper.embedding_norms = false;
+  m2m.last_norms = whisper.last_norms = true;
+  EncoderDecoder pegasus = marian;
+  pegasus.last_norms = true;
+  whisper.mel_bins = 80;
+  whisper.encoder_positions = 1500;
+  whisper.decoder_positions = 448;
+  whisper.key_bias = false;
+  static const EncoderDecoderRow kRows[] = {{"t5", read_t5, t5},
+                                            {"mt5", read_t5, mt5},
+                                            {"umt5", read_t5, umt5},
+                                            {"bart", read_bart, bart},
+                                            {"mbart", read_bart, mbart},
+                                            {"m2m_100", read_bart, m2m},
+                                            {"pegasus", read_bart, pegasus},
+                                            {"marian", read_bart, marian},
+                                            {"whisper", read_bart, whisper}};
+  const auto* row = std::ranges::find_if(
+      kRows, [&](const EncoderDecoderRow& one) { return is_among(model_type, one.model_types); });
+  return row == std::end(kRows) ? nullptr : row;
 }
 
 }  // namespace
 
 Result<std::optional<Transformer>> read_network(std::string_view model_type, ObjectReader& keys,
                                                 const std::string& name, const VisionSettings& settings) {
-  const bool vit = model_type == "vit", resnet = model_type == "resnet", mt5 = model_type == "mt5";
-  if (!vit && !resnet && !mt5 && model_type != "t5") return std::optional<Transformer>{};
-  STEPCAST_ASSIGN(Transformer model, vit      ? read_vit(keys, name, settings)
-                                     : resnet ? read_resnet(keys, name, settings)
-                                              : read_t5(keys, name, mt5));
+  if (const EncoderDecoderRow* row = encoder_decoder_row(model_type); row != nullptr) {
+    EncoderDecoder family = row->family;
+    family.name = name;
+    STEPCAST_ASSIGN(Transformer model, row->read(keys, family));
+    return std::optional{std::move(model)};
+  }
+  const bool vit = model_type == "vit";
+  if (!vit && model_type != "resnet") return std::optional<Transformer>{};
+  STEPCAST_ASSIGN(Transformer model,
+                  vit ? read_vit(keys, name, settings) : read_resnet(keys, name, settings));
   return std::optional{std::move(model)};
 }
 

@@ -28,6 +28,8 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_gpt_neox(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_opt(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_mpt(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gpt_bigcode(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gpt_neo(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_bloom(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_falcon(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gptj(ObjectReader& keys, Transformer& model);
@@ -40,11 +42,13 @@ namespace stepcast::detail {
 
 // Models like Llama (huggingface_llama_like.cpp).
 [[nodiscard]] Status read_llama(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_mllama_text(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_mistral(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen3(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gemma(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gemma2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_vaultgemma(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gemma3_text(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_phi3(ObjectReader& keys, Transformer& model);
@@ -61,8 +65,11 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
 // DeepSeek-V3.2 and GLM-5: DeepSeek's layers and an indexer that chooses keys.
 [[nodiscard]] Status read_deepseek_sparse(ObjectReader& keys, Transformer& model);
+// LongCat-Flash: two layers of latent attention and a dense FFN each, and experts that run beside the second.
+[[nodiscard]] Status read_longcat(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek_v4(ObjectReader& keys, Transformer& model);
 // A kind for every layer (huggingface_rows.cpp).
+[[nodiscard]] Status read_mamba2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron_nas(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_glm4_moe(ObjectReader& keys, Transformer& model);

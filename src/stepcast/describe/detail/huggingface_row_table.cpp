@@ -1,5 +1,5 @@
 // The families that rows describe: what each always has, and which keys say the rest.
-#include <array>
+#include <algorithm>
 #include <vector>
 
 #include "stepcast/describe/detail/huggingface_rows.h"
@@ -7,53 +7,39 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::string_view kMiniMaxNoShape[] = {
-    "rotary_dim", "qk_norm_type",           "use_routing_bias",
-    "use_mtp",    "mtp_transformer_layers", "layernorm_full_attention_beta"};
-constexpr std::string_view kMiniMaxOff[] = {"shared_intermediate_size"};
-constexpr std::string_view kMiMoNoShape[] = {"swa_rope_theta",       "sliding_window_size",
-                                             "attention_chunk_size", "attention_value_scale",
-                                             "layernorm_epsilon",    "topk_method"};
-constexpr std::string_view kStepNoShape[] = {"use_moe_router_bias",
-                                             "yarn_only_types",
-                                             "max_seq_len",
-                                             "use_moe",
-                                             "moe_layer_offset",
-                                             "norm_expert_weight",
-                                             "moe_router_activation",
-                                             "att_impl_type",
-                                             "need_fp32_gate",
-                                             "use_rope_layers",
-                                             "partial_rotary_factors",
-                                             "zero_centered",
-                                             "mtp_layer_types",
-                                             "mtp_mlp_layer_types"};
-constexpr std::string_view kStepOff[] = {"use_mfa", "sink", "attention_bias"};
-constexpr std::string_view kGemma4NoShape[] = {"use_bidirectional_attention"};
-constexpr std::string_view kAfmoeOff[] = {"attention_bias"};
-constexpr std::string_view kQwen35NoShape[] = {"full_attention_interval", "mamba_ssm_dtype"};
-constexpr std::string_view kQwen35Off[] = {"mtp_use_dedicated_embeddings"};
-constexpr std::string_view kNemotronHNoShape[] = {
-    "mamba_hidden_act",         "mamba_ssm_cache_dtype", "num_logits_to_keep", "rescale_prenorm_residual",
-    "residual_in_fp32",         "time_step_floor",       "time_step_max",      "time_step_min",
-    "time_step_limit",          "use_mamba_kernels",     "sliding_window",     "expand",
-    "moe_shared_expert_overlap"};
-constexpr std::string_view kNemotronHOff[] = {"use_bias", "mamba_proj_bias", "attention_bias",
-                                              "tie_word_embeddings"};
-constexpr std::string_view kGraniteHybridNoShape[] = {"mamba_expand",  "position_embedding_type",
-                                                      "init_method",   "time_step_limit",
-                                                      "time_step_max", "time_step_min"};
-constexpr std::string_view kGraniteHybridOff[] = {"mamba_proj_bias"};
-constexpr std::string_view kWindowNoShape[] = {"sliding_window_pattern", "global_attn_every_n_layers",
-                                               "max_window_layers", "use_sliding_window"};
-constexpr std::string_view kOlmoHybridNoShape[] = {"linear_a_log_max",        "linear_a_log_min",
-                                                   "linear_allow_neg_eigval", "linear_dt_init_floor",
-                                                   "linear_dt_max",           "linear_dt_min"};
-constexpr std::string_view kErnieNoShape[] = {"moe_layer_interval", "moe_layer_end_index",
-                                              "moe_capacity",       "moe_use_aux_free",
-                                              "moe_gate",           "compression_ratio"};
-constexpr std::string_view kGraniteSwaNoShape[] = {"layer_rope_theta"};
-constexpr std::string_view kHunyuanNoShape[] = {"eod_token_id", "mlp_layer_types"};
+constexpr std::string_view kMiniMaxNoShape =
+    "rotary_dim qk_norm_type use_routing_bias use_mtp mtp_transformer_layers "
+    "layernorm_full_attention_beta";
+constexpr std::string_view kMiniMaxOff = "shared_intermediate_size";
+constexpr std::string_view kMiMoNoShape =
+    "swa_rope_theta sliding_window_size attention_chunk_size attention_value_scale layernorm_epsilon "
+    "topk_method";
+constexpr std::string_view kStepNoShape =
+    "use_moe_router_bias yarn_only_types max_seq_len use_moe moe_layer_offset norm_expert_weight "
+    "moe_router_activation att_impl_type need_fp32_gate use_rope_layers partial_rotary_factors "
+    "zero_centered mtp_layer_types mtp_mlp_layer_types";
+constexpr std::string_view kStepOff = "use_mfa sink attention_bias";
+constexpr std::string_view kGemma4NoShape = "use_bidirectional_attention";
+constexpr std::string_view kAfmoeOff = "attention_bias";
+constexpr std::string_view kQwen35NoShape = "full_attention_interval mamba_ssm_dtype";
+constexpr std::string_view kQwen35Off = "mtp_use_dedicated_embeddings";
+constexpr std::string_view kNemotronHNoShape =
+    "mamba_hidden_act mamba_ssm_cache_dtype num_logits_to_keep rescale_prenorm_residual "
+    "residual_in_fp32 time_step_floor time_step_max time_step_min time_step_limit use_mamba_kernels "
+    "sliding_window expand moe_shared_expert_overlap";
+constexpr std::string_view kNemotronHOff = "use_bias mamba_proj_bias attention_bias tie_word_embeddings";
+constexpr std::string_view kGraniteHybridNoShape =
+    "mamba_expand position_embedding_type init_method time_step_limit time_step_max time_step_min";
+constexpr std::string_view kGraniteHybridOff = "mamba_proj_bias";
+constexpr std::string_view kWindowNoShape =
+    "sliding_window_pattern global_attn_every_n_layers max_window_layers use_sliding_window";
+constexpr std::string_view kOlmoHybridNoShape =
+    "linear_a_log_max linear_a_log_min linear_allow_neg_eigval linear_dt_init_floor linear_dt_max "
+    "linear_dt_min";
+constexpr std::string_view kErnieNoShape =
+    "moe_layer_interval moe_layer_end_index moe_capacity moe_use_aux_free moe_gate compression_ratio";
+constexpr std::string_view kGraniteSwaNoShape = "layer_rope_theta";
+constexpr std::string_view kHunyuanNoShape = "eod_token_id mlp_layer_types";
 
 constexpr StateKeys kDeltaKeys{.n_heads = "linear_num_value_heads",
                                .head_dim = "linear_value_head_dim",
@@ -86,7 +72,11 @@ std::vector<FamilyRow> linear_attention_rows() {
            .model = {.qk_norm = true, .qk_norm_spans_heads = true},
            .pattern = "layer_types",
            .state = kDeltaKeys,
-           .no_shape = kOlmoHybridNoShape}};
+           .no_shape = kOlmoHybridNoShape},
+          {.model_type = "lara_mini",
+           .model = {.ffn_hidden_size = 1, .head_dim = 128, .qk_norm = true},
+           .pattern = "layer_types",
+           .state = kDeltaKeys}};
 }
 
 std::vector<FamilyRow> window_rows() {
@@ -159,6 +149,28 @@ std::vector<FamilyRow> window_rows() {
        .pattern = "layer_types",
        .tied_otherwise = true,
        .no_shape = kGraniteSwaNoShape},
+      {.model_type = "ministral", .model = {}, .pattern = "layer_types"},
+      {.model_type = "granitemoe_swa",
+       .model = {.attention_sinks = true},
+       .pattern = "layer_types",
+       .experts = {.width = "intermediate_size"},
+       .no_shape = "layer_rope_theta"},
+      {.model_type = "cohere2_moe",
+       .model = {.norms_per_layer = 1, .parallel_residual = true},
+       .pattern = "layer_types",
+       .interval = "sliding_window_pattern",
+       .experts = {.width = "intermediate_size"},
+       .norm = NormKind::layer_norm,
+       .tied_otherwise = true,
+       .must_be_off = "prefix_dense_intermediate_size",
+       .no_shape = "sliding_window_pattern expert_selection_fn shared_expert_combination_strategy "
+                   "prefix_dense_sliding_window_pattern"},
+      {.model_type = "minimax_m3_vl_text",
+       .model = {.head_dim = 128, .qk_norm = true},
+       .pattern = "layer_types",
+       .experts = {.width = "intermediate_size"},
+       .further_tokens = "num_mtp_modules",
+       .no_shape = kMiniMaxNoShape},
       {.model_type = "cohere2",
        .model = {.norms_per_layer = 1, .parallel_residual = true},
        .pattern = "layer_types",
@@ -171,6 +183,14 @@ std::vector<FamilyRow> window_rows() {
 
 std::vector<FamilyRow> mixed_rows() {
   return {
+      {.model_type = "bamba",
+       .model = {},
+       .pattern = "layer_types",
+       .attending = "attn_layer_indices",
+       .state = {"mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
+                 "mamba_conv_bias", "mamba_chunk_size", Mixer::mamba2},
+       .must_be_off = kGraniteHybridOff,
+       .no_shape = "mamba_expand num_logits_to_keep z_loss_coefficient time_step_limit attn_rotary_emb"},
       {.model_type = "gemma4_text",
        .model = {.norms_per_layer = 4, .qk_norm = true, .activation = Activation::gelu},
        .pattern = "layer_types",
@@ -209,6 +229,26 @@ std::vector<FamilyRow> mixed_rows() {
 std::vector<FamilyRow> plain_rows() {
   const Transformer each_head{.qk_norm = true};
   return {
+      {.model_type = "stablelm",
+       .model = {.rotary_fraction = 0.25},
+       .qkv_bias = {"use_qkv_bias"},
+       .output_bias = {},
+       .ffn_bias = {},
+       .norm = NormKind::layer_norm,
+       .norm_bias = true,
+       .must_be_off = "qk_layernorm"},
+      {.model_type = "olmo",
+       .model = {.norm_weights = false},
+       .norm = NormKind::layer_norm,
+       .no_shape = "clip_qkv"},
+      {.model_type = "nanochat",
+       .model = {.norm_weights = false,
+                 .embedding_norm = true,
+                 .qk_norm = true,
+                 .activation = Activation::squared_relu}},
+      {.model_type = "apertus", .model = {.qk_norm = true, .activation_parameters = 2}},
+      {.model_type = "apertus1p5_text", .model = {.qk_norm = true, .activation_parameters = 2}},
+      {.model_type = "hyperclovax", .model = {}},
       {.model_type = "arcee", .model = {.activation = Activation::squared_relu}},
       {.model_type = "seed_oss",
        .model = {.head_dim = 128},
@@ -275,6 +315,9 @@ std::vector<FamilyRow> make_rows() {
   std::vector<FamilyRow> rows = window_rows();
   for (const auto& more : {mixed_rows(), linear_attention_rows(), plain_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
+  FamilyRow unified = *std::ranges::find(rows, "gemma4_text", &FamilyRow::model_type);
+  unified.model_type = "gemma4_unified_text";
+  rows.push_back(unified);
   return rows;
 }
 

@@ -1,7 +1,6 @@
 #include "stepcast/describe/detail/huggingface_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <string>
 #include <system_error>
@@ -10,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
 
@@ -22,14 +22,15 @@ using FeedForward = LayerKind::FeedForward;
 struct LayerWord {
   std::string_view word;
   Mixer mixer;
-  bool sliding;
+  bool sliding = false, chooses_keys = false;
 };
-constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention, false},
+constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention},
                                      {"sliding_attention", Mixer::attention, true},
-                                     {"attention", Mixer::attention, false},
-                                     {"mamba", Mixer::mamba2, false},
-                                     {"linear_attention", Mixer::gated_delta, false},
-                                     {"0", Mixer::attention, false},
+                                     {"attention", Mixer::attention},
+                                     {"minimax_m3_sparse", Mixer::attention, false, true},
+                                     {"mamba", Mixer::mamba2},
+                                     {"linear_attention", Mixer::gated_delta},
+                                     {"0", Mixer::attention},
                                      {"1", Mixer::attention, true}};
 
 // Of files that only say how far apart layers with full attention are (Qwen3-Next).
@@ -87,24 +88,40 @@ Status read_attention_keys(ObjectReader& keys, const AttentionKeys& names, Layer
                                        : keys.optional(names.values_are_keys, kind.values_are_keys);
 }
 
-// Names that families have for the same; the first that is there counts, and the others say it again.
-constexpr std::string_view kExpertCounts[] = {"n_routed_experts", "moe_num_experts", "num_experts",
-                                              "num_local_experts"};
-constexpr std::string_view kPerToken[] = {"num_experts_per_tok", "moe_top_k", "moe_topk", "moe_k",
-                                          "top_k_experts"};
-constexpr std::string_view kWidths[] = {"moe_intermediate_size", "expert_ffn_hidden_size"};
-constexpr std::string_view kSharedCounts[] = {"n_shared_experts", "num_shared_experts",
-                                              "moe_num_shared_experts", "num_shared_expert"};
-constexpr std::string_view kSharedWidths[] = {"shared_expert_intermediate_size", "share_expert_dim",
-                                              "moe_shared_expert_intermediate_size",
-                                              "shared_intermediate_size"};
-constexpr std::string_view kDenseInFront[] = {"first_k_dense_replace", "num_dense_layers",
-                                              "moe_layer_start_index"};
+// All layers have a state but those of a list of numbers.
+Result<std::vector<std::string>> words_by_numbers(ObjectReader& keys, std::string_view key,
+                                                  std::int64_t n_layers) {
+  constexpr std::int64_t kMostLayers = 1'000'000;
+  std::vector<std::string> words(static_cast<std::size_t>(std::min(n_layers, kMostLayers)), "mamba");
+  const JsonValue* list = keys.take(key);
+  if (list == nullptr || list->is_null()) return words;
+  const auto numbers = list->numbers();
+  if (!numbers) return keys.error(key).found(describe_value(*list)).expected("a list of numbers");
+  for (const double layer : *numbers)
+    if (layer >= 0 && layer < static_cast<double>(words.size()))
+      words[static_cast<std::size_t>(layer)] = "attention";
+  return words;
+}
 
-std::string_view first_of(ObjectReader& keys, std::span<const std::string_view> names) {
-  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return keys.has(name); });
+// Names that families have for the same; the first that is there counts, and the others say it again.
+constexpr std::string_view kExpertCounts = "n_routed_experts moe_num_experts num_experts num_local_experts";
+constexpr std::string_view kPerToken = "num_experts_per_tok moe_top_k moe_topk moe_k top_k_experts";
+constexpr std::string_view kWidths = "moe_intermediate_size expert_ffn_hidden_size";
+constexpr std::string_view kSharedCounts =
+    "n_shared_experts num_shared_experts moe_num_shared_experts num_shared_expert";
+constexpr std::string_view kSharedWidths =
+    "shared_expert_intermediate_size share_expert_dim moe_shared_expert_intermediate_size "
+    "shared_intermediate_size";
+constexpr std::string_view kDenseInFront = "first_k_dense_replace num_dense_layers moe_layer_start_index";
+
+std::string_view first_of(ObjectReader& keys, std::string_view names) {
+  std::string_view first;
+  (void)any_word(names, [&](std::string_view name) {
+    if (keys.has(name)) first = name;
+    return !first.empty();
+  });
   keys.ignore(names);
-  return found == names.end() ? std::string_view{} : *found;
+  return first;
 }
 
 Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transformer& model) {
@@ -120,8 +137,9 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required(count, moe.n_experts));
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
-  STEPCAST_TRY(required(per_token, kPerToken[0], moe.experts_per_token));
-  STEPCAST_TRY(required(names.width.empty() ? width : names.width, kWidths[0], moe.expert_ffn_hidden_size));
+  STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));
+  STEPCAST_TRY(required(names.width.empty() ? width : names.width, "moe_intermediate_size",
+                        moe.expert_ffn_hidden_size));
   STEPCAST_TRY(optional_size(keys, n_shared, moe.n_shared_experts));
   STEPCAST_TRY(optional_size(keys, shared_width, moe.shared_ffn_hidden_size));
   STEPCAST_TRY(optional_size(keys, names.latent_size, moe.latent_size));
@@ -223,6 +241,8 @@ Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectRe
   const std::int64_t further = model.n_multi_token_prediction_layers;
   if (row.pattern.empty() || keys.has(row.pattern)) {
     if (!row.pattern.empty()) return read_words(keys, row.pattern, model.n_layers, further);
+  } else if (!row.attending.empty()) {
+    return words_by_numbers(keys, row.attending, model.n_layers);
   } else if (keys.has(row.interval)) {
     return words_by_interval(keys, row, model.n_layers);
   } else if (keys.has("sliding_window") || !row.state.n_heads.empty()) {
@@ -238,7 +258,7 @@ Status read_other_attention(ObjectReader& keys, LayerKind& sliding) {
   STEPCAST_TRY(other->optional("num_attention_heads", sliding.n_heads));
   STEPCAST_TRY(other->optional("num_attention_groups", sliding.n_kv_heads));
   STEPCAST_TRY(other->optional("head_dim", sliding.head_dim));
-  for (const char* key : {"attention_type", "true_head_dim"}) (void)other->take(key);
+  other->ignore("attention_type true_head_dim");
   return other->finish();
 }
 
@@ -323,6 +343,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     }
     LayerKind kind = mixer != Mixer::attention ? LayerKind{} : is_word && word->sliding ? sliding : full;
     kind.mixer = mixer;
+    kind.chooses_keys = is_word && word->chooses_keys;
     kind.feed_forward = !is_word         ? one_part->feed_forward
                         : experts[layer] ? FeedForward::experts
                                          : FeedForward::dense;
@@ -350,14 +371,16 @@ Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::strin
 
 // Off: false, 0, nothing.
 Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
-  for (const std::string_view key : row.must_be_off) {
+  Status status = Ok{};
+  (void)any_word(row.must_be_off, [&](std::string_view key) {
     const JsonValue* value = keys.take(key);
-    if (value == nullptr || value->is_null() || (value->is_array() && value->items().empty())) continue;
+    if (value == nullptr || value->is_null() || (value->is_array() && value->items().empty())) return false;
     const std::string said = describe_value(*value);
-    if (said == "false" || said == "0" || said == "0.0") continue;
-    return keys.error(key, "this part is not modelled").found(said).expected("nothing, false or 0");
-  }
-  return Ok{};
+    if (said == "false" || said == "0" || said == "0.0") return false;
+    status = keys.error(key, "this part is not modelled").found(said).expected("nothing, false or 0");
+    return true;
+  });
+  return status;
 }
 
 // DeciLM: a share of two thirds of the width, in steps of 256.
@@ -420,6 +443,34 @@ Status read_biases(const FamilyRow& row, ObjectReader& keys, Transformer& model)
   return keys.optional("lm_head_bias", model.head_bias);
 }
 
+// Attention and FFN behind one norm each, both behind one, or norms in front and behind.
+Status read_norm_placement(ObjectReader& keys, Transformer& model) {
+  bool behind = model.norms_per_layer == 4;
+  STEPCAST_TRY(keys.optional("use_parallel_residual", model.parallel_residual));
+  STEPCAST_TRY(keys.optional("use_post_norm", behind));
+  if (model.parallel_residual) model.norms_per_layer = 1;
+  if (behind) model.norms_per_layer = 4;
+  return Ok{};
+}
+
+// Keys in blocks, of which an indexer chooses some (MiniMax M3).
+Status read_block_indexer(ObjectReader& keys, Transformer& model) {
+  if (!keys.has("index_topk_blocks")) return Ok{};
+  SparseIndexer index;
+  std::int64_t blocks = 0, block_tokens = 0;
+  STEPCAST_TRY(keys.required("index_n_heads", index.n_heads));
+  STEPCAST_TRY(keys.required("index_head_dim", index.head_dim));
+  STEPCAST_TRY(keys.required("index_topk_blocks", blocks));
+  STEPCAST_TRY(keys.required("index_block_size", block_tokens));
+  keys.ignore("index_local_blocks");
+  constexpr std::int64_t kMost = 1'000'000;
+  if (blocks > kMost || block_tokens > kMost)
+    return keys.error("index_topk_blocks").expected("at most 1000000");
+  index.keys_per_query = blocks * block_tokens;
+  model.sparse_indexer = index;
+  return Ok{};
+}
+
 // Layers of one part each by words, instead of letters: as transformers 5 writes Nemotron-H.
 Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string& letters) {
   constexpr std::pair<std::string_view, char> kParts[] = {
@@ -454,7 +505,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
     STEPCAST_TRY(read_parts_by_words(keys, "mtp_layers_block_type", further_letters));
   model.norm = row.norm;
   model.norm_bias = row.norm_bias;
-  model.gated_ffn = row.model.activation != Activation::squared_relu;
+  model.gated_ffn = row.model.activation != Activation::squared_relu && row.model.activation_parameters == 0;
   if (!model.gated_ffn && !keys.has(row.activation)) model.activation = row.model.activation;
   model.position = row.model.position == PositionEncoding::none ? PositionEncoding::none : model.position;
   if (row.activation != "hidden_act") {
@@ -467,6 +518,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("residual_dropout", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("use_qk_norm", qk_norm));
+  STEPCAST_TRY(read_norm_placement(keys, model));
   model.qk_norm = qk_norm;
   STEPCAST_TRY(keys.optional("attn_output_gate", model.attention_output_gate));
   if (model.gate_per_head)
@@ -477,6 +529,8 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(optional_size(keys, row.further_tokens, model.n_multi_token_prediction_layers));
   STEPCAST_TRY(refuse_what_is_on(row, keys));
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
+  STEPCAST_TRY(keys.optional("dense_intermediate_size", model.ffn_hidden_size));
+  STEPCAST_TRY(read_block_indexer(keys, model));
   if (model.moe && model.ffn_bias)
     return keys.error(row.ffn_bias.key, "biases of experts are not modelled here");
   STEPCAST_TRY(read_state(keys, row.state, model));
@@ -495,6 +549,35 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
     }
   }
   keys.ignore(row.no_shape);
+  return Ok{};
+}
+
+// Mamba-2 alone.
+Status read_mamba2(ObjectReader& keys, Transformer& model) {
+  model.norm = NormKind::rms_norm;
+  model.norm_bias = false;
+  model.position = PositionEncoding::none;
+  model.ffn_hidden_size = model.n_heads = 1;
+  model.state_mixer = StateMixer{.n_heads = 128,
+                                 .head_dim = 64,
+                                 .n_key_heads = 8,
+                                 .key_head_dim = 128,
+                                 .conv_bias = true,
+                                 .chunk_tokens = 256};
+  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  const StateKeys names{"num_heads",   "head_dim",      "n_groups",  "state_size",
+                        "conv_kernel", "use_conv_bias", "chunk_size"};
+  STEPCAST_TRY(read_state(keys, names, model));
+  STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
+  STEPCAST_TRY(refuse_if_false(keys, "rms_norm", "states without a norm are not modelled"));
+  keys.ignore(
+      "expand hidden_act rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_limit "
+      "time_step_max time_step_min time_step_rank norm_before_gate");
+  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
+    append_layer(model, {.mixer = Mixer::mamba2, .feed_forward = FeedForward::none});
   return Ok{};
 }
 

@@ -46,6 +46,8 @@ struct FamilyRow {
   std::string_view model_type;
   Transformer model;              // what the family always has, and defaults
   std::string_view pattern = {};  // the key that lists what every layer is
+  std::string_view attending =
+      {};  // of files without that list: the key of the numbers of layers that attend
   // Of files without that list: the last of so many layers sees all, the others have a window, or a state if there is one.
   std::string_view interval = "full_attention_interval";
   ExpertKeys experts = {};
@@ -56,10 +58,10 @@ struct FamilyRow {
   bool norm_bias = false;
   bool tied_otherwise = false;  // without tie_word_embeddings
   std::string_view activation = "hidden_act";
-  std::string_view further_tokens = {};                // number of layers that predict them
-  std::string_view further_pattern = {};               // letters of what each of these consists of
-  std::span<const std::string_view> must_be_off = {};  // keys of parts that are not modelled
-  std::span<const std::string_view> no_shape = {};     // keys that change neither shape nor time
+  std::string_view further_tokens = {};   // number of layers that predict them
+  std::string_view further_pattern = {};  // letters of what each of these consists of
+  std::string_view must_be_off = {};      // words: keys of parts that are not modelled
+  std::string_view no_shape = {};         // keys that change neither shape nor time
 };
 
 [[nodiscard]] std::span<const FamilyRow> huggingface_rows();

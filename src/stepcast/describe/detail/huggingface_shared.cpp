@@ -21,7 +21,8 @@ Status read_activation(ObjectReader& keys, std::string_view key, Activation& out
   } kNames[] = {{"gelu", Activation::gelu},      {"gelu_new", Activation::gelu},
                 {"gelu_fast", Activation::gelu}, {"gelu_pytorch_tanh", Activation::gelu},
                 {"relu", Activation::relu},      {"relu2", Activation::squared_relu},
-                {"silu", Activation::silu},      {"swish", Activation::silu}};
+                {"xielu", Activation::gelu},     {"silu", Activation::silu},
+                {"swish", Activation::silu}};
   for (const auto& known : kNames) {
     if (known.name != text) continue;
     out = known.activation;

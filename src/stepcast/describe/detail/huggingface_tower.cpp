@@ -24,6 +24,7 @@ enum class Projector : std::uint8_t {
   normed_two,     // the same behind a norm (InternVL)
   gated,          // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
   convolutions,   // two strided convolutions and a product (Step 3.7)
+  tiles,          // one product of results of several layers, of all tiles of an image (Llama 3.2 Vision)
 };
 
 // What towers of one family always have; names of sizes are looked for by all names that families use.
@@ -41,10 +42,11 @@ struct TowerRow {
 };
 
 constexpr TowerRow kTowers[] = {
-    {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe", .projector = Projector::merger},
+    {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe_thinker",
+     .projector = Projector::merger},
     {.model_types = "kimi_k25", .projector = Projector::merger, .norm_behind = true},
     {.model_types = "qwen2_vl", .projector = Projector::merger, .patch_bias = false},
-    {.model_types = "qwen2_5_vl",
+    {.model_types = "qwen2_5_vl qwen2_5_omni_thinker",
      .projector = Projector::merger,
      .layer_norm = false,
      .patch_bias = false,
@@ -97,6 +99,15 @@ constexpr TowerRow kTowers[] = {
      .gated = true,
      .norm_in_front = true,
      .norm_behind = true},
+    {.model_types = "mllama",
+     .projector = Projector::tiles,
+     .patch_bias = false,
+     .qkv_bias = false,
+     .output_bias = false,
+     .class_token = true,
+     .norm_in_front = true,
+     .norm_behind = true,
+     .merge = 1},
     {.model_types = "step3p7",
      .projector = Projector::convolutions,
      .patch_bias = false,
@@ -110,6 +121,8 @@ struct TowerSizes {
   std::int64_t merge = 0, pixels = 0, positions = 0, out = 0, text = 0, extra_mergers = 0;
   std::int64_t adapter_in = 0, adapter_width = 0, adapter_out = 0;  // of Llama 4
   std::int64_t projector_ffn = 0;
+  // Tiles of an image, shapes that they come in, and layers behind the others, each with two gates (Llama 3.2 Vision).
+  std::int64_t tiles = 1, tile_shapes = 0, gated_layers = 0;
   std::int64_t window = 0;            // pixels that layers attend within
   std::vector<std::int64_t> see_all;  // layers that do not
   bool projector_bias = true, class_head = false;
@@ -145,7 +158,8 @@ std::int64_t side_of(std::int64_t positions) {
 Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader& around, TowerSizes& s) {
   STEPCAST_TRY(first_size(vision, {"depth", "num_hidden_layers", "vt_num_hidden_layers"}, s.layers));
   STEPCAST_TRY(first_size(vision, {"embed_dim", "vt_hidden_size", "hidden_size"}, s.width));
-  STEPCAST_TRY(first_size(vision, {"num_heads", "num_attention_heads", "vt_num_attention_heads"}, s.heads));
+  STEPCAST_TRY(first_size(
+      vision, {"num_heads", "num_attention_heads", "vt_num_attention_heads", "attention_heads"}, s.heads));
   STEPCAST_TRY(first_size(vision, {"intermediate_size", "vt_intermediate_size"}, s.ffn));
   STEPCAST_TRY(first_size(vision, {"patch_size"}, s.patch));
   STEPCAST_TRY(first_size(vision, {"in_channels", "num_channels", "in_chans"}, s.channels));
@@ -182,6 +196,11 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (s.positions == 0 && of_image && s.patch > 0) {
     s.positions = (s.pixels / s.patch) * (s.pixels / s.patch) + (row.class_token ? 1 : 0);
   }
+  STEPCAST_TRY(first_size(vision, {"max_num_tiles"}, s.tiles));
+  STEPCAST_TRY(first_size(vision, {"num_global_layers"}, s.gated_layers));
+  s.tile_shapes = length_of(vision, "supported_aspect_ratios");
+  if (s.tiles != side_of(s.tiles) * side_of(s.tiles))
+    return vision.error("max_num_tiles").expected("a square: 1, 4 or 9");
   s.extra_mergers = length_of(vision, "deepstack_visual_indexes");
   STEPCAST_TRY(vision.optional("window_size", s.window));
   if (const JsonValue* all = vision.take("fullatt_block_indexes"); all != nullptr) {
@@ -200,7 +219,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
 }
 
 void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
-               std::int64_t keys) {
+               std::int64_t keys, std::int64_t gates = 0) {
   b.norm(s.width, row.layer_norm).linear(s.width, 3 * s.width, row.qkv_bias);
   if (row.head_norms) b.parameters(2 * (s.width / s.heads));
   b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, row.output_bias);
@@ -210,7 +229,7 @@ void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std:
   row.gated ? b.activation(s.ffn, true) : b.gelu();
   b.linear(s.ffn, s.width, row.ffn_bias);
   if (row.norms > 2) b.norm(s.width, row.layer_norm);
-  if (row.layer_scale) b.parameters(2 * s.width);
+  b.parameters(gates + (row.layer_scale ? 2 * s.width : 0));
   b.add_residual(s.width).end_block();
   b.tokens(tokens);
 }
@@ -246,6 +265,11 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       b.norm(w, false).tokens(few).linear(merged, w, false).linear(w, text, s.projector_bias).gelu();
       b.linear(text, text, s.projector_bias);
       break;
+    case Projector::tiles: {
+      constexpr std::int64_t kWordsOfImages = 8;  // rows of the word embedding beyond the vocabulary
+      b.linear(s.adapter_out, text).parameters(kWordsOfImages * text);
+      break;
+    }
     case Projector::two:
     case Projector::normed_two:
       b.tokens(few);
@@ -269,11 +293,13 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
 }
 
 VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
-  NetworkBuilder b{"tower", s.channels * s.frames, s.pixels};
+  NetworkBuilder b{"tower", s.channels * s.frames, side_of(s.tiles) * s.pixels};
   b.convolution(s.width, s.patch, s.patch, true, 0);
   if (row.patch_bias) b.bias();
-  const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? 1 : 0);
+  const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? s.tiles : 0);
   b.tokens(tokens).parameters(s.positions * s.width + (row.class_token ? s.width : 0));
+  // Gated tables of places in a tile, and of tiles in front of the layers and behind them.
+  if (s.tile_shapes > 0) b.parameters((s.tile_shapes + 1) * s.tiles * (s.positions + 2) * s.width + 3);
   if (s.positions > 0) b.add_vectors(s.width);
   if (row.norm_in_front) b.norm(s.width, row.layer_norm);
   b.end_block();
@@ -283,13 +309,14 @@ VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
     add_layer(b, row, s, tokens, all ? tokens : std::min(tokens, across * across));
   }
   if (row.norm_behind) b.norm(s.width, row.layer_norm).end_block();
+  for (std::int64_t layer = 0; layer < s.gated_layers; ++layer) add_layer(b, row, s, tokens, tokens, 2);
   add_projector(b, row, s, patches);
   Transformer model = b.finish(1);
   VisionTower tower;
   tower.network = *model.network;
   tower.blocks = model.kind_of_layer;
   tower.image_size = s.pixels;
-  tower.tokens_per_image = patches / (s.merge * s.merge);
+  tower.tokens_per_image = row.projector == Projector::tiles ? tokens : patches / (s.merge * s.merge);
   return tower;
 }
 
@@ -301,6 +328,10 @@ std::string problem_of(const TowerSizes& s, const TowerRow& row) {
       {"patch size", s.patch}, {"channels", s.channels}, {"frames", s.frames}, {"merge size", s.merge}};
   for (const auto& [what, size] : sizes)
     if (size < 1 || size > kLargest) return fmt::format("its {} are not said", what);
+  if (s.gated_layers > 1000 || s.tiles < 1 || s.tiles > 100 || s.tile_shapes > 1000)
+    return "its tiles are not said";
+  if (row.projector == Projector::tiles && (s.adapter_out < 1 || s.adapter_out > kLargest))
+    return "its width behind the layers is not said";
   if (s.layers > 1000) return "it has more than 1000 layers";
   if (std::max({s.text, s.adapter_in, s.adapter_width, s.adapter_out, s.window}) > 1'000'000)
     return "its sizes are those of no model";

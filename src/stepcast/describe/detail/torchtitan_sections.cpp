@@ -43,9 +43,8 @@ constexpr Flavor kFlavors[] = {
 };
 
 // Sections that change neither time nor memory.
-constexpr std::string_view kSectionsPassedOver[] = {
-    "job",  "profiling",         "metrics",    "lr_scheduler", "checkpoint",
-    "comm", "memory_estimation", "validation", "debug",        "logging"};
+constexpr std::string_view kSectionsPassedOver =
+    "job profiling metrics lr_scheduler checkpoint comm memory_estimation validation debug logging";
 
 // A whole number, or -1 for what torchtitan chooses itself.
 Status read_degree(ObjectReader& keys, std::string_view key, std::int64_t& out) {
@@ -97,9 +96,7 @@ Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTit
       }
     }
   }
-  constexpr std::array<std::string_view, 5> kHarmless{"norm_type", "tokenizer_path", "hf_assets_path",
-                                                      "print_after_conversion", "tokenizer_type"};
-  keys.ignore(kHarmless);
+  keys.ignore("norm_type tokenizer_path hf_assets_path print_after_conversion tokenizer_type");
   note_if_there(keys, "use_flex_attn", job);
   note_if_there(keys, "attn_mask_type", job);
   return keys.finish();
@@ -168,9 +165,7 @@ Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job
   std::int64_t steps = 1;
   STEPCAST_TRY(keys.optional("steps", steps));
   if (steps < 1) return keys.error("steps").found(fmt::format("{}", steps)).expected("1 or more");
-  constexpr std::array<std::string_view, 8> kHarmless{
-      "dataset", "dataset_path", "warmup_steps", "gc_freq", "gc_debug", "seed", "data_loading", "tokenizer"};
-  keys.ignore(kHarmless);
+  keys.ignore("dataset dataset_path warmup_steps gc_freq gc_debug seed data_loading tokenizer");
   return keys.finish();
 }
 
@@ -198,9 +193,7 @@ Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
                              : implementation == "foreach" || !fused ? OptimizerImplementation::foreach
                                                                      : OptimizerImplementation::fused;
   note_if_there(keys, "early_step_in_backward", job);
-  constexpr std::array<std::string_view, 6> kHarmless{"lr",    "eps",          "beta1",
-                                                      "beta2", "weight_decay", "foreach"};
-  keys.ignore(kHarmless);
+  keys.ignore("lr eps beta1 beta2 weight_decay foreach");
   return keys.finish();
 }
 
@@ -210,9 +203,7 @@ Status read_checkpointing(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob
     s.ac_option = option->is_text() ? option->text() : describe_value(*option);
   }
   note_if_there(keys, "per_op_sac_force_recompute_mm_shapes_by_fqns", job);
-  constexpr std::array<std::string_view, 4> kHarmless{"early_stop", "preserve_rng_state", "determinism_check",
-                                                      "debug"};
-  keys.ignore(kHarmless);
+  keys.ignore("early_stop preserve_rng_state determinism_check debug");
   return keys.finish();
 }
 
@@ -247,13 +238,9 @@ Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) 
     }
   }
   note_if_there(keys, "force_recompute_fp8_weight_in_bwd", job);
-  constexpr std::array<std::string_view, 6> kHarmless{"precompute_float8_dynamic_scale_for_fsdp",
-                                                      "scaling_type_weight",
-                                                      "scaling_type_grad_output",
-                                                      "emulate",
-                                                      "pad_inner_dim",
-                                                      "moe_fqns_prototype"};
-  keys.ignore(kHarmless);
+  keys.ignore(
+      "precompute_float8_dynamic_scale_for_fsdp scaling_type_weight scaling_type_grad_output emulate "
+      "pad_inner_dim moe_fqns_prototype");
   return keys.finish();
 }
 
@@ -295,9 +282,7 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
     // Until 2024, when these keys stood there, a pipeline cut the batch into as many micro-batches as it has ranks.
     if (name == "experimental" && settings.degrees.pipeline > 1 && settings.pipeline_micro_batches == 0)
       settings.pipeline_micro_batches = settings.degrees.pipeline;
-    constexpr std::array<std::string_view, 3> kHarmless{"custom_args_module", "custom_import",
-                                                        "custom_model_path"};
-    section->ignore(kHarmless);
+    section->ignore("custom_args_module custom_import custom_model_path");
     STEPCAST_TRY(section->finish());
   }
   STEPCAST_ASSIGN(auto optimizer, root.section("optimizer"));
@@ -316,8 +301,7 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
           .found(fmt::format("`{}`", component.substr(0, 60)))
           .expected("model or loss");
     }
-    constexpr std::array<std::string_view, 1> kHarmless{"backend"};
-    compile->ignore(kHarmless);
+    compile->ignore("backend");
     STEPCAST_TRY(compile->finish());
   }
   for (const std::string_view key : {"fault_tolerance", "mx"}) note_if_there(root, key, job);

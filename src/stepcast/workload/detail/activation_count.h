@@ -39,9 +39,12 @@ class ActivationCount {
   [[nodiscard]] double layer_input() const { return as_double(model_.residual_streams) * hidden(); }
   [[nodiscard]] double norm_mask() const { return norm_tokens_ * as_double(model_.hidden_size); }
   [[nodiscard]] double queries_keys_values() const {
-    return tokens_ * element_ / tp_ *
-           (as_double(model_.n_heads) * as_double(model_.qk_head_dim()) +
-            as_double(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
+    const double seen = model_.cross_tokens == 0
+                            ? tokens_
+                            : as_double(layout_.batch.micro_batch_sequences * model_.cross_tokens);
+    return element_ / tp_ *
+           (tokens_ * as_double(model_.n_heads) * as_double(model_.qk_head_dim()) +
+            seen * as_double(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
                 as_double(model_.qk_head_dim() + model_.value_head_dim()));
   }
   [[nodiscard]] double attention_output() const {

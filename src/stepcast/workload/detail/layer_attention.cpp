@@ -40,7 +40,8 @@ AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
   shape.key_value_heads = model_.latent_attention ? heads_ : kv_heads_;
   shape.head_dim = model_.qk_head_dim();
   shape.value_head_dim = model_.value_head_dim();
-  shape.causal = model_.architecture == Architecture::decoder;
+  shape.causal = model_.architecture == Architecture::decoder && model_.cross_tokens == 0;
+  if (model_.cross_tokens > 0) shape.key_length = model_.cross_tokens;
   // Keys that were chosen are as many as those in a window, wherever they lie.
   shape.window = model_.sparse_indexer ? model_.sparse_indexer->keys_per_query : variant.window_tokens;
   if (const std::int64_t every = model_.compressed_tokens; model_.low_rank_attention && every > 0) {
@@ -54,8 +55,9 @@ AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
 }
 
 void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
-  const std::int64_t batch = layout_.batch.micro_batch_sequences * heads_, s = layout_.batch.seq_len_tokens;
-  const std::int64_t queries = share(s, cp_);
+  const std::int64_t batch = layout_.batch.micro_batch_sequences * heads_;
+  const std::int64_t s = model_.cross_tokens > 0 ? model_.cross_tokens : layout_.batch.seq_len_tokens;
+  const std::int64_t queries = share(layout_.batch.seq_len_tokens, cp_);
   const double scores = static_cast<double>(batch) * static_cast<double>(queries) * static_cast<double>(s);
   const double outputs = static_cast<double>(tokens_ * heads_ * model_.value_head_dim());
   const bool causal = model_.architecture == Architecture::decoder;
@@ -232,6 +234,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                      .input_of_kernel = true,
                      .parts = parts_of_gathered()};
     add_linear(list, qkv);
+    if (model_.cross_tokens > 0) add_linear(list, cross_projection());
     add_adapter(list, qkv, Edge::column);
     if (model_.position == PositionEncoding::relative) add_linear(list, distance_projection());
   }
@@ -263,9 +266,19 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
 }
 
 std::int64_t LayerLists::projected_columns() const {
-  const std::int64_t own = model_.shares_keys_values ? 0 : kv_heads_;
+  const std::int64_t own = model_.shares_keys_values || model_.cross_tokens > 0 ? 0 : kv_heads_;
   const std::int64_t values = model_.values_are_keys ? 0 : own * model_.value_head_dim();
   return (heads_ + own) * model_.qk_head_dim() + values + heads_ * model_.gates_of_head();
+}
+
+// Keys and values of what cross-attention looks at.
+LayerLists::Linear LayerLists::cross_projection() const {
+  return {.name = "cross_keys_values",
+          .input_gradient = "cross_keys_values_input_gradient",
+          .weight_gradient = "cross_keys_values_weight_gradient",
+          .tokens = layout_.batch.micro_batch_sequences * model_.cross_tokens,
+          .n = kv_heads_ * (model_.qk_head_dim() + model_.value_head_dim()),
+          .k = model_.hidden_size};
 }
 
 // The indexer: every rank of a tensor-parallel group has all of it. One kernel scores, on average, half of the keys for
@@ -278,19 +291,20 @@ void LayerLists::choose_keys(WorkList& list, Direction direction) const {
   const bool compressed = model_.low_rank_attention.has_value();
   const std::int64_t seen = share(s, 2 * std::max<std::int64_t>(1, model_.compressed_tokens));
   const std::int64_t key_columns = (compressed ? 4 : 1) * index.head_dim;
-  const Linear products[] = {
-      {.name = "index_queries",
-       .input_gradient = "index_queries_input_gradient",
-       .weight_gradient = "index_queries_weight_gradient",
-       .tokens = t,
-       .n = index.n_heads * index.head_dim,
-       .k = compressed ? model_.low_rank_attention->q_rank : model_.latent_attention->q_lora_rank},
-      {.name = "index_keys",
-       .input_gradient = "index_keys_input_gradient",
-       .weight_gradient = "index_keys_weight_gradient",
-       .tokens = t,
-       .n = key_columns + index.n_heads,
-       .k = model_.hidden_size}};
+  const Linear products[] = {{.name = "index_queries",
+                              .input_gradient = "index_queries_input_gradient",
+                              .weight_gradient = "index_queries_weight_gradient",
+                              .tokens = t,
+                              .n = index.n_heads * index.head_dim,
+                              .k = compressed                ? model_.low_rank_attention->q_rank
+                                   : model_.latent_attention ? model_.latent_attention->q_lora_rank
+                                                             : model_.hidden_size},
+                             {.name = "index_keys",
+                              .input_gradient = "index_keys_input_gradient",
+                              .weight_gradient = "index_keys_weight_gradient",
+                              .tokens = t,
+                              .n = key_columns + index.n_heads,
+                              .k = model_.hidden_size}};
   const double scores = static_cast<double>(t) * static_cast<double>(seen);
   const double flops = 2 * scores * static_cast<double>(index.n_heads * index.head_dim);
   const double operands = static_cast<double>(t * (index.n_heads + 1) * index.head_dim) * element_bytes_;
@@ -415,6 +429,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   }
   if (model_.position == PositionEncoding::relative)
     add_linear_gradients(list, distance_projection(), Edge::none);
+  if (model_.cross_tokens > 0) add_linear_gradients(list, cross_projection(), Edge::none);
   const std::int64_t n = projected_columns();
   add_linear_gradients(list,
                        {"qkv", "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h,

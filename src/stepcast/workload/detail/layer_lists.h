@@ -129,6 +129,7 @@ class LayerLists {
   [[nodiscard]] Operation chunked_scan(Direction direction) const;
   [[nodiscard]] Linear state_input(bool fp8) const;
   [[nodiscard]] Linear state_output(bool fp8) const;
+  void exchange_state(WorkList& list, bool to_heads, Direction direction) const;
   void choose_keys(WorkList& list, Direction direction) const;
   // Low-rank attention with compressed keys, and several residual streams (layer_compressed.cpp).
   enum class LowRankPart : std::uint8_t { inputs, output };
@@ -137,6 +138,7 @@ class LayerLists {
   [[nodiscard]] std::int64_t projected_columns() const;
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
   [[nodiscard]] Linear distance_projection() const;
+  [[nodiscard]] Linear cross_projection() const;
   void add_query_key_norms(WorkList& list, Direction direction) const;
   void latent_projections(WorkList& list, bool fp8) const;
   void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;

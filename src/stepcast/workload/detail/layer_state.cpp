@@ -79,6 +79,20 @@ Operation LayerLists::chunked_scan(Direction direction) const {
           dtype_, direction};
 }
 
+// With context parallelism a rank convolves and scans whole sequences of a part of the heads, as Megatron Core does
+// (`MambaContextParallel`): as much work, between two exchanges. Gradients go the other way.
+void LayerLists::exchange_state(WorkList& list, bool to_heads, Direction direction) const {
+  if (cp_ == 1) return;
+  const StateMixer& state = *model_.state_mixer;
+  const bool inputs = to_heads == (direction == Direction::forward);
+  const std::int64_t vectors = model_.mixer == Mixer::gated_delta ? 2 : 1;
+  const std::int64_t width =
+      inputs ? 2 * (state.values() + state.keys()) + vectors * state.n_heads : state.values();
+  const double elements = as_double(tokens_ * share(width, tp_));
+  list.push_back({to_heads ? "sequence_to_heads" : "heads_to_sequence",
+                  Transfer{CollectiveOp::all_to_all, GroupKind::context, Bytes{elements * element_bytes_}}});
+}
+
 void LayerLists::state_forward(WorkList& list, const LayerVariant& variant) const {
   const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
@@ -87,9 +101,11 @@ void LayerLists::state_forward(WorkList& list, const LayerVariant& variant) cons
   const double channels = values + as_double(2 * tokens_ * share(state.keys(), tp_));
   gather_tokens(list, "gather_state_input", layout_.layer.overlap.tensor_parallel, fp8);
   add_linear(list, state_input(fp8));
+  exchange_state(list, true, Direction::forward);
   add_elementwise(list, "causal_convolution", ElementwiseFunction::silu, channels, 1, 1);
   list.push_back({"chunked_scan", chunked_scan(Direction::forward)});
   add_elementwise(list, "gated_norm", ElementwiseFunction::gated_silu, values, 2, 1);
+  exchange_state(list, false, Direction::forward);
   add_row_product(list, state_output(fp8), "reduce_state_output");
 }
 
@@ -100,6 +116,7 @@ void LayerLists::state_backward(WorkList& list, const LayerVariant& variant) con
   const double values = as_double(tokens_ * share(state.values(), tp_));
   const double channels = values + as_double(2 * tokens_ * share(state.keys(), tp_));
   add_linear_gradients(list, state_output(fp8), Edge::row);
+  exchange_state(list, true, Direction::backward);
   add_elementwise(list, "gated_norm_gradient", ElementwiseFunction::gated_silu, values, 3, 2,
                   Direction::backward);
   // The fused backward pass of mamba_ssm does not keep what the convolution gave.
@@ -108,6 +125,7 @@ void LayerLists::state_backward(WorkList& list, const LayerVariant& variant) con
   list.push_back({"chunked_scan_gradient", chunked_scan(Direction::backward)});
   add_elementwise(list, "causal_convolution_gradient", ElementwiseFunction::silu, channels, 2, 1,
                   Direction::backward);
+  exchange_state(list, false, Direction::backward);
   add_linear_gradients(list, state_input(fp8), Edge::column);
 }
 

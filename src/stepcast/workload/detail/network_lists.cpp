@@ -6,6 +6,7 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
@@ -140,6 +141,8 @@ void LayerLists::add_tower(LayerWork& work) const {
     LayerWork one;
     lists.network_block(tower.network.kinds[block], one);
     all.forward.insert(all.forward.end(), one.forward.begin(), one.forward.end());
+    if (recomputes_tower(layout_))
+      one.backward.insert(one.backward.begin(), one.forward.begin(), one.forward.end());
     all.backward.insert(all.backward.begin(), one.backward.begin(), one.backward.end());
   }
   if (tower.images > 0) {
