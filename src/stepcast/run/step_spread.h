@@ -6,7 +6,17 @@
 // pauses: few short steps are hit, and much; long ones hold several, and suffer less each.
 #pragma once
 
+#include <span>
+#include <string>
+
 namespace stepcast {
+
+// What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
+struct RegularStop {
+  std::string name{};
+  double every_steps = 1, s = 0;
+  friend bool operator==(const RegularStop&, const RegularStop&) = default;
+};
 
 struct StepJitter {
   double sigma = 0.01;         // of a step without pauses, relative
@@ -18,7 +28,9 @@ struct StepSpread {
   double p50_s = 0, p90_s = 0, p99_s = 0;
 };
 
-// Around `typical_s`, which is the median. Evaluation and checkpoints, which frameworks time apart, are not in it.
-[[nodiscard]] StepSpread step_spread(double typical_s, const StepJitter& jitter = {});
+// From the start of a step to that of the next one; `typical_s` is the median of steps without stops. Frameworks time
+// evaluation and checkpoints apart: what they print of steps has no stops.
+[[nodiscard]] StepSpread step_spread(double typical_s, const StepJitter& jitter = {},
+                                     std::span<const RegularStop> stops = {});
 
 }  // namespace stepcast
