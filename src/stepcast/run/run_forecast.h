@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/run/step_spread.h"
 
 namespace stepcast {
 
@@ -31,6 +30,13 @@ struct RunJob {
   // Steps from one to the next, batches of each evaluation; 0: nobody says so, or none.
   double evaluation_interval = 0, evaluation_batches = 0, save_interval = 0;
   bool saves_asynchronously = false;
+};
+
+// What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
+struct RegularStop {
+  std::string name{};
+  double every_steps = 1, s = 0;
+  friend bool operator==(const RegularStop&, const RegularStop&) = default;
 };
 
 // What one checkpoint takes: it stops training, is safe so much later, and is read again after an interruption.

@@ -7,16 +7,10 @@
 #pragma once
 
 #include <span>
-#include <string>
+
+#include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
-
-// What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
-struct RegularStop {
-  std::string name{};
-  double every_steps = 1, s = 0;
-  friend bool operator==(const RegularStop&, const RegularStop&) = default;
-};
 
 struct StepJitter {
   double sigma = 0.01;         // of a step without pauses, relative
