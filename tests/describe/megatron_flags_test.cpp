@@ -59,6 +59,21 @@ TEST(MegatronFlags, EveryFlagHasOneClass) {
   EXPECT_GT(names.size(), 600U);
 }
 
+TEST(MegatronFlags, SayWhenATrainingEvaluatesAndSaves) {
+  const TrainingRoutine none = small("").routine;
+  EXPECT_EQ(none.evaluation_interval, 0);
+  EXPECT_EQ(none.save_interval, 0);
+  const TrainingRoutine all =
+      small(" --eval-interval 200 --eval-iters 32 --save-interval 250 --async-save").routine;
+  EXPECT_EQ(all.evaluation_interval, 200);
+  EXPECT_EQ(all.evaluation_batches, 32);
+  EXPECT_EQ(all.save_interval, 250);
+  EXPECT_TRUE(all.saves_asynchronously);
+  EXPECT_EQ(small(" --eval-iters 32").routine.evaluation_interval, 0);
+  EXPECT_EQ(small(" --eval-interval 50").routine.evaluation_batches, 100);  // Megatron-LM's
+  EXPECT_THAT(refusal(" --save-interval -1"), ::testing::HasSubstr("--save-interval"));
+}
+
 TEST(MegatronFlags, LongerNamesHoldOverPatterns) {
   EXPECT_EQ(use_of_megatron_flag("--log-interval"), MegatronFlagUse::passed_over);
   EXPECT_EQ(use_of_megatron_flag("--log-params-norm"), MegatronFlagUse::understood);
@@ -108,8 +123,8 @@ TEST(MegatronFlags, ClassesDoWhatTheyAreFor) {
   EXPECT_EQ(small("--no-position-embedding").model.position, PositionEncoding::none);
   EXPECT_EQ(small("--no-position-embedding --position-embedding-type rope").model.position,
             PositionEncoding::rotary);
-  EXPECT_THAT(small("--fp32-residual-connection --offload-modules a b").not_modelled,
-              ElementsAre("--fp32-residual-connection", "--offload-modules a b"));
+  EXPECT_THAT(small("--fp32-residual-connection --moe-paged-stash-words a b").not_modelled,
+              ElementsAre("--fp32-residual-connection", "--moe-paged-stash-words a b"));
   const ResolvedJob silent = small(
       "--decoupled-lr 1 --decoupled-min-lr 1 --rope-type yarn --dist-ckpt-strictness log_all "
       "--max-tokens-to-oom 9 "

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -68,6 +69,27 @@ TEST(RunForecast, WithoutInterruptionsTakesTheTimeOfItsSteps) {
   EXPECT_NEAR(run->days_p10, 28, 0.2);
   EXPECT_NEAR(run->days_p90, 33, 0.3);
   EXPECT_EQ(run->interruptions, 0);
+}
+
+// Every 100 steps of 5 s it evaluates 40 batches of 1.5 s: 560 s for 500; a checkpoint stands behind every 200 steps.
+TEST(RunForecast, EvaluatesAndSavesAsTheJobSays) {
+  RunJob job = large_job();
+  job.forward_s = 1.5;
+  job.evaluation_interval = 100;
+  job.evaluation_batches = 40;
+  job.save_interval = 200;
+  EXPECT_DOUBLE_EQ(forecast_of({}, job).days_without_losses, 30 * 560.0 / 500);
+  EXPECT_DOUBLE_EQ(forecast_of({}, job).checkpoint_interval_min * 60, 1000);
+  EXPECT_EQ(forecast_of({.interval_s = 600}, job).checkpoint_interval_min, 10);
+  EXPECT_EQ(forecast_of({}, job).checkpoint_mode, "sync");
+  const std::vector<RegularStop> stops = regular_stops({}, job);
+  ASSERT_EQ(stops.size(), 2U);
+  EXPECT_EQ(stops[0], (RegularStop{"evaluation", 100, 60}));
+  EXPECT_EQ(stops[1], (RegularStop{"checkpoint", 200, forecast_of({}, job).checkpoint_stops_s}));
+  job.saves_asynchronously = true;
+  EXPECT_EQ(forecast_of({}, job).checkpoint_mode, "async");
+  EXPECT_EQ(forecast_of({.mode = CheckpointMode::sync}, job).checkpoint_mode, "sync");
+  EXPECT_TRUE(regular_stops({}, large_job()).empty());
 }
 
 TEST(RunForecast, OfFasterCheckpointsLosesLess) {

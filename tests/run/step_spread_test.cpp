@@ -41,6 +41,20 @@ TEST(StepSpread, IsThatOfDrawnSteps) {
   }
 }
 
+// Behind one step in twenty an evaluation of 3 s, behind one in two hundred a checkpoint of 50 s: the slowest hundredth is
+// between them.
+TEST(StepSpread, HoldsWhatStopsStepsRegularly) {
+  const StepJitter calm{.sigma = 1e-4, .pauses_per_s = 0};
+  const std::vector<RegularStop> stops{{"evaluation", 20, 3}, {"checkpoint", 200, 50}};
+  const StepSpread spread = step_spread(2, calm, stops);
+  EXPECT_NEAR(spread.p50_s, 2, 1e-3);
+  EXPECT_NEAR(spread.p90_s, 2, 1e-3);
+  EXPECT_NEAR(spread.p99_s, 5, 1e-3);
+  const std::vector<RegularStop> often{{"checkpoint", 50, 50}}, always{{"checkpoint", 1, 7}};
+  EXPECT_NEAR(step_spread(2, calm, often).p99_s, 52, 1e-3);
+  EXPECT_NEAR(step_spread(2, calm, always).p50_s, 9, 1e-3);
+}
+
 // The longer a step, the less of it is a pause.
 TEST(StepSpread, OfLongStepsIsNarrow) {
   EXPECT_GT(step_spread(1).p99_s, 1.3);

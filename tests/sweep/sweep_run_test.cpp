@@ -98,6 +98,37 @@ TEST_F(SweepRuns, ARowIsTheForecast) {
   EXPECT_EQ(read.find("point")->find("tp")->number(), 2);
 }
 
+// Pools of GPUs, and interruptions: as a prediction has them.
+TEST_F(SweepRuns, PoolsAndInterruptionsAreSettings) {
+  const Session session;
+  const auto row_of = [&](const std::string& more) {
+    const SweepSpec spec =
+        *parse_sweep("model = \"llama-3-8b\"\ntp = 2\npp = 2\ngbs = 64\ntrain_tokens = 1e12\n" + more, "s");
+    return *parse_json(*session.run(spec.points.front()), "row");
+  };
+  PredictRequest request;
+  request.job.model = "llama-3-8b";
+  request.job.settings.tensor = request.job.settings.pipeline = 2;
+  request.job.settings.global_batch_sequences = 64;
+  request.budget.tokens = 1e12;
+  request.pools = "8xh100@a+8xa100@b";
+  request.zones = {"a:bandwidth=400Gbps,price=3", "b:bandwidth=100Gbps,price=1"};
+  request.budget.failures = "default";
+  request.budget.recovery = {"restart=1h", "mode=async"};
+  const Forecast forecast = *session.predict(request);
+  const std::string pools =
+      "pools = \"8xh100@a+8xa100@b\"\nzones = \"a:bandwidth=400Gbps,price=3 b:bandwidth=100Gbps,price=1\"\n";
+  const JsonValue row = row_of(pools + "failures = \"default\"\nrecovery = \"restart=1h,mode=async\"\n");
+  ASSERT_TRUE(row.find("error")->is_null()) << row.find("error")->text();
+  EXPECT_EQ(row.find("step_time_ms")->number(), forecast.step_time_ms);
+  EXPECT_EQ(row.find("gpu_hours")->number(), forecast.training->gpu_hours);
+  EXPECT_GT(row.find("gpu_hours")->number(), row_of(pools).find("gpu_hours")->number() * 1.0002);
+  EXPECT_THAT(row_of(pools + "gpus = 16\n").find("error")->text(), HasSubstr("pools and gpus"));
+  EXPECT_THAT(row_of("gpus = 8\nzones = \"a:price=2\"\n").find("error")->text(), HasSubstr("add pools"));
+  EXPECT_THAT(row_of("gpus = 8\nrecovery = \"restart=1h\"\n").find("error")->text(),
+              HasSubstr("add failures"));
+}
+
 TEST_F(SweepRuns, APlanIsTheLayoutThatIsChosen) {
   const SweepSpec spec = *parse_sweep(
       "mode = \"plan\"\nmodel = \"llama-3-8b\"\ngpus = 16\ngbs = 128\nseq = 4096\ntp = [[1, 2]]\n", "s");

@@ -225,6 +225,24 @@ TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
   EXPECT_LT(activations(gpt(), layout), 0.01 * activations(gpt(), layout_of(1, false)));
 }
 
+// Of eight layers the first is on its way back; what is computed again is on neither side.
+TEST(Recomputation, OffloadedModulesLeaveTheDevice) {
+  const auto kept = [](const OffloadedModules& modules, bool norms_again) {
+    Layout layout = layout_of(1, false);
+    layout.layer.offloaded = modules;
+    layout.layer.recompute.kind = Recompute::selective;
+    layout.layer.recompute.modules = {.core_attention = false, .norms = norms_again};
+    return activations(gpt(), layout);
+  };
+  const double hidden = 7 * 2 * kS * kB * kH;
+  EXPECT_DOUBLE_EQ(kept({}, false) - kept({.attention_norm = true}, false), hidden);
+  const double scores = 7 * 5 * kA * kS * kS * kB;  // softmax, its mask and output
+  EXPECT_DOUBLE_EQ(kept({}, false) - kept({.core_attention = true}, false), 3 * hidden + scores);
+  EXPECT_DOUBLE_EQ(kept({}, false) - kept({.qkv = true, .attention_projection = true}, false), 2 * hidden);
+  EXPECT_DOUBLE_EQ(kept({}, true) - kept({.qkv = true}, true), 0);
+  EXPECT_DOUBLE_EQ(kept({}, false) - kept({.expert_inputs = true, .expert_activation = true}, false), 0);
+}
+
 // ------------------------------------------------------------------------------------------------ states
 
 // bf16 with fp32 gradients, master weights and Adam: 2 + 4 + 4 + 8 = 18 B a parameter; the 12 of master

@@ -262,7 +262,8 @@ struct ForecastTraining {
   std::optional<double> samples{}, tokens{};
   double iterations = 0, time_s = 0, gpu_hours = 0;
   std::optional<double> price{}, energy_MWh{}, co2_t{};
-  // Of its single steps (run/step_spread.h): the typical one, and what one in ten and one in a hundred exceed.
+  std::vector<RegularStop> stops{};  // evaluation and checkpoints, where somebody says how often
+  // Of its single steps with these (run/step_spread.h): the typical one, and what one in ten and one in a hundred exceed.
   double step_p50_ms = 0, step_p90_ms = 0, step_p99_ms = 0;
   std::optional<RunForecast> run{};
   friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;

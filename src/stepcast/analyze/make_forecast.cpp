@@ -312,10 +312,6 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
     STEPCAST_ASSIGN(training.iterations,
                     per_step("tokens", *budget.tokens, forecast.throughput.tokens_per_step));
   }
-  const StepSpread steps = step_spread(forecast.step_time_ms * 1e-3);
-  training.step_p50_ms = steps.p50_s * 1e3;
-  training.step_p90_ms = steps.p90_s * 1e3;
-  training.step_p99_ms = steps.p99_s * 1e3;
   const auto of_steps = [&](double step_ms) { return training.iterations * step_ms * 1e-3; };
   training.time_s = of_steps(forecast.step_time_ms);
   auto gpus = static_cast<double>(forecast.n_gpus);
@@ -328,7 +324,16 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
                                                 .p90_s = of_steps(forecast.step_time_p90_ms)}));
     training.time_s = training.run->days * 86400;
     gpus = training.run->held_gpus;
+    training.stops = regular_stops(how.recovery, *job, training.run->checkpoint_interval_min * 60);
+  } else if (job != nullptr) {
+    training.stops = regular_stops({}, *job);
+    for (const RegularStop& stop : training.stops)
+      training.time_s += training.iterations * stop.s / stop.every_steps;
   }
+  const StepSpread steps = step_spread(forecast.step_time_ms * 1e-3, {}, training.stops);
+  training.step_p50_ms = steps.p50_s * 1e3;
+  training.step_p90_ms = steps.p90_s * 1e3;
+  training.step_p99_ms = steps.p99_s * 1e3;
   training.gpu_hours = training.time_s / 3600 * gpus;
   if (budget.price_per_gpu_hour) training.price = training.gpu_hours * *budget.price_per_gpu_hour;
   if (budget.power_per_gpu_W)

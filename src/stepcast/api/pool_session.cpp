@@ -13,6 +13,7 @@
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_power.h"
 #include "stepcast/api/detail/session_impl.h"
+#include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
@@ -20,8 +21,9 @@
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/plan/pool_split.h"
 #include "stepcast/platform/platform_choice.h"
+#include "stepcast/predict/predicted_step.h"
+#include "stepcast/predict/routine_job.h"
 #include "stepcast/predict/what_if.h"
-#include "stepcast/run/run_job.h"
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
@@ -50,7 +52,6 @@ Status check_pool_request(const PredictRequest& request) {
   const auto refused = [](const char* what) {
     return Error{fmt::format("{} is of one kind of GPUs", what)}.advice("ask with one pool in --gpus");
   };
-  if (!request.timeline.empty()) return refused("a time line (--timeline)");
   if (!request.chakra.empty()) return refused("a Chakra trace");
   if (request.power_limit_W) return refused("a power limit (--power-limit)");
   if (request.background_load != 0) return refused("the load of other jobs (--background-load)");
@@ -226,6 +227,7 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
   std::vector<std::string> notes, platforms, gpus;
+  std::vector<std::filesystem::path> inputs;
   PricedPools priced;
   Job job = request.job;
   job.n_gpus = 0;
@@ -235,11 +237,13 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
     if (const auto node = default_node_for(*shipped, pool.n_gpus)) name = *node;
     STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> one, impl_->take(name, request.job.gpus_per_node));
     one->steps.set_assumptions(assumptions);
+    for (const auto& file : detail::files_of(request.job, *one->platform)) inputs.push_back(file);
     platforms.push_back(one->platform->name);
     gpus.push_back(one->platform->device.name);
     *job.n_gpus += pool.n_gpus;
     priced.push_back(std::move(one));
   }
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, detail::output_at(request.timeline, inputs));
   std::vector<SplitPool> pools;
   const std::vector<PoolLinks> links = links_between(asked, priced);
   std::int64_t in_node = std::numeric_limits<std::int64_t>::max();
@@ -304,11 +308,17 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
     budget.price_per_gpu_hour = price / static_cast<double>(*job.n_gpus);
   }
   std::optional<RunJob> run_job;
-  if (!budget.failures.empty()) {
-    STEPCAST_ASSIGN(
-        run_job, run_job_of(chosen.job.model, layout, *priced[base]->platform, forecast.step_time_ms * 1e-3));
+  if (budget.asked()) {
+    STEPCAST_ASSIGN(run_job, routine_job(chosen.job.routine, chosen.job.model, layout, priced[base]->steps,
+                                         forecast.step_time_ms * 1e-3));
   }
   STEPCAST_TRY(add_training(forecast, budget, run_job ? &*run_job : nullptr));
+  if (timeline) {  // of replicas the slowest
+    STEPCAST_ASSIGN(const PredictedStep step,
+                    stages ? predict_step(chosen.job.model, layout, split.stages)
+                           : predict_step(chosen.job.model, layout, priced[base]->steps));
+    STEPCAST_TRY(detail::write_step_timeline(*timeline, step));
+  }
   return forecast;
 }
 

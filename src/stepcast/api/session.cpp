@@ -25,12 +25,12 @@
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
+#include "stepcast/predict/routine_job.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/retrace/trace_prediction.h"
-#include "stepcast/run/run_job.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/workload/memory.h"
 
@@ -107,6 +107,8 @@ void note_offload(const Layout& layout, std::vector<std::string>& notes) {
         "the other, "
         "at an assumed rate of the host's memory");
   }
+  if (layout.layer.offloaded != OffloadedModules{})
+    notes.emplace_back("activations of modules on the host: the copies are taken to hide behind computation");
   if (layout.sharding.parameter_offload) {
     notes.emplace_back(
         "weights on the host: fetching them in every pass is taken to hide behind computation; the step is a "
@@ -142,14 +144,6 @@ std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob
   return larger ? described(*larger) : std::nullopt;
 }
 
-// One rank of every class: the others do the same.
-Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
-  Program program = step.program;
-  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
-  const FlatProgram flat{program};
-  return write_perfetto(file, flat, step.prices.costs, TaskTimes::simulated(flat, step.timeline));
-}
-
 Status write_step_graphs(const PredictRequest& request, const Layout& layout, const PredictedStep& step,
                          const std::vector<std::filesystem::path>& inputs) {
   const FlatProgram flat{step.program};
@@ -170,16 +164,6 @@ StepPictures pictures_of(const PredictedStep& step) {
   return {.passes = picture_of_passes(flat, times),
           .ranks = {},
           .path = picture_of_path(flat, critical_path(flat, times, step.prices.costs, starts))};
-}
-
-std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform) {
-  std::vector<std::filesystem::path> files = platform.files;
-  files.emplace_back(job.model);
-  if (job.torchtitan) files.emplace_back(job.torchtitan->name);
-  if (job.deepspeed) files.emplace_back(job.deepspeed->name);
-  if (job.config) files.emplace_back(job.config->name);
-  if (job.settings.expert_load) files.emplace_back(*job.settings.expert_load);
-  return files;
 }
 
 // How the step grows with one micro-batch more on every rank.
@@ -279,10 +263,10 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   const std::optional<std::int64_t> gpus_per_node = node_size(request.job, job, *as_shipped);
   STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, gpus_per_node));
-  STEPCAST_ASSIGN(
-      const std::optional<OutputFile> timeline,
-      output_at(request.timeline, request.timeline.empty() ? std::vector<std::filesystem::path>{}
-                                                           : files_of(request.job, *priced->platform)));
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
+                  output_at(request.timeline, request.timeline.empty()
+                                                  ? std::vector<std::filesystem::path>{}
+                                                  : detail::files_of(request.job, *priced->platform)));
   const bool is_open = leaves_layout_open(request.job);
   if (request.power_limit_W)
     STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, assumptions));
@@ -336,9 +320,9 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   forecast.notes = std::move(notes);
   add_power(forecast, *priced->platform, request.power_limit_W);
   std::optional<RunJob> run_job;
-  if (!request.budget.failures.empty()) {
+  if (request.budget.asked()) {
     STEPCAST_ASSIGN(run_job,
-                    run_job_of(job.model, job.layout, *priced->platform, forecast.step_time_ms * 1e-3));
+                    routine_job(job.routine, job.model, job.layout, steps, forecast.step_time_ms * 1e-3));
   }
   STEPCAST_TRY(add_training(forecast, request.budget, run_job ? &*run_job : nullptr));
   if (extras.job != nullptr) *extras.job = job;
@@ -349,9 +333,10 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
       add_batch_sensitivity(job, steps, *extras.sensitivity);
     }
     if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
-    if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
+    if (timeline) STEPCAST_TRY(detail::write_step_timeline(*timeline, step));
     if (!request.chakra.empty())
-      STEPCAST_TRY(write_step_graphs(request, job.layout, step, files_of(request.job, *priced->platform)));
+      STEPCAST_TRY(
+          write_step_graphs(request, job.layout, step, detail::files_of(request.job, *priced->platform)));
   }
   impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;

@@ -115,6 +115,8 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
   request.platform = question.platform;
   request.what_if = std::move(question.what_if);
   request.budget = question.budget;
+  request.pools = question.pools;
+  request.zones = std::move(question.zones);
   STEPCAST_ASSIGN(const Forecast forecast, predict(request, Extras{.only_critical = true}));
   return sweep_row(point, forecast);
 }

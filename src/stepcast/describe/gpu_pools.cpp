@@ -61,7 +61,7 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
       if (pool.zone.empty()) return wrong_pools(text);
     }
     pool.platform = rest;
-    if (rest.empty()) return wrong_pools(text);
+    if (rest.empty() || rest.find(',') != std::string_view::npos) return wrong_pools(text);
     if (read.ec != std::errc{} || pool.n_gpus < 1 || pool.n_gpus > kMostOfPool) {
       return Error::at("", "--gpus")
           .found(fmt::format("`{}`", word.substr(0, 80)))

@@ -286,6 +286,15 @@ Result<bool> read_command_line(const Job& job, const std::optional<Transformer>&
   return line.is_bert;
 }
 
+// 100 batches unless somebody says so, as in Megatron-LM (ValidationConfig at d98e8a6), which evaluates only where it
+// knows the interval.
+TrainingRoutine routine_of(const JobSettings& s) {
+  return {.evaluation_interval = s.evaluation_interval.value_or(0),
+          .evaluation_batches = s.evaluation_batches.value_or(100),
+          .save_interval = s.save_interval.value_or(0),
+          .saves_asynchronously = s.saves_asynchronously.value_or(false)};
+}
+
 // Settings of Megatron's words, from the command line and beside it; then DeepSpeed's file between them.
 Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transformer>& base) {
   ResolvedJob result;
@@ -305,6 +314,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
     fill_in(base, job.deepspeed.has_value(), settings, result.notes);
   }
   STEPCAST_TRY(detail::check_numbers(settings));
+  result.routine = routine_of(settings);
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
   if (const auto flag = flag_of_experts(settings); flag && job.command_line && !result.model.moe) {
     result.notes.push_back(fmt::format("{} of the command line does nothing: there are no experts", *flag));

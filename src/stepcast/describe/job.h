@@ -98,6 +98,8 @@ struct JobSettings {
   std::optional<std::string> cuda_graph_scope;  // "attn moe_router", "full_iteration"; nothing: layers
   std::optional<bool> cuda_graph_layers;        // older ways to say graphs of whole layers
   std::optional<std::int64_t> activation_offload_layers;  // of a stage, to the CPU
+  std::optional<bool> offloads_modules;                   // inputs of offload_modules, to the CPU
+  std::optional<std::string> offload_modules;             // "core_attn moe_act"
   std::optional<bool> fuse_softmax, fuse_bias_activation, fuse_bias_dropout, fuse_rotary, fuse_cross_entropy;
   std::optional<bool> fuse_gradient_accumulation, fuse_permutation;
   std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_shared_experts;
@@ -126,6 +128,10 @@ struct JobSettings {
   std::optional<double> clip_gradients;                        // 0: not
   std::optional<bool> deterministic;                           // kernels that give the same result every time
   std::optional<bool> log_parameter_norm, log_gradient_zeros;  // computed in every step
+
+  // What stops training now and then: steps between two evaluations, batches of one, steps between two checkpoints.
+  std::optional<std::int64_t> evaluation_interval, evaluation_batches, save_interval;
+  std::optional<bool> saves_asynchronously;
 
   friend bool operator==(const JobSettings&, const JobSettings&) = default;
 };
@@ -160,6 +166,12 @@ struct Job {
   std::vector<std::string> not_modelled;
 };
 
+// Which steps evaluation and checkpoints stand behind; 0: no one says so, or behind none.
+struct TrainingRoutine {
+  std::int64_t evaluation_interval = 0, evaluation_batches = 0, save_interval = 0;
+  bool saves_asynchronously = false;
+};
+
 struct ResolvedJob {
   Transformer model;
   Layout layout;
@@ -167,7 +179,8 @@ struct ResolvedJob {
   // says, or 1.
   std::optional<std::int64_t> n_gpus;
   std::optional<std::int64_t> gpus_per_node;  // as the launcher says: of a host
-  std::vector<std::string> notes;             // what nobody said and was filled in
+  TrainingRoutine routine{};
+  std::vector<std::string> notes;  // what nobody said and was filled in
   // Settings that change time or memory and that no model covers, as they are spelled: "--rampup-batch-size",
   // "parallelism.enable_async_tensor_parallel". For the user to see.
   std::vector<std::string> not_modelled;

@@ -174,6 +174,7 @@ Result<LayoutPrototypes> LayoutPrototypes::of(const Job& job, const Lists& lists
           if (result.prototypes_.empty()) {
             result.model_ = resolved.model;
             result.notes_ = resolved.notes;
+            result.routine_ = resolved.routine;
           }
           result.prototypes_.push_back(
               {dtype, sharding, recompute, sequence_parallel, std::move(resolved.layout)});

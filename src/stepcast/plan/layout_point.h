@@ -69,6 +69,7 @@ class LayoutPrototypes {
                                                    std::int64_t gpus_per_node);
 
   [[nodiscard]] const Transformer& model() const { return model_; }
+  [[nodiscard]] const TrainingRoutine& routine() const { return routine_; }
   // What resolve() filled in.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   [[nodiscard]] std::int64_t global_batch() const {
@@ -99,6 +100,7 @@ class LayoutPrototypes {
   JobSettings said_;  // by the user
   std::vector<Prototype> prototypes_;
   Transformer model_;
+  TrainingRoutine routine_;
   std::vector<std::string> notes_;
   std::int64_t gpus_per_node_ = 1;
 };

@@ -8,7 +8,7 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
-#include "stepcast/run/run_job.h"
+#include "stepcast/predict/routine_job.h"
 
 namespace stepcast {
 namespace {
@@ -47,9 +47,16 @@ Result<TrainingOption> option_of(const LayoutPlan& plan, const ChosenLayout& cho
   option.days = steps * option.step_ms / kMsPerDay;
   option.days_p90 = steps * chosen.promise.p90.value() * 1e-3 / kMsPerDay;
   auto gpus = static_cast<double>(plan.space.n_gpus);
-  if (goal.run) {
-    STEPCAST_ASSIGN(const RunJob job,
-                    run_job_of(plan.prototypes.model(), chosen.layout, platform, option.step_ms * 1e-3));
+  StepModel model{platform, plan.assumptions};
+  STEPCAST_ASSIGN(const RunJob job, routine_job(plan.prototypes.routine(), plan.prototypes.model(),
+                                                chosen.layout, model, option.step_ms * 1e-3));
+  if (!goal.run) {
+    double with_stops = 1;
+    for (const RegularStop& stop : regular_stops({}, job))
+      with_stops += stop.s / stop.every_steps / job.step_s;
+    option.days *= with_stops;
+    option.days_p90 *= with_stops;
+  } else {
     const double step_s = steps * 1e-6;  // times microseconds of a step
     Result<RunForecast> run = forecast_run(*goal.run, job,
                                            {.s = step_s * chosen.promise.time.value(),

@@ -178,4 +178,22 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
   return result;
 }
 
+double passes_us(const StepPrediction& prediction) {
+  const StepShares& shares = prediction.shares;
+  return prediction.step.time.value() - shares.optimizer_us - shares.fixed_us -
+         shares.exposed_us[static_cast<std::size_t>(GroupKind::data)];
+}
+
+double forward_us(const PricedStep& step, const StepPrediction& prediction) {
+  double forward = 0, all = 0;
+  for (const ChunkWork& chunk : step.work.chunks) {
+    for (const ChunkWork::Run& run : chunk.runs) {
+      const PricedStep::Layer& layer = step.layers[run.kind];
+      forward += layer.forward.time_us * run.count;
+      all += (layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us) * run.count;
+    }
+  }
+  return all > 0 ? passes_us(prediction) * forward / all : 0;
+}
+
 }  // namespace stepcast

@@ -55,4 +55,9 @@ struct StepPrediction {
 [[nodiscard]] StepPrediction step_prediction(const PricedStep& step, const StepTimes& times,
                                              const Layout& layout, StepPricer& prices);
 
+// Of the step, what its micro-batches take.
+[[nodiscard]] double passes_us(const StepPrediction& prediction);
+// Of the step, what its forward passes take, or would take alone; without update, and what is between steps.
+[[nodiscard]] double forward_us(const PricedStep& step, const StepPrediction& prediction);
+
 }  // namespace stepcast

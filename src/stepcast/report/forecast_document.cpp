@@ -87,6 +87,9 @@ std::string memory(const ForecastMemory& m) {
       m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB), gib(s.gradients_GiB),
       gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
       gib(s.communication_GiB + s.reserve_GiB));
+  if (s.allocated_GiB && s.reserved_GiB)
+    text += fmt::format("  (PyTorch prints {} GiB allocated, {} reserved)\n", gib(*s.allocated_GiB),
+                        gib(*s.reserved_GiB));
   if (!m.worst_imbalance || !m.fits_to_imbalance || !s.worst_imbalance_GiB) return text;
   const bool holds_all = *m.fits_to_imbalance >= *m.worst_imbalance;
   text += fmt::format(
@@ -217,18 +220,21 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   table.list = "memory.stages";
   if (staged) table.emphasized = memory.worst_stage;
   for (const MemoryPart& part : kMemoryParts) table.columns.push_back({part.name});
+  for (const char* as_printed : {"allocated", "reserved"}) table.columns.push_back({as_printed});
   table.columns.push_back({"", false});
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     const ForecastStageMemory& stage = memory.stages[s];
     const std::string name = staged ? fmt::format("stage {}", s) : std::string{"every GPU"};
     ReportRow& row = table.row({name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)});
     for (const MemoryPart& part : kMemoryParts) row.cell(gib(stage.*part.value));
+    for (const auto& as_printed : {stage.allocated_GiB, stage.reserved_GiB})
+      row.cell(as_printed ? gib(*as_printed) : "-");
     row.cell(stage.verdict.empty() ? memory.verdict : stage.verdict);
     if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
       "Analytic: bytes of what the description says is kept, with a reserve for the allocator and the "
-      "libraries.";
+      "libraries. Allocated and reserved are what PyTorch prints of its allocator.";
   document.add("Memory of a GPU", {detail::memory_figure(std::move(bars)), table});
 }
 
@@ -350,6 +356,33 @@ std::string throughput_text(const Forecast& forecast) {
   return join(parts, "; ");
 }
 
+namespace {
+
+// What stands between steps, and what it costs of the time that neither is lost.
+std::string stops_text(const Forecast& forecast) {
+  const ForecastTraining& t = *forecast.training;
+  std::string out, missing;
+  double stopped = 0;
+  for (const std::string_view name : {"evaluation", "checkpoint"}) {
+    const auto stop = std::ranges::find(t.stops, name, &RegularStop::name);
+    if (stop == t.stops.end()) {
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ",
+                             name == "evaluation" ? "--eval-interval and --eval-iters" : "--save-interval");
+      continue;
+    }
+    stopped += stop->s / stop->every_steps;
+    out += fmt::format("{}{} of {} s behind every {} steps", out.empty() ? "; with " : ", ", name,
+                       table_number(stop->s, stop->s < 1 ? 3 : 1), table_number(stop->every_steps, 0));
+  }
+  const double step_s = forecast.step_time_ms * 1e-3;
+  if (!out.empty()) return out + fmt::format(": {:.2g} % of the time", 100 * stopped / (step_s + stopped));
+  return number(forecast, "tensor_parallel") > 0
+             ? fmt::format(", without evaluation and checkpoints ({} say how often)", missing)
+             : out;
+}
+
+}  // namespace
+
 std::string training_text(const Forecast& forecast) {
   if (!forecast.training) return {};
   const ForecastTraining& t = *forecast.training;
@@ -364,7 +397,7 @@ std::string training_text(const Forecast& forecast) {
   if (t.co2_t) out += fmt::format(", {} t CO2", table_number(*t.co2_t, 1));
   out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {} ms", ms_text(t.step_p50_ms), ms_text(t.step_p90_ms),
                      ms_text(t.step_p99_ms));
-  return out;
+  return out + stops_text(forecast);
 }
 
 std::vector<std::string> forecast_subject(const Forecast& f) {

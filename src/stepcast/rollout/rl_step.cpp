@@ -294,19 +294,8 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   out.layout = resolved.layout;
   STEPCAST_ASSIGN(const PricedStep priced, steps_.price(resolved.model, resolved.layout));
   const StepPrediction step = steps_.predict(priced, resolved.layout);
-  double forward = 0, all = 0;
-  for (const ChunkWork& chunk : priced.work.chunks) {
-    for (const ChunkWork::Run& run : chunk.runs) {
-      const PricedStep::Layer& layer = priced.layers[run.kind];
-      forward += layer.forward.time_us * run.count;
-      all += (layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us) * run.count;
-    }
-  }
-  const StepShares& shares = step.shares;
-  const double passes = step.step.time.value() - shares.optimizer_us - shares.fixed_us -
-                        shares.exposed_us[static_cast<std::size_t>(GroupKind::data)];
-  out.update_s = 1e-6 * (step.step.time.value() + (repeated - 1) * passes);
-  out.forward_s = 1e-6 * repeated * passes * (all > 0 ? forward / all : 0);
+  out.update_s = 1e-6 * (step.step.time.value() + (repeated - 1) * passes_us(step));
+  out.forward_s = 1e-6 * repeated * forward_us(priced, step);
   STEPCAST_ASSIGN(const MemoryForecast memory,
                   memory_forecast(priced.work, resolved.model, resolved.layout, platform.device.memory_size));
   const StageMemory& stage = memory.stages[memory.worst_stage];

@@ -144,8 +144,11 @@ Result<FailureRates> parse_failure_log(std::string_view text, const std::string&
 
 Result<FailureRates> read_failures(const std::string& word) {
   if (word == "default") return default_failures();
-  STEPCAST_ASSIGN(const std::string text, read_file(word));
-  return parse_failure_log(text, word);
+  const Result<std::string> file = read_file(word);
+  if (!file)
+    return Error::at("", "--failures", file.error().message())
+        .expected("default, or a log of interruptions (docs/runs.md)");
+  return parse_failure_log(*file, word);
 }
 
 }  // namespace stepcast

@@ -18,7 +18,7 @@ struct RecoveryUnit {
   std::string_view name;
   double is;
 };
-constexpr RecoveryUnit kTimeUnits[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+constexpr RecoveryUnit kTimeUnits[] = {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
 constexpr RecoveryUnit kRateUnits[] = {{"", 1}, {"GB/s", 1}, {"TB/s", 1000}};
 
 // A number above 0 with one of the units.
@@ -75,26 +75,31 @@ std::string_view to_string(CheckpointMode mode) {
   return name_of<CheckpointMode::memory>(mode, {"sync", "async", "memory"});
 }
 
-Result<RunAssumptions> read_run_assumptions(const std::string& failures,
-                                            const std::vector<std::string>& recovery) {
-  RunAssumptions out;
-  STEPCAST_ASSIGN(out.failures, read_failures(failures));
+Result<Recovery> read_recovery(const std::vector<std::string>& recovery) {
+  Recovery out;
   std::set<std::string_view> keys;
   for (const std::string& word : recovery) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string_view key = std::string_view{word}.substr(0, equals);
     const std::string_view value = std::string_view{word}.substr(std::min(equals + 1, word.size()));
-    std::string expected = take_recovery(key, value, out.recovery);
+    std::string expected = take_recovery(key, value, out);
     if (expected.empty() && !keys.insert(key).second) expected = fmt::format("{}= once", key);
     if (!expected.empty())
       return Error::at("", "--recovery")
           .found(fmt::format("`{}`", word.substr(0, 80)))
           .expected(std::move(expected));
   }
-  const Recovery& r = out.recovery;
-  if (r.elastic && !r.spare_nodes) out.recovery.spare_nodes = 0;
-  if (keys.contains("repair") && !r.spare_nodes)
+  if (out.elastic && !out.spare_nodes) out.spare_nodes = 0;
+  if (keys.contains("repair") && !out.spare_nodes)
     return Error::at("", "--recovery", "repair= says how long spare nodes stand in").advice("add spares=");
+  return out;
+}
+
+Result<RunAssumptions> read_run_assumptions(const std::string& failures,
+                                            const std::vector<std::string>& recovery) {
+  RunAssumptions out;
+  STEPCAST_ASSIGN(out.failures, read_failures(failures));
+  STEPCAST_ASSIGN(out.recovery, read_recovery(recovery));
   return out;
 }
 

@@ -18,8 +18,9 @@ enum class CheckpointMode : std::uint8_t { sync, async, memory };
 [[nodiscard]] std::string_view to_string(CheckpointMode mode);
 
 struct Recovery {
-  CheckpointMode mode = CheckpointMode::sync;
-  std::optional<double> interval_s{};    // of training between two checkpoints; nothing: the best one
+  std::optional<CheckpointMode> mode{};  // nothing: as the job says, or sync
+  std::optional<double>
+      interval_s{};  // of training between two checkpoints; nothing: as the job says, or the best
   std::optional<double> storage_GBps{};  // of all ranks together; nothing: by the GPUs, as in a published job
   double restart_s = 900;  // from the interruption to reading the checkpoint: found, replaced, started
   std::optional<std::int64_t> spare_nodes{};  // nothing: always enough, and not counted
@@ -37,5 +38,6 @@ struct RunAssumptions {
 // "spares=8", "repair=24h", "elastic=yes". Errors: those of the log, unknown words, times that are not above 0.
 [[nodiscard]] Result<RunAssumptions> read_run_assumptions(const std::string& failures,
                                                           const std::vector<std::string>& recovery);
+[[nodiscard]] Result<Recovery> read_recovery(const std::vector<std::string>& recovery);
 
 }  // namespace stepcast

@@ -23,24 +23,6 @@ constexpr double kGpusPerSwitch = 16;
 constexpr double kNormalP90 = 1.2815515655446004;
 constexpr double kLeastShare = 1e-3;
 
-// Seconds that a checkpoint stops training, takes to be safe afterwards, and to be read again.
-struct CheckpointTimes {
-  double stops_s = 0, lag_s = 0, reload_s = 0;
-};
-
-CheckpointTimes checkpoint_times(const Recovery& how, const RunJob& job) {
-  const double storage = how.storage_GBps ? *how.storage_GBps * 1e9 : kStorageBytesPerS * job.n_gpus;
-  const double stored_s = job.checkpoint_bytes / storage;
-  const double of_rank = job.checkpoint_bytes / job.writers;
-  const double to_host_s = of_rank / job.host_bytes_per_s, to_peer_s = of_rank / job.network_bytes_per_s;
-  switch (how.mode) {
-    case CheckpointMode::sync: return {stored_s, 0, stored_s};
-    case CheckpointMode::async: return {to_host_s, stored_s, stored_s};
-    case CheckpointMode::memory: return {to_host_s, to_peer_s, to_peer_s};
-  }
-  return {};
-}
-
 // Interruptions a second of the whole job, and how long each keeps it down.
 struct CauseNow {
   double per_s = 0, down_s = 0;
@@ -72,7 +54,24 @@ CheckpointedJob job_under(const std::vector<CauseNow>& causes, const CheckpointT
 }
 
 double interval_of(const Recovery& how, const RunJob& job, const CheckpointedJob& now) {
-  return how.interval_s ? *how.interval_s : best_interval_s(now, std::max(job.step_s, now.lag_s));
+  if (how.interval_s) return *how.interval_s;
+  if (job.save_interval > 0) return job.save_interval * job.step_s;
+  return best_interval_s(now, std::max(job.step_s, now.lag_s));
+}
+
+CheckpointMode mode_of(const Recovery& how, const RunJob& job) {
+  return how.mode.value_or(job.saves_asynchronously ? CheckpointMode::async : CheckpointMode::sync);
+}
+
+double evaluation_s(const RunJob& job) {
+  return job.evaluation_interval > 0 ? job.evaluation_batches * job.forward_s : 0;
+}
+
+// With the evaluation that stands between the steps.
+ComputeTime with_evaluation(const RunJob& job, const ComputeTime& time) {
+  const double s = evaluation_s(job);
+  const double factor = s > 0 ? 1 + s / (job.evaluation_interval * job.step_s) : 1;
+  return {time.s * factor, time.p10_s * factor, time.p90_s * factor};
 }
 
 // Nodes in repair are Poisson-distributed however long each takes (Palm 1943); the share of the time, or of the replicas,
@@ -202,15 +201,38 @@ void add_losses(const FailureRates& rates, const std::vector<CauseNow>& causes, 
 
 }  // namespace
 
-Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, const ComputeTime& time,
+CheckpointTimes checkpoint_times(const Recovery& how, const RunJob& job) {
+  const double storage = how.storage_GBps ? *how.storage_GBps * 1e9 : kStorageBytesPerS * job.n_gpus;
+  const double stored_s = job.checkpoint_bytes / storage;
+  const double of_rank = job.checkpoint_bytes / job.writers;
+  const double to_host_s = of_rank / job.host_bytes_per_s, to_peer_s = of_rank / job.network_bytes_per_s;
+  switch (mode_of(how, job)) {
+    case CheckpointMode::sync: return {stored_s, 0, stored_s};
+    case CheckpointMode::async: return {to_host_s, stored_s, stored_s};
+    case CheckpointMode::memory: return {to_host_s, to_peer_s, to_peer_s};
+  }
+  return {};
+}
+
+std::vector<RegularStop> regular_stops(const Recovery& how, const RunJob& job, double checkpoint_interval_s) {
+  std::vector<RegularStop> stops;
+  if (evaluation_s(job) > 0) stops.push_back({"evaluation", job.evaluation_interval, evaluation_s(job)});
+  const double every = checkpoint_interval_s > 0 ? checkpoint_interval_s / job.step_s : job.save_interval;
+  if (every > 0) stops.push_back({"checkpoint", every, checkpoint_times(how, job).stops_s});
+  return stops;
+}
+
+Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, const ComputeTime& steps,
                                  std::size_t draws) {
+  const ComputeTime time = with_evaluation(job, steps);
   const CheckpointTimes checkpoint = checkpoint_times(a.recovery, job);
   const std::vector<CauseNow> causes = causes_of(a, job, checkpoint.reload_s);
   const CheckpointedJob now = job_under(causes, checkpoint);
   const double interval_s = interval_of(a.recovery, job, now);
   if (interval_s < checkpoint.lag_s)
     return Error::at("", "--recovery", "a checkpoint is due before the last one is safe")
-        .found(fmt::format("interval={:g}s", interval_s))
+        .found(fmt::format("interval={:g}s{}", interval_s,
+                           a.recovery.interval_s ? "" : fmt::format(", {:g} steps", job.save_interval)))
         .expected(fmt::format("at least {:.0f}s, or faster storage", std::ceil(checkpoint.lag_s)));
   const double capacity = capacity_of(a, job, causes);
   const double share = effective_share(now, interval_s), held_share = share * capacity;
@@ -226,7 +248,7 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
   out.days = out.days_without_losses / held_share;
   out.mean_time_to_interruption_h = now.mean_time_s / 3600;
   out.interruptions = out.days * 86400 / now.mean_time_s;
-  out.checkpoint_mode = to_string(a.recovery.mode);
+  out.checkpoint_mode = to_string(mode_of(a.recovery, job));
   out.checkpoint_GB = job.checkpoint_bytes * 1e-9;
   out.checkpoint_interval_min = interval_s / 60;
   out.checkpoint_stops_s = checkpoint.stops_s;

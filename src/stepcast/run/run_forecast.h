@@ -14,7 +14,8 @@
 
 namespace stepcast {
 
-struct RunAssumptions;  // recovery.h
+struct Recovery;  // recovery.h
+struct RunAssumptions;
 
 // What a run needs to know of the job and its machine.
 struct RunJob {
@@ -25,9 +26,31 @@ struct RunJob {
   double writers = 1;              // ranks that hold different parts of it
   double host_bytes_per_s = 0;     // of one GPU, to the memory of its host
   double network_bytes_per_s = 0;  // of one GPU's share of the network to another node
+  double forward_s = 0;            // a step of evaluation
+  // Steps from one to the next, batches of each evaluation; 0: nobody says so, or none.
+  double evaluation_interval = 0, evaluation_batches = 0, save_interval = 0;
+  bool saves_asynchronously = false;
 };
 
-// Time of all steps without losses, with its band.
+// What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
+struct RegularStop {
+  std::string name{};
+  double every_steps = 1, s = 0;
+  friend bool operator==(const RegularStop&, const RegularStop&) = default;
+};
+
+// What one checkpoint takes: it stops training, is safe so much later, and is read again after an interruption.
+struct CheckpointTimes {
+  double stops_s = 0, lag_s = 0, reload_s = 0;
+};
+[[nodiscard]] CheckpointTimes checkpoint_times(const Recovery& how, const RunJob& job);
+
+// Evaluation and checkpoints behind how many steps, and how long they stop training. `checkpoint_interval_s` of training
+// lies between two checkpoints; 0: as many steps as the job says, or nobody says so.
+[[nodiscard]] std::vector<RegularStop> regular_stops(const Recovery& how, const RunJob& job,
+                                                     double checkpoint_interval_s = 0);
+
+// Time of all steps without losses, evaluation and checkpoints, with its band.
 struct ComputeTime {
   double s = 0, p10_s = 0, p90_s = 0;
 };
@@ -52,7 +75,7 @@ struct RunForecast {
   // Of the time that the GPUs are held; the band is that of the rates and downtimes, in the long run.
   double effective_share_percent = 0, effective_share_p10_percent = 0, effective_share_p90_percent = 0;
   // The band also has that of the step, and chance: how many interruptions there are.
-  double days = 0, days_p10 = 0, days_p90 = 0, days_without_losses = 0;
+  double days = 0, days_p10 = 0, days_p90 = 0, days_without_losses = 0;  // the last with evaluation
   double interruptions = 0, mean_time_to_interruption_h = 0;
   std::string checkpoint_mode{};
   double checkpoint_GB = 0, checkpoint_interval_min = 0, checkpoint_stops_s = 0, checkpoint_safe_after_s = 0;
@@ -68,6 +91,6 @@ struct RunForecast {
 // Errors: an interval shorter than a checkpoint takes to be safe, a job that gets nowhere. `draws` of the rates and of
 // chance give the bands, always the same ones.
 [[nodiscard]] Result<RunForecast> forecast_run(const RunAssumptions& assumptions, const RunJob& job,
-                                               const ComputeTime& time, std::size_t draws = 2000);
+                                               const ComputeTime& steps, std::size_t draws = 2000);
 
 }  // namespace stepcast

@@ -6,6 +6,10 @@
 // pauses: few short steps are hit, and much; long ones hold several, and suffer less each.
 #pragma once
 
+#include <span>
+
+#include "stepcast/run/run_forecast.h"
+
 namespace stepcast {
 
 struct StepJitter {
@@ -18,7 +22,9 @@ struct StepSpread {
   double p50_s = 0, p90_s = 0, p99_s = 0;
 };
 
-// Around `typical_s`, which is the median. Evaluation and checkpoints, which frameworks time apart, are not in it.
-[[nodiscard]] StepSpread step_spread(double typical_s, const StepJitter& jitter = {});
+// From the start of a step to that of the next one; `typical_s` is the median of steps without stops. Frameworks time
+// evaluation and checkpoints apart: what they print of steps has no stops.
+[[nodiscard]] StepSpread step_spread(double typical_s, const StepJitter& jitter = {},
+                                     std::span<const RegularStop> stops = {});
 
 }  // namespace stepcast

@@ -38,6 +38,11 @@ constexpr std::array kOwn{
     OwnKey{"train_iterations", true, false},
     OwnKey{"gpu_hour_price", true, true},
     OwnKey{"gpu_power_watts", true, false},
+    OwnKey{"failures", true, false, true},
+    OwnKey{"recovery", true, false},
+    // Pools of different GPUs instead of gpus and platform.
+    OwnKey{"pools", true, false},
+    OwnKey{"zones", true, false},
     OwnKey{"command_line", true, false, true},
     OwnKey{"torchtitan", true, false, true},
     OwnKey{"deepspeed", true, false, true},

@@ -24,10 +24,10 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> split(std::string_view text, char separator = ',') {
   std::vector<std::string> words;
   while (true) {
-    const std::size_t comma = text.find(',');
+    const std::size_t comma = text.find(separator);
     words.emplace_back(text.substr(0, comma));
     if (comma == std::string_view::npos) return words;
     text.remove_prefix(comma + 1);
@@ -217,6 +217,21 @@ Status read_flags(const Settings& settings, Job& job, const LayoutWords& layout 
   return Ok{};
 }
 
+// "64xh100@east+64xa100@west", and its zones with blanks between them.
+Status read_pools(Settings& settings, SweepQuestion& question) {
+  std::string zones;
+  STEPCAST_TRY(settings.text("pools", question.pools));
+  STEPCAST_TRY(settings.text("zones", zones));
+  if (question.pools.empty())
+    return zones.empty() ? Status{Ok{}} : Error{"zones are those of pools"}.advice("add pools");
+  for (const char* key : {"gpus", "nodes", "platform"})
+    if (settings.has(key))
+      return Error{fmt::format("pools and {} say the same thing", key)}.advice("leave one of the two out");
+  for (std::string& zone : split(zones, ' '))
+    if (!zone.empty()) question.zones.push_back(std::move(zone));
+  return Ok{};
+}
+
 Status read_predict(Settings& settings, SweepQuestion& question) {
   Job& job = question.job;
   std::string dtype, expert_load;
@@ -229,6 +244,11 @@ Status read_predict(Settings& settings, SweepQuestion& question) {
   STEPCAST_TRY(settings.whole("nodes", question.nodes));
   if (question.nodes && question.n_gpus)
     return Error{"nodes and gpus say the same thing"}.advice("leave one of the two out");
+  STEPCAST_TRY(read_pools(settings, question));
+  STEPCAST_TRY(settings.file("failures", question.budget.failures));
+  STEPCAST_TRY(settings.words("recovery", question.budget.recovery));
+  if (!question.budget.recovery.empty() && question.budget.failures.empty())
+    return Error{"recovery belongs to interruptions"}.advice("add failures = \"default\"");
   STEPCAST_TRY(settings.number("train_samples", question.budget.samples));
   STEPCAST_TRY(settings.number("train_iterations", question.budget.iterations));
   STEPCAST_TRY(settings.number("gpu_power_watts", question.budget.power_per_gpu_W));
@@ -324,7 +344,7 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
                                              : read_predict(settings, question));
   const TrainingBudget& budget = question.budget;
   if (!budget.tokens && !budget.samples && !budget.iterations) {
-    for (const char* key : {"gpu_hour_price", "gpu_power_watts"})
+    for (const char* key : {"gpu_hour_price", "gpu_power_watts", "failures"})
       if (settings.has(key))
         return Error{fmt::format("{} belongs to a training", key)}.advice("add train_tokens");
   }

@@ -20,6 +20,8 @@ struct SweepQuestion {
   std::string platform = "dgx-h100";
   std::optional<std::int64_t> n_gpus, nodes, gpus_per_node;
   std::vector<std::string> what_if;
+  std::string pools;  // of different GPUs; empty: n_gpus of `platform`
+  std::vector<std::string> zones;
   TrainingBudget budget;
   PlanRequest plan;                         // of mode plan: complete
   std::optional<RlSettings> post_training;  // a step of it, if there

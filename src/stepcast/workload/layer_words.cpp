@@ -128,6 +128,17 @@ Result<RecomputedModules> parse_recomputed_modules(std::string_view words) {
   return modules;
 }
 
+Result<OffloadedModules> parse_offloaded_modules(std::string_view words) {
+  using M = OffloadedModules;
+  static constexpr Word<M> kWords[] = {
+      {"attn_norm", &M::attention_norm},       {"qkv_linear", &M::qkv},    {"core_attn", &M::core_attention},
+      {"attn_proj", &M::attention_projection}, {"mlp_norm", &M::ffn_norm}, {"expert_fc1", &M::expert_inputs},
+      {"moe_act", &M::expert_activation}};
+  M modules;
+  STEPCAST_TRY(set_words<M>(words, kWords, "--offload-modules", modules));
+  return modules;
+}
+
 Result<LayerResults> parse_layer_results(std::string_view words) {
   using R = LayerResults;
   static constexpr Word<R> kWords[] = {

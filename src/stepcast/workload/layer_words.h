@@ -14,6 +14,9 @@ namespace stepcast {
 // "core_attn layernorm moe_act", words of Megatron's --recompute-modules, between them blanks, `+` or commas.
 [[nodiscard]] Result<RecomputedModules> parse_recomputed_modules(std::string_view words);
 
+// "core_attn moe_act", words of Megatron's --offload-modules.
+[[nodiscard]] Result<OffloadedModules> parse_offloaded_modules(std::string_view words);
+
 // "qkv attention", results of a layer: input, qkv, attention, attention_output, ffn_up, ffn_down.
 [[nodiscard]] Result<LayerResults> parse_layer_results(std::string_view words);
 

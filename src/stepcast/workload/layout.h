@@ -213,6 +213,13 @@ struct RecomputedModules {
   friend bool operator==(const RecomputedModules&, const RecomputedModules&) = default;
 };
 
+// Parts of a layer that keep what they need backward on the host: saved tensors of the whole part, as in Megatron Core.
+struct OffloadedModules {
+  bool attention_norm = false, qkv = false, core_attention = false, attention_projection = false,
+       ffn_norm = false, expert_inputs = false, expert_activation = false;
+  friend bool operator==(const OffloadedModules&, const OffloadedModules&) = default;
+};
+
 // What a layer computes forward.
 struct LayerResults {
   bool input = false, qkv = false, attention = false, attention_output = false, ffn_up = false,
@@ -298,6 +305,7 @@ struct LayerChoices {
   Recomputation recompute;
   bool activation_offload = false;             // kept activations go to the CPU,
   std::int64_t activation_offload_layers = 0;  // those of the first layers of a stage; 0: of all
+  OffloadedModules offloaded;                  // of all layers of a chunk but one, which is on its way back
   LayerOverlap overlap;
   CudaGraphs cuda_graphs;
   TokenDispatcher dispatcher = TokenDispatcher::all_to_all;

@@ -5,6 +5,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/analyze/replay_analysis.h"
+#include "stepcast/report/perfetto.h"
 
 namespace stepcast::detail {
 
@@ -36,6 +37,23 @@ StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs, cons
           .ranks = picture_of_ranks({flat, costs, times, windows, starts}),
           .path = picture_of_path(
               flat, critical_path(flat, times, costs, starts, to_end_of_step(recorded, flat, windows)))};
+}
+
+Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
+  Program program = step.program;
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
+  const FlatProgram flat{program};
+  return write_perfetto(file, flat, step.prices.costs, TaskTimes::simulated(flat, step.timeline));
+}
+
+std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform) {
+  std::vector<std::filesystem::path> files = platform.files;
+  files.emplace_back(job.model);
+  if (job.torchtitan) files.emplace_back(job.torchtitan->name);
+  if (job.deepspeed) files.emplace_back(job.deepspeed->name);
+  if (job.config) files.emplace_back(job.config->name);
+  if (job.settings.expert_load) files.emplace_back(*job.settings.expert_load);
+  return files;
 }
 
 }  // namespace stepcast::detail

@@ -13,6 +13,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/interval.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
@@ -38,6 +39,12 @@ TraceSetOptions trace_set_options(const Request& request) {
   options.progress = request.progress;
   return options;
 }
+
+// Files that a description names: not to be written over.
+[[nodiscard]] std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform);
+
+// One rank of every class: the others do the same.
+[[nodiscard]] Status write_step_timeline(const OutputFile& file, const PredictedStep& step);
 
 [[nodiscard]] Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned threads);
 

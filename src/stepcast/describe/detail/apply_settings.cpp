@@ -266,6 +266,9 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
     layer.activation_offload = true;
     layer.activation_offload_layers = *s.activation_offload_layers;
   }
+  if (s.offloads_modules.value_or(false)) {
+    STEPCAST_ASSIGN(layer.offloaded, parse_offloaded_modules(s.offload_modules.value_or("")));
+  }
   assign(s.dispatcher, layer.dispatcher);
   if (s.flex_dispatcher && s.dispatcher.value_or(TokenDispatcher::deepep) == TokenDispatcher::deepep) {
     layer.dispatcher = *s.flex_dispatcher;

@@ -219,6 +219,8 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--enable-cuda-graph", on(&S::cuda_graph_layers)},
     {"--external-cuda-graph", on(&S::cuda_graph_layers)},
     {"--cpu-offloading-num-layers", &S::activation_offload_layers},
+    {"--fine-grained-activation-offloading", on(&S::offloads_modules)},
+    {"--offload-modules", MegatronWordList{&S::offload_modules}},
     {"--moe-shared-expert-overlap", on(&S::overlap_shared_experts)},
     {"--overlap-moe-expert-parallel-comm", on(&S::overlap_expert)},
     {"--no-async-tensor-model-parallel-allreduce", off(&S::overlap_sequence_parallel_weight_gradient)},
@@ -244,6 +246,10 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--deterministic-mode", on(&S::deterministic)},
     {"--log-params-norm", on(&S::log_parameter_norm)},
     {"--log-num-zeros-in-grad", on(&S::log_gradient_zeros)},
+    {"--eval-interval", &S::evaluation_interval},
+    {"--eval-iters", &S::evaluation_batches},
+    {"--save-interval", &S::save_interval},
+    {"--async-save", on(&S::saves_asynchronously)},
     {"--frozen-base", on(&S::frozen_base)},
     {"--lora-rank", &S::lora_rank},
     {"--lora-target-modules", MegatronWordList{&S::lora_targets}},
@@ -291,7 +297,7 @@ constexpr MegatronFlagRow kRows[] = {
      "hybrid-context-parallel max-seqlen-per-dp-cp-rank"},
     {Use::not_modelled, "where activations are kept",
      "distribute-saved-activations distribute-checkpointed-activations "
-     "fine-grained-activation-offloading fine-grained-offloading-* offload-modules "
+     "fine-grained-offloading-* "
      "min-offloaded-tensor-size delay-offload-until-cuda-graph delta-offload-bytes-across-pp-ranks "
      "activation-offload-fraction moe-paged-stash* cpu-offloading-weights "
      "cpu-offloading-double-buffering cpu-offloading-retain-pinned-cpu-buffers "
@@ -400,10 +406,10 @@ constexpr MegatronFlagRow kRows[] = {
      "allow-ambiguous-pad-tokens no-pad-vocab-size should-pad-vocab "
      "no-use-tokenizer-model-from-checkpoint-args"},
     {Use::passed_over, "checkpoints",
-     "save save-interval save-retain-interval save-params-interval save-config-filepath most-recent-k "
+     "save save-retain-interval save-params-interval save-config-filepath most-recent-k "
      "load load-main-params-from-ckpt no-save-optim no-save-rng no-save-tokenizer-assets no-load-optim "
      "no-load-rng no-strict-fsdp-dtensor-load finetune pretrained-checkpoint ckpt-* no-ckpt-* "
-     "auto-detect-ckpt-format async-save async-strategy async-ckpt-* use-dist-ckpt "
+     "auto-detect-ckpt-format async-strategy async-ckpt-* use-dist-ckpt "
      "use-persistent-ckpt-worker dist-ckpt-* distrib-optim-fully-reshardable-mem-efficient "
      "hetereogenous-dist-checkpoint fully-parallel-* non-persistent-* replication replication-* "
      "verify-integrity use-checkpoint-args use-mp-args-from-checkpoint-args override-ckpt-iteration "

@@ -170,6 +170,12 @@ void fields(auto& a, Is<ForecastThroughput> auto& t) {
   a("hfu", t.hfu, "hardware FLOPs over the peak, a fraction");
 }
 
+void fields(auto& a, Is<RegularStop> auto& s) {
+  a("name", s.name, "evaluation or checkpoint");
+  a("every_steps", s.every_steps, "steps from one to the next");
+  a("s", s.s, "that training stands still");
+}
+
 void fields(auto& a, Is<ForecastTraining> auto& t) {
   a("samples", t.samples, "as asked");
   a("tokens", t.tokens, "as asked");
@@ -179,8 +185,11 @@ void fields(auto& a, Is<ForecastTraining> auto& t) {
   a("price", t.price, "in the currency of the price that was given");
   a("energy_MWh", t.energy_MWh, "at the power that was given, or that of the nodes and switches");
   a("co2_t", t.co2_t, "tonnes, at the carbon intensity that was given");
-  a("step_p50_ms", t.step_p50_ms, "a single step of the run: the typical one");
-  a("step_p90_ms", t.step_p90_ms, "one step in ten is longer: jitter, and pauses of hosts that all wait for");
+  a("stops", t.stops,
+    "evaluation and checkpoints between steps, where the job or its interruptions say how often");
+  a("step_p50_ms", t.step_p50_ms, "from the start of a step to that of the next one: the typical one");
+  a("step_p90_ms", t.step_p90_ms,
+    "one step in ten is longer: jitter, pauses of hosts that all wait for, stops");
   a("step_p99_ms", t.step_p99_ms, "one step in a hundred is longer");
   a("run", t.run, "with interruptions: time_s, gpu_hours and what they cost are with its losses");
 }

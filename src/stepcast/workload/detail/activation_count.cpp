@@ -1,5 +1,6 @@
 #include "stepcast/workload/detail/activation_count.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "stepcast/operation/operation.h"
@@ -106,6 +107,33 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   return bytes;
 }
 
+double ActivationCount::offloaded(const OffloadedModules& modules, const Recomputation& recompute,
+                                  bool experts) const {
+  if (modules == OffloadedModules{} || recompute.kind == Recompute::selective_ops) return 0;
+  const bool selects = recompute.kind == Recompute::selective;
+  const RecomputedModules again = selects ? recompute.modules : RecomputedModules{.core_attention = false};
+  const auto& fp8 = layout_.layer.precision.fp8;
+  double bytes = 0;
+  if (model_.mixer == Mixer::attention) {
+    const bool projects_again = again.latent_projections && model_.latent_attention;
+    if (modules.attention_norm) bytes += hidden();
+    if (modules.qkv && !again.norms)
+      bytes += linear_input(hidden(), fp8.attention_linears, layout_.layer.adapters.qkv);
+    if (modules.core_attention)
+      bytes += (projects_again ? 0 : queries_keys_values()) + (again.core_attention ? 0 : attention_core());
+    if (modules.attention_projection) bytes += attention_output();
+  }
+  if (modules.ffn_norm && model_.has_ffn) bytes += hidden();
+  if (!experts || again.experts) return bytes;
+  const MixtureOfExperts& moe = *model_.moe;
+  const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_ * element_;
+  const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model_.hidden_size;
+  if (modules.expert_inputs) bytes += linear_input(visits * as_double(routed), fp8.ffn_linears, false);
+  if (modules.expert_activation)
+    bytes += activation_inputs((model_.gated_ffn ? 2 : 1) * visits * as_double(moe.expert_ffn_hidden_size));
+  return bytes;
+}
+
 double ActivationCount::kept_results(const Recomputation& recompute) const {
   const double up = (model_.gated_ffn ? 2 : 1) * tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
   const std::pair<bool LayerResults::*, double> sizes[] = {
@@ -141,7 +169,15 @@ double KeptActivations::of(std::int64_t layer, std::int64_t in_chunk) const {
   const std::int64_t offloaded = layout_.layer.activation_offload_layers;
   if (layout_.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
   if (is_recomputed(layout_, in_chunk)) return recomputed_;
-  return of_kinds_.empty() ? kept_[model_.has_experts(layer)] : of_kinds_[model_.kind(layer)].second;
+  const OfLayer& one = of_layer(layer);
+  return in_chunk == 0 ? one.kept : one.kept - one.offloaded;
+}
+
+KeptActivations::OfLayer KeptActivations::count_layer(const ActivationCount& count, bool experts) const {
+  const double whole = count.attention() + count.ffn(experts);
+  const double all = kept(count, experts, whole);
+  return {whole, all,
+          std::min(all, count.offloaded(layout_.layer.offloaded, layout_.layer.recompute, experts))};
 }
 
 void KeptActivations::count_kinds() {
@@ -151,16 +187,14 @@ void KeptActivations::count_kinds() {
     for (const NetworkBlock& block : model_.network->kinds) {
       double kept = 0;
       for (const NetworkPart& part : block.parts) kept += kept_by_rank(part, tensor);
-      of_kinds_.emplace_back(kept * samples, kept * samples);
+      of_kinds_.push_back({kept * samples, kept * samples, 0});
     }
     return;
   }
   for (std::size_t k = 0; k < model_.layer_kinds.size(); ++k) {
     const Transformer one = layer_model(model_, k);
     const ActivationCount count = count_.of(one);
-    const bool experts = one.moe.has_value();
-    const double whole = count.attention() + count.ffn(experts);
-    of_kinds_.emplace_back(whole, kept(count, experts, whole));
+    of_kinds_.push_back(count_layer(count, one.moe.has_value()));
   }
 }
 

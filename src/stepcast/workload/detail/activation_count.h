@@ -92,6 +92,9 @@ class ActivationCount {
   [[nodiscard]] double ffn(bool experts) const;
   // What selective recomputation of `modules` does not keep.
   [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const;
+  // What the host holds of them. What is computed again is on neither side.
+  [[nodiscard]] double offloaded(const OffloadedModules& modules, const Recomputation& recompute,
+                                 bool experts) const;
   // What full recomputation keeps all the same, and not on the host. Without the input of a layer.
   [[nodiscard]] double kept_results(const Recomputation& recompute) const;
   // Results of matrix products that per-op selective recomputation keeps: of every second one (TorchTitan).
@@ -133,26 +136,30 @@ class KeptActivations {
     if (!model.layer_kinds.empty() || model.network) count_kinds();
     for (const bool experts : {false, true}) {
       if ((experts && !model.moe) || !model.layer_kinds.empty()) continue;
-      whole_[experts] = count.attention() + count.ffn(experts);
-      kept_[experts] = kept(count, experts, whole_[experts]);
+      of_experts_[experts] = count_layer(count, experts);
     }
   }
   // Without recomputation.
-  [[nodiscard]] double whole(std::int64_t layer) const {
-    return of_kinds_.empty() ? whole_[model_.has_experts(layer)] : of_kinds_[model_.kind(layer)].first;
-  }
+  [[nodiscard]] double whole(std::int64_t layer) const { return of_layer(layer).whole; }
   // From forward to backward, by layer `in_chunk` of its chunk.
   [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const;
 
  private:
+  struct OfLayer {
+    double whole = 0, kept = 0, offloaded = 0;  // the last of what is kept
+  };
+  [[nodiscard]] OfLayer count_layer(const ActivationCount& count, bool experts) const;
   [[nodiscard]] double kept(const ActivationCount& count, bool experts, double whole) const;
+  [[nodiscard]] const OfLayer& of_layer(std::int64_t layer) const {
+    return of_kinds_.empty() ? of_experts_[model_.has_experts(layer)] : of_kinds_[model_.kind(layer)];
+  }
   void count_kinds();
 
   const ActivationCount& count_;
   const Transformer& model_;
   const Layout& layout_;
-  std::array<double, 2> whole_{}, kept_{};           // [has experts]
-  std::vector<std::pair<double, double>> of_kinds_;  // whole and kept, of a model that has kinds
+  std::array<OfLayer, 2> of_experts_{};  // [has experts]
+  std::vector<OfLayer> of_kinds_;        // of a model that has kinds
   double recomputed_ =
       (layout_.layer.recompute.kept_by_host.input ? 0 : count_.layer_input()) /
           static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers)) +
