@@ -1,4 +1,4 @@
-// Counts the allocations of the program whose one source includes this, and tells the processor time of all its threads.
+// What calls cost, of the program whose one source includes this: the processor time of all threads, and allocations.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <new>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/statistics.h"
 
 namespace stepcast {
 
@@ -16,6 +20,25 @@ inline double processor_ms() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+struct CallCost {
+  double ms = 0, allocations = 0, megabytes = 0;
+};
+
+template <class Call>
+CallCost cost_of(const Call& call) {
+  const std::size_t count = allocations.load(), bytes = allocated_bytes.load();
+  const double start_ms = processor_ms();
+  call();
+  return {processor_ms() - start_ms, static_cast<double>(allocations.load() - count),
+          static_cast<double>(allocated_bytes.load() - bytes) * 1e-6};
+}
+
+inline double median(const std::vector<CallCost>& calls, double CallCost::*part) {
+  std::vector<double> values;
+  for (const CallCost& call : calls) values.push_back(call.*part);
+  return upper_median(std::move(values));
 }
 
 }  // namespace stepcast

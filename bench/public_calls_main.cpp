@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
-#include "stepcast/base/statistics.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/sources/trace_set.h"
@@ -36,18 +35,12 @@ Value value_or_exit(Result<Value> result) {
 // of a run are alike: they get their number.
 void measure(const char* name, double seconds, const std::function<void(std::int64_t)>& call) {
   call(0);
-  std::vector<double> ms, counts, megabytes;
+  std::vector<CallCost> calls;
   const double end_ms = processor_ms() + seconds * 1e3;
-  for (std::int64_t i = 1; ms.size() < 3 || processor_ms() < end_ms; ++i) {
-    const std::size_t before = allocations.load(), bytes_before = allocated_bytes.load();
-    const double start_ms = processor_ms();
-    call(i);
-    ms.push_back(processor_ms() - start_ms);
-    counts.push_back(static_cast<double>(allocations.load() - before));
-    megabytes.push_back(static_cast<double>(allocated_bytes.load() - bytes_before) * 1e-6);
-  }
-  fmt::print("{} {:.4f} {:.0f} {:.3f}\n", name, upper_median(ms), upper_median(counts),
-             upper_median(megabytes));
+  for (std::int64_t i = 1; calls.size() < 3 || processor_ms() < end_ms; ++i)
+    calls.push_back(cost_of([&] { call(i); }));
+  fmt::print("{} {:.4f} {:.0f} {:.3f}\n", name, median(calls, &CallCost::ms),
+             median(calls, &CallCost::allocations), median(calls, &CallCost::megabytes));
   std::fflush(stdout);
 }
 

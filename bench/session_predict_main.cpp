@@ -15,13 +15,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
-#include "stepcast/base/statistics.h"
 
 #include "call_cost.h"
 
@@ -34,16 +32,6 @@
 
 namespace stepcast {
 namespace {
-
-struct CallCost {
-  double ms = 0, allocations = 0, megabytes = 0;
-};
-
-double median(const std::vector<CallCost>& calls, double CallCost::*part) {
-  std::vector<double> values;
-  for (const CallCost& call : calls) values.push_back(call.*part);
-  return upper_median(std::move(values));
-}
 
 // The i-th of questions of which no two are alike.
 void vary(int i, PredictRequest& request) {
@@ -91,17 +79,12 @@ void measure(std::int64_t virtual_stages, Calls what, int n_calls) {
     const std::int64_t dp = 512 / (8 * *settings.pipeline),
                        of_round = *settings.pipeline * *settings.micro_batch_sequences;
     settings.global_batch_sequences = dp * (64 / *settings.pipeline + i % 43) * of_round;
-    CallCost call;
-    const std::size_t before = allocations.load(), bytes_before = allocated_bytes.load();
-    const double start_ms = processor_ms();
-    CALLGRIND_START_INSTRUMENTATION;
-    Result<Forecast> forecast = session.predict(request);
-    CALLGRIND_STOP_INSTRUMENTATION;
-    call.ms = processor_ms() - start_ms;
-    step_ms = forecast.ok() ? forecast->step_time_ms : 0;
-    call.allocations = static_cast<double>(allocations.load() - before);
-    call.megabytes = static_cast<double>(allocated_bytes.load() - bytes_before) * 1e-6;
-    calls.push_back(call);
+    calls.push_back(cost_of([&] {
+      CALLGRIND_START_INSTRUMENTATION;
+      const Result<Forecast> forecast = session.predict(request);
+      CALLGRIND_STOP_INSTRUMENTATION;
+      step_ms = forecast.ok() ? forecast->step_time_ms : 0;
+    }));
   }
   fmt::print(
       "gpt3-175b on 512 dgx-a100, tp8 {}x{}{}: {:.3f} ms a call ({:.3f} mean), {:.0f} allocations, {:.1f} "

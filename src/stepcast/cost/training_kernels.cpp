@@ -57,7 +57,13 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
   clock_is_assumed_ =
       clock != nullptr ? clock->provenance.source == FigureSource::assumed : !model_->has_measured_products();
   read_record(platform, kStepFactorsKind, factors_, skipped_);
-  read_record(platform, ExpertKernels::kRecordKind, experts_, skipped_);
+  if (const ModelRecord* experts = platform.find_model(ExpertKernels::kRecordKind);
+      experts != nullptr && experts->kind == ExpertKernels::kRecordKind) {
+    experts_ = std::make_shared<const detail::OnDemand<ExpertKernels>>(
+        experts->parameters, ExpertKernels::read, experts->is_shipped);
+    if (!experts_->can_be_read())
+      skipped_.push_back(fmt::format("model {}: {}", experts->name, experts_->problem()));
+  }
   // What is wrong with it, the model says.
   if (const ModelRecord* sibling = platform.find_model(kKernelSiblingKind)) {
     if (auto read = KernelSibling::read(sibling->parameters)) {
@@ -110,8 +116,8 @@ ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const Expl
 }
 
 std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& operation) const {
-  if (!is_expert_product(operation)) return std::nullopt;
-  const auto rates = experts_.rates(model_->analytic().device(), operation.dtype, sibling_);
+  if (!is_expert_product(operation) || experts_ == nullptr || experts_->get() == nullptr) return std::nullopt;
+  const auto rates = experts_->get()->rates(model_->analytic().device(), operation.dtype, sibling_);
   if (!rates) return std::nullopt;
   const auto& s = std::get<GemmShape>(operation.shape);
   GroupedProduct product;

@@ -23,6 +23,7 @@
 #include "stepcast/cost/device_figures.h"
 #include "stepcast/cost/expert_kernels.h"
 #include "stepcast/cost/kernel_model.h"
+#include "stepcast/cost/on_demand.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
 #include "stepcast/operation/estimate.h"
@@ -95,7 +96,7 @@ class TrainingKernels {
   std::shared_ptr<const KernelModel> model_;
   SustainedClock clock_;
   StepFactors factors_;
-  ExpertKernels experts_;
+  std::shared_ptr<const detail::OnDemand<ExpertKernels>> experts_;  // the record, if there is one
   std::optional<KernelSibling> sibling_;
   DeviceFigures figures_;
   bool has_fp8_peak_ = false;

@@ -437,11 +437,11 @@ std::vector<std::int64_t> balanced_stages(std::span<const double> layer_us, doub
   }
   for (std::size_t c = 1; c < n_chunks; ++c) {
     const bool is_last = c + 1 == n_chunks;
-    for (std::size_t i = is_last ? n : 0; i <= n; ++i) {
+    for (std::size_t i = is_last ? n : c; i <= n; ++i) {  // fewer layers are too few for the chunks
       Best& here = best[c][i];
       const std::size_t end = is_last ? i + 1 : i;  // a chunk between the ends has a layer
       // From the back: once the chunk alone is slower than the best, longer ones are, too.
-      for (std::size_t j = end; j-- > 0;) {
+      for (std::size_t j = end; j-- > c - 1;) {
         const double load = before[i] - before[j] + (is_last ? back_us : 0);
         if (load > here.slowest) break;
         const Best& front = best[c - 1][j];

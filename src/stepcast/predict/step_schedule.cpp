@@ -10,8 +10,8 @@ namespace {
 
 // Lanes have moved alike over a round if they differ by less than this share of the time so far: rounding.
 constexpr double kAlike = 1e-13;
-// Shapes that are remembered; each is a list of some ten kilobytes. A search over layouts comes back to some hundred.
-constexpr std::size_t kMostWalks = 128;
+// Of all walks that are remembered: 40 bytes each. A search over layouts comes back to some hundred shapes.
+constexpr std::size_t kMostSteps = 500'000;
 
 // Places of lanes (ScheduleEvaluator::Lanes).
 constexpr unsigned kLanesPerStage = 8, kSendForward = 4, kSendBackward = 5;
@@ -76,12 +76,22 @@ void ScheduleEvaluator::backward_and_reduce(const StepSchedule& schedule, const 
   }
 }
 
+std::size_t ScheduleEvaluator::ShapeHash::operator()(const PipelineShape& shape) const {
+  std::uint64_t state = shape.micro_batches;
+  for (const std::uint64_t part : {std::uint64_t{shape.stages}, std::uint64_t{shape.virtual_stages},
+                                   static_cast<std::uint64_t>(shape.schedule)})
+    state = (state ^ part) * 0x9e3779b97f4a7c15ULL;
+  return static_cast<std::size_t>(state ^ state >> 32U);
+}
+
 const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineShape& shape) {
-  for (const EncodedWalk& known : walks_) {
-    if (known.walk.shape == shape) return known;
+  if (const auto known = walks_.find(shape); known != walks_.end()) return known->second;
+  if (steps_of_walks_ > kMostSteps) {
+    walks_.clear();
+    steps_of_walks_ = 0;
   }
-  if (walks_.size() >= kMostWalks) walks_.clear();
-  EncodedWalk& encoded = walks_.emplace_back(EncodedWalk{pipeline_walk(shape), {}});
+  EncodedWalk& encoded = walks_.try_emplace(shape, EncodedWalk{pipeline_walk(shape), {}}).first->second;
+  steps_of_walks_ += encoded.walk.steps.size();
   const std::uint32_t micro_batches = shape.micro_batches;
   const std::uint32_t cells = shape.stages * shape.virtual_stages * micro_batches;
   encoded.ops.reserve(encoded.walk.steps.size());

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "stepcast/predict/pipeline_walk.h"
@@ -132,7 +133,11 @@ class ScheduleEvaluator {
   static void backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk, bool reduces,
                                   Lanes& lanes);
 
-  std::vector<EncodedWalk> walks_;           // of the last shapes
+  struct ShapeHash {
+    std::size_t operator()(const PipelineShape& shape) const;
+  };
+  std::unordered_map<PipelineShape, EncodedWalk, ShapeHash> walks_;
+  std::size_t steps_of_walks_ = 0;
   std::vector<Lanes> lanes_, lanes_before_;  // [stage]
   std::vector<ChunkSum> sums_;               // [chunk]
   // When messages arrive: of forwards [chunk, micro-batch of the walk], of backwards behind them, and a zero.

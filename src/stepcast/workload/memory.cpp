@@ -143,7 +143,15 @@ class StageMemories {
         chunks_(stage_chunks(model, layout)),
         parts_(mirrored() ? 2 : as_double(layout.degrees.virtual_stages)),
         weight_(sixteen_bit() ? 2 : 4),
-        master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {}
+        master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {
+    kept_by_chunk_.reserve(chunks_.size());
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      // A search asks this of every chunk of every layout; mostly a chunk has the layers of the one before.
+      const bool again = c > 0 && work.chunks[c].runs == work.chunks[c - 1].runs &&
+                         work.chunks[c].has_head == work.chunks[c - 1].has_head;
+      kept_by_chunk_.push_back(again ? kept_by_chunk_.back() : kept_by(c));
+    }
+  }
 
   [[nodiscard]] std::vector<StageMemory> all() const {
     std::vector<StageMemory> stages;
@@ -169,6 +177,30 @@ class StageMemories {
     double kept = 0, dispatched = 0, one_layer = 0;
     bool has_head = false;
   };
+
+  // What the layers of a chunk keep of one micro-batch.
+  struct KeptByChunk {
+    double bytes = 0, dispatched = 0, one_layer = 0;
+  };
+  [[nodiscard]] KeptByChunk kept_by(std::size_t c) const {
+    KeptByChunk kept;
+    const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
+      const double bytes = kept_.of(layer, in_chunk);
+      kept.bytes += bytes;
+      // Without experts no token is dispatched.
+      if (model_.moe) kept.dispatched += bytes - kept_without_.of(layer, in_chunk);
+    };
+    for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
+      const std::int64_t layer = chunks_[c].first_layer + i;
+      keep(layer, i);
+      kept.one_layer = std::max(kept.one_layer, kept_.whole(layer));
+    }
+    const std::int64_t further = work_.chunks[c].has_head ? model_.n_multi_token_prediction_layers : 0;
+    for (std::int64_t i = 0; i < further; ++i)
+      for (const std::int64_t like : layers_of_further_prediction(model_))
+        keep(like, chunks_[c].n_layers + i);
+    return kept;
+  }
 
   // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
   [[nodiscard]] bool mirrored() const { return layout_.pipeline.schedule == PipelineSchedule::dual_pipe; }
@@ -217,28 +249,15 @@ class StageMemories {
           std::max(sums.travelling_layer, layer.dense_parameters + travelling(layer.expert_parameters));
       sums.in_layers += parameters * run.count;
     }
-    double of_chunk = 0, dispatched = 0;
-    const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
-      const double bytes = kept_.of(layer, in_chunk);
-      of_chunk += bytes;
-      // Without experts no token is dispatched, and a search asks this of every layer of every layout.
-      if (model_.moe) dispatched += bytes - kept_without_.of(layer, in_chunk);
-    };
-    for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
-      const std::int64_t layer = chunks_[c].first_layer + i;
-      keep(layer, i);
-      sums.one_layer = std::max(sums.one_layer, kept_.whole(layer));
-    }
-    const std::int64_t further = chunk.has_head ? model_.n_multi_token_prediction_layers : 0;
-    for (std::int64_t i = 0; i < further; ++i)
-      for (const std::int64_t like : layers_of_further_prediction(model_))
-        keep(like, chunks_[c].n_layers + i);
+    const KeptByChunk& kept = kept_by_chunk_[c];
+    double of_chunk = kept.bytes;
+    sums.one_layer = std::max(sums.one_layer, kept.one_layer);
     if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
     if (chunk.has_embedding && model_.tower && !layout_.layer.frozen_base)
       of_chunk += (recomputes_tower(layout_) ? model_.tower->inputs() : model_.tower->kept()) *
                   count_.element() * as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
     sums.kept += of_chunk * held_of(c, held);
-    sums.dispatched += dispatched * held_of(c, held);
+    sums.dispatched += kept.dispatched * held_of(c, held);
   }
 
   // Working memory: at most at once; over the whole step.
@@ -326,6 +345,7 @@ class StageMemories {
   const std::vector<StageChunk> chunks_;
   const double parts_;            // of a micro-batch's activations, one per chunk
   const double weight_, master_;  // bytes
+  std::vector<KeptByChunk> kept_by_chunk_;
 };
 
 std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,

@@ -110,13 +110,20 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
   };
   const std::vector<StageChunk> stages = stage_chunks(model, layout);
   work.chunks.reserve(stages.size());
+  ChunkWork layers;  // of the chunk before, that of `before`, alone
+  const StageChunk* before = nullptr;
   for (const StageChunk& stage : stages) {
     ChunkWork chunk;
     const auto add_layer = [&](std::int64_t layer, std::int64_t in_chunk) {
       const std::uint32_t kind = kind_of(lists.variant(layer, in_chunk));
       add_run(chunk, kind, *work.layer_kinds[kind]);
     };
-    for (std::int64_t i = 0; i < stage.n_layers; ++i) add_layer(stage.first_layer + i, i);
+    const bool again = before != nullptr && before->n_layers == stage.n_layers &&
+                       before->first_layer >= lists.alike_from() && stage.first_layer >= lists.alike_from();
+    if (again) chunk = layers;
+    for (std::int64_t i = 0; i < stage.n_layers && !again; ++i) add_layer(stage.first_layer + i, i);
+    if (!again) layers = chunk;
+    before = &stage;
     // Layers that predict further tokens stand behind the last one.
     const std::int64_t further = &stage == &stages.back() ? model.n_multi_token_prediction_layers : 0;
     for (std::int64_t i = 0; i < further; ++i)

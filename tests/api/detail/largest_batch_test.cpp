@@ -63,8 +63,29 @@ TEST(LargestBatch, AddsUpNoGradientsWhereTheBatchIsWanted) {
   ASSERT_TRUE(detail::take_largest_batch(LargestBatch::global, job.settings, kMemory, r).ok());
   const std::int64_t best = r.layout.batch.micro_batch_sequences;
   EXPECT_EQ(r.layout.batch.global_batch_sequences, 4 * best);
-  EXPECT_TRUE(fits(r, best, 4 * best));
+  for (std::int64_t fewer = 1; fewer <= best; ++fewer) EXPECT_TRUE(fits(r, fewer, 4 * fewer)) << fewer;
   EXPECT_FALSE(fits(r, best + 1, 4 * (best + 1)));
+}
+
+// What is found by halving is what a scan finds.
+TEST(LargestBatch, IsWhatAScanFinds) {
+  const auto first_too_large = [](const ResolvedJob& job, std::int64_t ranks) {
+    std::int64_t sequences = 1;
+    while (fits(job, sequences, ranks * sequences)) ++sequences;
+    return sequences;
+  };
+  for (const std::int64_t pipeline : {1, 2, 4}) {
+    for (const bool recomputes : {false, true}) {
+      Job job = asked();
+      job.settings.pipeline = pipeline;
+      job.settings.seq_len_tokens = 512;
+      if (recomputes) job.settings.recompute = Recompute::full;
+      ResolvedJob r = resolved(job);
+      const std::int64_t expected = first_too_large(r, 4) - 1;
+      ASSERT_TRUE(detail::take_largest_batch(LargestBatch::micro, job.settings, kMemory, r).ok());
+      EXPECT_EQ(r.layout.batch.micro_batch_sequences, expected) << pipeline << recomputes;
+    }
+  }
 }
 
 TEST(LargestBatch, SaysWhatCannotBe) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,6 +26,18 @@ std::string parts_of(const MemoryForecast& memory) {
       gib(m.communication + m.context + m.reserve));
 }
 
+// In their order; what divides `whole` without a rest.
+std::vector<std::int64_t> divisors_of(std::int64_t whole) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t i = 1; i <= whole / i; ++i) {
+    if (whole % i != 0) continue;
+    small.push_back(i);
+    if (i != whole / i) large.push_back(whole / i);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
 }  // namespace
 
 Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes memory, ResolvedJob& job) {
@@ -42,25 +56,34 @@ Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes me
     return layout;
   };
   std::int64_t best = 0;
-  std::optional<MemoryForecast> of_best;
-  const auto said_of_next = [&](std::int64_t sequences, const MemoryForecast& next) {
-    return fmt::format("{} take{} {} GiB on stage {}, {} too many ({})", sequences, sequences == 1 ? "s" : "",
-                       gib(next.peak()), next.worst_stage, gib(Bytes{-next.margin().value()}),
-                       parts_of(next));
+  std::optional<MemoryForecast> of_best, of_next;
+  std::int64_t next = 0;  // the smallest that was tried and does not fit
+  // None where a schedule needs other numbers of micro-batches.
+  const auto fits = [&](std::int64_t sequences) -> std::optional<bool> {
+    Result<MemoryForecast> found = memory_forecast(job.model, with(sequences), memory);
+    if (!found) return std::nullopt;
+    const bool does = found->verdict != MemoryVerdict::does_not_fit;
+    (does ? best : next) = sequences;
+    (does ? of_best : of_next) = std::move(found).value();
+    return does;
   };
+  if (batch > 0) {
+    // Fewer micro-batches may be under way when they are larger: one after the other.
+    for (const std::int64_t sequences : divisors_of(batch % job.layout.degrees.data == 0 ? most : 0))
+      if (!fits(sequences).value_or(true)) break;
+  } else {
+    // As many micro-batches of any size, whose memory grows with it.
+    for (std::int64_t more = 1; next == 0 && best < most; more = std::min(most, 2 * more))
+      if (!fits(more)) break;
+    while (next > best + 1)
+      if (!fits(best + (next - best) / 2)) break;
+  }
   std::string why =
       batch > 0 ? fmt::format("more do not divide {} sequences", batch) : "the most that is tried";
-  for (std::int64_t sequences = 1; sequences <= most; ++sequences) {
-    if (batch > 0 && batch % (sequences * job.layout.degrees.data) != 0) continue;
-    const Result<MemoryForecast> found = memory_forecast(job.model, with(sequences), memory);
-    if (!found) continue;  // a schedule that needs other numbers of micro-batches
-    if (found->verdict == MemoryVerdict::does_not_fit) {
-      why = said_of_next(sequences, *found);
-      break;
-    }
-    best = sequences;
-    of_best = *found;
-  }
+  if (next > 0)
+    why = fmt::format("{} take{} {} GiB on stage {}, {} too many ({})", next, next == 1 ? "s" : "",
+                      gib(of_next->peak()), of_next->worst_stage, gib(Bytes{-of_next->margin().value()}),
+                      parts_of(*of_next));
   if (best == 0)
     return Error{"no micro-batch fits"}.found(why).advice("more GPUs, sharding or recomputation");
   job.layout = with(best);

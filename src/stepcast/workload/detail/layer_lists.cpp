@@ -71,6 +71,16 @@ LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) cons
   return v;
 }
 
+std::int64_t LayerLists::alike_from() const {
+  const bool differ =
+      !model_.layer_kinds.empty() || model_.network || model_.global_attention_every_n_layers > 0 ||
+      (model_.moe && model_.moe->moe_every_n_layers != 1) ||
+      (is_narrow(layout_.layer.precision.compute) &&
+       layout_.layer.precision.fp8.first_layers + layout_.layer.precision.fp8.last_layers > 0);
+  if (differ) return model_.n_layers;
+  return model_.moe ? model_.moe->first_dense_layers : 0;
+}
+
 // ------------------------------------------------------------------------------------------- building blocks
 
 void LayerLists::add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function,

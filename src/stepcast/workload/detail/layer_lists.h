@@ -38,6 +38,8 @@ class LayerLists {
 
   // Layer `layer` of the model, which is number `in_chunk` of its chunk.
   [[nodiscard]] LayerVariant variant(std::int64_t layer, std::int64_t in_chunk) const;
+  // From this layer on, variant() looks at the place in the chunk alone; the number of layers where it always looks at both.
+  [[nodiscard]] std::int64_t alike_from() const;
   [[nodiscard]] LayerWork layer(const LayerVariant& variant) const;
   [[nodiscard]] LayerWork embedding() const;
   [[nodiscard]] LayerWork head() const;
