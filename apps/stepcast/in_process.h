@@ -15,9 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stepcast {
-class Session;
-}
+#include "stepcast/api/stepcast.h"
 
 namespace stepcast::cli {
 
