@@ -169,9 +169,9 @@ void* stepcast_run_new(const char* words, size_t size, int tables, int listens, 
   listener.reads_only = reads_only != 0;
   if (reads_only != 0) {  // a server, which is asked again and again; what does not ship may change meanwhile
     listener.session = [](const std::string& platform) {
-      const bool ships = platform.find_first_of("/.") == std::string::npos &&
-                         std::getenv("STEPCAST_PLATFORMS") == nullptr;
-      return ships ? session_for(platform) : std::make_shared<const Session>();
+      const bool ships =
+          platform.find_first_of("/.") == std::string::npos && std::getenv("STEPCAST_PLATFORMS") == nullptr;
+      return ships ? session_for(platform) : std::make_shared<const stepcast::Session>();
     };
   }
   run->worker = std::thread{work, run->verb, texts_of(words, size), std::move(listener), listens != 0};
