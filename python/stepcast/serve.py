@@ -33,7 +33,7 @@ MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
 MOST_UPLOAD_BYTES = 512 << 20  # all together
 MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
-MOST_WAITING_SECONDS = 1.5  # for one of the processors; then the page asks again
+MOST_WAITING_SECONDS, MOST_WAITING_LONG_SECONDS = 1.5, 1.0  # for one of the processors; then the page asks again
 MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
 MOST_KEPT = 64  # answers
 LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
@@ -134,7 +134,8 @@ class Questions:
             words = [*words, "--json"] if kind == "json" else words
         else:
             words = [words[0], f"--format={kind}", *words[1:]]
-        if not self._processors.take(words[0] in LONG, MOST_WAITING_SECONDS):
+        is_long = words[0] in LONG
+        if not self._processors.take(is_long, MOST_WAITING_LONG_SECONDS if is_long else MOST_WAITING_SECONDS):
             raise Refused(503, "busy: ask again")
         try:
             code, output, error, _ = _stepcast.run(words, False, None, reads_only=True, most_s=MOST_SECONDS)
