@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <span>
 #include <sstream>
@@ -20,6 +21,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stepcast/api/stepcast.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/stop.h"
@@ -264,10 +266,11 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
       return fail(kBadInput, lists.error().message());
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
-    if (current_sink == nullptr) return app.exit(request);
     std::ostringstream text, problems;
     const int code = app.exit(request, text, problems);
-    current_sink->outcome->output = text.str();
+    constexpr std::size_t kPaged = 80;  // through a pager or into a file, as manual pages are
+    const std::size_t columns = terminal_columns();
+    print_text(help_in_columns(text.str(), columns == kNoLimit ? kPaged : columns));
     return code;
   } catch (const CLI::ParseError& problem) {
     return fail(kBadInput, usage_error(app, problem));
@@ -314,6 +317,12 @@ int run_command_line(const Program& program, int argc, const char* const* argv) 
 }
 
 const VerbSink* verb_sink() { return current_sink; }
+
+std::shared_ptr<const Session> session_for_question(const std::string& platform) {
+  if (current_sink != nullptr && current_sink->listener->session)
+    return current_sink->listener->session(platform);
+  return std::make_shared<const Session>();
+}
 
 std::string given_command() {
   if (current_words.empty()) return {};

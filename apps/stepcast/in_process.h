@@ -3,15 +3,19 @@
 //   const VerbOutcome outcome = run_verb({"plan", "--model", "gpt3-175b", "--gpus", "64", "--json"}, {.wants_tables = true});
 //   outcome.code, outcome.output, outcome.error, outcome.tables["priced"]
 //
-// Nothing is printed, and nothing is kept from one call to the next. Any number of threads may run verbs.
+// Nothing is printed, and nothing is kept from one call to the next but what the listener's sessions keep. Any number of threads
+// may run verbs.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "stepcast/api/stepcast.h"
 
 namespace stepcast::cli {
 
@@ -31,6 +35,8 @@ struct VerbListener {
   std::function<void(std::string_view)> progress;
   // Asks the verb to end (base/stop.h), which then fails with "interrupted"; where it never can, the caller's scope does.
   std::stop_token stop{};
+  // Platforms and prices that are kept for the next question about a platform; without it every verb loads its own.
+  std::function<std::shared_ptr<const Session>(const std::string& platform)> session{};
 };
 
 // `words` are those behind the name of the program, which is `stepcast` where it is not given.
@@ -44,6 +50,8 @@ struct VerbSink {
   VerbOutcome* outcome = nullptr;
 };
 [[nodiscard]] const VerbSink* verb_sink();
+// That of the listener, or one of this question.
+[[nodiscard]] std::shared_ptr<const Session> session_for_question(const std::string& platform);
 
 // A verb offers what is too long for its output; `csv` is called where somebody takes it.
 void offer_table(const std::string& name, const std::function<std::string()>& csv);

@@ -23,6 +23,7 @@
 #include "stepcast/trace/file_ranks.h"
 
 #include "described_step.h"
+#include "in_process.h"
 #include "outputs.h"
 #include "predict_options.h"
 #include "progress.h"
@@ -315,7 +316,7 @@ Result<int> run_described(const PredictOptions& options) {
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   Report answer;
-  STEPCAST_TRY(answer_into(answer, request, options, report, Session{}));
+  STEPCAST_TRY(answer_into(answer, request, options, report, *session_for_question(request.platform)));
   add_notes(step, answer.forecast);
   const std::optional<ForecastMemory>& memory = answer.forecast.memory;
   const bool fits = !memory || memory->margin_GiB >= 0;

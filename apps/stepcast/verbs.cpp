@@ -56,7 +56,40 @@ struct Coloured {
 constexpr std::array kColoured{Coloured{"Step time ", kBold}, Coloured{"Memory: fits", kGreen},
                                Coloured{"Memory: does not fit", kRed}, Coloured{"note: ", kFaint}};
 
+// Where what a line of --help tells goes on: behind the flag or the verb and the blanks after it, else where it begins.
+std::size_t hanging_indent(std::string_view line) {
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t blanks = line.find("  ", begin);
+  if (begin == 0 || blanks == std::string_view::npos) return begin;
+  return std::min(line.find_first_not_of(' ', blanks), line.size());
+}
+
 }  // namespace
+
+std::string help_in_columns(std::string_view help, std::size_t columns) {
+  std::string out;
+  while (!help.empty()) {
+    std::string_view line = help.substr(0, help.find('\n'));
+    help.remove_prefix(std::min(line.size() + 1, help.size()));
+    const bool is_command =
+        line.substr(std::min(line.find_first_not_of(' '), line.size())).starts_with("stepcast ");
+    const std::size_t indent = is_command ? 4 : hanging_indent(line), more = is_command ? 2 : 0;  // of ` \`
+    std::size_t before = 0;  // blanks that stand in front of this part of the line
+    while (before + line.size() > columns) {
+      const std::size_t room = columns > before + more ? columns - before - more : 0;
+      const std::size_t first =
+          before == 0 ? indent + 1 : 1;  // a cut in front of it would leave an empty line
+      std::size_t cut = line.rfind(' ', room);
+      if (cut == std::string_view::npos || cut < first) cut = line.find(' ', std::max(room, first));
+      if (cut == std::string_view::npos) break;  // one word
+      out.append(line.substr(0, cut)).append(is_command ? " \\\n" : "\n").append(indent, ' ');
+      line.remove_prefix(cut + 1);
+      before = indent;
+    }
+    out.append(line).append("\n");
+  }
+  return out;
+}
 
 std::string coloured(std::string_view text) {
   std::string out;

@@ -66,6 +66,10 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 // Characters in a line of the terminal that standard output is; kNoLimit where it is none.
 [[nodiscard]] std::size_t terminal_columns();
 
+// The text of --help in lines of so many characters: what a flag means goes on below its beginning, a command behind a
+// backslash.
+[[nodiscard]] std::string help_in_columns(std::string_view help, std::size_t columns);
+
 // "Timeline written to step.json: open it at ...", behind the text of an answer.
 void print_timeline_note(std::string_view file);
 

@@ -89,12 +89,16 @@ std::vector<std::string> texts_of(const char* list, std::size_t size) {
   return texts;
 }
 
-// Sessions keep platforms and prices; one for every state of the files that a platform can come from.
+// Sessions keep platforms and prices; one for every state of the files that a platform can come from. One that has answered
+// often starts anew, so that what it keeps has an end.
 std::shared_ptr<const Session> session_for(const std::string& platform) {
+  struct Kept {
+    std::shared_ptr<const Session> session;
+    std::size_t n_answers = 0;
+  };
+  constexpr std::size_t kMostAnswers = 4096;
   static std::mutex mutex;
-  static std::map<std::tuple<std::string, std::string, std::filesystem::file_time_type>,
-                  std::shared_ptr<const Session>>
-      sessions;
+  static std::map<std::tuple<std::string, std::string, std::filesystem::file_time_type>, Kept> sessions;
   const char* const folders = std::getenv("STEPCAST_PLATFORMS");
   std::error_code none;
   const bool is_file = platform.find_first_of("/.") != std::string::npos;
@@ -103,9 +107,9 @@ std::shared_ptr<const Session> session_for(const std::string& platform) {
   const std::scoped_lock lock{mutex};
   constexpr std::size_t kMost = 64;
   if (sessions.size() >= kMost) sessions.clear();
-  auto& session = sessions[{folders != nullptr ? folders : "", platform, changed}];
-  if (session == nullptr) session = std::make_shared<const Session>();
-  return session;
+  Kept& kept = sessions[{folders != nullptr ? folders : "", platform, changed}];
+  if (kept.session == nullptr || ++kept.n_answers > kMostAnswers) kept = {std::make_shared<const Session>()};
+  return kept.session;
 }
 
 // Nothing: the command line reads these keywords, and says what is wrong with them.
@@ -163,6 +167,13 @@ void* stepcast_run_new(const char* words, size_t size, int tables, int listens, 
   cli::VerbListener listener;
   listener.wants_tables = tables != 0;
   listener.reads_only = reads_only != 0;
+  if (reads_only != 0) {  // a server, which is asked again and again; what does not ship may change meanwhile
+    listener.session = [](const std::string& platform) {
+      const bool ships =
+          platform.find_first_of("/.") == std::string::npos && std::getenv("STEPCAST_PLATFORMS") == nullptr;
+      return ships ? session_for(platform) : std::make_shared<const stepcast::Session>();
+    };
+  }
   run->worker = std::thread{work, run->verb, texts_of(words, size), std::move(listener), listens != 0};
   return run.release();
 }

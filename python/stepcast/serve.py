@@ -8,6 +8,7 @@ address that was printed; no file is read outside the folders that were given, a
 import argparse
 import base64
 import hashlib
+import heapq
 import hmac
 import html
 import json
@@ -18,6 +19,8 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
+from collections import OrderedDict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -30,8 +33,10 @@ MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
 MOST_UPLOAD_BYTES = 512 << 20  # all together
 MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
-MOST_WAITING_SECONDS = 1.5  # for one of the processors; then the page asks again
+MOST_WAITING_SECONDS, MOST_WAITING_LONG_SECONDS = 1.5, 1.0  # for one of the processors; then the page asks again
 MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
+MOST_KEPT = 64  # answers
+LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
 
 
 class Refused(Exception):
@@ -42,6 +47,37 @@ class Refused(Exception):
         self.status = status
 
 
+class Processors:
+    """Lets as many answers be made at once as there are processors: the short ones first, then who came first."""
+
+    def __init__(self, count):
+        self._free, self._waiting, self._came = count, [], 0
+        self._changed = threading.Condition()
+
+    def take(self, is_long, seconds):
+        """False where none became free in time."""
+        with self._changed:
+            self._came += 1
+            mine, ends = (is_long, self._came), time.monotonic() + seconds
+            heapq.heappush(self._waiting, mine)
+            while self._free == 0 or self._waiting[0] != mine:
+                left = ends - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    self._waiting.remove(mine)
+                    heapq.heapify(self._waiting)
+                    self._changed.notify_all()
+                    return False
+            heapq.heappop(self._waiting)
+            self._free -= 1
+            self._changed.notify_all()
+            return True
+
+    def give_back(self):
+        with self._changed:
+            self._free += 1
+            self._changed.notify_all()
+
+
 class Questions:
     """What may be asked, and the answers; knows nothing of HTTP."""
 
@@ -50,7 +86,8 @@ class Questions:
         self.roots = [Path(folder).resolve(strict=True) for folder in folders] + [self.uploads.resolve()]
         self._uploaded_bytes = 0
         self._lock = threading.Lock()
-        self._processors = threading.Semaphore(max(2, os.cpu_count() or 1))
+        self._processors = Processors(max(2, os.cpu_count() or 1))
+        self._kept = OrderedDict()  # answers that no file is part of, the one that was asked for last at the end
 
     def close(self):
         shutil.rmtree(self.uploads, ignore_errors=True)
@@ -63,38 +100,52 @@ class Questions:
             raise Refused(413, f"words: expected at most {MOST_WORDS}, of {MOST_CHARACTERS} characters together")
         if words[0] not in VERBS:
             raise Refused(400, f"found `{words[0][:40]}`, expected one of {', '.join(VERBS)}")
-        for word in words[1:]:
-            for text in {word, *re.split("[=,:]", word)}:
-                self._check_place(text)
         return words
+
+    def _names_files(self, words):
+        """Whether one of the words does; Refused where it must not be read."""
+        return any([self._check_place(text) for word in words[1:] for text in {word, *re.split("[=,:]", word)}])
 
     def _check_place(self, text):
         # A name without a separator is one of a model or a platform, unless a file of that name is here.
         place = Path(text)
         if not text or (os.sep not in text and text not in (".", "..") and not os.path.lexists(self.uploads / text)):
-            return
+            return False
         try:
             found = (self.uploads / place).resolve()
         except (OSError, RuntimeError, ValueError):
             raise Refused(403, f"{text[:80]}: cannot be read") from None
         if not any(found == root or root in found.parents for root in self.roots):
             raise Refused(403, f"{text[:80]}: not in a folder that was given at the start")
+        return True
 
     def ask(self, words, kind="json"):
         """Exit code, what is printed, and the error."""
         if kind not in FORMATS:
             raise Refused(400, f"format: found `{str(kind)[:40]}`, expected one of {', '.join(FORMATS)}")
         words = self.check(words)
+        keeps = not self._names_files(words) and "STEPCAST_PLATFORMS" not in os.environ
+        question = (kind, *words)
+        with self._lock:
+            if keeps and question in self._kept:
+                self._kept.move_to_end(question)
+                return self._kept[question]
         if words[0] in ("models", "platforms", "inspect"):
             words = [*words, "--json"] if kind == "json" else words
         else:
             words = [words[0], f"--format={kind}", *words[1:]]
-        if not self._processors.acquire(timeout=MOST_WAITING_SECONDS):
+        is_long = words[0] in LONG
+        if not self._processors.take(is_long, MOST_WAITING_LONG_SECONDS if is_long else MOST_WAITING_SECONDS):
             raise Refused(503, "busy: ask again")
         try:
             code, output, error, _ = _stepcast.run(words, False, None, reads_only=True, most_s=MOST_SECONDS)
         finally:
-            self._processors.release()
+            self._processors.give_back()
+        if keeps and not error:
+            with self._lock:
+                self._kept[question] = code, output, error
+                if len(self._kept) > MOST_KEPT:
+                    self._kept.popitem(last=False)
         return code, output, error
 
     def sweep_folders(self):
@@ -151,9 +202,12 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "stepcast"
     sys_version = ""
     timeout = MOST_SILENCE_SECONDS
+    disable_nagle_algorithm = True  # the end of an answer would wait for the browser to confirm its begin
+    wbufsize = 1 << 16
 
     def do_GET(self):
-        self._answer({"/": self._page, "/page": self._report, "/sweep": self._sweep_page, "/api/sweep": self._sweep})
+        self._answer({"/": self._page, "/frame": self._frame, "/page": self._report, "/sweep": self._sweep_page,
+                      "/api/sweep": self._sweep})
 
     def do_POST(self):
         self._answer({"/api/run": self._run, "/api/upload": self._upload})
@@ -201,6 +255,12 @@ class Handler(BaseHTTPRequestHandler):
                         f"sweep {html.escape(place.name)}</a> " for place in self.server.questions.sweep_folders())
         page = self.server.page.replace("<!--sweeps-->", links)
         self._send(200, page, "text/html", policy_of(page))
+
+    def _frame(self):
+        # What the page writes answers into: they hold their script and styles, and ask nobody.
+        self._send(200, '<!DOCTYPE html><html lang="en"><title>answer</title></html>', "text/html",
+                   "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+                   "form-action 'none'; frame-ancestors 'self'")
 
     def _sweep_page(self):
         self._send(200, self.server.sweep_page, "text/html", policy_of(self.server.sweep_page))

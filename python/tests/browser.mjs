@@ -19,3 +19,22 @@ export const open = async () => {
   tab.on('request', request => { if (!/^(http:\/\/127\.0\.0\.1|data:|blob:|about:)/.test(request.url())) problems.push(`requests ${request.url()}`); });
   return {browser, tab, problems};
 };
+
+// What axe-core finds in a tab and in the frames that it shows, light and dark; nothing where it is not installed.
+export const unreadable = async tab => {
+  let axe;
+  try {
+    axe = fs.readFileSync(require.resolve('axe-core/axe.min.js', {paths: [process.cwd(), ...(process.env.NODE_PATH || '').split(':').filter(Boolean)]}), 'utf8');
+  } catch { return []; }
+  const found = [];
+  for (const scheme of ['light', 'dark']) {
+    await tab.emulateMediaFeatures([{name: 'prefers-color-scheme', value: scheme}]);
+    for (const frame of tab.frames()) {
+      await frame.evaluate(() => { for (const one of document.querySelectorAll('details')) one.open = true; });
+      await frame.evaluate(axe);
+      for (const one of await frame.evaluate(async () => (await window.axe.run(document, {iframes: false, resultTypes: ['violations']})).violations
+        .map(one => `${one.impact}: ${one.id}, ${one.nodes.length} times: ${one.nodes[0].html.slice(0, 120)}`))) found.push(`${scheme}: ${one}`);
+    }
+  }
+  return found;
+};

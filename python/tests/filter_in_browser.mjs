@@ -1,6 +1,6 @@
 // Filters and sorts the page of a sweep in a real browser: node filter_in_browser.mjs ADDRESS WORDS=COUNT...
 // Prints how long it takes from an input to rows that are laid out. Exit code 77: nothing to test with.
-import {open} from './browser.mjs';
+import {open, unreadable} from './browser.mjs';
 const {browser, tab, problems} = await open();
 const [address, ...cases] = process.argv.slice(2), took = [];
 await tab.goto(address, {waitUntil: 'load'});
@@ -20,6 +20,7 @@ for (let round = 0; round < 10; ++round) {
   await tab.$$eval('th button', (buttons, number) => buttons[number % buttons.length].click(), round);
   took.push((await look())[1]);
 }
+problems.push(...await unreadable(tab));
 await browser.close();
 for (const problem of problems) console.error(problem);
 took.sort((a, b) => a - b);

@@ -5,7 +5,7 @@
 // EXPECTED holds {"fields": [[{"gpus": "16", ...}, step_ms]...], "sliders": [["network", exponent, step_ms]...]}.
 // Prints how long new bars take, from an input to the answer on the page: median and p95. Exit code 77: nothing to test with.
 import fs from 'node:fs';
-import {open} from './browser.mjs';
+import {open, unreadable} from './browser.mjs';
 
 const [address, file] = process.argv.slice(2), expected = JSON.parse(fs.readFileSync(file, 'utf8')), took = [];
 const {browser, tab, problems} = await open();
@@ -41,6 +41,7 @@ await other.goto(tab.url(), {waitUntil: 'load'});
 await other.waitForFunction(() => document.body.dataset.busy === '', {timeout: 20000});
 const [again, line, mine] = [await other.evaluate(() => Number(document.body.dataset.step)), await other.$eval('#command', one => one.value), await tab.$eval('#command', one => one.value)];
 if (again !== step || line !== mine) problems.push(`another browser shows ${again} of "${line}", expected ${step} of "${mine}"`);
+problems.push(...await unreadable(tab));
 // A wrong question is one line on the page, and what was shown stays.
 await tab.$eval('#command', one => { one.value = 'stepcast predict --model no-such-model --gpus 8'; one.dispatchEvent(new Event('change')); });
 await ready();

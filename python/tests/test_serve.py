@@ -171,6 +171,46 @@ def test_two_hundred_at_once_are_answered_or_refused(server):
     assert run(server, JOB)[0] == 200
 
 
+def test_short_questions_go_first(server):
+    processors, order, lock = serve.Processors(1), [], threading.Lock()
+    assert processors.take(False, 1) and not processors.take(False, 0.05)
+
+    def one(name, is_long):
+        assert processors.take(is_long, 10)
+        with lock:
+            order.append(name)
+        processors.give_back()
+
+    threads = [threading.Thread(target=one, args=(name, name.startswith("plan"))) for name in ("plan a", "plan b", "predict a", "predict b")]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    processors.give_back()
+    for thread in threads:
+        thread.join()
+    assert order == ["predict a", "predict b", "plan a", "plan b"]
+
+
+def test_answers_are_kept_where_no_file_is_part_of_them(server, monkeypatch):
+    calls, run_verb = [], serve._stepcast.run
+    monkeypatch.setattr(serve._stepcast, "run", lambda *given, **more: calls.append(given[0]) or run_verb(*given, **more))
+    first, config = run(server, JOB), server.questions.roots[0] / "config.json"
+    assert first == run(server, JOB) and len(calls) == 1
+    counts = set()
+    for layers in (2, 4):  # a file that changes is read again
+        config.write_text(json.dumps({"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": layers, "num_attention_heads": 16,
+                                      "intermediate_size": 2816, "vocab_size": 32000, "max_position_embeddings": 4096}))
+        status, answer = run(server, ["predict", "--model", str(config), "--gpus", "8", "--gbs", "64"])
+        assert status == 200
+        counts.add(answer["parameters"])
+    assert len(counts) == 2
+    for number in range(serve.MOST_KEPT + 8):
+        run(server, ["models", f"llama-3-{number}b"])
+        assert len(server.questions._kept) <= serve.MOST_KEPT
+    run(server, ["predict", "--model", "no-such", "--gpus", "8"])
+    assert not any("no-such" in question for question in server.questions._kept)
+
+
 def test_takes_too_long(server, monkeypatch):
     monkeypatch.setattr(serve, "MOST_SECONDS", 0)
     status, reply = run(server, ["plan", "--model", "llama-3.1-405b", "--platform", "dgx-h100", "--gpus", "2048"])

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,23 @@ TEST(Cli, HelpListsTheVerbs) {
     ++n;
   }
   EXPECT_GE(n, 7U);
+}
+
+// Also through a pipe: a pager shows what a terminal would.
+TEST(Cli, HelpFitsIntoEightyColumns) {
+  for (const std::string verb : {"predict", "plan", "replay", "shard", "compare", "sweep", "calibrate"}) {
+    const auto result = stepcast_with({"help", verb});
+    EXPECT_EQ(result.exit_code, 0);
+    std::istringstream lines{result.out};
+    std::size_t n = 0;
+    for (std::string line; std::getline(lines, line); ++n) {
+      const std::size_t first = line.find_first_not_of(' ');
+      const bool one_word = first != std::string::npos && line.find(' ', first) == std::string::npos;
+      if (one_word) continue;  // nothing to break at
+      EXPECT_LE(line.size(), 80U) << verb << ": " << line;
+    }
+    EXPECT_GT(n, 10U);
+  }
 }
 
 TEST(Cli, AMissingVerbIsAUsageError) { expect_one_line_error(stepcast_with({})); }

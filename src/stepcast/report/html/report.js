@@ -79,6 +79,9 @@ for (const table of all('.stepcast table')) {
   box.before(tools);
 }
 
+// What scrolls is reached by keys, too.
+for (const box of all('.stepcast .scroll')) if (!box.querySelector('[tabindex], button')) box.tabIndex = 0;
+
 // Flags to the clipboard; pages of a folder have no clipboard in some browsers.
 const copy = async text => {
   try {
