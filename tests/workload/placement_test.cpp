@@ -274,6 +274,11 @@ TEST(Placement, IsQuickForManyRanks) {
   const auto refused = place(layout, 7);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("nodes of 7 GPUs"));
+  // One node with room for all, whatever its number of places.
+  const auto slice = place(layout, 8'960'001);
+  ASSERT_TRUE(slice.ok());
+  EXPECT_EQ(slice->world.n_nodes, 1);
+  EXPECT_EQ(slice->data.ranks_per_node, 65536);
 }
 
 TEST(Placement, FillsSegmentsWhereGroupsWouldStraddleWholeNodes) {

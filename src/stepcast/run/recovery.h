@@ -19,8 +19,8 @@ enum class CheckpointMode : std::uint8_t { sync, async, memory };
 
 struct Recovery {
   std::optional<CheckpointMode> mode{};  // nothing: as the job says, or sync
-  std::optional<double>
-      interval_s{};  // of training between two checkpoints; nothing: as the job says, or the best
+  // Of training between two checkpoints; nothing: as the job says, or the best.
+  std::optional<double> interval_s{};
   std::optional<double> storage_GBps{};  // of all ranks together; nothing: by the GPUs, as in a published job
   double restart_s = 900;  // from the interruption to reading the checkpoint: found, replaced, started
   std::optional<std::int64_t> spare_nodes{};  // nothing: always enough, and not counted

@@ -46,8 +46,8 @@ struct FamilyRow {
   std::string_view model_type;
   Transformer model;              // what the family always has, and defaults
   std::string_view pattern = {};  // the key that lists what every layer is
-  std::string_view attending =
-      {};  // of files without that list: the key of the numbers of layers that attend
+  // Of files without that list: the key of the numbers of layers that attend.
+  std::string_view attending = {};
   // Of files without that list: the last of so many layers sees all, the others have a window, or a state if there is one.
   std::string_view interval = "full_attention_interval";
   ExpertKeys experts = {};

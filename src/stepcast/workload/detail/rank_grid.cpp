@@ -40,9 +40,10 @@ std::int64_t degree(const Layout& layout, Axis axis) {
 
 RankGrid::RankGrid(std::vector<GridAxis> axes, std::int64_t gpus_per_node)
     : axes_(std::move(axes)), gpus_per_node_(gpus_per_node) {
-  std::int64_t left = gpus_per_node;  // places of a node that the axes so far leave
+  for (const GridAxis& axis : axes_) n_ranks_ *= axis.size;
+  // Places of a node that the axes so far leave. A node that has room for all ranks, as a slice of a torus, cuts nothing.
+  std::int64_t left = std::min(gpus_per_node, n_ranks_);
   for (const GridAxis& axis : axes_) {
-    n_ranks_ *= axis.size;
     // An axis without ranks: the grids of a layout then differ in size, which place() says.
     const std::int64_t here = std::max<std::int64_t>(1, std::min(left, axis.size));
     on_node_.push_back(here);
