@@ -353,6 +353,7 @@ TEST(HuggingfaceConfig, NamesTheModelAfterItsFolder) {
   std::ofstream{folder / "config.json"} << config_of("gpt2");
   EXPECT_EQ(read_huggingface_config(folder).value().name, "My-Model");
   EXPECT_EQ(read_huggingface_config(folder / "config.json").value().name, "My-Model");
+  EXPECT_EQ(read_huggingface_config(folder / "." / "config.json").value().name, "My-Model");
   const auto missing = read_huggingface_config(folder / "other.json");
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.error().message(), HasSubstr("other.json"));

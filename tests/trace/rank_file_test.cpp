@@ -121,7 +121,7 @@ TEST(RankFile, SaysOnceWhatAnotherOneSaysToo) {
   EXPECT_EQ(rank_file_content(*again), rank_file_content(second));
 
   EXPECT_THAT(parse_rank_file(*like, "rank1.step"),
-              AllOf(FailsWith("rank1.step"), FailsWith("no `rank0.step` beside it")));
+              AllOf(FailsWith("rank1.step"), FailsWith("no `rank0.step` next to it")));
   const RankBase other{"rank0.step", rank_file_content(second)};
   EXPECT_THAT(parse_rank_file(*like, "rank1.step", &other), FailsWith("another `rank0.step`"));
   // Copies of what is not there: cut, and of another base with the hash of the right one.

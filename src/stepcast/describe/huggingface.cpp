@@ -227,7 +227,7 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
       "--image-size say "
       "otherwise, --text-only leaves the tower out{}",
       tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size,
-      beside ? "beside" : "in", beside ? "and of what cross-attention looks at" : "of whose tokens",
+      beside ? "next to" : "in", beside ? "and of what cross-attention looks at" : "of whose tokens",
       tower.images * tower.tokens_per_image, hears ? "; the tower for sound is not counted" : ""));
   return Ok{};
 }
@@ -377,7 +377,8 @@ Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
   STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
   STEPCAST_ASSIGN(Transformer model,
                   parse_huggingface_config(text, file.string(), ignored_keys, notes, vision));
-  std::filesystem::path folder = std::filesystem::absolute(file, failure).parent_path();
+  const std::filesystem::path folder =
+      std::filesystem::absolute(file, failure).lexically_normal().parent_path();
   const std::string stem = file.stem().string();
   model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;
   return model;

@@ -545,7 +545,7 @@ Result<std::string> content_of(std::string_view bytes, const std::string& name, 
   if (!wanted.empty()) {
     if (base == nullptr || content_hash(base->content) != eight_bytes_at(bytes, kNumbers + 16)) {
       return Error::at(name, "content")
-          .found(base == nullptr ? fmt::format("no `{}` beside it", wanted)
+          .found(base == nullptr ? fmt::format("no `{}` next to it", wanted)
                                  : fmt::format("another `{}` than it was imported with", wanted))
           .expected("the rank file that it was imported with --like")
           .advice("copy that one into the folder, too");
