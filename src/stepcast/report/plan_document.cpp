@@ -167,7 +167,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     if (is_chosen) table.emphasized = table.rows.size();
     ReportCell layout{to_string(l.point) + std::string{refined}};
     layout.copies = l.megatron_flags.value_or("");
-    table.row({std::to_string(l.rank), std::move(layout)})
+    table.row({refined.empty() ? std::to_string(l.rank) : "-", std::move(layout)})
         .numbers({l.step_ms, l.p10_ms, l.p90_ms}, 1)
         .numbers({l.tokens_per_s_per_gpu}, 0)
         .cell(l.mfu ? number(100 * *l.mfu) : "-")
