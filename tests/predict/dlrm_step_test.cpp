@@ -81,7 +81,8 @@ TEST(DlrmStep, TablesOnEveryRankAreUpdatedAsAWhole) {
     plan.tables[0] = {.kind = ShardingKind::data_parallel};
     EXPECT_TRUE(steps.predict(plan).ok());
     double us = 0;
-    for (const ExplainedItem& item : steps.explain().front().items)
+    const auto explained = steps.explain();
+    for (const ExplainedItem& item : explained.front().items)
       if (item.name == "lookup backward") us = item.duration_us;
     return us;
   };
