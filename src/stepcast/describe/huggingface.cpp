@@ -222,13 +222,15 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
   const bool beside =
       std::ranges::any_of(model.layer_kinds, [](const LayerKind& k) { return k.cross_tokens > 0; });
   reading.tower = model.tower;
-  reading.notes.push_back(fmt::format(
-      "{} image{} of {} x {} pixels {} every sequence, {} {} are theirs: --images and "
-      "--image-size say "
-      "otherwise, --text-only leaves the tower out{}",
-      tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size,
-      beside ? "next to" : "in", beside ? "and of what cross-attention looks at" : "of whose tokens",
-      tower.images * tower.tokens_per_image, hears ? "; the tower for sound is not counted" : ""));
+  const std::int64_t vectors = tower.images * tower.tokens_per_image;
+  const std::string where =
+      beside ? fmt::format("next to every sequence, whose cross-attention looks at {} vectors", vectors)
+             : fmt::format("in every sequence, of whose tokens {} are theirs", vectors);
+  reading.notes.push_back(
+      fmt::format("{} image{} of {} x {} pixels {}: --images and --image-size say otherwise, --text-only "
+                  "leaves the tower out{}",
+                  tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size, where,
+                  hears ? "; the tower for sound is not counted" : ""));
   return Ok{};
 }
 

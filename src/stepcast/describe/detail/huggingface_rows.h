@@ -2,8 +2,11 @@
 // layer. A row in huggingface_rows.cpp and a test make a family.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/result.h"
@@ -12,7 +15,7 @@
 namespace stepcast::detail {
 
 // How experts are told. Counts, experts per token, widths, shared experts and dense layers in front go by any of the names
-// that families use (huggingface_rows.cpp); these say what is otherwise.
+// that families use (huggingface_row_experts.cpp); these say what is otherwise.
 struct ExpertKeys {
   std::string_view width = {};  // the key of the width of an expert; empty: one of the usual
   std::string_view latent_size = {};
@@ -56,6 +59,7 @@ struct FamilyRow {
   BiasKey qkv_bias = {"attention_bias"}, output_bias = {"attention_bias"}, ffn_bias = {"mlp_bias"};
   NormKind norm = NormKind::rms_norm;
   bool norm_bias = false;
+  bool gated_ffn = true;
   bool tied_otherwise = false;  // without tie_word_embeddings
   std::string_view activation = "hidden_act";
   std::string_view further_tokens = {};   // number of layers that predict them
@@ -66,5 +70,17 @@ struct FamilyRow {
 
 [[nodiscard]] std::span<const FamilyRow> huggingface_rows();
 [[nodiscard]] Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model);
+
+// Sizes of experts, if there are any, into `model`; then which of its layers may have them.
+[[nodiscard]] Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transformer& model);
+[[nodiscard]] Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKeys& names,
+                                                           const Transformer& model);
+
+// One word per layer, from a list of words or numbers or from a text of letters. `further`: as many more at most, of
+// layers that predict further tokens.
+[[nodiscard]] Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view key,
+                                                          std::int64_t n_layers, std::int64_t further = 0);
+// Nothing of an empty key.
+[[nodiscard]] Status optional_size(ObjectReader& keys, std::string_view key, std::int64_t& out);
 
 }  // namespace stepcast::detail
