@@ -185,7 +185,7 @@ TEST(Placement, AgreesWithEveryRankOfRandomLayouts) {
   const std::vector<std::string> orders{"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-ep-dp-cp-pp",
                                         "pp-tp-cp-ep-dp", "dp-cp-tp-ep-pp"};
   int compared = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 500; ++i) {
     Layout layout{.degrees = {.tensor = pick({1, 2, 4, 8, 3}),
                               .pipeline = pick({1, 2, 4, 5, 8}),
                               .context = pick({1, 1, 2, 4}),
@@ -204,7 +204,7 @@ TEST(Placement, AgreesWithEveryRankOfRandomLayouts) {
     ++compared;
     if (::testing::Test::HasFailure()) return;  // one layout says enough
   }
-  EXPECT_GT(compared, 900);
+  EXPECT_GT(compared, 300);
 }
 
 TEST(Placement, PutsTensorParallelismOnOneNode) {
