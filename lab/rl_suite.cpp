@@ -207,9 +207,8 @@ TestScore policy_ratios(const std::string& name, const std::vector<RlMeasured>& 
 
 Result<SuiteResult> validate_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
   std::error_code ignored;
-  std::filesystem::path file = data;
-  for (const char* below : {"rl_steps.csv", "field/rl_steps.csv"})
-    if (std::filesystem::is_regular_file(data / below, ignored)) file = data / below;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(data, ignored) ? data / "rl_steps.csv" : data;
   STEPCAST_ASSIGN(const std::string text, read_file(file));
   if (!looks_like_rl_runs(text))
     return Error::at(file.string(), "the header").expected("the columns of rl_steps.csv");

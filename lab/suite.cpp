@@ -126,8 +126,11 @@ void leave_out_unfitted(SuiteResult& result) {
                 [](const TestScore& test) { return test.protocol == "refit" && test.sets.empty(); });
 }
 
-Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& data,
+Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& place,
                               const SuiteOptions& options) {
+  std::error_code ignored;
+  std::filesystem::path data = place / suite.data_folder;
+  if (!std::filesystem::is_directory(data, ignored)) data = place;
   STEPCAST_ASSIGN(SuiteResult result, suite.run(data, options));
   leave_out_unfitted(result);
   if (options.protocol == "shipped" &&

@@ -105,8 +105,9 @@ struct Suite {
   std::function<Result<SuiteResult>(const std::filesystem::path& data, const SuiteOptions& options)> run;
 };
 
-// Runs the suite, leaves out what nothing was fitted for and adds the targets.
-[[nodiscard]] Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& data,
+// Runs the suite, leaves out what nothing was fitted for and adds the targets. `place` is the folder of all measured data,
+// with a folder for each kind, or any other folder or file, which is taken as it is.
+[[nodiscard]] Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& place,
                                             const SuiteOptions& options);
 
 // Sets of a test of the protocol "refit" that nothing was fitted for (n_fit 0) are named in `skipped` instead,

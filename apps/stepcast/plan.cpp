@@ -59,7 +59,7 @@ struct PlanOptions {
   Job job;
   Words platforms{"dgx-h100"};
   std::string framework, csv, from, jobs, within, objective = "time", failures;
-  Words jitter, recovery, gpus, prices;
+  Words jitter, recovery, gpus, prices, zones;
   TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
   std::vector<std::int64_t> n_gpus;
@@ -113,10 +113,10 @@ Result<std::int64_t> gpu_count(std::string_view word) {
   std::int64_t count = 0;
   if (spell_out_whole(digits).empty()) std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (count >= 1 && count <= kMostGpus) return count;
-  if (names_gpu_pools(word)) {
-    return Error{"a plan is for GPUs of one kind"}.advice(
-        "`stepcast predict --gpus 64xh100+64xa100` finds degrees and uneven stages or replicas of a mix");
-  }
+  if (names_gpu_pools(word))
+    return Error::at("", "--gpus")
+        .found(fmt::format("pools of GPUs, `{}`, beside others", word.substr(0, 40)))
+        .expected("one mix, as in --gpus 64xh100+64xa100");
   return Error::at("", "--gpus")
       .found(fmt::format("`{}`", word.substr(0, 40)))
       .expected(fmt::format("whole numbers from 1 to {}, as in 64,128, or a range: 64..4096", kMostGpus));
@@ -243,6 +243,86 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   return report.finish(document, options.json ? document.json : std::string{});
 }
 
+bool plans_pools(const PlanOptions& options) {
+  return options.gpus.size() == 1 && names_gpu_pools(options.gpus.front());
+}
+
+// Layouts over pools of different GPUs, as `predict` searches them, and the best of them as a table.
+Result<int> run_pools(const PlanOptions& options) {
+  constexpr std::string_view kTaken[] = {"--model",
+                                         "--ignore-key",
+                                         "--image-size",
+                                         "--images",
+                                         "--text-only",
+                                         "--gpus",
+                                         "--zone",
+                                         "--gpus-per-node",
+                                         "--framework",
+                                         "--gbs",
+                                         "--seq",
+                                         "--what-if",
+                                         "--tp",
+                                         "--pp",
+                                         "--cp",
+                                         "--ep",
+                                         "--mbs",
+                                         "--recompute",
+                                         "--dtype",
+                                         "--sharding",
+                                         "--top",
+                                         "--json",
+                                         "--report",
+                                         "--format",
+                                         "--train-tokens",
+                                         "--gpu-hour-price",
+                                         "--carbon-intensity",
+                                         "--failures",
+                                         "--recovery"};
+  for (const GivenFlag& flag : options.flags.given())
+    if (std::ranges::find(kTaken, flag.name) == std::end(kTaken))
+      return Error{fmt::format("{} means nothing for pools of GPUs", flag.name)}.advice("leave it out");
+  const auto one_of = [](const char* flag, const Words& words) -> Status {
+    if (words.size() < 2) return Ok{};
+    return Error::at("", flag).found("several values").expected("one, with pools of GPUs");
+  };
+  STEPCAST_TRY(one_of("--dtype", options.space.dtypes));
+  STEPCAST_TRY(one_of("--sharding", options.space.shardings));
+  STEPCAST_TRY(one_of("--gpu-hour-price", options.prices));
+  PredictRequest request;
+  STEPCAST_ASSIGN(request.job, job_of(options));
+  STEPCAST_ASSIGN(const LayoutRestrictions lists, restrictions_of(options.space));
+  JobSettings& settings = request.job.settings;
+  if (lists.shardings) set_sharding(lists.shardings->front().kind, settings);
+  if (lists.dtypes) {
+    settings.fp8 = lists.dtypes->front() == DType::fp8;
+    settings.fp4 = lists.dtypes->front() == DType::fp4;
+  }
+  request.job.gpus_per_node = options.gpus_per_node;
+  request.pools = options.gpus.front();
+  request.zones = options.zones;
+  request.what_if = options.what_if;
+  const RestrictionWords& space = options.space;
+  request.pool_space = {space.tensor,      space.pipeline,
+                        space.context,     space.expert,
+                        space.micro_batch, lists.recomputations.value_or(std::vector<Recompute>{}),
+                        options.top};
+  if (options.goal.tokens > 0) request.budget.tokens = options.goal.tokens;
+  request.budget.carbon_g_per_kWh = options.goal.carbon_g_per_kWh;
+  request.budget.failures = options.failures;
+  request.budget.recovery = options.recovery;
+  if (!options.prices.empty()) {
+    std::vector<NamedPlatform> none;
+    TrainingGoal goal;
+    STEPCAST_TRY(set_prices(options.prices, none, {}, goal));
+    request.budget.price_per_gpu_hour = goal.price_per_gpu_hour;
+  }
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
+  std::optional<ProgressLine> progress{std::in_place, "plan on pools of GPUs"};
+  STEPCAST_ASSIGN(const Forecast forecast, Session{}.predict(request));
+  progress.reset();
+  return report.finish(forecast_document(forecast), options.json ? forecast_json(forecast) : std::string{});
+}
+
 // Several trainings that share the GPUs.
 Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
@@ -291,7 +371,10 @@ Status check_options(const PlanOptions& options) {
         .found(fmt::format("`{}` for a fixed number of GPUs, where the fastest step costs least",
                            options.objective))
         .advice("add --train-tokens, or say --objective time");
-  if (options.from.empty() && options.n_gpus.empty()) return Error{"--gpus is required"};
+  if (options.from.empty() && options.gpus.empty()) return Error{"--gpus is required"};
+  if (!options.zones.empty() && !plans_pools(options))
+    return Error{"--zone says where pools of GPUs stand"}.advice(
+        "name them: --gpus 64xh100@east+64xa100@west");
   const bool described = !options.job.model.empty() || !options.flags.remaining().empty();
   if (options.from.empty() && !described) {
     return Error{"no model is named"}
@@ -386,6 +469,7 @@ Result<int> run_plan(const PlanOptions& options) {
     if (flag.of == kPostTraining)
       return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
   STEPCAST_TRY(check_options(options));
+  if (plans_pools(options)) return run_pools(options);
   PlanRequest request;
   STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
   STEPCAST_ASSIGN(request.job, job_of(options));
@@ -483,12 +567,15 @@ void add_subject(PlanOptions& o) {
               "images in a sequence, of a config.json with a vision tower; otherwise one");
   o.flags.add("--text-only", &o.job.vision.text_only,
               "of a config.json with a vision tower: the language model alone");
-  o.flags.add("--gpus", &o.gpus,
-              "GPUs in all; with --train-tokens several, as 512,1024, or a range to search: 64..4096",
-              {.with_commas = true, .one_word = true});
+  o.flags.add(
+      "--gpus", &o.gpus,
+      "GPUs in all; with --train-tokens several, as 512,1024, or a range to search: 64..4096; or pools of "
+      "several kinds, as 64xh100+64xa100",
+      {.with_commas = true, .one_word = true});
   o.flags.add("--platform", &o.platforms,
               "name of a shipped platform, or a platform file; several with --train-tokens",
               {.with_commas = true, .shows_default = true});
+  o.flags.add("--zone", &o.zones, "of pools: east:price=2.5,bandwidth=400Gbps (docs/shared-clusters.md)");
   o.flags.add("--gpus-per-node", &o.gpus_per_node, "GPUs of a node, where not as the platform has",
               {.range = {{1, kMostGpusPerNode}}});
   o.flags.add(
@@ -586,7 +673,9 @@ Verb plan_verb() {
             add_rl_flags(options->flags, options->rl, kPostTraining);
             add_result(app, *options);
             return [options]() -> Result<int> {
-              STEPCAST_ASSIGN(options->n_gpus, gpu_counts(options->gpus));
+              if (!plans_pools(*options)) {
+                STEPCAST_ASSIGN(options->n_gpus, gpu_counts(options->gpus));
+              }
               return run_plan(*options);
             };
           }};

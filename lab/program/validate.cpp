@@ -188,11 +188,7 @@ Result<int> run(const Options& options) {
     for (const Suite& suite : builtin_suites()) {
       progress->say(fmt::format("validate {}, suite {} of {}", suite.name, results.size() + 1,
                                 builtin_suites().size()));
-      // The folder of all measured data has one folder per kind; any other folder is taken as it is.
-      std::error_code ignored;
-      std::filesystem::path data = options.data / suite.data_folder;
-      if (!std::filesystem::is_directory(data, ignored)) data = options.data;
-      STEPCAST_ASSIGN(SuiteResult result, run_suite(suite, data, how));
+      STEPCAST_ASSIGN(SuiteResult result, run_suite(suite, options.data, how));
       results.push_back(std::move(result));
     }
   } else {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lab/suite.h"
 #include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
@@ -28,6 +29,21 @@ TEST(GoodputSuite, PrintsSharesBesideAConstantAndNamesWhatIsNotStated) {
   EXPECT_LT(people[1].predicted, machine[1].predicted);
   EXPECT_EQ(constant[0].predicted, 90);
   EXPECT_EQ(result->skipped.size(), 2U);
+}
+
+// The folder of all measured data does as well as the one below it.
+TEST(GoodputSuite, LooksBelowTheFolderOfAllData) {
+  const test::TemporaryFolder folder;
+  const Suite& suite = *find_suite("goodput");
+  const Result<SuiteResult> without = run_suite(suite, folder.path(), {});
+  ASSERT_FALSE(without.ok());
+  std::filesystem::create_directory(folder.path() / "field");
+  std::ofstream{folder.path() / "field/goodput.csv"}
+      << "model,n_gpus,mean_time_to_interruption_h,effective_training_percent,comparison_percent,comparison,"
+         "checkpoint_size_TB\na,1024,,97,,,\n";
+  const Result<SuiteResult> result = run_suite(suite, folder.path(), {});
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_EQ(result->tests[2].sets[0].rows.size(), 1U);
 }
 
 TEST(GoodputSuite, FindsTheSizeOfThePublishedCheckpoint) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/base/units.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -61,6 +62,22 @@ TEST(PoolSplit, FasterPoolsGetMoreMicroBatches) {
   // Giving the fast pool as many as the slow one would make the step longer.
   const double even = value_of(m.slow.predict(job.model, job.layout)).step.time.value();
   EXPECT_LT(split.step_us, even);
+}
+
+TEST(PoolSplit, SaysWhatTheTightestGpuLeaves) {
+  Machines m;
+  Platform small = m.a100;
+  small.device.memory_size = Bytes{20 * kGiB};
+  StepModel tight{small};
+  const ResolvedJob job = job_of(2, 1, 32);
+  const std::vector<SplitPool> roomy{{16, &m.fast, {}}, {16, &m.slow, {}}},
+      with_small{{16, &m.fast, {}}, {16, &tight, {}}};
+  const Bytes spare = value_of(split_over_pools(job.model, job.layout, roomy, SpreadOver::replicas)).spare;
+  const PoolSplit split = value_of(split_over_pools(job.model, job.layout, with_small, SpreadOver::replicas));
+  EXPECT_NEAR((spare - split.spare).value(), 60 * kGiB, 1);
+  EXPECT_TRUE(spare.value() > 0);
+  EXPECT_EQ(split.fits(), split.spare.value() >= 0);
+  EXPECT_FALSE(split.fits());
 }
 
 TEST(PoolSplit, FasterPoolsGetMoreLayers) {

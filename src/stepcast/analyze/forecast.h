@@ -316,6 +316,16 @@ struct ForecastPool {
   friend bool operator==(const ForecastPool&, const ForecastPool&) = default;
 };
 
+// One way to lay a job out on pools that was tried.
+struct ForecastPoolLayout {
+  std::string layout{}, flags{};  // "tp2 pp4 dp16 mbs1"; those of Megatron-LM that say it
+  std::string over{};             // what the pools share out: stages, replicas
+  std::string shares{};  // "25; 7": layers of the stages, or micro-batches of each replica, of each pool
+  double step_time_ms = 0, tokens_per_s = 0;
+  double spare_GiB = 0;  // that the tightest GPU leaves; below 0: does not fit
+  friend bool operator==(const ForecastPoolLayout&, const ForecastPoolLayout&) = default;
+};
+
 // An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
 struct ForecastItem {
   std::string name{}, what{};  // "qkv"; the operation with its shapes, or the transfer with its group
@@ -441,6 +451,8 @@ struct Forecast {
   std::optional<ForecastPower> power{};      // where the platform is known, and states a power limit
   std::optional<ForecastNetwork> network{};  // where its links are shared
   std::vector<ForecastPool> pools{};         // where there are several
+  // The fastest of those that were tried on several pools, where they are asked for.
+  std::vector<ForecastPoolLayout> pool_layouts{};
   std::optional<ForecastTraining> training{};
   std::vector<ForecastItemList> explained{};  // where asked for
   std::optional<ForecastPublished> published{};

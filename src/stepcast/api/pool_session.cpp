@@ -12,6 +12,7 @@
 
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_power.h"
+#include "stepcast/api/detail/open_layout.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/stepcast.h"
@@ -19,6 +20,8 @@
 #include "stepcast/base/units.h"
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/layout_choice.h"
+#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/plan/layout_point.h"
 #include "stepcast/plan/pool_split.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -88,40 +91,83 @@ std::vector<PoolLinks> links_between(const AskedPools& request, const PricedPool
 struct Chosen {
   ResolvedJob job;
   PoolSplit split;
+  JobSettings settings;
 };
 
-// How a job is laid out of which nobody said it: degrees of powers of two, optimizer states sharded; recomputed where
-// nothing else fits.
-std::vector<Job> layouts_to_try(const Job& asked, std::int64_t gpus_per_node) {
-  std::vector<Job> jobs;
-  constexpr std::int64_t kMostTensor = 8, kMostStages = 64;
-  for (const bool recomputes : {false, true}) {
-    for (std::int64_t tensor = 1; tensor <= std::min(gpus_per_node, kMostTensor); tensor *= 2) {
-      for (std::int64_t pipeline = 1; pipeline <= std::min(kMostStages, *asked.n_gpus / tensor);
-           pipeline *= 2) {
-        Job job = asked;
-        job.settings.tensor = tensor;
-        job.settings.pipeline = pipeline;
-        job.settings.sequence_parallel = tensor > 1;
-        job.settings.distributed_optimizer = true;
-        if (recomputes) job.settings.recompute = Recompute::full;
-        jobs.push_back(std::move(job));
-      }
-    }
-  }
-  return jobs;
+double sequences_of(const Chosen& c) {
+  return static_cast<double>(c.job.layout.batch.global_batch_sequences);
 }
 
-Result<Chosen> choose(const Job& asked, std::span<const SplitPool> pools, std::int64_t gpus_per_node) {
-  if (!leaves_layout_open(asked)) {
+// What is tried of a job whose layout is open: every combination of the lists, or of what the job says, or of powers of
+// two; optimizer states are sharded unless the job says how. Those that recompute come last.
+std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space, std::int64_t gpus_per_node,
+                                        std::int64_t n_experts) {
+  using Values = std::vector<std::int64_t>;
+  constexpr std::int64_t kMostTensor = 8, kMostStages = 64;
+  const JobSettings& said = asked.settings;
+  const auto powers = [](std::int64_t most) {
+    Values values;
+    for (std::int64_t v = 1; v <= most; v *= 2) values.push_back(v);
+    return values;
+  };
+  const auto values = [](const Values& list, const std::optional<std::int64_t>& one, Values usual) {
+    if (!list.empty()) return list;
+    return one ? Values{*one} : std::move(usual);
+  };
+  const Values tensors = values(space.tensor, said.tensor, powers(std::min(gpus_per_node, kMostTensor)));
+  const Values pipelines =
+      values(space.pipeline, said.pipeline, powers(std::min(kMostStages, *asked.n_gpus)));
+  const Values contexts = values(space.context, said.context, {1});
+  const Values experts = values(space.expert, said.expert, powers(std::max<std::int64_t>(1, n_experts)));
+  const Values micro_batches = values(space.micro_batch, said.micro_batch_sequences, {1, 2});
+  std::vector<Recompute> recomputations = space.recomputations;
+  if (recomputations.empty()) recomputations = {Recompute::none, Recompute::full};
+  if (said.recompute) recomputations = {*said.recompute};
+  std::vector<JobSettings> all;
+  const auto add = [&](JobSettings settings) {
+    if (!said.sequence_parallel && *settings.tensor > 1) settings.sequence_parallel = true;
+    if (!said.sharding && !said.zero_stage && !said.fully_sharded && !said.distributed_optimizer)
+      settings.distributed_optimizer = true;
+    if (settings.context == 1) settings.context.reset();
+    if (settings.expert == 1) settings.expert.reset();
+    if (settings.recompute == Recompute::none) settings.recompute.reset();
+    all.push_back(std::move(settings));
+  };
+  for (const Recompute recompute : recomputations)
+    for (const std::int64_t tensor : tensors)
+      for (const std::int64_t pipeline : pipelines)
+        for (const std::int64_t context : contexts)
+          for (const std::int64_t expert : experts)
+            for (const std::int64_t micro_batch : micro_batches)
+              if (tensor * pipeline * std::max(context, expert) <= *asked.n_gpus)
+                add({.tensor = tensor,
+                     .pipeline = pipeline,
+                     .context = context,
+                     .expert = expert,
+                     .micro_batch_sequences = micro_batch,
+                     .recompute = recompute});
+  return all;
+}
+
+// The chosen one first; behind it the others, the fastest first.
+Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space, std::span<const SplitPool> pools,
+                                   std::int64_t gpus_per_node) {
+  std::vector<Chosen> found;
+  if (space.top == 0 && !leaves_layout_open(asked)) {
     STEPCAST_ASSIGN(ResolvedJob job, resolve(asked));
     STEPCAST_ASSIGN(PoolSplit split, split_over_pools(job.model, job.layout, pools));
-    return Chosen{std::move(job), std::move(split)};
+    found.push_back({std::move(job), std::move(split), asked.settings});
+    return found;
   }
-  std::optional<Chosen> best;
+  const Result<ResolvedJob> plain = resolve(asked);
+  const std::int64_t n_experts =
+      plain ? (plain->model.moe ? plain->model.moe->n_experts : 1) : asked.settings.n_experts.value_or(1);
   std::optional<Error> failed;
-  for (const Job& job : layouts_to_try(asked, gpus_per_node)) {
-    if (best && best->split.fits && job.settings.recompute) break;
+  bool fits = false;
+  for (const JobSettings& settings : layouts_to_try(asked, space, gpus_per_node, n_experts)) {
+    if (fits && settings.recompute && space.recomputations.empty() && !asked.settings.recompute) break;
+    Job job = asked;
+    job.settings = over(asked.settings, settings);
     Result<ResolvedJob> resolved = resolve(job);
     if (!resolved) {
       if (!failed) failed = resolved.error();
@@ -132,22 +178,55 @@ Result<Chosen> choose(const Job& asked, std::span<const SplitPool> pools, std::i
       if (!failed) failed = split.error();
       continue;
     }
-    // Batches differ where nobody says them: the most tokens a second.
-    const auto us_per_sequence = [](const Chosen& c) {
-      return c.split.step_us / static_cast<double>(c.job.layout.batch.global_batch_sequences);
-    };
-    Chosen now{std::move(*resolved), std::move(*split)};
-    if (best && (best->split.fits != now.split.fits ? best->split.fits
-                                                    : us_per_sequence(*best) <= us_per_sequence(now)))
-      continue;
-    now.job.notes.push_back(fmt::format("layout not given: --tp {} --pp {}{} --use-distributed-optimizer{}",
-                                        *job.settings.tensor, *job.settings.pipeline,
-                                        *job.settings.tensor > 1 ? " --sequence-parallel" : "",
-                                        job.settings.recompute ? " --recompute-granularity full" : ""));
-    best = std::move(now);
+    fits = fits || split->fits();
+    resolved->notes.push_back("layout not given: " + detail::in_short_flags(megatron_flags_of(settings)));
+    found.push_back({std::move(*resolved), std::move(*split), job.settings});
   }
-  if (!best) return *failed;
-  return std::move(*best);
+  if (found.empty()) return *failed;
+  // Batches differ where nobody says them: the most tokens a second.
+  std::ranges::stable_sort(found, {}, [](const Chosen& c) {
+    return std::pair{!c.split.fits(), c.split.step_us / sequences_of(c)};
+  });
+  return found;
+}
+
+// How a row of the table calls it.
+ForecastPoolLayout listed(const Chosen& c, std::span<const SplitPool> pools) {
+  const Layout& layout = c.job.layout;
+  const Degrees& d = layout.degrees;
+  const bool stages = c.split.over == SpreadOver::stages;
+  const auto whole = [](std::int64_t degree) { return static_cast<std::int32_t>(degree); };
+  ForecastPoolLayout row{
+      .layout = to_string(LayoutPoint{.tensor = whole(d.tensor),
+                                      .pipeline = whole(d.pipeline),
+                                      .context = whole(d.context),
+                                      .data = whole(d.data),
+                                      .expert = whole(d.expert),
+                                      .micro_batch = whole(layout.batch.micro_batch_sequences),
+                                      .virtual_stages = whole(d.virtual_stages),
+                                      .sharding = {layout.sharding.kind, 0},
+                                      .recompute = layout.layer.recompute.kind,
+                                      .sequence_parallel = layout.layer.sequence_parallel,
+                                      .dtype = layout.layer.precision.compute}),
+      .over = stages ? "stages" : "replicas",
+      .step_time_ms = c.split.step_us * 1e-3,
+      .tokens_per_s =
+          sequences_of(c) * static_cast<double>(layout.batch.seq_len_tokens) / (c.split.step_us * 1e-6),
+      .spare_GiB = c.split.spare.value() / kGiB};
+  JobSettings settings = c.settings;
+  const std::vector<std::int64_t>& layers = c.split.layouts.front().pipeline.layers_per_stage;
+  if (stages && !layers.empty()) {
+    settings.pipeline_layout = pipeline_layout_string(layers, c.job.model.n_multi_token_prediction_layers);
+    settings.virtual_stages.reset();
+  }
+  row.flags = megatron_flags_of(settings);
+  for (std::size_t p = 0, s = 0; p < pools.size(); ++p) {
+    row.shares += p == 0 ? "" : "; ";
+    if (!stages) row.shares += fmt::format("{}", c.split.layouts[p].micro_batches());
+    for (const std::size_t first = s; stages && s < c.split.stages[p].end_stage; ++s)
+      row.shares += fmt::format("{}{}", s == first ? "" : ", ", layers[s]);
+  }
+  return row;
 }
 
 // What a pool does of the step, and whether it fits its GPUs.
@@ -252,7 +331,8 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
     pools.push_back({asked.pools[p].n_gpus, &priced[p]->steps, links[p]});
     in_node = std::min<std::int64_t>(in_node, priced[p]->platform->node.gpus_per_node);
   }
-  STEPCAST_ASSIGN(const Chosen chosen, choose(job, pools, in_node));
+  STEPCAST_ASSIGN(const std::vector<Chosen> found, choose(job, request.pool_space, pools, in_node));
+  const Chosen& chosen = found.front();
   const PoolSplit& split = chosen.split;
   for (std::size_t p = 0; p < priced.size(); ++p) {
     const auto rate = priced[p]->platform->device.peak(chosen.job.layout.layer.precision.compute);
@@ -261,7 +341,8 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
   const Layout& layout = split.layouts[split.slowest];
   const bool stages = split.over == SpreadOver::stages;
   const std::size_t base = stages ? 0 : split.slowest;
-  const auto sequences = static_cast<double>(chosen.job.layout.batch.global_batch_sequences);
+  const double sequences = sequences_of(chosen);
+  link_pools(pools, split.over);
   StepForecastOptions options{
       .explained = request.explained,
       .pools = split.stages,
@@ -298,6 +379,8 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
   notes.insert(notes.end(), chosen.job.notes.begin(), chosen.job.notes.end());
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
   forecast.notes = std::move(notes);
+  for (std::size_t i = 0; i < std::min(found.size(), request.pool_space.top); ++i)
+    forecast.pool_layouts.push_back(listed(found[i], pools));
   if (!forecast.fits()) forecast.notes.emplace_back("does not fit into the memory of every pool");
   add_power_of_pools(forecast, asked, priced, split);
   TrainingBudget budget = request.budget;

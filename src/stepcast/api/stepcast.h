@@ -68,6 +68,14 @@ enum class LargestBatch : std::uint8_t {
   global,  // the largest batch that fits without adding up gradients of several micro-batches
 };
 
+// What is tried where the layout on several pools of GPUs is open. An empty list: what the job says, else powers of two of
+// degrees, one context-parallel rank, micro-batches of 1 and 2, and recomputation only where nothing fits without.
+struct PoolSpace {
+  std::vector<std::int64_t> tensor{}, pipeline{}, context{}, expert{}, micro_batch{};
+  std::vector<Recompute> recomputations{};
+  std::size_t top = 0;  // layouts to list (Forecast::pool_layouts); above 0 searches what the job leaves open
+};
+
 struct PredictRequest {
   Job job;
   std::string platform = "dgx-h100";      // name of a shipped platform, or a platform file
@@ -80,6 +88,7 @@ struct PredictRequest {
   // "east:price=2.5,bandwidth=400Gbps" (describe/gpu_pools.h, docs/shared-clusters.md). Empty: one.
   std::string pools{};
   std::vector<std::string> zones{};
+  PoolSpace pool_space{};
   OpenLayout open_layout = OpenLayout::fastest;
   LargestBatch largest = LargestBatch::none;
   TrainingBudget budget;          // what training would cost

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -12,7 +13,6 @@
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
-namespace {
 
 void link_pools(std::span<const SplitPool> pools, SpreadOver over) {
   for (const SplitPool& pool : pools) {
@@ -22,17 +22,21 @@ void link_pools(std::span<const SplitPool> pools, SpreadOver over) {
   }
 }
 
+namespace {
+
 Bytes memory_of_pool(const SplitPool& pool) { return pool.steps->pricer().platform().device.memory_size; }
 
-// Every stage fits into the GPUs of its pool.
-bool stages_fit(const Transformer& model, const Layout& layout, std::span<const SplitPool> pools,
-                std::span<const StagePool> stages) {
+constexpr Bytes kNothingFits{-std::numeric_limits<double>::infinity()};
+
+// What the tightest stage leaves of the GPUs of its pool.
+Bytes spare_of_stages(const Transformer& model, const Layout& layout, std::span<const SplitPool> pools,
+                      std::span<const StagePool> stages) {
   const Result<MemoryForecast> memory = memory_forecast(model, layout, Bytes{1});
-  if (!memory) return false;
-  for (std::uint32_t s = 0; s < memory->stages.size(); ++s) {
-    if (memory->stages[s].total() > memory_of_pool(pools[pool_of_stage(stages, s)])) return false;
-  }
-  return true;
+  if (!memory) return kNothingFits;
+  Bytes spare{std::numeric_limits<double>::infinity()};
+  for (std::uint32_t s = 0; s < memory->stages.size(); ++s)
+    spare = std::min(spare, memory_of_pool(pools[pool_of_stage(stages, s)]) - memory->stages[s].total());
+  return spare;
 }
 
 // Layers moved from stage to stage while that makes the step shorter.
@@ -44,9 +48,10 @@ class LayerSplit {
   struct Found {
     Layout layout;
     double us = 0;
-    bool fits = false;
+    Bytes spare = kNothingFits;
     [[nodiscard]] bool is_better_than(const Found& other) const {
-      return fits != other.fits ? fits : us < other.us;
+      const bool fits = spare.value() >= 0, other_fits = other.spare.value() >= 0;
+      return fits != other_fits ? fits : us < other.us;
     }
   };
   Result<Found> from(const Layout& layout);
@@ -55,11 +60,11 @@ class LayerSplit {
   [[nodiscard]] Result<std::vector<std::int64_t>> balanced(const Layout& layout,
                                                            const std::vector<std::int64_t>& even) const;
   Result<Found> tried(const Layout& layout, const std::vector<std::int64_t>& layers) const {
-    Found found{layout, 0, false};
+    Found found{layout, 0, kNothingFits};
     found.layout.pipeline.layers_per_stage = layers;
     STEPCAST_ASSIGN(const StepPrediction step, predict_on_pools(model_, found.layout, stages_));
     found.us = step.step.time.value();
-    found.fits = stages_fit(model_, found.layout, pools_, stages_);
+    found.spare = spare_of_stages(model_, found.layout, pools_, stages_);
     return found;
   }
 
@@ -141,7 +146,7 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
 Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
                               std::span<const SplitPool> pools) {
   link_pools(pools, SpreadOver::stages);
-  PoolSplit split{SpreadOver::stages, {}, {}, {}, 0, false, 0};
+  PoolSplit split{SpreadOver::stages, {}, {}, {}, 0, kNothingFits, 0};
   const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
   std::int64_t stages = 0;
   for (const SplitPool& pool : pools) {
@@ -152,7 +157,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
   STEPCAST_ASSIGN(const LayerSplit::Found found, layers.from(layout));
   split.layouts.assign(pools.size(), found.layout);
   split.step_us = found.us;
-  split.fits = found.fits;
+  split.spare = found.spare;
   STEPCAST_ASSIGN(const StepPrediction step, predict_on_pools(model, found.layout, split.stages));
   split.slowest = pool_of_stage(split.stages, step.times.critical_stage);
   return split;
@@ -161,7 +166,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
 Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
                                 std::span<const SplitPool> pools) {
   link_pools(pools, SpreadOver::replicas);
-  PoolSplit split{SpreadOver::replicas, {}, {}, {}, 0, true, 0};
+  PoolSplit split{SpreadOver::replicas, {}, {}, {}, 0, Bytes{std::numeric_limits<double>::infinity()}, 0};
   const std::int64_t replicas = layout.degrees.data, all = layout.micro_batches() * replicas;
   const std::int64_t per_replica = layout.world_size() / replicas;
   const auto with = [&](std::int64_t micro_batches) {
@@ -209,7 +214,7 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
     if (split.own_us[p] > split.step_us) split.slowest = p;
     split.step_us = std::max(split.step_us, split.own_us[p]);
     const Result<MemoryForecast> memory = memory_forecast(model, layout, memory_of_pool(pools[p]));
-    split.fits = split.fits && memory && memory->verdict != MemoryVerdict::does_not_fit;
+    split.spare = std::min(split.spare, memory ? memory_of_pool(pools[p]) - memory->peak() : kNothingFits);
   }
   return split;
 }
@@ -244,7 +249,8 @@ Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layou
       failed = split.error();
       return;
     }
-    const bool better = !best || (split->fits != best->fits ? split->fits : split->step_us < best->step_us);
+    const bool better =
+        !best || (split->fits() != best->fits() ? split->fits() : split->step_us < best->step_us);
     if (better) best = std::move(*split);
   };
   if (stages) offer(over_stages(model, layout, pools));

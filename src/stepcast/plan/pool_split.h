@@ -36,9 +36,13 @@ struct PoolSplit {
   std::vector<StagePool> stages;  // of `stages`
   std::vector<double> own_us;     // [pool] of replicas: the step if all were like its
   double step_us = 0;
-  bool fits = false;        // into the memory of all
+  Bytes spare{0};           // that the tightest GPU of all leaves; below 0: does not fit
   std::size_t slowest = 0;  // pool that decides
+  [[nodiscard]] bool fits() const { return spare.value() >= 0; }
 };
+
+// Prices steps from here on with groups that span the pools so.
+void link_pools(std::span<const SplitPool> pools, SpreadOver over);
 
 // The faster of both ways; one that fits goes before one that does not. Errors: no way keeps stages and replicas whole; those
 // of a step.

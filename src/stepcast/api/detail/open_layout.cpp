@@ -8,10 +8,8 @@
 #include "stepcast/plan/layout_plan.h"
 
 namespace stepcast {
-namespace {
 
-// The flags of `predict` for what Megatron-LM's say.
-std::string in_short_flags(std::string flags) {
+std::string detail::in_short_flags(std::string flags) {
   constexpr std::pair<std::string_view, std::string_view> kShort[] = {
       {"--tensor-model-parallel-size", "--tp"},
       {"--pipeline-model-parallel-size", "--pp"},
@@ -28,8 +26,6 @@ std::string in_short_flags(std::string flags) {
       flags.replace(at, name.size(), name_here);
   return flags;
 }
-
-}  // namespace
 
 std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const ResolvedJob& usual,
                                                    const Platform& platform,

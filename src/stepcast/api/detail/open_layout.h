@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "stepcast/describe/job.h"
 #include "stepcast/describe/layout_choice.h"
@@ -14,5 +15,8 @@ namespace stepcast::detail {
 [[nodiscard]] std::optional<LayoutChoice> planned_layout(const Job& asked, const ResolvedJob& usual,
                                                          const Platform& platform,
                                                          const StepAssumptions& assumptions);
+
+// Flags of Megatron-LM as `predict` also takes them, where these are shorter: --tp, --mbs.
+[[nodiscard]] std::string in_short_flags(std::string flags);
 
 }  // namespace stepcast::detail

@@ -239,6 +239,16 @@ void fields(auto& a, Is<ForecastPool> auto& p) {
   a("price_per_gpu_hour", p.price_per_gpu_hour, "of its zone");
 }
 
+void fields(auto& a, Is<ForecastPoolLayout> auto& l) {
+  a("layout", l.layout, "degrees, micro-batch, recomputation");
+  a("flags", l.flags, "of Megatron-LM that say it");
+  a("over", l.over, "what the pools share out: stages or replicas");
+  a("shares", l.shares, "of each pool: layers of its stages, or micro-batches of each of its replicas");
+  a("step_time_ms", l.step_time_ms, "");
+  a("tokens_per_s", l.tokens_per_s, "of all pools");
+  a("spare_GiB", l.spare_GiB, "that the tightest GPU leaves; below 0: does not fit");
+}
+
 void fields(auto& a, Is<ForecastItem> auto& i) {
   a("name", i.name, "what it is in the layer");
   a("what", i.what, "operation with its shapes, or transfer with its group");
@@ -361,6 +371,7 @@ void fields(auto& a, Is<Forecast> auto& f) {
   a("power", f.power, "what nodes and GPUs draw, where the platform is known");
   a("network", f.network, "links between nodes that others pass, too, where the platform states them");
   a("pools", f.pools, "of GPUs, where the job has several");
+  a("pool_layouts", f.pool_layouts, "that `plan` tried on several pools, the best first");
   a("training", f.training, "a whole training at this step time, where asked for");
   a("explained", f.explained, "operations of a layer as they were priced, where asked for");
   a("published", f.published, "composed as the published method does, where asked for");
