@@ -32,12 +32,14 @@ SIZES = {
     "decoder_layers": [2], "encoder_ffn_dim": [80, 160], "decoder_ffn_dim": [40, 80], "encoder_attention_heads": [4],
     "decoder_attention_heads": [4], "max_source_positions": [30], "n_embd": [64], "n_head": [4], "n_layer": [2, 3],
     "dense_intermediate_size": [160], "expert_ffn_hidden_size": [24], "ffn_hidden_size": [80], "zero_expert_num": [4],
-    "moe_topk": [3], "rotary_dim": [8],
+    "moe_topk": [3], "rotary_dim": [8], "linear_num_heads": [2, 4], "linear_head_dim": [8], "state_size": [8],
+    "time_step_rank": [4], "mamba_dt_rank": [4], "mamba_d_ssm": [128], "num_experts_per_token": [2], "layer_group_size": [2],
+    "expert_layer_period": [2], "attn_layer_period": [2], "attn_layer_offset": [1], "num_expert_group": [1],
 }
 LISTS = ("layer_types", "mlp_layer_types", "layers_block_type", "no_rope_layers", "indexer_types", "mlp_only_layers",
-         "moe_layers", "layer_rope_theta", "compress_rates")
+         "moe_layers", "layer_rope_theta", "compress_rates", "num_attention_heads_per_layer")
 EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
-VISITED = ("num_experts_per_tok", "moe_topk", "moe_k", "top_k_experts")
+VISITED = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts")
 LEFT_OUT = ("qk_head_dim", "time_step_limit", "per_layer_config", "rope_parameters", "head_dim_of_rope")
 NO_SHAPE = ("transformers_version", "_name_or_path", "architectures", "id2label", "label2id", "dtype", "use_cache",
             "rope_parameters", "time_step_limit", "chunk_size_feed_forward", "is_encoder_decoder", "output_attentions",
@@ -56,8 +58,14 @@ def drawn(model_type, draw):
         config["hidden_size"] = 64
     if model_type == "mamba2":
         config.update(num_heads=8, head_dim=16, hidden_size=64)
-    if model_type == "ministral":
+    if model_type in ("ministral", "hunyuan_v1_moe"):
         config["head_dim"] = 16
+    if model_type == "jamba":
+        config.update(num_hidden_layers=4)
+    if model_type == "hunyuan_v1_moe":
+        config.update(num_experts=8, moe_topk=2)
+    if model_type == "lfm2_moe":
+        config["layer_types"] = (["conv", "full_attention"] * 2)[: config["num_hidden_layers"]]
     if model_type == "bamba":
         config["attn_layer_indices"] = [1]
     if model_type == "minimax_m3_vl_text":

@@ -54,6 +54,8 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"gpt_neo", read_gpt_neo},
     {"vaultgemma", read_vaultgemma},
     {"mamba2", read_mamba2},
+    {"mamba", read_mamba1},
+    {"falcon_mamba", read_mamba1},
     {"mllama_text_model", read_mllama_text},
     {"longcat_flash", read_longcat},
     // The same layers under other names.
@@ -72,9 +74,12 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"helium", read_llama},
     {"internlm3", read_llama},
     {"iquestcoder", read_llama},
+    {"granite_docling_text", read_granite},
+    {"granite4_vision_text", read_granite},
     {"glm4_moe_lite", read_deepseek},
     {"sarvam_mla", read_deepseek},
     {"youtu", read_deepseek},
+    {"mistral4", read_deepseek},
 };
 
 // Names, files and versions; ids of tokens; how the model was initialised or generates; scales of positions and losses;
@@ -111,7 +116,9 @@ constexpr std::string_view kHarmless =
     "router_scaling_factor moe_routed_scaling_factor swiglu_limit swiglu_limits swiglu_limits_shared "
     "swiglu_alpha moe_norm_min mup_enabled enable_moe_fp32_combine input_jitter_noise "
     "indexer_rope_interleave embedding_initializer_range scale_emb "
-    "dim_model_base scale_depth";
+    "dim_model_base scale_depth num_image_tokens _flash_attn_2_enabled is_llama_config "
+    "neftune_noise_alpha pixel_shuffle_factor rope_interleaved use_resampler perceiver_config "
+    "model_max_length rope_ratio lm_head rm_head mtp_loss_scaling_factor";
 
 }  // namespace
 

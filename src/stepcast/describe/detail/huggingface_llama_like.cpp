@@ -11,6 +11,7 @@ namespace stepcast::detail {
 
 Status read_llama(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
+  STEPCAST_TRY(refuse_if_true(keys, "qk_layer_norms", "norms of queries and keys are not in this family"));
   bool attention_bias = false;
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;

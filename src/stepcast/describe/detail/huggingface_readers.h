@@ -62,6 +62,8 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_qwen2_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen3_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmoe(ObjectReader& keys, Transformer& model);
+// The sizes of latent attention, of a model whose other sizes are there.
+[[nodiscard]] Status read_latent_attention(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
 // DeepSeek-V3.2 and GLM-5: DeepSeek's layers and an indexer that chooses keys.
 [[nodiscard]] Status read_deepseek_sparse(ObjectReader& keys, Transformer& model);
@@ -70,6 +72,7 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_deepseek_v4(ObjectReader& keys, Transformer& model);
 // A kind for every layer (huggingface_rows.cpp).
 [[nodiscard]] Status read_mamba2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_mamba1(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron_nas(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_glm4_moe(ObjectReader& keys, Transformer& model);

@@ -72,6 +72,7 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required(count, moe.n_experts));
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
+  if (moe.n_experts == 1 && keys.has("expert_layer_period")) return Ok{};  // Jamba without experts
   STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));
   STEPCAST_TRY(required(names.width.empty() ? width : names.width, "moe_intermediate_size",
                         moe.expert_ffn_hidden_size));
@@ -85,6 +86,9 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
     model.norms_per_layer = 7;
     moe.n_shared_experts = 1;
     moe.shared_ffn_hidden_size = model.ffn_hidden_size;
+  } else if (names.one_shared) {
+    moe.n_shared_experts = 1;
+    moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
   } else if (n_shared.empty()) {
     moe.n_shared_experts = moe.shared_ffn_hidden_size > 0 ? 1 : 0;
   } else if (moe.n_shared_experts > 0 && shared_width.empty()) {
@@ -115,6 +119,15 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
   std::vector<bool> has;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
     has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0);
+  if (keys.has("expert_layer_period")) {
+    std::int64_t period = 1, offset = 0;
+    STEPCAST_TRY(keys.optional("expert_layer_period", period));
+    STEPCAST_TRY(keys.optional("expert_layer_offset", offset));
+    if (period < 1 || offset >= period)
+      return keys.error("expert_layer_period").expected("more than expert_layer_offset");
+    for (std::size_t layer = 0; layer < has.size(); ++layer)
+      has[layer] = model.moe && static_cast<std::int64_t>(layer) % period == offset;
+  }
   if (keys.has(names.layers)) {
     STEPCAST_ASSIGN(const std::vector<std::string> list,
                     read_words(keys, names.layers, model.n_layers, model.n_multi_token_prediction_layers));
