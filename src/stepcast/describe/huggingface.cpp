@@ -14,7 +14,6 @@
 #include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
-#include "stepcast/describe/detail/huggingface_spelling.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
 #include "stepcast/workload/network.h"
 

@@ -1,13 +1,19 @@
 // How families of models in Hugging Face's config.json are read: one function each, and what they share.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/result.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
+
+// A config with its language model as `text_config`, whatever that is called, and, of families that rows describe, with
+// sizes under their usual names (huggingface_spelling.cpp). What is left out goes into `notes`.
+[[nodiscard]] JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes);
 
 // Shared (huggingface_shared.cpp).
 [[nodiscard]] Status read_activation(ObjectReader& keys, std::string_view key, Activation& out);

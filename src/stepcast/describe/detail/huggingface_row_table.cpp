@@ -66,7 +66,7 @@ constexpr std::string_view kMiniMax01NoShape =
 constexpr std::string_view kBailingNoShape =
     "norm_head norm_softmax multi_gate router_dtype max_window_layers sliding_window use_sliding_window "
     "rotary_dim score_function use_rmsnorm moe_router_enable_expert_bias mtp_loss_scaling_factor "
-    "output_dropout expert_capacity_factor";
+    "output_dropout expert_capacity_factor group_norm_size linear_silu use_linear_silu";
 constexpr std::string_view kKimiLinearNoShape =
     "mla_use_nope moe_renormalize moe_router_activation_func use_grouped_topk moe_layer_freq kda_safe_gate "
     "kda_lower_bound short_conv_kernel_size head_dim layer_group_size linear_lower_bound";
@@ -340,6 +340,19 @@ std::vector<FamilyRow> mixed_rows() {
 // One kind of attention; experts, if any, behind the dense layers.
 std::vector<FamilyRow> plain_rows() {
   const Transformer each_head{.qk_norm = true};
+  const FamilyRow bailing{.model_type = "bailing_moe",
+                          .model = {},
+                          .qkv_bias = {"use_qkv_bias"},
+                          .output_bias = {"use_bias"},
+                          .further_tokens = "num_nextn_predict_layers",
+                          .no_shape = kBailingNoShape};
+  FamilyRow bailing_v2 = bailing, bailing_linear = bailing;
+  bailing_v2.model_type = "bailing_moe_v2";
+  bailing_linear.model_type = "bailing_moe_linear";
+  bailing_v2.model = bailing_linear.model = each_head;
+  bailing_linear.pattern = "layer_types";
+  bailing_linear.interval = "layer_group_size";
+  bailing_linear.state.mixer = Mixer::decayed_linear;
   return {
       {.model_type = "stablelm",
        .model = {.rotary_fraction = 0.25},
@@ -410,36 +423,9 @@ std::vector<FamilyRow> plain_rows() {
        .experts = {.width = "intermediate_size", .one_shared = true},
        .must_be_off = "use_cla use_mla",
        .no_shape = kHunyuanMoeNoShape},
-      {.model_type = "bailing_moe",
-       .model = {},
-       .qkv_bias = {"use_qkv_bias"},
-       .output_bias = {"use_bias"},
-       .further_tokens = "num_nextn_predict_layers",
-       .no_shape = kBailingNoShape},
-      {.model_type = "bailing_moe_v2",
-       .model = each_head,
-       .qkv_bias = {"use_qkv_bias"},
-       .output_bias = {"use_bias"},
-       .further_tokens = "num_nextn_predict_layers",
-       .no_shape = kBailingNoShape},
-      {.model_type = "PanguProMoE",
-       .model = {},
-       .experts = {},
-       .qkv_bias = {"attention_bias", true},
-       .output_bias = {"attention_bias", true},
-       .must_be_off = "sandwich_norm",
-       .no_shape = "num_experts_per_group"},
-      {.model_type = "hunyuan_vl_text",
-       .model = each_head,
-       .tied_otherwise = true,
-       .no_shape = kHunyuanNoShape},
-      {.model_type = "paddleocr_vl_text",
-       .model = {},
-       .qkv_bias = {"use_bias"},
-       .output_bias = {"use_bias"},
-       .ffn_bias = {"use_bias"},
-       .tied_otherwise = true},
-      {.model_type = "glm_ocr_text", .model = {.norms_per_layer = 4}},
+      bailing,
+      bailing_v2,
+      bailing_linear,
       {.model_type = "mimo",
        .model = {},
        .qkv_bias = {"attention_bias", true},

@@ -113,6 +113,7 @@ Status read_channels(ObjectReader& keys, const StateKeys& names, const Transform
   if (names.mixer == Mixer::decayed_linear) {
     state.n_heads = state.n_key_heads = model.n_heads;
     state.head_dim = state.key_head_dim = model.qk_head_dim();
+    state.head_norms = model.qk_norm;
   } else if (names.mixer == Mixer::mamba1) {
     double expand = 2;  // times the width of the model, unless the width is said
     STEPCAST_TRY(keys.optional(keys.has("mamba_expand") ? "mamba_expand" : "expand", expand));

@@ -1,12 +1,10 @@
-#include "stepcast/describe/detail/huggingface_spelling.h"
-
+// Keys of config.json under the names that most families give them.
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "stepcast/base/words.h"
+#include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 
 namespace stepcast::detail {
