@@ -314,7 +314,8 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
 void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
   if (model.state_mixer) {
     notes.emplace_back(
-        "recurrent layers (gated delta rule, Mamba-2) are priced by FLOPs and bytes: no kernel was measured");
+        "recurrent layers (linear attention, Mamba, short convolutions) are priced by FLOPs and bytes: no "
+        "kernel was measured");
   }
   if (model.low_rank_attention) {
     notes.emplace_back(

@@ -366,26 +366,6 @@ Status read_gpt_oss(ObjectReader& keys, Transformer& model) {
   return keys.optional("initial_context_length", first_context);
 }
 
-Status read_glm4_moe(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(require_kv_heads(keys));
-  STEPCAST_TRY(read_llama_like(keys, model));
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = attention_bias;
-  STEPCAST_TRY(keys.optional("use_qk_norm", model.qk_norm));
-  MixtureOfExperts moe;
-  STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
-  STEPCAST_TRY(keys.required("num_experts_per_tok", moe.experts_per_token));
-  STEPCAST_TRY(keys.required("moe_intermediate_size", moe.expert_ffn_hidden_size));
-  STEPCAST_TRY(keys.optional("n_shared_experts", moe.n_shared_experts));
-  if (moe.n_shared_experts > 0) moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
-  STEPCAST_TRY(keys.optional("first_k_dense_replace", moe.first_dense_layers));
-  STEPCAST_TRY(keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers));
-  STEPCAST_TRY(read_expert_groups(keys, moe));
-  model.moe = moe;
-  return read_dense_in_front(keys, model);
-}
-
 // The `text_config` of Llama 4 as a file of its own.
 Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));

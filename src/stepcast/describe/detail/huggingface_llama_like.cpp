@@ -88,6 +88,7 @@ Status read_gemma(ObjectReader& keys, Transformer& model) {
   bool attention_bias = false;
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
+  keys.ignore("use_bidirectional_attention");  // to images in front of the text (PaliGemma)
   return Ok{};
 }
 
@@ -182,9 +183,6 @@ Status read_olmo3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
   return read_layer_types(keys, model);
 }
-
-// Llama with factors on embedding, residuals, scores and logits, which change no shape.
-Status read_granite(ObjectReader& keys, Transformer& model) { return read_llama(keys, model); }
 
 Status read_smollm3(ObjectReader& keys, Transformer& model) {
   const bool says_tied = keys.has("tie_word_embeddings");

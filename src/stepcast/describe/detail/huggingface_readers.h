@@ -60,7 +60,6 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_phi3(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmo2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmo3(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_granite(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_smollm3(ObjectReader& keys, Transformer& model);
 
 // Models with experts (huggingface_experts.cpp).
@@ -81,7 +80,6 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_mamba1(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron_nas(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_glm4_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_llama4_text(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_dbrx(ObjectReader& keys, Transformer& model);
 

@@ -119,15 +119,9 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
   std::vector<bool> has;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
     has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0);
-  if (keys.has("expert_layer_period")) {
-    std::int64_t period = 1, offset = 0;
-    STEPCAST_TRY(keys.optional("expert_layer_period", period));
-    STEPCAST_TRY(keys.optional("expert_layer_offset", offset));
-    if (period < 1 || offset >= period)
-      return keys.error("expert_layer_period").expected("more than expert_layer_offset");
-    for (std::size_t layer = 0; layer < has.size(); ++layer)
-      has[layer] = model.moe && static_cast<std::int64_t>(layer) % period == offset;
-  }
+  STEPCAST_ASSIGN(const std::vector<bool> periodic,
+                  layers_of_period(keys, "expert_layer_period", "expert_layer_offset", model.n_layers));
+  if (!periodic.empty() && model.moe) has = periodic;
   if (keys.has(names.layers)) {
     STEPCAST_ASSIGN(const std::vector<std::string> list,
                     read_words(keys, names.layers, model.n_layers, model.n_multi_token_prediction_layers));

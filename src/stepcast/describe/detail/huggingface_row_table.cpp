@@ -340,6 +340,10 @@ std::vector<FamilyRow> mixed_rows() {
 // One kind of attention; experts, if any, behind the dense layers.
 std::vector<FamilyRow> plain_rows() {
   const Transformer each_head{.qk_norm = true};
+  const FamilyRow glm{
+      .model_type = "glm4_moe", .model = {}, .output_bias = {}, .further_tokens = "num_nextn_predict_layers"};
+  FamilyRow glm_text = glm;
+  glm_text.model_type = "glm4v_moe_text";
   const FamilyRow bailing{.model_type = "bailing_moe",
                           .model = {},
                           .qkv_bias = {"use_qkv_bias"},
@@ -423,6 +427,8 @@ std::vector<FamilyRow> plain_rows() {
        .experts = {.width = "intermediate_size", .one_shared = true},
        .must_be_off = "use_cla use_mla",
        .no_shape = kHunyuanMoeNoShape},
+      glm,
+      glm_text,
       bailing,
       bailing_v2,
       bailing_linear,

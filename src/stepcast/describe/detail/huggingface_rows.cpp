@@ -38,6 +38,19 @@ Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view
   return words;
 }
 
+Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view period_key,
+                                           std::string_view offset_key, std::int64_t n_layers) {
+  std::vector<bool> is;
+  if (!keys.has(period_key)) return is;
+  std::int64_t period = 1, offset = 0;
+  STEPCAST_TRY(keys.optional(period_key, period));
+  STEPCAST_TRY(keys.optional(offset_key, offset));
+  if (period < 1 || offset >= period || n_layers > 1'000'000)
+    return keys.error(period_key).found(fmt::format("{}", period)).expected("more than the offset");
+  for (std::int64_t layer = 0; layer < n_layers; ++layer) is.push_back(layer % period == offset);
+  return is;
+}
+
 Status optional_size(ObjectReader& keys, std::string_view key, std::int64_t& out) {
   return key.empty() ? Status{Ok{}} : keys.optional(key, out);
 }
@@ -151,20 +164,6 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   }
   model.state_mixer = state;
   return Ok{};
-}
-
-// The one of every so many layers that is of another kind (Jamba). Nothing without the keys.
-Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view period_key,
-                                           std::string_view offset_key, std::int64_t n_layers) {
-  std::vector<bool> is;
-  if (!keys.has(period_key)) return is;
-  std::int64_t period = 1, offset = 0;
-  STEPCAST_TRY(keys.optional(period_key, period));
-  STEPCAST_TRY(keys.optional(offset_key, offset));
-  if (period < 1 || offset >= period || n_layers > 1'000'000)
-    return keys.error(period_key).found(fmt::format("{}", period)).expected("more than the offset");
-  for (std::int64_t layer = 0; layer < n_layers; ++layer) is.push_back(layer % period == offset);
-  return is;
 }
 
 // What each layer is by one word or letter; all the same of files that say nothing.

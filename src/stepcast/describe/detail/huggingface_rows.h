@@ -86,6 +86,9 @@ struct FamilyRow {
 // layers that predict further tokens.
 [[nodiscard]] Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view key,
                                                           std::int64_t n_layers, std::int64_t further = 0);
+// The one of every so many layers that is of another kind (Jamba); none without the keys.
+[[nodiscard]] Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view period_key,
+                                                         std::string_view offset_key, std::int64_t n_layers);
 // Nothing of an empty key.
 [[nodiscard]] Status optional_size(ObjectReader& keys, std::string_view key, std::int64_t& out);
 

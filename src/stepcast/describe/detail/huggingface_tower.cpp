@@ -229,7 +229,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (s.pixels == 0 && soft_tokens > 0) s.pixels = side_of(soft_tokens) * s.merge * s.patch;
   if (s.pixels == 0) s.pixels = row.pixels;
   // Tables of positions whose size follows from the image, or of both directions apart (Gemma 4).
-  const bool of_image = row.projector != Projector::merger && row.projector != Projector::merging_layer;
+  const bool of_image = row.projector != Projector::merger && row.encoder != "pixtral";
   if (table > 0) s.positions = 2 * table;
   if (s.positions == 0 && of_image && s.patch > 0) {
     s.positions = (s.pixels / s.patch) * (s.pixels / s.patch) + (row.class_token ? 1 : 0);
@@ -426,6 +426,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
   TowerSizes s;
   STEPCAST_TRY(read_tower_sizes(*row, vision, around, s));
   s.text = text.hidden_size;
+  if (row->projector == Projector::normed_gated_two && s.projector_ffn == 0) s.projector_ffn = s.text;
   if (row->projector == Projector::gated) {
     s.projector_ffn = s.ffn;  // a layer's own FFN has the width of the result
     s.ffn = s.out;
