@@ -106,19 +106,21 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
                                              const Transformer& model) {
   constexpr std::int64_t kMostLayers = 1'000'000;
   if (model.n_layers > kMostLayers) return keys.error("num_hidden_layers").expected("fewer layers");
-  std::int64_t dense = 0, every = 1, interval = 1, end = model.n_layers;
+  std::int64_t dense = 0, every = 1, interval = 1, end = model.n_layers, frequency = 1;
+  if (names.layers != "moe_layer_freq") STEPCAST_TRY(keys.optional("moe_layer_freq", frequency));
   STEPCAST_TRY(optional_size(keys, first_of(keys, kDenseInFront), dense));
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
   STEPCAST_TRY(keys.optional("moe_layer_interval", interval));
   STEPCAST_TRY(keys.optional("moe_layer_end_index", end));
-  if (every < 1 || interval != 1 || end + 1 < model.n_layers)
+  if (every < 1 || interval != 1 || frequency < 1 || end + 1 < model.n_layers)
     return keys.error(every < 1       ? "decoder_sparse_step"
                       : interval != 1 ? "moe_layer_interval"
+                      : frequency < 1 ? "moe_layer_freq"
                                       : "moe_layer_end_index",
                       "where experts are is not modelled");
   std::vector<bool> has;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
-    has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0);
+    has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0 && layer % frequency == 0);
   STEPCAST_ASSIGN(const std::vector<bool> periodic,
                   layers_of_period(keys, "expert_layer_period", "expert_layer_offset", model.n_layers));
   if (!periodic.empty() && model.moe) has = periodic;

@@ -64,11 +64,11 @@ constexpr std::string_view kMiniMax01NoShape =
     "layernorm_linear_attention_alpha layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta "
     "postnorm shared_moe_mode rotary_dim sliding_window";
 constexpr std::string_view kBailingNoShape =
-    "norm_head norm_softmax multi_gate router_dtype max_window_layers sliding_window use_sliding_window "
+    "norm_head norm_softmax router_dtype max_window_layers sliding_window "
     "rotary_dim score_function use_rmsnorm moe_router_enable_expert_bias mtp_loss_scaling_factor "
     "output_dropout expert_capacity_factor group_norm_size linear_silu use_linear_silu";
 constexpr std::string_view kKimiLinearNoShape =
-    "mla_use_nope moe_renormalize moe_router_activation_func use_grouped_topk moe_layer_freq kda_safe_gate "
+    "mla_use_nope moe_renormalize moe_router_activation_func use_grouped_topk kda_safe_gate "
     "kda_lower_bound short_conv_kernel_size head_dim layer_group_size linear_lower_bound";
 constexpr std::string_view kFalconH1NoShape =
     "attention_in_multiplier attention_out_multiplier key_multiplier lm_head_multiplier mlp_multipliers "
@@ -82,7 +82,7 @@ constexpr std::string_view kLfmNoShape =
 constexpr std::string_view kHunyuanMoeNoShape =
     "add_classification_head class_num dense_list im_end_id im_start_id im_newline_id image_token_id "
     "mask_init_id text_start_id text_end_id video_start_id video_end_id moe_drop_tokens "
-    "moe_layer_num_skipped moe_random_routing_dropped_token norm_type num_media_embeds pool_type "
+    "moe_random_routing_dropped_token norm_type num_media_embeds pool_type "
     "skip_cls_token use_mixed_mlp_moe use_rotary_pos_emb vit_mapping_type vit_norm_type vit_type "
     "vit_path cla_share_factor eod_token_id group_limited_greedy anyres_pooling_size "
     "anyres_vit_max_image_size "
@@ -131,6 +131,7 @@ std::vector<FamilyRow> recurrent_rows() {
       {.model_type = "bailing_hybrid",
        .model = {.attention_output_gate = true, .gate_per_head = true},
        .pattern = "layer_types",
+       .interval = "layer_group_size",
        .state = kChannelKeys,
        .latent = true,
        .no_shape = kKimiLinearNoShape},
@@ -349,6 +350,7 @@ std::vector<FamilyRow> plain_rows() {
                           .qkv_bias = {"use_qkv_bias"},
                           .output_bias = {"use_bias"},
                           .further_tokens = "num_nextn_predict_layers",
+                          .must_be_off = "multi_gate use_sliding_window",
                           .no_shape = kBailingNoShape};
   FamilyRow bailing_v2 = bailing, bailing_linear = bailing;
   bailing_v2.model_type = "bailing_moe_v2";
@@ -425,13 +427,24 @@ std::vector<FamilyRow> plain_rows() {
       {.model_type = "hunyuan_v1_moe",
        .model = each_head,
        .experts = {.width = "intermediate_size", .one_shared = true},
-       .must_be_off = "use_cla use_mla",
+       .must_be_off = "use_cla use_mla moe_layer_num_skipped",
        .no_shape = kHunyuanMoeNoShape},
       glm,
       glm_text,
       bailing,
       bailing_v2,
       bailing_linear,
+      {.model_type = "hunyuan_vl_text",
+       .model = each_head,
+       .tied_otherwise = true,
+       .no_shape = kHunyuanNoShape},
+      {.model_type = "paddleocr_vl_text",
+       .model = {},
+       .qkv_bias = {"use_bias"},
+       .output_bias = {"use_bias"},
+       .ffn_bias = {"use_bias"},
+       .tied_otherwise = true},
+      {.model_type = "glm_ocr_text", .model = {.norms_per_layer = 4}},
       {.model_type = "mimo",
        .model = {},
        .qkv_bias = {"attention_bias", true},
@@ -447,7 +460,8 @@ std::vector<FamilyRow> plain_rows() {
       {.model_type = "minicpm",
        .model = {},
        .tied_otherwise = true,
-       .no_shape = "mup_denominator sparse_config use_mup"},
+       .must_be_off = "sparse_config",
+       .no_shape = "mup_denominator use_mup"},
       {.model_type = "chatglm",
        .model = {.rotary_fraction = 0.5},
        .qkv_bias = {"add_qkv_bias"},

@@ -148,6 +148,11 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   if (names.n_heads.empty() || names.mixer == Mixer::mamba1) {
     if (names.mixer == Mixer::gated_delta) return Ok{};
     STEPCAST_TRY(read_channels(keys, names, model, state));
+  } else if (names.mixer == Mixer::channel_delta && !keys.has(names.n_heads)) {
+    state.n_heads = state.n_key_heads = model.n_heads;  // Ling 3: as those that attend
+    STEPCAST_TRY(keys.required("head_dim", state.head_dim));
+    state.key_head_dim = state.head_dim;
+    STEPCAST_TRY(keys.optional("short_conv_kernel_size", state.conv_kernel));
   } else {
     STEPCAST_TRY(keys.required(names.n_heads, state.n_heads));
     STEPCAST_TRY(keys.required(names.head_dim, state.head_dim));
