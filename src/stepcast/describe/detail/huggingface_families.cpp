@@ -29,7 +29,6 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"gemma", read_gemma},
     {"gemma2", read_gemma2},
     {"gemma3_text", read_gemma3_text},
-    {"nemotron", read_nemotron},
     {"phi3", read_phi3},
     {"olmo2", read_olmo2},
     {"olmo3", read_olmo3},

@@ -144,20 +144,6 @@ Status read_gemma3_text(ObjectReader& keys, Transformer& model) {
   return read_softcaps(keys, model);
 }
 
-Status read_nemotron(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(require_kv_heads(keys));
-  model.rotary_fraction = 0.5;
-  STEPCAST_TRY(read_llama_like(keys, model));
-  if (!keys.has("hidden_act")) model.activation = Activation::squared_relu;
-  model.norm = NormKind::layer_norm;
-  model.norm_bias = true;
-  model.gated_ffn = false;
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = model.attention_output_bias = attention_bias;
-  return keys.optional("mlp_bias", model.ffn_bias);
-}
-
 Status read_phi3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));

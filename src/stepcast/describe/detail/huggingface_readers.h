@@ -56,7 +56,6 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_gemma2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_vaultgemma(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gemma3_text(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_nemotron(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_phi3(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmo2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmo3(ObjectReader& keys, Transformer& model);

@@ -104,14 +104,9 @@ constexpr TowerRow kTowers[] = {
      .class_token = true,
      .norm_in_front = true,
      .norm_behind = true},
-    {.model_types = "internvl",
+    {.model_types = "internvl internvl_chat",
      .projector = Projector::normed_two,
      .qkv_bias = false,
-     .class_token = true,
-     .layer_scale = true},
-    {.model_types = "internvl_chat",
-     .projector = Projector::normed_two,
-     .encoder = "intern_vit_6b",
      .class_token = true,
      .layer_scale = true},
     pixtral("mistral3", Projector::merging_layer, 2),
@@ -286,8 +281,7 @@ void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std:
   b.tokens(tokens);
 }
 
-void add_merger(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
-                bool extra) {
+void add_merger(NetworkBuilder& b, const TowerSizes& s, std::int64_t tokens, bool extra) {
   const std::int64_t merged = s.merge * s.merge * s.width;
   if (!extra) b.norm(s.width, s.layer_norm);
   b.tokens(tokens / (s.merge * s.merge));
@@ -300,8 +294,8 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
                      few = tokens / (s.merge * s.merge);
   switch (row.projector) {
     case Projector::merger:
-      add_merger(b, row, s, tokens, false);
-      for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, row, s, tokens, true);
+      add_merger(b, s, tokens, false);
+      for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, s, tokens, true);
       break;
     case Projector::one: b.tokens(few).linear(w, text, row.output_bias); break;
     case Projector::shuffled: b.tokens(few).linear(merged, text, false); break;
