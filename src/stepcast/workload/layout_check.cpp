@@ -164,7 +164,8 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
           .advice("train all parameters, or choose a model whose layers all attend");
     }
   }
-  if (!model.layer_kinds.empty() && rule_of(layout.optimizer.kind).matrix->takes_matrices()) {
+  const bool attends_alone = model.layer_kinds.empty() && model.mixer == Mixer::attention;
+  if (!attends_alone && !model.network && rule_of(layout.optimizer.kind).matrix->takes_matrices()) {
     return broken("optimizer", fmt::format("{} is not modelled for layers of several kinds",
                                            to_string(layout.optimizer.kind)))
         .advice("choose adam, adamw, sgd or lamb");

@@ -122,7 +122,8 @@ StateParts state_parts(const Transformer& model) {
     case Mixer::channel_delta:
       // Gates of the decay and of the output; a decay and a step of every head.
       parts.columns += heads + (rank > 0 ? 2 * rank - values : values);
-      if (rank > 0) parts.inner_rank = rank, parts.inner_out = 2 * values;
+      parts.inner_rank = rank;
+      parts.inner_out = rank > 0 ? 2 * values : 0;
       parts.vectors = heads + values + state.head_dim;
       parts.kept += values;
       break;
