@@ -303,6 +303,24 @@ TEST(ModelConfigs, FamiliesHaveTheParametersOfTheirModules) {
   EXPECT_GE(n_lines, 229U);
 }
 
+// Models whose classes are not in transformers, or whose files spell sizes in their own way, against the billions that their
+// makers state. The keys are those of the published files, written down from memory.
+TEST(ModelConfigs, StatedTotals) {
+  const auto text = read_file(test::source_dir() / "tests/describe/stated_parameters.jsonl");
+  ASSERT_TRUE(text.ok());
+  std::istringstream lines{*text};
+  std::size_t n_lines = 0;
+  for (std::string line; std::getline(lines, line); ++n_lines) {
+    const auto document = parse_json(line, "stated_parameters.jsonl");
+    ASSERT_TRUE(document.ok()) << document.error().message();
+    const Transformer model = read(compact_json(*document->find("config")));
+    const double stated = document->find("stated")->number() * 1e9;
+    EXPECT_NEAR(static_cast<double>(parameter_count(model).total()), stated, 0.01 * stated)
+        << document->find("name")->text();
+  }
+  EXPECT_EQ(n_lines, 18U);
+}
+
 const std::string kConvolutions =
     R"({"model_type": "lfm2", "conv_L_cache": 3, "conv_bias": false, "hidden_size": 32,
   "block_auto_adjust_ff_dim": true, "block_ff_dim": 120, "block_multiple_of": 16, "full_attn_idxs": [1],
