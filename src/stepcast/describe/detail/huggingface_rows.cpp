@@ -182,9 +182,11 @@ Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectRe
     for (const bool one : attends) words.emplace_back(one ? "attention" : "mamba");
     return words;
   }
-  // Transformers 5 gives every family the same key.
-  const std::string_view pattern =
-      !row.pattern.empty() && !keys.has(row.pattern) && keys.has("layer_types") ? "layer_types" : row.pattern;
+  // Transformers 5 gives every family the same key, and leaves to the class what only some layers have.
+  const std::string_view pattern = row.sliding.n_kv_heads.empty() && !row.pattern.empty() &&
+                                           !keys.has(row.pattern) && keys.has("layer_types")
+                                       ? "layer_types"
+                                       : row.pattern;
   if (pattern.empty() || keys.has(pattern)) {
     if (pattern.empty())
       return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
