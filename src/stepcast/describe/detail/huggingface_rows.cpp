@@ -406,7 +406,8 @@ Status read_adjusted_width(ObjectReader& keys, Transformer& model) {
   if (!adjusts || model.ffn_hidden_size > kWidest) return Ok{};
   if (step < 1 || step > kWidest || !(factor > 0 && factor < 1000))
     return keys.error("block_multiple_of").expected("1 or more");
-  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(2 * model.ffn_hidden_size / 3));
+  const std::int64_t two_thirds = 2 * model.ffn_hidden_size / 3;
+  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(two_thirds));
   model.ffn_hidden_size = (width + step - 1) / step * step;
   return Ok{};
 }
