@@ -48,7 +48,7 @@ TEST(NetworkPresets, ParametersAreThoseOfTheModules) {
                                                         {"t5-large", 737'668'096},
                                                         {"whisper-tiny", 37'760'640},
                                                         {"whisper-medium", 763'857'920},
-                                                        {"openai/whisper-large-v3", 1'543'490'560},
+                                                        {"whisper-large-v3", 1'543'490'560},
                                                         {"whisper-large-v3-turbo", 808'878'080}};
   for (const auto& [name, parameters] : known) {
     std::string spelled = name;
