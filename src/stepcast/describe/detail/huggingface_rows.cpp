@@ -120,7 +120,8 @@ Result<std::vector<std::string>> words_by_numbers(ObjectReader& keys, std::strin
 Status read_channels(ObjectReader& keys, const StateKeys& names, const Transformer& model,
                      StateMixer& state) {
   constexpr std::int64_t kWidest = 100'000;
-  if (model.hidden_size > kWidest) return keys.error("hidden_size").expected("at most 100000");
+  if (model.hidden_size > kWidest || model.n_heads < 1)
+    return keys.error("hidden_size").expected("at most 100000, and one head or more");
   state.head_dim = state.n_key_heads = state.key_head_dim = 1;
   state.n_heads = model.hidden_size;
   if (names.mixer == Mixer::decayed_linear) {
