@@ -15,6 +15,7 @@ namespace stepcast::huggingface_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Config {
@@ -274,7 +275,7 @@ TEST(HuggingfaceConfig, RefusesUnknownArchitectures) {
   EXPECT_THAT(message_of(R"({"model_type": "strange"})"),
               AllOf(HasSubstr("line 1: model_type: unknown architecture"), HasSubstr("`strange`"),
                     HasSubstr("llama")));
-  EXPECT_THAT(message_of(R"({"model_type": "mamba"})"), HasSubstr("state-space"));
+  EXPECT_THAT(message_of(R"({"model_type": "rwkv"})"), HasSubstr("state-space"));
   EXPECT_THAT(message_of(R"({"model_type": "led"})"), HasSubstr("encoder-decoder is not modelled"));
   EXPECT_THAT(message_of(R"({"model_type": "swin"})"), HasSubstr("vision models are not modelled"));
   EXPECT_THAT(message_of(R"({"model_type": "lama"})"), HasSubstr("did you mean `llama`?"));
@@ -289,10 +290,13 @@ TEST(HuggingfaceConfig, RefusesKeysItDoesNotKnow) {
   EXPECT_THAT(message_of(replaced(base, "\"head_dim\"", "\"num_streams\": 2,\n\"head_dim\"")),
               AllOf(HasSubstr("line 1: num_streams: unknown key"), HasSubstr("may change the shape")));
   EXPECT_EQ(message_of(replaced(base, "\"head_dim\"", "\"num_streams\": null, \"head_dim\"")), "no error");
-  EXPECT_THAT(message_of(replaced(base, "\"head_dim\"",
-                                  "\"quantization_config\": {\"quant_method\": \"awq\"}, "
-                                  "\"head_dim\"")),
-              HasSubstr("quantized weights cannot be trained"));
+  // How released weights are stored is not how they are trained.
+  std::vector<std::string> notes;
+  const auto stored = parse_huggingface_config(
+      replaced(base, "\"head_dim\"", "\"quantization_config\": {\"quant_method\": \"awq\"}, \"head_dim\""),
+      "config.json", {}, &notes);
+  EXPECT_EQ(*stored, *parse_huggingface_config(base, "config.json"));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("quantized (awq)")));
 }
 
 TEST(HuggingfaceConfig, RefusesShapesItCannotRepresent) {

@@ -45,7 +45,11 @@ TEST(NetworkPresets, ParametersAreThoseOfTheModules) {
                                                         {"dit-xl/2", 674'834'720},
                                                         {"t5-small", 60'506'624},
                                                         {"t5-base", 222'903'552},
-                                                        {"t5-large", 737'668'096}};
+                                                        {"t5-large", 737'668'096},
+                                                        {"whisper-tiny", 37'760'640},
+                                                        {"whisper-medium", 763'857'920},
+                                                        {"whisper-large-v3", 1'543'490'560},
+                                                        {"whisper-large-v3-turbo", 808'878'080}};
   for (const auto& [name, parameters] : known) {
     std::string spelled = name;
     if (spelled == "dit-xl/2") spelled = "dit-xl-2";

@@ -12,6 +12,7 @@
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_families.h"
+#include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
 #include "stepcast/workload/network.h"
@@ -45,14 +46,9 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"convnext", kVision},
     {"clip", kVision},
     {"siglip", kVision},
-    {"mamba", kStateSpace},
-    {"falcon_mamba", kStateSpace},
-    {"jamba", kStateSpace},
     {"zamba2", kStateSpace},
     {"rwkv", kStateSpace},
     {"recurrent_gemma", kStateSpace},
-    {"falcon_h1", kStateSpace},
-    {"lfm2", kStateSpace},
     {"gemma3n", kTower},
     {"phi4_multimodal", kTower},
     {"phi3_v", kTower}};
@@ -123,7 +119,8 @@ constexpr std::string_view kAroundText =
     "use_unified_vision_chunk video_placeholder projector_hidden_act vision_feature_layer "
     "vision_feature_select_strategy image_seq_length image_grid_pinpoints spatial_merge_size "
     "multimodal_projector_bias downsample_ratio vision_token_id projector_bias image_start_token_id "
-    "image_end_token_id video_start_token_id video_end_token_id hidden_size scale_factor";
+    "image_end_token_id video_start_token_id video_end_token_id hidden_size scale_factor vocab_size "
+    "projection_dim num_hidden_layers _pad_token_id";
 
 // Released weights may be stored in narrow types; how a model is trained is told by the layout.
 Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
@@ -133,17 +130,10 @@ Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
   STEPCAST_TRY(section->optional("quant_method", method));
   // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4.
   if (method == "fp8" || method == "mxfp4") return Ok{};
-  // NVIDIA's tool names its algorithm, at times without a method.
-  std::string algorithm;
-  STEPCAST_TRY(section->optional("quant_algo", algorithm));
-  if (method == "modelopt" || method == "compressed-tensors" || (method.empty() && !algorithm.empty())) {
-    notes.emplace_back(
-        "the checkpoint is quantized: the model is trained in the types of the layout, as before it was");
-    return Ok{};
-  }
-  return keys.error("quantization_config", "quantized weights cannot be trained")
-      .found(fmt::format("`{}`", method.substr(0, 60)))
-      .expected("the config of the model that was quantized");
+  notes.push_back(fmt::format(
+      "the checkpoint is quantized{}: the model is trained in the types of the layout, as before it was",
+      method.empty() ? std::string{} : fmt::format(" ({})", method.substr(0, 60))));
+  return Ok{};
 }
 
 // `object` less the member at `path`, "outer.inner"; nothing if there is none.
@@ -203,7 +193,8 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
 
 Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transformer& model, Reading& reading) {
   STEPCAST_ASSIGN(auto vision, keys.section("vision_config"));
-  const bool hears = keys.has("audio_config");
+  const bool hears =
+      keys.has("audio_config") || keys.has("encoder_config") || keys.has("visual_tokenizer_config");
   keys.ignore(kAroundText);
   if ((!vision && !hears) || reading.vision.text_only) {
     if (vision || hears) reading.notes.emplace_back("the language model alone (text_config): --text-only");
@@ -268,6 +259,8 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   }
   STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
   set_cross_tokens(model, reading.notes);
+  if (!is_among(model_type, kWithTower))
+    for (const std::string& key : keys.left()) keys.ignore(key);  // of the parts that the note leaves out
   return Ok{};
 }
 
@@ -292,7 +285,12 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
       return keys.finish();
     }
   }
-  if (has_tower && !in_text && (keys.has("text_config") || row == rows.end())) {
+  // Other models around a language model: what stands around it has a section of its own.
+  const bool around = keys.has("text_config") && family == families.end() && row == rows.end() &&
+                      why_not_read(model_type).empty() &&
+                      (keys.has("vision_config") || keys.has("audio_config") || keys.has("encoder_config") ||
+                       keys.has("visual_tokenizer_config"));
+  if (!in_text && ((has_tower && (keys.has("text_config") || row == rows.end())) || around)) {
     STEPCAST_TRY(read_text_config(model_type, keys, model, reading));
   } else if (family != families.end()) {
     STEPCAST_TRY(family->read(keys, model));
@@ -307,6 +305,8 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
     double unused = 0;  // it changes no time, but what is no number is no config
     STEPCAST_TRY(keys.optional(key, unused));
   }
+  STEPCAST_TRY(
+      detail::refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
   keys.ignore(detail::harmless_huggingface_keys());
   return keys.finish();
 }
@@ -314,7 +314,8 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
 void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
   if (model.state_mixer) {
     notes.emplace_back(
-        "recurrent layers (gated delta rule, Mamba-2) are priced by FLOPs and bytes: no kernel was measured");
+        "recurrent layers (linear attention, Mamba, short convolutions) are priced by FLOPs and bytes: no "
+        "kernel was measured");
   }
   if (model.low_rank_attention) {
     notes.emplace_back(
@@ -353,10 +354,11 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
     }
     root = std::move(*rest);
   }
+  std::vector<std::string> said;
+  root = detail::with_usual_keys(root, said);
   STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name, NullMeans::absent, kUnknownKey));
   Transformer model;
   model.name = name;
-  std::vector<std::string> said;
   Reading reading{.notes = said, .vision = vision, .name = name};
   STEPCAST_TRY(read_family(keys, model, reading, false));
   if ((vision.images && !reading.tower) || (vision.image_size && !reading.tower && !model.network)) {

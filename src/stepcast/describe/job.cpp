@@ -28,7 +28,10 @@ namespace {
 
 // "meta-llama/Llama-3.1-8B" is how the model hub calls a preset.
 Error no_such_path(const std::string& path) {
-  const Result<Transformer> preset = find_preset(std::string_view{path}.substr(path.rfind('/') + 1));
+  const std::string_view name = std::string_view{path}.substr(path.rfind('/') + 1);
+  const auto network = find_network(name);
+  const Result<Transformer> preset =
+      network.ok() && network.value() ? Result<Transformer>{*network.value()} : find_preset(name);
   return Error::at("", "--model", fmt::format("no such file or folder: `{}`", path.substr(0, 200)))
       .advice(preset.ok() ? fmt::format("did you mean `{}`?", preset->name)
                           : "`stepcast models` lists the names that need no file; or give its config.json");

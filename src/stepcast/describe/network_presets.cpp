@@ -52,6 +52,14 @@ constexpr Sized kT5s[] = {{"t5-small", {6, 512, 8, 64, 2048}},
                           {"t5-large", {24, 1024, 16, 64, 4096}},
                           {"t5-3b", {24, 1024, 32, 128, 16384}},
                           {"t5-11b", {24, 1024, 128, 128, 65536}}};
+// Layers of the encoder and of the decoder, width, heads, bands of frequencies; classes: words.
+constexpr Sized kWhispers[] = {{"whisper-tiny", {4, 4, 384, 6, 80}, 51865},
+                               {"whisper-base", {6, 6, 512, 8, 80}, 51865},
+                               {"whisper-small", {12, 12, 768, 12, 80}, 51865},
+                               {"whisper-medium", {24, 24, 1024, 16, 80}, 51865},
+                               {"whisper-large-v2", {32, 32, 1280, 20, 80}, 51865},
+                               {"whisper-large-v3", {32, 32, 1280, 20, 128}, 51866},
+                               {"whisper-large-v3-turbo", {32, 4, 1280, 20, 128}, 51866}};
 
 // Two convolutions of 3 x 3, or 1 x 1, 3 x 3 and 1 x 1; what goes around them is brought to their size.
 void residual_block(NetworkBuilder& b, std::int64_t channels, std::int64_t stride, bool bottleneck) {
@@ -161,6 +169,26 @@ Transformer t5(const Sized& of) {
 }
 
 using Positions = EncoderDecoder::Positions;
+
+Transformer whisper(const Sized& of) {
+  const auto [encoder_layers, decoder_layers, width, heads, bands] = of.sizes;
+  constexpr std::int64_t kFrames = 1500, kWords = 448;  // 30 seconds
+  return *encoder_decoder({.name = std::string{of.name},
+                           .encoder_layers = encoder_layers,
+                           .decoder_layers = decoder_layers,
+                           .hidden_size = width,
+                           .n_heads = heads,
+                           .ffn_hidden_size = 4 * width,
+                           .vocab_size = of.classes,
+                           .encoder_tokens = kFrames,
+                           .biases = true,
+                           .positions = Positions::own,
+                           .encoder_positions = kFrames,
+                           .decoder_positions = kWords,
+                           .key_bias = false,
+                           .mel_bins = bands,
+                           .dropout = 0});
+}
 
 // One side of it.
 struct Side {
@@ -301,11 +329,12 @@ Result<std::optional<Transformer>> find_network(std::string_view name,
         std::ranges::find_if(table, [&](const Sized& s) { return spelling_core(s.name) == wanted; });
     return found == table.end() ? nullptr : &*found;
   };
-  if (const Sized* found = of(kT5s)) {
+  const Sized* hears = of(kWhispers);
+  if (const Sized* found = hears != nullptr ? hears : of(kT5s)) {
     if (image_size)
       return Error::at("", "--image-size", fmt::format("{} sees no images", found->name))
           .advice("leave it out");
-    return std::optional{t5(*found)};
+    return std::optional{hears != nullptr ? whisper(*found) : t5(*found)};
   }
   struct Family {
     std::span<const Sized> table;
@@ -339,7 +368,7 @@ std::vector<std::string> network_names() {
   std::vector<std::string> names;
   for (const std::span<const Sized> table :
        {std::span<const Sized>{kResnets}, std::span<const Sized>{kVggs}, std::span<const Sized>{kVits},
-        std::span<const Sized>{kDits}, std::span<const Sized>{kT5s}})
+        std::span<const Sized>{kDits}, std::span<const Sized>{kT5s}, std::span<const Sized>{kWhispers}})
     for (const Sized& s : table) names.emplace_back(s.name);
   return names;
 }

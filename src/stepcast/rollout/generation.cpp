@@ -81,7 +81,7 @@ Result<Generation> Generation::create(const Transformer& model, const EngineLayo
 void Generation::count_cache() {
   for (std::int64_t layer = 0; layer < model_.n_layers; ++layer) {
     const Transformer one = model_.layer_kinds.empty() ? model_ : layer_model(model_, model_.kind(layer));
-    if (one.mixer != Mixer::attention) continue;  // a state of constant size
+    if (!one.attends()) continue;  // a state of constant size
     const auto heads = [&](std::int64_t n) { return as_double((n + layout_.tensor - 1) / layout_.tensor); };
     double elements = heads(one.kv_heads()) * as_double(one.qk_head_dim() + one.value_head_dim());
     double width = as_double(one.qk_head_dim() + one.value_head_dim());  // of scores and values per head

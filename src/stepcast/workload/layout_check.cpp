@@ -164,7 +164,8 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
           .advice("train all parameters, or choose a model whose layers all attend");
     }
   }
-  if (!model.layer_kinds.empty() && rule_of(layout.optimizer.kind).matrix->takes_matrices()) {
+  const bool attends_alone = model.layer_kinds.empty() && model.mixer == Mixer::attention;
+  if (!attends_alone && !model.network && rule_of(layout.optimizer.kind).matrix->takes_matrices()) {
     return broken("optimizer", fmt::format("{} is not modelled for layers of several kinds",
                                            to_string(layout.optimizer.kind)))
         .advice("choose adam, adamw, sgd or lamb");
@@ -172,7 +173,18 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
+// Megatron Core has the gated delta rule and Mamba-2. Linear attention splits by its heads as attention does.
 Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& state) {
+  const bool by_heads = mixer == Mixer::channel_delta || mixer == Mixer::decayed_linear;
+  const bool known = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
+  for (const auto& [name, degree, splits] :
+       {std::tuple{"tensor_parallel", layout.degrees.tensor, known || by_heads},
+        {"context_parallel", layout.degrees.context, known}}) {
+    if (splits || degree == 1) continue;
+    return broken(name, fmt::format("no framework that is modelled splits {} layers by {} {}",
+                                    to_string(mixer), name, degree))
+        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", name));
+  }
   for (const auto& [name, heads] :
        {std::pair{"state heads", state.n_heads}, std::pair{"state key heads", state.n_key_heads}}) {
     if (heads % layout.degrees.tensor == 0) continue;
@@ -210,8 +222,7 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))
         .advice(fmt::format("nearest that work: tensor_parallel {}", nearest_divisors(value, tp)));
   };
-  if (model.mixer == Mixer::gated_delta || model.mixer == Mixer::mamba2)
-    STEPCAST_TRY(check_state_heads(layout, model.mixer, *model.state_mixer));
+  if (is_recurrent(model.mixer)) STEPCAST_TRY(check_state_heads(layout, model.mixer, *model.state_mixer));
   if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
   // Fewer key-value heads than ranks: each is kept by several ranks.
   if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)

@@ -32,15 +32,14 @@ std::int64_t expert_parameters(const Transformer& model, const MixtureOfExperts&
   return ffn_parameters(narrow, moe.expert_ffn_hidden_size);
 }
 
-// Projections in and out, convolution, gates and steps of every head, and the norm in front of the way out.
+// Products, convolution, vectors, and the way out.
 std::int64_t state_mixer_parameters(const Transformer& model) {
   const StateMixer& state = *model.state_mixer;
-  const bool delta = model.mixer == Mixer::gated_delta;
-  const std::int64_t channels = state.values() + 2 * state.keys();
-  std::int64_t n = model.hidden_size * (channels + state.values() + (delta ? 2 : 1) * state.n_heads);
-  n += channels * (state.conv_kernel + (state.conv_bias ? 1 : 0));
-  n += (delta ? 2 : 3) * state.n_heads + (delta ? state.head_dim : state.values());
-  return n + state.values() * model.hidden_size;
+  const StateParts parts = state_parts(model);
+  return model.hidden_size * parts.columns +
+         parts.channels * (state.conv_kernel + (state.conv_bias ? 1 : 0)) +
+         parts.inner_width * parts.inner_columns + parts.inner_rank * parts.inner_out + parts.vectors +
+         state.values() * model.hidden_size;
 }
 
 std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
@@ -80,12 +79,12 @@ std::int64_t attention_parameters(const Transformer& model) {
   if (model.low_rank_attention) return low_rank_attention_parameters(model, *model.low_rank_attention);
   std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
   if (model.attention_output_bias) n += model.hidden_size;
+  n += model.hidden_size * model.n_heads * model.gates_of_head();
   if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
   std::int64_t columns = (model.n_heads + model.own_kv_heads()) * model.qk_head_dim();
   if (!model.values_are_keys) columns += model.own_kv_heads() * model.value_head_dim();
-  columns += model.n_heads * model.gates_of_head();
   n += model.hidden_size * columns;
-  if (model.qkv_bias) n += columns;
+  if (model.qkv_bias) n += columns + model.n_heads * model.gates_of_head();
   // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
   if (model.position == PositionEncoding::relative)
     n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
@@ -102,21 +101,69 @@ std::int64_t attention_parameters(const Transformer& model) {
 std::int64_t mixer_parameters(const Transformer& model) {
   switch (model.mixer) {
     case Mixer::attention: return attention_parameters(model) + (model.attention_sinks ? model.n_heads : 0);
-    case Mixer::gated_delta:
-    case Mixer::mamba2: return state_mixer_parameters(model);
-    case Mixer::none: break;
+    case Mixer::none: return 0;
+    default: break;
   }
-  return 0;
+  return state_mixer_parameters(model) + (model.attends_beside ? attention_parameters(model) : 0);
 }
 
 }  // namespace
+
+StateParts state_parts(const Transformer& model) {
+  const StateMixer& state = *model.state_mixer;
+  const std::int64_t values = state.values(), keys = state.keys(), heads = state.n_heads, rank = state.rank;
+  StateParts parts{.columns = 2 * (values + keys), .channels = values + 2 * keys};
+  parts.kept = 2 * parts.channels + 3 * values;
+  switch (model.mixer) {
+    case Mixer::gated_delta:
+      parts.columns += 2 * heads;
+      parts.vectors = 2 * heads + state.head_dim;
+      break;
+    case Mixer::channel_delta:
+      // Gates of the decay and of the output; a decay and a step of every head.
+      parts.columns += heads + (rank > 0 ? 2 * rank - values : values);
+      parts.inner_rank = rank;
+      parts.inner_out = rank > 0 ? 2 * values : 0;
+      parts.vectors = heads + values + state.head_dim;
+      parts.kept += values;
+      break;
+    case Mixer::decayed_linear:
+      parts.kept -= parts.channels;
+      parts.channels = 0;
+      parts.vectors = (state.has_norm ? values : 0) + (state.head_norms ? 2 * state.key_head_dim : 0);
+      break;
+    case Mixer::mamba2:
+      parts.columns += heads;
+      parts.vectors = 3 * heads + (state.has_norm ? values : 0);
+      break;
+    case Mixer::mamba1:
+      parts = {.columns = 2 * values,
+               .channels = values,
+               .inner_width = values,
+               .inner_columns = rank + 2 * keys,
+               .inner_rank = rank,
+               .inner_out = values,
+               .vectors = values * (keys + 2) + (state.has_norm ? rank + 2 * keys : 0),
+               .kept = 6 * values};
+      break;
+    case Mixer::short_convolution:
+      parts = {.columns = 3 * values, .channels = values, .kept = 6 * values};
+      break;
+    case Mixer::attention:
+    case Mixer::none: break;
+  }
+  return parts;
+}
 
 std::string_view to_string(Architecture architecture) {
   return name_of<Architecture::encoder>(architecture, {"decoder", "encoder"}, "?");
 }
 
 std::string_view to_string(Mixer mixer) {
-  return name_of<Mixer::none>(mixer, {"attention", "gated_delta", "mamba2", "none"}, "?");
+  return name_of<Mixer::none>(mixer,
+                              {"attention", "gated_delta", "channel_delta", "decayed_linear", "mamba2",
+                               "mamba1", "short_convolution", "none"},
+                              "?");
 }
 
 std::string_view to_string(Activation activation) {
@@ -293,6 +340,7 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   one.compressed_tokens = own.compressed_tokens;
   one.shares_chosen_keys = own.shares_chosen_keys;
   one.shares_keys_values = own.shares_keys_values;
+  one.attends_beside = own.attends_beside;
   if (!model.latent_attention && !own.chooses_keys) one.sparse_indexer.reset();
   if (own.cross_tokens > 0) {
     one.cross_tokens = own.cross_tokens;

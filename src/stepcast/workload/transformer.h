@@ -44,11 +44,19 @@ enum class PositionEncoding : std::uint8_t {
 // What carries information from token to token in a layer.
 enum class Mixer : std::uint8_t {
   attention,
-  gated_delta,  // linear attention with the gated delta rule (Qwen3-Next, Qwen 3.5)
-  mamba2,       // state-space layer of Mamba-2 (Nemotron-H)
+  gated_delta,        // linear attention with the gated delta rule (Qwen3-Next, Qwen 3.5)
+  channel_delta,      // the same with a gate for every channel (Kimi Linear, Ling 3)
+  decayed_linear,     // linear attention whose state decays by a fixed factor (MiniMax-01)
+  mamba2,             // state-space layer of Mamba-2 (Nemotron-H)
+  mamba1,             // state-space layer with a state of every channel (Jamba, Falcon Mamba)
+  short_convolution,  // a gated convolution over a few tokens (LFM2)
   none,
 };
 [[nodiscard]] std::string_view to_string(Mixer mixer);
+// Carries a state, or the last few tokens, instead of attending.
+[[nodiscard]] inline bool is_recurrent(Mixer mixer) {
+  return mixer != Mixer::attention && mixer != Mixer::none;
+}
 
 // Feed-forward networks of which every token visits a few. Layers without experts use
 // Transformer::ffn_hidden_size.
@@ -104,9 +112,9 @@ struct SparseIndexer {
   friend bool operator==(const SparseIndexer&, const SparseIndexer&) = default;
 };
 
-// Mixers that carry a matrix of key_head_dim x head_dim per head from token to token, in chunks: the gated delta rule,
-// and Mamba-2, whose groups are the key heads and whose state size is their width. Keys, queries and values pass a
-// causal convolution of each channel.
+// Mixers that carry a matrix of key_head_dim x head_dim per head from token to token, in chunks: linear attention, and
+// Mamba, whose groups are the key heads and whose state size is their width; every channel of Mamba-1 is a head. Keys,
+// queries and values pass a causal convolution of each channel, which is all that short_convolution does: it has no keys.
 struct StateMixer {
   std::int64_t n_heads = 0;  // of values
   std::int64_t head_dim = 0;
@@ -115,6 +123,11 @@ struct StateMixer {
   std::int64_t conv_kernel = 4;
   bool conv_bias = false;
   std::int64_t chunk_tokens = 64;
+  std::int64_t rank =
+      0;  // of the vector that makes steps (mamba1) or gates (channel_delta; 0: one product does)
+  bool has_norm =
+      true;  // in front of the way out (Falcon-H1: none), of decayed_linear, of steps and keys of mamba1
+  bool head_norms = false;  // of queries and keys (linear attention of Ling 2.5)
   [[nodiscard]] std::int64_t keys() const { return n_key_heads * key_head_dim; }  // elements per token
   [[nodiscard]] std::int64_t values() const { return n_heads * head_dim; }
   friend bool operator==(const StateMixer&, const StateMixer&) = default;
@@ -138,6 +151,7 @@ struct LayerKind {
   bool shares_chosen_keys =
       false;  // attends to what the indexer of a layer below chose, and has none (GLM-5.2)
   bool shares_keys_values = false;  // of a layer below (the upper layers of Gemma 4's small models)
+  bool attends_beside = false;      // beside a state, from the same input, both are added (Falcon-H1)
   // Cross-attention: keys and values come from so many vectors of something else (image tokens of Llama 3.2 Vision), with
   // norms of queries and keys and a gate behind either part; 0: from the sequence itself.
   std::int64_t cross_tokens = 0;
@@ -192,8 +206,8 @@ struct Transformer {
       false;                     // as many gates as elements of the output, from the layer's input (Qwen 3.5)
   bool gate_per_head = false;    // of that: one gate for all elements of a head (Step 3.5)
   bool values_are_keys = false;  // one matrix makes both (global layers of Gemma 4)
-  bool shares_chosen_keys = false, shares_keys_values = false;  // as in LayerKind
-  std::int64_t cross_tokens = 0;                                // likewise
+  bool shares_chosen_keys = false, shares_keys_values = false, attends_beside = false;  // as in LayerKind
+  std::int64_t cross_tokens = 0;                                                        // likewise
   bool attention_softcap = false;  // tanh on the scores, keeps some fused kernels away (Gemma 2)
   bool logit_softcap = false;      // tanh on the logits
 
@@ -212,7 +226,7 @@ struct Transformer {
   // into another mix of them, by weights that a product of all of them gives.
   std::int64_t residual_streams = 1;
   std::optional<SparseIndexer> sparse_indexer;
-  std::optional<StateMixer> state_mixer;  // of layers whose mixer is gated_delta or mamba2
+  std::optional<StateMixer> state_mixer;  // of layers whose mixer is recurrent
 
   // Of layers without kinds of their own: what the fields above describe. norms_per_layer counts both parts.
   Mixer mixer = Mixer::attention;
@@ -238,6 +252,7 @@ struct Transformer {
   // above then are of its last features, and vocab_size its classes.
   std::shared_ptr<const BlockNetwork> network;
 
+  [[nodiscard]] bool attends() const { return mixer == Mixer::attention || attends_beside; }
   [[nodiscard]] std::int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
   [[nodiscard]] std::int64_t own_kv_heads() const { return shares_keys_values ? 0 : kv_heads(); }
   [[nodiscard]] std::int64_t longest_sequence() const { return max_position - unused_positions; }
@@ -295,6 +310,18 @@ struct ParameterCount {
 [[nodiscard]] Transformer layer_model(const Transformer& model, std::size_t kind);
 // Layers of the model that those of one extra prediction layer are like.
 [[nodiscard]] std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model);
+// What a recurrent mixer consists of, in elements, for a model that has one.
+struct StateParts {
+  std::int64_t columns = 0;   // of the product with its input
+  std::int64_t channels = 0;  // that pass the convolution
+  // Two products in a row with some of these columns, the first `width` of them wide: Mamba-1 makes keys and a narrow
+  // vector of steps and widens that; channel_delta has the first within `columns`.
+  std::int64_t inner_width = 0, inner_columns = 0, inner_rank = 0, inner_out = 0;
+  std::int64_t vectors = 0;  // decays, biases of steps, norms
+  std::int64_t kept =
+      0;  // of a token for the backward pass: results of its products, convolution, scan and norm
+};
+[[nodiscard]] StateParts state_parts(const Transformer& model);
 // Of the indexer of sparse attention, in one layer: every rank of a tensor-parallel group has all of them.
 [[nodiscard]] std::int64_t indexer_parameter_count(const Transformer& model);
 // Parameters that a token meets: experts_per_token of the routed experts instead of all.

@@ -89,11 +89,14 @@ Status check_experts(const Transformer& model) {
 Status check_state_mixer(const Transformer& model) {
   if (!model.state_mixer) return Ok{};
   const StateMixer& state = *model.state_mixer;
-  constexpr std::int64_t kWidth = 10'000;  // so that keys and values are at most 1e8 wide
-  const NamedSize sizes[] = {
-      {"n_heads", state.n_heads, 1, kWidth},         {"head_dim", state.head_dim, 1, kWidth},
-      {"n_key_heads", state.n_key_heads, 1, kWidth}, {"key_head_dim", state.key_head_dim, 1, kWidth},
-      {"conv_kernel", state.conv_kernel, 1, kWidth}, {"chunk_tokens", state.chunk_tokens, 1, kWidth}};
+  constexpr std::int64_t kWidth = 10'000, kHeads = 100'000;  // so that keys and values are at most 1e9 wide
+  const NamedSize sizes[] = {{"rank", state.rank, 0, kWidth},
+                             {"n_heads", state.n_heads, 1, kHeads},
+                             {"head_dim", state.head_dim, 1, kWidth},
+                             {"n_key_heads", state.n_key_heads, 1, kWidth},
+                             {"key_head_dim", state.key_head_dim, 1, kWidth},
+                             {"conv_kernel", state.conv_kernel, 1, kWidth},
+                             {"chunk_tokens", state.chunk_tokens, 1, kWidth}};
   return check_ranges(model, "state_mixer.", sizes);
 }
 
@@ -208,8 +211,8 @@ Status check_kinds(const Transformer& model) {
   }
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const LayerKind& kind = model.layer_kinds[k];
-    const bool has_state = kind.mixer == Mixer::gated_delta || kind.mixer == Mixer::mamba2;
-    if (has_state && !model.state_mixer) return wrong("a recurrent layer without sizes of its state");
+    if (is_recurrent(kind.mixer) && !model.state_mixer)
+      return wrong("a recurrent layer without sizes of its state");
     const bool experts = kind.feed_forward == LayerKind::FeedForward::experts;
     if (experts && !model.moe) return wrong("a layer of experts in a model without experts");
     constexpr std::int64_t kMostCrossTokens = 1'000'000;

@@ -136,10 +136,11 @@ Status read_dense_in_front(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-// The sizes of latent attention, of a model whose other sizes are there.
+}  // namespace
+
 Status read_latent_attention(ObjectReader& keys, Transformer& model) {
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
-  STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
+  STEPCAST_TRY(refuse_if_false(keys, "use_mla", "without latent attention this family is not read"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
   LatentAttention latent;
@@ -158,8 +159,6 @@ Status read_latent_attention(ObjectReader& keys, Transformer& model) {
   model.latent_attention = latent;
   return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
 }
-
-}  // namespace
 
 Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
@@ -367,26 +366,6 @@ Status read_gpt_oss(ObjectReader& keys, Transformer& model) {
   return keys.optional("initial_context_length", first_context);
 }
 
-Status read_glm4_moe(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(require_kv_heads(keys));
-  STEPCAST_TRY(read_llama_like(keys, model));
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = attention_bias;
-  STEPCAST_TRY(keys.optional("use_qk_norm", model.qk_norm));
-  MixtureOfExperts moe;
-  STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
-  STEPCAST_TRY(keys.required("num_experts_per_tok", moe.experts_per_token));
-  STEPCAST_TRY(keys.required("moe_intermediate_size", moe.expert_ffn_hidden_size));
-  STEPCAST_TRY(keys.optional("n_shared_experts", moe.n_shared_experts));
-  if (moe.n_shared_experts > 0) moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
-  STEPCAST_TRY(keys.optional("first_k_dense_replace", moe.first_dense_layers));
-  STEPCAST_TRY(keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers));
-  STEPCAST_TRY(read_expert_groups(keys, moe));
-  model.moe = moe;
-  return read_dense_in_front(keys, model);
-}
-
 // The `text_config` of Llama 4 as a file of its own.
 Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
@@ -399,16 +378,27 @@ Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("num_local_experts", moe.n_experts));
   STEPCAST_TRY(keys.optional("num_experts_per_tok", moe.experts_per_token));
   STEPCAST_TRY(keys.optional("interleave_moe_layer_step", moe.moe_every_n_layers));
+  const JsonValue* list = keys.take("moe_layers");
+  const auto with_experts = list == nullptr ? std::nullopt : list->numbers();
+  const bool dense =
+      moe.n_experts == 0 || moe.moe_every_n_layers == 0 || (with_experts && with_experts->empty());
   moe.expert_ffn_hidden_size = moe.shared_ffn_hidden_size = model.ffn_hidden_size;
   moe.n_shared_experts = 1;
   STEPCAST_TRY(keys.required("intermediate_size_mlp", model.ffn_hidden_size));
-  model.moe = moe;
+  for (std::size_t i = 0; !dense && with_experts && i < with_experts->size(); ++i) {
+    const double usual = static_cast<double>(static_cast<std::int64_t>(i + 1) * moe.moe_every_n_layers - 1);
+    if ((*with_experts)[i] == usual) continue;
+    return keys.error("moe_layers", "experts elsewhere than in every so many layers are not modelled")
+        .found(fmt::format("layer {:g}", (*with_experts)[i]))
+        .expected(fmt::format("{:g}, as interleave_moe_layer_step says", usual));
+  }
+  if (!dense) model.moe = moe;
   model.global_attention_every_n_layers = 4;
   STEPCAST_TRY(keys.optional("attention_chunk_size", model.sliding_window_tokens));
   // Norms of queries and keys without weights, scales of long texts, and which layers rotate: no shape.
   keys.ignore(
       "use_qk_norm attn_scale attn_temperature_tuning floor_scale for_llm_compressor no_rope_layers "
-      "no_rope_layer_interval moe_layers layer_types");
+      "no_rope_layer_interval layer_types");
   return Ok{};
 }
 

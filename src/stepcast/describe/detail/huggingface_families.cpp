@@ -29,12 +29,11 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"gemma", read_gemma},
     {"gemma2", read_gemma2},
     {"gemma3_text", read_gemma3_text},
-    {"nemotron", read_nemotron},
     {"phi3", read_phi3},
     {"olmo2", read_olmo2},
     {"olmo3", read_olmo3},
     {"olmoe", read_olmoe},
-    {"granite", read_granite},
+    {"granite", read_llama},  // with factors that change no shape
     {"smollm3", read_smollm3},
     {"deepseek_v2", read_deepseek},
     {"deepseek_v3", read_deepseek},
@@ -47,13 +46,14 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"qwen3_vl_text", read_qwen3},
     {"qwen3_vl_moe_text", read_qwen3_moe},
     {"gpt_oss", read_gpt_oss},
-    {"glm4_moe", read_glm4_moe},
     {"llama4_text", read_llama4_text},
     {"dbrx", read_dbrx},
     {"gpt_bigcode", read_gpt_bigcode},
     {"gpt_neo", read_gpt_neo},
     {"vaultgemma", read_vaultgemma},
     {"mamba2", read_mamba2},
+    {"mamba", read_mamba1},
+    {"falcon_mamba", read_mamba1},
     {"mllama_text_model", read_mllama_text},
     {"longcat_flash", read_longcat},
     // The same layers under other names.
@@ -66,15 +66,17 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"qwen3_omni_moe_text", read_qwen3_moe},
     {"qwen2_vl_text", read_qwen2},
     {"qwen2_5_vl_text", read_qwen2},
-    {"glm4v_moe_text", read_glm4_moe},
     {"ministral3", read_mistral},
     {"exaone", read_llama},
     {"helium", read_llama},
     {"internlm3", read_llama},
     {"iquestcoder", read_llama},
+    {"granite_docling_text", read_llama},
+    {"granite4_vision_text", read_llama},
     {"glm4_moe_lite", read_deepseek},
     {"sarvam_mla", read_deepseek},
     {"youtu", read_deepseek},
+    {"mistral4", read_deepseek},
 };
 
 // Names, files and versions; ids of tokens; how the model was initialised or generates; scales of positions and losses;
@@ -111,7 +113,9 @@ constexpr std::string_view kHarmless =
     "router_scaling_factor moe_routed_scaling_factor swiglu_limit swiglu_limits swiglu_limits_shared "
     "swiglu_alpha moe_norm_min mup_enabled enable_moe_fp32_combine input_jitter_noise "
     "indexer_rope_interleave embedding_initializer_range scale_emb "
-    "dim_model_base scale_depth";
+    "dim_model_base scale_depth num_image_tokens _flash_attn_2_enabled is_llama_config "
+    "neftune_noise_alpha pixel_shuffle_factor rope_interleaved use_resampler perceiver_config "
+    "model_max_length rope_ratio lm_head rm_head mtp_loss_scaling_factor";
 
 }  // namespace
 

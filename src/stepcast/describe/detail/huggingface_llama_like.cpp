@@ -11,6 +11,7 @@ namespace stepcast::detail {
 
 Status read_llama(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
+  STEPCAST_TRY(refuse_if_true(keys, "qk_layer_norms", "norms of queries and keys are not in this family"));
   bool attention_bias = false;
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
@@ -87,6 +88,7 @@ Status read_gemma(ObjectReader& keys, Transformer& model) {
   bool attention_bias = false;
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
+  keys.ignore("use_bidirectional_attention");  // to images in front of the text (PaliGemma)
   return Ok{};
 }
 
@@ -142,20 +144,6 @@ Status read_gemma3_text(ObjectReader& keys, Transformer& model) {
   return read_softcaps(keys, model);
 }
 
-Status read_nemotron(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(require_kv_heads(keys));
-  model.rotary_fraction = 0.5;
-  STEPCAST_TRY(read_llama_like(keys, model));
-  if (!keys.has("hidden_act")) model.activation = Activation::squared_relu;
-  model.norm = NormKind::layer_norm;
-  model.norm_bias = true;
-  model.gated_ffn = false;
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = model.attention_output_bias = attention_bias;
-  return keys.optional("mlp_bias", model.ffn_bias);
-}
-
 Status read_phi3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
@@ -181,9 +169,6 @@ Status read_olmo3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
   return read_layer_types(keys, model);
 }
-
-// Llama with factors on embedding, residuals, scores and logits, which change no shape.
-Status read_granite(ObjectReader& keys, Transformer& model) { return read_llama(keys, model); }
 
 Status read_smollm3(ObjectReader& keys, Transformer& model) {
   const bool says_tied = keys.has("tie_word_embeddings");

@@ -1,13 +1,19 @@
 // How families of models in Hugging Face's config.json are read: one function each, and what they share.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/result.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
+
+// A config with its language model as `text_config`, whatever that is called, and, of families that rows describe, with
+// sizes under their usual names (huggingface_spelling.cpp). What is left out goes into `notes`.
+[[nodiscard]] JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes);
 
 // Shared (huggingface_shared.cpp).
 [[nodiscard]] Status read_activation(ObjectReader& keys, std::string_view key, Activation& out);
@@ -50,11 +56,9 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_gemma2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_vaultgemma(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gemma3_text(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_nemotron(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_phi3(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmo2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmo3(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_granite(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_smollm3(ObjectReader& keys, Transformer& model);
 
 // Models with experts (huggingface_experts.cpp).
@@ -62,6 +66,8 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_qwen2_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen3_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_olmoe(ObjectReader& keys, Transformer& model);
+// The sizes of latent attention, of a model whose other sizes are there.
+[[nodiscard]] Status read_latent_attention(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
 // DeepSeek-V3.2 and GLM-5: DeepSeek's layers and an indexer that chooses keys.
 [[nodiscard]] Status read_deepseek_sparse(ObjectReader& keys, Transformer& model);
@@ -70,9 +76,9 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_deepseek_v4(ObjectReader& keys, Transformer& model);
 // A kind for every layer (huggingface_rows.cpp).
 [[nodiscard]] Status read_mamba2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_mamba1(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron_nas(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_glm4_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_llama4_text(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_dbrx(ObjectReader& keys, Transformer& model);
 

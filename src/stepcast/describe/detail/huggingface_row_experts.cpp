@@ -72,6 +72,7 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required(count, moe.n_experts));
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
+  if (moe.n_experts == 1 && keys.has("expert_layer_period")) return Ok{};  // Jamba without experts
   STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));
   STEPCAST_TRY(required(names.width.empty() ? width : names.width, "moe_intermediate_size",
                         moe.expert_ffn_hidden_size));
@@ -85,6 +86,9 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
     model.norms_per_layer = 7;
     moe.n_shared_experts = 1;
     moe.shared_ffn_hidden_size = model.ffn_hidden_size;
+  } else if (names.one_shared) {
+    moe.n_shared_experts = 1;
+    moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
   } else if (n_shared.empty()) {
     moe.n_shared_experts = moe.shared_ffn_hidden_size > 0 ? 1 : 0;
   } else if (moe.n_shared_experts > 0 && shared_width.empty()) {
@@ -102,19 +106,24 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
                                              const Transformer& model) {
   constexpr std::int64_t kMostLayers = 1'000'000;
   if (model.n_layers > kMostLayers) return keys.error("num_hidden_layers").expected("fewer layers");
-  std::int64_t dense = 0, every = 1, interval = 1, end = model.n_layers;
+  std::int64_t dense = 0, every = 1, interval = 1, end = model.n_layers, frequency = 1;
+  if (names.layers != "moe_layer_freq") STEPCAST_TRY(keys.optional("moe_layer_freq", frequency));
   STEPCAST_TRY(optional_size(keys, first_of(keys, kDenseInFront), dense));
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
   STEPCAST_TRY(keys.optional("moe_layer_interval", interval));
   STEPCAST_TRY(keys.optional("moe_layer_end_index", end));
-  if (every < 1 || interval != 1 || end + 1 < model.n_layers)
+  if (every < 1 || interval != 1 || frequency < 1 || end + 1 < model.n_layers)
     return keys.error(every < 1       ? "decoder_sparse_step"
                       : interval != 1 ? "moe_layer_interval"
+                      : frequency < 1 ? "moe_layer_freq"
                                       : "moe_layer_end_index",
                       "where experts are is not modelled");
   std::vector<bool> has;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
-    has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0);
+    has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0 && layer % frequency == 0);
+  STEPCAST_ASSIGN(const std::vector<bool> periodic,
+                  layers_of_period(keys, "expert_layer_period", "expert_layer_offset", model.n_layers));
+  if (!periodic.empty() && model.moe) has = periodic;
   if (keys.has(names.layers)) {
     STEPCAST_ASSIGN(const std::vector<std::string> list,
                     read_words(keys, names.layers, model.n_layers, model.n_multi_token_prediction_layers));

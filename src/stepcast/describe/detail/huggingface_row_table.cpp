@@ -33,6 +33,9 @@ constexpr std::string_view kGraniteHybridNoShape =
 constexpr std::string_view kGraniteHybridOff = "mamba_proj_bias";
 constexpr std::string_view kWindowNoShape =
     "sliding_window_pattern global_attn_every_n_layers max_window_layers use_sliding_window";
+constexpr std::string_view kCohereNoShape =
+    "sliding_window_pattern order_of_interleaved_layers position_embedding_type rotary_pct "
+    "use_embedding_sharing use_gated_activation use_parallel_block use_parallel_embedding";
 constexpr std::string_view kOlmoHybridNoShape =
     "linear_a_log_max linear_a_log_min linear_allow_neg_eigval linear_dt_init_floor linear_dt_max "
     "linear_dt_min";
@@ -46,6 +49,110 @@ constexpr StateKeys kDeltaKeys{.n_heads = "linear_num_value_heads",
                                .n_key_heads = "linear_num_key_heads",
                                .key_head_dim = "linear_key_head_dim",
                                .conv_kernel = "linear_conv_kernel_dim"};
+
+constexpr StateKeys kChannelKeys{.n_heads = "linear_num_heads",
+                                 .head_dim = "linear_head_dim",
+                                 .n_key_heads = "linear_num_heads",
+                                 .key_head_dim = "linear_head_dim",
+                                 .conv_kernel = "linear_conv_kernel_dim",
+                                 .mixer = Mixer::channel_delta};
+constexpr StateKeys kConvolutionKeys{.conv_kernel = "conv_L_cache", .mixer = Mixer::short_convolution};
+constexpr std::string_view kMiniMax01NoShape =
+    "block_size full_attn_alpha_factor full_attn_beta_factor linear_attn_alpha_factor "
+    "linear_attn_beta_factor "
+    "mlp_alpha_factor mlp_beta_factor layernorm_full_attention_alpha layernorm_full_attention_beta "
+    "layernorm_linear_attention_alpha layernorm_linear_attention_beta layernorm_mlp_alpha layernorm_mlp_beta "
+    "postnorm shared_moe_mode rotary_dim sliding_window";
+constexpr std::string_view kBailingNoShape =
+    "norm_head norm_softmax router_dtype max_window_layers sliding_window "
+    "rotary_dim score_function use_rmsnorm moe_router_enable_expert_bias mtp_loss_scaling_factor "
+    "output_dropout expert_capacity_factor group_norm_size linear_silu use_linear_silu";
+constexpr std::string_view kKimiLinearNoShape =
+    "mla_use_nope moe_renormalize moe_router_activation_func use_grouped_topk kda_safe_gate "
+    "kda_lower_bound short_conv_kernel_size head_dim layer_group_size linear_lower_bound";
+constexpr std::string_view kFalconH1NoShape =
+    "attention_in_multiplier attention_out_multiplier key_multiplier lm_head_multiplier mlp_multipliers "
+    "ssm_in_multiplier ssm_multipliers ssm_out_multiplier mamba_expand mamba_d_ssm mamba_norm_before_gate "
+    "mamba_use_mlp mlp_expansion_factor num_logits_to_keep time_step_limit time_step_floor time_step_max "
+    "time_step_min time_step_rank layers_block_type layer_types sliding_window";
+constexpr std::string_view kLfmNoShape =
+    "block_dim block_mlp_init_scale block_norm_eps block_out_init_scale block_use_swiglu "
+    "block_use_xavier_init conv_dim conv_dim_out conv_use_xavier_init theta use_pos_enc use_expert_bias "
+    "num_heads full_attn_idxs";
+constexpr std::string_view kHunyuanMoeNoShape =
+    "add_classification_head class_num dense_list im_end_id im_start_id im_newline_id image_token_id "
+    "mask_init_id text_start_id text_end_id video_start_id video_end_id moe_drop_tokens "
+    "moe_random_routing_dropped_token norm_type num_media_embeds pool_type "
+    "skip_cls_token use_mixed_mlp_moe use_rotary_pos_emb vit_mapping_type vit_norm_type vit_type "
+    "vit_path cla_share_factor eod_token_id group_limited_greedy anyres_pooling_size "
+    "anyres_vit_max_image_size "
+    "anyres_vit_two_views capacity_factor vit_add_patchemb_bias vit_input_resolution vit_patch "
+    "vit_remove_prenorm vit_token vit_used_rms_norm xattn_fullattn moe_intermediate_size num_shared_expert";
+
+std::vector<FamilyRow> recurrent_rows() {
+  const Transformer each_head{.qk_norm = true};
+  const FamilyRow lfm2{.model_type = "lfm2",
+                       .model = each_head,
+                       .pattern = "layer_types",
+                       .attending = "full_attn_idxs",
+                       .state = kConvolutionKeys,
+                       .tied_otherwise = true,
+                       .must_be_off = "conv_bias",
+                       .no_shape = kLfmNoShape};
+  FamilyRow lfm2_moe = lfm2, lfm3 = lfm2;
+  lfm2_moe.model_type = "lfm2_moe";
+  lfm3.model_type = "lfm3";
+  lfm3.model = {.norms_per_layer = 4, .qk_norm = true, .attention_output_gate = true, .gate_per_head = true};
+  const FamilyRow minimax{.model_type = "minimax",
+                          .model = {},
+                          .pattern = "layer_types",
+                          .experts = {.width = "intermediate_size"},
+                          .state = {.mixer = Mixer::decayed_linear},
+                          .no_shape = kMiniMax01NoShape};
+  FamilyRow minimax_01 = minimax, minimax_m1 = minimax;
+  minimax_01.model_type = "minimax_text_01";
+  minimax_m1.model_type = "minimax_m1";
+  minimax_01.pattern = minimax_m1.pattern = "attn_type_list";
+  FamilyRow kimi{.model_type = "kimi_linear",
+                 .model = {.position = PositionEncoding::none},
+                 .pattern = "layer_types",
+                 .state = kChannelKeys,
+                 .latent = true,
+                 .no_shape = kKimiLinearNoShape};
+  kimi.state.low_rank = true;
+  return {
+      lfm2,
+      lfm2_moe,
+      lfm3,
+      minimax,
+      minimax_01,
+      minimax_m1,
+      kimi,
+      {.model_type = "bailing_hybrid",
+       .model = {.attention_output_gate = true, .gate_per_head = true},
+       .pattern = "layer_types",
+       .interval = "layer_group_size",
+       .state = kChannelKeys,
+       .latent = true,
+       .no_shape = kKimiLinearNoShape},
+      {.model_type = "jamba",
+       .model = {.position = PositionEncoding::none},
+       .pattern = "layer_types",
+       .experts = {.width = "intermediate_size"},
+       .state = {.key_head_dim = "mamba_d_state",
+                 .conv_kernel = "mamba_d_conv",
+                 .conv_bias = "mamba_conv_bias",
+                 .mixer = Mixer::mamba1},
+       .must_be_off = "mamba_proj_bias",
+       .no_shape = "num_logits_to_keep use_mamba_kernels use_mambapy use_associative_scan layers_block_type "
+                   "layer_types sliding_window"},
+      {.model_type = "falcon_h1",
+       .model = {.attends_beside = true, .mixer = Mixer::mamba2},
+       .state = {"mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
+                 "mamba_conv_bias", "mamba_chunk_size", Mixer::mamba2, "mamba_rms_norm"},
+       .must_be_off = "mamba_proj_bias projectors_bias attn_layer_indices",
+       .no_shape = kFalconH1NoShape}};
+}
 
 std::vector<FamilyRow> linear_attention_rows() {
   // The output of attention is gated, a layer with linear attention has gates of its own; experts need no dense width.
@@ -155,6 +262,11 @@ std::vector<FamilyRow> window_rows() {
        .pattern = "layer_types",
        .experts = {.width = "intermediate_size"},
        .no_shape = "layer_rope_theta"},
+      {.model_type = "laguna",
+       .model = {.head_dim = 128, .qk_norm = true, .attention_output_gate = true, .gate_per_head = true},
+       .pattern = "layer_types",
+       .experts = {.router_bias = true},
+       .must_be_off = "moe_apply_router_weight_on_input moe_router_logit_softcapping"},
       {.model_type = "cohere2_moe",
        .model = {.norms_per_layer = 1, .parallel_residual = true},
        .pattern = "layer_types",
@@ -177,7 +289,7 @@ std::vector<FamilyRow> window_rows() {
        .interval = "sliding_window_pattern",
        .norm = NormKind::layer_norm,
        .tied_otherwise = true,
-       .no_shape = kWindowNoShape},
+       .no_shape = kCohereNoShape},
   };
 }
 
@@ -229,6 +341,24 @@ std::vector<FamilyRow> mixed_rows() {
 // One kind of attention; experts, if any, behind the dense layers.
 std::vector<FamilyRow> plain_rows() {
   const Transformer each_head{.qk_norm = true};
+  const FamilyRow glm{
+      .model_type = "glm4_moe", .model = {}, .output_bias = {}, .further_tokens = "num_nextn_predict_layers"};
+  FamilyRow glm_text = glm;
+  glm_text.model_type = "glm4v_moe_text";
+  const FamilyRow bailing{.model_type = "bailing_moe",
+                          .model = {},
+                          .qkv_bias = {"use_qkv_bias"},
+                          .output_bias = {"use_bias"},
+                          .further_tokens = "num_nextn_predict_layers",
+                          .must_be_off = "multi_gate use_sliding_window",
+                          .no_shape = kBailingNoShape};
+  FamilyRow bailing_v2 = bailing, bailing_linear = bailing;
+  bailing_v2.model_type = "bailing_moe_v2";
+  bailing_linear.model_type = "bailing_moe_linear";
+  bailing_v2.model = bailing_linear.model = each_head;
+  bailing_linear.pattern = "layer_types";
+  bailing_linear.interval = "layer_group_size";
+  bailing_linear.state.mixer = Mixer::decayed_linear;
   return {
       {.model_type = "stablelm",
        .model = {.rotary_fraction = 0.25},
@@ -238,6 +368,11 @@ std::vector<FamilyRow> plain_rows() {
        .norm = NormKind::layer_norm,
        .norm_bias = true,
        .must_be_off = "qk_layernorm"},
+      {.model_type = "nemotron",
+       .model = {.activation = Activation::squared_relu, .rotary_fraction = 0.5},
+       .norm = NormKind::layer_norm,
+       .norm_bias = true,
+       .gated_ffn = false},
       {.model_type = "olmo",
        .model = {.norm_weights = false},
        .norm = NormKind::layer_norm,
@@ -294,6 +429,53 @@ std::vector<FamilyRow> plain_rows() {
        .model = each_head,
        .output_bias = {},
        .further_tokens = "num_nextn_predict_layers"},
+      {.model_type = "hunyuan_v1_moe",
+       .model = each_head,
+       .experts = {.width = "intermediate_size", .one_shared = true},
+       .must_be_off = "use_cla use_mla moe_layer_num_skipped",
+       .no_shape = kHunyuanMoeNoShape},
+      glm,
+      glm_text,
+      bailing,
+      bailing_v2,
+      bailing_linear,
+      {.model_type = "hunyuan_vl_text",
+       .model = each_head,
+       .tied_otherwise = true,
+       .no_shape = kHunyuanNoShape},
+      {.model_type = "paddleocr_vl_text",
+       .model = {},
+       .qkv_bias = {"use_bias"},
+       .output_bias = {"use_bias"},
+       .ffn_bias = {"use_bias"},
+       .tied_otherwise = true},
+      {.model_type = "glm_ocr_text", .model = {.norms_per_layer = 4}},
+      {.model_type = "mimo",
+       .model = {},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {},
+       .further_tokens = "num_nextn_predict_layers",
+       .must_be_off = "use_sliding_window",
+       .no_shape = "max_window_layers sliding_window"},
+      {.model_type = "internlm2", .model = {}, .qkv_bias = {"bias"}, .output_bias = {"bias"}},
+      {.model_type = "baichuan",
+       .model = {},
+       .own_keys = true,
+       .no_shape = "z_loss_weight _from_model_config"},
+      {.model_type = "minicpm",
+       .model = {},
+       .tied_otherwise = true,
+       .must_be_off = "sparse_config",
+       .no_shape = "mup_denominator use_mup"},
+      {.model_type = "chatglm",
+       .model = {.rotary_fraction = 0.5},
+       .qkv_bias = {"add_qkv_bias"},
+       .output_bias = {"add_bias_linear"},
+       .ffn_bias = {"add_bias_linear"},
+       .must_be_off = "apply_residual_connection_post_layernorm",
+       .no_shape = "apply_query_key_layer_scaling bias_dropout_fusion fp32_residual_connection "
+                   "layernorm_epsilon multi_query_attention original_rope rope_ratio post_layer_norm rmsnorm "
+                   "pre_seq_len prefix_projection quantization_bit"},
       {.model_type = "granitemoe", .model = {}, .experts = {.width = "intermediate_size"}},
       {.model_type = "granitemoeshared", .model = {}, .experts = {.width = "intermediate_size"}},
       {.model_type = "phimoe",
@@ -318,7 +500,7 @@ std::vector<FamilyRow> plain_rows() {
 
 std::vector<FamilyRow> make_rows() {
   std::vector<FamilyRow> rows = window_rows();
-  for (const auto& more : {mixed_rows(), linear_attention_rows(), plain_rows()})
+  for (const auto& more : {mixed_rows(), linear_attention_rows(), recurrent_rows(), plain_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   FamilyRow unified = *std::ranges::find(rows, "gemma4_text", &FamilyRow::model_type);
   unified.model_type = "gemma4_unified_text";

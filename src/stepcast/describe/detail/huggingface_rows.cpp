@@ -38,6 +38,19 @@ Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view
   return words;
 }
 
+Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view period_key,
+                                           std::string_view offset_key, std::int64_t n_layers) {
+  std::vector<bool> is;
+  if (!keys.has(period_key)) return is;
+  std::int64_t period = 1, offset = 0;
+  STEPCAST_TRY(keys.optional(period_key, period));
+  STEPCAST_TRY(keys.optional(offset_key, offset));
+  if (period < 1 || offset >= period || n_layers > 1'000'000)
+    return keys.error(period_key).found(fmt::format("{}", period)).expected("more than the offset");
+  for (std::int64_t layer = 0; layer < n_layers; ++layer) is.push_back(layer % period == offset);
+  return is;
+}
+
 Status optional_size(ObjectReader& keys, std::string_view key, std::int64_t& out) {
   return key.empty() ? Status{Ok{}} : keys.optional(key, out);
 }
@@ -58,6 +71,7 @@ constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention},
                                      {"minimax_m3_sparse", Mixer::attention, false, true},
                                      {"mamba", Mixer::mamba2},
                                      {"linear_attention", Mixer::gated_delta},
+                                     {"conv", Mixer::short_convolution},
                                      {"0", Mixer::attention},
                                      {"1", Mixer::attention, true}};
 
@@ -70,7 +84,7 @@ Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, const Fam
   if (every < 1 || n_layers > kMostLayers) {
     return keys.error(row.interval).found(fmt::format("{}", every)).expected("1 or more");
   }
-  const char* other = row.state.n_heads.empty() ? "sliding_attention" : "linear_attention";
+  const char* other = row.has_state() ? "linear_attention" : "sliding_attention";
   std::vector<std::string> words;
   for (std::int64_t layer = 1; layer <= n_layers; ++layer)
     words.emplace_back(layer % every == 0 ? "full_attention" : other);
@@ -102,16 +116,58 @@ Result<std::vector<std::string>> words_by_numbers(ObjectReader& keys, std::strin
   return words;
 }
 
+// Of mixers whose heads are told by the size of the model.
+Status read_channels(ObjectReader& keys, const StateKeys& names, const Transformer& model,
+                     StateMixer& state) {
+  constexpr std::int64_t kWidest = 100'000;
+  if (model.hidden_size > kWidest || model.n_heads < 1)
+    return keys.error("hidden_size").expected("at most 100000, and one head or more");
+  state.head_dim = state.n_key_heads = state.key_head_dim = 1;
+  state.n_heads = model.hidden_size;
+  if (names.mixer == Mixer::decayed_linear) {
+    state.n_heads = state.n_key_heads = model.n_heads;
+    state.head_dim = state.key_head_dim = model.qk_head_dim();
+    state.head_norms = model.qk_norm;
+  } else if (names.mixer == Mixer::mamba1) {
+    double expand = 2;  // times the width of the model, unless the width is said
+    STEPCAST_TRY(keys.optional(keys.has("mamba_expand") ? "mamba_expand" : "expand", expand));
+    if (!(expand > 0 && expand < 100)) return keys.error("expand").expected("a number from 0 to 100");
+    state.n_heads = static_cast<std::int64_t>(expand * static_cast<double>(model.hidden_size));
+    STEPCAST_TRY(optional_size(keys, names.n_heads, state.n_heads));
+    STEPCAST_TRY(keys.required(names.key_head_dim, state.key_head_dim));
+    state.rank = (model.hidden_size + 15) / 16;
+    const std::string_view rank = keys.has("mamba_dt_rank") ? "mamba_dt_rank" : "time_step_rank";
+    if (const JsonValue* said = keys.take(rank); said != nullptr && !said->is_text())
+      STEPCAST_TRY(keys.optional(rank, state.rank));
+  }
+  return Ok{};
+}
+
 Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model) {
-  if (names.n_heads.empty()) return Ok{};
   StateMixer state;
-  STEPCAST_TRY(keys.required(names.n_heads, state.n_heads));
-  STEPCAST_TRY(keys.required(names.head_dim, state.head_dim));
-  STEPCAST_TRY(keys.required(names.n_key_heads, state.n_key_heads));
-  STEPCAST_TRY(keys.required(names.key_head_dim, state.key_head_dim));
+  state.conv_bias = !names.conv_bias.empty();
+  if (names.n_heads.empty() || names.mixer == Mixer::mamba1) {
+    if (names.mixer == Mixer::gated_delta) return Ok{};
+    STEPCAST_TRY(read_channels(keys, names, model, state));
+  } else if (names.mixer == Mixer::channel_delta && !keys.has(names.n_heads)) {
+    state.n_heads = state.n_key_heads = model.n_heads;  // Ling 3: as those that attend
+    STEPCAST_TRY(keys.required("head_dim", state.head_dim));
+    state.key_head_dim = state.head_dim;
+    STEPCAST_TRY(keys.optional("short_conv_kernel_size", state.conv_kernel));
+  } else {
+    STEPCAST_TRY(keys.required(names.n_heads, state.n_heads));
+    STEPCAST_TRY(keys.required(names.head_dim, state.head_dim));
+    STEPCAST_TRY(keys.required(names.n_key_heads, state.n_key_heads));
+    STEPCAST_TRY(keys.required(names.key_head_dim, state.key_head_dim));
+  }
   STEPCAST_TRY(optional_size(keys, names.conv_kernel, state.conv_kernel));
   STEPCAST_TRY(optional_size(keys, names.chunk_tokens, state.chunk_tokens));
   if (!names.conv_bias.empty()) STEPCAST_TRY(keys.optional(names.conv_bias, state.conv_bias));
+  if (names.low_rank) state.rank = state.head_dim;
+  if (!names.norm.empty()) {
+    state.has_norm = false;
+    STEPCAST_TRY(keys.optional(names.norm, state.has_norm));
+  }
   model.state_mixer = state;
   return Ok{};
 }
@@ -120,13 +176,31 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
 Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectReader& keys,
                                                   Transformer& model) {
   const std::int64_t further = model.n_multi_token_prediction_layers;
-  if (row.pattern.empty() || keys.has(row.pattern)) {
-    if (!row.pattern.empty()) return read_words(keys, row.pattern, model.n_layers, further);
-  } else if (!row.attending.empty()) {
+  STEPCAST_ASSIGN(const std::vector<bool> attends,
+                  layers_of_period(keys, "attn_layer_period", "attn_layer_offset", model.n_layers));
+  if (!attends.empty()) {
+    std::vector<std::string> words;
+    for (const bool one : attends) words.emplace_back(one ? "attention" : "mamba");
+    return words;
+  }
+  // Transformers 5 gives every family the same key, and leaves to the class what only some layers have.
+  const std::string_view pattern = row.sliding.n_kv_heads.empty() && !row.pattern.empty() &&
+                                           !keys.has(row.pattern) && keys.has("layer_types")
+                                       ? "layer_types"
+                                       : row.pattern;
+  if (pattern.empty() || keys.has(pattern)) {
+    if (pattern.empty())
+      return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
+    STEPCAST_ASSIGN(std::vector<std::string> words, read_words(keys, pattern, model.n_layers, further));
+    if (row.pattern == "attn_type_list")
+      for (std::string& word : words) word = word == "0" ? "linear_attention" : "full_attention";
+    return words;
+  }
+  if (!row.attending.empty()) {
     return words_by_numbers(keys, row.attending, model.n_layers);
   } else if (keys.has(row.interval)) {
     return words_by_interval(keys, row, model.n_layers);
-  } else if (keys.has("sliding_window") || !row.state.n_heads.empty()) {
+  } else if (keys.has("sliding_window") || row.has_state()) {
     return read_words(keys, row.pattern, model.n_layers, further);
   }
   return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
@@ -145,6 +219,12 @@ Status read_other_attention(ObjectReader& keys, LayerKind& sliding) {
 
 // {"05": {"head_dim": 512}}: sizes that single layers have for themselves (transformers 5).
 Status read_layer_sizes(ObjectReader& keys, std::size_t layer, LayerKind& kind) {
+  if (const JsonValue* heads = keys.take("num_attention_heads_per_layer"); heads != nullptr) {
+    const auto numbers = heads->numbers();
+    if (!numbers || layer >= numbers->size() || !((*numbers)[layer] >= 1 && (*numbers)[layer] < 1e6))
+      return keys.error("num_attention_heads_per_layer").expected("a number for every layer");
+    kind.n_heads = static_cast<std::int64_t>((*numbers)[layer]);
+  }
   const JsonValue* all = keys.take("per_layer_config");
   const JsonValue* own = nullptr;
   if (all == nullptr || !all->is_object()) return Ok{};
@@ -197,7 +277,9 @@ bool are_dense_in_front(const std::vector<bool>& experts, Transformer& model) {
 Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
   STEPCAST_ASSIGN(const std::vector<std::string> words, read_layer_words(row, keys, model));
-  if (row.pattern.empty() && !keys.has("per_layer_config") && are_dense_in_front(experts, model)) return Ok{};
+  if (row.pattern.empty() && !keys.has("per_layer_config") && !keys.has("attn_layer_period") &&
+      are_dense_in_front(experts, model))
+    return Ok{};
   if (model.moe) model.moe->first_dense_layers = 0;
   LayerKind full, sliding;
   full.attention_sinks = sliding.attention_sinks = model.attention_sinks;
@@ -212,13 +294,12 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     std::optional<LayerKind> one_part;
     if (words[layer].size() == 1) one_part = kind_of_letter(words[layer].front());
     const bool is_word = word != std::end(kLayerWords);
-    const bool state_word = is_word && word->mixer == Mixer::gated_delta;
+    const bool state_word = is_word && is_recurrent(word->mixer);
     const Mixer mixer = state_word ? row.state.mixer
                         : is_word  ? word->mixer
                         : one_part ? one_part->mixer
                                    : Mixer::none;
-    const bool has_state = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
-    if ((!is_word && !one_part) || (has_state && row.state.n_heads.empty())) {
+    if ((!is_word && !one_part) || (is_recurrent(mixer) && !row.has_state())) {
       return keys.error(row.pattern, fmt::format("layer {} is of a kind that is not modelled", layer))
           .found(fmt::format("`{}`", words[layer].substr(0, 60)));
     }
@@ -314,6 +395,24 @@ Status read_key_value_heads(ObjectReader& keys, Transformer& model) {
   return keys.optional("num_attention_groups", model.n_kv_heads);
 }
 
+// LFM2: two thirds of what is said, in whole steps.
+Status read_adjusted_width(ObjectReader& keys, Transformer& model) {
+  bool adjusts = false;
+  double factor = 1;
+  std::int64_t step = 256;
+  STEPCAST_TRY(keys.optional("block_auto_adjust_ff_dim", adjusts));
+  STEPCAST_TRY(keys.optional("block_ffn_dim_multiplier", factor));
+  STEPCAST_TRY(keys.optional("block_multiple_of", step));
+  constexpr std::int64_t kWidest = 100'000'000;
+  if (!adjusts || model.ffn_hidden_size > kWidest) return Ok{};
+  if (step < 1 || step > kWidest || !(factor > 0 && factor < 1000))
+    return keys.error("block_multiple_of").expected("1 or more");
+  const std::int64_t two_thirds = 2 * model.ffn_hidden_size / 3;
+  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(two_thirds));
+  model.ffn_hidden_size = (width + step - 1) / step * step;
+  return Ok{};
+}
+
 Status read_biases(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   for (const auto& [bias, out] : {std::pair{&row.qkv_bias, &model.qkv_bias},
                                   {&row.output_bias, &model.attention_output_bias},
@@ -329,6 +428,7 @@ Status read_norm_placement(ObjectReader& keys, Transformer& model) {
   bool behind = model.norms_per_layer == 4;
   STEPCAST_TRY(keys.optional("use_parallel_residual", model.parallel_residual));
   STEPCAST_TRY(keys.optional("use_post_norm", behind));
+  STEPCAST_TRY(keys.optional("use_sandwich_norm", behind));
   if (model.parallel_residual) model.norms_per_layer = 1;
   if (behind) model.norms_per_layer = 4;
   return Ok{};
@@ -375,13 +475,14 @@ Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string
 Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   const std::string name = std::exchange(model, row.model).name;
   model.name = name;
-  STEPCAST_TRY(read_key_value_heads(keys, model));
+  if (!row.own_keys && !row.latent) STEPCAST_TRY(read_key_value_heads(keys, model));
   const bool says_tied = keys.has("tie_word_embeddings");
   const bool by_words = !row.further_pattern.empty() && keys.has("layers_block_type");
   std::string letters, further_letters;
   if (by_words) STEPCAST_TRY(read_parts_by_words(keys, "layers_block_type", letters));
   model.n_layers = static_cast<std::int64_t>(letters.size());
   STEPCAST_TRY(read_llama_like(keys, model));
+  if (row.latent) STEPCAST_TRY(read_latent_attention(keys, model));
   if (!row.further_pattern.empty())
     STEPCAST_TRY(read_parts_by_words(keys, "mtp_layers_block_type", further_letters));
   model.norm = row.norm;
@@ -395,6 +496,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   }
   if (!says_tied) model.tied_embeddings = row.tied_otherwise;
   bool qk_norm = model.qk_norm;
+  STEPCAST_TRY(read_adjusted_width(keys, model));
   STEPCAST_TRY(read_biases(row, keys, model));
   STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("residual_dropout", model.hidden_dropout));
@@ -402,8 +504,14 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_norm_placement(keys, model));
   model.qk_norm = qk_norm;
   STEPCAST_TRY(keys.optional("attn_output_gate", model.attention_output_gate));
-  if (model.gate_per_head)
+  if (const JsonValue* gating = keys.take("gating"); gating != nullptr) {
+    model.attention_output_gate = !gating->is_bool() || gating->truth();
+    model.gate_per_head = gating->is_bool() || (gating->is_text() && gating->text() == "per-head");
+  }
+  if (model.gate_per_head) {
     STEPCAST_TRY(keys.optional("use_head_wise_attn_gate", model.attention_output_gate));
+    STEPCAST_TRY(keys.optional("use_attention_gate", model.attention_output_gate));
+  }
   double logits = 0;
   STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
   model.logit_softcap = logits > 0;
@@ -422,43 +530,60 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   }
   STEPCAST_TRY(read_further_pattern(row, keys, further_letters, model));
   // MiniMax: a list of 1 for every layer with attention; 0 was linear attention of an earlier model.
-  if (const JsonValue* types = keys.take("attn_type_list"); types != nullptr && !types->is_null()) {
+  if (const JsonValue* types = row.pattern == "attn_type_list" ? nullptr : keys.take("attn_type_list");
+      types != nullptr && !types->is_null()) {
     const auto numbers = types->numbers();
     if (!numbers || std::any_of(numbers->begin(), numbers->end(), [](double type) { return type != 1; })) {
-      return keys.error("attn_type_list", "linear attention of MiniMax-01 is not modelled")
-          .expected("1 everywhere");
+      return keys.error("attn_type_list", "this family has no linear attention").expected("1 everywhere");
     }
   }
   keys.ignore(row.no_shape);
   return Ok{};
 }
 
-// Mamba-2 alone.
-Status read_mamba2(ObjectReader& keys, Transformer& model) {
+namespace {
+
+// Mamba alone: layers of one part.
+Status read_mamba(ObjectReader& keys, const StateKeys& names, Transformer& model) {
   model.norm = NormKind::rms_norm;
   model.norm_bias = false;
   model.position = PositionEncoding::none;
   model.ffn_hidden_size = model.n_heads = 1;
-  model.state_mixer = StateMixer{.n_heads = 128,
-                                 .head_dim = 64,
-                                 .n_key_heads = 8,
-                                 .key_head_dim = 128,
-                                 .conv_bias = true,
-                                 .chunk_tokens = 256};
   STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
   STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
   STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
   STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
-  const StateKeys names{"num_heads",   "head_dim",      "n_groups",  "state_size",
-                        "conv_kernel", "use_conv_bias", "chunk_size"};
   STEPCAST_TRY(read_state(keys, names, model));
   STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
-  STEPCAST_TRY(refuse_if_false(keys, "rms_norm", "states without a norm are not modelled"));
   keys.ignore(
       "expand hidden_act rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_limit "
-      "time_step_max time_step_min time_step_rank norm_before_gate");
+      "time_step_max time_step_min time_step_rank norm_before_gate time_step_scale time_step_init_scheme "
+      "use_mambapy use_falcon_mambapy use_associative_scan mixer_rms_eps layer_types d_model d_inner n_layer "
+      "ssm_cfg fused_add_norm rms_norm pad_vocab_size_multiple");
   for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
-    append_layer(model, {.mixer = Mixer::mamba2, .feed_forward = FeedForward::none});
+    append_layer(model, {.mixer = names.mixer, .feed_forward = FeedForward::none});
+  return Ok{};
+}
+
+}  // namespace
+
+Status read_mamba2(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(refuse_if_false(keys, "rms_norm", "states without a norm are not modelled"));
+  return read_mamba(keys,
+                    {"num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_conv_bias",
+                     "chunk_size", Mixer::mamba2},
+                    model);
+}
+
+Status read_mamba1(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_mamba(keys,
+                          {.n_heads = "intermediate_size",
+                           .key_head_dim = "state_size",
+                           .conv_kernel = "conv_kernel",
+                           .conv_bias = "use_conv_bias",
+                           .mixer = Mixer::mamba1},
+                          model));
+  model.state_mixer->has_norm = false;
   return Ok{};
 }
 

@@ -23,6 +23,7 @@ struct ExpertKeys {
       "mlp_layer_types";  // a list of 0 and 1, or of dense and sparse: which layers have experts
   bool shared_gate = false;
   bool router_bias = false;   // trained, in the router
+  bool one_shared = false;    // without a key that says so, as wide as the others
   bool dense_beside = false;  // the dense FFN runs beside the experts (Gemma 4), switched by `switch_key`
   std::string_view switch_key = {};
 };
@@ -42,7 +43,9 @@ struct AttentionKeys {
 struct StateKeys {
   std::string_view n_heads = {}, head_dim = {}, n_key_heads = {}, key_head_dim = {}, conv_kernel = {},
                    conv_bias = {}, chunk_tokens = {};
-  Mixer mixer = Mixer::gated_delta;  // what `linear_attention` means
+  Mixer mixer = Mixer::gated_delta;  // what `linear_attention`, `mamba` and `conv` mean
+  std::string_view norm = {};        // says whether there is a norm in front of the way out; empty: there is
+  bool low_rank = false;             // gates are made of vectors as wide as a head
 };
 
 struct FamilyRow {
@@ -56,6 +59,8 @@ struct FamilyRow {
   ExpertKeys experts = {};
   AttentionKeys sliding = {}, full = {};
   StateKeys state = {};
+  bool latent = false;    // attention is multi-latent
+  bool own_keys = false;  // without num_key_value_heads every head has its own
   BiasKey qkv_bias = {"attention_bias"}, output_bias = {"attention_bias"}, ffn_bias = {"mlp_bias"};
   NormKind norm = NormKind::rms_norm;
   bool norm_bias = false;
@@ -66,6 +71,7 @@ struct FamilyRow {
   std::string_view further_pattern = {};  // letters of what each of these consists of
   std::string_view must_be_off = {};      // words: keys of parts that are not modelled
   std::string_view no_shape = {};         // keys that change neither shape nor time
+  [[nodiscard]] bool has_state() const { return !state.n_heads.empty() || state.mixer != Mixer::gated_delta; }
 };
 
 [[nodiscard]] std::span<const FamilyRow> huggingface_rows();
@@ -80,6 +86,9 @@ struct FamilyRow {
 // layers that predict further tokens.
 [[nodiscard]] Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view key,
                                                           std::int64_t n_layers, std::int64_t further = 0);
+// The one of every so many layers that is of another kind (Jamba); none without the keys.
+[[nodiscard]] Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view period_key,
+                                                         std::string_view offset_key, std::int64_t n_layers);
 // Nothing of an empty key.
 [[nodiscard]] Status optional_size(ObjectReader& keys, std::string_view key, std::int64_t& out);
 

@@ -15,22 +15,27 @@ namespace stepcast::detail {
 namespace {
 
 enum class Projector : std::uint8_t {
-  merger,         // a norm, two products of merged patches (Qwen-VL, Kimi)
-  one,            // one product (Gemma 4)
-  normed,         // a norm and one product (Gemma 3)
-  adapter,        // two products of shuffled pixels, then one (Llama 4)
-  merging_layer,  // a norm, a product of merged patches, two more (Mistral 3)
-  two,            // two products of merged patches (LLaVA)
-  normed_two,     // the same behind a norm (InternVL)
-  gated,          // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
-  convolutions,   // two strided convolutions and a product (Step 3.7)
-  tiles,          // one product of results of several layers, of all tiles of an image (Llama 3.2 Vision)
+  merger,            // a norm, two products of merged patches (Qwen-VL, Kimi)
+  one,               // one product (Gemma 4)
+  shuffled,          // one product of merged patches (SmolVLM)
+  gated_two,         // two products of merged patches with a gate between them (Command A Vision)
+  normed_gated_two,  // the same behind a norm (Aya)
+  normed,            // a norm and one product (Gemma 3)
+  adapter,           // two products of shuffled pixels, then one (Llama 4)
+  merging_layer,     // a norm, a product of merged patches, two more (Mistral 3)
+  two,               // two products of merged patches (LLaVA)
+  two_and_line,      // the same, and a vector that ends a row of patches (LLaVA-NeXT)
+  normed_two,        // the same behind a norm (InternVL)
+  gated,             // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
+  convolutions,      // two strided convolutions and a product (Step 3.7)
+  tiles,             // one product of results of several layers, of all tiles of an image (Llama 3.2 Vision)
 };
 
 // What towers of one family always have; names of sizes are looked for by all names that families use.
 struct TowerRow {
   std::string_view model_types;  // words
   Projector projector;
+  std::string_view encoder = {};  // word of `vision_config` that this is for; empty: whatever it says
   bool layer_norm = true, patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true,
        gated = false;
   bool class_token = false, layer_scale = false;
@@ -40,6 +45,37 @@ struct TowerRow {
   std::int64_t merge = 2;     // patches in either direction that become one token, unless the file says
   std::int64_t pixels = 448;  // of an image in either direction, unless the file says
 };
+
+constexpr TowerRow siglip(std::string_view model_types, Projector projector, std::int64_t merge) {
+  return {.model_types = model_types,
+          .projector = projector,
+          .encoder = "siglip_vision_model smolvlm_vision idefics3_vision idefics3 smolvlm",
+          .norm_behind = true,
+          .merge = merge};
+}
+constexpr TowerRow clip(std::string_view model_types, Projector projector) {
+  return {.model_types = model_types,
+          .projector = projector,
+          .encoder = "clip_vision_model",
+          .patch_bias = false,
+          .class_token = true,
+          .norm_in_front = true,
+          .norm_behind = true,
+          .merge = 1};
+}
+constexpr TowerRow pixtral(std::string_view model_types, Projector projector, std::int64_t merge) {
+  return {.model_types = model_types,
+          .projector = projector,
+          .encoder = "pixtral",
+          .layer_norm = false,
+          .patch_bias = false,
+          .qkv_bias = false,
+          .output_bias = false,
+          .ffn_bias = false,
+          .gated = true,
+          .norm_in_front = true,
+          .merge = merge};
+}
 
 constexpr TowerRow kTowers[] = {
     {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe_thinker",
@@ -51,7 +87,6 @@ constexpr TowerRow kTowers[] = {
      .layer_norm = false,
      .patch_bias = false,
      .gated = true},
-    {.model_types = "gemma3", .projector = Projector::normed, .norm_behind = true, .merge = 4},
     {.model_types = "gemma4",
      .projector = Projector::one,
      .layer_norm = false,
@@ -69,28 +104,23 @@ constexpr TowerRow kTowers[] = {
      .class_token = true,
      .norm_in_front = true,
      .norm_behind = true},
-    {.model_types = "mistral3",
-     .projector = Projector::merging_layer,
-     .layer_norm = false,
-     .patch_bias = false,
-     .qkv_bias = false,
-     .output_bias = false,
-     .ffn_bias = false,
-     .gated = true,
-     .norm_in_front = true},
-    {.model_types = "internvl",
+    {.model_types = "internvl internvl_chat",
      .projector = Projector::normed_two,
      .qkv_bias = false,
      .class_token = true,
      .layer_scale = true},
-    {.model_types = "llava",
-     .projector = Projector::two,
-     .patch_bias = false,
-     .class_token = true,
-     .norm_in_front = true,
-     .norm_behind = true,
-     .merge = 1},
-    {.model_types = "glm4v glm4v_moe",
+    pixtral("mistral3", Projector::merging_layer, 2),
+    clip("llava", Projector::two),
+    pixtral("llava", Projector::two, 1),
+    siglip("llava", Projector::two, 1),
+    siglip("llava_onevision", Projector::two_and_line, 1),
+    siglip("paligemma", Projector::one, 1),
+    siglip("smolvlm idefics3", Projector::shuffled, 2),
+    siglip("aya_vision", Projector::normed_gated_two, 2),
+    siglip("cohere2_vision", Projector::gated_two, 2),
+    siglip("gemma3", Projector::normed, 4),
+    clip("llava_next", Projector::two_and_line),
+    {.model_types = "glm4v glm4v_moe glm46v glmga",
      .projector = Projector::gated,
      .layer_norm = false,
      .qkv_bias = false,
@@ -126,6 +156,8 @@ struct TowerSizes {
   std::int64_t window = 0;            // pixels that layers attend within
   std::vector<std::int64_t> see_all;  // layers that do not
   bool projector_bias = true, class_head = false;
+  bool qkv_bias = true, layer_norm = true;
+  std::int64_t head_norms = 0;  // elements of the norms of queries and of keys
 };
 
 // The first of these names that is there; a list of two equal numbers counts as one of them.
@@ -167,7 +199,8 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   s.merge = row.merge;
   STEPCAST_TRY(
       first_size(vision, {"spatial_merge_size", "merge_kernel_size", "pooling_kernel_size"}, s.merge));
-  STEPCAST_TRY(first_size(around, {"spatial_merge_size"}, s.merge));
+  STEPCAST_TRY(first_size(around, {"spatial_merge_size", "scale_factor", "downsample_factor"}, s.merge));
+  STEPCAST_TRY(first_size(around, {"alignment_intermediate_size"}, s.projector_ffn));
   STEPCAST_TRY(first_size(vision, {"out_hidden_size"}, s.out));
   STEPCAST_TRY(first_size(vision, {"image_size"}, s.pixels));
   STEPCAST_TRY(first_size(vision, {"num_position_embeddings"}, s.positions));
@@ -191,7 +224,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (s.pixels == 0 && soft_tokens > 0) s.pixels = side_of(soft_tokens) * s.merge * s.patch;
   if (s.pixels == 0) s.pixels = row.pixels;
   // Tables of positions whose size follows from the image, or of both directions apart (Gemma 4).
-  const bool of_image = row.projector != Projector::merger && row.projector != Projector::merging_layer;
+  const bool of_image = row.projector != Projector::merger && row.encoder != "pixtral";
   if (table > 0) s.positions = 2 * table;
   if (s.positions == 0 && of_image && s.patch > 0) {
     s.positions = (s.pixels / s.patch) * (s.pixels / s.patch) + (row.class_token ? 1 : 0);
@@ -214,32 +247,45 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   STEPCAST_TRY(first_size(vision, {"vision_output_dim"}, s.adapter_out));
   s.projector_bias = row.projector != Projector::merging_layer;
   STEPCAST_TRY(around.optional("multimodal_projector_bias", s.projector_bias));
+  s.qkv_bias = row.qkv_bias;
+  s.layer_norm = row.layer_norm;
+  s.head_norms = row.head_norms && s.heads > 0 ? s.width / s.heads : 0;
+  if (row.projector == Projector::normed_two) {
+    std::string norm;
+    bool norms = false;
+    for (const std::string_view key : {"attention_bias", "qkv_bias"})
+      STEPCAST_TRY(vision.optional(key, s.qkv_bias));
+    for (const std::string_view key : {"use_qk_norm", "qk_normalization"})
+      STEPCAST_TRY(vision.optional(key, norms));
+    STEPCAST_TRY(vision.optional("norm_type", norm));
+    if (norms) s.head_norms = s.width;
+    s.layer_norm = norm != "rms_norm";
+  }
   STEPCAST_TRY(vision.optional("vision_use_head", s.class_head));
   return Ok{};
 }
 
 void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
                std::int64_t keys, std::int64_t gates = 0) {
-  b.norm(s.width, row.layer_norm).linear(s.width, 3 * s.width, row.qkv_bias);
-  if (row.head_norms) b.parameters(2 * (s.width / s.heads));
+  b.norm(s.width, s.layer_norm).linear(s.width, 3 * s.width, s.qkv_bias);
+  b.parameters(2 * s.head_norms);
   b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, row.output_bias);
-  if (row.norms > 2) b.norm(s.width, row.layer_norm);
+  if (row.norms > 2) b.norm(s.width, s.layer_norm);
   b.add_residual(s.width);
-  b.norm(s.width, row.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, row.ffn_bias);
+  b.norm(s.width, s.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, row.ffn_bias);
   row.gated ? b.activation(s.ffn, true) : b.gelu();
   b.linear(s.ffn, s.width, row.ffn_bias);
-  if (row.norms > 2) b.norm(s.width, row.layer_norm);
+  if (row.norms > 2) b.norm(s.width, s.layer_norm);
   b.parameters(gates + (row.layer_scale ? 2 * s.width : 0));
   b.add_residual(s.width).end_block();
   b.tokens(tokens);
 }
 
-void add_merger(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
-                bool extra) {
+void add_merger(NetworkBuilder& b, const TowerSizes& s, std::int64_t tokens, bool extra) {
   const std::int64_t merged = s.merge * s.merge * s.width;
-  if (!extra) b.norm(s.width, row.layer_norm);
+  if (!extra) b.norm(s.width, s.layer_norm);
   b.tokens(tokens / (s.merge * s.merge));
-  if (extra) b.norm(merged, row.layer_norm);
+  if (extra) b.norm(merged, s.layer_norm);
   b.linear(merged, merged).gelu().linear(merged, s.out > 0 ? s.out : s.text);
 }
 
@@ -248,10 +294,18 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
                      few = tokens / (s.merge * s.merge);
   switch (row.projector) {
     case Projector::merger:
-      add_merger(b, row, s, tokens, false);
-      for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, row, s, tokens, true);
+      add_merger(b, s, tokens, false);
+      for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, s, tokens, true);
       break;
-    case Projector::one: b.tokens(few).linear(w, text, false); break;
+    case Projector::one: b.tokens(few).linear(w, text, row.output_bias); break;
+    case Projector::shuffled: b.tokens(few).linear(merged, text, false); break;
+    case Projector::gated_two:
+    case Projector::normed_gated_two:
+      b.tokens(few);
+      if (row.projector == Projector::normed_gated_two) b.norm(merged, true);
+      b.linear(merged, s.projector_ffn).activation(s.projector_ffn / 2, true);
+      b.linear(s.projector_ffn / 2, text);
+      break;
     case Projector::normed: b.tokens(few).norm(w, false).linear(w, text, false); break;
     case Projector::adapter:
       b.tokens(few)
@@ -271,10 +325,12 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       break;
     }
     case Projector::two:
+    case Projector::two_and_line:
     case Projector::normed_two:
       b.tokens(few);
       if (row.projector == Projector::normed_two) b.norm(merged, true);
       b.linear(merged, text, s.projector_bias).gelu().linear(text, text, s.projector_bias);
+      if (row.projector == Projector::two_and_line) b.parameters(text);
       break;
     case Projector::gated:
       b.tokens(few).linear(merged, s.out).linear(s.out, s.out, false).norm(s.out, true).gelu();
@@ -333,12 +389,13 @@ std::string problem_of(const TowerSizes& s, const TowerRow& row) {
   if (row.projector == Projector::tiles && (s.adapter_out < 1 || s.adapter_out > kLargest))
     return "its width behind the layers is not said";
   if (s.layers > 1000) return "it has more than 1000 layers";
-  if (std::max({s.text, s.adapter_in, s.adapter_width, s.adapter_out, s.window}) > 1'000'000)
+  if (std::max({s.text, s.projector_ffn, s.adapter_in, s.adapter_width, s.adapter_out, s.window}) > 1'000'000)
     return "its sizes are those of no model";
   if (s.width % s.heads != 0) return "its heads do not divide its hidden size";
   if (row.projector == Projector::adapter && std::min({s.adapter_in, s.adapter_width, s.adapter_out}) < 1)
     return "its projector has no sizes";
-  if (row.projector == Projector::gated && (s.out < 1 || s.projector_ffn < 1))
+  if ((row.projector == Projector::gated && s.out < 1) ||
+      ((row.projector == Projector::gated || row.projector == Projector::gated_two) && s.projector_ffn < 1))
     return "its projector has no sizes";
   if (s.class_head) return "a head of attention behind it is not modelled";
   return {};
@@ -350,8 +407,12 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
                                                       ObjectReader& around, const Transformer& text,
                                                       const VisionSettings& settings, std::string& missing) {
   using Tower = std::shared_ptr<const VisionTower>;
-  const auto* row = std::ranges::find_if(
-      kTowers, [&](const TowerRow& one) { return is_among(model_type, one.model_types); });
+  std::string encoder;
+  STEPCAST_TRY(vision.optional("model_type", encoder));
+  const auto* row = std::ranges::find_if(kTowers, [&](const TowerRow& one) {
+    return is_among(model_type, one.model_types) &&
+           (one.encoder.empty() || encoder.empty() || is_among(encoder, one.encoder));
+  });
   if (row == std::end(kTowers)) {
     missing = "towers for pictures and sound are not counted";
     return Tower{};
@@ -359,6 +420,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
   TowerSizes s;
   STEPCAST_TRY(read_tower_sizes(*row, vision, around, s));
   s.text = text.hidden_size;
+  if (row->projector == Projector::normed_gated_two && s.projector_ffn == 0) s.projector_ffn = s.text;
   if (row->projector == Projector::gated) {
     s.projector_ffn = s.ffn;  // a layer's own FFN has the width of the result
     s.ffn = s.out;

@@ -39,12 +39,9 @@ double ActivationCount::attention_core() const {
 
 double ActivationCount::state_mixer() const {
   if (model_.mixer == Mixer::none) return 0;
-  const StateMixer& state = *model_.state_mixer;
-  const double values = as_double(state.values()), channels = values + 2 * as_double(state.keys());
   return hidden() +
          linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
-         tokens_ * element_ / tp_ * (2 * channels + 3 * values) +
-         (model_.hidden_dropout > 0 ? norm_mask() : 0);
+         state_results() + (model_.hidden_dropout > 0 ? norm_mask() : 0);
 }
 
 double ActivationCount::indexer() const {
@@ -82,7 +79,7 @@ double ActivationCount::ffn(bool experts) const {
 
 double ActivationCount::recomputed(const RecomputedModules& modules, bool experts) const {
   double bytes = 0;
-  const bool attends = model_.mixer == Mixer::attention;
+  const bool attends = model_.attends();
   if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer))
     bytes += attention_core();
   // Results of the norms; their inputs stay.

@@ -67,14 +67,18 @@ class ActivationCount {
   }
   // Of whatever mixes tokens.
   [[nodiscard]] double attention() const {
-    if (model_.mixer != Mixer::attention) return state_mixer();
-    return indexer() + streams() + low_rank() + hidden() +
+    if (!model_.attends()) return state_mixer();
+    return state_results() + indexer() + streams() + low_rank() + hidden() +
            linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
            queries_keys_values() + attention_output() + attention_core() +
            (model_.hidden_dropout > 0 ? norm_mask() : 0);
   }
-  // Results of the projection, of the convolution, of the scan and of the norm behind it; none without a mixer.
+  // Of a layer that does not attend; none without a mixer.
   [[nodiscard]] double state_mixer() const;
+  // Results of the projection, of the convolution, of the scan and of the norm behind it.
+  [[nodiscard]] double state_results() const {
+    return is_recurrent(model_.mixer) ? tokens_ * element_ / tp_ * as_double(state_parts(model_).kept) : 0;
+  }
   // Queries and keys of the indexer, and which keys every query chose.
   [[nodiscard]] double indexer() const;
   // Residual streams that either part of a layer mixes; of one stream, its own input is all.

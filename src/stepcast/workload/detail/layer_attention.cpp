@@ -223,6 +223,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
         list,
         {"key_value_down", {}, {}, {}, t, latent.kv_lora_rank + latent.qk_rope_head_dim, h, false, fp8});
     latent_projections(list, fp8);
+    if (model_.attention_output_gate) add_linear(list, latent_gate(fp8));
   } else {
     const std::int64_t n = projected_columns();
     const Linear qkv{.name = "qkv",
@@ -269,6 +270,17 @@ std::int64_t LayerLists::projected_columns() const {
   const std::int64_t own = model_.shares_keys_values || model_.cross_tokens > 0 ? 0 : kv_heads_;
   const std::int64_t values = model_.values_are_keys ? 0 : own * model_.value_head_dim();
   return (heads_ + own) * model_.qk_head_dim() + values + heads_ * model_.gates_of_head();
+}
+
+// Of the output of latent attention.
+LayerLists::Linear LayerLists::latent_gate(bool fp8) const {
+  return {.name = "output_gate",
+          .input_gradient = "output_gate_input_gradient",
+          .weight_gradient = "output_gate_weight_gradient",
+          .tokens = tokens_,
+          .n = heads_ * model_.gates_of_head(),
+          .k = model_.hidden_size,
+          .fp8 = fp8};
 }
 
 // Keys and values of what cross-attention looks at.
@@ -411,6 +423,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
       add_linear_gradients(
           list, {{}, "latent_input_gradient", "latent_weight_gradient", {}, t, n, k, false, fp8}, edge);
     };
+    if (model_.attention_output_gate) add_linear_gradients(list, latent_gate(fp8), Edge::none);
     add_elementwise(list, "split_heads_gradient", ElementwiseFunction::other,
                     static_cast<double>(t * queries * 2), 1, 1);
     gradients(heads_ * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, Edge::none);

@@ -191,7 +191,9 @@ LayerWork LayerLists::head() const {
   work.backward = head(Direction::backward);
   capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
   capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
-  work.dense_parameters = static_cast<double>(count.norms);
+  // What stands in front of the output matrix, and biases.
+  const std::int64_t matrix = model_.tied_embeddings ? 0 : model_.vocab_size * model_.hidden_size;
+  work.dense_parameters = static_cast<double>(count.norms + count.head - matrix);
   if (!model_.tied_embeddings) work.dense_parameters += word_embedding_parameters();
   const auto further = static_cast<double>(model_.n_multi_token_prediction_layers),
              h = static_cast<double>(model_.hidden_size);

@@ -351,18 +351,25 @@ void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) c
 
 void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction direction) const {
   if (model_.mixer == Mixer::none) return;
-  const bool forward = direction == Direction::forward, attention = model_.mixer == Mixer::attention;
+  const bool forward = direction == Direction::forward, recurs = is_recurrent(model_.mixer);
+  const double elements = norm_tokens_ * static_cast<double>(model_.hidden_size);
   const bool norm_behind = model_.norms_per_layer > (model_.has_ffn ? 2 : 1);
   if (forward) {
     add_norm(list, "attention_norm", direction, norm_tokens_);
-    attention ? attention_forward(list, variant) : state_forward(list, variant);
+    if (recurs) state_forward(list, variant);
+    if (model_.attends()) attention_forward(list, variant);
+    if (model_.attends_beside) add_elementwise(list, "add_mixers", ElementwiseFunction::add, elements, 2, 1);
     if (variant.experts) add_host_work(list, "attention_on_host", kHostOfAttention);
     if (norm_behind) add_norm(list, "post_attention_norm", direction, norm_tokens_);
     if (!model_.parallel_residual) residual(list, direction);
     return;
   }
   if (norm_behind) add_norm(list, "post_attention_norm_gradient", direction, norm_tokens_);
-  attention ? attention_backward(list, variant) : state_backward(list, variant);
+  if (model_.attends()) attention_backward(list, variant);
+  if (recurs) state_backward(list, variant);
+  if (model_.attends_beside)
+    add_elementwise(list, "add_mixer_gradients", ElementwiseFunction::add, elements, 2, 1,
+                    Direction::backward);
   if (variant.experts) add_host_work(list, "attention_gradient_on_host", kHostOfAttentionGradient);
   add_norm(list, "attention_norm_gradient", direction, norm_tokens_);
   residual(list, direction);
@@ -514,7 +521,7 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
     if (model_.norms_per_layer > 1 && model_.has_ffn)
       add_norm(list, "ffn_norm", Direction::forward, norm_tokens_);
   }
-  const bool attends = model_.mixer == Mixer::attention;
+  const bool attends = model_.attends();
   if (modules.latent_projections && attends && model_.latent_attention) {
     latent_projections(list, is_narrow(layout_.layer.precision.compute) &&
                                  layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit);

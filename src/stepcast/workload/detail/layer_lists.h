@@ -125,7 +125,11 @@ class LayerLists {
   void network_part(WorkList& list, const NetworkPart& part, Direction direction) const;
   [[nodiscard]] Linear linear_of(const NetworkPart& part) const;
   void sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const;
-  // Gated delta rule and Mamba-2 (layer_state.cpp).
+  // Recurrent mixers (layer_state.cpp).
+  enum class InnerPart : std::uint8_t { narrow, wide };
+  [[nodiscard]] Linear inner_product(InnerPart part) const;
+  void around_convolution(WorkList& list, Direction direction) const;
+  [[nodiscard]] bool has_gated_norm() const;
   void state_forward(WorkList& list, const LayerVariant& variant) const;
   void state_backward(WorkList& list, const LayerVariant& variant) const;
   [[nodiscard]] Operation chunked_scan(Direction direction) const;
@@ -141,6 +145,7 @@ class LayerLists {
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
   [[nodiscard]] Linear distance_projection() const;
   [[nodiscard]] Linear cross_projection() const;
+  [[nodiscard]] Linear latent_gate(bool fp8) const;
   void add_query_key_norms(WorkList& list, Direction direction) const;
   void latent_projections(WorkList& list, bool fp8) const;
   void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;

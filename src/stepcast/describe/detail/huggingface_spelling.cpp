@@ -1,0 +1,125 @@
+// Keys of config.json under the names that most families give them.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "stepcast/base/words.h"
+#include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/huggingface_rows.h"
+
+namespace stepcast::detail {
+namespace {
+
+struct Spelling {
+  std::string_view usual, others;  // words
+};
+constexpr Spelling kSpellings[] = {
+    {"num_hidden_layers", "num_layers n_layer"},
+    {"num_attention_heads", "n_head num_heads"},
+    {"intermediate_size", "ffn_hidden_size block_ff_dim"},
+    {"num_key_value_heads", "multi_query_group_num"},
+    {"head_dim", "kv_channels attention_head_dim"},
+    {"vocab_size", "padded_vocab_size"},
+    {"max_position_embeddings",
+     "model_max_length seq_length max_seq_len max_position_embedding max_sequence_length"},
+    {"tie_word_embeddings", "tie_embedding"},
+    {"num_nextn_predict_layers", "num_mtp_layers"},
+    {"topk_group", "topk_groups"},
+    {"n_group", "num_expert_group"},
+    {"moe_topk", "num_experts_per_token"}};
+// Sizes of every layer of models whose layers are all alike (Hunyuan).
+constexpr std::string_view kPerLayer = "moe_topk moe_intermediate_size num_shared_expert";
+
+std::string text_of(const JsonValue& object, std::string_view key) {
+  const JsonValue* value = object.find(key);
+  return value != nullptr && value->is_text() ? value->text() : std::string{};
+}
+
+// The one number of a list that repeats it.
+JsonValue without_repetition(const JsonValue& value) {
+  const auto numbers = value.numbers();
+  if (!numbers || numbers->empty() || std::ranges::count(*numbers, numbers->front()) != std::ssize(*numbers))
+    return value;
+  JsonValue one{numbers->front()};
+  one.set_line(value.line());
+  return one;
+}
+
+// Kimi Linear: numbers of layers from 1, by what they are.
+JsonValue words_of_layers(const JsonValue& attending, std::size_t n_layers) {
+  JsonValue::Array words(n_layers, JsonValue{"linear_attention"});
+  if (const auto numbers = attending.numbers()) {
+    for (const double layer : *numbers)
+      if (layer >= 1 && layer <= static_cast<double>(n_layers))
+        words[static_cast<std::size_t>(layer) - 1] = JsonValue{"full_attention"};
+  }
+  return JsonValue{std::move(words)};
+}
+
+void add_linear_attention(const JsonValue& section, JsonValue::Object& members) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"num_heads", "linear_num_heads"},
+      {"head_dim", "linear_head_dim"},
+      {"short_conv_kernel_size", "linear_conv_kernel_dim"}};
+  for (const auto& [inner, outer] : kNames)
+    if (const JsonValue* size = section.find(inner)) members.push_back({std::string{outer}, *size});
+  const JsonValue* full = section.find("full_attn_layers");
+  const JsonValue* linear = section.find("kda_layers");
+  if (full != nullptr && linear != nullptr && full->is_array() && linear->is_array())
+    members.push_back({"layer_types", words_of_layers(*full, full->items().size() + linear->items().size())});
+}
+
+JsonValue of_row(const JsonValue& config) {
+  const auto is_row = [&](const FamilyRow& row) { return row.model_type == text_of(config, "model_type"); };
+  if (std::ranges::none_of(huggingface_rows(), is_row)) return config;
+  JsonValue::Object members;
+  for (const JsonValue::Member& member : config.members()) {
+    if (member.key == "linear_attn_config") {
+      add_linear_attention(member.value, members);
+      continue;
+    }
+    const auto* spelling =
+        std::ranges::find_if(kSpellings, [&](const Spelling& s) { return is_among(member.key, s.others); });
+    const JsonValue value = is_among(member.key, kPerLayer) ? without_repetition(member.value) : member.value;
+    if (spelling == std::end(kSpellings) || value.is_null()) {
+      members.push_back({member.key, value});
+      continue;
+    }
+    const JsonValue* usual = config.find(spelling->usual);
+    const bool is_there =
+        (usual != nullptr && !usual->is_null()) ||
+        std::ranges::any_of(members, [&](const auto& m) { return m.key == spelling->usual; });
+    // Said twice; what differs is a key of its own, but for the lengths that software was run with.
+    if (!is_there)
+      members.push_back({std::string{spelling->usual}, value});
+    else if (spelling->usual != "max_position_embeddings" && (usual == nullptr || !(*usual == value)))
+      members.push_back({member.key, value});
+  }
+  std::erase_if(members, [&](const JsonValue::Member& member) {
+    return member.value.is_null() && std::ranges::count(members, member.key, &JsonValue::Member::key) > 1;
+  });
+  JsonValue result{std::move(members)};
+  result.set_line(config.line());
+  return result;
+}
+
+}  // namespace
+
+JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes) {
+  if (!config.is_object()) return config;
+  if (const JsonValue* thinker = config.find("thinker_config"); thinker != nullptr && thinker->is_object()) {
+    notes.emplace_back("what thinks alone (thinker_config): what speaks is not counted");
+    return with_usual_keys(*thinker, notes);
+  }
+  JsonValue::Object members;
+  for (const JsonValue::Member& member : config.members()) {
+    const bool is_text =
+        is_among(member.key, "text_config llm_config language_config") && member.value.is_object();
+    members.push_back({is_text ? "text_config" : member.key, is_text ? of_row(member.value) : member.value});
+  }
+  JsonValue result{std::move(members)};
+  result.set_line(config.line());
+  return of_row(result);
+}
+
+}  // namespace stepcast::detail
