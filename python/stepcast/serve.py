@@ -33,7 +33,7 @@ MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
 MOST_UPLOAD_BYTES = 512 << 20  # all together
 MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
-MOST_BUSY_SECONDS = 1.8  # until an answer is there, as far as can be told; who would wait longer is refused, and the page asks again
+MOST_BUSY_SECONDS = 1.6  # until an answer is there, as far as can be told; who would wait longer is refused, and the page asks again
 MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
 MOST_KEPT = 64  # answers
 LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
@@ -52,7 +52,7 @@ class Processors:
 
     def __init__(self, count):
         self._free, self._waiting, self._came = count, [], 0
-        self._seconds = {False: 0.2, True: 0.5}  # that an answer took of late
+        self._seconds = {False: 0.2, True: 0.4}  # that an answer took of late
         self._changed = threading.Condition()
 
     def take(self, is_long):
@@ -62,7 +62,7 @@ class Processors:
             mine, began = (is_long, self._came), time.monotonic()
             heapq.heappush(self._waiting, mine)
             while self._free == 0 or self._waiting[0] != mine:
-                left = began + MOST_BUSY_SECONDS - 1.5 * self._seconds[is_long] - time.monotonic()
+                left = began + MOST_BUSY_SECONDS - 1.25 * self._seconds[is_long] - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     self._waiting.remove(mine)
                     heapq.heapify(self._waiting)
