@@ -20,7 +20,9 @@ import zlib
 from pathlib import Path
 
 GLIBC = (2, 28)
-LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libstepcast.so"}
+LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
+             "libstepcast.so"}
+MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of ELF
 
 
 def problems_of(file):
@@ -72,10 +74,14 @@ def write(archive, name, data, mode, date):
 def finish(wheel):
     with zipfile.ZipFile(wheel) as old:
         files = {one.filename: (old.read(one), one.external_attr >> 16 or 0o644) for one in old.infolist() if not one.is_dir()}
-    machine = os.uname().machine
+    machines = set()
     for name, (data, _) in files.items():
         if data[:4] == b"\x7fELF":
             check(name, data)
+            machines.add(int.from_bytes(data[18:20], "little"))
+    if len(machines) != 1 or not machines <= MACHINES.keys():
+        sys.exit(f"{wheel.name}: its library and program are for {sorted(machines)}, expected one of {MACHINES}")
+    machine = MACHINES[machines.pop()]
     tag = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
     new = wheel.with_name(re.sub(r"linux_\w+(?=\.whl$)", tag, wheel.name))
     record = next(name for name in files if name.endswith(".dist-info/RECORD"))

@@ -490,8 +490,12 @@ Result<int> run_plan(const PlanOptions& options) {
   if (!options.jobs.empty()) return run_jobs(options, request);
   if (options.goal.tokens > 0) return run_training(options, request, options.goal);
 
-  STEPCAST_ASSIGN(const NamedPlatform named, platform_of(options.platforms.front(), options));
-  const Platform& platform = named.platform;
+  const std::shared_ptr<const Session> session = session_for_question(options.platforms.front());
+  STEPCAST_ASSIGN(const SearchedPlatform named,
+                  session->searched_platform(options.platforms.front(), options.gpus_per_node,
+                                             options.n_gpus == std::vector<std::int64_t>{1} ? 1 : 2));
+  const Platform& platform = *named.platform;
+  request.models = named.models.get();
   std::optional<OutputFile> csv;
   if (!options.csv.empty()) {
     std::vector<std::filesystem::path> inputs = platform.files;

@@ -65,6 +65,7 @@ Result<DescribedStep> described(const PredictOptions& options) {
     return Error{"--zone says where pools of GPUs stand"}.advice(
         "name them: --gpus 64xh100@east+64xa100@west");
   if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
+  if (options.described.open_layout == "replanned") request.open_layout = OpenLayout::replanned;
   request.budget = shared.budget;
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;

@@ -33,7 +33,7 @@ MOST_WORDS, MOST_CHARACTERS = 256, 65536  # of a question
 MOST_UPLOAD_BYTES = 512 << 20  # all together
 MOST_SWEEP_BYTES = 256 << 20  # of the rows of a sweep
 MOST_SECONDS = 30  # of an answer
-MOST_WAITING_SECONDS, MOST_WAITING_LONG_SECONDS = 1.5, 1.0  # for one of the processors; then the page asks again
+MOST_BUSY_SECONDS = 1.6  # until an answer is there, as far as can be told; who would wait longer is refused, and the page asks again
 MOST_SILENCE_SECONDS = 5  # of a browser in the middle of a request
 MOST_KEPT = 64  # answers
 LONG = ("plan", "shard", "replay")  # verbs that wait for shorter ones
@@ -52,16 +52,17 @@ class Processors:
 
     def __init__(self, count):
         self._free, self._waiting, self._came = count, [], 0
+        self._seconds = {False: 0.2, True: 0.4}  # that an answer took of late
         self._changed = threading.Condition()
 
-    def take(self, is_long, seconds):
-        """False where none became free in time."""
+    def take(self, is_long):
+        """False where none became free so early that the answer may be there in time."""
         with self._changed:
             self._came += 1
-            mine, ends = (is_long, self._came), time.monotonic() + seconds
+            mine, began = (is_long, self._came), time.monotonic()
             heapq.heappush(self._waiting, mine)
             while self._free == 0 or self._waiting[0] != mine:
-                left = ends - time.monotonic()
+                left = began + MOST_BUSY_SECONDS - 1.25 * self._seconds[is_long] - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
                     self._waiting.remove(mine)
                     heapq.heapify(self._waiting)
@@ -72,9 +73,11 @@ class Processors:
             self._changed.notify_all()
             return True
 
-    def give_back(self):
+    def give_back(self, is_long, seconds):
         with self._changed:
             self._free += 1
+            seconds = min(seconds, MOST_BUSY_SECONDS / 2)  # one that takes a minute does not end all waiting
+            self._seconds[is_long] = max(seconds, 0.7 * self._seconds[is_long] + 0.3 * seconds)
             self._changed.notify_all()
 
 
@@ -135,12 +138,13 @@ class Questions:
         else:
             words = [words[0], f"--format={kind}", *words[1:]]
         is_long = words[0] in LONG
-        if not self._processors.take(is_long, MOST_WAITING_LONG_SECONDS if is_long else MOST_WAITING_SECONDS):
+        if not self._processors.take(is_long):
             raise Refused(503, "busy: ask again")
+        began = time.monotonic()
         try:
             code, output, error, _ = _stepcast.run(words, False, None, reads_only=True, most_s=MOST_SECONDS)
         finally:
-            self._processors.give_back()
+            self._processors.give_back(is_long, time.monotonic() - began)
         if keeps and not error:
             with self._lock:
                 self._kept[question] = code, output, error

@@ -16,9 +16,13 @@ const check = async (what, step) => {
   const [found, ms] = await shown();
   took.push(ms);
   if (found !== step) problems.push(`${what}: found ${found}, expected ${step}`);
+  const seen = await inside(page => Number(page.querySelector('.figures b').textContent.replace(/[, ms]/g, '')));
+  if (Math.abs(seen / step - 1) > 1e-3) problems.push(`${what}: shows ${seen}, expected ${step}`);
 };
+const inside = asked => tab.evaluate(`(${asked})(document.querySelector('iframe').contentDocument)`);
 await tab.goto(address, {waitUntil: 'load'});
 await ready();
+await inside(page => { page.querySelector('details').open = true; });
 for (const [fields, step] of expected.fields) {
   await tab.evaluate(values => {
     for (const [id, value] of Object.entries(values)) {
@@ -35,6 +39,10 @@ for (const [part, exponent, step] of expected.sliders) {
   }, part, exponent);
   await check(`${part} 2^${exponent}`, step);
 }
+// What is unfolded stays so; parts that stay have their tools once.
+const [unfolded, tips, doubled] = await inside(page => [page.querySelector('details').open, page.querySelectorAll('.tip').length,
+  page.querySelectorAll('.table-tools + .table-tools, .schedule + p.small + p.small').length]);
+if (!unfolded || tips !== 1 || doubled !== 0) problems.push(`after all changes: unfolded ${unfolded}, ${tips} tips, ${doubled} tools twice`);
 // The address holds the whole question, and the command line on the page is that question.
 const [step] = await shown(), other = await browser.newPage();
 await other.goto(tab.url(), {waitUntil: 'load'});

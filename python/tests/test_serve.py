@@ -171,24 +171,41 @@ def test_two_hundred_at_once_are_answered_or_refused(server):
     assert run(server, JOB)[0] == 200
 
 
-def test_short_questions_go_first(server):
+def test_short_questions_go_first(monkeypatch):
     processors, order, lock = serve.Processors(1), [], threading.Lock()
-    assert processors.take(False, 1) and not processors.take(False, 0.05)
+    assert processors.take(False) and not processors.take(False)
+    monkeypatch.setattr(serve, "MOST_BUSY_SECONDS", 10)
 
     def one(name, is_long):
-        assert processors.take(is_long, 10)
+        assert processors.take(is_long)
         with lock:
             order.append(name)
-        processors.give_back()
+        processors.give_back(is_long, 0.01)
 
     threads = [threading.Thread(target=one, args=(name, name.startswith("plan"))) for name in ("plan a", "plan b", "predict a", "predict b")]
     for thread in threads:
         thread.start()
         time.sleep(0.05)
-    processors.give_back()
+    processors.give_back(False, 0.01)
     for thread in threads:
         thread.join()
     assert order == ["predict a", "predict b", "plan a", "plan b"]
+
+
+def test_who_would_be_answered_too_late_is_refused_early():
+    """The longer answers take, the less a question waits; a minute-long one does not end all waiting."""
+    def waits(is_long):
+        began = time.monotonic()
+        assert not processors.take(is_long)
+        return time.monotonic() - began
+
+    processors = serve.Processors(1)
+    assert processors.take(True)
+    at_first = waits(True)
+    assert at_first + 0.3 <= serve.MOST_BUSY_SECONDS
+    processors.give_back(True, 0.9)
+    assert processors.take(True)
+    assert waits(True) < at_first - 0.3 and waits(False) > at_first
 
 
 def test_answers_are_kept_where_no_file_is_part_of_them(server, monkeypatch):
@@ -229,13 +246,15 @@ def test_the_page_in_a_browser(server, cli, tmp_path):
     job = (last["gpus"], last["gbs"], last["mbs"])
     factors = {}
     sliders = []
-    for number in range(100 - len(fields)):
+    for number in range(98 - len(fields)):
         part, exponent = ("network", "compute", "memory_bound")[number % 3], -1 + 0.25 * (number // 3 % 12)
         if exponent == 0:
             factors.pop(part, None)
         else:
             factors[part] = float(f"{2**exponent:.4g}")
         sliders.append([part, exponent, step(*job, *(f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()))])
+    faster = [f"--what-if={name}={factor:.6g}x" for name, factor in factors.items()]
+    sliders += [["gpus", 5, step("32", *job[1:], *faster)], ["mbs", 0, step("32", job[1], "1", *faster)]]
     (tmp_path / "expected.json").write_text(json.dumps({"fields": fields, "sliders": sliders}))
     in_browser("serve_in_browser.mjs", server.address, tmp_path / "expected.json")
 

@@ -44,6 +44,34 @@ TEST(Session, PredictsAJob) {
   EXPECT_NEAR(path, f->step_time_ms, 1e-6 * path);
 }
 
+std::string layout_note(const Forecast& forecast) {
+  for (const std::string& note : forecast.notes)
+    if (note.starts_with("layout not given")) return note;
+  return {};
+}
+
+// Of a machine that is asked about with other parts, the layout is that for the machine as it is, in a session that was asked
+// before and in a new one; another may be faster, and is found where it is asked for.
+TEST(Session, FasterPartsDoNotMoveALayout) {
+  const Session session;
+  PredictRequest request{.job = {.model = "llama-3-70b", .n_gpus = 64}, .platform = "dgx-h100"};
+  request.job.settings.global_batch_sequences = 128;
+  const auto as_it_is = session.predict(request);
+  ASSERT_TRUE(as_it_is.ok()) << as_it_is.error().message();
+  request.what_if = {"network=0.02x"};
+  const auto slower = session.predict(request);
+  ASSERT_TRUE(slower.ok()) << slower.error().message();
+  EXPECT_GT(slower->step_time_ms, as_it_is->step_time_ms);
+  EXPECT_NE(layout_note(*as_it_is), "");
+  EXPECT_EQ(layout_note(*slower), layout_note(*as_it_is));
+  EXPECT_EQ(Session{}.predict(request)->step_time_ms, slower->step_time_ms);
+  request.open_layout = OpenLayout::replanned;
+  const auto replanned = session.predict(request);
+  ASSERT_TRUE(replanned.ok()) << replanned.error().message();
+  EXPECT_NE(layout_note(*replanned), layout_note(*slower));
+  EXPECT_LT(replanned->step_time_ms, slower->step_time_ms);
+}
+
 TEST(Session, NodesAreAsLargeAsTheCallerSays) {
   const Session session;
   PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 16}, .platform = "dgx-h100"};

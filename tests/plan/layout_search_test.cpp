@@ -16,6 +16,7 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/layout_rules.h"
+#include "stepcast/plan/step_models.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/simulate/engine.h"
@@ -338,6 +339,31 @@ TEST(LayoutPlan, EndsWhereSomebodyAsksItTo) {
   EXPECT_TRUE(plan_layouts(request, platform()).ok());
   stop.request_stop();
   EXPECT_THAT(plan_layouts(request, platform()), test::FailsWith("interrupted"));
+}
+
+// What is kept from other questions changes no number: experts and none, other assumptions, other threads.
+TEST(LayoutPlan, IsTheSameWithModelsThatPlannedBefore) {
+  StepModels kept{platform()};
+  for (const char* model : {"llama-3-8b", "mixtral-8x7b", "llama-3-8b"}) {
+    for (const double slower : {1.0, 2.0}) {
+      PlanRequest request = request_of(model, 16, 64);
+      request.refines = true;
+      request.assumptions.inter_node_factor = slower;
+      const LayoutPlan alone = plan_of(request);
+      request.models = &kept;
+      request.threads = 1;
+      const LayoutPlan shared = plan_of(request);
+      ASSERT_EQ(alone.found.priced.size(), shared.found.priced.size());
+      for (std::size_t i = 0; i < alone.found.priced.size(); ++i) {
+        EXPECT_EQ(alone.found.priced[i].point, shared.found.priced[i].point);
+        EXPECT_EQ(alone.found.priced[i].step_us, shared.found.priced[i].step_us);
+        EXPECT_EQ(alone.found.priced[i].peak_bytes, shared.found.priced[i].peak_bytes);
+      }
+      ASSERT_EQ(alone.refined.size(), shared.refined.size());
+      for (std::size_t i = 0; i < alone.refined.size(); ++i)
+        EXPECT_EQ(alone.refined[i].step.step.time, shared.refined[i].step.step.time);
+    }
+  }
 }
 
 TEST(LayoutPlan, NoLayoutIsExplained) {

@@ -192,6 +192,21 @@ TEST(PlatformFile, WritesWhatReadsBackEqualAndTheSameBytes) {
   EXPECT_EQ(platform_json(*back), text);
 }
 
+TEST(PlatformFile, HashesOfRowsAreReadAsWrittenNowAndBefore) {
+  const auto hashes_of = [](const std::string& hashes) {
+    std::string text = file_with("");
+    text.insert(text.find("\"memory_GiB\""),
+                R"("sources": {"memory_GiB": {"source": "measured", "row_hashes": ")" + hashes + R"("}}, )");
+    const auto platform = parse(text);
+    EXPECT_TRUE(platform.ok()) << platform.error().message();
+    return platform.ok() ? platform->device.sources.of("memory_GiB").row_hashes
+                         : std::vector<std::uint32_t>{};
+  };
+  const std::vector<std::uint32_t> expected{0x1a2b, 0x1a6a, 0xffffffff};
+  EXPECT_EQ(hashes_of("1a2b 3f ffffe595"), expected);
+  EXPECT_EQ(hashes_of("00001a2b00001a6affffffff"), expected);
+}
+
 TEST(PlatformFile, AnExtensionSaysOnlyWhatDiffers) {
   const Folder folder;
   const Platform base = full_platform();
@@ -521,11 +536,17 @@ INSTANTIATE_TEST_SUITE_P(
                 file_with(R"("documents": {"x": {"source": "guess"}})"),
                 {"documents.x.source", "`guess`", "data_sheet"}},
         BadFile{"hash of a wrong length",
-                file_with(R"("documents": {"x": {"source": "fitted", "row_hashes": "abc"}})"),
-                {"row_hashes", "8 hexadecimal"}},
+                file_with(R"("documents": {"x": {"source": "fitted", "row_hashes": "0123456789ab"}})"),
+                {"row_hashes", "`89ab`", "hexadecimal"}},
+        BadFile{"hash of too many digits",
+                file_with(R"("documents": {"x": {"source": "fitted", "row_hashes": "1 123456789"}})"),
+                {"row_hashes", "`123456789`", "hexadecimal"}},
+        BadFile{"hash without digits",
+                file_with(R"("documents": {"x": {"source": "fitted", "row_hashes": "1  2"}})"),
+                {"row_hashes", "hexadecimal"}},
         BadFile{"hash of wrong digits",
                 file_with(R"("documents": {"x": {"source": "fitted", "row_hashes": "abcdefgh"}})"),
-                {"row_hashes", "8 hexadecimal"}},
+                {"row_hashes", "`abcdefgh`", "hexadecimal"}},
         BadFile{"GPUs that cannot talk",
                 file_with(R"("node": {"gpus_per_node": 8})"),
                 {"node.intra.kind", "nvswitch"}},

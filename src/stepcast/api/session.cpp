@@ -1,6 +1,7 @@
 // Predictions from a description, and what a session keeps.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
@@ -66,8 +68,10 @@ Result<ResolvedJob> resolved_if_open(const Job& asked, bool& needs_layout) {
 }
 
 // What somebody asked for who did not say how it is spread: as `plan` would, or in the usual way that fits with least.
+// `planned`: asks for the first, given the second.
 void fill_in_layout(const PredictRequest& request, const Platform& platform,
-                    const StepAssumptions& assumptions, ResolvedJob& job) {
+                    const std::function<std::optional<LayoutChoice>(const ResolvedJob& usual)>& planned,
+                    ResolvedJob& job) {
   const LayoutSearch layouts = layouts_of(request.job, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
   const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
@@ -75,9 +79,8 @@ void fill_in_layout(const PredictRequest& request, const Platform& platform,
   if (!chosen) return;
   // Other frameworks are named for the sharding that they do.
   const bool is_megatron = chosen->job.layout.software.framework == Framework::megatron;
-  if (request.open_layout == OpenLayout::fastest && is_megatron) {
-    if (std::optional<LayoutChoice> fastest =
-            detail::planned_layout(request.job, chosen->job, platform, assumptions)) {
+  if (request.open_layout != OpenLayout::least_memory && is_megatron) {
+    if (std::optional<LayoutChoice> fastest = planned(chosen->job)) {
       chosen = std::move(fastest);
       why = "what `stepcast plan` chooses";
     }
@@ -210,10 +213,40 @@ void widen_for_unpriced(std::size_t n_settings, StepAssumptions& assumptions) {
 
 }  // namespace
 
+std::optional<LayoutChoice> Session::Impl::planned_layout(LayoutQuestion question, const ResolvedJob& usual) {
+  constexpr std::size_t kMostKept = 32;
+  {
+    const std::scoped_lock lock{mutex};
+    if (const auto found = std::ranges::find(layouts, question, &decltype(layouts)::value_type::first);
+        found != layouts.end())
+      return found->second;
+  }
+  std::optional<LayoutChoice> found = detail::planned_layout(
+      question.job, usual, *question.platform, question.assumptions, models_of(question.platform).get());
+  if (is_stop_requested()) return found;  // not of all layouts
+  const std::scoped_lock lock{mutex};
+  layouts.emplace_front(std::move(question), found);
+  if (layouts.size() > kMostKept) layouts.pop_back();
+  return found;
+}
+
 Session::Session() : impl_(std::make_unique<Impl>()) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
+
+Result<SearchedPlatform> Session::searched_platform(const std::string& name,
+                                                    std::optional<std::int64_t> gpus_per_node,
+                                                    std::int64_t n_gpus) const {
+  SearchedPlatform found{name, nullptr, nullptr};
+  STEPCAST_ASSIGN(const std::shared_ptr<const Platform> as_named, impl_->platform(name));
+  if (const auto node = default_node_for(*as_named, n_gpus)) found.name = *node;
+  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(found.name, gpus_per_node));
+  found.platform = priced->platform;
+  found.models = impl_->models_of(found.platform);
+  impl_->give_back(found.name, gpus_per_node, std::move(priced));
+  return found;
+}
 
 Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, Extras{}); }
 
@@ -251,7 +284,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   if (!request.pools.empty()) return predict_pools(request);
   bool needs_layout = false;
   STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request.job, needs_layout));
-  StepAssumptions assumptions;
+  StepAssumptions assumptions, as_it_is;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
   std::vector<std::string> notes;
   STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
@@ -268,11 +301,20 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                                   ? std::vector<std::filesystem::path>{}
                                                   : detail::files_of(request.job, *priced->platform)));
   const bool is_open = leaves_layout_open(request.job);
-  if (request.power_limit_W)
-    STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, assumptions));
   STEPCAST_TRY(check_background(request.background_load, *priced->platform));
-  assumptions.background_load = request.background_load;
-  if (is_open) fill_in_layout(request, *priced->platform, assumptions, job);
+  for (StepAssumptions* const these : {&assumptions, &as_it_is}) {
+    if (request.power_limit_W)
+      STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, *these));
+    these->background_load = request.background_load;
+  }
+  if (is_open) {
+    const auto planned = [&](const ResolvedJob& usual) {
+      return impl_->planned_layout({request.job, usual.model, usual.layout, priced->platform,
+                                    request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},
+                                   usual);
+    };
+    fill_in_layout(request, *priced->platform, planned, job);
+  }
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
   // A log prints settings that do nothing, too.

@@ -49,7 +49,9 @@
 
 namespace stepcast {
 
+class StepModels;
 struct LoggedRun;
+struct Platform;
 struct ReplayAnalysis;
 
 // Of the version: a program that was compiled with the headers of another one does not link (docs/library.md).
@@ -58,8 +60,11 @@ inline namespace v0_1 {
 // A step of a described training.
 // How work is spread over GPUs where nobody says.
 enum class OpenLayout : std::uint8_t {
-  fastest,       // as `plan` chooses for the same question where Megatron-LM trains; otherwise as the other
+  // As `plan` chooses for the same question where Megatron-LM trains, and otherwise as least_memory. Faster parts change what
+  // a step takes, not how it is laid out: the choice is that for the machine as it is.
+  fastest,
   least_memory,  // the plainest way that fits
+  replanned,     // as fastest, for the parts of PredictRequest::what_if
 };
 
 enum class LargestBatch : std::uint8_t {
@@ -309,6 +314,13 @@ class Resharder {
   std::unique_ptr<Impl> impl_;
 };
 
+// Where layouts are searched (plan/layout_plan.h).
+struct SearchedPlatform {
+  std::string name;  // of the node that a GPU was named for, where there are several
+  std::shared_ptr<const Platform> platform;
+  std::shared_ptr<StepModels> models;  // what searches have priced: PlanRequest::models
+};
+
 class Session {
  public:
   Session();
@@ -350,6 +362,11 @@ class Session {
   [[nodiscard]] Result<Report> report(const PredictRequest& request) const;
   [[nodiscard]] Result<Report> report(const PredictDlrmRequest& request) const;
   [[nodiscard]] Result<Report> report(const PredictTraceRequest& request) const;
+
+  // Both are kept for the next call. `n_gpus`: of the job, one or several. Errors: a platform that cannot be read.
+  [[nodiscard]] Result<SearchedPlatform> searched_platform(const std::string& name,
+                                                           std::optional<std::int64_t> gpus_per_node,
+                                                           std::int64_t n_gpus) const;
 
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 

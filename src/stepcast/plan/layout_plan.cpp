@@ -9,7 +9,7 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
-#include "stepcast/predict/step_model.h"
+#include "stepcast/plan/step_models.h"
 #include "stepcast/predict/what_if.h"
 
 namespace stepcast {
@@ -193,22 +193,27 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   }
   LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, {}, memory,
                   std::move(notes),      assumptions};
+  StepModels own{platform};
+  StepModels& models = request.models != nullptr ? *request.models : own;
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
-                                             {memory, request.threads, assumptions}));
-  StepModel steps{platform, assumptions};
-  STEPCAST_ASSIGN(plan.ranking, rank_layouts(plan.found.priced, plan.prototypes, steps, memory, request.top));
-  if (request.objective == PlanObjective::memory)
-    plan.ranking.chosen = with_most_memory(plan.ranking.layouts);
-  if (request.jitter.any()) {
-    STEPCAST_ASSIGN(plan.jittered, jitter_layouts(plan.ranking, plan.prototypes, steps, request.jitter));
-    plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
+                                             {memory, request.threads, assumptions, &models}));
+  {
+    const StepModels::Lease steps = models.take(assumptions);
+    STEPCAST_ASSIGN(plan.ranking,
+                    rank_layouts(plan.found.priced, plan.prototypes, *steps, memory, request.top));
+    if (request.objective == PlanObjective::memory)
+      plan.ranking.chosen = with_most_memory(plan.ranking.layouts);
+    if (request.jitter.any()) {
+      STEPCAST_ASSIGN(plan.jittered, jitter_layouts(plan.ranking, plan.prototypes, *steps, request.jitter));
+      plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
+    }
   }
   if (request.refines) {
     const JobSettings& said = job.settings;
-    STEPCAST_ASSIGN(
-        RefinedLayouts refined,
-        refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
-                       {memory, request.threads, assumptions, !said.dispatcher && !said.flex_dispatcher}));
+    STEPCAST_ASSIGN(RefinedLayouts refined,
+                    refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
+                                   {memory, request.threads, assumptions,
+                                    !said.dispatcher && !said.flex_dispatcher, &models}));
     plan.refined = std::move(refined.faster);
     plan.n_refined = refined.n_tried;
     const bool wants_room = request.objective == PlanObjective::memory;

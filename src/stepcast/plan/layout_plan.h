@@ -24,6 +24,8 @@
 
 namespace stepcast {
 
+class StepModels;
+
 struct PlanRequest {
   Job job;  // what it says of degrees, sharding, recomputation and micro-batch restricts the space
   std::int64_t n_gpus = 1;
@@ -38,6 +40,8 @@ struct PlanRequest {
   // Also what the lists do not hold (layout_refinement.h): where the fastest step is wanted, the fastest of these whose
   // memory is not tight and which the framework has flags for is chosen if no choice of the lists is as fast.
   bool refines = false;
+  StepModels* models =
+      nullptr;  // of the platform, that keep what they price for the next plan; nothing: its own
 };
 
 struct LayoutPlan {

@@ -12,6 +12,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/step_models.h"
 #include "stepcast/platform/device_generation.h"
 
 namespace stepcast {
@@ -33,10 +34,11 @@ double passes_us(const PricedLayer& layer) {
 
 class Refiner {
  public:
-  Refiner(const LayoutPrototypes& prototypes, const Platform& platform, const RefinementOptions& options)
+  Refiner(const LayoutPrototypes& prototypes, const Platform& platform, StepModels& models,
+          const RefinementOptions& options)
       : prototypes_(prototypes),
         model_(prototypes.model()),
-        steps_(platform, options.assumptions),
+        steps_(models.take(options.assumptions)),
         memory_(options.memory),
         tokens_are_open_(options.tokens_are_open && has_all_flags(prototypes.framework()) &&
                          has_flex_dispatchers(platform.device)) {}
@@ -48,8 +50,8 @@ class Refiner {
     layout.layer.recompute = {};
     // The one that leaves least to do besides.
     if (tokens_are_open_ && layout.degrees.expert > 1) layout.layer.dispatcher = TokenDispatcher::hybridep;
-    STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, layout));
-    const StepPrediction p = steps_.predict(step, layout);
+    STEPCAST_ASSIGN(const PricedStep step, steps_->price(model_, layout));
+    const StepPrediction p = steps_->predict(step, layout);
     double sum_us = 0, most_us = 0;
     for (const StageTimes& stage : p.times.stages) {
       sum_us += stage.compute_us;
@@ -61,7 +63,7 @@ class Refiner {
   }
 
   Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank) {
-    return stepcast::look_at(priced, rank, prototypes_, steps_, memory_);
+    return stepcast::look_at(priced, rank, prototypes_, *steps_, memory_);
   }
 
   Result<RefinedLayout> refined(const RankedLayout& ranked) {
@@ -90,11 +92,11 @@ class Refiner {
 
   // Takes the change if it is faster and fits. What cannot run is no change.
   bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words) {
-    const Result<PricedStep> step = steps_.price(model_, layout);
+    const Result<PricedStep> step = steps_->price(model_, layout);
     if (!step.ok()) return false;
     Result<MemoryForecast> memory = memory_forecast(step->work, model_, layout, memory_);
     if (!memory.ok() || !suffices(memory->verdict, best)) return false;
-    StepPrediction prediction = steps_.predict(*step, layout);
+    StepPrediction prediction = steps_->predict(*step, layout);
     if (!(prediction.step.time.value() < best.step.step.time.value() * (1 - kWorthIt))) return false;
     best.layout = layout;
     best.settings = settings;
@@ -106,7 +108,7 @@ class Refiner {
 
   Status balance(RefinedLayout& best) {
     if (best.layout.degrees.pipeline < 2) return Ok{};
-    STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, best.layout));
+    STEPCAST_ASSIGN(const PricedStep step, steps_->price(model_, best.layout));
     Layout layout = best.layout;
     layout.pipeline.layers_per_stage = best_stages(step, model_);
     if (layout.pipeline.layers_per_stage.empty()) return Ok{};
@@ -234,7 +236,7 @@ class Refiner {
 
   const LayoutPrototypes& prototypes_;
   const Transformer& model_;
-  StepModel steps_;
+  StepModels::Lease steps_;
   Bytes memory_;
   bool tokens_are_open_ = false;
 };
@@ -266,12 +268,14 @@ class Refinement {
  public:
   Refinement(LayoutRanking& ranking, const std::vector<PricedLayout>& priced,
              const LayoutPrototypes& prototypes, const Platform& platform, const RefinementOptions& options)
-      : ranking_(ranking),
+      : own_(platform),
+        ranking_(ranking),
         priced_(priced),
         prototypes_(prototypes),
         n_threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
         fastest_(prototypes) {
-    for (unsigned i = 0; i < n_threads_; ++i) refiners_.emplace_back(prototypes, platform, options);
+    StepModels& models = options.models != nullptr ? *options.models : own_;
+    for (unsigned i = 0; i < n_threads_; ++i) refiners_.emplace_back(prototypes, platform, models, options);
   }
 
   Result<RefinedLayouts> all() {
@@ -380,6 +384,7 @@ class Refinement {
   // Refinement does not make a step half as long.
   static constexpr double kReach = 2;
 
+  StepModels own_;
   LayoutRanking& ranking_;
   const std::vector<PricedLayout>& priced_;
   const LayoutPrototypes& prototypes_;

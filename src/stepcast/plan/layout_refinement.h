@@ -21,6 +21,8 @@
 
 namespace stepcast {
 
+class StepModels;
+
 struct RefinedLayout {
   std::size_t of = 0;  // index of the ranking's layouts
   Layout layout;
@@ -39,7 +41,8 @@ struct RefinementOptions {
   Bytes memory;          // of a GPU
   unsigned threads = 0;  // 0: one per hardware thread; the result is the same
   StepAssumptions assumptions{};
-  bool tokens_are_open = true;  // nobody said who moves tokens to their experts
+  bool tokens_are_open = true;   // nobody said who moves tokens to their experts
+  StepModels* models = nullptr;  // of the platform, that keep what they price; nothing: its own
 };
 
 // Each change is kept if the step gets faster and still fits. The first of the ranking are refined in any case; layouts

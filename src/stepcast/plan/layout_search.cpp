@@ -15,7 +15,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/plan/layout_rules.h"
-#include "stepcast/predict/step_model.h"
+#include "stepcast/plan/step_models.h"
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
@@ -91,12 +91,9 @@ struct Part {
 // once.
 class Searcher {
  public:
-  Searcher(const LayoutSpace& space, const LayoutPrototypes& prototypes, const Platform& platform,
-           const LayoutSearchOptions& options)
-      : space_(space),
-        prototypes_(prototypes),
-        memory_(options.memory),
-        steps_(platform, options.assumptions) {}
+  Searcher(const LayoutSpace& space, const LayoutPrototypes& prototypes, StepModels::Lease steps,
+           Bytes memory)
+      : space_(space), prototypes_(prototypes), memory_(memory), steps_(std::move(steps)) {}
 
   void search(LayoutPoint point, Part& part) {
     part_ = &part;
@@ -160,9 +157,9 @@ class Searcher {
   Status price(const LayoutPoint& point) {
     const Transformer& model = prototypes_.model();
     prototypes_.layout(point, layout_);
-    layout_ = with_software_choices(std::move(layout_), steps_.pricer().platform().device);
+    layout_ = with_software_choices(std::move(layout_), steps_->pricer().platform().device);
     if (!is_begun_) {
-      STEPCAST_TRY(steps_.begin(model, layout_, step_));
+      STEPCAST_TRY(steps_->begin(model, layout_, step_));
       is_begun_ = true;
       begun_for_ = point.sharding;
     }
@@ -172,21 +169,21 @@ class Searcher {
       return Ok{};
     }
     if (!is_finished_) {
-      STEPCAST_TRY(steps_.finish(model, layout_, step_));
+      STEPCAST_TRY(steps_->finish(model, layout_, step_));
       is_finished_ = true;
       // It was begun for another sharding, which did not fit.
-      if (begun_for_ != point.sharding) STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
+      if (begun_for_ != point.sharding) STEPCAST_TRY(steps_->share_differently(model, layout_, step_));
     } else {
-      STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
+      STEPCAST_TRY(steps_->share_differently(model, layout_, step_));
     }
-    part_->priced.push_back({point, steps_.times(step_).step_us, memory.peak().value()});
+    part_->priced.push_back({point, steps_->times(step_).step_us, memory.peak().value()});
     return Ok{};
   }
 
   const LayoutSpace& space_;
   const LayoutPrototypes& prototypes_;
   Bytes memory_;
-  StepModel steps_;
+  StepModels::Lease steps_;
   Part* part_ = nullptr;
   Layout layout_;
   PricedStep step_;
@@ -197,9 +194,9 @@ class Searcher {
 // One searcher per thread, each with what it has priced already.
 class Searchers {
  public:
-  Searchers(const LayoutSpace& space, const LayoutPrototypes& prototypes, const Platform& platform,
+  Searchers(const LayoutSpace& space, const LayoutPrototypes& prototypes, StepModels& models,
             const LayoutSearchOptions& options)
-      : space_(space), prototypes_(prototypes), platform_(platform), options_(options) {}
+      : space_(space), prototypes_(prototypes), models_(models), options_(options) {}
 
   void search(const LayoutPoint& point, Part& part) {
     std::unique_ptr<Searcher> searcher = take();
@@ -218,12 +215,13 @@ class Searchers {
         return taken;
       }
     }
-    return std::make_unique<Searcher>(space_, prototypes_, platform_, options_);
+    return std::make_unique<Searcher>(space_, prototypes_, models_.take(options_.assumptions),
+                                      options_.memory);
   }
 
   const LayoutSpace& space_;
   const LayoutPrototypes& prototypes_;
-  const Platform& platform_;
+  StepModels& models_;
   const LayoutSearchOptions& options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Searcher>> free_;
@@ -311,7 +309,8 @@ Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPro
                                        const Platform& platform, const LayoutSearchOptions& options) {
   const std::vector<LayoutPoint> units = units_of(space);
   std::vector<Part> parts(units.size());
-  Searchers searchers{space, prototypes, platform, options};
+  StepModels own{platform};
+  Searchers searchers{space, prototypes, options.models != nullptr ? *options.models : own, options};
   STEPCAST_TRY(parallel_for(units.size(), options.threads, [&](std::size_t i) -> Status {
     searchers.search(units[i], parts[i]);
     return Ok{};

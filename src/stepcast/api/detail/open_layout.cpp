@@ -29,11 +29,12 @@ std::string detail::in_short_flags(std::string flags) {
 
 std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const ResolvedJob& usual,
                                                    const Platform& platform,
-                                                   const StepAssumptions& assumptions) {
+                                                   const StepAssumptions& assumptions, StepModels* models) {
   PlanRequest request{.job = asked, .n_gpus = usual.layout.world_size(), .restrictions = {}};
   request.threads = 1;
   request.assumptions = assumptions;
   request.refines = true;
+  request.models = models;
   const Result<LayoutPlan> plan = plan_layouts(request, platform);
   if (!plan || plan->ranking.layouts.empty()) return std::nullopt;
   const ChosenLayout chosen = chosen_layout(*plan);

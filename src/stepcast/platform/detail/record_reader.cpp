@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -89,45 +88,34 @@ Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents&
   return Ok{};
 }
 
-// The eight digits at `at`, all at once: records have thousands of rows.
-bool read_hex(const char* at, std::uint32_t& out) {
-  constexpr std::uint64_t kEach = 0x0101010101010101ULL;
-  std::uint64_t word = 0;
-  std::memcpy(&word, at, sizeof word);
-  const std::uint64_t letters = (word >> 6U) & kEach;  // 1 in the byte of a letter
-  std::uint64_t digits = (word & (0x0f * kEach)) + 9 * letters;
-  const std::uint64_t upper = letters & ~(word >> 5U);
-  // What the digits are written as, to be the same as what stands here.
-  const std::uint64_t beyond_nine = ((digits + 6 * kEach) >> 4U) & kEach;
-  if ((digits & (0xf0 * kEach)) != 0 || word != digits + 0x30 * kEach + 39 * beyond_nine - 32 * upper)
-    return false;
-  digits = __builtin_bswap64(digits);  // the first digit on top
-  digits = (digits | (digits >> 4U)) & 0x00ff00ff00ff00ffULL;
-  digits = (digits | (digits >> 8U)) & 0x0000ffff0000ffffULL;
-  out = static_cast<std::uint32_t>(digits | (digits >> 16U));
-  return true;
-}
-
+// "1a2b 3f 1c0": the first hash, and by how much each further one is larger. Older files have eight digits for each, and no space.
 Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   constexpr std::string_view kKey = "row_hashes";
   constexpr std::size_t kDigits = 8;
   std::string digits;
   STEPCAST_TRY(o.optional(kKey, digits));
-  if (digits.size() % kDigits != 0) {
-    return o.error(kKey)
-        .found(fmt::format("{} digits", digits.size()))
-        .expected("8 hexadecimal digits per row");
-  }
-  out.reserve(out.size() + digits.size() / kDigits);
-  for (std::size_t i = 0; i < digits.size(); i += kDigits) {
-    std::uint32_t hash = 0;
-    const char* const first = digits.data() + i;
-    if (!read_hex(first, hash)) {
-      return o.error(kKey)
-          .found(fmt::format("`{}`", digits.substr(i, kDigits)))
-          .expected("8 hexadecimal digits per row");
+  const bool is_older = digits.size() > kDigits && digits.find(' ') == std::string::npos;
+  const std::size_t usual_digits = is_older ? kDigits : kDigits - 2;  // and a space
+  out.reserve(out.size() + digits.size() / usual_digits);
+  std::uint32_t hash = 0;
+  for (std::size_t i = 0; i < digits.size();) {
+    const std::size_t begin = i;
+    std::uint32_t number = 0, wrong = 0;
+    for (; i < digits.size() && digits[i] != ' ' && i - begin < kDigits; ++i) {
+      const char letter = static_cast<char>(digits[i] | 0x20);
+      const bool is_letter = letter >= 'a' && letter <= 'f';
+      wrong |= is_letter || (digits[i] >= '0' && digits[i] <= '9') ? 0U : 1U;
+      number = number << 4U | static_cast<std::uint32_t>(is_letter ? letter - 'a' + 10 : digits[i] - '0');
     }
+    const bool ends = is_older ? i - begin == kDigits : i == digits.size() || digits[i] == ' ';
+    if (wrong != 0 || i == begin || !ends) {
+      return o.error(kKey)
+          .found(fmt::format("`{}`", digits.substr(begin, kDigits + 1)))
+          .expected("hexadecimal digits: the first hash, and what each further one is larger by");
+    }
+    hash = is_older ? number : hash + number;
     out.push_back(hash);
+    if (!is_older) ++i;
   }
   normalize_row_hashes(out);
   return Ok{};

@@ -1,6 +1,7 @@
 (() => {
 'use strict';
-const all = (selector, of = document) => Array.from(of.querySelectorAll(selector));
+// Parts that are ready were here before others of the page came (`stepcast serve`).
+const all = (selector, of = document) => Array.from(of.querySelectorAll(selector)).filter(one => !one.closest('[data-ready]'));
 for (const button of all('button[hidden]')) button.hidden = false;
 
 // Dark and light: as the system has it until somebody chooses.
@@ -246,5 +247,5 @@ for (const plot of all('.schedule')) {
 }
 
 // Paper shows what is folded.
-addEventListener('beforeprint', () => { for (const one of all('details')) one.open = true; });
+window.onbeforeprint = () => { for (const one of document.querySelectorAll('details')) one.open = true; };
 })();
