@@ -243,11 +243,10 @@ void add_result(CLI::App& app, PredictOptions& o) {
               {}, kDescribed);
   o.flags.add("--power-limit", &o.described.power_limit,
               "power limit of each GPU, as 500W: computation takes longer, nodes draw less", {}, kDescribed);
-  o.flags.add(
-      "--layout", &o.described.open_layout,
-      "of a layout that is not given: fastest (what `stepcast plan` chooses for the machine as it is), "
-      "least-memory (the plainest that fits), or replanned (the fastest for the parts of --what-if)",
-      {.one_of = {"fastest", "least-memory", "replanned"}}, kDescribed);
+  o.flags.add("--layout", &o.described.open_layout,
+              "of a layout that is not given: fastest (what `stepcast plan` chooses, without --what-if), "
+              "least-memory (the plainest that fits), or replanned (the fastest with --what-if)",
+              {.one_of = {"fastest", "least-memory", "replanned"}}, kDescribed);
   o.flags.add(
       "--explain", &r.explained,
       "the operations of a layer, or of a recommendation model's slowest rank, with times and sources", {},
