@@ -34,7 +34,7 @@ constexpr double kSeveralNodes = 0.65;
 constexpr double kLeftOut = 0.05;  // in ln, upwards alone: what it leaves out makes steps longer
 
 const double kNever = std::numeric_limits<double>::infinity();
-constexpr std::array<std::int64_t, 3> kFewRanks{1, 2, 4};
+constexpr std::array<std::int64_t, 6> kFewRanks{1, 2, 4, 8, 16, 32};
 
 // Of the lookups of a rank.
 struct BothWays {
@@ -91,6 +91,8 @@ struct DlrmStepModel::Impl {
     DlrmProgram built;
     std::unique_ptr<Plan> plan;
     std::unique_ptr<Costs> costs;
+    std::vector<Costs>
+        of_views;  // of the plausible views, which are simulated side by side; when they are first asked
     Timeline timeline;
   };
   // All ranks, and few of them, the fewest first. Ranks differ in their lookups alone, and nothing begins later where a
@@ -105,6 +107,7 @@ struct DlrmStepModel::Impl {
   double exchange_band = 0, dense_band = 0;
   double place_us_per_column = 0;  // of a rank's samples, from or to the buffer of the exchange
   detail::PlanLoads predicted;     // of the last predict()
+  detail::PlanLoads hybrid_loads;  // of the view that was asked for last
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -237,9 +240,10 @@ struct DlrmStepModel::Impl {
   }
 
   // Without a plan: hybrid.
-  [[nodiscard]] detail::PlanLoads loads_of(const ShardingPlan& sharding,
-                                           std::size_t view = detail::DlrmLoads::kNominal) const {
-    return sharding.tables.empty() ? loads->hybrid(view) : loads->of_plan(sharding, view);
+  [[nodiscard]] const detail::PlanLoads& loads_of(const ShardingPlan& sharding,
+                                                  std::size_t view = detail::DlrmLoads::kNominal) {
+    if (!sharding.tables.empty()) return loads->of_plan(sharding, view);
+    return hybrid_loads = loads->hybrid(view);
   }
 
   // What a sharding exchanges, in microseconds.
@@ -291,11 +295,11 @@ struct DlrmStepModel::Impl {
     return us;
   }
 
-  // Writes the times of a sharding into the costs; of fewer ranks than there are, those of the last one stand for the rest.
-  void apply(std::span<const BothWays> lookups, const Exchanges& us, Simulated& to) {
-    const DlrmTasks& tasks = to.built.tasks;
-    for (std::size_t r = 0; r < to.built.blocks.size(); ++r) {
-      const std::span<double> durations = to.costs->duration_us(to.built.blocks[r]);
+  // Writes the times of a sharding into costs of a Program; of fewer ranks than there are, those of the last one stand for the rest.
+  void apply(std::span<const BothWays> lookups, const Exchanges& us, const Simulated& of, Costs& to) {
+    const DlrmTasks& tasks = of.built.tasks;
+    for (std::size_t r = 0; r < of.built.blocks.size(); ++r) {
+      const std::span<double> durations = to.duration_us(of.built.blocks[r]);
       const BothWays& own = lookups[std::min(r, lookups.size() - 1)];
       durations[tasks.lookup.index()] = own.forward_us;
       durations[tasks.lookup_backward.index()] = own.backward_us + us.update;
@@ -307,16 +311,11 @@ struct DlrmStepModel::Impl {
     }
   }
 
-  // The length of the step alone.
-  [[nodiscard]] double end_us(const detail::PlanLoads& all, const Exchanges& us, std::size_t view) {
-    std::vector<BothWays> lookups = lookups_us(all, view), longest = lookups;
-    keep_longest(longest);
-    const auto few = std::ranges::find_if(
-        few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= longest.size(); });
-    const bool are_few = few != few_ranks.end();
-    Simulated& to = are_few ? *few : all_ranks;
-    apply(are_few ? longest : lookups, us, to);
-    return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
+  // Where so many ranks have a say in the step.
+  [[nodiscard]] Simulated& simulated_for(std::size_t n) {
+    const auto few =
+        std::ranges::find_if(few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= n; });
+    return few != few_ranks.end() ? *few : all_ranks;
   }
 
   // What a task of a rank moves whose time is of the sharding, in the last prediction.
@@ -342,12 +341,17 @@ struct DlrmStepModel::Impl {
   Status simulate(const detail::PlanLoads& all) {
     STEPCAST_ASSIGN(const Exchanges us, exchanges_of(all));
     uses_host_memory = all.host_memory;
-    apply(lookups_us(all, detail::DlrmLoads::kNominal), us, all_ranks);
+    apply(lookups_us(all, detail::DlrmLoads::kNominal), us, all_ranks, *all_ranks.costs);
     return all_ranks.plan->simulate(*all_ranks.costs, {}, all_ranks.timeline);
   }
   [[nodiscard]] double step_us(const detail::PlanLoads& all) {
     const Result<Exchanges> us = exchanges_of(all);
-    return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kNever;
+    if (!us) return kNever;
+    std::vector<BothWays> lookups = lookups_us(all, detail::DlrmLoads::kNominal);
+    keep_longest(lookups);
+    Simulated& to = simulated_for(lookups.size());
+    apply(lookups, *us, to, *to.costs);
+    return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
   }
 
   // Mean over the plausible views; `loads_of_view` has the loads of one.
@@ -355,10 +359,21 @@ struct DlrmStepModel::Impl {
   double expected_us(const detail::PlanLoads& nominal, const LoadsOfView& loads_of_view) {
     const Result<Exchanges> us = exchanges_of(nominal);
     if (!us) return kNever;
-    double sum = 0;
-    for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
-      sum += end_us(loads_of_view(view), *us, view);
+    std::array<std::vector<BothWays>, kPlausibleLookups> lookups;
+    std::size_t most = 0;
+    for (std::size_t k = 0; k < lookups.size(); ++k) {
+      const std::size_t view = detail::DlrmLoads::kNominal + 1 + k;
+      lookups[k] = lookups_us(loads_of_view(view), view);
+      keep_longest(lookups[k]);
+      most = std::max(most, lookups[k].size());
     }
+    Simulated& to = simulated_for(most);
+    if (to.of_views.empty()) to.of_views.assign(kPlausibleLookups, *to.costs);
+    for (std::size_t k = 0; k < lookups.size(); ++k) apply(lookups[k], *us, to, to.of_views[k]);
+    const Result<ScenarioEnds> ends = to.plan->simulate(to.of_views);
+    if (!ends) return kNever;
+    double sum = 0;
+    for (std::size_t k = 0; k < lookups.size(); ++k) sum += ends->end_us(k);
     return sum / static_cast<double>(kPlausibleLookups);
   }
 
@@ -398,12 +413,7 @@ double DlrmStepModel::table_memory_bytes() const {
 }
 const LookupCost& DlrmStepModel::shard_cost(const TableShard& shard) { return impl_->loads->cost_of(shard); }
 double DlrmStepModel::expected_lookup_us(const TableShard& shard) {
-  double sum = 0;
-  for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
-    const LookupCost& cost = impl_->loads->cost_of(shard, view);
-    sum += cost.forward_us + cost.backward_us;
-  }
-  return sum / static_cast<double>(kPlausibleLookups);
+  return impl_->loads->plausible_us(shard);
 }
 double DlrmStepModel::shard_bytes(const TableShard& shard) const { return impl_->loads->bytes_of(shard); }
 
@@ -415,14 +425,16 @@ void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
 }
 
 double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
-  const detail::PlanLoads all = impl_->loads_of(plan);
+  const detail::PlanLoads& all = impl_->loads_of(plan);
   return over_memory || impl_->holds(all) ? impl_->step_us(all) : kNever;
 }
 
 double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
-  const detail::PlanLoads nominal = impl_->loads_of(plan);
+  const detail::PlanLoads& nominal = impl_->loads_of(plan);
   if (!over_memory && !impl_->holds(nominal)) return kNever;
-  return impl_->expected_us(nominal, [&](std::size_t view) { return impl_->loads_of(plan, view); });
+  return impl_->expected_us(nominal, [&](std::size_t view) -> const detail::PlanLoads& {
+    return plan.tables.empty() ? impl_->loads_of(plan, view) : impl_->loads->of_last_plan(view);
+  });
 }
 
 // The step is convex in the ranks' loads and treats ranks alike: no loads with this mean give a shorter one.
