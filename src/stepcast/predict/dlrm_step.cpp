@@ -91,8 +91,6 @@ struct DlrmStepModel::Impl {
     DlrmProgram built;
     std::unique_ptr<Plan> plan;
     std::unique_ptr<Costs> costs;
-    std::vector<Costs>
-        of_views;  // of the plausible views, which are simulated side by side; when they are first asked
     Timeline timeline;
   };
   // All ranks, and few of them, the fewest first. Ranks differ in their lookups alone, and nothing begins later where a
@@ -295,11 +293,11 @@ struct DlrmStepModel::Impl {
     return us;
   }
 
-  // Writes the times of a sharding into costs of a Program; of fewer ranks than there are, those of the last one stand for the rest.
-  void apply(std::span<const BothWays> lookups, const Exchanges& us, const Simulated& of, Costs& to) {
-    const DlrmTasks& tasks = of.built.tasks;
-    for (std::size_t r = 0; r < of.built.blocks.size(); ++r) {
-      const std::span<double> durations = to.duration_us(of.built.blocks[r]);
+  // Writes the times of a sharding into the costs; of fewer ranks than there are, those of the last one stand for the rest.
+  void apply(std::span<const BothWays> lookups, const Exchanges& us, Simulated& to) {
+    const DlrmTasks& tasks = to.built.tasks;
+    for (std::size_t r = 0; r < to.built.blocks.size(); ++r) {
+      const std::span<double> durations = to.costs->duration_us(to.built.blocks[r]);
       const BothWays& own = lookups[std::min(r, lookups.size() - 1)];
       durations[tasks.lookup.index()] = own.forward_us;
       durations[tasks.lookup_backward.index()] = own.backward_us + us.update;
@@ -311,11 +309,15 @@ struct DlrmStepModel::Impl {
     }
   }
 
-  // Where so many ranks have a say in the step.
-  [[nodiscard]] Simulated& simulated_for(std::size_t n) {
-    const auto few =
-        std::ranges::find_if(few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= n; });
-    return few != few_ranks.end() ? *few : all_ranks;
+  // The length of the step alone.
+  [[nodiscard]] double end_us(const detail::PlanLoads& all, const Exchanges& us, std::size_t view) {
+    std::vector<BothWays> lookups = lookups_us(all, view);
+    keep_longest(lookups);
+    const auto few = std::ranges::find_if(
+        few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= lookups.size(); });
+    Simulated& to = few != few_ranks.end() ? *few : all_ranks;
+    apply(lookups, us, to);
+    return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
   }
 
   // What a task of a rank moves whose time is of the sharding, in the last prediction.
@@ -341,17 +343,12 @@ struct DlrmStepModel::Impl {
   Status simulate(const detail::PlanLoads& all) {
     STEPCAST_ASSIGN(const Exchanges us, exchanges_of(all));
     uses_host_memory = all.host_memory;
-    apply(lookups_us(all, detail::DlrmLoads::kNominal), us, all_ranks, *all_ranks.costs);
+    apply(lookups_us(all, detail::DlrmLoads::kNominal), us, all_ranks);
     return all_ranks.plan->simulate(*all_ranks.costs, {}, all_ranks.timeline);
   }
   [[nodiscard]] double step_us(const detail::PlanLoads& all) {
     const Result<Exchanges> us = exchanges_of(all);
-    if (!us) return kNever;
-    std::vector<BothWays> lookups = lookups_us(all, detail::DlrmLoads::kNominal);
-    keep_longest(lookups);
-    Simulated& to = simulated_for(lookups.size());
-    apply(lookups, *us, to, *to.costs);
-    return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
+    return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kNever;
   }
 
   // Mean over the plausible views; `loads_of_view` has the loads of one.
@@ -359,21 +356,10 @@ struct DlrmStepModel::Impl {
   double expected_us(const detail::PlanLoads& nominal, const LoadsOfView& loads_of_view) {
     const Result<Exchanges> us = exchanges_of(nominal);
     if (!us) return kNever;
-    std::array<std::vector<BothWays>, kPlausibleLookups> lookups;
-    std::size_t most = 0;
-    for (std::size_t k = 0; k < lookups.size(); ++k) {
-      const std::size_t view = detail::DlrmLoads::kNominal + 1 + k;
-      lookups[k] = lookups_us(loads_of_view(view), view);
-      keep_longest(lookups[k]);
-      most = std::max(most, lookups[k].size());
-    }
-    Simulated& to = simulated_for(most);
-    if (to.of_views.empty()) to.of_views.assign(kPlausibleLookups, *to.costs);
-    for (std::size_t k = 0; k < lookups.size(); ++k) apply(lookups[k], *us, to, to.of_views[k]);
-    const Result<ScenarioEnds> ends = to.plan->simulate(to.of_views);
-    if (!ends) return kNever;
     double sum = 0;
-    for (std::size_t k = 0; k < lookups.size(); ++k) sum += ends->end_us(k);
+    for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
+      sum += end_us(loads_of_view(view), *us, view);
+    }
     return sum / static_cast<double>(kPlausibleLookups);
   }
 
