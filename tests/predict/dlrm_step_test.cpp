@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -66,6 +68,38 @@ TEST(DlrmStep, FewRanksTakeAsLongAsAll) {
       steps.set_what_if({.rank_skew = seed % 2 == 0 ? 1.0 : 3.0});
       const double us = steps.step_us(plan, true);
       EXPECT_DOUBLE_EQ(us, steps.predict(plan)->time.time.value()) << seed;
+    }
+  }
+}
+
+// Ranks whose tables stay keep their sums from sharding to sharding: to the last bit those of a sharding asked for alone.
+TEST(DlrmStep, AShardingTakesAsLongWhateverWasAskedBefore) {
+  const Dlrm model = *dlrm_preset("dlrm-dcnv2-mlperf");
+  std::mt19937_64 random{25};
+  const auto below = [&](std::size_t n) { return static_cast<std::int32_t>(random() % n); };
+  for (const DlrmStack stack : {DlrmStack::torchrec, DlrmStack::hugectr_2}) {
+    DlrmStepModel one_by_one = steps_of(model, {.stack = stack, .global_batch = 65536}, 16);
+    DlrmStepModel alone = steps_of(model, {.stack = stack, .global_batch = 65536}, 16);
+    ShardingPlan plan = round_robin(model, 16);
+    std::vector<std::int32_t> all(16);
+    std::iota(all.begin(), all.end(), 0);
+    for (int i = 0; i < 200; ++i) {
+      TablePlan& table = plan.tables[random() % plan.tables.size()];
+      switch (below(6)) {
+        case 0: table = {.kind = ShardingKind::row_wise, .ranks = all}; break;
+        case 1: table = {.kind = ShardingKind::data_parallel}; break;
+        case 2: table = {.kind = ShardingKind::column_wise, .ranks = {below(8), 8 + below(8)}}; break;
+        case 3: table = {.ranks = {below(16)}, .memory = TableMemory::uvm}; break;
+        case 4:
+          table = {.kind = ShardingKind::table_row_wise, .ranks = {all.begin(), all.begin() + 8}};
+          break;
+        default: table = {.ranks = {below(16)}};
+      }
+      const ShardingPlan other{.tables = {plan.tables.front()}};  // of one table: nothing is kept
+      static_cast<void>(alone.step_us(other, true));
+      EXPECT_EQ(one_by_one.expected_us(plan, true), alone.expected_us(plan, true)) << i;
+      EXPECT_EQ(one_by_one.expected_us(plan), alone.expected_us(plan)) << i;
+      EXPECT_DOUBLE_EQ(one_by_one.step_us(plan, true), alone.predict(plan)->time.time.value()) << i;
     }
   }
 }

@@ -352,31 +352,36 @@ Result<Transformer> read_config(std::string_view name, std::string_view text, co
   return parse_huggingface_config(text, std::string{name}, {}, notes, vision);
 }
 
+Transformer model_of(const Row& row) {
+  Transformer model = row.family();
+  model.name = row.name;
+  model.n_layers = row.n_layers;
+  model.hidden_size = row.hidden_size;
+  model.ffn_hidden_size = row.ffn_hidden_size;
+  model.n_heads = row.n_heads;
+  model.n_kv_heads = row.n_kv_heads;
+  model.head_dim = row.head_dim;
+  model.vocab_size = row.vocab_size;
+  model.max_position = row.max_position;
+  if (model.moe && model.moe->expert_ffn_hidden_size == 0)
+    model.moe->expert_ffn_hidden_size = row.ffn_hidden_size;
+  return model;
+}
+
+std::vector<std::string> aliases_of(std::string_view name) {
+  std::vector<std::string> aliases;
+  for (const AliasRow& alias : kAliases)
+    if (alias.name == name) aliases.emplace_back(alias.alias);
+  return aliases;
+}
+
 std::vector<Preset> build() {
   std::vector<Preset> all;
-  for (const Row& row : kRows) {
-    Transformer model = row.family();
-    model.name = row.name;
-    model.n_layers = row.n_layers;
-    model.hidden_size = row.hidden_size;
-    model.ffn_hidden_size = row.ffn_hidden_size;
-    model.n_heads = row.n_heads;
-    model.n_kv_heads = row.n_kv_heads;
-    model.head_dim = row.head_dim;
-    model.vocab_size = row.vocab_size;
-    model.max_position = row.max_position;
-    if (model.moe && model.moe->expert_ffn_hidden_size == 0) {
-      model.moe->expert_ffn_hidden_size = row.ffn_hidden_size;
-    }
-    all.push_back({std::move(model), std::string{row.published}, {}});
-  }
+  for (const Row& row : kRows)
+    all.push_back({model_of(row), std::string{row.published}, aliases_of(row.name)});
   for (const PublishedRow& row : kConfigs) {
     if (auto model = read_config(row.name, row.text, {}, nullptr))
-      all.push_back({std::move(*model), std::string{row.published}, {}, row.text});
-  }
-  for (Preset& preset : all) {
-    for (const AliasRow& alias : kAliases)
-      if (alias.name == preset.model.name) preset.aliases.emplace_back(alias.alias);
+      all.push_back({std::move(*model), std::string{row.published}, aliases_of(row.name)});
   }
   return all;
 }
@@ -413,16 +418,17 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
                                 std::vector<std::string>* notes) {
   const std::string wanted = spelling_core(name);
   std::vector<std::string> known;
-  for (const Preset& preset : presets()) {
-    const auto is_wanted = [&wanted](const std::string& other) { return spelling_core(other) == wanted; };
-    if (is_wanted(preset.model.name) ||
-        std::any_of(preset.aliases.begin(), preset.aliases.end(), is_wanted)) {
-      const bool again = !preset.config.empty() && (notes != nullptr || vision != VisionSettings{});
-      return again ? read_config(preset.model.name, preset.config, vision, notes) : preset.model;
-    }
-    known.push_back(preset.model.name);
-    known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
-  }
+  // Of all others not more than the names is looked at: a process asks for one.
+  const auto is_wanted = [&](std::string_view preset) {
+    std::vector<std::string> names = aliases_of(preset);
+    names.insert(names.begin(), std::string{preset});
+    known.insert(known.end(), names.begin(), names.end());
+    return std::ranges::any_of(names, [&](const std::string& n) { return spelling_core(n) == wanted; });
+  };
+  for (const Row& row : kRows)
+    if (is_wanted(row.name)) return model_of(row);
+  for (const PublishedRow& row : kConfigs)
+    if (is_wanted(row.name)) return read_config(row.name, row.text, vision, notes);
   const std::vector<std::string> recommendation = dlrm_preset_names();
   known.insert(known.end(), recommendation.begin(), recommendation.end());
   Error error{fmt::format("no model is named `{}`", name)};

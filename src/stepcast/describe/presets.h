@@ -22,7 +22,6 @@ struct Preset {
   // ("~350M").
   std::string published_parameters;
   std::vector<std::string> aliases;
-  std::string_view config = {};  // the text it is read from, if it is
 };
 
 // All, in the order of the table.

@@ -76,10 +76,8 @@ class Descent {
     const double most = *std::ranges::max_element(loads_);
     std::vector<double> loads = loads_;
     const auto add = [&](const TablePlan& plan, double sign) {
-      ShardingPlan one{.tables = std::vector<TablePlan>(table + 1)};
-      one.tables[table] = plan;
-      for (const TableShard& s : shards_of(model(), one, steps_.n_ranks()))
-        if (s.table == table) loads[static_cast<std::size_t>(s.rank)] += sign * us_of(s);
+      for (const TableShard& s : shards_of(static_cast<std::uint32_t>(table), plan, steps_.n_ranks()))
+        loads[static_cast<std::size_t>(s.rank)] += sign * us_of(s);
     };
     add(best_.plan.tables[table], -1);
     add(way, 1);

@@ -34,7 +34,7 @@ constexpr double kSeveralNodes = 0.65;
 constexpr double kLeftOut = 0.05;  // in ln, upwards alone: what it leaves out makes steps longer
 
 const double kNever = std::numeric_limits<double>::infinity();
-constexpr std::array<std::int64_t, 3> kFewRanks{1, 2, 4};
+constexpr std::array<std::int64_t, 6> kFewRanks{1, 2, 4, 8, 16, 32};
 
 // Of the lookups of a rank.
 struct BothWays {
@@ -105,6 +105,7 @@ struct DlrmStepModel::Impl {
   double exchange_band = 0, dense_band = 0;
   double place_us_per_column = 0;  // of a rank's samples, from or to the buffer of the exchange
   detail::PlanLoads predicted;     // of the last predict()
+  detail::PlanLoads hybrid_loads;  // of the view that was asked for last
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -237,9 +238,10 @@ struct DlrmStepModel::Impl {
   }
 
   // Without a plan: hybrid.
-  [[nodiscard]] detail::PlanLoads loads_of(const ShardingPlan& sharding,
-                                           std::size_t view = detail::DlrmLoads::kNominal) const {
-    return sharding.tables.empty() ? loads->hybrid(view) : loads->of_plan(sharding, view);
+  [[nodiscard]] const detail::PlanLoads& loads_of(const ShardingPlan& sharding,
+                                                  std::size_t view = detail::DlrmLoads::kNominal) {
+    if (!sharding.tables.empty()) return loads->of_plan(sharding, view);
+    return hybrid_loads = loads->hybrid(view);
   }
 
   // What a sharding exchanges, in microseconds.
@@ -309,13 +311,12 @@ struct DlrmStepModel::Impl {
 
   // The length of the step alone.
   [[nodiscard]] double end_us(const detail::PlanLoads& all, const Exchanges& us, std::size_t view) {
-    std::vector<BothWays> lookups = lookups_us(all, view), longest = lookups;
-    keep_longest(longest);
+    std::vector<BothWays> lookups = lookups_us(all, view);
+    keep_longest(lookups);
     const auto few = std::ranges::find_if(
-        few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= longest.size(); });
-    const bool are_few = few != few_ranks.end();
-    Simulated& to = are_few ? *few : all_ranks;
-    apply(are_few ? longest : lookups, us, to);
+        few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= lookups.size(); });
+    Simulated& to = few != few_ranks.end() ? *few : all_ranks;
+    apply(lookups, us, to);
     return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
   }
 
@@ -398,12 +399,7 @@ double DlrmStepModel::table_memory_bytes() const {
 }
 const LookupCost& DlrmStepModel::shard_cost(const TableShard& shard) { return impl_->loads->cost_of(shard); }
 double DlrmStepModel::expected_lookup_us(const TableShard& shard) {
-  double sum = 0;
-  for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
-    const LookupCost& cost = impl_->loads->cost_of(shard, view);
-    sum += cost.forward_us + cost.backward_us;
-  }
-  return sum / static_cast<double>(kPlausibleLookups);
+  return impl_->loads->plausible_us(shard);
 }
 double DlrmStepModel::shard_bytes(const TableShard& shard) const { return impl_->loads->bytes_of(shard); }
 
@@ -415,14 +411,16 @@ void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
 }
 
 double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
-  const detail::PlanLoads all = impl_->loads_of(plan);
+  const detail::PlanLoads& all = impl_->loads_of(plan);
   return over_memory || impl_->holds(all) ? impl_->step_us(all) : kNever;
 }
 
 double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
-  const detail::PlanLoads nominal = impl_->loads_of(plan);
+  const detail::PlanLoads& nominal = impl_->loads_of(plan);
   if (!over_memory && !impl_->holds(nominal)) return kNever;
-  return impl_->expected_us(nominal, [&](std::size_t view) { return impl_->loads_of(plan, view); });
+  return impl_->expected_us(nominal, [&](std::size_t view) -> const detail::PlanLoads& {
+    return plan.tables.empty() ? impl_->loads_of(plan, view) : impl_->loads->of_last_plan(view);
+  });
 }
 
 // The step is convex in the ranks' loads and treats ranks alike: no loads with this mean give a shorter one.

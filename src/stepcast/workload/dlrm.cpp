@@ -210,19 +210,24 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
   return Ok{};
 }
 
+std::vector<TableShard> shards_of(std::uint32_t table, const TablePlan& plan, std::int64_t n_ranks) {
+  std::vector<TableShard> shards;
+  if (plan.kind == ShardingKind::data_parallel) {
+    for (std::int64_t r = 0; r < n_ranks; ++r)
+      shards.push_back({table, static_cast<std::int32_t>(r), 1, plan.kind, plan.memory, plan.cached_share});
+    return shards;
+  }
+  for (const std::int32_t rank : plan.ranks)
+    shards.push_back({table, rank, static_cast<std::uint32_t>(plan.ranks.size()), plan.kind, plan.memory,
+                      plan.cached_share, plan.column_parts});
+  return shards;
+}
+
 std::vector<TableShard> shards_of(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) {
   std::vector<TableShard> shards;
-  for (std::size_t t = 0; t < model.tables.size() && t < plan.tables.size(); ++t) {
-    const TablePlan& p = plan.tables[t];
-    const auto table = static_cast<std::uint32_t>(t);
-    if (p.kind == ShardingKind::data_parallel) {
-      for (std::int64_t r = 0; r < n_ranks; ++r)
-        shards.push_back({table, static_cast<std::int32_t>(r), 1, p.kind, p.memory, p.cached_share});
-      continue;
-    }
-    for (const std::int32_t rank : p.ranks)
-      shards.push_back({table, rank, static_cast<std::uint32_t>(p.ranks.size()), p.kind, p.memory,
-                        p.cached_share, p.column_parts});
+  for (std::uint32_t t = 0; t < model.tables.size() && t < plan.tables.size(); ++t) {
+    const std::vector<TableShard> of_table = shards_of(t, plan.tables[t], n_ranks);
+    shards.insert(shards.end(), of_table.begin(), of_table.end());
   }
   return shards;
 }

@@ -120,6 +120,9 @@ struct TableShard {
 };
 [[nodiscard]] std::vector<TableShard> shards_of(const Dlrm& model, const ShardingPlan& plan,
                                                 std::int64_t n_ranks);
+// Those of one table, in the order of its ranks.
+[[nodiscard]] std::vector<TableShard> shards_of(std::uint32_t table, const TablePlan& plan,
+                                                std::int64_t n_ranks);
 
 // Which software runs the step: what is fused, launched and overlapped.
 enum class DlrmStack : std::uint8_t {

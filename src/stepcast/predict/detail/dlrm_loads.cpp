@@ -25,6 +25,15 @@ bool is_by_row(ShardingKind kind) {
          kind == ShardingKind::grid_shard;
 }
 
+auto key_of(const TableShard& shard) {
+  return std::tuple{shard.table, shard.parts,  shard.column_parts,
+                    shard.kind,  shard.memory, shard.cached_share};
+}
+
+bool is_whole(const TableShard& shard) {
+  return shard.parts == 1 && shard.kind == ShardingKind::table_wise && shard.memory == TableMemory::hbm;
+}
+
 }  // namespace
 
 DlrmLoads::DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
@@ -46,7 +55,10 @@ void DlrmLoads::forget_costs() {
   for (View& view : views_) {
     view.shard_costs.clear();
     view.whole_costs.assign(model_.tables.size(), nullptr);
+    view.summed.clear();
   }
+  plausible_us_.clear();
+  whole_plausible_us_.assign(model_.tables.size(), -1.0);
 }
 
 void DlrmLoads::set_reuse(const std::vector<ReuseFactors>& reuse) {
@@ -63,11 +75,9 @@ void DlrmLoads::set_reused(double times) {
 
 const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) {
   View& v = views_[view];
-  const bool whole =
-      shard.parts == 1 && shard.kind == ShardingKind::table_wise && shard.memory == TableMemory::hbm;
+  const bool whole = is_whole(shard);
   if (whole && v.whole_costs[shard.table] != nullptr) return *v.whole_costs[shard.table];
-  const auto key =
-      std::tuple{shard.table, shard.parts, shard.column_parts, shard.kind, shard.memory, shard.cached_share};
+  const ShardKey key = key_of(shard);
   if (const auto found = v.shard_costs.find(key); found != v.shard_costs.end()) return found->second;
   const EmbeddingTable& table = model_.tables[shard.table];
   const TableState state = rule_of(training_.table_optimizer).table_state();
@@ -118,13 +128,93 @@ double DlrmLoads::bytes_of(const TableShard& shard) const {
   return all / static_cast<double>(shard.parts);
 }
 
-PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
-  PlanLoads loads;
-  loads.ranks.resize(static_cast<std::size_t>(n_ranks_));
-  std::optional<std::uint32_t> counted;  // table whose parts in every node are known
-  std::vector<double> in_node;
-  for (const TableShard& shard : shards_of(model_, plan, n_ranks_)) {
-    RankLoad& load = loads.ranks[static_cast<std::size_t>(shard.rank)];
+double DlrmLoads::plausible_us(const TableShard& shard) {
+  double& whole_us = whole_plausible_us_[shard.table];
+  if (is_whole(shard) && whole_us >= 0) return whole_us;
+  const auto [known, is_new] = plausible_us_.try_emplace(key_of(shard), 0.0);
+  if (is_new) {
+    for (std::size_t view = kNominal + 1; view < kViews; ++view) {
+      const LookupCost& cost = cost_of(shard, view);
+      known->second += cost.forward_us + cost.backward_us;
+    }
+    known->second /= static_cast<double>(kPlausibleLookups);
+  }
+  if (is_whole(shard)) whole_us = known->second;
+  return known->second;
+}
+
+// Puts the shards of a table to their ranks.
+void DlrmLoads::hold(std::uint32_t table, const TablePlan& plan) {
+  const auto node_of = [&](std::int32_t rank) { return static_cast<std::size_t>(rank / gpus_per_node_); };
+  std::vector<double> in_node(node_of(static_cast<std::int32_t>(n_ranks_)) + 1, 0.0);
+  for (const std::int32_t rank : plan.ranks) in_node[node_of(rank)] += 1;
+  for (const TableShard& shard : shards_of(table, plan, n_ranks_)) {
+    const bool summed =
+        is_by_row(shard.kind) && (habits_.reduces_in_node || shard.kind == ShardingKind::table_row_wise);
+    const double beside = shard.kind == ShardingKind::grid_shard ? shard.rows_split()
+                          : summed                               ? in_node[node_of(shard.rank)]
+                                                                 : 1;
+    std::vector<Held>& held = held_[static_cast<std::size_t>(shard.rank)];
+    held.insert(std::ranges::upper_bound(held, table, {}, [](const Held& h) { return h.shard.table; }),
+                {shard, beside});
+    changed_[static_cast<std::size_t>(shard.rank)] = changes_;
+  }
+}
+
+// Tables that are not as in the plan before change their ranks.
+void DlrmLoads::follow(const ShardingPlan& plan) {
+  const std::size_t n_tables = std::min(model_.tables.size(), plan.tables.size());
+  ++changes_;
+  bool differs = followed_.size() != n_tables;
+  if (differs || held_.empty()) {
+    held_.assign(static_cast<std::size_t>(n_ranks_), {});
+    changed_.assign(held_.size(), changes_);
+    followed_.assign(n_tables, TablePlan{});
+  }
+  for (std::uint32_t t = 0; t < n_tables; ++t) {
+    if (followed_[t] == plan.tables[t]) continue;
+    differs = true;
+    for (const TableShard& shard : shards_of(t, followed_[t], n_ranks_)) {
+      std::erase_if(held_[static_cast<std::size_t>(shard.rank)],
+                    [&](const Held& h) { return h.shard.table == t; });
+      changed_[static_cast<std::size_t>(shard.rank)] = changes_;
+    }
+    followed_[t] = plan.tables[t];
+    hold(t, followed_[t]);
+  }
+  if (!differs) return;
+  reduced_bytes_ = 0;
+  host_memory_ = false;
+  for (std::size_t t = 0; t < n_tables; ++t) {
+    const TablePlan& p = followed_[t];
+    const bool everywhere = p.kind == ShardingKind::data_parallel;
+    if (everywhere) reduced_bytes_ += model_.tables[t].bytes();
+    if (everywhere || !p.ranks.empty()) host_memory_ = host_memory_ || p.memory != TableMemory::hbm;
+  }
+}
+
+const PlanLoads& DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
+  follow(plan);
+  return of_last_plan(view);
+}
+
+const PlanLoads& DlrmLoads::of_last_plan(std::size_t view) {
+  View& v = views_[view];
+  v.loads.ranks.resize(held_.size());
+  v.summed.resize(held_.size(), 0);
+  for (std::size_t r = 0; r < held_.size(); ++r) {
+    if (v.summed[r] == changed_[r]) continue;
+    v.loads.ranks[r] = load_of(held_[r], view);
+    v.summed[r] = changed_[r];
+  }
+  v.loads.reduced_bytes = reduced_bytes_;
+  v.loads.host_memory = host_memory_;
+  return v.loads;
+}
+
+RankLoad DlrmLoads::load_of(const std::vector<Held>& held, std::size_t view) {
+  RankLoad load;
+  for (const auto& [shard, beside] : held) {
     const EmbeddingTable& table = model_.tables[shard.table];
     const LookupCost& cost = cost_of(shard, view);
     const bool apart = shard.kind == ShardingKind::data_parallel && habits_.replicated_apart;
@@ -138,34 +228,13 @@ PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
         load.host_bytes += bytes;
         break;
     }
-    loads.host_memory = loads.host_memory || shard.memory != TableMemory::hbm;
-    if (shard.kind == ShardingKind::data_parallel) {
-      if (shard.rank == 0) loads.reduced_bytes += table.bytes();
-      continue;
-    }
+    if (shard.kind == ShardingKind::data_parallel) continue;
     const double columns = static_cast<double>(table.dim) / shard.columns_split();
-    if (shard.kind == ShardingKind::grid_shard) {
-      const double beside = shard.rows_split();
-      load.vector_dims += columns / beside;
-      load.node_dims += columns * (beside - 1) / beside;
-    } else if (is_by_row(shard.kind) &&
-               (habits_.reduces_in_node || shard.kind == ShardingKind::table_row_wise)) {
-      if (counted != shard.table) {
-        counted = shard.table;
-        in_node.assign(static_cast<std::size_t>(n_ranks_ / gpus_per_node_) + 1, 0);
-        for (const std::int32_t rank : plan.tables[shard.table].ranks) {
-          in_node[static_cast<std::size_t>(rank / gpus_per_node_)] += 1;
-        }
-      }
-      const double beside = in_node[static_cast<std::size_t>(shard.rank / gpus_per_node_)];
-      load.vector_dims += columns / beside;
-      load.node_dims += columns * (beside - 1) / beside;
-    } else {
-      load.vector_dims += columns;
-    }
+    load.vector_dims += columns / beside;
+    load.node_dims += columns * (beside - 1) / beside;
     load.input_bytes += kIndexBytes * (cost.lookups + (table.pooling == 1 ? 0.0 : batch()));
   }
-  return loads;
+  return load;
 }
 
 // Ranks of the node of `rank` that hold parts of a table.

@@ -46,7 +46,10 @@ class DlrmLoads {
   static constexpr std::size_t kNominal = 0;
   static constexpr std::size_t kViews = 1 + kPlausibleLookups;
 
-  [[nodiscard]] PlanLoads of_plan(const ShardingPlan& plan, std::size_t view = kNominal);
+  // Valid until the next one of that view. Ranks whose tables are as in the plan before keep their sums.
+  [[nodiscard]] const PlanLoads& of_plan(const ShardingPlan& plan, std::size_t view = kNominal);
+  // Of the same plan.
+  [[nodiscard]] const PlanLoads& of_last_plan(std::size_t view);
   // Popular rows on every rank, the others spread by row: every rank looks up its own samples' popular rows and
   // its share of all others, and exchanges the latter alone.
   [[nodiscard]] PlanLoads hybrid(std::size_t view = kNominal);
@@ -54,6 +57,8 @@ class DlrmLoads {
   [[nodiscard]] PlanLoads even(std::size_t view = kNominal);
 
   [[nodiscard]] const LookupCost& cost_of(const TableShard& shard, std::size_t view = kNominal);
+  // Forward and backward, the mean of the plausible views.
+  [[nodiscard]] double plausible_us(const TableShard& shard);
   // Of weights and optimizer state.
   [[nodiscard]] double bytes_of(const TableShard& shard) const;
   [[nodiscard]] double forward_us(const RankLoad& load, std::size_t view = kNominal) const;
@@ -73,8 +78,17 @@ class DlrmLoads {
     LookupModel lookups;
     std::map<ShardKey, LookupCost> shard_costs;
     std::vector<const LookupCost*> whole_costs;  // [table] of these, on one rank; null: not asked yet
+    PlanLoads loads;                             // of the plan that is followed
+    std::vector<std::uint64_t> summed;           // [rank] which of its changes they are of
+  };
+  struct Held {
+    TableShard shard;
+    double beside = 1;  // parts of the table in its node, where these are summed there
   };
   void forget_costs();
+  void follow(const ShardingPlan& plan);
+  void hold(std::uint32_t table, const TablePlan& plan);
+  [[nodiscard]] RankLoad load_of(const std::vector<Held>& held, std::size_t view);
   [[nodiscard]] double batch() const { return static_cast<double>(training_.global_batch); }
 
   const Dlrm& model_;
@@ -85,6 +99,14 @@ class DlrmLoads {
   std::vector<AccessPattern> patterns_;      // [table]
   std::map<ShardKey, LookupCounts> counts_;  // of all views
   std::vector<View> views_;
+  std::map<ShardKey, double> plausible_us_;
+  std::vector<double> whole_plausible_us_;  // [table] on one rank; negative: not asked yet
+  std::vector<TablePlan> followed_;         // [table] the plan that was asked for last
+  std::vector<std::vector<Held>> held_;     // [rank] its shards, by table
+  std::vector<std::uint64_t> changed_;      // [rank] the last change
+  std::uint64_t changes_ = 0;
+  double reduced_bytes_ = 0;
+  bool host_memory_ = false;
 };
 
 }  // namespace stepcast::detail
