@@ -381,7 +381,7 @@ std::vector<Preset> build() {
     all.push_back({model_of(row), std::string{row.published}, aliases_of(row.name)});
   for (const PublishedRow& row : kConfigs) {
     if (auto model = read_config(row.name, row.text, {}, nullptr))
-      all.push_back({std::move(*model), std::string{row.published}, aliases_of(row.name)});
+      all.push_back({std::move(*model), std::string{row.published}, aliases_of(row.name), true});
   }
   return all;
 }

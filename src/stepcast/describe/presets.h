@@ -22,6 +22,7 @@ struct Preset {
   // ("~350M").
   std::string published_parameters;
   std::vector<std::string> aliases;
+  bool of_config = false;  // read from the file that was published
 };
 
 // All, in the order of the table.
