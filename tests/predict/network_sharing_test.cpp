@@ -78,19 +78,6 @@ TEST(NetworkSharing, AnotherJobOnAllUplinksHalvesThem) {
   EXPECT_DOUBLE_EQ(sharing_of(with_tiers({{16, 1}}), layout).alone()[kData], 1);
 }
 
-// Eight ranks of a node exchange tokens over eight adapters while eight streams of a ring of gradients leave it: each gets
-// half. Gradients of experts and of the rest take turns.
-TEST(NetworkSharing, TwoKindsHalveTheAdaptersOfTheirNode) {
-  const NetworkSharing sharing = sharing_of(with_tiers({}), layout_of(1, 1, 256, 64));
-  EXPECT_DOUBLE_EQ(sharing.alone()[kExpert], 1);
-  EXPECT_DOUBLE_EQ(sharing.beside(GroupKind::expert, GroupKind::data), 2);
-  EXPECT_DOUBLE_EQ(sharing.beside(GroupKind::data, GroupKind::expert), 2);
-  EXPECT_DOUBLE_EQ(sharing.beside(GroupKind::data, GroupKind::expert_data), 1);
-  EXPECT_TRUE(sharing.changes_anything());
-  // One kind alone on the network meets nobody.
-  EXPECT_FALSE(sharing_of(with_tiers({}), layout_of(8, 1, 8)).changes_anything());
-}
-
 TEST(NetworkSharing, ZonesPassWhatTheyCanBetweenThem) {
   // Eight rings of replicas cross, an adapter of 400 Gb/s each; 800 Gb/s lead to the other zone.
   const PoolLinks links{true, 1, BytesPerSecond{100e9}};
@@ -126,40 +113,15 @@ TEST(NetworkSharing, FullFabricsChangeNothingAndSlowOnesDoAlike) {
   EXPECT_GT(slowed, 10);
 }
 
-// Qwen3 235B-A22B over 512 GPUs, with tokens exchanged among 64.
-Layout layout_of_experts(const Transformer& model) {
-  Layout layout = layout_of(1, 8, 64, 64);
-  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1024, .seq_len_tokens = 4096};
-  layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(model.n_layers, 8);
-  layout.sharding.kind = Sharding::zero1;
-  return layout;
-}
-
-// On a fabric that passes everything only what runs at the same time takes longer than alone, by what the adapters of its
-// node miss: at most twice as long of two kinds.
-TEST(NetworkSharing, GroupsThatOverlapShareTheirAdapters) {
-  const Platform flat = with_tiers({});
-  const Transformer model = value_of(find_preset("qwen3-235b-a22b"));
-  Layout layout = layout_of_experts(model);
-  StepModel steps{flat};
-  const NetworkUse apart = value_of(steps.price(model, layout)).network;
-  EXPECT_EQ(apart.slowdown, apart.alone);
-  layout.sharding.overlap_gradient_reduce = true;
-  const PricedStep together = value_of(steps.price(model, layout));
-  EXPECT_EQ(together.network.alone[kExpert], 1);
-  EXPECT_GT(together.network.slowdown[kData], 1.05);
-  EXPECT_LE(together.network.slowdown[kData], 2);
-  EXPECT_LE(together.network.sweeps, kMostSweeps);
-  // Gradients travel beside one of 16 micro-batches: the step hardly notices.
-  EXPECT_LT(together.network.slowdown[kExpert], 1.1);
-}
-
 // Gradients travel beside the exchange of tokens over the same uplinks: both take longer than alone, and the schedule and
 // the rates agree after a few sweeps.
 TEST(NetworkSharing, GroupsThatOverlapShareTheirLinks) {
   const Platform fabric = with_tiers({{4, 4}, {32, 4}});
   const Transformer model = value_of(find_preset("qwen3-235b-a22b"));
-  Layout layout = layout_of_experts(model);
+  Layout layout = layout_of(1, 8, 64, 64);
+  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1024, .seq_len_tokens = 4096};
+  layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(model.n_layers, 8);
+  layout.sharding.kind = Sharding::zero1;
   StepModel steps{fabric, {.background_load = 0.5}};
   const NetworkUse apart = value_of(steps.price(model, layout)).network;
   EXPECT_EQ(apart.sweeps, 1U);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "stepcast/predict/step_prices.h"
@@ -116,20 +117,15 @@ Result<NetworkSharing> NetworkSharing::of(const Network& network, const Layout& 
   return sharing;
 }
 
-// What links take from what the kind sends alone in a fabric that passes everything.
+// What the links behind the adapters take from what these pass.
 double NetworkSharing::slowdown(std::size_t kind, std::optional<std::size_t> other) const {
   std::vector<FlowClass> classes{flows_[kind], others_};
   if (classes[0].passes.empty()) return other_adapters_[kind];
   if (other) classes.push_back(flows_[*other]);
-  return std::max(flows_[kind].demand / fair_rates(classes, capacities_)[0], other_adapters_[kind]);
-}
-
-bool NetworkSharing::changes_anything() const {
-  if (n_tiers_ > 0 || capacities_.size() > 1) return true;
-  for (std::size_t k = 0; k < kKinds; ++k)
-    for (std::size_t other = 0; other < kKinds; ++other)
-      if (beside_[k][other] > 1) return true;
-  return false;
+  std::vector<double> without(capacities_.size(), std::numeric_limits<double>::max());
+  without[0] = capacities_[0];
+  return std::max(fair_rates(classes, without)[0] / fair_rates(classes, capacities_)[0],
+                  other_adapters_[kind]);
 }
 
 void NetworkSharing::solve() {

@@ -1,7 +1,6 @@
 // Links between nodes that several transfers pass at once: groups of a job that communicate at the same time, and other
 // jobs. Everything here holds where the platform states the tiers of its fabric (NetworkTier), or a job has several pools
-// of GPUs; elsewhere a node's own adapters alone hold transfers up: those of one kind as the collective models have it,
-// those of two kinds that run beside each other as they share them here.
+// of GPUs; elsewhere nothing but a node's own adapters holds transfers up, as the collective models have it.
 //
 // A unit of a tier (a leaf with its nodes, a pod) has uplinks for nodes x adapters / oversubscription. Ranks of a group
 // in a unit are neighbours in its ring, so that a ring leaves the unit once: what passes the uplinks is one stream for
@@ -55,8 +54,6 @@ class NetworkSharing {
   }
   // [tier] of the uplinks, what the kind that asks most asks of them: above 1 it waits.
   [[nodiscard]] std::vector<double> tier_loads() const;
-  // False where every kind takes as long beside the others as alone on a fabric that passes everything.
-  [[nodiscard]] bool changes_anything() const;
 
  private:
   void solve();

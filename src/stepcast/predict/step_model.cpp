@@ -106,6 +106,11 @@ struct StepModel::Impl {
   Status price_with_slowdowns(const Transformer& model, const Layout& layout, PricedStep& step);
   // Transfers that share links with others, and what runs beside them, until both agree.
   Status share_network(const Transformer& model, const Layout& layout, PricedStep& step);
+  [[nodiscard]] bool shares_network() const {
+    const auto& network = pricer.platform().node.network;
+    return pool_links || (network && !network->tiers.empty());
+  }
+
   // Where the ranks of a layout lie: as before while the degrees are the same. Sharding alternates in a search, so one
   // placement is kept for every size of its groups.
   Status place_ranks(const Layout& layout, PricedStep& step) {
@@ -123,14 +128,10 @@ struct StepModel::Impl {
       const Node& node = pricer.platform().node;
       Placed fresh{shard_group, {}, {}};
       STEPCAST_ASSIGN(fresh.placement, place(layout, node.gpus_per_node, node.segment));
-      if (node.network && (fresh.placement.n_nodes > 1 || pool_links)) {
-        STEPCAST_ASSIGN(NetworkSharing sharing_of_all,
-                        NetworkSharing::of(*node.network, layout, fresh.placement,
-                                           pricer.assumptions().background_load, pool_links));
-        if (sharing_of_all.changes_anything()) {
-          set_slowdowns(sharing_of_all.alone(), fresh.placement);
-          fresh.sharing = std::move(sharing_of_all);
-        }
+      if (shares_network() && node.network) {
+        STEPCAST_ASSIGN(fresh.sharing, NetworkSharing::of(*node.network, layout, fresh.placement,
+                                                          pricer.assumptions().background_load, pool_links));
+        set_slowdowns(fresh.sharing->alone(), fresh.placement);
       }
       known = placed.insert(placed.end(), std::move(fresh));
     }
@@ -261,11 +262,11 @@ Status StepModel::finish(const Transformer& model, const Layout& layout, PricedS
 }
 
 Status StepModel::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
-  const bool shared = step.network.sweeps > 0;
-  if (shared || step.placement.shard.n_ranks != layout.shard_group()) {
+  const bool shares = impl_->shares_network();
+  if (shares || step.placement.shard.n_ranks != layout.shard_group()) {
     STEPCAST_TRY(impl_->place_ranks(layout, step));
   }
-  if (shared || impl_->sharing != nullptr) return impl_->finish(model, layout, step);
+  if (shares) return impl_->finish(model, layout, step);
   return price_transfers(model, layout, impl_->pricer, step);
 }
 
