@@ -115,7 +115,7 @@ Result<std::int64_t> gpu_count(std::string_view word) {
   if (count >= 1 && count <= kMostGpus) return count;
   if (names_gpu_pools(word))
     return Error::at("", "--gpus")
-        .found(fmt::format("pools of GPUs, `{}`, beside others", word.substr(0, 40)))
+        .found(fmt::format("pools of GPUs, `{}`, together with others", word.substr(0, 40)))
         .expected("one mix, as in --gpus 64xh100+64xa100");
   return Error::at("", "--gpus")
       .found(fmt::format("`{}`", word.substr(0, 40)))

@@ -388,7 +388,7 @@ Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   for (std::size_t i = 0; !dense && with_experts && i < with_experts->size(); ++i) {
     const double usual = static_cast<double>(static_cast<std::int64_t>(i + 1) * moe.moe_every_n_layers - 1);
     if ((*with_experts)[i] == usual) continue;
-    return keys.error("moe_layers", "experts elsewhere than in every so many layers are not modelled")
+    return keys.error("moe_layers", "experts in layers at irregular distances are not modelled")
         .found(fmt::format("layer {:g}", (*with_experts)[i]))
         .expected(fmt::format("{:g}, as interleave_moe_layer_step says", usual));
   }
