@@ -26,7 +26,6 @@
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
-#include "stepcast/describe/setting_groups.h"
 #include "stepcast/plan/job_pool.h"
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
@@ -37,43 +36,16 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_answer.h"
-#include "stepcast/report/rl_document.h"
-#include "stepcast/rollout/rl_config.h"
 
 #include "in_process.h"
 #include "option_list.h"
 #include "outputs.h"
+#include "plan_options.h"
 #include "progress.h"
 #include "rl_flags.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
-namespace {
-
-using Words = std::vector<std::string>;
-
-constexpr QuestionSet kPostTraining = 1;  // flags of --rl; the others are for both questions
-
-struct PlanOptions {
-  explicit PlanOptions(CLI::App& app) : flags(app) {}
-  Job job;
-  Words platforms{"dgx-h100"};
-  std::string framework, csv, from, jobs, within, objective = "time", failures;
-  Words jitter, recovery, gpus, prices, zones;
-  TrainingGoal goal;
-  std::optional<std::int64_t> gpus_per_node;
-  std::vector<std::int64_t> n_gpus;
-  RestrictionWords space;
-  Words what_if;
-  std::string power_limit, power_budget;
-  std::optional<double> memory_GiB;
-  std::size_t top = 20;
-  unsigned threads = 0;
-  bool json = false, why = false;
-  RlSettings rl;
-  ReportOptions report;
-  FlagList flags;
-};
 
 Result<Job> job_of(const PlanOptions& options) {
   Job job = options.job;
@@ -105,6 +77,50 @@ Result<Job> job_of(const PlanOptions& options) {
   if (listed) job.settings.dtype = listed;
   return job;
 }
+
+// "2" for all of them, or "dgx-a100=1.2" for one each.
+Status set_prices(const Words& words, std::vector<NamedPlatform>& platforms, const Words& asked,
+                  TrainingGoal& goal) {
+  for (const std::string& word : words) {
+    const std::size_t equals = word.rfind('=');
+    std::string digits = word.substr(equals == std::string::npos ? 0 : equals + 1);
+    double price = 0;
+    if (spell_out_number(digits).empty())
+      std::from_chars(digits.data(), digits.data() + digits.size(), price);
+    if (!(price > 0))
+      return Error::at("", "--gpu-hour-price")
+          .found(fmt::format("`{}`", word.substr(0, 60)))
+          .expected("a number above 0, or one for each platform: dgx-a100=1.2,dgx-b200=4");
+    if (equals == std::string::npos) {
+      if (words.size() > 1)
+        return Error::at("", "--gpu-hour-price")
+            .found(fmt::format("`{}` together with others", word))
+            .expected("one price for all platforms, or PLATFORM=PRICE for each");
+      goal.price_per_gpu_hour = price;
+      for (NamedPlatform& platform : platforms) platform.price_per_gpu_hour = price;
+      return Ok{};
+    }
+    const auto of = std::ranges::find(asked, word.substr(0, equals));
+    if (of == asked.end())
+      return Error::at("", "--gpu-hour-price")
+          .found(fmt::format("a price of `{}`, which is not compared", word.substr(0, equals)))
+          .advice("name it with --platform, too, or leave the price out");
+    platforms[static_cast<std::size_t>(of - asked.begin())].price_per_gpu_hour = price;
+  }
+  for (std::size_t i = 0; i < platforms.size(); ++i)
+    if (!words.empty() && !platforms[i].price_per_gpu_hour)
+      return Error::at("", "--gpu-hour-price", fmt::format("no price of {}", asked[i]))
+          .advice(fmt::format("add {}=PRICE", asked[i]));
+  return Ok{};
+}
+
+std::vector<std::filesystem::path> inputs_of(const PlanOptions& options) {
+  Words files = options.platforms;
+  files.insert(files.end(), {options.job.model, options.from, options.jobs});
+  return files_among(files);
+}
+
+namespace {
 
 constexpr std::int64_t kMostGpus = 1 << 20;
 
@@ -150,42 +166,6 @@ Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
   return counts;
 }
 
-// "2" for all of them, or "dgx-a100=1.2" for one each.
-Status set_prices(const Words& words, std::vector<NamedPlatform>& platforms, const Words& asked,
-                  TrainingGoal& goal) {
-  for (const std::string& word : words) {
-    const std::size_t equals = word.rfind('=');
-    std::string digits = word.substr(equals == std::string::npos ? 0 : equals + 1);
-    double price = 0;
-    if (spell_out_number(digits).empty())
-      std::from_chars(digits.data(), digits.data() + digits.size(), price);
-    if (!(price > 0))
-      return Error::at("", "--gpu-hour-price")
-          .found(fmt::format("`{}`", word.substr(0, 60)))
-          .expected("a number above 0, or one for each platform: dgx-a100=1.2,dgx-b200=4");
-    if (equals == std::string::npos) {
-      if (words.size() > 1)
-        return Error::at("", "--gpu-hour-price")
-            .found(fmt::format("`{}` together with others", word))
-            .expected("one price for all platforms, or PLATFORM=PRICE for each");
-      goal.price_per_gpu_hour = price;
-      for (NamedPlatform& platform : platforms) platform.price_per_gpu_hour = price;
-      return Ok{};
-    }
-    const auto of = std::ranges::find(asked, word.substr(0, equals));
-    if (of == asked.end())
-      return Error::at("", "--gpu-hour-price")
-          .found(fmt::format("a price of `{}`, which is not compared", word.substr(0, equals)))
-          .advice("name it with --platform, too, or leave the price out");
-    platforms[static_cast<std::size_t>(of - asked.begin())].price_per_gpu_hour = price;
-  }
-  for (std::size_t i = 0; i < platforms.size(); ++i)
-    if (!words.empty() && !platforms[i].price_per_gpu_hour)
-      return Error::at("", "--gpu-hour-price", fmt::format("no price of {}", asked[i]))
-          .advice(fmt::format("add {}=PRICE", asked[i]));
-  return Ok{};
-}
-
 // By its own name, or by that of the node which a GPU stands for.
 Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& options) {
   STEPCAST_ASSIGN(Platform platform, load_platform(name));
@@ -213,12 +193,6 @@ Result<std::vector<NamedPlatform>> priced_platforms(const PlanOptions& options, 
   return platforms;
 }
 
-std::vector<std::filesystem::path> inputs_of(const PlanOptions& options) {
-  Words files = options.platforms;
-  files.insert(files.end(), {options.job.model, options.from, options.jobs});
-  return files_among(files);
-}
-
 // Counts and platforms for a training as a whole.
 Result<int> run_training(const PlanOptions& options, const PlanRequest& request, TrainingGoal goal) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
@@ -241,86 +215,6 @@ Result<int> run_training(const PlanOptions& options, const PlanRequest& request,
   progress.reset();
   const ReportDocument document = training_document(answer);
   return report.finish(document, options.json ? document.json : std::string{});
-}
-
-bool plans_pools(const PlanOptions& options) {
-  return options.gpus.size() == 1 && names_gpu_pools(options.gpus.front());
-}
-
-// Layouts over pools of different GPUs, as `predict` searches them, and the best of them as a table.
-Result<int> run_pools(const PlanOptions& options) {
-  constexpr std::string_view kTaken[] = {"--model",
-                                         "--ignore-key",
-                                         "--image-size",
-                                         "--images",
-                                         "--text-only",
-                                         "--gpus",
-                                         "--zone",
-                                         "--gpus-per-node",
-                                         "--framework",
-                                         "--gbs",
-                                         "--seq",
-                                         "--what-if",
-                                         "--tp",
-                                         "--pp",
-                                         "--cp",
-                                         "--ep",
-                                         "--mbs",
-                                         "--recompute",
-                                         "--dtype",
-                                         "--sharding",
-                                         "--top",
-                                         "--json",
-                                         "--report",
-                                         "--format",
-                                         "--train-tokens",
-                                         "--gpu-hour-price",
-                                         "--carbon-intensity",
-                                         "--failures",
-                                         "--recovery"};
-  for (const GivenFlag& flag : options.flags.given())
-    if (std::ranges::find(kTaken, flag.name) == std::end(kTaken))
-      return Error{fmt::format("{} means nothing for pools of GPUs", flag.name)}.advice("leave it out");
-  const auto one_of = [](const char* flag, const Words& words) -> Status {
-    if (words.size() < 2) return Ok{};
-    return Error::at("", flag).found("several values").expected("one, with pools of GPUs");
-  };
-  STEPCAST_TRY(one_of("--dtype", options.space.dtypes));
-  STEPCAST_TRY(one_of("--sharding", options.space.shardings));
-  STEPCAST_TRY(one_of("--gpu-hour-price", options.prices));
-  PredictRequest request;
-  STEPCAST_ASSIGN(request.job, job_of(options));
-  STEPCAST_ASSIGN(const LayoutRestrictions lists, restrictions_of(options.space));
-  JobSettings& settings = request.job.settings;
-  if (lists.shardings) set_sharding(lists.shardings->front().kind, settings);
-  if (lists.dtypes) {
-    settings.fp8 = lists.dtypes->front() == DType::fp8;
-    settings.fp4 = lists.dtypes->front() == DType::fp4;
-  }
-  request.job.gpus_per_node = options.gpus_per_node;
-  request.pools = options.gpus.front();
-  request.zones = options.zones;
-  request.what_if = options.what_if;
-  const RestrictionWords& space = options.space;
-  request.pool_space = {space.tensor,      space.pipeline,
-                        space.context,     space.expert,
-                        space.micro_batch, lists.recomputations.value_or(std::vector<Recompute>{}),
-                        options.top};
-  if (options.goal.tokens > 0) request.budget.tokens = options.goal.tokens;
-  request.budget.carbon_g_per_kWh = options.goal.carbon_g_per_kWh;
-  request.budget.failures = options.failures;
-  request.budget.recovery = options.recovery;
-  if (!options.prices.empty()) {
-    std::vector<NamedPlatform> none;
-    TrainingGoal goal;
-    STEPCAST_TRY(set_prices(options.prices, none, {}, goal));
-    request.budget.price_per_gpu_hour = goal.price_per_gpu_hour;
-  }
-  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
-  std::optional<ProgressLine> progress{std::in_place, "plan on pools of GPUs"};
-  STEPCAST_ASSIGN(const Forecast forecast, Session{}.predict(request));
-  progress.reset();
-  return report.finish(forecast_document(forecast), options.json ? forecast_json(forecast) : std::string{});
 }
 
 // Several trainings that share the GPUs.
@@ -386,81 +280,6 @@ Status check_options(const PlanOptions& options) {
     return Error{fmt::format("{} is a recommendation model", options.job.model)}.advice(
         "`stepcast shard` plans these");
   return Ok{};
-}
-
-bool asks_post_training(const PlanOptions& options) {
-  const bool is_config = options.from.ends_with(".yaml") || options.from.ends_with(".yml");
-  return !options.rl.algorithm.empty() ||
-         names_rl_config(is_config ? options.from : "", is_config ? "" : options.from);
-}
-
-// The degree that a list of one holds.
-Status take_degree(const char* flag, const std::vector<std::int64_t>& list, std::optional<std::int64_t>& to) {
-  if (list.size() > 1)
-    return Error::at("", flag)
-        .found("several values")
-        .expected("one, with --rl, or none: then layouts are searched");
-  if (!list.empty()) to = list.front();
-  return Ok{};
-}
-
-// The job, and what its config says but for the layouts, which are searched.
-Result<PredictRlRequest> post_training_request(const PlanOptions& options, Words& notes) {
-  RlQuestion question;
-  STEPCAST_ASSIGN(question.job, job_of(options));
-  question.settings = options.rl;
-  if (!options.from.empty()) {
-    STEPCAST_ASSIGN(ConfigText text, read_config_text(options.from));
-    if (options.from.ends_with(".yaml") || options.from.ends_with(".yml"))
-      question.job.config = std::move(text);
-    else
-      question.job.command_line = std::move(text.text);
-    STEPCAST_ASSIGN(question, with_rl_config(question, notes));
-    JobSettings& s = question.job.settings;
-    const std::optional<bool> fp8 = s.fp8;
-    (setting_groups::kSearched + setting_groups::kOfSearched + setting_groups::kOfDegrees)
-        .each([&](auto member) { (s.*member).reset(); });
-    s.fp8 = fp8;
-    question.settings.generation_gpus = options.rl.generation_gpus;
-    question.settings.generation_tensor = options.rl.generation_tensor;
-    question.settings.generation_pipeline = options.rl.generation_pipeline;
-  }
-  JobSettings& s = question.job.settings;
-  const RestrictionWords& space = options.space;
-  STEPCAST_TRY(take_degree("--tp", space.tensor, s.tensor));
-  STEPCAST_TRY(take_degree("--pp", space.pipeline, s.pipeline));
-  STEPCAST_TRY(take_degree("--cp", space.context, s.context));
-  STEPCAST_TRY(take_degree("--ep", space.expert, s.expert));
-  STEPCAST_TRY(take_degree("--etp", space.expert_tensor, s.expert_tensor));
-  STEPCAST_TRY(take_degree("--mbs", space.micro_batch, s.micro_batch_sequences));
-  if (!options.n_gpus.empty()) question.job.n_gpus = options.n_gpus.front();
-  question.job.gpus_per_node = options.gpus_per_node;
-  question.settings.options = options.top;
-  return PredictRlRequest{std::move(question.job), std::move(question.settings), options.platforms.front(),
-                          options.what_if};
-}
-
-// Both policies, all splits and engines, and the layout of training for each.
-Result<int> run_post_training(const PlanOptions& options) {
-  constexpr std::string_view kTaken[] = {
-      "--model", "--ignore-key", "--gpus",   "--platform", "--gpus-per-node",
-      "--gbs",   "--framework",  "--from",   "--what-if",  "--tp",
-      "--pp",    "--cp",         "--ep",     "--etp",      "--mbs",
-      "--top",   "--json",       "--report", "--format"};
-  for (const GivenFlag& flag : options.flags.given()) {
-    if (flag.of == kPostTraining || std::ranges::find(kTaken, flag.name) != std::end(kTaken)) continue;
-    return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
-  }
-  if (options.n_gpus.size() > 1 || options.platforms.size() > 1)
-    return Error{"--rl plans one number of GPUs on one platform"}.advice("name one of each");
-  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
-  Words notes;
-  STEPCAST_ASSIGN(const PredictRlRequest request, post_training_request(options, notes));
-  std::optional<ProgressLine> progress{std::in_place, "plan a step of post-training"};
-  STEPCAST_ASSIGN(RlForecast forecast, Session{}.predict(request));
-  progress.reset();
-  forecast.notes.insert(forecast.notes.begin(), notes.begin(), notes.end());
-  return report.finish(rl_document(forecast), options.json ? rl_json(forecast) : std::string{});
 }
 
 Result<int> run_plan(const PlanOptions& options) {
