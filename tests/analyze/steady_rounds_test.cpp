@@ -1,4 +1,4 @@
-// A forecast that leaves rounds of the pipeline out, against the same forecast with all of them.
+// A forecast that leaves rounds of the pipeline out and takes a pass as one task, against the same forecast with all tasks.
 #include "stepcast/analyze/steady_rounds.h"
 
 #include <algorithm>
@@ -189,7 +189,7 @@ Layout with_more(const Layout& layout, std::int64_t micro_batches) {
 TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
   std::mt19937_64 random{25};
   ShortSteps known;
-  int shortened = 0, other_causes = 0;
+  int shortened = 0, with_bodies = 0, other_causes = 0;
   for (int i = 0; i < 300; ++i) {
     const test::RandomTraining training = test::random_training(random, 24);
     SCOPED_TRACE(fmt::format("{}: {}", i, describe(training)));
@@ -217,9 +217,11 @@ TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
     const std::uint32_t few = short_step_micro_batches(parts.schedule.shape, 0);
     const PredictedStep first = value_of(predict_short_step(std::move(parts), training.layout, steps(), few));
     const FlatProgram flat{first.program};
+    if (first.bodies) ++with_bodies;
     if (steady_rounds(first, flat, TaskTimes::simulated(flat, first.timeline))) ++shortened;
   }
   EXPECT_GT(shortened, 150);
+  EXPECT_GT(with_bodies, 100);
   EXPECT_LE(other_causes, 3);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stepcast/analyze/body_profiles.h"
 #include "stepcast/base/names.h"
 
 namespace stepcast {
@@ -44,6 +45,11 @@ IdleCause idle_cause_before(const FlatProgram& flat, const TaskTimes& times, con
   for (;;) {
     const Binding binding = binding_of(flat, times, costs, c, task, rank_start_us);
     const std::size_t before = binding.source.task;
+    if (flat.bodies() != nullptr && before != kNoTask) {
+      const BodyProfile* body = body_of(flat, flat.info(c, before));
+      if (body != nullptr && body->ends_on && times.at(c, before).end_us >= start - kTimeToleranceUs)
+        return *body->ends_on;
+    }
     const bool through = binding.kind != Binding::Kind::rank_start && before != kNoTask &&
                          flat.info(c, before).kind == TaskKind::wait &&
                          times.at(c, before).start_us >= start - kTimeToleranceUs;

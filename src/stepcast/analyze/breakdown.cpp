@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "stepcast/analyze/body_profiles.h"
 #include "stepcast/analyze/detail/interval_set.h"
 #include "stepcast/analyze/detail/moment_sweep.h"
 #include "stepcast/base/parallel.h"
@@ -35,9 +36,10 @@ struct Meeting {
 
 class RankSweep {
  public:
-  // `meetings` in the order of their tasks.
+  // `meetings` in the order of their tasks. `profile`: of the class, which is a body; its pieces and lanes are written there.
   RankSweep(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
-            Interval window, double rank_start_us, std::span<const Meeting> meetings)
+            Interval window, double rank_start_us, std::span<const Meeting> meetings,
+            BodyProfile* profile = nullptr)
       : flat_(flat),
         times_(times),
         costs_(costs),
@@ -47,6 +49,7 @@ class RankSweep {
         meetings_(meetings),
         rank_class_(flat.program().rank_class(c)),
         of_class_(times.of(c)),
+        profile_(profile),
         one_computes_(one_stream_computes()) {}
 
   RankBreakdown run() {
@@ -90,6 +93,57 @@ class RankSweep {
     return idle_cause_before(flat_, times_, costs_, class_, task, rank_start_us_);
   }
 
+  // Nothing where a body as a whole waits.
+  std::optional<IdleCause> cause_in_body(std::size_t task) const {
+    for (const double start = of_class_[task].start_us;;) {
+      const Binding binding = binding_of(flat_, times_, costs_, class_, task, rank_start_us_);
+      const std::size_t before = binding.source.task;
+      if (binding.kind == Binding::Kind::rank_start || before == kNoTask) return std::nullopt;
+      if (!waits_at(before, start)) return idle_cause(flat_, class_, task, binding);
+      task = before;
+    }
+  }
+  bool waits_at(std::size_t task, double us) const {
+    return flat_.info(class_, task).kind == TaskKind::wait &&
+           of_class_[task].start_us >= us - kTimeToleranceUs;
+  }
+
+  // Idle time in front of a task; of a body in front of its first one it is the business of whoever has the body.
+  void add_idle_before(IdleTime& idle, std::size_t task, std::uint16_t lane, double free_from) {
+    const double start_us = of_class_[task].start_us;
+    if (profile_ != nullptr && !profile_->lanes[lane].seen) {
+      BodyProfile::Lane& of_lane = profile_->lanes[lane];
+      of_lane.seen = true;
+      of_lane.busy.start_us = start_us;
+      of_lane.before = cause_in_body(task);
+      return;
+    }
+    if (start_us > free_from && start_us > window_.start_us && free_from < window_.end_us)
+      add_idle(idle, cause_before(task), free_from, start_us);
+  }
+  void add_idle_behind(IdleTime& idle, std::uint16_t lane, std::size_t position, double free_from) {
+    if (profile_ == nullptr) return add_idle(idle, IdleCause::rest, free_from, window_.end_us);
+    profile_->lanes[lane].busy.end_us = free_from;
+    profile_->lanes[lane].position = position;
+  }
+
+  // The part of a lane in a body that runs in the window, or up to it; null if it does not. The lane is free behind it.
+  const BodyProfile::Lane* pass_body(const BodyProfile& body, std::size_t task, std::uint16_t lane,
+                                     IdleTime& idle, double& free_from) const {
+    const Interval& at = of_class_[task];
+    const BodyProfile::Lane& of_lane = body.lanes[lane];
+    const double start_us = at.start_us + of_lane.busy.start_us;
+    if (start_us > free_from && start_us > window_.start_us && free_from < window_.end_us)
+      add_idle(idle, of_lane.before ? *of_lane.before : cause_before(task), free_from, start_us);
+    free_from = std::max(free_from, at.start_us + of_lane.busy.end_us);
+    // A window never cuts a body but for rounding.
+    const double middle_us = (at.start_us + at.end_us) / 2;
+    return middle_us > window_.start_us && middle_us < window_.end_us ? &of_lane : nullptr;
+  }
+  std::uint64_t tasks_in_window(const BodyProfile::Lane& lane, std::size_t task) const {
+    return lane.tasks - (of_class_[task].start_us <= window_.start_us ? lane.at_start : 0);
+  }
+
   // Adds the part of [from, to] that lies in the window.
   void add_idle(IdleTime& idle, IdleCause cause, double from, double to) const {
     const double length = clip({from, to}, window_).length_us();
@@ -113,9 +167,14 @@ class RankSweep {
     Stretch* run = nullptr;  // of the kernels before, if they go on up to free_from and are one stretch
     flat_.for_each_on_lane(class_, lane, outside(free_from), [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
+      if (const BodyProfile* body = body_of(flat_, info); body != nullptr) {
+        run = nullptr;
+        add_body(stream, *body, task, free_from);
+        return;
+      }
       // Mostly kernels follow each other: the same as below, without what cannot be.
       if (at.start_us == free_from && at.end_us > at.start_us && at.end_us <= window_.end_us &&
-          is_computation(info)) {
+          profile_ == nullptr && is_computation(info)) {
         free_from = at.end_us;
         ++stream.tasks;
         if (run != nullptr) {
@@ -133,8 +192,7 @@ class RankSweep {
         return;
       }
       run = nullptr;
-      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us)
-        add_idle(stream.idle, cause_before(task), free_from, at.start_us);
+      add_idle_before(stream.idle, task, lane, free_from);
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
       if (at.end_us < window_.start_us || at.start_us > window_.end_us) return;
@@ -143,9 +201,27 @@ class RankSweep {
       if (own.length_us() < 0) return;
       add_stretches(stream, info, task, own, at.start_us);
     });
-    add_idle(stream.idle, IdleCause::rest, free_from, window_.end_us);
+    add_idle_behind(stream.idle, lane, result_.streams.size(), free_from);
     for (std::size_t k = 0; k < stream.kernels_us.size(); ++k) result_.kernels_us[k] += stream.kernels_us[k];
     result_.streams.push_back(std::move(stream));
+  }
+
+  void add_body(StreamBreakdown& stream, const BodyProfile& body, std::size_t task, double& free_from) {
+    const BodyProfile::Lane* lane = pass_body(body, task, stream.lane, stream.idle, free_from);
+    if (lane == nullptr) return;
+    const StreamBreakdown& parts = body.parts.streams[lane->position];
+    stream.tasks += tasks_in_window(*lane, task);
+    stream.computation_us += parts.computation_us;
+    stream.transfer_us += parts.transfer_us;
+    for (std::size_t k = 0; k < parts.kernels_us.size(); ++k) stream.kernels_us[k] += parts.kernels_us[k];
+    for (std::size_t k = 0; k < parts.idle.by_cause_us.size(); ++k)
+      stream.idle.by_cause_us[k] += parts.idle.by_cause_us[k];
+    if (flat_.lane(class_, task) != stream.lane) return;
+    stretches_.back().push_back({.time = clip(of_class_[task], window_),
+                                 .task = task,
+                                 .what = static_cast<std::uint32_t>(flat_.bodies()->index_of(body)),
+                                 .activity = Activity::body,
+                                 .begins_task = true});
   }
 
   void add_computation(StreamBreakdown& stream, const TaskInfo& info, std::size_t task, Interval own,
@@ -228,8 +304,11 @@ class RankSweep {
     double free_from = window_.start_us;
     flat_.for_each_on_lane(class_, lane, outside(free_from), [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
-      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us)
-        add_idle(thread.idle, cause_before(task), free_from, at.start_us);
+      if (const BodyProfile* body = body_of(flat_, info); body != nullptr) {
+        add_body(thread, by_op, *body, task, free_from);
+        return;
+      }
+      add_idle_before(thread.idle, task, lane, free_from);
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
       if (own.length_us() <= 0) return;
@@ -243,7 +322,7 @@ class RankSweep {
       op.time_us += own.length_us();
       ++op.tasks;
     });
-    add_idle(thread.idle, IdleCause::rest, free_from, window_.end_us);
+    add_idle_behind(thread.idle, lane, result_.threads.size(), free_from);
     for (auto& [name, op] : by_op) {
       op.name = name;
       thread.busy_by_op.push_back(std::move(op));
@@ -251,6 +330,23 @@ class RankSweep {
     std::stable_sort(thread.busy_by_op.begin(), thread.busy_by_op.end(),
                      [](const OpTime& a, const OpTime& b) { return a.time_us > b.time_us; });
     result_.threads.push_back(std::move(thread));
+  }
+
+  void add_body(ThreadBreakdown& thread, std::map<std::string_view, OpTime>& by_op, const BodyProfile& body,
+                std::size_t task, double& free_from) {
+    const BodyProfile::Lane* lane = pass_body(body, task, thread.lane, thread.idle, free_from);
+    if (lane == nullptr) return;
+    const ThreadBreakdown& parts = body.parts.threads[lane->position];
+    const double start_us = of_class_[task].start_us;
+    thread.busy_us += parts.busy_us;
+    work_of_threads_.push_back({start_us + lane->busy.start_us, start_us + lane->busy.end_us});
+    for (std::size_t k = 0; k < parts.idle.by_cause_us.size(); ++k)
+      thread.idle.by_cause_us[k] += parts.idle.by_cause_us[k];
+    for (const OpTime& of_body : parts.busy_by_op) {
+      OpTime& op = by_op[of_body.name];
+      op.time_us += of_body.time_us;
+      op.tasks += of_body.tasks;
+    }
   }
 
   // The outermost frame that says more than which step it is.
@@ -268,12 +364,66 @@ class RankSweep {
     result_.exposed_by_group_us.assign(flat_.program().groups().size() + 1, 0.0);
     detail::sweep_moments(
         stretches_, window_,
-        [&](double us, std::span<const RunningStretch> running, const detail::ActivityCounts& count) {
-          add_moment(us, running, count);
+        [&](Interval moment, std::span<const RunningStretch> running, const detail::ActivityCounts& count) {
+          if (count[static_cast<std::size_t>(Activity::body)] > 0)
+            add_body_moment(moment, running, count);
+          else
+            add_moment(moment.length_us(), running, count);
+          if (profile_ != nullptr) add_piece(moment.end_us, running, count);
         },
         [&](Interval gap, const Stretch* next) { add_gap(gap, next); });
     result_.overlap_us = result_.transfer_us - result_.exposed_comm_us;
     result_.gpu_active_us = result_.computation_us + result_.exposed_comm_us + result_.exposed_memcpy_us;
+  }
+
+  void add_piece(double end_us, std::span<const RunningStretch> running,
+                 const detail::ActivityCounts& count) {
+    BodyProfile::Piece piece{.end_us = end_us,
+                             .computes = count[static_cast<std::size_t>(Activity::computation)] > 0,
+                             .transfers = {}};
+    for (const RunningStretch& r : running)
+      if (r.stretch->activity == Activity::transfer) piece.transfers.push_back({r.stream, *r.stretch});
+    const auto same_transfer = [](const BodyProfile::Transfer& a, const BodyProfile::Transfer& b) {
+      return a.stream == b.stream && a.what.what == b.what.what;
+    };
+    std::vector<BodyProfile::Piece>& pieces = profile_->pieces;
+    if (!pieces.empty() && pieces.back().computes == piece.computes &&
+        std::ranges::equal(pieces.back().transfers, piece.transfers, same_transfer))
+      pieces.back().end_us = end_us;
+    else
+      pieces.push_back(std::move(piece));
+  }
+
+  // A moment in which a body runs: piece by piece.
+  void add_body_moment(Interval moment, std::span<const RunningStretch> running,
+                       detail::ActivityCounts count) {
+    const auto found = std::find_if(running.begin(), running.end(), [](const RunningStretch& r) {
+      return r.stretch->activity == Activity::body;
+    });
+    const BodyProfile& body = (*flat_.bodies())[found->stretch->what];
+    const double start_us = of_class_[found->stretch->task].start_us;
+    others_.assign(running.begin(), running.end());
+    others_.erase(others_.begin() + (found - running.begin()));
+    --count[static_cast<std::size_t>(Activity::body)];
+    // What is posted beside it changes nothing but how long something waits.
+    if (others_.size() == count[static_cast<std::size_t>(Activity::posted)]) others_.clear();
+    const std::size_t n_others = others_.size();
+    auto piece = std::lower_bound(body.pieces.begin(), body.pieces.end(), moment.start_us - start_us,
+                                  [](const BodyProfile::Piece& p, double us) { return p.end_us <= us; });
+    for (double from = moment.start_us; from < moment.end_us && piece != body.pieces.end(); ++piece) {
+      const bool is_last = piece + 1 == body.pieces.end();
+      const double to = is_last ? moment.end_us : std::min(moment.end_us, start_us + piece->end_us);
+      if (to <= from) continue;
+      detail::ActivityCounts with_piece = count;
+      if (piece->computes) ++with_piece[static_cast<std::size_t>(Activity::computation)];
+      with_piece[static_cast<std::size_t>(Activity::transfer)] +=
+          static_cast<std::uint32_t>(piece->transfers.size());
+      others_.resize(n_others);
+      for (const BodyProfile::Transfer& transfer : piece->transfers)
+        others_.push_back({transfer.stream, &transfer.what});
+      add_moment(to - from, others_, with_piece);
+      from = to;
+    }
   }
 
   void add_moment(double us, std::span<const RunningStretch> running, const detail::ActivityCounts& count) {
@@ -306,6 +456,8 @@ class RankSweep {
   }
 
   void add_gap(Interval gap, const Stretch* next) {
+    // Bodies end where the next task starts but for rounding.
+    if (flat_.bodies() != nullptr && gap.length_us() < kTimeToleranceUs) return;
     if (next != nullptr) {
       // What has started before and goes on now is a receive whose sender has come.
       const IdleCause cause = next->begins_task ? cause_before(next->task) : IdleCause::pipeline;
@@ -335,11 +487,13 @@ class RankSweep {
   std::span<const Meeting> meetings_;
   const RankClass& rank_class_;
   std::span<const Interval> of_class_;  // times of its tasks
-  bool one_computes_;                   // at most one stream of the rank does
+  BodyProfile* profile_;
+  bool one_computes_;  // at most one stream of the rank does
   RankBreakdown result_;
   std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
   std::vector<Interval> between_steps_;          // the CPU is between two steps
   std::vector<Interval> work_of_threads_;
+  std::vector<RunningStretch> others_;  // what runs beside a body, with a piece of it
 };
 
 }  // namespace
@@ -384,6 +538,11 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
   });
   static_cast<void>(done);  // nothing above fails
   return ranks;
+}
+
+void break_down_body(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId body,
+                     Interval window, double before_us, BodyProfile& profile) {
+  profile.parts = RankSweep{flat, times, costs, body, window, before_us, {}, &profile}.run();
 }
 
 std::vector<Interval> whole_windows(const FlatProgram& flat, const TaskTimes& times,

@@ -99,6 +99,12 @@ struct RankBreakdown {
                                                     std::span<const double> rank_start_us,
                                                     std::optional<RankClassId> only = {});
 
+// Of a body (program/task_bodies.h), which is a class of `flat` by itself: parts, pieces and when its lanes are busy.
+// `before_us`: some time before its start.
+struct BodyProfile;
+void break_down_body(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId body,
+                     Interval window, double before_us, BodyProfile& profile);
+
 // From the rank's start to the end of its last task, for every class.
 [[nodiscard]] std::vector<Interval> whole_windows(const FlatProgram& flat, const TaskTimes& times,
                                                   std::span<const double> rank_start_us);

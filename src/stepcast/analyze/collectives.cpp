@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "stepcast/analyze/body_profiles.h"
 #include "stepcast/analyze/detail/interval_set.h"
 
 namespace stepcast {
@@ -17,6 +18,10 @@ detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, R
   for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
     if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) continue;
     flat.for_each_on_lane(c, static_cast<std::uint16_t>(lane), [&](std::size_t task, const TaskInfo& info) {
+      if (const BodyProfile* body = body_of(flat, info); body != nullptr) {
+        if (flat.lane(c, task) == lane) body->add_computation(of_class[task], busy);
+        return;
+      }
       if (info.kind != TaskKind::kernel || info.kernel_class == KernelClass::communication) return;
       const Interval& at = of_class[task];
       // One after the other without a gap: most of them.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/analyze/binding.h"
+#include "stepcast/analyze/body_profiles.h"
 
 namespace stepcast {
 namespace {
@@ -35,15 +36,24 @@ std::size_t deciding_member(const Collective& collective, const std::vector<Coll
 std::vector<PathShare> sorted(const std::map<std::string, PathShare>& shares) {
   std::vector<PathShare> list;
   for (const auto& [what, share] : shares) list.push_back({what, share.time_us, share.steps});
-  std::stable_sort(list.begin(), list.end(),
-                   [](const PathShare& a, const PathShare& b) { return a.time_us > b.time_us; });
+  // By name where only rounding tells them apart.
+  std::stable_sort(list.begin(), list.end(), [](const PathShare& a, const PathShare& b) {
+    return static_cast<float>(a.time_us) > static_cast<float>(b.time_us);
+  });
   return list;
 }
 
+// The body that a step of the path goes through; null for others.
+const BodyProfile* body_of(const FlatProgram& flat, const PathStep& step) {
+  if (flat.bodies() == nullptr || step.kind != PathStep::Kind::task) return nullptr;
+  return body_of(flat, flat.info(step.rank_class, step.task));
+}
+
 // Steps with equal keys have equal names; several keys may have the same one. `key` is asked of every step,
-// `name` of few.
+// `name` of few. Both are asked with the FlatProgram that the step is in.
 template <class Key, class Name>
-std::vector<PathShare> share_by(const CriticalPath& path, const Key& key, const Name& name) {
+std::vector<PathShare> share_by(const FlatProgram& flat, const CriticalPath& path, const Key& key,
+                                const Name& name) {
   std::map<std::string, PathShare> shares;
   std::unordered_map<std::uint64_t, PathShare*> known;
   struct Recent {
@@ -51,17 +61,26 @@ std::vector<PathShare> share_by(const CriticalPath& path, const Key& key, const 
     PathShare* share = nullptr;
   };
   std::array<Recent, 256> recent;  // spares most of the look-ups: few keys make up a path
-  for (const PathStep& step : path.steps) {
-    const std::uint64_t of_step = key(step);
+  const auto add = [&](const FlatProgram& in, const PathStep& step, RankClassId rank_class, double times) {
+    const std::uint64_t of_step = key(in, step, rank_class);
     Recent& last = recent[of_step * 0x9e3779b97f4a7c15U >> 56U];
     if (last.share == nullptr || last.key != of_step) {
       PathShare*& share = known[of_step];
-      if (share == nullptr) share = &shares[name(step)];
+      if (share == nullptr) share = &shares[name(in, step, rank_class)];
       last = {of_step, share};
     }
-    last.share->time_us += step.time.length_us();
-    ++last.share->steps;
+    last.share->time_us += times * step.time.length_us();
+    last.share->steps += static_cast<std::uint64_t>(times);
+  };
+  std::map<std::pair<const BodyProfile*, RankClassId>, double> through;  // how often
+  for (const PathStep& step : path.steps) {
+    if (const BodyProfile* body = body_of(flat, step); body != nullptr)
+      ++through[{body, step.rank_class}];
+    else
+      add(flat, step, step.rank_class, 1);
   }
+  for (const auto& [of, times] : through)
+    for (const PathStep& step : of.first->path.steps) add(flat.bodies()->flat(), step, of.second, times);
   return sorted(shares);
 }
 
@@ -231,18 +250,21 @@ CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, cons
 }
 
 std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath& path) {
-  return share_by(
-      path, [&](const PathStep& step) { return class_key(flat, step); },
-      [&](const PathStep& step) { return step_class(flat, step); });
+  const auto key = [](const FlatProgram& in, const PathStep& step, RankClassId /*rank*/) {
+    return class_key(in, step);
+  };
+  return share_by(flat, path, key, [](const FlatProgram& in, const PathStep& step, RankClassId /*rank*/) {
+    return step_class(in, step);
+  });
 }
 
 std::vector<PathShare> path_by_rank(const FlatProgram& flat, const CriticalPath& path) {
-  const auto key = [](const PathStep& step) {
+  const auto key = [](const FlatProgram& /*in*/, const PathStep& step, RankClassId rank_class) {
     const bool late = step.kind == PathStep::Kind::start_offset;
-    return std::uint64_t{step.rank_class.index()} * 2 + (late ? 1 : 0);
+    return std::uint64_t{rank_class.index()} * 2 + (late ? 1 : 0);
   };
-  return share_by(path, key, [&](const PathStep& step) {
-    const std::string& rank = flat.program().rank_class(step.rank_class).name;
+  return share_by(flat, path, key, [&](const FlatProgram& /*in*/, const PathStep& step, RankClassId of) {
+    const std::string& rank = flat.program().rank_class(of).name;
     return step.kind == PathStep::Kind::start_offset ? fmt::format("late start of {}", rank) : rank;
   });
 }
@@ -258,9 +280,21 @@ std::string path_step_name(const FlatProgram& flat, const PathStep& step) {
 }
 
 std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path) {
-  return share_by(
-      path, [&](const PathStep& step) { return name_key(flat, step); },
-      [&](const PathStep& step) { return path_step_name(flat, step); });
+  const auto key = [](const FlatProgram& in, const PathStep& step, RankClassId /*rank*/) {
+    return name_key(in, step);
+  };
+  return share_by(flat, path, key, [](const FlatProgram& in, const PathStep& step, RankClassId /*rank*/) {
+    return path_step_name(in, step);
+  });
+}
+
+std::uint64_t step_count(const FlatProgram& flat, const CriticalPath& path) {
+  std::uint64_t steps = 0;
+  for (const PathStep& step : path.steps) {
+    const BodyProfile* body = body_of(flat, step);
+    steps += body == nullptr ? 1 : body->path.steps.size();
+  }
+  return steps;
 }
 
 }  // namespace stepcast

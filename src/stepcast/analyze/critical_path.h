@@ -69,6 +69,8 @@ struct CriticalPathOptions {
                                          std::span<const double> rank_start_us,
                                          const CriticalPathOptions& options = {});
 
+// What a body stands for counts step by step (program/task_bodies.h), here and in the lists.
+[[nodiscard]] std::uint64_t step_count(const FlatProgram& flat, const CriticalPath& path);
 // Each list sums to the length of the path, longest first.
 // "cpu", "kernels: gemm", ..., "copies", "communication", "delay: launch", ..., "late start", "unexplained".
 [[nodiscard]] std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath& path);

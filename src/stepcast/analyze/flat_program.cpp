@@ -1,11 +1,17 @@
 #include "stepcast/analyze/flat_program.h"
 
+#include <cstddef>
 #include <numeric>
+
+#include "stepcast/analyze/body_profiles.h"
 
 namespace stepcast {
 
-FlatProgram::FlatProgram(const Program& program)
-    : program_(&program), blocks_(program.blocks().size()), classes_(program.rank_classes().size()) {
+FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
+    : program_(&program),
+      bodies_(bodies),
+      blocks_(program.blocks().size()),
+      classes_(program.rank_classes().size()) {
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const Block& block = program.blocks()[b];
     const std::span<const std::uint16_t> lanes = block.lane_codes();
@@ -21,6 +27,7 @@ FlatProgram::FlatProgram(const Program& program)
       tasks.previous[t] = at == tasks.first_on_lane[lanes[t]] ? kNone : tasks.by_lane[at - 1];
       tasks.by_lane[at++] = t;
     }
+    if (bodies_ != nullptr) visit_bodies_on_their_lanes(block, tasks);
   }
   for (std::size_t c = 0; c < classes_.size(); ++c) write_out(RankClassId{c});
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
@@ -29,6 +36,20 @@ FlatProgram::FlatProgram(const Program& program)
       const InstanceTasks& of = tasks.instances[m.instance.index()];
       tasks.collective_ids[of.collectives + collective_position(program.blocks()[of.block], m.task)] =
           CollectiveId{i};
+    }
+  }
+}
+
+void FlatProgram::visit_bodies_on_their_lanes(const Block& block, BlockTasks& tasks) const {
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    const BodyProfile* body = bodies_->of(block.tasks()[t]);
+    if (body == nullptr) continue;
+    for (std::size_t lane = 0; lane < body->lanes.size(); ++lane) {
+      if (lane == block.lane_codes()[t] || body->lanes[lane].tasks == 0) continue;
+      const auto at = tasks.by_lane.begin() + static_cast<std::ptrdiff_t>(tasks.first_on_lane[lane]);
+      tasks.by_lane.insert(at, t);
+      for (std::size_t next = lane + 1; next < tasks.first_on_lane.size(); ++next)
+        ++tasks.first_on_lane[next];
     }
   }
 }
@@ -59,7 +80,8 @@ void FlatProgram::write_out(RankClassId c) {
     const BlockTasks& in_block = blocks_[of.block];
     for (std::size_t lane = 0; lane + 1 < in_block.first_on_lane.size(); ++lane) {
       const std::uint32_t end = in_block.first_on_lane[lane + 1];
-      if (end == in_block.first_on_lane[lane]) continue;
+      if (end == in_block.first_on_lane[lane] || block.lane_codes()[in_block.by_lane[end - 1]] != lane)
+        continue;
       last[instance.lanes.empty() ? lane : instance.lanes[lane]] = of.first + in_block.by_lane[end - 1];
     }
     tasks.task_count += block.task_count();

@@ -35,12 +35,16 @@ struct FlatSource {
   double delay_us = 0;
 };
 
+class BodyProfiles;
+
 class FlatProgram {
  public:
-  // `program` must outlive this object and have passed Program::check.
-  explicit FlatProgram(const Program& program);
+  // `program` must outlive this object and have passed Program::check. `bodies`, which must outlive it too, says what tasks
+  // of it stand for. Such a task is visited on every lane that its body uses, and is otherwise one of its own lane alone.
+  explicit FlatProgram(const Program& program, const BodyProfiles* bodies = nullptr);
 
   [[nodiscard]] const Program& program() const { return *program_; }
+  [[nodiscard]] const BodyProfiles* bodies() const { return bodies_; }
   [[nodiscard]] std::size_t class_count() const { return classes_.size(); }
   [[nodiscard]] std::size_t task_count(RankClassId c) const { return classes_[c.index()].task_count; }
 
@@ -165,8 +169,10 @@ class FlatProgram {
     return static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), task) - all.begin());
   }
   void write_out(RankClassId c);
+  void visit_bodies_on_their_lanes(const Block& block, BlockTasks& tasks) const;
 
   const Program* program_;
+  const BodyProfiles* bodies_;
   std::vector<BlockTasks> blocks_;
   std::vector<ClassTasks> classes_;
 };

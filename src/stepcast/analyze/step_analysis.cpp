@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stepcast/analyze/baseline.h"
+#include "stepcast/analyze/body_profiles.h"
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
@@ -13,6 +14,24 @@ namespace stepcast {
 namespace {
 
 using Rank = StepAnalysis::Rank;
+
+// As stream_times_us(), of what bodies stand for.
+std::vector<double> stream_us(const AnalysisInput& input, RankClassId c, InstanceRange instances) {
+  const Program& program = input.flat.program();
+  std::vector<double> us = stream_times_us(program, input.costs, c, instances);
+  if (input.flat.bodies() == nullptr) return us;
+  for (std::size_t i = instances.begin; i < instances.end; ++i) {
+    const BlockId id = program.rank_class(c).instances[i].block;
+    const Block& block = program.block(id);
+    for (std::size_t t = 0; t < block.task_count(); ++t) {
+      const BodyProfile* body = body_of(input.flat, block.tasks()[t]);
+      if (body == nullptr) continue;
+      us[block.lane_codes()[t]] -= input.costs.duration_us(id)[t];
+      for (std::size_t lane = 0; lane < us.size(); ++lane) us[lane] += body->lanes[lane].tasks_us;
+    }
+  }
+  return us;
+}
 
 Rank rank_of(const AnalysisInput& input, RankBreakdown parts) {
   const Program& program = input.flat.program();
@@ -26,16 +45,25 @@ Rank rank_of(const AnalysisInput& input, RankBreakdown parts) {
   if (!starts.empty())
     rank.start_offset_us = starts[c.index()] - *std::min_element(starts.begin(), starts.end());
   rank.parts = std::move(parts);
-  rank.stream_us = stream_times_us(program, input.costs, c, {0, rank_class.instances.size()});
+  rank.stream_us = stream_us(input, c, {0, rank_class.instances.size()});
   return rank;
 }
 
 // Tasks of a round on every lane: of its instances, whatever touches its window.
-void count_tasks(const Program& program, const LeftOutRounds::Round& instances, RankBreakdown& round) {
+void count_tasks(const FlatProgram& flat, const LeftOutRounds::Round& instances, RankBreakdown& round) {
+  const Program& program = flat.program();
   const RankClass& ranks = program.rank_class(round.rank_class);
   std::vector<std::uint64_t> tasks(ranks.lanes.size(), 0);
-  for (std::uint32_t i = instances.begin; i < instances.end; ++i)
-    for (const std::uint16_t lane : program.block(ranks.instances[i].block).lane_codes()) ++tasks[lane];
+  for (std::uint32_t i = instances.begin; i < instances.end; ++i) {
+    const Block& block = program.block(ranks.instances[i].block);
+    for (std::size_t t = 0; t < block.task_count(); ++t) {
+      const BodyProfile* body = body_of(flat, block.tasks()[t]);
+      if (body == nullptr)
+        ++tasks[block.lane_codes()[t]];
+      else
+        for (std::size_t lane = 0; lane < tasks.size(); ++lane) tasks[lane] += body->lanes[lane].tasks;
+    }
+  }
   for (StreamBreakdown& stream : round.streams) stream.tasks = tasks[stream.lane];
   // Tasks of a described step are in no framework op.
   for (ThreadBreakdown& thread : round.threads)
@@ -49,15 +77,13 @@ void add_ranks(const AnalysisInput& input, const AnalysisOptions& options, StepA
   for (RankBreakdown& parts : broken_down(input.windows))
     analysis.ranks.push_back(rank_of(input, std::move(parts)));
   if (input.rounds == nullptr) return;
-  const Program& program = input.flat.program();
   std::vector<RankBreakdown> rounds = broken_down(input.rounds->windows);
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const RankClassId c = rounds[i].rank_class;
     const LeftOutRounds::Round& instances = input.rounds->left_out.of_class[c.index()];
-    count_tasks(program, instances, rounds[i]);
+    count_tasks(input.flat, instances, rounds[i]);
     analysis.ranks[i].round = std::move(rounds[i]);
-    analysis.ranks[i].round_stream_us =
-        stream_times_us(program, input.costs, c, {instances.begin, instances.end});
+    analysis.ranks[i].round_stream_us = stream_us(input, c, {instances.begin, instances.end});
   }
 }
 
@@ -85,8 +111,8 @@ void add_path(const AnalysisInput& input, const AnalysisOptions& options, StepAn
   const CriticalPath& round = input.rounds != nullptr ? input.rounds->round_of_path : none;
   out.length_us = path.time.length_us();
   if (path.last_rank.valid()) out.ends_on = path.last_rank.index();
-  out.n_steps = path.steps.size();
-  out.round_steps = round.steps.size();
+  out.n_steps = step_count(input.flat, path);
+  out.round_steps = step_count(input.flat, round);
   const auto parts = [&](const auto& by) { return parts_of(by(input.flat, path), by(input.flat, round)); };
   out.by_class = parts(path_by_class);
   out.by_rank = parts(path_by_rank);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/analyze/body_profiles.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/steady_rounds.h"
 #include "stepcast/analyze/step_analysis.h"
@@ -212,6 +213,11 @@ Status price(const StepForecastInput& input, StepModel& steps, PricedStep& parts
   return steps.finish(input.model, layout, parts);
 }
 
+std::optional<BodyProfiles> bodies_of(const PredictedStep& step) {
+  if (!step.bodies) return std::nullopt;
+  return std::optional<BodyProfiles>{std::in_place, *step.bodies};
+}
+
 Coverage coverage_of_round(const PredictedStep& step) {
   std::vector<double> runs(step.program.blocks().size(), 0.0);
   for (std::size_t c = 0; c < step.rounds.of_class.size(); ++c) {
@@ -219,7 +225,7 @@ Coverage coverage_of_round(const PredictedStep& step) {
     for (std::uint32_t i = step.rounds.of_class[c].begin; i < step.rounds.of_class[c].end; ++i)
       runs[ranks.instances[i].block.index()] += ranks.multiplicity;
   }
-  return coverage_of(step.program, step.prices, runs);
+  return coverage_of(step.program, step.prices, runs, step.bodies ? &*step.bodies : nullptr);
 }
 
 Result<Forecast> forecast_of(const StepForecastInput& input, const PredictedStep& step,
@@ -227,7 +233,8 @@ Result<Forecast> forecast_of(const StepForecastInput& input, const PredictedStep
   STEPCAST_ASSIGN(Forecast asked, asked_of(input, step.parts, step.summary, options));
   asked.coverage = forecast_coverage(step.prices.coverage);
   const std::uint32_t critical = step.summary.times.critical_stage;
-  const FlatProgram flat{step.program};
+  const std::optional<BodyProfiles> bodies = bodies_of(step);
+  const FlatProgram flat{step.program, bodies ? &*bodies : nullptr};
   const StepAnalysis analysis = analysis_of(step, flat, TaskTimes::simulated(flat, step.timeline), nullptr,
                                             analysis_options(options.forecast, critical));
   return make_forecast(
@@ -287,7 +294,8 @@ Result<std::shared_ptr<const ShortSteps::Known>> ShortSteps::of(PricedStep& part
   auto made = std::make_shared<Known>();
   made->all = step.rounds.of_class.empty();
   if (!made->all) {
-    const FlatProgram flat{step.program};
+    const std::optional<BodyProfiles> bodies = bodies_of(step);
+    const FlatProgram flat{step.program, bodies ? &*bodies : nullptr};
     const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
     if (const std::optional<SteadyRounds> rounds = steady_rounds(step, flat, times, !options.only)) {
       made->repeats = true;
@@ -345,7 +353,8 @@ Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps,
                          std::move(asked), options.forecast);
   }
   STEPCAST_ASSIGN(const PredictedStep step,
-                  predict_short_step(std::move(parts), input.layout, steps, shape.micro_batches));
+                  predict_short_step(std::move(parts), input.layout, steps, shape.micro_batches,
+                                     !options.forecast.path_steps));
   parts = {};
   return forecast_of(input, step, options);
 }

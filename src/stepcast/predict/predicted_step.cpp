@@ -73,7 +73,7 @@ Result<PricedProgram> price_pools(const Program& program, std::span<const Priced
 
 Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& layout,
                                 std::span<const StagePool> pools, std::uint32_t micro_batches,
-                                LeftOutRounds rounds) {
+                                LeftOutRounds rounds, bool as_bodies) {
   // Each of them is a row of tasks; a Timeline of so many on eight stages takes 2 GB.
   constexpr std::uint32_t kMostMicroBatches = 8192;
   if (micro_batches > kMostMicroBatches) {
@@ -84,14 +84,22 @@ Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& lay
   std::vector<StagesOfStep> stages;
   for (std::size_t p = 0; p < pools.size(); ++p)
     stages.push_back({&parts[p], &pools[p].steps->pricer(), pools[p].end_stage});
-  STEPCAST_ASSIGN(Program program, step_program(stages, layout, micro_batches));
+  TaskBodies bodies;
+  STEPCAST_ASSIGN(Program program,
+                  step_program(stages, layout, micro_batches, as_bodies ? &bodies : nullptr));
   std::vector<GroupPlacement> groups = group_placements(program, parts.front().placement);
   STEPCAST_ASSIGN(PricedProgram prices, price_pools(program, parts, pools));
+  std::optional<PricedBodies> priced_bodies;
+  if (bodies.size() > 0) {
+    STEPCAST_ASSIGN(priced_bodies,
+                    price_bodies(std::move(bodies), program, pools.front().steps->pricer(), prices));
+  }
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(Timeline timeline, plan.simulate(prices.costs));
   StepPrediction summary = predict_on_pools(parts, layout, pools);
-  return PredictedStep{std::move(parts.front()), std::move(program), std::move(groups), std::move(prices),
-                       std::move(timeline),      std::move(summary), std::move(rounds)};
+  return PredictedStep{std::move(parts.front()), std::move(program),      std::move(groups),
+                       std::move(prices),        std::move(timeline),     std::move(summary),
+                       std::move(rounds),        std::move(priced_bodies)};
 }
 
 }  // namespace
@@ -105,11 +113,11 @@ Result<PredictedStep> predict_step(const Transformer& model, const Layout& layou
                                    std::span<const StagePool> pools) {
   STEPCAST_ASSIGN(std::vector<PricedStep> parts, price_on_pools(model, layout, pools));
   const std::uint32_t all = parts.front().schedule.shape.micro_batches;
-  return predicted(std::move(parts), layout, pools, all, {});
+  return predicted(std::move(parts), layout, pools, all, {}, false);
 }
 
 Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout, StepModel& steps,
-                                         std::uint32_t micro_batches) {
+                                         std::uint32_t micro_batches, bool as_bodies) {
   const std::uint32_t all = parts.schedule.shape.micro_batches;
   LeftOutRounds rounds;
   if (micro_batches < all) rounds = left_out(parts.schedule.shape, micro_batches);
@@ -117,7 +125,7 @@ Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout,
   const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
   std::vector<PricedStep> of_whole;
   of_whole.push_back(std::move(parts));
-  return predicted(std::move(of_whole), layout, whole, micro_batches, std::move(rounds));
+  return predicted(std::move(of_whole), layout, whole, micro_batches, std::move(rounds), as_bodies);
 }
 
 std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct PredictedStep {
   Timeline timeline;  // one rank of every class
   StepPrediction summary;
   LeftOutRounds rounds;
+  std::optional<PricedBodies> bodies{};  // what tasks of a short step stand for
 };
 
 // Errors: a layout that does not fit the model or the platform.
@@ -51,9 +53,11 @@ struct PredictedStep {
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  std::span<const StagePool> pools);
 // The same with a Program, prices and a Timeline of so many micro-batches; the summary is that of the whole step, which
-// `parts` are of. Where no round of them repeats, all are simulated and `rounds` is empty.
+// `parts` are of. Where no round of them repeats, all are simulated and `rounds` is empty. `as_bodies`: a pass that runs by
+// itself is one task.
 [[nodiscard]] Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout,
-                                                       StepModel& steps, std::uint32_t micro_batches);
+                                                       StepModel& steps, std::uint32_t micro_batches,
+                                                       bool as_bodies = true);
 // How many to simulate: about short_walk_micro_batches(), `doubled` so often; all where little would be left out.
 [[nodiscard]] std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled);
 // Rounds that a step of `shape` leaves out there.

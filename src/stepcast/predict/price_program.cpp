@@ -105,20 +105,26 @@ std::vector<double> runs_of_blocks(const Program& program) {
 
 }  // namespace
 
-Coverage coverage_of(const Program& program, const PricedProgram& priced, std::span<const double> runs) {
+Coverage coverage_of(const Program& program, const PricedProgram& priced, std::span<const double> runs,
+                     const PricedBodies* bodies) {
   Coverage coverage;
   struct Sum {
     double tasks = 0, time_us = 0;
   };
   std::map<std::tuple<NameId, KernelClass, WorkId>, Sum> unmodelled;
   const auto ranks = static_cast<double>(std::max<std::uint64_t>(1, program.rank_count()));
-  for (std::size_t b = 0; b < runs.size(); ++b) {
-    if (runs[b] == 0) continue;
-    const std::span<const double> durations = priced.costs.duration_us(BlockId{b});
+  std::vector<double> runs_of_body(bodies != nullptr ? bodies->tasks.size() : 0, 0.0);
+  const auto add_block = [&](const Block& block, std::span<const double> durations, double of_block) {
     for (std::size_t t = 0; t < durations.size(); ++t) {
-      const TaskInfo& task = program.blocks()[b].tasks()[t];
+      const TaskInfo& task = block.tasks()[t];
       if (task.kind == TaskKind::wait) continue;
-      const double time_us = durations[t] * runs[b] / ranks;
+      if (bodies != nullptr) {
+        if (const std::size_t body = bodies->tasks.index_of(task); body != TaskBodies::kNone) {
+          runs_of_body[body] += of_block;
+          continue;
+        }
+      }
+      const double time_us = durations[t] * of_block / ranks;
       const bool is_known = task.work.valid() && priced.works[task.work.index()].known;
       const EstimateSource source =
           is_known ? priced.works[task.work.index()].once.source : EstimateSource::measured;
@@ -129,10 +135,14 @@ Coverage coverage_of(const Program& program, const PricedProgram& priced, std::s
       coverage.gpu_us[index_of(task.kernel_class)][index_of(source)] += time_us;
       if (is_known) continue;
       Sum& sum = unmodelled[{task.name, task.kernel_class, task.work}];
-      sum.tasks += runs[b];
+      sum.tasks += of_block;
       sum.time_us += time_us;
     }
-  }
+  };
+  for (std::size_t b = 0; b < runs.size(); ++b)
+    if (runs[b] != 0) add_block(program.blocks()[b], priced.costs.duration_us(BlockId{b}), runs[b]);
+  for (std::size_t b = 0; b < runs_of_body.size(); ++b)
+    add_block(bodies->tasks.program().blocks()[b], bodies->costs.duration_us(BlockId{b}), runs_of_body[b]);
   std::map<std::tuple<std::string_view, KernelClass, std::string_view>, Sum> by_name;
   for (const auto& [key, sum] : unmodelled) {
     const auto& [name, kernel_class, work] = key;
@@ -179,6 +189,26 @@ Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
   priced.costs.rescale_shared_delays(program);
   priced.coverage = coverage_of(program, priced, runs_of_blocks(program));
   return priced;
+}
+
+Result<PricedBodies> price_bodies(TaskBodies bodies, const Program& program, const StepPricer& prices,
+                                  PricedProgram& priced) {
+  const Program& of_bodies = bodies.program();
+  Costs costs{of_bodies};
+  for (std::size_t b = 0; b < bodies.size(); ++b)
+    price_tasks(of_bodies, of_bodies.blocks()[b], priced.works, prices, costs.duration_us(BlockId{b}));
+  STEPCAST_ASSIGN(const Plan plan, Plan::compile(of_bodies));
+  STEPCAST_ASSIGN(Timeline timeline, plan.simulate(costs));
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    for (std::size_t t = 0; t < program.blocks()[b].task_count(); ++t) {
+      const std::size_t body = bodies.index_of(program.blocks()[b].tasks()[t]);
+      if (body != TaskBodies::kNone)
+        priced.costs.duration_us(BlockId{b})[t] = timeline.rank_end_us(RankClassId{body});
+    }
+  }
+  PricedBodies result{std::move(bodies), std::move(costs), std::move(timeline)};
+  priced.coverage = coverage_of(program, priced, runs_of_blocks(program), &result);
+  return result;
 }
 
 std::vector<GroupPlacement> place_recorded_groups(const Program& program, std::int64_t gpus_per_node) {

@@ -21,6 +21,8 @@
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/step_prices.h"
 #include "stepcast/program/program.h"
+#include "stepcast/program/task_bodies.h"
+#include "stepcast/simulate/engine.h"
 
 namespace stepcast {
 
@@ -45,9 +47,19 @@ struct PricedProgram {
 [[nodiscard]] Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
                                                   std::span<const GroupPlacement> groups);
 
+// Bodies of a Program with their prices, and when what they hold runs from a body's start on.
+struct PricedBodies {
+  TaskBodies tasks;
+  Costs costs;
+  Timeline timeline;
+};
+// At the prices of the Program that they are in, whose tasks in their place take as long from then on.
+[[nodiscard]] Result<PricedBodies> price_bodies(TaskBodies bodies, const Program& program,
+                                                const StepPricer& prices, PricedProgram& priced);
+
 // What so many runs of the blocks rest on, over all ranks, [BlockId].
 [[nodiscard]] Coverage coverage_of(const Program& program, const PricedProgram& priced,
-                                   std::span<const double> runs);
+                                   std::span<const double> runs, const PricedBodies* bodies = nullptr);
 
 // [GroupId] of a Program whose groups name their ranks, as recorded ones do; rank r is GPU r mod gpus_per_node
 // of node r / gpus_per_node. Groups of the same label communicate at the same time.

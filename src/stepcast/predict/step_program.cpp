@@ -47,12 +47,13 @@ std::string_view name_of(PassKind kind) {
 class StepProgramBuilder {
  public:
   StepProgramBuilder(std::span<const StagesOfStep> parts, const Layout& layout,
-                     std::optional<std::uint32_t> micro_batches)
+                     std::optional<std::uint32_t> micro_batches, TaskBodies* bodies)
       : step_(*parts.front().step),
         schedule_(step_.schedule),
         shape_(step_.schedule.shape),
         layout_(layout),
-        tasks_(program_, step_, *parts.front().pricer) {
+        tasks_(program_, step_, *parts.front().pricer),
+        bodies_(bodies) {
     shape_.micro_batches = micro_batches.value_or(shape_.micro_batches);
     for (const StagesOfStep& part : parts) {
       pools_.push_back(
@@ -88,7 +89,11 @@ class StepProgramBuilder {
                    std::vector<Moment>& ends);
   void run_backward(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
                     std::vector<Moment>& ends);
+  void run_pass(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
+                std::vector<Moment>& ends);
   Status add_update(const std::vector<RankClassId>& classes);
+  [[nodiscard]] bool can_have_bodies() const;
+  Result<std::optional<std::size_t>> body_of(const PassVariant& variant);
 
   const PricedStep& step_;
   const StepSchedule& schedule_;
@@ -100,6 +105,8 @@ class StepProgramBuilder {
   std::vector<Pool> pools_;
   Joints joints_;
   std::map<PassVariant, PassBlock> blocks_;
+  TaskBodies* bodies_;
+  std::map<std::pair<PassKind, std::vector<const ReadyUnit*>>, std::size_t> known_bodies_;
 };
 
 Status StepProgramBuilder::prepare() {
@@ -113,6 +120,7 @@ Status StepProgramBuilder::prepare() {
     STEPCAST_ASSIGN(pool.embedding, pool.tasks.unit(*step.work.embedding, step.embedding.transfers));
     STEPCAST_ASSIGN(pool.head, pool.tasks.unit(*step.work.head, step.head.transfers));
   }
+  if (bodies_ != nullptr && !can_have_bodies()) bodies_ = nullptr;
   joints_.begin = tasks_.wait("wait for input and weights");
   joints_.end = tasks_.wait("wait for launches and transfers");
   if (schedule_.shape.stages > 1) {
@@ -184,6 +192,70 @@ void StepProgramBuilder::run_backward(const PassVariant& variant, BlockWriter& b
   }
 }
 
+const ReadyList& list_of(const ReadyUnit& unit, PassKind kind) {
+  switch (kind) {
+    case PassKind::forward: return unit.forward;
+    case PassKind::backward: return unit.backward;
+    case PassKind::weight_gradient: return unit.held_back;
+  }
+  return unit.backward;
+}
+
+// Where every pass waits for weights unit by unit none runs by itself. One stream computes.
+bool StepProgramBuilder::can_have_bodies() const {
+  const auto is_beside = [](const ReadyList::Item& item) {
+    return item.computes && item.lane != WorkLane::computation;
+  };
+  const auto computes_beside = [&](const ReadyUnit& unit) {
+    const std::array lists{&unit.forward, &unit.backward, &unit.held_back};
+    return std::any_of(lists.begin(), lists.end(), [&](const ReadyList* list) {
+      return std::any_of(list->items.begin(), list->items.end(), is_beside);
+    });
+  };
+  return schedule_.gather != WeightGather::every_forward && pools_.size() == 1 &&
+         std::none_of(pools_.front().layers.begin(), pools_.front().layers.end(), computes_beside) &&
+         !computes_beside(pools_.front().embedding) && !computes_beside(pools_.front().head);
+}
+
+// Of passes that nothing joins on their way and whose GPU never waits for the host.
+Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant& variant) {
+  if (bodies_ == nullptr || variant.gathers || variant.reduces) return std::optional<std::size_t>{};
+  const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
+  double total_us = 0;
+  for (const ReadyUnit* unit : units) {
+    const ReadyList& list = list_of(*unit, variant.kind);
+    double in_turn_us = 0;
+    for (const ReadyList::Item& item : list.items)
+      if (item.lane == WorkLane::computation) in_turn_us += item.task.us;
+    if (list.launches && list.launches->us > in_turn_us) return std::optional<std::size_t>{};
+    total_us += in_turn_us;
+  }
+  if (!(total_us > 0)) return std::optional<std::size_t>{};
+  const auto [known, is_new] = known_bodies_.try_emplace({variant.kind, units});
+  if (is_new) {
+    BlockBuilder block{std::string{name_of(variant.kind)}};
+    BlockWriter writer{block, v_shaped_};
+    std::vector<Moment> ends;
+    run_pass(variant, writer, {}, ends);
+    STEPCAST_ASSIGN(Block finished, std::move(block).finish());
+    known->second = bodies_->add(program_.names, std::move(finished), step_lanes(v_shaped_));
+  }
+  return std::optional{known->second};
+}
+
+// All that the pass computes.
+void StepProgramBuilder::run_pass(const PassVariant& variant, BlockWriter& block,
+                                  std::optional<Moment> arrival, std::vector<Moment>& ends) {
+  switch (variant.kind) {
+    case PassKind::forward: run_forward(variant, block, arrival, ends); break;
+    case PassKind::backward: run_backward(variant, block, arrival, ends); break;
+    case PassKind::weight_gradient:
+      for (const ReadyUnit* unit : units_of(variant.chunk))
+        if (!unit->held_back.items.empty()) block.add(unit->held_back, {}, joints_.begin, joints_.end);
+      break;
+  }
+}
+
 Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool forward = variant.kind == PassKind::forward;
   const bool moves = variant.kind != PassKind::weight_gradient && schedule_.shape.stages > 1;
@@ -211,14 +283,13 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
                                     : (forward ? kReceiveForward : kReceiveBackward);
     arrival = transfer(lane, {}, result.receive);
   }
-  switch (variant.kind) {
-    case PassKind::forward: run_forward(variant, writer, arrival, ends); break;
-    case PassKind::backward: run_backward(variant, writer, arrival, ends); break;
-    case PassKind::weight_gradient:
-      for (const ReadyUnit* unit : units_of(variant.chunk)) {
-        if (!unit->held_back.items.empty()) writer.add(unit->held_back, {}, joints_.begin, joints_.end);
-      }
-      break;
+  STEPCAST_ASSIGN(const std::optional<std::size_t> body, body_of(variant));
+  if (body) {
+    const ReadyTask task{bodies_->task(*body), 0};
+    const TaskId whole = arrival ? writer.add(kCompute, task, *arrival) : writer.add(kCompute, task);
+    if (variant.kind != PassKind::weight_gradient) ends.push_back(Moment::end_of(whole));
+  } else {
+    run_pass(variant, writer, arrival, ends);
   }
   if (moves && !(forward ? is_last : is_first)) {
     const Moment sent = transfer(forward ? kSendForward : kSendBackward, ends.back(), result.send);
@@ -358,6 +429,7 @@ Result<Program> StepProgramBuilder::build() {
     }
   }
   STEPCAST_TRY(add_update(classes));
+  if (bodies_ != nullptr) bodies_->finish(program_);
   return std::move(program_);
 }
 
@@ -370,8 +442,8 @@ Result<Program> step_program(const PricedStep& step, const Layout& layout, StepP
 }
 
 Result<Program> step_program(std::span<const StagesOfStep> parts, const Layout& layout,
-                             std::optional<std::uint32_t> micro_batches) {
-  return StepProgramBuilder{parts, layout, micro_batches}.build();
+                             std::optional<std::uint32_t> micro_batches, TaskBodies* bodies) {
+  return StepProgramBuilder{parts, layout, micro_batches, bodies}.build();
 }
 
 std::vector<GroupPlacement> group_placements(const Program& program, const Placement& placement) {

@@ -21,6 +21,7 @@
 #include "stepcast/platform/group_placement.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/program/program.h"
+#include "stepcast/program/task_bodies.h"
 
 namespace stepcast {
 
@@ -37,7 +38,8 @@ struct StagesOfStep {
                                            std::optional<std::uint32_t> micro_batches = {});
 // The same where the stages are on several pools: works and times of each as its pool has them.
 [[nodiscard]] Result<Program> step_program(std::span<const StagesOfStep> parts, const Layout& layout,
-                                           std::optional<std::uint32_t> micro_batches = {});
+                                           std::optional<std::uint32_t> micro_batches = {},
+                                           TaskBodies* bodies = nullptr);
 
 // [GroupId] of a Program that step_program() made.
 [[nodiscard]] std::vector<GroupPlacement> group_placements(const Program& program,

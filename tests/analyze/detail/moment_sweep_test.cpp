@@ -32,8 +32,8 @@ Swept swept(const Streams& streams, Interval window) {
   Swept result;
   sweep_moments(
       streams, window,
-      [&](double us, std::span<const RunningStretch> running, const ActivityCounts& counts) {
-        Moment moment{us, {}};
+      [&](Interval at, std::span<const RunningStretch> running, const ActivityCounts& counts) {
+        Moment moment{at.length_us(), {}};
         ActivityCounts counted{};
         for (const RunningStretch& r : running) {
           moment.running.insert(r.stretch);

@@ -19,18 +19,19 @@ enum class Activity : std::uint8_t {
   copy,
   waiting,  // in a collective, for a rank that has not arrived
   posted,   // a receive that waits for its sender: it holds nobody up by itself
+  body,     // what a task stands for (program/task_bodies.h)
 };
 
 // What one stream does for a while.
 struct Stretch {
   Interval time;           // inside the window; may have no length
   std::size_t task = 0;    // flat number
-  std::uint32_t what = 0;  // computation: KernelClass; transfer: group + 1
+  std::uint32_t what = 0;  // computation: KernelClass; transfer: group + 1; body: which
   Activity activity = Activity::computation;
   bool begins_task = true;  // false: the task has started before
 };
 
-inline constexpr std::size_t kActivityCount = 5;
+inline constexpr std::size_t kActivityCount = 6;
 using ActivityCounts = std::array<std::uint32_t, kActivityCount>;  // [Activity]
 
 struct RunningStretch {
@@ -97,7 +98,7 @@ class MomentSweep {
 
   void pass_until(double at) {
     if (at > now_ && !running_.empty())
-      on_moment_(at - now_, std::span<const RunningStretch>{running_}, count_);
+      on_moment_(Interval{now_, at}, std::span<const RunningStretch>{running_}, count_);
     now_ = at;
   }
 
@@ -173,7 +174,7 @@ class MomentSweep {
 };
 
 // `streams` holds stretches inside `window`, those of a stream sorted and free of overlaps. Calls
-//   on_moment(length_us, running, counts)   for every moment in which stretches run: one per stream, in any
+//   on_moment(moment, running, counts)      for every moment in which stretches run: one per stream, in any
 //                                           order, while none begins or ends; counts: how many of each
 //                                           Activity
 //   on_gap(gap, next)               for every longest stretch of time without anything but posted receives;
