@@ -394,7 +394,7 @@ class RankSweep {
       pieces.push_back(std::move(piece));
   }
 
-  // A moment in which a body runs: piece by piece.
+  // A moment in which a body runs: all of it less what lies outside where that is less, else piece by piece.
   void add_body_moment(Interval moment, std::span<const RunningStretch> running,
                        detail::ActivityCounts count) {
     const auto found = std::find_if(running.begin(), running.end(), [](const RunningStretch& r) {
@@ -402,26 +402,47 @@ class RankSweep {
     });
     const BodyProfile& body = (*flat_.bodies())[found->stretch->what];
     const double start_us = of_class_[found->stretch->task].start_us;
+    const Interval own{moment.start_us - start_us, moment.end_us - start_us};
     others_.assign(running.begin(), running.end());
     others_.erase(others_.begin() + (found - running.begin()));
     --count[static_cast<std::size_t>(Activity::body)];
     // What is posted beside it changes nothing but how long something waits.
-    if (others_.size() == count[static_cast<std::size_t>(Activity::posted)]) others_.clear();
+    if (others_.size() != count[static_cast<std::size_t>(Activity::posted)] ||
+        own.length_us() < body.length_us() / 2) {
+      add_pieces(body, own, 1, count);
+      return;
+    }
+    others_.clear();
+    const RankBreakdown& parts = body.parts;
+    if (count[static_cast<std::size_t>(Activity::posted)] > 0) result_.collective_wait_us += body.length_us();
+    result_.computation_us += parts.computation_us;
+    result_.transfer_us += parts.transfer_us;
+    result_.exposed_comm_us += parts.exposed_comm_us;
+    for (std::size_t g = 0; g < parts.exposed_by_group_us.size(); ++g)
+      result_.exposed_by_group_us[g] += parts.exposed_by_group_us[g];
+    for (std::size_t s = 0; s < parts.streams.size(); ++s)
+      result_.streams[s].exposed_comm_us += parts.streams[s].exposed_comm_us;
+    add_pieces(body, {0, own.start_us}, -1, count);
+    add_pieces(body, {own.end_us, body.length_us()}, -1, count);
+  }
+
+  // What a body does in `own`, so many times, beside `others_`.
+  void add_pieces(const BodyProfile& body, Interval own, double times, const detail::ActivityCounts& count) {
     const std::size_t n_others = others_.size();
-    auto piece = std::lower_bound(body.pieces.begin(), body.pieces.end(), moment.start_us - start_us,
+    auto piece = std::lower_bound(body.pieces.begin(), body.pieces.end(), own.start_us,
                                   [](const BodyProfile::Piece& p, double us) { return p.end_us <= us; });
-    for (double from = moment.start_us; from < moment.end_us && piece != body.pieces.end(); ++piece) {
+    for (double from = own.start_us; from < own.end_us && piece != body.pieces.end(); ++piece) {
       const bool is_last = piece + 1 == body.pieces.end();
-      const double to = is_last ? moment.end_us : std::min(moment.end_us, start_us + piece->end_us);
+      const double to = is_last ? own.end_us : std::min(own.end_us, piece->end_us);
       if (to <= from) continue;
       detail::ActivityCounts with_piece = count;
       if (piece->computes) ++with_piece[static_cast<std::size_t>(Activity::computation)];
       with_piece[static_cast<std::size_t>(Activity::transfer)] +=
           static_cast<std::uint32_t>(piece->transfers.size());
-      others_.resize(n_others);
       for (const BodyProfile::Transfer& transfer : piece->transfers)
         others_.push_back({transfer.stream, &transfer.what});
-      add_moment(to - from, others_, with_piece);
+      add_moment(times * (to - from), others_, with_piece);
+      others_.resize(n_others);
       from = to;
     }
   }

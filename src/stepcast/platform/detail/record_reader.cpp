@@ -1,6 +1,7 @@
 #include "stepcast/platform/detail/record_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -88,6 +89,18 @@ Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents&
   return Ok{};
 }
 
+constexpr std::uint8_t kNoDigit = 0xff;
+
+// [character] its value as a hexadecimal digit.
+constexpr std::array<std::uint8_t, 256> kHexDigits = [] {
+  std::array<std::uint8_t, 256> digits{};
+  digits.fill(kNoDigit);
+  for (std::uint8_t i = 0; i < 10; ++i) digits[std::size_t{'0'} + i] = i;
+  for (std::uint8_t i = 10; i < 16; ++i)
+    digits[std::size_t{'a'} + i - 10] = digits[std::size_t{'A'} + i - 10] = i;
+  return digits;
+}();
+
 // "1a2b 3f 1c0": the first hash, and by how much each further one is larger. Older files have eight digits for each, and no space.
 Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   constexpr std::string_view kKey = "row_hashes";
@@ -100,15 +113,14 @@ Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   std::uint32_t hash = 0;
   for (std::size_t i = 0; i < digits.size();) {
     const std::size_t begin = i;
-    std::uint32_t number = 0, wrong = 0;
-    for (; i < digits.size() && digits[i] != ' ' && i - begin < kDigits; ++i) {
-      const char letter = static_cast<char>(digits[i] | 0x20);
-      const bool is_letter = letter >= 'a' && letter <= 'f';
-      wrong |= is_letter || (digits[i] >= '0' && digits[i] <= '9') ? 0U : 1U;
-      number = number << 4U | static_cast<std::uint32_t>(is_letter ? letter - 'a' + 10 : digits[i] - '0');
+    std::uint32_t number = 0;
+    for (; i < digits.size() && i - begin < kDigits; ++i) {
+      const std::uint8_t digit = kHexDigits[static_cast<unsigned char>(digits[i])];
+      if (digit == kNoDigit) break;
+      number = number << 4U | digit;
     }
     const bool ends = is_older ? i - begin == kDigits : i == digits.size() || digits[i] == ' ';
-    if (wrong != 0 || i == begin || !ends) {
+    if (i == begin || !ends) {
       return o.error(kKey)
           .found(fmt::format("`{}`", digits.substr(begin, kDigits + 1)))
           .expected("hexadecimal digits: the first hash, and what each further one is larger by");
