@@ -154,8 +154,11 @@ std::vector<ForecastShare> shares_of(const std::vector<StepAnalysis::PathPart>& 
   lengths.reserve(parts.size());
   for (const StepAnalysis::PathPart& part : parts)
     lengths.push_back({part.us + rounds * part.round_us, lengths.size()});
-  std::sort(lengths.begin(), lengths.end(),
-            [](const Length& a, const Length& b) { return a.us != b.us ? a.us > b.us : a.part < b.part; });
+  // As listed where only rounding tells them apart.
+  std::sort(lengths.begin(), lengths.end(), [](const Length& a, const Length& b) {
+    const auto a_us = static_cast<float>(a.us), b_us = static_cast<float>(b.us);
+    return a_us != b_us ? a_us > b_us : a.part < b.part;
+  });
   if (most != 0 && lengths.size() > most) lengths.resize(most);
   std::vector<ForecastShare> shares;
   shares.reserve(lengths.size());
