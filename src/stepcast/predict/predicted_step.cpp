@@ -137,7 +137,8 @@ std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled) 
 }
 
 double rounds_left_out(const PipelineShape& shape, std::uint32_t micro_batches) {
-  return static_cast<double>((shape.micro_batches - micro_batches) / round_micro_batches(shape));
+  const std::uint32_t whole_rounds = (shape.micro_batches - micro_batches) / round_micro_batches(shape);
+  return whole_rounds;
 }
 
 Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, const Platform& platform,

@@ -15,7 +15,14 @@
 namespace stepcast {
 namespace {
 
-using namespace detail;
+using detail::BlockWriter;
+using detail::ReadyList;
+using detail::ReadyTask;
+using detail::ReadyUnit;
+using detail::step_lanes;
+using detail::StepTasks;
+using detail::LaneIndex;
+using enum detail::LaneIndex;
 
 // Ends of the last two units of computation, which pace the gathering of weights.
 enum Slot : std::uint16_t { kBefore, kBeforeThat, kSlotCount };
