@@ -348,5 +348,30 @@ TEST(MegatronCommandLine, ReadsBert) {
   EXPECT_EQ(job.model.n_token_types, 2);
 }
 
+TEST(MegatronCommandLine, ReadsMegatronDeepSpeedsNames) {
+  const auto words = parse_megatron_command_line(
+      "deepspeed --num_gpus 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+      "--num-key-value-heads 2 --normalization rmsnorm");
+  ASSERT_TRUE(words.ok()) << words.error().message();
+  EXPECT_EQ(words->settings.query_groups, 2);
+  EXPECT_EQ(words->settings.grouped_query, true);
+  EXPECT_EQ(words->settings.norm, NormKind::rms_norm);
+  EXPECT_EQ(words->n_gpus, 8);
+}
+
+TEST(MegatronCommandLine, NamesTheFileThatHoldsTheSettings) {
+  constexpr std::pair<const char*, const char*> kCommands[] = {
+      {"llamafactory-cli train sft.yaml", "found `sft.yaml`"},
+      {"tune run --nproc_per_node 8 lora_finetune_distributed --config llama3_1/8B_lora",
+       "found `llama3_1/8B_lora`"},
+      {"torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file ./a.toml", "found `./a.toml`"},
+      {"torchrun --nproc_per_node=8 sft.py --config recipe.yml", "found `recipe.yml`"}};
+  for (const auto& [command, found] : kCommands) {
+    const auto words = parse_megatron_command_line(command);
+    ASSERT_FALSE(words.ok()) << command;
+    EXPECT_THAT(words.error().message(), AllOf(HasSubstr(found), HasSubstr("--config, and --gpus")));
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::megatron_test

@@ -19,11 +19,11 @@ Status ShellReader::expansion(bool quoted) {
   const std::string_view rest = text_.substr(at_);
   if (rest.front() == '`') return unknown_until(rest.find('`', 1));
   if (rest.starts_with("$((")) {
-    const std::size_t end = rest.find("))");
+    const std::size_t end = closing(rest, '(', ')');
     if (end == std::string_view::npos) return Error{"`$((` is not closed"};
-    const std::optional<std::int64_t> value = shell_arithmetic(rest.substr(3, end - 3), variables_);
-    if (!value) return unknown_until(end + 1);
-    at_ += end + 2;
+    const std::optional<std::int64_t> value = shell_arithmetic(rest.substr(3, end - 4), variables_);
+    if (!value) return unknown_until(end);
+    at_ += end + 1;
     word_ += std::to_string(*value);
     in_word_ = true;
     return Ok{};

@@ -207,10 +207,10 @@ bool ShellReader::in_double_brackets() const {
 
 // `(( N > 1 ))` is true, false or not known; other arithmetic between brackets leaves nothing known.
 Status ShellReader::arithmetic_command() {
-  const std::size_t end = text_.find("))", at_);
+  const std::size_t end = closing(text_.substr(at_), '(', ')');
   if (end == std::string_view::npos) return Error{"`((` is not closed"};
-  const std::string_view inside = text_.substr(at_ + 2, end - at_ - 2);
-  at_ = end + 2;
+  const std::string_view inside = text_.substr(at_ + 2, end - 3);
+  at_ += end + 1;
   std::string word = "((";
   constexpr std::string_view kComparisons[] = {">=", "<=", "==", "!=", ">", "<"};
   for (const std::string_view sign : kComparisons) {
