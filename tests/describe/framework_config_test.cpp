@@ -128,6 +128,9 @@ TEST(FrameworkConfig, ModelsAreKnownByTheirNamesAtAHub) {
        "qwen2.5-7b"},
       {"model: {_component_: torchtune.models.llama4.llama4_scout_17b_16e}\nbatch_size: 1\n",
        "llama-4-scout"},
+      {"model: {_component_: torchtune.models.qwen2.qwen2_0_5b}\nbatch_size: 1\n", "qwen2.5-0.5b"},
+      {"model: {_component_: torchtune.models.qwen2_5.qwen2_5_0_5b}\nbatch_size: 1\n", "qwen2.5-0.5b"},
+      {"model: {_component_: torchtune.models.phi4.lora_phi4_14b}\nbatch_size: 1\n", "phi-4"},
       {"model: {_target_: a.qwen_provider.Qwen3MoEModelProvider30B_A3B}\ntrain: {micro_batch_size: 1}\n",
        "qwen3-30b-a3b"},
   };
@@ -460,6 +463,10 @@ TEST(FrameworkConfig, WordsOfBridgeAct) {
                 .layer.precision.compute,
             DType::fp8);
   EXPECT_EQ(layout(nemo + "precision: bf16-mixed}}\n", 8).layer.precision.compute, DType::bf16);
+  EXPECT_EQ(
+      layout("model: {_target_: a.Llama3Config8B}\ndata: {micro_batch_size: 1}\ntrainer: {devices: 8}\n", 8)
+          .layer.precision.compute,
+      DType::bf16);
   const std::string nemo1 =
       "trainer: {devices: 8, num_nodes: 1, precision: bf16}\nmodel: {num_layers: 4, hidden_size: 512, "
       "num_attention_heads: 8,\n"

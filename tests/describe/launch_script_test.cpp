@@ -258,6 +258,21 @@ TEST(LaunchScript, CountsTheProcessesOfSlurmAndMpi) {
   EXPECT_EQ(gpus("python pretrain_gpt.py --bf16"), 0);
 }
 
+TEST(LaunchScript, PutsInWhatFunctionsAndConditionsEcho) {
+  const std::string function =
+      "f() { if [ $1 = a ]; then echo --one 1; else echo \"--two 2\"; fi; echo -n --all; }\n";
+  EXPECT_THAT(words_of(function + "A=($(f a))\nrun.py ${A[@]} $(f b)"),
+              ElementsAre("run.py", "--one", "1", "--all", "--two", "2", "--all"));
+  const std::string choice = "run.py $([ \"$X\" == 1 ] && echo \"--fp8-format hybrid\" || echo \"\") end";
+  EXPECT_THAT(words_of("X=1\n" + choice), ElementsAre("run.py", "--fp8-format", "hybrid", "end"));
+  EXPECT_THAT(words_of("X=2\n" + choice), ElementsAre("run.py", "end"));
+  EXPECT_THAT(words_of(choice), ElementsAre("run.py", HasSubstr("$(["), "end"));
+  EXPECT_THAT(words_of("X=1\n[ $X = 1 ] && A=--yes || A=--no\nrun.py $A"), ElementsAre("run.py", "--yes"));
+  EXPECT_THAT(words_of("X=2\n[ $X = 1 ] && A=--yes || A=--no\nrun.py $A"), ElementsAre("run.py", "--no"));
+  EXPECT_THAT(words_of("g() { cat x; }\nrun.py $(g)"), ElementsAre("run.py", "$(g)"));
+  EXPECT_THAT(words_of("h() { A=2; echo $A; }\nA=1\nrun.py $(h) $A"), ElementsAre("run.py", "2", "1"));
+}
+
 TEST(LaunchScript, SumsUpBracketsInBrackets) {
   EXPECT_THAT(words_of("A=4\nrun.py $((64*(A*(A+2)))) $(( 96/(A*(A+2)) )) x"),
               ElementsAre("run.py", "1536", "4", "x"));

@@ -359,6 +359,22 @@ TEST(MegatronCommandLine, ReadsMegatronDeepSpeedsNames) {
   EXPECT_EQ(words->n_gpus, 8);
 }
 
+// What may be more flags is never a second value of a flag that has one.
+TEST(MegatronCommandLine, NamesFlagsThatItCannotKnow) {
+  for (const char* open : {"$EXTRA", "${EXTRA}", "$(more_flags 8)", "`more`"}) {
+    const auto words = parse_megatron_command_line(
+        std::string{
+            "pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --split 99,1,0 "} +
+        open);
+    ASSERT_TRUE(words.ok()) << words.error().message();
+    EXPECT_THAT(words->unknown, ElementsAre(HasSubstr("the script does not say what it holds"))) << open;
+  }
+  const auto value =
+      parse_megatron_command_line("pretrain_gpt.py --num-layers 4 --hidden-size 8 --save $(date) --bf16");
+  ASSERT_TRUE(value.ok()) << value.error().message();
+  EXPECT_THAT(value->unknown, IsEmpty());
+}
+
 TEST(MegatronCommandLine, NamesTheFileThatHoldsTheSettings) {
   constexpr std::pair<const char*, const char*> kCommands[] = {
       {"llamafactory-cli train sft.yaml", "found `sft.yaml`"},

@@ -39,14 +39,19 @@ void add_parts(std::string_view word, std::vector<GivenFlag>& flags) {
   }
 }
 
-// `$EXTRA`, `${ARGS[@]}`: more flags, as far as anybody can tell.
+// `$EXTRA`, `${ARGS[@]}`, `$(more_flags)`: more flags, as far as anybody can tell; not where a flag still needs a value.
 bool is_open_list(std::string_view word, const std::vector<GivenFlag>& flags) {
+  const bool is_output = (word.starts_with("$(") && word.ends_with(')')) ||
+                         (word.size() > 1 && word.starts_with('`') && word.ends_with('`'));
   const bool is_one_variable = word.size() > 1 && word.front() == '$' && word[1] != '(' &&
                                word.find_first_of("$`/:.,=", 1) == std::string_view::npos;
-  if (!is_one_variable || flags.empty() || word.ends_with("[@]}")) return is_one_variable;
+  if (!is_one_variable && !is_output) return false;
+  if (flags.empty()) return is_one_variable;
+  if (word.ends_with("[@]}")) return true;
   const GivenFlag& last = flags.back();
   const detail::MegatronSettingFlag* setting = detail::find_megatron_flag(last.name).setting;
-  if (setting == nullptr || std::holds_alternative<detail::MegatronWordList>(setting->setting)) return false;
+  if (setting == nullptr) return !last.values.empty();
+  if (std::holds_alternative<detail::MegatronWordList>(setting->setting)) return false;
   const bool is_switch = std::visit([](const auto& s) { return requires { s.value; }; }, setting->setting);
   return is_switch || !last.values.empty();
 }

@@ -119,7 +119,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
   if (scalars.contains("model.num_layers") && !scalars.contains("model.hidden_size"))
     return Error::at(file, "")
         .found("keys of NeMo 2 or Megatron-Bridge")
-        .expected("model.hidden_size beside model.num_layers");
+        .expected("model.hidden_size together with model.num_layers");
   const std::string missing = scalars.contains("model.num_layers") ? "" : "model.num_layers";
   if (!missing.empty() && said.model.empty() && !said.transformer) {
     STEPCAST_ASSIGN(out.job.model, preset_of_nemo_class(scalars, file));
@@ -128,6 +128,12 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
   if (!missing.empty())
     scalars["model.num_layers"] = "1";  // not for the line: arguments are read where it is there
   auto arguments = megatron_arguments_of(scalars, gpus);
+  const bool says_type =
+      std::ranges::any_of(arguments, [](const auto& a) { return a.first == "bf16" || a.first == "fp16"; });
+  if (!says_type && !scalars.contains("trainer.precision") && !said.settings.dtype) {
+    arguments.emplace_back("bf16", "True");
+    out.notes.emplace_back("type of the computation not given: bf16, as recipes have it");
+  }
   const bool has_model = !out.job.model.empty() || out.job.transformer;
   if (has_model) {
     std::erase_if(arguments, [](const auto& a) {

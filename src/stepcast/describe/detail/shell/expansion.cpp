@@ -86,9 +86,30 @@ Status ShellReader::command_output(std::string_view rest, bool quoted) {
     text = expanded(inside.substr(inside.starts_with("echo -n ") ? 8 : 5));
     if (text && inside.find('"') == std::string_view::npos) std::ranges::replace_if(*text, is_space, ' ');
   }
+  const std::string_view first = inside.substr(0, inside.find_first_of(" \t\n;"));
+  if (!text && (first == "[" || first == "[[" || first == "if" || defined_.functions.contains(first)))
+    text = echoed(inside);
   if (!text || text->find("$(") != std::string::npos) return unknown_until(end);
   at_ += end + 1;
   return insert({*text}, false, quoted);
+}
+
+std::optional<std::string> ShellReader::echoed(std::string_view script) {
+  constexpr std::string_view kQuiet[] = {"[", "[[", "test", "true", "false", ":", "return", "set"};
+  if (depth_ >= kDeepestScript || ++defined_.n_calls > kMostCalls) return std::nullopt;
+  ShellDefinitions defined = defined_;
+  defined.captures = true;
+  defined.echoed.emplace();
+  ShellReader inner{script, defined, depth_ + 1};
+  const Result<std::vector<ShellWords>> commands = inner.commands();
+  defined_.n_calls = defined.n_calls;
+  if (!commands || !defined.echoed) return std::nullopt;
+  const bool is_quiet = std::ranges::all_of(*commands, [&](const ShellWords& words) {
+    return !words.empty() && std::ranges::find(kQuiet, words.front()) != std::end(kQuiet);
+  });
+  if (!is_quiet) return std::nullopt;
+  while (defined.echoed->ends_with(' ')) defined.echoed->pop_back();
+  return std::move(defined.echoed);
 }
 
 // `#begin`, `%end`, `//this/that`, `,,` and `^^` of a text, where they are no patterns.
