@@ -273,6 +273,13 @@ TEST(LaunchScript, PutsInWhatFunctionsAndConditionsEcho) {
   EXPECT_THAT(words_of("h() { A=2; echo $A; }\nA=1\nrun.py $(h) $A"), ElementsAre("run.py", "2", "1"));
 }
 
+TEST(LaunchScript, CutsAroundWhatItCannotKnow) {
+  EXPECT_THAT(words_of("A=\"--one $(( X * (2 + 1) )) --two 2\"\nrun.py $A --three"),
+              ElementsAre("run.py", "--one", "$(( X * (2 + 1) ))", "--two", "2", "--three"));
+  EXPECT_THAT(words_of("A=$(cat <<END\n--one 1\n--two 2\nEND\n)\nrun.py ${A//$'\\n'/ } \"${A//$'\\n'/,}\""),
+              ElementsAre("run.py", "--one", "1", "--two", "2", "--one 1,--two 2"));
+}
+
 TEST(LaunchScript, SumsUpBracketsInBrackets) {
   EXPECT_THAT(words_of("A=4\nrun.py $((64*(A*(A+2)))) $(( 96/(A*(A+2)) )) x"),
               ElementsAre("run.py", "1536", "4", "x"));

@@ -292,6 +292,7 @@ TEST(ForeignFiles, AreRefusedByNameOfWhatTheyAre) {
       {"I0301 1 grpc_server.cc:2463] Started GRPCInferenceService at 0.0.0.0:8001\n", "Triton"},
       {" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]\n", "perftest"},
       {"Fatal Python error: Segmentation fault\n", "died before its first step"},
+      {"Sending build context\nStep 1/9 : FROM debian\n", "building a container"},
       {"Requirement already satisfied: torch in /usr/lib\n", "pip"},
       {"Loading\nTraceback (most recent call last):\n  File \"train.py\"\n", "died before its first step"},
       {"{'loss': 2.31, 'grad_norm': 1.2, 'learning_rate': 1e-05, 'epoch': 0.1}\n", "losses and no times"},

@@ -66,7 +66,7 @@ constexpr Mark kTexts[] = {
     {"lm_eval", "the log of an evaluation (lm-evaluation-harness)"},
     {"Requirement already satisfied", "the log of an installation (pip)"},
     {"Collecting package metadata", "the log of an installation (conda)"},
-    {"Step 1/", "the log of building a container"},
+    {" : FROM ", "the log of building a container"},
     {"#0 building with", "the log of building a container"},
     {"[ 50%] Building ", "the log of a build"},
     {"ninja: ", "the log of a build"},

@@ -113,7 +113,11 @@ std::optional<std::string> ShellReader::echoed(std::string_view script) {
 }
 
 // `#begin`, `%end`, `//this/that`, `,,` and `^^` of a text, where they are no patterns.
-bool ShellReader::cut_out(std::string_view how, ShellWords& value) const {
+bool ShellReader::cut_out(std::string_view written, ShellWords& value) const {
+  std::string plain{written};
+  for (std::size_t at = plain.find("$'\\n'"); at != std::string::npos; at = plain.find("$'\\n'", at))
+    plain.replace(at, 5, "\n");
+  const std::string_view how = plain;
   if (how.empty() || value.size() != 1 || how.find_first_of("*?[$`\\") != std::string_view::npos)
     return false;
   std::string& text = value.front();
@@ -259,9 +263,11 @@ Status ShellReader::insert(const ShellWords& value, bool all, bool quoted) {
   // What is not known is one word, and an assignment takes all.
   const bool assigns =
       array_.empty() && is_assignment(word_) && (command_.empty() || declares(command_.front()));
-  const bool whole = quoted || assigns || text.find("$(") != std::string::npos;
+  const bool has_output = text.find("$(") != std::string::npos;
+  int depth = 0;
   for (const char c : text) {
-    if (!whole && is_space(c)) {
+    if (has_output) depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (!quoted && !assigns && depth <= 0 && is_space(c)) {
       STEPCAST_TRY(end_word());
     } else {
       add(c);

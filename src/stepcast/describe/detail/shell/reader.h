@@ -85,7 +85,7 @@ class ShellReader {
   [[nodiscard]] std::optional<std::string> echoed(std::string_view script);
   [[nodiscard]] bool in_double_brackets() const;
   [[nodiscard]] Status arithmetic_command();
-  [[nodiscard]] bool cut_out(std::string_view how, ShellWords& value) const;
+  [[nodiscard]] bool cut_out(std::string_view written, ShellWords& value) const;
   [[nodiscard]] std::optional<std::string> document_text(std::string_view rest);
   // Keeps what is written up to `last`, for whoever needs its value.
   [[nodiscard]] Status unknown_until(std::size_t last);
