@@ -40,7 +40,7 @@ def is_known(flag, table):
 
 
 def main(arguments):
-    if not 1 <= len(arguments) <= 2:
+    if not 1 <= len(arguments) <= 2 or arguments[0].startswith("-"):
         sys.exit(__doc__)
     dump = flags_of_dump(pathlib.Path(arguments[0]).read_text(encoding="utf-8"))
     if not dump:

@@ -1,6 +1,8 @@
 #include "described_step.h"
 
 #include <filesystem>
+#include <sstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -8,6 +10,7 @@
 
 #include "stepcast/describe/automodel.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/describe/launch_script.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
@@ -16,6 +19,17 @@
 
 namespace stepcast::cli {
 namespace {
+
+// By its name, or by the section it begins with: through a pipe there is no name.
+bool is_toml(const ConfigText& config) {
+  if (config.name.ends_with(".toml")) return true;
+  std::istringstream lines{config.text};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos || line.starts_with('#')) continue;
+    return line.starts_with('[') && line.find_first_of(",{\"") == std::string::npos;
+  }
+  return false;
+}
 
 // A launch script, or the command line itself.
 Result<std::string> command_line_of(const std::string& given) {
@@ -27,8 +41,7 @@ Result<std::string> command_line_of(const std::string& given) {
         .expected("a launch script, or a whole command line in quotes");
   }
   if (!is_one_word || given.starts_with('-')) return given;  // what is left may be a pipe: `<(cat run.sh)`
-  STEPCAST_ASSIGN(ConfigText script, read_config_text(given));
-  return std::move(script.text);
+  return read_launch_script(given);
 }
 
 Result<Job> job_of(const DescribedStep& step) {
@@ -70,7 +83,7 @@ Result<Job> job_of(const DescribedStep& step) {
   }
   if (!step.config.empty()) {
     STEPCAST_ASSIGN(ConfigText config, read_config_text(step.config));
-    (step.config.ends_with(".toml") ? job.torchtitan : job.config) = std::move(config);
+    (is_toml(config) ? job.torchtitan : job.config) = std::move(config);
   }
   if (!step.deepspeed.empty()) {
     STEPCAST_ASSIGN(job.deepspeed, read_config_text(step.deepspeed));

@@ -67,6 +67,17 @@ TEST(DeepSpeedConfig, DescribesZero3WithOffload) {
                                                      "activation_checkpointing.partition_activations"));
 }
 
+TEST(DeepSpeedConfig, ReadsDegreesOfTensorsAndSequences) {
+  const Layout layout = job_of(R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2,
+    "sequence_parallel_size": 4, "tensor_parallel": {"autotp_size": 2}})")
+                            .layout;
+  EXPECT_EQ(layout.degrees.tensor, 2);
+  EXPECT_EQ(layout.degrees.context, 4);
+  EXPECT_EQ(layout.degrees.data, 8);
+  EXPECT_EQ(layout.layer.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 16);
+}
+
 TEST(DeepSpeedConfig, DefaultsAreDeepSpeeds) {
   const ResolvedJob job = job_of(R"({"train_batch_size": 128, "fp16": {"enabled": true, "loss_scale": 0}})");
   EXPECT_EQ(job.layout.sharding.kind, Sharding::none);

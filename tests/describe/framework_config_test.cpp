@@ -128,6 +128,9 @@ TEST(FrameworkConfig, ModelsAreKnownByTheirNamesAtAHub) {
        "qwen2.5-7b"},
       {"model: {_component_: torchtune.models.llama4.llama4_scout_17b_16e}\nbatch_size: 1\n",
        "llama-4-scout"},
+      {"model: {_component_: torchtune.models.qwen2.qwen2_0_5b}\nbatch_size: 1\n", "qwen2.5-0.5b"},
+      {"model: {_component_: torchtune.models.qwen2_5.qwen2_5_0_5b}\nbatch_size: 1\n", "qwen2.5-0.5b"},
+      {"model: {_component_: torchtune.models.phi4.lora_phi4_14b}\nbatch_size: 1\n", "phi-4"},
       {"model: {_target_: a.qwen_provider.Qwen3MoEModelProvider30B_A3B}\ntrain: {micro_batch_size: 1}\n",
        "qwen3-30b-a3b"},
   };
@@ -316,6 +319,204 @@ TEST(FrameworkConfig, SaysWhatIsWrong) {
   Job twice = job_of("base_model: meta-llama/Llama-3.1-8B\n");
   twice.command_line = "--num-layers 2";
   EXPECT_THAT(error_of(twice), HasSubstr("given together with --command-line"));
+}
+
+TEST(FrameworkConfig, RecomputesAndShardsAsTheOptionsOfFsdpSay) {
+  const std::string axolotl =
+      "base_model: meta-llama/Llama-3.1-8B\nsequence_len: 2048\nfsdp_version: 2\nfsdp_config: ";
+  const auto layout = [&](const std::string& text) {
+    const auto resolved = resolve(job_of(text));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved->layout;
+  };
+  EXPECT_EQ(layout(axolotl + "{activation_checkpointing: true}\n").layer.recompute.kind, Recompute::full);
+  EXPECT_EQ(layout(axolotl + "{activation_checkpointing: false}\n").layer.recompute.kind, Recompute::none);
+  EXPECT_EQ(layout(axolotl + "{fsdp_sharding_strategy: SHARD_GRAD_OP}\n").sharding.kind, Sharding::zero2);
+  const std::string trainer =
+      "model_name_or_path: meta-llama/Llama-3.1-8B\noutput_dir: x\nper_device_train_batch_size: 1\n";
+  EXPECT_EQ(layout(trainer + "fsdp: full_shard\nfsdp_config: {activation_checkpointing: true}\n")
+                .layer.recompute.kind,
+            Recompute::full);
+  const Layout offloaded = layout(trainer + "deepspeed: absent/ds_z3_offload_config.json\n");
+  EXPECT_EQ(offloaded.sharding.kind, Sharding::zero3);
+  EXPECT_TRUE(offloaded.optimizer.cpu_offload);
+  EXPECT_FALSE(layout(trainer + "deepspeed: absent/ds_z3_config.json\n").optimizer.cpu_offload);
+}
+
+TEST(FrameworkConfig, AdaptersOfNemoAct) {
+  const std::string text =
+      "model: {_target_: nemo.llama.Llama3Config8B}\ndata: {seq_length: 4096, micro_batch_size: 1}\n"
+      "trainer: {devices: 8, num_nodes: 1}\n";
+  const auto adapters = [&](const std::string& more) {
+    const auto resolved = resolve(job_of(text + more));
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved->layout.layer.adapters;
+  };
+  EXPECT_EQ(adapters("").rank, 0);
+  EXPECT_EQ(adapters("peft: {_target_: nemo.collections.llm.peft.lora.LoRA}\n").rank, 32);
+  const auto some = adapters("peft: {_target_: a.LoRA, dim: 8, target_modules: [linear_qkv, linear_proj]}\n");
+  EXPECT_EQ(some.rank, 8);
+  EXPECT_TRUE(some.qkv && some.attention_output);
+  EXPECT_FALSE(some.ffn_up || some.ffn_down);
+  const auto others = resolve(job_of(text + "peft: {_target_: a.DoRA, dim: 8}\n"));
+  ASSERT_TRUE(others.ok());
+  EXPECT_THAT(others->not_modelled, Contains("peft: DoRA"));
+}
+
+TEST(FrameworkConfig, FollowsInterpolations) {
+  const auto torchtune =
+      resolve(job_of("model: {_component_: torchtune.models.llama3_1.llama3_1_8b}\nbatch_size: "
+                     "${sizes.batch}\nsizes: {batch: \"${micro}\"}\n"
+                     "micro: 4\ntokenizer: {max_seq_len: 2048}\n"));
+  ASSERT_TRUE(torchtune.ok()) << torchtune.error().message();
+  EXPECT_EQ(torchtune->layout.batch.micro_batch_sequences, 4);
+  const auto nemo =
+      resolve(job_of("model: {_target_: a.Llama3Config8B, seq_length: '${data.length}', "
+                     "tensor_model_parallel_size: '${.tensor}', tensor: 2}\n"
+                     "data: {length: 2048, micro_batch_size: 1}\ntrainer: {devices: 8, num_nodes: 1}\n"));
+  ASSERT_TRUE(nemo.ok()) << nemo.error().message();
+  EXPECT_EQ(nemo->layout.batch.seq_len_tokens, 2048);
+  EXPECT_EQ(nemo->layout.degrees.tensor, 2);
+  EXPECT_THAT(error_of(job_of("base_model: Qwen/Qwen3-8B\nmicro_batch_size: ${b}\nb: ${micro_batch_size}\n")),
+              HasSubstr("expected a number"));
+}
+
+TEST(FrameworkConfig, NamesWhatOtherFilesAre) {
+  constexpr std::pair<const char*, const char*> kFiles[] = {
+      {"compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n", "accelerate"},
+      {"pipe-parallel-size: 1\nnum-layers: 44\ntrain_micro_batch_size_per_gpu: 4\n", "GPT-NeoX"},
+      {"apiVersion: v1\nkind: Pod\n", "Kubernetes"},
+      {"zero_optimization: {stage: 2}\n", "DeepSpeed"},
+      {"max_seq_len: 2048\nmodel: {d_model: 64}\nfsdp_config: {sharding_strategy: FULL_SHARD}\n",
+       "LLM Foundry"},
+      {"model: {type: llama, hidden_dim: 64, num_layers: 2}\ntrainer: {train_batch_size: 8}\n", "Levanter"},
+      {"model: {num_layers: 2}\ntrainer: {devices: 8}\n", "model.hidden_size"},
+      {"num_hidden_layers: 2\n", "config.json"}};
+  for (const auto& [text, what] : kFiles) EXPECT_THAT(error_of(job_of(text)), HasSubstr(what));
+}
+
+// The words of a Trainer's command line are the keys of its config, and the launcher tells the GPUs.
+TEST(FrameworkConfig, ReadsCommandLinesOfTrainers) {
+  struct Line {
+    const char* text;
+    std::int64_t gpus, layers, micro, global, sequence;
+    Sharding sharding;
+  };
+  constexpr Line kLines[] = {
+      {"torchrun --nproc_per_node 8 --nnodes=2 run_clm.py --model_name_or_path meta-llama/Llama-3.1-8B "
+       "--per_device_train_batch_size 4 --gradient_accumulation_steps=2 --bf16 --fsdp \"full_shard "
+       "auto_wrap\" "
+       "--block-size 4096 --output_dir /tmp/x --do_train",
+       16, 32, 4, 128, 4096, Sharding::zero3},
+      {"deepspeed --num_gpus 8 run_clm.py --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 2 "
+       "--bf16 True "
+       "--deepspeed absent_zero2.json --block_size 2048 --output_dir x",
+       8, 36, 2, 16, 2048, Sharding::zero2},
+      {"accelerate launch --num_processes 4 sft.py --model_name_or_path Qwen/Qwen2-0.5B --dataset_name a "
+       "--packing "
+       "--per_device_train_batch_size 2 --max_length 1024 --output_dir x",
+       4, 24, 2, 8, 1024, Sharding::none},
+      {"python3 -m MaxText.train base.yml model_name=llama3.1-8b per_device_batch_size=2 "
+       "max_target_length=4096",
+       1, 32, 2, 2, 4096, Sharding::none}};
+  for (const Line& line : kLines) {
+    Job job;
+    job.command_line = line.text;
+    const auto resolved = resolve(job);
+    ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+    EXPECT_EQ(resolved->layout.world_size(), line.gpus) << line.text;
+    EXPECT_EQ(resolved->model.n_layers, line.layers);
+    EXPECT_EQ(resolved->layout.batch.micro_batch_sequences, line.micro);
+    EXPECT_EQ(resolved->layout.batch.global_batch_sequences, line.global);
+    EXPECT_EQ(resolved->layout.batch.seq_len_tokens, line.sequence);
+    EXPECT_EQ(resolved->layout.sharding.kind, line.sharding) << line.text;
+  }
+}
+
+// Bridge's and NeMo's words for the ends of the pipeline, for fp8 and for LoRA act.
+TEST(FrameworkConfig, WordsOfBridgeAct) {
+  const std::string deepseek =
+      "model: {_target_: a.DeepSeekV3ModelProvider, pipeline_model_parallel_size: 16, "
+      "expert_model_parallel_size: 8,\n"
+      "  num_layers_in_first_pipeline_stage: 3, num_layers_in_last_pipeline_stage: 2, seq_length: 4096}\n"
+      "train: {global_batch_size: 512, micro_batch_size: 1}\n";
+  const auto layout = [&](const std::string& text, std::int64_t gpus) {
+    Job job = job_of(text);
+    job.n_gpus = gpus;
+    const auto resolved = resolve(job);
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+    return resolved->layout;
+  };
+  std::vector<std::int64_t> stages(16, 4);
+  stages.front() = 3;
+  stages.back() = 2;
+  EXPECT_EQ(layout(deepseek, 128).pipeline.layers_per_stage, stages);
+  const auto fp8 = [&](const std::string& more) { return layout(deepseek + more, 128).layer.precision; };
+  EXPECT_EQ(fp8("mixed_precision: bf16_mixed\n").compute, DType::bf16);
+  EXPECT_EQ(fp8("mixed_precision: bf16_with_fp8_subchannel_scaling_mixed\n").compute, DType::fp8);
+  EXPECT_EQ(fp8("mixed_precision: bf16_with_fp8_subchannel_scaling_mixed\n").fp8.scaling,
+            Fp8Scaling::blockwise);
+  EXPECT_EQ(fp8("mixed_precision: bf16_with_mxfp8_mixed\n").fp8.scaling, Fp8Scaling::mxfp8);
+  const std::string nemo =
+      "model: {_target_: a.Llama3Config8B}\ndata: {micro_batch_size: 1}\ntrainer: {plugins: {";
+  EXPECT_EQ(layout(nemo + "precision: bf16-mixed, fp8: hybrid, fp8_recipe: tensorwise}}\n", 8)
+                .layer.precision.compute,
+            DType::fp8);
+  EXPECT_EQ(layout(nemo + "precision: bf16-mixed}}\n", 8).layer.precision.compute, DType::bf16);
+  EXPECT_EQ(
+      layout("model: {_target_: a.Llama3Config8B}\ndata: {micro_batch_size: 1}\ntrainer: {devices: 8}\n", 8)
+          .layer.precision.compute,
+      DType::bf16);
+  const std::string nemo1 =
+      "trainer: {devices: 8, num_nodes: 1, precision: bf16}\nmodel: {num_layers: 4, hidden_size: 512, "
+      "num_attention_heads: 8,\n"
+      "  micro_batch_size: 1, global_batch_size: 8, encoder_seq_length: 512, peft: {peft_scheme: lora, "
+      "lora_tuning: "
+      "{adapter_dim: 4, target_modules: [attention_dense, mlp_fc1]}}}\n";
+  const auto adapters = layout(nemo1, 8).layer.adapters;
+  EXPECT_EQ(adapters.rank, 4);
+  EXPECT_TRUE(adapters.attention_output && adapters.ffn_up);
+  EXPECT_FALSE(adapters.qkv || adapters.ffn_down);
+}
+
+// What is trained shows in a loss, or in what only one trainer has.
+TEST(FrameworkConfig, LossesTellWhatIsTrained) {
+  const std::string trl =
+                        "model_name_or_path: Qwen/Qwen3-0.6B\ndataset_name: a\nper_device_train_batch_size: "
+                        "2\nmax_length: 512\n",
+                    torchtune =
+                        "model: {_component_: torchtune.models.llama3_1.llama3_1_8b}\nbatch_size: 2\n"
+                        "tokenizer: {max_seq_len: 512}\nloss: {_component_: torchtune.rlhf.loss.";
+  struct Expected {
+    std::string text;
+    std::int64_t micro;
+    bool reference;
+  };
+  const Expected kAll[] = {{trl, 2, false},
+                           {trl + "loss_type: kto\n", 2, true},
+                           {trl + "desirable_weight: 1.0\n", 2, true},
+                           {trl + "center_rewards_coefficient: 0.01\n", 4, false},
+                           {trl + "loss_type: simpo\nsimpo_gamma: 0.5\n", 4, false},
+                           {trl + "loss_type: ipo\n", 4, true},
+                           {torchtune + "DPOLoss}\n", 4, true},
+                           {torchtune + "LinearCrossEntropyLoss}\n", 2, false}};
+  for (const Expected& e : kAll) {
+    const auto resolved = resolve(job_of(e.text));
+    ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+    EXPECT_EQ(resolved->layout.batch.micro_batch_sequences, e.micro) << e.text;
+    EXPECT_EQ(resolved->layout.layer.reference_model, e.reference) << e.text;
+  }
+  EXPECT_THAT(error_of(job_of(torchtune + "GRPOLoss}\n")), HasSubstr("--rl grpo"));
+}
+
+TEST(FrameworkConfig, RegularExpressionsChooseProducts) {
+  const auto resolved =
+      resolve(job_of("base_model: meta-llama/Llama-3.1-8B\nadapter: lora\nsequence_len: 512\n"
+                     "lora_target_modules: 'model.layers.[\\d]+.(mlp|self_attn).(up|gate|q|k|v)_proj'\n"));
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  const auto& adapters = resolved->layout.layer.adapters;
+  EXPECT_TRUE(adapters.qkv && adapters.ffn_up);
+  EXPECT_FALSE(adapters.attention_output || adapters.ffn_down);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
+#include "stepcast/describe/launch_script.h"
+
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -7,6 +10,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/describe/detail/shell/script.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/describe/megatron.h"
 
 #include "tests/support/paths.h"
 
@@ -208,8 +212,6 @@ TEST_P(LaunchScriptFile, DescribesItsJob) {
   ASSERT_TRUE(text.ok()) << text.error().message();
   Job asked;
   asked.command_line = *text;
-  if (text->find("SBATCH") != std::string::npos)
-    asked.n_gpus = expected.n_gpus;  // Slurm says it, not the script
   const auto job = resolve(asked);
   ASSERT_TRUE(job.ok()) << job.error().message();
   EXPECT_EQ(job->layout.world_size(), expected.n_gpus);
@@ -239,9 +241,70 @@ INSTANTIATE_TEST_SUITE_P(Written, LaunchScriptFile,
                                            Script{"experts_and_optional_logs.sh", 32, 1, 4, 8, 32, 256},
                                            Script{"options_without_a_launch.sh", 2, 1, 2, 1, 24, 32}));
 
+TEST(LaunchScript, CountsTheProcessesOfSlurmAndMpi) {
+  const auto gpus = [](const std::string& script) {
+    const auto words = words_of(script);
+    return launched_gpus(words).value_or(0);
+  };
+  const std::string header = "#!/bin/bash\n#SBATCH -N 4 --ntasks-per-node=8\n#SBATCH --gres=gpu:h100:8\n";
+  EXPECT_EQ(gpus(header + "srun python pretrain_gpt.py --bf16"), 32);
+  EXPECT_EQ(gpus(header + "srun -n 16 python pretrain_gpt.py --bf16"), 16);
+  EXPECT_EQ(
+      gpus(header +
+           "srun torchrun --nproc_per_node $SLURM_GPUS_ON_NODE --nnodes ${SLURM_NNODES:-2} pretrain_gpt.py"),
+      32);
+  EXPECT_EQ(gpus("srun --nodes=2 --ntasks-per-node 8 bash -c \"python pretrain_gpt.py --bf16\""), 16);
+  EXPECT_EQ(gpus("mpirun -np 64 -N 8 -x A=1 python3 pretrain_gpt.py -n 3"), 64);
+  EXPECT_EQ(gpus("python pretrain_gpt.py --bf16"), 0);
+}
+
+TEST(LaunchScript, PutsInWhatFunctionsAndConditionsEcho) {
+  const std::string function =
+      "f() { if [ $1 = a ]; then echo --one 1; else echo \"--two 2\"; fi; echo -n --all; }\n";
+  EXPECT_THAT(words_of(function + "A=($(f a))\nrun.py ${A[@]} $(f b)"),
+              ElementsAre("run.py", "--one", "1", "--all", "--two", "2", "--all"));
+  const std::string choice = "run.py $([ \"$X\" == 1 ] && echo \"--fp8-format hybrid\" || echo \"\") end";
+  EXPECT_THAT(words_of("X=1\n" + choice), ElementsAre("run.py", "--fp8-format", "hybrid", "end"));
+  EXPECT_THAT(words_of("X=2\n" + choice), ElementsAre("run.py", "end"));
+  EXPECT_THAT(words_of(choice), ElementsAre("run.py", HasSubstr("$(["), "end"));
+  EXPECT_THAT(words_of("X=1\n[ $X = 1 ] && A=--yes || A=--no\nrun.py $A"), ElementsAre("run.py", "--yes"));
+  EXPECT_THAT(words_of("X=2\n[ $X = 1 ] && A=--yes || A=--no\nrun.py $A"), ElementsAre("run.py", "--no"));
+  EXPECT_THAT(words_of("g() { cat x; }\nrun.py $(g)"), ElementsAre("run.py", "$(g)"));
+  EXPECT_THAT(words_of("h() { A=2; echo $A; }\nA=1\nrun.py $(h) $A"), ElementsAre("run.py", "2", "1"));
+}
+
+TEST(LaunchScript, CutsAroundWhatItCannotKnow) {
+  EXPECT_THAT(words_of("A=\"--one $(( X * (2 + 1) )) --two 2\"\nrun.py $A --three"),
+              ElementsAre("run.py", "--one", "$(( X * (2 + 1) ))", "--two", "2", "--three"));
+  EXPECT_THAT(words_of("A=$(cat <<END\n--one 1\n--two 2\nEND\n)\nrun.py ${A//$'\\n'/ } \"${A//$'\\n'/,}\""),
+              ElementsAre("run.py", "--one", "1", "--two", "2", "--one 1,--two 2"));
+}
+
+TEST(LaunchScript, SumsUpBracketsInBrackets) {
+  EXPECT_THAT(words_of("A=4\nrun.py $((64*(A*(A+2)))) $(( 96/(A*(A+2)) )) x"),
+              ElementsAre("run.py", "1536", "4", "x"));
+  EXPECT_THAT(words_of("A=4\nif (( A*(A+(2)) > 23 )); then B=1; fi\nrun.py $B"), ElementsAre("run.py", "1"));
+}
+
+TEST(LaunchScript, ReadsTheFilesThatItSources) {
+  const auto folder = std::filesystem::path{::testing::TempDir()} / "sourced_script";
+  std::filesystem::create_directories(folder / "sub");
+  const auto write = [&](const char* name, std::string_view text) { std::ofstream{folder / name} << text; };
+  write("sizes.sh", "L=40\nsource sub/more.sh\n");
+  write("sub/more.sh", "H=5120\n. loop.sh\n");
+  write("sub/loop.sh", "A=40\nsource loop.sh\n");
+  write("run.sh",
+        "DIR=\"$( cd \"$(dirname \"$0\")\" && pwd )\"\nsource \"${DIR}/sizes.sh\" || exit 1\n. "
+        "./absent.sh\nrun.py $L $H $A");
+  const auto text = read_launch_script(folder / "run.sh");
+  ASSERT_TRUE(text.ok()) << text.error().message();
+  EXPECT_THAT(words_of(*text), ElementsAre("run.py", "40", "5120", "40"));
+}
+
 TEST(LaunchScriptFile, NamesWhatOnlyTheClusterKnows) {
   Job asked;
   asked.command_line = read_file(test::source_dir() / "tests/describe/scripts/llama405b.sh").value();
+  asked.command_line->replace(asked.command_line->find("#SBATCH"), 1, "# ");
   const auto job = resolve(asked);
   ASSERT_FALSE(job.ok());
   EXPECT_THAT(job.error().message(), HasSubstr("--nnodes: found `$SLURM_NNODES`"));

@@ -348,5 +348,46 @@ TEST(MegatronCommandLine, ReadsBert) {
   EXPECT_EQ(job.model.n_token_types, 2);
 }
 
+TEST(MegatronCommandLine, ReadsMegatronDeepSpeedsNames) {
+  const auto words = parse_megatron_command_line(
+      "deepspeed --num_gpus 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+      "--num-key-value-heads 2 --normalization rmsnorm");
+  ASSERT_TRUE(words.ok()) << words.error().message();
+  EXPECT_EQ(words->settings.query_groups, 2);
+  EXPECT_EQ(words->settings.grouped_query, true);
+  EXPECT_EQ(words->settings.norm, NormKind::rms_norm);
+  EXPECT_EQ(words->n_gpus, 8);
+}
+
+// What may be more flags is never a second value of a flag that has one.
+TEST(MegatronCommandLine, NamesFlagsThatItCannotKnow) {
+  for (const char* open : {"$EXTRA", "${EXTRA}", "$(more_flags 8)", "`more`"}) {
+    const auto words = parse_megatron_command_line(
+        std::string{
+            "pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --split 99,1,0 "} +
+        open);
+    ASSERT_TRUE(words.ok()) << words.error().message();
+    EXPECT_THAT(words->unknown, ElementsAre(HasSubstr("the script does not say what it holds"))) << open;
+  }
+  const auto value =
+      parse_megatron_command_line("pretrain_gpt.py --num-layers 4 --hidden-size 8 --save $(date) --bf16");
+  ASSERT_TRUE(value.ok()) << value.error().message();
+  EXPECT_THAT(value->unknown, IsEmpty());
+}
+
+TEST(MegatronCommandLine, NamesTheFileThatHoldsTheSettings) {
+  constexpr std::pair<const char*, const char*> kCommands[] = {
+      {"llamafactory-cli train sft.yaml", "found `sft.yaml`"},
+      {"tune run --nproc_per_node 8 lora_finetune_distributed --config llama3_1/8B_lora",
+       "found `llama3_1/8B_lora`"},
+      {"torchrun --nproc_per_node=8 -m torchtitan.train --job.config_file ./a.toml", "found `./a.toml`"},
+      {"torchrun --nproc_per_node=8 sft.py --config recipe.yml", "found `recipe.yml`"}};
+  for (const auto& [command, found] : kCommands) {
+    const auto words = parse_megatron_command_line(command);
+    ASSERT_FALSE(words.ok()) << command;
+    EXPECT_THAT(words.error().message(), AllOf(HasSubstr(found), HasSubstr("--config, and --gpus")));
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::megatron_test

@@ -27,6 +27,10 @@ constexpr Shape kShapes[] = {
      "completed step: {0}, seconds: 2.000, TFLOP/s/device: 180.123, Tokens/s/device: 16384.000, "
      "total_weights: "
      "262144, loss: 9.1\n"},
+    {"MegatronDeepSpeedOf2022", "megatron",
+     " iteration {0}/ 100 | consumed samples: 64 | elapsed time per iteration (s): 2.00 | learning rate: "
+     "1E-4 | "
+     "global batch size: 64 | lm loss: 7.1 | samples per second: 32.0 | TFLOPs: 150.12 |\n"},
     {"Nanotron", "nanotron",
      "03/01/2025 10:00:00 [INFO|DP=0|PP=0|TP=0|host]: iteration: {0} / 100 | consumed_tokens: 1.05M | "
      "elapsed_time_per_iteration_ms: 2K | tokens_per_sec_per_gpu: 65.5K | global_batch_size: 512 | lm_loss: "
@@ -79,6 +83,14 @@ std::string made(const Shape& shape, int ranks = 1) {
     }
   }
   return text;
+}
+
+LoggedTimes times_of_step(const std::string& text, double step_ms) {
+  const auto log = parse_training_log(text, "made.log");
+  EXPECT_TRUE(log.ok()) << log.error().message();
+  const auto times = log.ok() ? logged_times(*log) : Result<LoggedTimes>{LoggedTimes{}};
+  EXPECT_NEAR(times->median_ms, step_ms, 1e-3 * step_ms) << text.substr(0, 900);
+  return *times;
 }
 
 LoggedTimes times_of(const std::string& text, const std::string& framework) {
@@ -207,6 +219,64 @@ TEST(TablesOfSteps, NameTheirTimesInManyWays) {
   }
 }
 
+// A line of JSON for each step is a row of a table, with the keys of the first line as its columns.
+TEST(TablesOfSteps, MayBeLinesOfJson) {
+  std::string metrics, clock;
+  for (int i = 1; i <= 30; ++i) {
+    metrics += fmt::format(
+        "{{\"loss\": 9.1, \"perf/step_time_seconds\": 2.0, \"run\": \"a,b\", \"step\": {}.0}}\n", i);
+    clock += fmt::format(
+        "{{\"current_steps\": {}, \"loss\": 1.2, \"elapsed_time\": \"1 day, {}:{:02}:{:02}\", \"lr\": "
+        "1e-4}}\n",
+        900 * i, i / 2, i % 2 * 30, 0);
+  }
+  EXPECT_TRUE(may_be_training_log(metrics));
+  EXPECT_EQ(times_of(metrics, "csv").n, 30U);
+  EXPECT_EQ(times_of(clock, "csv").steps_per_line, 900);
+  EXPECT_FALSE(may_be_training_log("{\"traceEvents\": [\n{}\n]}\n"));
+}
+
+TEST(ForeignFiles, KeysThatComeAgainAreNoYaml) {
+  const auto log = parse_training_log("Train: 0\nTrain: 1\nTrain: 2\nTrain: 3\n", "file");
+  ASSERT_FALSE(log.ok());
+  EXPECT_THAT(log.error().message(), ::testing::Not(HasSubstr("YAML")));
+}
+
+// Benchmarks count epochs, shares of them, steps or samples; a batch is 512 of 2^20 samples, a step 200 ms.
+TEST(MlperfLines, CountsWhateverTheBenchmarkCounts) {
+  constexpr double kSamples = 1048576, kBatch = 512, kStepMs = 200;
+  const auto event = [](double time_ms, std::string_view key, const std::string& value,
+                        const std::string& metadata) {
+    return fmt::format(
+        ":::MLLOG {{\"time_ms\": {:.0f}, \"key\": \"{}\", \"value\": {}, \"metadata\": {{{}}}}}\n",
+        1.7e12 + time_ms, key, value, metadata);
+  };
+  const auto run = [&](const char* begin, const char* end, const char* count, double samples,
+                       double per_count) {
+    std::string text = event(0, "global_batch_size", "512", "") + event(1, "train_samples", "1048576", "");
+    double time_ms = 10;
+    for (int i = 1; i <= 10; ++i) {
+      const double before = (i - 1) * samples / per_count, behind = i * samples / per_count;
+      text += event(time_ms, begin, "null", fmt::format("\"{}\": {}", count, before));
+      time_ms += samples / kBatch * kStepMs;
+      text +=
+          event(time_ms, end, "null",
+                fmt::format("\"{}\": {}", count, std::string_view{end} == "epoch_stop" ? before : behind));
+      time_ms += 5000;
+    }
+    return times_of_step(text, kStepMs);
+  };
+  run("epoch_start", "epoch_stop", "epoch_num", kSamples, kSamples);
+  run("block_start", "block_stop", "epoch_num", kSamples / 16, kSamples);
+  run("block_start", "block_stop", "step_num", kSamples / 16, kBatch);
+  run("block_start", "eval_start", "samples_count", kSamples / 16, 1);
+  std::string rates = event(0, "global_batch_size", "512", "") + event(1, "run_start", "null", "");
+  for (int i = 1; i <= 10; ++i)
+    rates +=
+        event(2000.0 * i, "tracked_stats", "{\"train_step_time\": 0.2}", fmt::format("\"step\": {}", 10 * i));
+  EXPECT_EQ(times_of_step(rates, kStepMs).n, 10U);
+}
+
 struct Foreign {
   const char *begin, *what;
 };
@@ -216,6 +286,13 @@ TEST(ForeignFiles, AreRefusedByNameOfWhatTheyAre) {
       {"timestamp, index, utilization.gpu [%]\n2025/03/01 10:00:00, 0, 98 %\n", "nvidia-smi"},
       {"# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests"},
       {"INFO 03-01 10:00:00 metrics.py] Avg prompt throughput: 12.0 tokens/s\n", "vLLM"},
+      {"# gpu    pwr  gtemp\n# Idx      W      C\n    0     70     30\n", "nvidia-smi (dmon)"},
+      {"[1234.5] NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.\n", "Xid"},
+      {"[TRT-LLM] [I] iter = 12, global_rank = 0\n", "TensorRT-LLM"},
+      {"I0301 1 grpc_server.cc:2463] Started GRPCInferenceService at 0.0.0.0:8001\n", "Triton"},
+      {" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]\n", "perftest"},
+      {"Fatal Python error: Segmentation fault\n", "died before its first step"},
+      {"Sending build context\nStep 1/9 : FROM debian\n", "building a container"},
       {"Requirement already satisfied: torch in /usr/lib\n", "pip"},
       {"Loading\nTraceback (most recent call last):\n  File \"train.py\"\n", "died before its first step"},
       {"{'loss': 2.31, 'grad_norm': 1.2, 'learning_rate': 1e-05, 'epoch': 0.1}\n", "losses and no times"},
@@ -225,6 +302,7 @@ TEST(ForeignFiles, AreRefusedByNameOfWhatTheyAre) {
       {"a,b,c\n1,2,3\n", "a table (CSV)"},
       {"SQLite format 3\x01\x01\x01\x01", "SQLite"},
       {"PK\x03\x04\x01\x01\x01", "zip"},
+      {"\xff\xfei\x01t\x01", "UTF-16"},
       {"\x89PNG\x01\x01", "PNG"},
   };
   for (const Foreign& file : kFiles) {

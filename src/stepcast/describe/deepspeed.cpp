@@ -298,6 +298,12 @@ Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) 
     STEPCAST_TRY(tensor->finish());
   }
   if (said.tensor) layout.degrees.tensor = *said.tensor;
+  std::int64_t sequence = layout.degrees.context;  // Ulysses
+  STEPCAST_TRY(read_unless_auto(root, "sequence_parallel_size", sequence));
+  if (sequence != layout.degrees.context && !said.context) {
+    layout.degrees.context = sequence;
+    layout.layer.context_parallel_kind = ContextParallelKind::all_to_all;
+  }
   constexpr std::int64_t kMostRanks = 1'000'000;
   for (const std::int64_t degree : {layout.degrees.tensor, layout.degrees.pipeline, layout.degrees.context}) {
     if (degree < 1 || degree > kMostRanks)

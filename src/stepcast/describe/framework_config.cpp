@@ -14,12 +14,15 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/detail/framework_rows.h"
 #include "stepcast/describe/detail/maxtext_policy.h"
 #include "stepcast/describe/detail/nemo_config.h"
+#include "stepcast/describe/launch_script.h"
+#include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 
@@ -45,6 +48,19 @@ const JsonValue* config_value(const JsonValue& root, std::string_view path) {
   const JsonValue* at = &root;
   any_word(path, '.', [&](std::string_view key) { return (at = at->find(key)) == nullptr; });
   return at;
+}
+
+// What "${other.key}" (OmegaConf) stands for; itself where no such key is there.
+const JsonValue& interpolated(const JsonValue& root, const JsonValue& value) {
+  const JsonValue* at = &value;
+  for (int depth = 0; depth < 8 && at->is_text() && at->text().starts_with("${") && at->text().ends_with('}');
+       ++depth) {
+    const JsonValue* other =
+        config_value(root, std::string_view{at->text()}.substr(2, at->text().size() - 3));
+    if (other == nullptr) break;
+    at = other;
+  }
+  return *at;
 }
 
 // The needed paths that are not there: "a", "b or c".
@@ -84,12 +100,30 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
     }
   }
   Error error = Error::at(file, "");
-  if (root.find("train_micro_batch_size_per_gpu") != nullptr || root.find("zero_optimization") != nullptr)
-    return std::move(error)
-        .found("a DeepSpeed config")
-        .advice("give it with --deepspeed, together with a model");
-  if (root.find("num_hidden_layers") != nullptr || root.find("model_type") != nullptr)
-    return std::move(error).found("a model's config.json").advice("give it with --model");
+  struct Other {
+    std::string_view keys, what, advice;
+  };
+  constexpr Other kOthers[] = {
+      {"pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size",
+       "a config of GPT-NeoX",
+       "give its sizes and degrees as flags of Megatron-LM with --framework neox, and its DeepSpeed keys "
+       "with "
+       "--deepspeed"},
+      {"train_micro_batch_size_per_gpu|zero_optimization|train_batch_size", "a DeepSpeed config",
+       "give it with --deepspeed, together with a model"},
+      {"distributed_type|compute_environment",
+       "a config of Hugging Face's accelerate, which names no model and no batch",
+       "give the arguments of the script, or --model, --gpus, --mbs, --gbs and --framework fsdp"},
+      {"apiVersion", "a manifest of Kubernetes", "give the command that it runs with --command-line"},
+      {"services", "a file of Docker Compose", "give the command that it runs with --command-line"},
+      {"max_seq_len model.d_model", "a config of LLM Foundry",
+       "give its sizes as flags of Megatron-LM with --framework fsdp"},
+      {"model.hidden_dim", "a config of Levanter", "give its model with --model, and --framework maxtext"},
+      {"resources run", "a task of SkyPilot", "give the command that it runs with --command-line"},
+      {"num_hidden_layers|model_type", "a model's config.json", "give it with --model"}};
+  for (const Other& other : kOthers)
+    if (missing_keys(root, other.keys).empty())
+      return std::move(error).found(std::string{other.what}).advice(std::string{other.advice});
   if (nearest != nullptr) {
     return std::move(error)
         .found(fmt::format("keys of {}", nearest->name))
@@ -138,10 +172,12 @@ class ConfigReader {
   }
 
   Status read(const JsonValue& root) {
+    root_ = &root;
     STEPCAST_TRY(level(root, ""));
     if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
       STEPCAST_TRY(use_deepspeed(*deepspeed));
     if (framework_.name == "TRL") words_.work = work_of_trl(root);
+    if (framework_.name == "torchtune") words_.work = work_of_loss(root);
     const JsonValue* precomputed = root.find("precompute_ref_log_probs");
     STEPCAST_TRY(use_work(precomputed != nullptr && precomputed->is_bool() && precomputed->truth()));
     STEPCAST_TRY(use_words());
@@ -161,7 +197,7 @@ class ConfigReader {
   Status level(const JsonValue& object, const std::string& above) {
     for (const JsonValue::Member& member : object.members()) {
       const std::string path = above.empty() ? member.key : above + "." + member.key;
-      const JsonValue& value = member.value;
+      const JsonValue& value = interpolated(*root_, member.value);
       const auto row = std::find_if(framework_.rows.begin(), framework_.rows.end(),
                                     [&](const ConfigRow& r) { return r.path == path; });
       if (row != framework_.rows.end()) {
@@ -273,9 +309,13 @@ class ConfigReader {
           name.find(std::string{"z"} + stage) == std::string::npos)
         continue;
       words_.settings.zero_stage = stage - '0';
+      const bool offloads = name.find("offload") != std::string::npos;
+      if (offloads) words_.settings.optimizer_offload = true;
+      if (offloads && stage == '3') out_.job.not_modelled.emplace_back("offload_param, by the file's name");
       out_.job.framework = Framework::deepspeed;
-      out_.notes.push_back(
-          fmt::format("{} is not here: ZeRO stage {} by its name", value.text().substr(0, 80), stage));
+      out_.notes.push_back(fmt::format("{} is not here: ZeRO stage {}{} by its name",
+                                       value.text().substr(0, 80), stage,
+                                       offloads ? " with the optimizer on the host" : ""));
       return Ok{};
     }
     return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
@@ -283,14 +323,33 @@ class ConfigReader {
 
   // TRL's trainers have configs of their own; what no other has shows which one it is.
   static std::string work_of_trl(const JsonValue& root) {
-    for (const char* key : {"num_generations", "reward_funcs", "reward_model_path", "num_ppo_epochs"})
-      if (root.find(key) != nullptr) return "grpo or ppo";
-    for (const char* key :
-         {"max_prompt_length", "precompute_ref_log_probs", "rpo_alpha", "ref_model_init_kwargs"})
-      if (root.find(key) != nullptr) return "dpo";
+    constexpr std::pair<const char*, const char*> kKeys[] = {{"num_generations", "grpo or ppo"},
+                                                             {"reward_funcs", "grpo or ppo"},
+                                                             {"reward_model_path", "grpo or ppo"},
+                                                             {"num_ppo_epochs", "grpo or ppo"},
+                                                             {"desirable_weight", "kto"},
+                                                             {"center_rewards_coefficient", "reward"},
+                                                             {"simpo_gamma", "simpo"},
+                                                             {"max_prompt_length", "dpo"},
+                                                             {"precompute_ref_log_probs", "dpo"},
+                                                             {"rpo_alpha", "dpo"},
+                                                             {"ref_model_init_kwargs", "dpo"}};
     const JsonValue* loss = root.find("loss_type");
-    const bool of_sft = loss == nullptr || !loss->is_text() || loss->text() == "nll" || loss->text() == "dft";
-    return of_sft ? "sft" : "dpo";
+    const std::string word = loss != nullptr && loss->is_text() ? lower(loss->text()) : "nll";
+    if (word == "kto" || word == "apo_zero_unpaired") return "kto";
+    if (word == "simpo") return "simpo";
+    for (const auto& [key, work] : kKeys)
+      if (root.find(key) != nullptr) return work;
+    return word == "nll" || word == "dft" ? "sft" : "dpo";
+  }
+
+  // torchtune's recipes differ in their loss: torchtune.rlhf.loss.DPOLoss.
+  static std::string work_of_loss(const JsonValue& root) {
+    const JsonValue* const loss = config_value(root, "loss._component_");
+    const std::string name = loss != nullptr && loss->is_text() ? lower(loss->text()) : "";
+    for (const char* work : {"simpo", "dpo", "ppo", "grpo"})
+      if (name.find(work) != std::string::npos) return work;
+    return name.find("rso") != std::string::npos ? "dpo" : "";
   }
 
   // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy, unless what it
@@ -324,7 +383,7 @@ class ConfigReader {
   Status use_words() {
     JobSettings& s = words_.settings;
     STEPCAST_TRY(use_precision());
-    std::string recompute = lower(words_.recompute);
+    std::string recompute = words_.recomputes ? "full" : lower(words_.recompute);
     if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {
       recompute = "full";
       if (!said_.settings.recompute)
@@ -352,6 +411,7 @@ class ConfigReader {
                    : sharding.find("shard_grad_op") != std::string::npos ? Sharding::zero2
                                                                          : Sharding::zero3;
       out_.job.framework = Framework::fsdp;
+      if (sharding.find("offload") != std::string::npos) out_.job.not_modelled.emplace_back("fsdp: offload");
     }
     if (words_.expert_capacity > 0 && lower(words_.sparse_experts) == "false") {
       s.expert_capacity_factor = words_.expert_capacity;
@@ -434,7 +494,16 @@ class ConfigReader {
     constexpr std::string_view kProducts[] = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
     constexpr std::string_view kNames[] = {"q_proj k_proj v_proj qkv_proj", "o_proj output_proj",
                                            "gate_proj up_proj w1 w3", "down_proj w2"};
-    const std::string& targets = words_.adapter_targets;
+    // Regular expressions choose them, too: `(self_attn|mlp).(up|down|q|k|v)_proj`.
+    std::string targets = words_.adapter_targets;
+    if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {
+      const std::size_t begin = targets.rfind('(', end) + 1;
+      const std::string choice = targets.substr(begin, end - begin);
+      any_word(choice, '|', [&](std::string_view one) {
+        targets += fmt::format(" {}_proj", one);
+        return false;
+      });
+    }
     std::string products;
     for (std::size_t i = 0; i < std::size(kProducts); ++i) {
       const bool named =
@@ -542,6 +611,7 @@ class ConfigReader {
   const Job& said_;
   const std::string& file_;
   FrameworkConfig& out_;
+  const JsonValue* root_ = nullptr;
   ConfigWords words_;
   std::vector<std::string> passed_;
   std::size_t n_unknown_ = 0;
@@ -565,6 +635,60 @@ Result<FrameworkConfig> parse_framework_config(const Job& said) {
     STEPCAST_TRY(reader.read(root));
   }
   return out;
+}
+
+std::optional<Job> config_of_command_line(const Job& said) {
+  if (!said.command_line) return std::nullopt;
+  const auto words = words_of_launch_script(*said.command_line);
+  if (!words) return std::nullopt;
+  const auto begins = [&](std::string_view with) {
+    return std::ranges::any_of(*words, [&](const std::string& word) { return word.starts_with(with); });
+  };
+  const bool is_trainer = begins("--model_name_or_path"),
+             is_maxtext = begins("model_name=") && begins("per_device_batch_size=");
+  if (!is_trainer && !is_maxtext) return std::nullopt;
+  // A key, then its values: what stands alone is a switch.
+  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
+  for (const std::string& word : *words) {
+    const std::string_view text = std::string_view{word}.substr(is_trainer && word.starts_with("--") ? 2 : 0);
+    const std::size_t equals = text.find('=');
+    if (word.ends_with(".py")) {
+      keys.clear();  // the launcher's
+    } else if (is_trainer ? word.starts_with("--")
+                          : equals != std::string_view::npos && !word.starts_with('-')) {
+      keys.emplace_back(text.substr(0, equals), 0);
+      std::ranges::replace(keys.back().first, '-', '_');
+      if (equals != std::string_view::npos) keys.back().second.emplace_back(text.substr(equals + 1));
+    } else if (!keys.empty() && is_trainer && !word.starts_with('$')) {
+      keys.back().second.push_back(word);
+    }
+  }
+  JsonWriter json;
+  json.begin_object();
+  for (const auto& [key, values] : keys) {
+    json.key(key);
+    if (values.size() > 1) json.begin_array();
+    if (values.empty()) json.value(true);
+    for (const std::string& value : values) {
+      const std::string word = lower(value);
+      if (word == "true" || word == "false")
+        json.value(word == "true");
+      else
+        json.value(value);
+    }
+    if (values.size() > 1) json.end_array();
+  }
+  json.end_object();
+  Job job = said;
+  job.command_line.reset();
+  job.config = ConfigText{std::move(json).text(), "--command-line"};
+  if (!job.n_gpus) job.n_gpus = launched_gpus(*words);
+  // What accelerate reads before the script stands in a file of its own.
+  for (std::size_t i = 0; i + 1 < words->size() && !(*words)[i].ends_with(".py"); ++i)
+    if ((*words)[i] == "--config_file")
+      job.not_modelled.push_back(
+          fmt::format("--config_file {}: --sharding says how it shards", (*words)[i + 1].substr(0, 80)));
+  return job;
 }
 
 std::string known_maxtext_keys(std::string_view parameters) {

@@ -95,6 +95,15 @@ Status check_files(const Job& job) {
   return Ok{};
 }
 
+void fill_in_length(const std::optional<Transformer>& model, JobSettings& s,
+                    std::vector<std::string>& notes) {
+  if (s.seq_len_tokens || !model) return;
+  constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
+  const std::int64_t longest = s.max_position.value_or(model->longest_sequence());
+  s.seq_len_tokens = longest > 0 ? std::min(longest, kLongest) : kOtherwise;
+  notes.push_back(fmt::format("sequence length not given: {}", *s.seq_len_tokens));
+}
+
 // Fills in what a short description leaves out, and says so.
 void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSettings& s,
              std::vector<std::string>& notes) {
@@ -102,12 +111,7 @@ void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSet
     s.micro_batch_sequences = 1;
     notes.emplace_back("micro-batch size not given: 1");
   }
-  if (!s.seq_len_tokens && model) {
-    constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
-    const std::int64_t longest = s.max_position.value_or(model->longest_sequence());
-    s.seq_len_tokens = longest > 0 ? std::min(longest, kLongest) : kOtherwise;
-    notes.push_back(fmt::format("sequence length not given: {}", *s.seq_len_tokens));
-  }
+  fill_in_length(model, s, notes);
   if (!s.dtype && !s.fp8.value_or(false) && !has_deepspeed) {
     s.dtype = DType::bf16;
     notes.emplace_back("type of the computation not given: bf16");
@@ -278,7 +282,7 @@ Result<bool> read_command_line(const Job& job, const std::optional<Transformer>&
     return Error{*line.unknown_gpus}.advice("--gpus says how many GPUs there are");
   }
   if (!result.n_gpus) result.n_gpus = line.n_gpus;
-  if (!base && !settings.n_layers && !settings.hybrid_pattern) {
+  if (!base && ((!settings.n_layers && !settings.hybrid_pattern) || !settings.hidden_size)) {
     return Error{"the command line describes no model"}
         .expected("--num-layers, --hidden-size and --num-attention-heads, or --model together with it")
         .advice("of a script that reads others, give the one that has these flags");
@@ -307,6 +311,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   bool is_bert = false;
   if (job.command_line) {
     STEPCAST_ASSIGN(is_bert, read_command_line(job, base, settings, result));
+    fill_in_length(base, settings, result.notes);
   } else {
     if (!base && !settings.n_layers) {
       return Error{"no model is named"}
@@ -443,6 +448,7 @@ Result<ConfigText> read_config_text(const std::filesystem::path& file) {
 }
 
 Result<ResolvedJob> resolve(const Job& job) {
+  if (const std::optional<Job> arguments = config_of_command_line(job)) return resolve(*arguments);
   if (job.config) {
     if (job.command_line || job.torchtitan) {
       return Error::at(

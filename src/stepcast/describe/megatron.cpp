@@ -39,14 +39,19 @@ void add_parts(std::string_view word, std::vector<GivenFlag>& flags) {
   }
 }
 
-// `$EXTRA`, `${ARGS[@]}`: more flags, as far as anybody can tell.
+// `$EXTRA`, `${ARGS[@]}`, `$(more_flags)`: more flags, as far as anybody can tell; not where a flag still needs a value.
 bool is_open_list(std::string_view word, const std::vector<GivenFlag>& flags) {
+  const bool is_output = (word.starts_with("$(") && word.ends_with(')')) ||
+                         (word.size() > 1 && word.starts_with('`') && word.ends_with('`'));
   const bool is_one_variable = word.size() > 1 && word.front() == '$' && word[1] != '(' &&
                                word.find_first_of("$`/:.,=", 1) == std::string_view::npos;
-  if (!is_one_variable || flags.empty() || word.ends_with("[@]}")) return is_one_variable;
+  if (!is_one_variable && !is_output) return false;
+  if (flags.empty()) return is_one_variable;
+  if (word.ends_with("[@]}")) return true;
   const GivenFlag& last = flags.back();
   const detail::MegatronSettingFlag* setting = detail::find_megatron_flag(last.name).setting;
-  if (setting == nullptr || std::holds_alternative<detail::MegatronWordList>(setting->setting)) return false;
+  if (setting == nullptr) return !last.values.empty();
+  if (std::holds_alternative<detail::MegatronWordList>(setting->setting)) return false;
   const bool is_switch = std::visit([](const auto& s) { return requires { s.value; }; }, setting->setting);
   return is_switch || !last.values.empty();
 }
@@ -223,6 +228,7 @@ Status apply_schedule(const GivenFlag& flag, JobSettings& settings) {
 
 Status apply_setting(const GivenFlag& flag, const detail::FoundMegatronFlag& found, JobSettings& settings) {
   const std::optional<DType> before = settings.dtype;
+  if (flag.name == "--num-key-value-heads") settings.grouped_query = true;
   STEPCAST_TRY(
       std::visit([&](const auto& setting) { return set(flag, setting, settings); }, found.setting->setting));
   if (const auto* on = std::get_if<detail::MegatronSwitch<bool>>(&found.setting->setting);
@@ -301,6 +307,33 @@ struct Launch {
   std::span<const std::string> flags;
 };
 
+// So many processes srun or mpirun starts, each with a GPU, where they run Python themselves.
+std::optional<std::int64_t> tasks_of(std::span<const std::string> words) {
+  constexpr std::string_view kSlurm[] = {"--nodes", "-N", "--ntasks-per-node", "--ntasks", "-n"};
+  constexpr std::string_view kMpi[] = {"-np", "--np", "-n"};
+  std::int64_t nodes = 0, in_node = 0, all = 0;
+  bool is_slurm = false, is_mpi = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (word.starts_with("python") || word == "bash" || word == "sh") break;
+    if (word == "torchrun") return std::nullopt;
+    is_slurm = is_slurm || word == "srun";
+    is_mpi = is_mpi || word.ends_with("mpirun") || word.ends_with("mpiexec");
+    const std::size_t equals = std::min(word.find('='), word.size());
+    std::string_view value = word.substr(std::min(equals + 1, word.size()));
+    word = word.substr(0, equals);
+    if (!(is_slurm && std::ranges::count(kSlurm, word) > 0) &&
+        !(is_mpi && std::ranges::count(kMpi, word) > 0))
+      continue;
+    if (value.empty() && i + 1 < words.size()) value = words[i + 1];
+    std::int64_t n = 0;
+    if (!read_value(GivenFlag{word, {value}}, n).ok()) continue;
+    (word == "--nodes" || word == "-N" ? nodes : word == "--ntasks-per-node" ? in_node : all) = n;
+  }
+  if (nodes > 0 && in_node > 0 && nodes <= 1'000'000 && in_node <= 1'000'000) all = nodes * in_node;
+  return all > 0 ? std::optional{all} : std::nullopt;
+}
+
 Result<Launch> split_launcher(std::span<const std::string> words) {
   Launch launch;
   const auto script =
@@ -347,7 +380,35 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
     if (n < 1 || n > kMost) return wrong_value(flag, "1 or more");
     (is_nodes ? launch.nodes : is_all ? launch.processes : launch.gpus_per_node) = n;
   }
+  if (!launch.processes) launch.processes = tasks_of(words.first(position));
   return launch;
+}
+
+std::optional<std::int64_t> gpus_of(const Launch& launch) {
+  if (launch.gpus_per_node && !launch.unknown) return *launch.gpus_per_node * launch.nodes.value_or(1);
+  return launch.processes;
+}
+
+// A command that leaves its settings to a file: `llamafactory-cli train sft.yaml`, `tune run RECIPE --config NAME`.
+Status check_settings_file(std::span<const std::string> words) {
+  const auto is_file = [](std::string_view word) {
+    return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
+  };
+  const bool has_model = std::ranges::any_of(words, [](const std::string& word) {
+    return word.starts_with("--num-layers") || word.starts_with("--hidden-size") ||
+           word.starts_with("--yaml-cfg");
+  });
+  if (has_model) return Ok{};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const bool names = i > 0 && (words[i - 1] == "--config" || words[i - 1].ends_with("config_file") ||
+                                 words[i - 1].ends_with("config-file"));
+    if (!names && !is_file(word)) continue;
+    return Error{"the command reads its settings from a file"}
+        .found(fmt::format("`{}`", word.substr(word.find('=') + 1).substr(0, 80)))
+        .advice("give that file with --config, and --gpus");
+  }
+  return Ok{};
 }
 
 // What the script trains. Errors: none of what is modelled.
@@ -363,7 +424,8 @@ Status apply_script(std::string_view file, MegatronWords& words) {
       {"tasks/", "evaluation is not modelled: a forecast is of a training step"},
       {"pretrain_ict", "models that retrieve (ICT, RETRO) are not modelled"},
       {"pretrain_retro", "models that retrieve (ICT, RETRO) are not modelled"},
-      {"train_rl", "reinforcement learning is not modelled"},
+      {"train_rl",
+       "reinforcement learning is forecast by --rl grpo (or ppo, dapo) with --model (docs/post-training.md)"},
       {"inference", "generating text (inference) is not modelled: a forecast is of a training step"},
       {"generation", "generating text (inference) is not modelled: a forecast is of a training step"}};
   for (const auto& [name, why] : kOthers) {
@@ -446,8 +508,14 @@ Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
   return result;
 }
 
+std::optional<std::int64_t> launched_gpus(std::span<const std::string> words) {
+  const Result<Launch> launch = split_launcher(words);
+  return launch ? gpus_of(*launch) : std::nullopt;
+}
+
 Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(const std::vector<std::string> words, detail::launch_words(line));
+  STEPCAST_TRY(check_settings_file(words));
   STEPCAST_ASSIGN(const Launch launch, split_launcher(words));
   // Its file and the folder of it: examples/multimodal/train.py.
   std::size_t folder = launch.script.rfind('/');
@@ -469,9 +537,7 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
   result.gpus_per_node = launch.gpus_per_node;
   result.unknown_gpus = launch.unknown;
-  if (launch.processes) result.n_gpus = launch.processes;
-  if (launch.gpus_per_node && !launch.unknown)
-    result.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);
+  result.n_gpus = gpus_of(launch);
   return result;
 }
 

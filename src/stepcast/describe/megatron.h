@@ -57,4 +57,7 @@ struct MegatronFlag {
 // The class of "--num-layers"; nothing for a flag that is not known.
 [[nodiscard]] std::optional<MegatronFlagUse> use_of_megatron_flag(std::string_view flag);
 
+// GPUs of the launcher in front of a script: torchrun, accelerate, deepspeed, srun, mpirun; nothing where it does not say.
+[[nodiscard]] std::optional<std::int64_t> launched_gpus(std::span<const std::string> words);
+
 }  // namespace stepcast

@@ -44,7 +44,6 @@ constexpr std::string_view kLeftOut[] = {
     "--gated-linear-unit",
     "--add-bias-linear",
     "--share-embeddings-and-output-weights",
-    "--softmax-type",
     "--num-moe-experts",
     "--virtual-pipeline-model-parallel-size",
     "--num-layers-in-first-pipeline-stage",
@@ -153,6 +152,7 @@ class Line {
   // Whether the flag means something beside the others.
   [[nodiscard]] bool counts(std::string_view flag) const {
     if (std::find(std::begin(kLeftOut), std::end(kLeftOut), flag) != std::end(kLeftOut)) return false;
+    if (flag == "--softmax-type") return value("softmax_type") == "learnable";
     if (flag == "--data-parallel-sharding-strategy") return on("use_megatron_fsdp") || on("use_custom_fsdp");
     if (flag == "--use-megatron-fsdp" || flag == "--use-custom-fsdp")
       return !said("data_parallel_sharding_strategy");

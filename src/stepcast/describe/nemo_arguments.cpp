@@ -39,7 +39,18 @@ constexpr std::pair<std::string_view, std::string_view> kNemoNames[] = {
     {"rotary_percentage", "rotary_percent"},
     {"moe_router_topk", "moe_router_topk"},
     {"fp8_recipe", "fp8_recipe"},
+    {"fp8_params", "fp8_param_gather"},
+    {"fp8_param", "fp8_param_gather"},
+    {"num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"},
+    {"num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers"},
 };
+
+// What Bridge's names of mixed precision say of fp8: "bf16_with_fp8_subchannel_scaling_mixed".
+constexpr std::pair<std::string_view, std::string_view> kFp8Recipes[] = {{"mxfp8", "mxfp8"},
+                                                                         {"fp8_delayed", "delayed"},
+                                                                         {"fp8_current", "tensorwise"},
+                                                                         {"fp8_subchannel", "blockwise"},
+                                                                         {"fp8_blockwise", "blockwise"}};
 
 }  // namespace
 
@@ -78,7 +89,14 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   const std::string precision = lower(std::string{scalar_at(yaml, "trainer.precision")} +
                                       std::string{scalar_at(yaml, "mixed_precision")});
   if (precision.starts_with("bf16")) add("bf16", "True");
-  if (precision.starts_with("16")) add("fp16", "True");
+  if (precision.starts_with("16") || precision.starts_with("fp16")) add("fp16", "True");
+  for (const auto& [word, recipe] : kFp8Recipes) {
+    if (precision.find(word) == std::string::npos) continue;
+    add("bf16", "True");
+    add("fp8", "hybrid");
+    add("fp8_recipe", recipe);
+  }
+  if (precision.find("fp4") != std::string::npos) add("fp4", "e2m1");
   if (is_true_scalar(scalar_at(yaml, "model.fp8")))
     add("fp8", is_true_scalar(scalar_at(yaml, "model.fp8_e4m3")) ? "e4m3" : "hybrid");
   if (scalar_at(yaml, "model.optim.name") == "distributed_fused_adam" ||

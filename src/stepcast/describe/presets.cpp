@@ -470,10 +470,13 @@ std::optional<std::string> preset_of_hub_name(std::string_view hub) {
   for (;;) {
     if (const auto preset = find_preset(name)) return preset->name;
     // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
-    std::string pointed = name;
-    for (std::size_t i = 1; i + 1 < pointed.size(); ++i) {
-      if (pointed[i] != '_' || !is_digit(pointed[i - 1]) || !is_digit(pointed[i + 1])) continue;
-      pointed[i] = '.';
+    std::vector<std::size_t> between;
+    for (std::size_t i = 1; i + 1 < name.size() && between.size() < 4; ++i)
+      if (name[i] == '_' && is_digit(name[i - 1]) && is_digit(name[i + 1])) between.push_back(i);
+    for (unsigned chosen = 1; chosen < 1U << between.size(); ++chosen) {
+      std::string pointed = name;
+      for (std::size_t i = 0; i < between.size(); ++i)
+        if ((chosen >> i & 1U) != 0) pointed[between[i]] = '.';
       if (const auto preset = find_preset(pointed)) return preset->name;
     }
     const std::size_t cut = name.find_last_of("-_");

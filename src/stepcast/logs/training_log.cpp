@@ -174,13 +174,16 @@ Result<TrainingLog> parse_training_log(std::string_view content, std::string nam
 }
 
 bool may_be_training_log(std::string_view beginning) {
-  if (detail::begins_event_file(beginning)) return true;
+  if (detail::begins_event_file(beginning) || beginning.starts_with("\xff\xfe")) return true;
   const std::size_t first = beginning.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || !is_text(beginning)) return false;
-  // JSON is somebody else's; "[2025-...", "[rank0]:" and "{'loss'" are no JSON.
+  // JSON is somebody else's, unless it is a line for each step; "[2025-...", "[rank0]:" and "{'loss'" are no JSON.
   const std::size_t next = beginning.find_first_not_of(" \t\r\n", first + 1);
   const char second = next == std::string_view::npos ? ' ' : beginning[next];
-  if (beginning[first] == '{' && second != '\'') return false;
+  const std::string_view begin = beginning.substr(0, beginning.find('\n', first));
+  const bool is_lines = begin.size() + 1 < beginning.size() && beginning[begin.size() + 1] == '{' &&
+                        (begin.ends_with('}') || begin.ends_with("}\r"));
+  if (beginning[first] == '{' && second != '\'' && !is_lines) return false;
   if (beginning[first] == '[' && (second == '{' || second == '[' || second == ']')) return false;
   return !beginning.starts_with("version https://git-lfs");
 }

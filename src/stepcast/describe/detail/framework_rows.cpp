@@ -150,6 +150,10 @@ constexpr ConfigRow kAxolotlRows[] = {
     {"lora_target_linear", &W::all_linear},
     {"fsdp", &W::sharding},
     {"fsdp_version", &W::sharding},
+    {"fsdp_config.activation_checkpointing", &W::recomputes},
+    {"fsdp_config.fsdp_activation_checkpointing", &W::recomputes},
+    {"fsdp_config.sharding_strategy", &W::sharding},
+    {"fsdp_config.fsdp_sharding_strategy", &W::sharding},
     {"tensor_parallel_size", &S::tensor},
     {"context_parallel_size", &S::context},
     {"sequence_parallel_degree", &S::context},
@@ -161,7 +165,8 @@ constexpr std::string_view kAxolotlNotPriced =
     "load_in_4bit load_in_8bit torch_compile liger_* unsloth_* lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
     "flash_optimum sdp_attention activation_offloading lora_modules_to_save unfrozen_parameters "
     "embeddings_skip_upcast "
-    "dp_shard_size dp_replicate_size cut_cross_entropy";
+    "dp_shard_size dp_replicate_size cut_cross_entropy fsdp_config.offload_params "
+    "fsdp_config.fsdp_offload_params";
 constexpr std::string_view kAxolotlPassedOver =
     "base_model_config model_type processor_type attn_implementation tokenizer_type tokenizer_config "
     "trust_remote_code datasets test_datasets "
@@ -183,26 +188,35 @@ constexpr std::string_view kAxolotlPassedOver =
   {"model_name_or_path", &W::model}, {"per_device_train_batch_size", &W::rank_batch},             \
       {"gradient_accumulation_steps", &W::accumulation}, {"bf16", &W::bf16}, {"fp16", &W::fp16},  \
       {"pure_bf16", &W::bf16}, {"gradient_checkpointing", &W::recompute}, {"fsdp", &W::sharding}, \
-      {"optim", &W::optimizer}, {                                                                 \
+      {"optim", &W::optimizer}, {"fsdp_config.activation_checkpointing", &W::recomputes},         \
+      {"fsdp_config.fsdp_activation_checkpointing", &W::recomputes}, {                            \
     "max_grad_norm", &W::gradient_clip                                                            \
   }
 #define STEPCAST_TRAINER_NOT_PRICED                                                                    \
   "torch_compile use_liger_kernel load_in_4bit load_in_8bit neftune_noise_alpha auto_find_batch_size " \
-  "optim_target_modules fsdp_config.offload_params "
-#define STEPCAST_TRAINER_PASSED_OVER                                                                  \
-  "output_dir overwrite_output_dir do_* eval_* evaluation_strategy per_device_eval_batch_size "       \
-  "learning_rate weight_decay "                                                                       \
-  "adam_* num_train_epochs max_steps lr_scheduler* warmup_* logging_* log_* save_* seed data_seed "   \
-  "report_to run_name tf32 "                                                                          \
-  "push_to_hub hub_* dataloader_* remove_unused_columns ddp_* group_by_length length_column_name "    \
-  "gradient_checkpointing_kwargs "                                                                    \
-  "fsdp_config fsdp_transformer_layer_cls_to_wrap label_smoothing_factor load_best_model_at_end "     \
-  "metric_for_best_model "                                                                            \
-  "greater_is_better resume_from_checkpoint torch_dtype dtype attn_implementation trust_remote_code " \
-  "model_revision "                                                                                   \
-  "tokenizer_name* cache_dir preprocessing_num_workers max_train_samples max_eval_samples include_* " \
-  "prediction_loss_only "                                                                             \
-  "disable_tqdm dataset_* bf16_full_eval accelerator_config full_determinism use_fast_tokenizer streaming "
+  "optim_target_modules fsdp_config.offload_params fsdp_config.fsdp_offload_params "                   \
+  "freeze_vision_tower freeze_multi_modal_projector freeze_language_model "
+#define STEPCAST_TRAINER_PASSED_OVER                                                                        \
+  "output_dir overwrite_output_dir do_* eval_* evaluation_strategy per_device_eval_batch_size "             \
+  "learning_rate weight_decay "                                                                             \
+  "adam_* num_train_epochs max_steps lr_scheduler* warmup_* logging_* log_* save_* seed data_seed "         \
+  "report_to run_name tf32 "                                                                                \
+  "push_to_hub hub_* dataloader_* remove_unused_columns ddp_* group_by_length length_column_name "          \
+  "gradient_checkpointing_kwargs "                                                                          \
+  "fsdp_config fsdp_transformer_layer_cls_to_wrap label_smoothing_factor load_best_model_at_end "           \
+  "metric_for_best_model "                                                                                  \
+  "greater_is_better resume_from_checkpoint torch_dtype dtype attn_implementation trust_remote_code "       \
+  "model_revision "                                                                                         \
+  "tokenizer_name* cache_dir preprocessing_num_workers max_train_samples max_eval_samples include_* "       \
+  "prediction_loss_only "                                                                                   \
+  "disable_tqdm dataset_* bf16_full_eval accelerator_config full_determinism use_fast_tokenizer streaming " \
+  "half_precision_backend mp_parameters push_to_hub_* jit_mode_eval use_ipex past_index no_cuda use_cpu "   \
+  "use_mps_device local_rank fp16_* tpu_* debug average_tokens_across_devices ignore_data_skip "            \
+  "skip_memory_metrics eval_* batch_eval_metrics restore_callback_states_from_checkpoint optim_args "       \
+  "torchdynamo ray_scope xpu_backend config_name low_cpu_mem_usage train_file validation_file "             \
+  "validation_split_percentage overwrite_cache keep_linebreaks token use_auth_token project "               \
+  "trackio_space_id torch_empty_cache_steps per_gpu_* liger_kernel_config parallelism_config "              \
+  "enable_jit_checkpoint "
 
 constexpr ConfigRow kLlamaFactoryRows[] = {STEPCAST_TRAINER_ROWS,
                                            {"stage", &W::work},
@@ -229,7 +243,7 @@ constexpr ConfigFramework kFrameworks[] = {
      kNanotronNotPriced, kNanotronPassedOver, 1, 0, 8, Framework::megatron},
     {"torchtune", "model._component_ batch_size", kTorchtuneRows, kTorchtuneNotPriced, kTorchtunePassedOver,
      1, 0, 8, Framework::fsdp},
-    {"NeMo 2 or Megatron-Bridge", "model train|trainer", {}, "", ""},
+    {"NeMo 2 or Megatron-Bridge", "model train|trainer !model.hidden_dim", {}, "", ""},
     {"Axolotl", "base_model", kAxolotlRows, kAxolotlNotPriced, kAxolotlPassedOver, 1, 512, 8,
      Framework::pytorch},
     {"LLaMA-Factory", "model_name_or_path stage", kLlamaFactoryRows,

@@ -19,7 +19,7 @@ struct ConfigWords {
   std::string precision;  // a word, where no switch below says it
   std::string sharding, recompute, adapter, adapter_targets, work, optimizer, quantization;
   bool bf16 = false, fp16 = false, all_linear = false;
-  bool keeps_activations = false;
+  bool keeps_activations = false, recomputes = false;
   double rank_batch = 0;  // sequences of a data-parallel rank, or of a GPU; 0: not said
   std::int64_t accumulation = 1, nodes = 1, node_gpus = 0, data = 0, adapter_rank = 0;
   // MaxText: degrees inside a slice and between slices (-1: the rest), and what becomes of results of a layer: "device",

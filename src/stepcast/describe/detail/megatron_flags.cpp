@@ -19,7 +19,10 @@ constexpr Words<PositionEncoding> kPositions[] = {{"learned_absolute", PositionE
                                                   {"yarn", PositionEncoding::rotary},
                                                   {"alibi", PositionEncoding::alibi},
                                                   {"none", PositionEncoding::none}};
-constexpr Words<NormKind> kNorms[] = {{"LayerNorm", NormKind::layer_norm}, {"RMSNorm", NormKind::rms_norm}};
+constexpr Words<NormKind> kNorms[] = {{"LayerNorm", NormKind::layer_norm},
+                                      {"RMSNorm", NormKind::rms_norm},
+                                      {"layernorm", NormKind::layer_norm},  // Megatron-DeepSpeed's
+                                      {"rmsnorm", NormKind::rms_norm}};
 constexpr Words<Recompute> kRecompute[] = {{"full", Recompute::full},
                                            {"selective", Recompute::selective},
                                            {"op", Recompute::selective_ops}};  // TorchTitan's
@@ -86,6 +89,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--max-position-embeddings", &S::max_position},
     {"--mtp-num-layers", &S::n_multi_token_prediction_layers},
     {"--num-query-groups", &S::query_groups},
+    {"--num-key-value-heads", &S::query_groups},  // Megatron-DeepSpeed's
     {"--vocab-size", &S::vocab_size},
     {"--padded-vocab-size", &S::padded_vocab_size},
     {"--rotary-percent", &S::rotary_fraction},

@@ -1,6 +1,7 @@
 #include "stepcast/describe/detail/nemo_config.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,27 +46,80 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
   return preset->name;
 }
 
+// What "${model.seq_length}" and "${.seq_length}", beside it, stand for.
+std::string interpolated(const YamlScalars& scalars, const std::string& path, std::string value) {
+  for (int depth = 0; depth < 8 && value.starts_with("${") && value.ends_with('}'); ++depth) {
+    std::string other = value.substr(2, value.size() - 3);
+    if (other.starts_with('.')) other.insert(0, path.substr(0, path.rfind('.')));
+    const auto at = scalars.find(other);
+    if (at == scalars.end()) break;
+    value = at->second;
+  }
+  return value;
+}
+
+// `peft`: LoRA of rank `dim`, 32 on all products where it is not said, as NeMo and Bridge have it.
+void use_adapters(const YamlScalars& scalars, Job& job) {
+  const auto word = [&](const char* path, const char* otherwise) {
+    const auto at = scalars.find(path);
+    return at == scalars.end() || at->second == "null" ? std::string{otherwise} : at->second;
+  };
+  std::string kind = word("peft._target_", word("peft.peft_scheme", word("peft", "").c_str()).c_str());
+  kind.erase(0, kind.rfind('.') + 1);
+  if (kind.empty() || lower(kind) == "none") return;
+  if (lower(kind) != "lora") return job.not_modelled.push_back("peft: " + kind.substr(0, 60));
+  // Megatron Core's names, and NeMo 1's.
+  constexpr std::string_view kProducts[][4] = {{"linear_qkv", "attention_qkv", "\"attention\"", "\"all\""},
+                                               {"linear_proj", "attention_dense", "\"attention\"", "\"all\""},
+                                               {"linear_fc1", "mlp_fc1", "\"mlp\"", "\"all\""},
+                                               {"linear_fc2", "mlp_fc2", "\"mlp\"", "\"all\""}};
+  const std::string modules = word("peft.target_modules", "\"all\""), rank = word("peft.dim", "32");
+  std::string products;
+  for (const auto& names : kProducts)
+    if (std::ranges::any_of(names, [&](std::string_view n) { return modules.find(n) != std::string::npos; }))
+      products += (products.empty() ? "" : " ") + std::string{names[0]};
+  if (products.empty()) job.not_modelled.push_back("peft.target_modules: " + modules.substr(0, 60));
+  const auto dim = std::strtol(rank.c_str(), nullptr, 10);
+  if (!job.settings.lora_rank) job.settings.lora_rank = std::clamp(dim, 1L, 65536L);
+  if (!job.settings.lora_targets && !products.empty()) job.settings.lora_targets = products;
+}
+
 }  // namespace
 
 Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig& out) {
   const std::string& file = said.config->name;
   constexpr std::pair<std::string_view, std::string_view> kSections[] = {
-      {"model.config.", "model."},      {"trainer.strategy.ddp.", "ddp."},
-      {"trainer.strategy.", "train."},  {"data.", "train."},
-      {"optim.config.", "optimizer."},  {"trainer.plugins.precision", "trainer.precision"},
-      {"trainer.plugins.", "trainer."}, {"optimizer.config.", "optimizer."}};
+      {"model.config.", "model."},
+      {"trainer.strategy.ddp.", "ddp."},
+      {"trainer.strategy.", "train."},
+      {"data.", "train."},
+      {"optim.config.", "optimizer."},
+      {"trainer.plugins.precision", "trainer.precision"},
+      {"trainer.plugins.", "train."},
+      {"optimizer.config.", "optimizer."},
+      {"mixed_precision.", "train."},
+      {"comm_overlap.", "train."},
+      {"model.peft.lora_tuning.adapter_dim", "peft.dim"},
+      {"model.peft.lora_tuning.", "peft."},
+      {"model.peft.", "peft."}};
+  const YamlScalars written = yaml_scalars(root);
   YamlScalars scalars;
-  for (auto& [path, value] : yaml_scalars(root)) {
+  for (const auto& [path, value] : written) {
     std::string name = path;
     for (const auto& [from, to] : kSections) {
       if (!name.starts_with(from)) continue;
       name.replace(0, from.size(), to);
       break;
     }
-    scalars.insert_or_assign(std::move(name), value);
+    scalars.insert_or_assign(std::move(name), interpolated(written, path, value));
   }
   out.job = said;
   out.job.config.reset();
+  use_adapters(scalars, out.job);
+  if (scalars.contains("model.num_layers") && !scalars.contains("model.hidden_size"))
+    return Error::at(file, "")
+        .found("keys of NeMo 2 or Megatron-Bridge")
+        .expected("model.hidden_size together with model.num_layers");
   const std::string missing = scalars.contains("model.num_layers") ? "" : "model.num_layers";
   if (!missing.empty() && said.model.empty() && !said.transformer) {
     STEPCAST_ASSIGN(out.job.model, preset_of_nemo_class(scalars, file));
@@ -74,6 +128,12 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
   if (!missing.empty())
     scalars["model.num_layers"] = "1";  // not for the line: arguments are read where it is there
   auto arguments = megatron_arguments_of(scalars, gpus);
+  const bool says_type =
+      std::ranges::any_of(arguments, [](const auto& a) { return a.first == "bf16" || a.first == "fp16"; });
+  if (!says_type && !scalars.contains("trainer.precision") && !said.settings.dtype) {
+    arguments.emplace_back("bf16", "True");
+    out.notes.emplace_back("type of the computation not given: bf16, as recipes have it");
+  }
   const bool has_model = !out.job.model.empty() || out.job.transformer;
   if (has_model) {
     std::erase_if(arguments, [](const auto& a) {

@@ -18,28 +18,15 @@
 namespace stepcast::detail {
 namespace {
 
-// torchtitan's models by name and flavor.
+// torchtitan's models by name and flavor, where the two are not the name of a preset.
 struct Flavor {
   std::string_view name, flavor, preset;
 };
 constexpr Flavor kFlavors[] = {
-    {"llama2", "7B", "llama-2-7b"},
-    {"llama2", "13B", "llama-2-13b"},
-    {"llama2", "70B", "llama-2-70b"},
-    {"llama3", "8B", "llama-3.1-8b"},
-    {"llama3", "70B", "llama-3.1-70b"},
-    {"llama3", "405B", "llama-3.1-405b"},
-    {"qwen3", "0.6B", "qwen3-0.6b"},
-    {"qwen3", "1.7B", "qwen3-1.7b"},
-    {"qwen3", "4B", "qwen3-4b"},
-    {"qwen3", "8B", "qwen3-8b"},
-    {"qwen3", "14B", "qwen3-14b"},
-    {"qwen3", "32B", "qwen3-32b"},
-    {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
-    {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
-    {"deepseek_v3", "16B", "deepseek-v2-lite"},
-    {"deepseek_v3", "236B", "deepseek-v2"},
-    {"deepseek_v3", "671B", "deepseek-v3"},
+    {"llama3", "8B", "llama-3.1-8b"},           {"llama3", "70B", "llama-3.1-70b"},
+    {"llama3", "405B", "llama-3.1-405b"},       {"llama4", "17bx16e", "llama-4-scout"},
+    {"llama4", "17bx128e", "llama-4-maverick"}, {"deepseek_v3", "16B", "deepseek-v2-lite"},
+    {"deepseek_v3", "236B", "deepseek-v2"},     {"deepseek_v3", "671B", "deepseek-v3"},
 };
 
 // Sections that change neither time nor memory.
@@ -76,13 +63,14 @@ Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTit
   } else {
     const auto* known = std::find_if(std::begin(kFlavors), std::end(kFlavors),
                                      [&](const Flavor& f) { return f.name == name && f.flavor == flavor; });
-    if (known == std::end(kFlavors)) {
+    auto preset = find_preset(known == std::end(kFlavors) ? name + "-" + flavor : std::string{known->preset});
+    if (!preset) {
       return keys
           .error("", fmt::format("no model `{}` of flavor `{}` is known", name.substr(0, 60),
                                  flavor.substr(0, 60)))
           .advice("give the model by a preset or its config.json");
     }
-    STEPCAST_ASSIGN(job.model, find_preset(known->preset));
+    job.model = *std::move(preset);
     job.model.n_multi_token_prediction_layers = 0;
   }
   if (const JsonValue* converters = keys.take("converters");

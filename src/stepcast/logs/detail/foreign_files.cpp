@@ -1,5 +1,8 @@
 #include "stepcast/logs/detail/foreign_files.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 
@@ -19,6 +22,7 @@ constexpr Mark kMagics[] = {
     {"\x89PNG", "a picture (PNG)"},
     {"\xff\xd8\xff", "a picture (JPEG)"},
     {"%PDF", "a PDF document"},
+    {"\xff\xfe", "text in UTF-16, as PowerShell writes it: iconv -f UTF-16 -t UTF-8"},
     {"PAR1", "a table in Parquet"},
     {"\x93NUMPY", "an array of NumPy"},
     {"\x89HDF", "data in HDF5"},
@@ -42,25 +46,33 @@ constexpr Mark kTexts[] = {
     {"<html", "a page (HTML)"},
     {"NVIDIA-SMI", "the output of nvidia-smi"},
     {"utilization.gpu [%]", "readings of nvidia-smi"},
+    {"# gpu ", "readings of nvidia-smi (dmon)"},
     {"#Entity", "readings of DCGM"},
     {"rocm-smi", "the output of rocm-smi"},
     {"# nThread", "the output of nccl-tests: `stepcast calibrate collectives` reads it"},
     {"# Collective test starting", "the output of rccl-tests: `stepcast calibrate collectives` reads it"},
     {"algbw", "the output of nccl-tests: `stepcast calibrate collectives` reads it"},
+    {"BW average[", "the output of perftest (bandwidth of InfiniBand)"},
+    {"Generating '/tmp/nsys-report", "messages of Nsight Systems"},
     {"CUDA Kernel Statistics", "a report of Nsight Systems"},
     {"cuda_gpu_kern_sum", "a report of Nsight Systems"},
     {"Avg prompt throughput", "the log of a server of models (vLLM): no training"},
     {"Decode batch. #running-req", "the log of a server of models (SGLang): no training"},
+    {"[TRT-LLM]", "the log of TensorRT-LLM: no training"},
+    {"text_generation_", "the log of a server of models (TGI): no training"},
+    {"GRPCInferenceService", "the log of a server of models (Triton): no training"},
+    {"llama_model_loader", "the log of llama.cpp: no training"},
     {"Uvicorn running on", "the log of a server"},
     {"lm_eval", "the log of an evaluation (lm-evaluation-harness)"},
     {"Requirement already satisfied", "the log of an installation (pip)"},
     {"Collecting package metadata", "the log of an installation (conda)"},
-    {"Step 1/", "the log of building a container"},
+    {" : FROM ", "the log of building a container"},
     {"#0 building with", "the log of building a container"},
     {"[ 50%] Building ", "the log of a build"},
     {"ninja: ", "the log of a build"},
     {"diff --git", "a patch"},
     {"apiVersion:", "a manifest of Kubernetes"},
+    {"NVRM: Xid", "the log of a system, with an error of a GPU (Xid)"},
     {"kernel: ", "the log of a system"},
     {"JobID", "a list of jobs (sacct): `stepcast predict --failures` reads logs of failures"},
     {"NODELIST", "a list of nodes (sinfo, squeue)"},
@@ -69,6 +81,8 @@ constexpr Mark kTexts[] = {
     {"torch.OutOfMemoryError", "a run that died before its first step: out of memory"},
     {"CUDA out of memory", "a run that died before its first step: out of memory"},
     {"Traceback (most recent call last)", "a run that died before its first step (a Python traceback)"},
+    {"Fatal Python error", "a run that died before its first step (Python itself)"},
+    {"Segmentation fault", "a run that died before its first step (a segmentation fault)"},
     {"slurmstepd: error", "a run that Slurm ended before its first step"},
     {"NCCL INFO", "messages of NCCL"},
     {"\n```", "a document (Markdown)"},
@@ -83,10 +97,17 @@ constexpr Mark kTexts[] = {
 // So many of the first lines are those of a document in YAML.
 bool looks_like_yaml(std::string_view text) {
   int yaml = 0, others = 0;
+  std::vector<std::string_view> keys;
   while (!text.empty() && yaml + others < 12) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     if (!trimmed(line).empty()) ++(is_yaml_line(line) || line == "---" ? yaml : others);
+    // A key twice on one level is none of a document.
+    const std::string_view key = line.substr(0, line.find(':'));
+    if (!key.empty() && key.front() != ' ' && key.front() != '-' && key.front() != '#') {
+      if (std::ranges::find(keys, key) != keys.end()) return false;
+      keys.push_back(key);
+    }
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
   }

@@ -54,13 +54,17 @@ Status LogScanner::status() const {
 void LogScanner::line(std::string_view raw) {
   ++log_.n_lines;
   if (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
+  std::string row;
   if (log_.n_lines == 1) {
-    Result<bool> is_csv = csv_.header(raw);
+    const bool is_json = raw.starts_with('{') && json_row(raw, json_keys_).has_value();
+    Result<bool> is_csv = csv_.header(is_json ? join(json_keys_, ",") : std::string{raw});
     if (!is_csv) csv_error_ = std::move(is_csv).error();
-    if (csv_.active()) return;
-  } else if (csv_.active()) {
+    if (csv_.active() && !is_json) return;
+  }
+  if (csv_.active()) {
     if (trimmed(raw).empty()) return;
-    if (std::optional<StepLine> told = csv_.row(raw))
+    if (!json_keys_.empty()) row = json_row(raw, json_keys_).value_or("");
+    if (std::optional<StepLine> told = csv_.row(json_keys_.empty() ? raw : row))
       add(*told, {});
     else
       ++log_.broken_lines;

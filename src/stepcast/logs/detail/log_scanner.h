@@ -41,6 +41,7 @@ class LogScanner {
   MultiPatternMatcher needles_;
   SettingsBlocks blocks_;
   CsvSteps csv_;
+  std::vector<std::string> json_keys_;  // of a table whose rows are lines of JSON
   MlperfEvents mlperf_;
   FrameworkLines framework_lines_;
   std::optional<Error> csv_error_;

@@ -44,8 +44,9 @@ std::optional<StepLine> MlperfEvents::take(std::string_view line, SettingsBlocks
   const std::string_view key = key_value->text();
   const JsonValue* const metadata = event->find("metadata");
   const std::optional<double> samples = metadata == nullptr ? std::nullopt : samples_of(*metadata);
-  if (key == "tracked_stats") return statistics(*value, samples, time_ms, events);
-  if (key == "eval_start" || key == "block_stop" || key == "run_stop") {
+  if (key == "tracked_stats" || key == "throughput" || key == "train_throughput")
+    return statistics(*value, samples, time_ms, events);
+  if (key == "eval_start" || key == "block_stop" || key == "epoch_stop" || key == "run_stop") {
     if (key == "eval_start") {
       events |= static_cast<std::uint8_t>(LogEvent::evaluation);
       evaluated_ = has_evaluations_ = true;
@@ -65,13 +66,19 @@ std::optional<StepLine> MlperfEvents::take(std::string_view line, SettingsBlocks
   return std::nullopt;
 }
 
-std::optional<double> MlperfEvents::samples_of(const JsonValue& metadata) const {
-  // `epoch_num` is samples in some benchmarks, tokens or a share of the data set in others.
+std::optional<double> MlperfEvents::samples_of(const JsonValue& metadata) {
+  // `epoch_num` is samples in some benchmarks, tokens or epochs (less than a batch) in others.
   if (const double count = first_figure<1>(metadata, {"samples_count"}); count > 0) return count;
-  const double count = first_figure<2>(metadata, {"epoch_num", "step"});
+  if (const double steps = first_figure<1>(metadata, {"step_num"}); steps > 0 && batch_ > 0)
+    return steps * batch_;
+  const double epochs = figure_of(metadata.find("epoch_num")), step = figure_of(metadata.find("step"));
+  // `step` is samples (tokens), too, where all of them are whole batches.
+  if (epochs <= 0 && batch_ > 0 && std::fmod(step, batch_) != 0) counts_steps_ = true;
+  if (epochs <= 0 && counts_steps_) return step * batch_;
+  const double count = epochs > 0 ? epochs : step;
   if (count <= 0) return std::nullopt;
   if (counts_tokens_) return sequence_ > 0 ? std::optional{count / sequence_} : std::nullopt;
-  if (counts_epochs_) return train_samples_ > 0 ? std::optional{count * train_samples_} : std::nullopt;
+  if (count < batch_ && train_samples_ > 0) return count * train_samples_;
   return count;
 }
 
@@ -88,7 +95,6 @@ void MlperfEvents::setting(std::string_view key, const JsonValue& value, Setting
   if (!value.is_text()) return;
   if (key == "submission_benchmark") {
     counts_tokens_ = value.text().starts_with("gpt3");
-    counts_epochs_ = value.text().starts_with("dlrm");
   }
   if (key == "submission_platform") blocks.word("gpu", value.text());  // "64xNVIDIA DGX H100"
   if (key == "submission_org" || key == "submission_benchmark") blocks.word(key, value.text());
@@ -97,7 +103,9 @@ void MlperfEvents::setting(std::string_view key, const JsonValue& value, Setting
 std::optional<StepLine> MlperfEvents::statistics(const JsonValue& value, std::optional<double> samples,
                                                  double time_ms, std::uint8_t& events) {
   const double seconds = first_figure<3>(value, {"train_step_timing", "train_step_time", "step_time"});
-  const double rate = first_figure<3>(value, {"throughput", "samples_per_sec", "train_throughput"});
+  const double rate = value.is_number()
+                          ? figure_of(&value)
+                          : first_figure<3>(value, {"throughput", "samples_per_sec", "train_throughput"});
   if (seconds <= 0 && rate <= 0) {
     if (value.find("validation_step_timing") != nullptr)
       events |= static_cast<std::uint8_t>(LogEvent::evaluation);

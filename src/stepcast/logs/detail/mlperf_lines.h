@@ -23,7 +23,7 @@ class MlperfEvents {
 
  private:
   // In sequences (samples), whatever the benchmark counts.
-  [[nodiscard]] std::optional<double> samples_of(const JsonValue& metadata) const;
+  [[nodiscard]] std::optional<double> samples_of(const JsonValue& metadata);
   void setting(std::string_view key, const JsonValue& value, SettingsBlocks& blocks);
   [[nodiscard]] std::optional<StepLine> statistics(const JsonValue& value, std::optional<double> samples,
                                                    double time_ms, std::uint8_t& events);
@@ -32,7 +32,7 @@ class MlperfEvents {
   [[nodiscard]] StepLine step(double samples, double step_ms, double time_ms, double half_digit_share) const;
 
   double batch_ = 0, sequence_ = 0, train_samples_ = 0;
-  bool counts_tokens_ = false, counts_epochs_ = false;
+  bool counts_tokens_ = false, counts_steps_ = false;
   std::optional<double> since_ms_;  // training goes on since
   double samples_ = 0;              // that were trained until then
   bool told_ = false;               // a statistic told of the stretch already

@@ -54,13 +54,13 @@ constexpr NamedTime kTimes[] = {
 constexpr std::string_view kWithoutUnit[] = {"step_time", "iter_time", "iteration_time", "step time",
                                              "iteration time"};
 constexpr std::string_view kSteps[] = {"step",  "iteration",   "iter",     "global_step", "steps",
-                                       "_step", "global step", "batch_id", "iterations"};
+                                       "_step", "global step", "batch_id", "iterations",  "current_steps"};
 constexpr std::string_view kBatches[] = {"global_batch_size", "global_batch_sequences", "batch_size",
                                          "global batch size", "batch-size"};
 constexpr std::string_view kRates[] = {"tflops_per_gpu", "tflop/s/gpu", "tflops"};
 constexpr std::string_view kClocks[] = {"wall time", "_timestamp",    "_runtime",
                                         "wall_time", "relative time", "relative time (process)",
-                                        "timestamp"};
+                                        "timestamp", "elapsed_time"};
 
 bool is_called(std::string_view column, std::string_view name) {
   if (!column.ends_with(name)) return false;

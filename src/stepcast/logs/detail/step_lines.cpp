@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/logs/detail/step_columns.h"
@@ -71,11 +72,13 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
 }  // namespace
 
 std::optional<StepLine> megatron_line(std::string_view line) {
-  const auto time = number_behind(line, "elapsed time per iteration (ms)");
+  const auto milliseconds = number_behind(line, "elapsed time per iteration (ms)");
+  // Megatron-DeepSpeed of 2021 and 2022 tells seconds.
+  const auto time = milliseconds ? milliseconds : number_behind(line, "elapsed time per iteration (s)");
   const auto step = count_behind(line, "iteration ");
   if (!usable(time) || !step) return std::nullopt;
   StepLine told_here = told(LogFormat::megatron, small(step), *time);
-  told_here.step.time_ms = time->value;
+  told_here.step.time_ms = time->value * (milliseconds ? 1 : kSecond);
   // Also as a public fork spells it.
   const auto batch = count_behind(line, "global batch size");
   told_here.step.batch_sequences = small(batch ? batch : count_behind(line, "gloabl batch size"));
@@ -175,6 +178,22 @@ LogFormat bar_format(std::string_view line) {
   return before.find("|Loss:") != std::string_view::npos ? LogFormat::torchtune : LogFormat::huggingface;
 }
 
+// Seconds of "0:03:20" and "1 day 2:03:20", as Python prints what has passed.
+double elapsed_s(std::string_view text) {
+  const bool has_days = text.find("day") != std::string_view::npos;
+  const auto days = has_days ? number_at(text) : std::nullopt;
+  text.remove_prefix(text.rfind(' ') + 1);
+  double seconds = 0;
+  int parts = 0;
+  for (; parts < 3 && !text.empty(); ++parts) {
+    const auto part = number_at(text);
+    if (!part || part->value < 0) return 0;
+    seconds = seconds * 60 + part->value;
+    text.remove_prefix(std::min(std::min(text.find(':'), text.size()) + 1, text.size()));
+  }
+  return parts == 3 && text.empty() ? seconds + (days ? days->value * 86400 : 0) : 0;
+}
+
 }  // namespace
 
 // " 12%|#2  | 120/1000 [04:00<29:20,  2.00s/it]"
@@ -239,6 +258,24 @@ std::optional<StepLine> rich_bar_line(std::string_view line) {
   return told_here;
 }
 
+std::optional<std::string> json_row(std::string_view line, std::vector<std::string>& keys) {
+  const Result<JsonValue> object =
+      parse_json(line, "", {.max_bytes = 1U << 16, .max_values = 1000, .max_depth = 8});
+  if (!object || !object->is_object()) return std::nullopt;
+  if (keys.empty())
+    for (const JsonValue::Member& member : object->members()) keys.push_back(member.key);
+  std::string row;
+  for (const std::string& key : keys) {
+    const JsonValue* const value = object->find(key);
+    if (value != nullptr && value->is_number()) row += compact_json(*value);
+    if (value != nullptr && value->is_text()) row += value->text();
+    std::ranges::replace(row, ',', ' ');
+    row += '\x1f';
+  }
+  std::ranges::replace(row, '\x1f', ',');
+  return row;
+}
+
 Result<bool> CsvSteps::header(std::string_view line) {
   if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
   if (line.find(',') == std::string_view::npos) return false;
@@ -275,8 +312,9 @@ std::optional<StepLine> CsvSteps::row(std::string_view line) {
   };
   const auto time = number(time_), wall = number(wall_), step = number(step_);
   constexpr double kMost = 4e9, kLongest = 1e12;
-  // Seconds, or a date.
-  const double clock = wall_ && *wall_ < cells_.size() ? time_of_line(cells_[*wall_]).value_or(0) : 0;
+  // Seconds, a date, or what has passed.
+  const std::string_view when = wall_ && *wall_ < cells_.size() ? cells_[*wall_] : std::string_view{};
+  const double clock = time_of_line(when).value_or(when.find(':') < when.size() ? elapsed_s(when) : 0);
   ++rows_;
   if (step_ && (!step || step->value < 0 || step->value > kMost)) return std::nullopt;
   if (time_ ? !usable(time) : clock <= 0 && (!wall || std::abs(wall->value) > kLongest)) return std::nullopt;

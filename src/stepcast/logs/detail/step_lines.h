@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,5 +49,8 @@ class CsvSteps {
   std::uint32_t rows_ = 0;
   std::vector<std::string_view> cells_;
 };
+
+// A line of JSON as a row of a table, a cell for each of `keys`, which the first line sets; nothing if it is none.
+[[nodiscard]] std::optional<std::string> json_row(std::string_view line, std::vector<std::string>& keys);
 
 }  // namespace stepcast::detail

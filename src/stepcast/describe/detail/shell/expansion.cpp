@@ -19,11 +19,11 @@ Status ShellReader::expansion(bool quoted) {
   const std::string_view rest = text_.substr(at_);
   if (rest.front() == '`') return unknown_until(rest.find('`', 1));
   if (rest.starts_with("$((")) {
-    const std::size_t end = rest.find("))");
+    const std::size_t end = closing(rest, '(', ')');
     if (end == std::string_view::npos) return Error{"`$((` is not closed"};
-    const std::optional<std::int64_t> value = shell_arithmetic(rest.substr(3, end - 3), variables_);
-    if (!value) return unknown_until(end + 1);
-    at_ += end + 2;
+    const std::optional<std::int64_t> value = shell_arithmetic(rest.substr(3, end - 4), variables_);
+    if (!value) return unknown_until(end);
+    at_ += end + 1;
     word_ += std::to_string(*value);
     in_word_ = true;
     return Ok{};
@@ -86,13 +86,38 @@ Status ShellReader::command_output(std::string_view rest, bool quoted) {
     text = expanded(inside.substr(inside.starts_with("echo -n ") ? 8 : 5));
     if (text && inside.find('"') == std::string_view::npos) std::ranges::replace_if(*text, is_space, ' ');
   }
+  const std::string_view first = inside.substr(0, inside.find_first_of(" \t\n;"));
+  if (!text && (first == "[" || first == "[[" || first == "if" || defined_.functions.contains(first)))
+    text = echoed(inside);
   if (!text || text->find("$(") != std::string::npos) return unknown_until(end);
   at_ += end + 1;
   return insert({*text}, false, quoted);
 }
 
+std::optional<std::string> ShellReader::echoed(std::string_view script) {
+  constexpr std::string_view kQuiet[] = {"[", "[[", "test", "true", "false", ":", "return", "set"};
+  if (depth_ >= kDeepestScript || ++defined_.n_calls > kMostCalls) return std::nullopt;
+  ShellDefinitions defined = defined_;
+  defined.captures = true;
+  defined.echoed.emplace();
+  ShellReader inner{script, defined, depth_ + 1};
+  const Result<std::vector<ShellWords>> commands = inner.commands();
+  defined_.n_calls = defined.n_calls;
+  if (!commands || !defined.echoed) return std::nullopt;
+  const bool is_quiet = std::ranges::all_of(*commands, [&](const ShellWords& words) {
+    return !words.empty() && std::ranges::find(kQuiet, words.front()) != std::end(kQuiet);
+  });
+  if (!is_quiet) return std::nullopt;
+  while (defined.echoed->ends_with(' ')) defined.echoed->pop_back();
+  return std::move(defined.echoed);
+}
+
 // `#begin`, `%end`, `//this/that`, `,,` and `^^` of a text, where they are no patterns.
-bool ShellReader::cut_out(std::string_view how, ShellWords& value) const {
+bool ShellReader::cut_out(std::string_view written, ShellWords& value) const {
+  std::string plain{written};
+  for (std::size_t at = plain.find("$'\\n'"); at != std::string::npos; at = plain.find("$'\\n'", at))
+    plain.replace(at, 5, "\n");
+  const std::string_view how = plain;
   if (how.empty() || value.size() != 1 || how.find_first_of("*?[$`\\") != std::string_view::npos)
     return false;
   std::string& text = value.front();
@@ -238,9 +263,11 @@ Status ShellReader::insert(const ShellWords& value, bool all, bool quoted) {
   // What is not known is one word, and an assignment takes all.
   const bool assigns =
       array_.empty() && is_assignment(word_) && (command_.empty() || declares(command_.front()));
-  const bool whole = quoted || assigns || text.find("$(") != std::string::npos;
+  const bool has_output = text.find("$(") != std::string::npos;
+  int depth = 0;
   for (const char c : text) {
-    if (!whole && is_space(c)) {
+    if (has_output) depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (!quoted && !assigns && depth <= 0 && is_space(c)) {
       STEPCAST_TRY(end_word());
     } else {
       add(c);

@@ -10,11 +10,7 @@
 #include <fmt/format.h>
 
 namespace stepcast::detail {
-namespace {
-
-constexpr int kMostCalls = 500;
-
-}  // namespace
+namespace {}  // namespace
 
 bool is_python_script(const std::string& word) { return word.ends_with(".py"); }
 
@@ -207,10 +203,10 @@ bool ShellReader::in_double_brackets() const {
 
 // `(( N > 1 ))` is true, false or not known; other arithmetic between brackets leaves nothing known.
 Status ShellReader::arithmetic_command() {
-  const std::size_t end = text_.find("))", at_);
+  const std::size_t end = closing(text_.substr(at_), '(', ')');
   if (end == std::string_view::npos) return Error{"`((` is not closed"};
-  const std::string_view inside = text_.substr(at_ + 2, end - at_ - 2);
-  at_ = end + 2;
+  const std::string_view inside = text_.substr(at_ + 2, end - 3);
+  at_ += end + 1;
   std::string word = "((";
   constexpr std::string_view kComparisons[] = {">=", "<=", "==", "!=", ">", "<"};
   for (const std::string_view sign : kComparisons) {
@@ -418,7 +414,16 @@ Status ShellReader::run(ShellWords words, bool surely) {
     for (auto word = words.begin() + 1; word != words.end(); ++word) let(variables_, *word, surely);
     return Ok{};
   }
-  if (words.front() == "echo" || words.front() == "printf" || words.front() == "cat") return Ok{};
+  if (words.front() == "echo" || words.front() == "printf" || words.front() == "cat") {
+    if (!defined_.captures || !defined_.echoed) return Ok{};
+    if (!surely || words.front() != "echo" || defined_.echoed->size() > kMostScriptBytes) {
+      defined_.echoed.reset();
+      return Ok{};
+    }
+    words.erase(words.begin(), words.begin() + (words.size() > 1 && words[1] == "-n" ? 2 : 1));
+    *defined_.echoed += joined_words(words) + " ";
+    return Ok{};
+  }
   if (words.front() == "eval") words.erase(words.begin());
   // Flags on a line of their own, without a sign of continuation: of the command above.
   if (!words.empty() && words.front().starts_with("-") && !commands_.empty()) {

@@ -22,6 +22,7 @@ namespace stepcast::detail {
 inline constexpr char kFunctionArguments[] = "@";  // the variable that holds those of a function
 
 inline constexpr std::size_t kMostScriptBytes = std::size_t{1} << 20;  // of all words of a script together
+inline constexpr int kMostCalls = 500;                                 // of functions, and rounds of loops
 inline constexpr int kDeepestScript = 8;  // scripts in words, defaults in defaults
 
 // What a script defines for itself.
@@ -29,6 +30,9 @@ struct ShellDefinitions {
   ShellVariables variables;
   std::map<std::string, std::string, std::less<>> functions;  // the text between the braces
   int n_calls = 0;
+  // Of a script in place of a word: what it echoes, as long as all of that is known.
+  bool captures = false;
+  std::optional<std::string> echoed;
 };
 
 [[nodiscard]] std::string joined_words(const ShellWords& words);
@@ -75,11 +79,13 @@ class ShellReader {
   // Of the function that runs; the script itself has none.
   [[nodiscard]] ShellWords arguments() const;
   static std::size_t closing(std::string_view text, char open, char close);
-  // `$(cat << END ...)` and `$(echo ...)` are their text; what others print is not known.
+  // `$(cat << END ...)`, `$(echo ...)` and what functions and conditions echo are their text; what others print is not known.
   [[nodiscard]] Status command_output(std::string_view rest, bool quoted);
+  // What a script echoes that runs nothing else; nothing where it does not say all of it.
+  [[nodiscard]] std::optional<std::string> echoed(std::string_view script);
   [[nodiscard]] bool in_double_brackets() const;
   [[nodiscard]] Status arithmetic_command();
-  [[nodiscard]] bool cut_out(std::string_view how, ShellWords& value) const;
+  [[nodiscard]] bool cut_out(std::string_view written, ShellWords& value) const;
   [[nodiscard]] std::optional<std::string> document_text(std::string_view rest);
   // Keeps what is written up to `last`, for whoever needs its value.
   [[nodiscard]] Status unknown_until(std::size_t last);

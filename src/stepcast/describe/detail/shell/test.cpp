@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "stepcast/describe/detail/shell/arithmetic.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -79,6 +81,7 @@ Truth truth_of_command(const std::vector<std::string>& words) {
   Truth result = Truth::unknown;
   const std::string& name = rest.front();
   if (rest.size() == 1 && (name == "true" || name == ":")) result = Truth::yes;
+  if (name == "echo" || std::ranges::all_of(rest, is_assignment)) result = Truth::yes;
   if (rest.size() == 1 && name == "false") result = Truth::no;
   if (name == "test") result = of_operands(rest.subspan(1), false);
   if (rest.size() > 1 && name == "[" && rest.back() == "]")
