@@ -1,9 +1,12 @@
 // Predictions of a step on several pools of GPUs.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,9 +102,10 @@ double sequences_of(const Chosen& c) {
 }
 
 // What is tried of a job whose layout is open: every combination of the lists, or of what the job says, or of powers of
-// two; optimizer states are sharded unless the job says how. Those that recompute come last.
+// two, and of stages also as many as fill all pools (`common_gpus`: their greatest common divisor); optimizer states are
+// sharded unless the job says how. Those that recompute come last.
 std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space, std::int64_t gpus_per_node,
-                                        std::int64_t n_experts) {
+                                        std::int64_t n_experts, std::int64_t common_gpus) {
   using Values = std::vector<std::int64_t>;
   constexpr std::int64_t kMostTensor = 8, kMostStages = 64;
   const JobSettings& said = asked.settings;
@@ -115,8 +119,12 @@ std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space
     return one ? Values{*one} : std::move(usual);
   };
   const Values tensors = values(space.tensor, said.tensor, powers(std::min(gpus_per_node, kMostTensor)));
-  const Values pipelines =
-      values(space.pipeline, said.pipeline, powers(std::min(kMostStages, *asked.n_gpus)));
+  Values stages = powers(std::min(kMostStages, *asked.n_gpus));
+  for (std::int64_t part = 1; part <= common_gpus; ++part)
+    if (const std::int64_t n = *asked.n_gpus / part;
+        common_gpus % part == 0 && n <= kMostStages && std::ranges::find(stages, n) == stages.end())
+      stages.push_back(n);
+  const Values pipelines = values(space.pipeline, said.pipeline, std::move(stages));
   const Values contexts = values(space.context, said.context, {1});
   const Values experts = values(space.expert, said.expert, powers(std::max<std::int64_t>(1, n_experts)));
   const Values micro_batches = values(space.micro_batch, said.micro_batch_sequences, {1, 2});
@@ -149,22 +157,64 @@ std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space
   return all;
 }
 
-// The chosen one first; behind it the others, the fastest first.
-Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space, std::span<const SplitPool> pools,
-                                   std::int64_t gpus_per_node) {
-  std::vector<Chosen> found;
-  if (space.top == 0 && !leaves_layout_open(asked)) {
-    STEPCAST_ASSIGN(ResolvedJob job, resolve(asked));
-    STEPCAST_ASSIGN(PoolSplit split, split_over_pools(job.model, job.layout, pools));
-    found.push_back({std::move(job), std::move(split), asked.settings});
-    return found;
-  }
+// What is tried of a job on pools of so many GPUs.
+std::vector<JobSettings> to_try(const Job& asked, const PoolSpace& space,
+                                const std::vector<std::int64_t>& gpus, std::int64_t gpus_per_node) {
+  if (space.top == 0 && !leaves_layout_open(asked)) return {{}};
   const Result<ResolvedJob> plain = resolve(asked);
   const std::int64_t n_experts =
       plain ? (plain->model.moe ? plain->model.moe->n_experts : 1) : asked.settings.n_experts.value_or(1);
+  std::int64_t common = 0;
+  for (const std::int64_t n : gpus) common = std::gcd(common, n);
+  return layouts_to_try(asked, space, gpus_per_node, n_experts, common);
+}
+
+// The pool with another size of which some layout would keep stages and replicas whole; nothing where no pool by itself is
+// to blame.
+std::optional<Error> unfilled_pool(Job asked, const PoolSpace& space, std::span<const GpuPool> pools,
+                                   std::vector<std::int64_t> gpus, std::int64_t gpus_per_node) {
+  const auto works = [&] {
+    asked.n_gpus = std::accumulate(gpus.begin(), gpus.end(), std::int64_t{0});
+    return std::ranges::any_of(to_try(asked, space, gpus, gpus_per_node), [&](const JobSettings& settings) {
+      Job job = asked;
+      job.settings = over(asked.settings, settings);
+      const Result<ResolvedJob> resolved = resolve(job);
+      const WholeParts whole = resolved ? whole_parts(resolved->model, resolved->layout, gpus) : WholeParts{};
+      return whole.stages || whole.replicas;
+    });
+  };
+  std::vector<std::size_t> smallest_first(gpus.size());
+  std::iota(smallest_first.begin(), smallest_first.end(), 0);
+  std::ranges::stable_sort(smallest_first, {}, [&](std::size_t p) { return pools[p].n_gpus; });
+  for (const std::size_t p : smallest_first) {
+    const std::int64_t n = gpus[p], nodes = n / gpus_per_node;
+    const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+    std::set<std::int64_t> fill;
+    for (const std::int64_t size : {power, 2 * power, nodes * gpus_per_node, (nodes + 1) * gpus_per_node}) {
+      gpus[p] = size;
+      if (size > 0 && size != n && works()) fill.insert(size);
+    }
+    gpus[p] = n;
+    if (fill.empty()) continue;
+    return Error::at("", "--gpus")
+        .found(fmt::format("{} x {}, which no layout fills with whole stages or replicas of the batch", n,
+                           pools[p].platform))
+        .expected(fmt::format("{} of them", fmt::join(fill, " or ")));
+  }
+  return std::nullopt;
+}
+
+// The chosen one first; behind it the others, the fastest first.
+Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space,
+                                   std::span<const GpuPool> asked_pools, std::span<const SplitPool> pools,
+                                   std::int64_t gpus_per_node) {
+  std::vector<Chosen> found;
+  const bool open = space.top > 0 || leaves_layout_open(asked);
+  std::vector<std::int64_t> gpus;
+  for (const GpuPool& pool : asked_pools) gpus.push_back(pool.n_gpus);
   std::optional<Error> failed;
   bool fits = false;
-  for (const JobSettings& settings : layouts_to_try(asked, space, gpus_per_node, n_experts)) {
+  for (const JobSettings& settings : to_try(asked, space, gpus, gpus_per_node)) {
     if (fits && settings.recompute && space.recomputations.empty() && !asked.settings.recompute) break;
     Job job = asked;
     job.settings = over(asked.settings, settings);
@@ -179,10 +229,11 @@ Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space, std
       continue;
     }
     fits = fits || split->fits();
-    resolved->notes.push_back("layout not given: " + detail::in_short_flags(megatron_flags_of(settings)));
+    if (open)
+      resolved->notes.push_back("layout not given: " + detail::in_short_flags(megatron_flags_of(settings)));
     found.push_back({std::move(*resolved), std::move(*split), job.settings});
   }
-  if (found.empty()) return *failed;
+  if (found.empty()) return unfilled_pool(asked, space, asked_pools, gpus, gpus_per_node).value_or(*failed);
   // Batches differ where nobody says them: the most tokens a second.
   std::ranges::stable_sort(found, {}, [](const Chosen& c) {
     return std::pair{!c.split.fits(), c.split.step_us / sequences_of(c)};
@@ -331,7 +382,8 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
     pools.push_back({asked.pools[p].n_gpus, &priced[p]->steps, links[p]});
     in_node = std::min<std::int64_t>(in_node, priced[p]->platform->node.gpus_per_node);
   }
-  STEPCAST_ASSIGN(const std::vector<Chosen> found, choose(job, request.pool_space, pools, in_node));
+  STEPCAST_ASSIGN(const std::vector<Chosen> found,
+                  choose(job, request.pool_space, asked.pools, pools, in_node));
   const Chosen& chosen = found.front();
   const PoolSplit& split = chosen.split;
   for (std::size_t p = 0; p < priced.size(); ++p) {
