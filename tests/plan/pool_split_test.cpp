@@ -93,6 +93,27 @@ TEST(PoolSplit, FasterPoolsGetMoreLayers) {
   EXPECT_EQ(split.stages[1].end_stage, 4U);
 }
 
+// A message between two zones is 10 ms on its way: there and back through a pipeline of one micro-batch; twice over the
+// ring's two crossings for gradients and weights of replicas, which are one message each.
+TEST(PoolSplit, LatencyBetweenZonesIsPaidByWhatCrosses) {
+  Machines m;
+  const auto step_us = [&](std::int64_t pipeline, std::int64_t batch, SpreadOver over, double latency_us) {
+    ResolvedJob job = job_of(2, pipeline, 32);
+    job.layout.batch.global_batch_sequences = batch;
+    const auto links = [&](std::size_t zone) {
+      return PoolLinks{
+          .zone = zone, .latency_us = latency_us, .longest_us = latency_us, .round_us = 2 * latency_us};
+    };
+    const std::vector<SplitPool> pools{{16, &m.fast, links(0)}, {16, &m.fast_too, links(1)}};
+    return value_of(split_over_pools(job.model, job.layout, pools, over)).step_us;
+  };
+  constexpr double kLatency = 10'000;
+  EXPECT_NEAR(step_us(2, 8, SpreadOver::stages, kLatency) - step_us(2, 8, SpreadOver::stages, 0),
+              2 * kLatency, 1);
+  EXPECT_NEAR(step_us(1, 128, SpreadOver::replicas, kLatency) - step_us(1, 128, SpreadOver::replicas, 0),
+              4 * kLatency, 1);
+}
+
 TEST(PoolSplit, RefusesStagesWithoutAllOfTheirGpus) {
   Machines m;
   const ResolvedJob job = job_of(4, 4, 32);

@@ -86,8 +86,24 @@ std::vector<PoolLinks> links_between(const AskedPools& request, const PricedPool
       zones = zone->bandwidth;
   }
   std::vector<PoolLinks> links;
-  for (const auto& pool : priced)
-    links.push_back({false, slowest > 0 ? of_gpu(*pool->platform) / slowest : 1.0, zones});
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    PoolLinks own{.bandwidth_over = slowest > 0 ? of_gpu(*priced[p]->platform) / slowest : 1.0,
+                  .zones = zones};
+    if (const GpuZone* zone = zone_of(request, request.pools[p])) {
+      own.zone = static_cast<std::size_t>(zone - request.zones.data());
+      own.latency_us = zone->latency.value_or(Microseconds{0}).value();
+    }
+    links.push_back(own);
+  }
+  double longest_us = 0, round_us = 0;
+  for (std::size_t p = 0; p < links.size(); ++p) {
+    round_us += links[p].latency_us_to(links[(p + 1) % links.size()]);
+    for (const PoolLinks& other : links) longest_us = std::max(longest_us, links[p].latency_us_to(other));
+  }
+  for (PoolLinks& own : links) {
+    own.longest_us = longest_us;
+    own.round_us = round_us;
+  }
   return links;
 }
 
@@ -169,8 +185,8 @@ std::vector<JobSettings> to_try(const Job& asked, const PoolSpace& space,
   return layouts_to_try(asked, space, gpus_per_node, n_experts, common);
 }
 
-// The pool with another size of which some layout would keep stages and replicas whole; nothing where no pool by itself is
-// to blame.
+// The pool with another size of which some layout would keep stages and replicas whole; nothing where some does, or
+// no pool by itself is to blame.
 std::optional<Error> unfilled_pool(Job asked, const PoolSpace& space, std::span<const GpuPool> pools,
                                    std::vector<std::int64_t> gpus, std::int64_t gpus_per_node) {
   const auto works = [&] {
@@ -183,6 +199,7 @@ std::optional<Error> unfilled_pool(Job asked, const PoolSpace& space, std::span<
       return whole.stages || whole.replicas;
     });
   };
+  if (works()) return std::nullopt;
   std::vector<std::size_t> smallest_first(gpus.size());
   std::iota(smallest_first.begin(), smallest_first.end(), 0);
   std::ranges::stable_sort(smallest_first, {}, [&](std::size_t p) { return pools[p].n_gpus; });
@@ -446,6 +463,14 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
   if (budget.asked()) {
     STEPCAST_ASSIGN(run_job, routine_job(chosen.job.routine, chosen.job.model, layout, priced[base]->steps,
                                          forecast.step_time_ms * 1e-3));
+    for (std::size_t p = 0; p < priced.size(); ++p) {
+      const GpuPool& pool = asked.pools[p];
+      const Platform& platform = *priced[p]->platform;
+      run_job->pools.push_back({.names = {pool.platform, platform.name},
+                                .n_gpus = static_cast<double>(pool.n_gpus),
+                                .gpus_per_node = static_cast<double>(platform.node.gpus_per_node)});
+      if (!pool.zone.empty()) run_job->pools[p].names.push_back(pool.zone);
+    }
   }
   STEPCAST_TRY(add_training(forecast, budget, run_job ? &*run_job : nullptr));
   if (timeline) {  // of replicas the slowest

@@ -151,7 +151,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
   std::int64_t stages = 0;
   for (const SplitPool& pool : pools) {
     stages += pool.n_gpus / of_stage;
-    split.stages.push_back({static_cast<std::uint32_t>(stages), pool.steps});
+    split.stages.push_back({static_cast<std::uint32_t>(stages), pool.steps, pool.links});
   }
   LayerSplit layers{model, pools, split.stages};
   STEPCAST_ASSIGN(const LayerSplit::Found found, layers.from(layout));
