@@ -92,7 +92,8 @@ Result<int> run_pools(const PlanOptions& options) {
   std::optional<ProgressLine> progress{std::in_place, "plan on pools of GPUs"};
   STEPCAST_ASSIGN(const Forecast forecast, Session{}.predict(request));
   progress.reset();
-  return report.finish(forecast_document(forecast), options.json ? forecast_json(forecast) : std::string{});
+  return report.finish(forecast_document(forecast, {.made_for = report.made_for()}),
+                       options.json ? forecast_json(forecast) : std::string{});
 }
 
 }  // namespace stepcast::cli

@@ -70,7 +70,7 @@ void add_subject(PredictOptions& o) {
               {}, kDescribed);
   o.flags.add("--zone", &o.described.zones,
               "of pools: its price of a GPU-hour and what its nodes together send to others: "
-              "east:price=2.5,bandwidth=400Gbps",
+              "east:price=2.5,bandwidth=400Gbps,latency=20ms",
               {}, kDescribed);
   o.flags.add("--nodes", &step.nodes, "nodes of the platform, instead of --gpus", {}, kSteps);
   o.flags.add("--gpus-per-node", &o.shared.gpus_per_node,

@@ -25,30 +25,32 @@ TEST(GpuPools, RefuseWhatIsNone) {
     EXPECT_FALSE(parse_gpu_pools(text).ok()) << text;
 }
 
-TEST(GpuZones, HaveAPriceAndABandwidth) {
-  const auto zone = parse_gpu_zone("east:price=2.5,bandwidth=400Gbps");
+TEST(GpuZones, HaveAPriceABandwidthAndALatency) {
+  const auto zone = parse_gpu_zone("east:price=2.5,bandwidth=400Gbps,latency=1.5ms");
   ASSERT_TRUE(zone.ok()) << zone.error().message();
   EXPECT_EQ(zone->name, "east");
   EXPECT_EQ(zone->price_per_gpu_hour, 2.5);
   EXPECT_EQ(zone->bandwidth, BytesPerSecond{50e9});
-  for (const char* text :
-       {"east", "east:", "east:price=-1", "east:price=x", "east:bandwidth=10GB", "east:cost=1"})
+  EXPECT_EQ(zone->latency, Microseconds{1500});
+  for (const char* text : {"east", "east:", "east:price=-1", "east:price=x", "east:bandwidth=10GB",
+                           "east:cost=1", "east:latency=3", "east:latency=-3ms", "east:price=1,price=2"})
     EXPECT_FALSE(parse_gpu_zone(text).ok()) << text;
   EXPECT_THAT(parse_gpu_zone("price=2.5").error().message(), HasSubstr("without its zone"));
 }
 
 TEST(GpuZones, BelongToPools) {
   const std::vector<GpuPool> pools{{8, "a", "east"}, {8, "b", "west"}};
-  const GpuZone east{"east", 2.0, BytesPerSecond{1e9}}, west{"west", 1.0, BytesPerSecond{1e9}};
+  const GpuZone east{"east", 2.0, BytesPerSecond{1e9}, {}}, west{"west", 1.0, BytesPerSecond{1e9}, {}};
   EXPECT_TRUE(check_gpu_zones(pools, std::vector{east, west}).ok());
   EXPECT_THAT(check_gpu_zones(pools, std::vector{east}).error().message(), HasSubstr("the zone west"));
   EXPECT_THAT(
-      check_gpu_zones(pools, std::vector{east, GpuZone{"west", {}, west.bandwidth}}).error().message(),
+      check_gpu_zones(pools, std::vector{east, GpuZone{"west", {}, west.bandwidth, {}}}).error().message(),
       HasSubstr("without a price"));
-  EXPECT_THAT(check_gpu_zones(pools, std::vector{east, GpuZone{"west", 1.0, {}}}).error().message(),
+  EXPECT_THAT(check_gpu_zones(pools, std::vector{east, GpuZone{"west", 1.0, {}, {}}}).error().message(),
               HasSubstr("without a bandwidth"));
-  EXPECT_THAT(check_gpu_zones(pools, std::vector{east, west, GpuZone{"north", 1.0, {}}}).error().message(),
-              HasSubstr("where no pool"));
+  EXPECT_THAT(
+      check_gpu_zones(pools, std::vector{east, west, GpuZone{"north", 1.0, {}, {}}}).error().message(),
+      HasSubstr("where no pool"));
   EXPECT_THAT(check_gpu_zones(pools, {}).error().message(), HasSubstr("of which --zone says nothing"));
   EXPECT_TRUE(check_gpu_zones(std::vector<GpuPool>{{8, "a", ""}}, {}).ok());
 }

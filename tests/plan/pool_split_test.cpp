@@ -93,6 +93,30 @@ TEST(PoolSplit, FasterPoolsGetMoreLayers) {
   EXPECT_EQ(split.stages[1].end_stage, 4U);
 }
 
+// A message between two zones is 10 ms on its way: there and back through a pipeline of one micro-batch; twice over the
+// ring's two crossings for gradients and weights of replicas, which are one message each.
+TEST(PoolSplit, LatencyBetweenZonesIsPaidByWhatCrosses) {
+  Machines m;
+  const auto links = [](std::size_t zone, double us) {
+    return PoolLinks{.zone = zone, .latency_us = us, .longest_us = us, .round_us = 2 * us};
+  };
+  const auto of_stages = [&](double us) {
+    ResolvedJob job = job_of(2, 2, 32);
+    job.layout.batch.global_batch_sequences = 8;
+    const std::vector<StagePool> pools{{1, &m.fast, links(0, us)}, {2, &m.fast_too, links(1, us)}};
+    return value_of(predict_on_pools(job.model, job.layout, pools)).step.time.value();
+  };
+  const auto of_replicas = [&](double us) {
+    const ResolvedJob job = job_of(2, 1, 32);
+    const std::vector<SplitPool> pools{{16, &m.fast, links(0, us)}, {16, &m.fast_too, links(1, us)}};
+    return value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas)).step_us;
+  };
+  constexpr double kLatency = 10'000;
+  // Without any, sums of the other stage may take longer than the first one computes.
+  EXPECT_NEAR(of_stages(2 * kLatency) - of_stages(kLatency), 2 * kLatency, 1e-3);
+  EXPECT_NEAR(of_replicas(kLatency) - of_replicas(0), 4 * kLatency, 1e-3);
+}
+
 TEST(PoolSplit, RefusesStagesWithoutAllOfTheirGpus) {
   Machines m;
   const ResolvedJob job = job_of(4, 4, 32);

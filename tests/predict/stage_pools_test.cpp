@@ -44,6 +44,12 @@ TEST(StagePools, PricesAreThoseOfThePoolOfEachStage) {
     const Result<PredictedStep> mixed = predict_step(t.model, t.layout, pools);
     ASSERT_TRUE(mixed.ok()) << mixed.error().message();
     ASSERT_NEAR(mixed->timeline.end_us() / mixed->summary.times.step_us, 1, 1e-9);
+    std::array far = pools;
+    far[1].links = {.zone = 1, .latency_us = 700};
+    const Result<PredictedStep> apart = predict_step(t.model, t.layout, far);
+    ASSERT_TRUE(apart.ok()) << apart.error().message();
+    ASSERT_NEAR(apart->timeline.end_us() / apart->summary.times.step_us, 1, 1e-9);
+    ASSERT_GE(apart->summary.times.step_us, mixed->summary.times.step_us * (1 - 1e-12));
     const Result<StepPrediction> slowest = slow.predict(t.model, t.layout);
     ASSERT_TRUE(slowest.ok());
     ASSERT_LE(mixed->summary.step.time.value(), slowest->step.time.value() * 1.02);

@@ -118,6 +118,16 @@ TEST(StepSchedule, BlockingTransfersHoldTheSenderUp) {
   expect_parts_add_up(times);
 }
 
+// The same with 100 more until a message is there, which hold nobody's link up.
+//   stage 0: F0 0-10 (arrives 113), F1 13-23 (126),                               B0 246-266, B1 279-299
+//   stage 1:         F0 113-123, B0 123-143 (sends -146, arrives 246), F1 146-156, B1 156-176 (-179, 279)
+TEST(StepSchedule, MessagesArriveLateBehindADelay) {
+  StepSchedule schedule = uniform(PipelineSchedule::one_f_one_b, 2, 2, {10, 20});
+  schedule.boundary_us = 3;
+  schedule.delay_us = {100};
+  EXPECT_DOUBLE_EQ(step_us(schedule), 299);
+}
+
 //   stage 0: F0 0-10, F1 10-20,                  B0 46-66,       B1 76-96
 //   stage 1:          F0 13-23, B0 23-43, F1 43-53, B1 53-73 (arrives 76)
 TEST(StepSchedule, TransfersBesideComputationCostLess) {

@@ -33,7 +33,7 @@ TEST(Failures, OfALogAreCountedOverGpuHours) {
   const Result<FailureRates> rates = parse_failure_log(
       kHeader + "5,1024,gpu,10,1\n10,1024,gpu,30,0\n20,512,a switch,,\n40,512,end,,\n", "x.csv");
   ASSERT_TRUE(rates.ok()) << rates.error().message();
-  EXPECT_EQ(rates->gpu_hours, 1024 * 10 + 512 * 30);
+  EXPECT_EQ(rates->causes[0].gpu_hours, 1024 * 10 + 512 * 30);
   ASSERT_EQ(rates->causes.size(), 2U);
   const FailureCause &other = rates->causes[0], &gpu = rates->causes[1];
   EXPECT_EQ(gpu.name, "gpu");
@@ -44,13 +44,13 @@ TEST(Failures, OfALogAreCountedOverGpuHours) {
   EXPECT_EQ(other.name, "a switch");
   EXPECT_FALSE(other.downtime_s);
   // Deviations of 10 minutes each, one degree of freedom, two of them, over 20 minutes.
-  EXPECT_NEAR(rates->downtime_error, 10.0 / 20, 1e-12);
+  EXPECT_NEAR(rates->causes[0].downtime_error, 10.0 / 20, 1e-12);
 }
 
 TEST(Failures, ThatEndALogCountWithoutAPrior) {
   const Result<FailureRates> rates = parse_failure_log("time_h,n_gpus,cause\n10,8,x\n20,8,x\n", "x.csv");
   ASSERT_TRUE(rates.ok()) << rates.error().message();
-  EXPECT_EQ(rates->prior_events, 0);
+  EXPECT_EQ(rates->causes[0].prior_events, 0);
   EXPECT_DOUBLE_EQ(rates->causes[0].mean_time_h, 80);
 }
 

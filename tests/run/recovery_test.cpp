@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/run/run_forecast.h"
+
 namespace stepcast::recovery_test {
 namespace {
 
@@ -41,6 +43,36 @@ TEST(Recovery, SaysWhatIsWrongWithAWord) {
   }
   EXPECT_FALSE(read_run_assumptions("default", {"restart=5m", "restart=6m"}).ok());
   EXPECT_FALSE(read_run_assumptions("no such file", {}).ok());
+}
+
+TEST(Recovery, PoolsHaveRatesOfTheirOwn) {
+  const std::vector<RunPool> pools{{{"h100", "dgx-h100", "east"}, 8192, 8}, {{"4xa100", "west"}, 4096, 4}};
+  const Result<RunAssumptions> same = read_run_assumptions("default", {}, pools);
+  ASSERT_TRUE(same.ok()) << same.error().message();
+  EXPECT_EQ(same->failures.causes.size(), 4U);
+  const Result<RunAssumptions> own = read_run_assumptions("west=default,dgx-h100=default", {}, pools);
+  ASSERT_TRUE(own.ok()) << own.error().message();
+  ASSERT_EQ(own->failures.causes.size(), 8U);
+  const FailureCause &first = own->failures.causes[0], &last = own->failures.causes[7];
+  EXPECT_EQ(first.name, "gpu of h100");
+  EXPECT_DOUBLE_EQ(first.of_gpus, 2.0 / 3);
+  EXPECT_EQ(last.name, "software of 4xa100");
+  EXPECT_DOUBLE_EQ(last.of_gpus, 1.0 / 3);
+  EXPECT_EQ(last.gpus_per_node, 4);
+}
+
+TEST(Recovery, SaysWhichPoolHasNoRates) {
+  const std::vector<RunPool> pools{{{"h100", "east"}, 64, 8}, {{"a100", "west"}, 64, 8}};
+  const auto problem = [&](const char* text) {
+    const Result<RunAssumptions> read = read_run_assumptions(text, {}, pools);
+    return read.ok() ? std::string{} : read.error().message();
+  };
+  EXPECT_THAT(problem("h100=default"), HasSubstr("--failures: found nothing of the pool a100"));
+  EXPECT_THAT(problem("h100=default,b200=default"),
+              HasSubstr("`b200=default`, expected NAME=default or NAME=LOG"));
+  EXPECT_THAT(problem("h100=default,default"), HasSubstr("found `default`"));
+  EXPECT_THAT(problem("h100=default,a100="), HasSubstr("--failures"));
+  EXPECT_THAT(problem("h100=default,"), HasSubstr("found ``"));
 }
 
 }  // namespace

@@ -49,6 +49,38 @@ TEST(RunForecast, PartsOfTheTimeAreAllOfIt) {
   }
 }
 
+// Half of the GPUs at the rates of all of them are interrupted half as often; hosts of four GPUs are twice as many.
+TEST(RunForecast, PoolsAreInterruptedAtTheirOwnRates) {
+  RunJob job = large_job();
+  const auto of_pools = [&](double gpus_per_node, const std::string& how) {
+    job.pools = {{{"a"}, 8192, 8}, {{"b"}, 8192, gpus_per_node}};
+    const Result<RunAssumptions> read = read_run_assumptions(how, {}, job.pools);
+    EXPECT_TRUE(read.ok()) << read.error().message();
+    const Result<RunForecast> run = forecast_run(*read, job, kMonth);
+    EXPECT_TRUE(run.ok()) << run.error().message();
+    return *run;
+  };
+  const RunForecast alike = of_pools(8, "a=default,b=default"), all = of_pools(8, "default");
+  EXPECT_NEAR(alike.mean_time_to_interruption_h / all.mean_time_to_interruption_h, 1, 1e-12);
+  EXPECT_NEAR(alike.effective_share_percent / all.effective_share_percent, 1, 1e-12);
+  EXPECT_NEAR(alike.losses[0].mean_time_h / all.losses[0].mean_time_h, 2, 1e-12);
+  EXPECT_EQ(alike.losses[5].cause, "host of b");
+  const RunForecast small_hosts = of_pools(4, "a=default,b=default");
+  EXPECT_NEAR(alike.losses[5].mean_time_h / small_hosts.losses[5].mean_time_h, 2, 1e-12);
+  // Nodes of more GPUs than a host of the published job are several hosts.
+  EXPECT_NEAR(of_pools(64, "a=default,b=default").losses[5].mean_time_h / alike.losses[5].mean_time_h, 1,
+              1e-12);
+}
+
+TEST(RunForecast, RefusesCheckpointsWithinAStep) {
+  const Result<RunForecast> run = forecast_run(
+      {default_failures(), {.mode = CheckpointMode::async, .interval_s = 4}}, large_job(), kMonth);
+  ASSERT_FALSE(run.ok());
+  EXPECT_THAT(run.error().message(),
+              ::testing::HasSubstr(
+                  "checkpoints stand between steps, found interval=4s, expected at least a step: 5s"));
+}
+
 TEST(RunForecast, OfThePublishedJobIsInterruptedAsItWas) {
   const RunForecast run = forecast_of({});
   EXPECT_NEAR(run.mean_time_to_interruption_h, 54 * 24 / 419.0, 1e-9);

@@ -320,7 +320,8 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
   auto gpus = static_cast<double>(forecast.n_gpus);
   if (!budget.failures.empty()) {
     if (job == nullptr) return Error{"interruptions are those of a described step"};
-    STEPCAST_ASSIGN(const RunAssumptions how, read_run_assumptions(budget.failures, budget.recovery));
+    STEPCAST_ASSIGN(const RunAssumptions how,
+                    read_run_assumptions(budget.failures, budget.recovery, job->pools));
     STEPCAST_ASSIGN(training.run, forecast_run(how, *job,
                                                {.s = training.time_s,
                                                 .p10_s = of_steps(forecast.step_time_p10_ms),

@@ -1,9 +1,12 @@
 // Predictions of a step on several pools of GPUs.
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,8 +86,24 @@ std::vector<PoolLinks> links_between(const AskedPools& request, const PricedPool
       zones = zone->bandwidth;
   }
   std::vector<PoolLinks> links;
-  for (const auto& pool : priced)
-    links.push_back({false, slowest > 0 ? of_gpu(*pool->platform) / slowest : 1.0, zones});
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    PoolLinks own{.bandwidth_over = slowest > 0 ? of_gpu(*priced[p]->platform) / slowest : 1.0,
+                  .zones = zones};
+    if (const GpuZone* zone = zone_of(request, request.pools[p])) {
+      own.zone = static_cast<std::size_t>(zone - request.zones.data());
+      own.latency_us = zone->latency.value_or(Microseconds{0}).value();
+    }
+    links.push_back(own);
+  }
+  double longest_us = 0, round_us = 0;
+  for (std::size_t p = 0; p < links.size(); ++p) {
+    round_us += links[p].latency_us_to(links[(p + 1) % links.size()]);
+    for (const PoolLinks& other : links) longest_us = std::max(longest_us, links[p].latency_us_to(other));
+  }
+  for (PoolLinks& own : links) {
+    own.longest_us = longest_us;
+    own.round_us = round_us;
+  }
   return links;
 }
 
@@ -99,9 +118,10 @@ double sequences_of(const Chosen& c) {
 }
 
 // What is tried of a job whose layout is open: every combination of the lists, or of what the job says, or of powers of
-// two; optimizer states are sharded unless the job says how. Those that recompute come last.
+// two, and of stages also as many as fill all pools (`common_gpus`: their greatest common divisor); optimizer states are
+// sharded unless the job says how. Those that recompute come last.
 std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space, std::int64_t gpus_per_node,
-                                        std::int64_t n_experts) {
+                                        std::int64_t n_experts, std::int64_t common_gpus) {
   using Values = std::vector<std::int64_t>;
   constexpr std::int64_t kMostTensor = 8, kMostStages = 64;
   const JobSettings& said = asked.settings;
@@ -115,8 +135,12 @@ std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space
     return one ? Values{*one} : std::move(usual);
   };
   const Values tensors = values(space.tensor, said.tensor, powers(std::min(gpus_per_node, kMostTensor)));
-  const Values pipelines =
-      values(space.pipeline, said.pipeline, powers(std::min(kMostStages, *asked.n_gpus)));
+  Values stages = powers(std::min(kMostStages, *asked.n_gpus));
+  for (std::int64_t part = 1; part <= common_gpus; ++part)
+    if (const std::int64_t n = *asked.n_gpus / part;
+        common_gpus % part == 0 && n <= kMostStages && std::ranges::find(stages, n) == stages.end())
+      stages.push_back(n);
+  const Values pipelines = values(space.pipeline, said.pipeline, std::move(stages));
   const Values contexts = values(space.context, said.context, {1});
   const Values experts = values(space.expert, said.expert, powers(std::max<std::int64_t>(1, n_experts)));
   const Values micro_batches = values(space.micro_batch, said.micro_batch_sequences, {1, 2});
@@ -149,22 +173,65 @@ std::vector<JobSettings> layouts_to_try(const Job& asked, const PoolSpace& space
   return all;
 }
 
-// The chosen one first; behind it the others, the fastest first.
-Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space, std::span<const SplitPool> pools,
-                                   std::int64_t gpus_per_node) {
-  std::vector<Chosen> found;
-  if (space.top == 0 && !leaves_layout_open(asked)) {
-    STEPCAST_ASSIGN(ResolvedJob job, resolve(asked));
-    STEPCAST_ASSIGN(PoolSplit split, split_over_pools(job.model, job.layout, pools));
-    found.push_back({std::move(job), std::move(split), asked.settings});
-    return found;
-  }
+// What is tried of a job on pools of so many GPUs.
+std::vector<JobSettings> to_try(const Job& asked, const PoolSpace& space,
+                                const std::vector<std::int64_t>& gpus, std::int64_t gpus_per_node) {
+  if (space.top == 0 && !leaves_layout_open(asked)) return {{}};
   const Result<ResolvedJob> plain = resolve(asked);
   const std::int64_t n_experts =
       plain ? (plain->model.moe ? plain->model.moe->n_experts : 1) : asked.settings.n_experts.value_or(1);
+  std::int64_t common = 0;
+  for (const std::int64_t n : gpus) common = std::gcd(common, n);
+  return layouts_to_try(asked, space, gpus_per_node, n_experts, common);
+}
+
+// The pool with another size of which some layout would keep stages and replicas whole; nothing where some does, or
+// no pool by itself is to blame.
+std::optional<Error> unfilled_pool(Job asked, const PoolSpace& space, std::span<const GpuPool> pools,
+                                   std::vector<std::int64_t> gpus, std::int64_t gpus_per_node) {
+  const auto works = [&] {
+    asked.n_gpus = std::accumulate(gpus.begin(), gpus.end(), std::int64_t{0});
+    return std::ranges::any_of(to_try(asked, space, gpus, gpus_per_node), [&](const JobSettings& settings) {
+      Job job = asked;
+      job.settings = over(asked.settings, settings);
+      const Result<ResolvedJob> resolved = resolve(job);
+      const WholeParts whole = resolved ? whole_parts(resolved->model, resolved->layout, gpus) : WholeParts{};
+      return whole.stages || whole.replicas;
+    });
+  };
+  if (works()) return std::nullopt;
+  std::vector<std::size_t> smallest_first(gpus.size());
+  std::iota(smallest_first.begin(), smallest_first.end(), 0);
+  std::ranges::stable_sort(smallest_first, {}, [&](std::size_t p) { return pools[p].n_gpus; });
+  for (const std::size_t p : smallest_first) {
+    const std::int64_t n = gpus[p], nodes = n / gpus_per_node;
+    const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+    std::set<std::int64_t> fill;
+    for (const std::int64_t size : {power, 2 * power, nodes * gpus_per_node, (nodes + 1) * gpus_per_node}) {
+      gpus[p] = size;
+      if (size > 0 && size != n && works()) fill.insert(size);
+    }
+    gpus[p] = n;
+    if (fill.empty()) continue;
+    return Error::at("", "--gpus")
+        .found(fmt::format("{} x {}, which no layout fills with whole stages or replicas of the batch", n,
+                           pools[p].platform))
+        .expected(fmt::format("{} of them", fmt::join(fill, " or ")));
+  }
+  return std::nullopt;
+}
+
+// The chosen one first; behind it the others, the fastest first.
+Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space,
+                                   std::span<const GpuPool> asked_pools, std::span<const SplitPool> pools,
+                                   std::int64_t gpus_per_node) {
+  std::vector<Chosen> found;
+  const bool open = space.top > 0 || leaves_layout_open(asked);
+  std::vector<std::int64_t> gpus;
+  for (const GpuPool& pool : asked_pools) gpus.push_back(pool.n_gpus);
   std::optional<Error> failed;
   bool fits = false;
-  for (const JobSettings& settings : layouts_to_try(asked, space, gpus_per_node, n_experts)) {
+  for (const JobSettings& settings : to_try(asked, space, gpus, gpus_per_node)) {
     if (fits && settings.recompute && space.recomputations.empty() && !asked.settings.recompute) break;
     Job job = asked;
     job.settings = over(asked.settings, settings);
@@ -179,10 +246,11 @@ Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space, std
       continue;
     }
     fits = fits || split->fits();
-    resolved->notes.push_back("layout not given: " + detail::in_short_flags(megatron_flags_of(settings)));
+    if (open)
+      resolved->notes.push_back("layout not given: " + detail::in_short_flags(megatron_flags_of(settings)));
     found.push_back({std::move(*resolved), std::move(*split), job.settings});
   }
-  if (found.empty()) return *failed;
+  if (found.empty()) return unfilled_pool(asked, space, asked_pools, gpus, gpus_per_node).value_or(*failed);
   // Batches differ where nobody says them: the most tokens a second.
   std::ranges::stable_sort(found, {}, [](const Chosen& c) {
     return std::pair{!c.split.fits(), c.split.step_us / sequences_of(c)};
@@ -331,7 +399,8 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
     pools.push_back({asked.pools[p].n_gpus, &priced[p]->steps, links[p]});
     in_node = std::min<std::int64_t>(in_node, priced[p]->platform->node.gpus_per_node);
   }
-  STEPCAST_ASSIGN(const std::vector<Chosen> found, choose(job, request.pool_space, pools, in_node));
+  STEPCAST_ASSIGN(const std::vector<Chosen> found,
+                  choose(job, request.pool_space, asked.pools, pools, in_node));
   const Chosen& chosen = found.front();
   const PoolSplit& split = chosen.split;
   for (std::size_t p = 0; p < priced.size(); ++p) {
@@ -394,6 +463,14 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
   if (budget.asked()) {
     STEPCAST_ASSIGN(run_job, routine_job(chosen.job.routine, chosen.job.model, layout, priced[base]->steps,
                                          forecast.step_time_ms * 1e-3));
+    for (std::size_t p = 0; p < priced.size(); ++p) {
+      const GpuPool& pool = asked.pools[p];
+      const Platform& platform = *priced[p]->platform;
+      run_job->pools.push_back({.names = {pool.platform, platform.name},
+                                .n_gpus = static_cast<double>(pool.n_gpus),
+                                .gpus_per_node = static_cast<double>(platform.node.gpus_per_node)});
+      if (!pool.zone.empty()) run_job->pools[p].names.push_back(pool.zone);
+    }
   }
   STEPCAST_TRY(add_training(forecast, budget, run_job ? &*run_job : nullptr));
   if (timeline) {  // of replicas the slowest

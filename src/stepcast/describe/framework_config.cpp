@@ -446,10 +446,14 @@ class ConfigReader {
       return taken > 0 ? std::max(1.0, std::floor(all / taken)) : 1;
     };
     double inside = number(words_.copies_inside), outside = number(words_.copies_outside);
-    if (inside < 1) {
-      inside = rest(gpus / slices, number(words_.sharded_inside) * number(words_.also_sharded_inside) *
-                                       number(s.tensor.value_or(1)) * number(s.context.value_or(1)) *
-                                       number(s.pipeline.value_or(1)));
+    const double axes = number(words_.sharded_inside) * number(words_.also_sharded_inside) *
+                        number(s.tensor.value_or(1)) * number(s.context.value_or(1)) *
+                        number(s.pipeline.value_or(1));
+    if (inside < 1) inside = rest(gpus / slices, axes);
+    const bool open = words_.sharded_inside < 1 || words_.also_sharded_inside < 1;  // an axis takes the rest
+    if (out_.job.n_gpus && !open && std::fmod(gpus, inside * axes) != 0) {
+      return wrong("ici_* axes", fmt::format("a product of {:g}", inside * axes),
+                   fmt::format("one that divides {:g} devices, or -1 for the rest of them", gpus));
     }
     if (outside < 1) outside = rest(slices, number(words_.sharded_outside) * number(words_.tensor_outside));
     if (inside * outside > kMost) {

@@ -23,7 +23,8 @@ Error wrong_pools(std::string_view text) {
 Error wrong_zone(std::string_view text) {
   return Error::at("", "--zone")
       .found(fmt::format("`{}`", text.substr(0, 80)))
-      .expected("a zone with its price and what leads to others: east:price=2.5,bandwidth=400Gbps");
+      .expected(
+          "a zone with its price and what leads to others: east:price=2.5,bandwidth=400Gbps,latency=20ms");
 }
 
 // Words between `separator`s, empty ones too.
@@ -85,8 +86,9 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
         .found(fmt::format("`{}`, a price or a bandwidth without its zone", text.substr(0, 80)))
         .expected("the zone before it: east:price=2.5,bandwidth=400Gbps");
   }
-  GpuZone zone{std::string{name}, {}, {}};
+  GpuZone zone{std::string{name}, {}, {}, {}};
   if (colon == std::string_view::npos) return wrong_zone(text);
+  std::set<std::string_view> keys;
   for (const std::string_view word : split(text.substr(colon + 1), ',')) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) return wrong_zone(text);
@@ -94,11 +96,14 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
     double value = 0;
     const auto read = std::from_chars(said.data(), said.data() + said.size(), value);
     const std::string_view unit{read.ptr, static_cast<std::size_t>(said.data() + said.size() - read.ptr)};
-    if (read.ec != std::errc{} || !(value > 0) || !(value < 1e12)) return wrong_zone(text);
+    if (read.ec != std::errc{} || !(value > 0) || !(value < 1e12) || !keys.insert(key).second)
+      return wrong_zone(text);
     if (key == "price" && unit.empty()) {
       zone.price_per_gpu_hour = value;
     } else if (key == "bandwidth" && (unit == "Gbps" || unit == "Tbps")) {
       zone.bandwidth = BytesPerSecond{value * (unit == "Gbps" ? 1e9 : 1e12) / 8};
+    } else if (key == "latency" && (unit == "us" || unit == "ms" || unit == "s")) {
+      zone.latency = Microseconds{value * (unit == "us" ? 1 : unit == "ms" ? 1e3 : 1e6)};
     } else {
       return wrong_zone(text);
     }

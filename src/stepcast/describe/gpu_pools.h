@@ -1,7 +1,7 @@
 // Pools of different GPUs that train one job, and the zones that they stand in, as people write them.
 //
 //   parse_gpu_pools("64xdgx-h100@east+64xdgx-a100@west")
-//   parse_gpu_zone("west:price=1.1,bandwidth=100Gbps")
+//   parse_gpu_zone("west:price=1.1,bandwidth=100Gbps,latency=20ms")
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ struct GpuZone {
   std::string name;
   std::optional<double> price_per_gpu_hour;
   std::optional<BytesPerSecond> bandwidth;  // to other zones, of all its nodes together, one direction
+  std::optional<Microseconds> latency;      // of a message to other zones
   friend bool operator==(const GpuZone&, const GpuZone&) = default;
 };
 

@@ -151,7 +151,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
   std::int64_t stages = 0;
   for (const SplitPool& pool : pools) {
     stages += pool.n_gpus / of_stage;
-    split.stages.push_back({static_cast<std::uint32_t>(stages), pool.steps});
+    split.stages.push_back({static_cast<std::uint32_t>(stages), pool.steps, pool.links});
   }
   LayerSplit layers{model, pools, split.stages};
   STEPCAST_ASSIGN(const LayerSplit::Found found, layers.from(layout));
@@ -221,26 +221,36 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
 
 }  // namespace
 
+WholeParts whole_parts(const Transformer& model, const Layout& layout,
+                       std::span<const std::int64_t> pool_gpus) {
+  WholeParts parts;
+  parts.of_stage = layout.world_size() / layout.degrees.pipeline;
+  // Experts are spread over ranks of several replicas, which stay together.
+  parts.of_replica =
+      std::lcm(layout.world_size() / layout.degrees.data,
+               model.moe ? layout.degrees.pipeline * layout.degrees.expert * layout.expert_tensor_degree()
+                         : std::int64_t{1});
+  const auto whole = [&](std::int64_t part) {
+    return std::ranges::all_of(pool_gpus, [&](std::int64_t n) { return n % part == 0; });
+  };
+  parts.stages = layout.rank_order.ends_with("pp") && whole(parts.of_stage);
+  parts.replicas = whole(parts.of_replica);
+  return parts;
+}
+
 Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layout,
                                    std::span<const SplitPool> pools, std::optional<SpreadOver> only) {
-  const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
-  const std::int64_t of_replica = layout.world_size() / layout.degrees.data;
-  // Experts are spread over ranks of several replicas, which stay together.
-  const std::int64_t together = std::lcm(
-      of_replica, model.moe ? layout.degrees.pipeline * layout.degrees.expert * layout.expert_tensor_degree()
-                            : std::int64_t{1});
-  const auto whole = [&](std::int64_t part) {
-    return std::ranges::all_of(pools, [&](const SplitPool& p) { return p.n_gpus % part == 0; });
-  };
-  const bool stages = only != SpreadOver::replicas && layout.rank_order.ends_with("pp") && whole(of_stage);
-  const bool replicas = only != SpreadOver::stages && whole(together);
+  std::vector<std::int64_t> gpus;
+  for (const SplitPool& pool : pools) gpus.push_back(pool.n_gpus);
+  const WholeParts whole = whole_parts(model, layout, gpus);
+  const bool stages = only != SpreadOver::replicas && whole.stages;
+  const bool replicas = only != SpreadOver::stages && whole.replicas;
   if (!stages && !replicas) {
-    std::string counts;
-    for (const SplitPool& p : pools) counts += fmt::format("{}{}", counts.empty() ? "" : " + ", p.n_gpus);
     return Error::at("", "--gpus")
-        .found(fmt::format("{} GPUs, which leave a stage or a replica without all of its GPUs", counts))
+        .found(fmt::format("{} GPUs, which leave a stage or a replica without all of its GPUs",
+                           fmt::join(gpus, " + ")))
         .expected(fmt::format("pools of whole stages ({} GPUs with pipeline {}) or of whole replicas ({})",
-                              of_stage, layout.degrees.pipeline, together));
+                              whole.of_stage, layout.degrees.pipeline, whole.of_replica));
   }
   std::optional<PoolSplit> best;
   std::optional<Error> failed;

@@ -44,6 +44,14 @@ struct PoolSplit {
 // Prices steps from here on with groups that span the pools so.
 void link_pools(std::span<const SplitPool> pools, SpreadOver over);
 
+// Whether pools of so many GPUs hold whole stages, and whole replicas.
+struct WholeParts {
+  bool stages = false, replicas = false;
+  std::int64_t of_stage = 0, of_replica = 0;  // GPUs of one; of experts, of the replicas that stay together
+};
+[[nodiscard]] WholeParts whole_parts(const Transformer& model, const Layout& layout,
+                                     std::span<const std::int64_t> pool_gpus);
+
 // The faster of both ways; one that fits goes before one that does not. Errors: no way keeps stages and replicas whole; those
 // of a step.
 [[nodiscard]] Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layout,

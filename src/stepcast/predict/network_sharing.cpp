@@ -241,10 +241,11 @@ SlowdownOfKind shared_slowdown(const NetworkSharing& sharing,
   return result;
 }
 
-void set_slowdowns(const SlowdownOfKind& slowdown, Placement& placement) {
-  const auto set = [&](GroupKind kind, GroupPlacement& place) {
-    place.network_slowdown = place.n_nodes > 1 ? slowdown[index(kind)] : 1;
-  };
+namespace {
+
+// `set` of every kind of group and where it lies.
+template <class Set>
+void for_every_kind(Placement& placement, const Set& set) {
   set(GroupKind::tensor, placement.tensor);
   set(GroupKind::context, placement.context);
   set(GroupKind::expert, placement.expert);
@@ -254,6 +255,23 @@ void set_slowdowns(const SlowdownOfKind& slowdown, Placement& placement) {
   set(GroupKind::embedding, placement.embedding);
   set(GroupKind::shard, placement.shard);
   set(GroupKind::replicate, placement.replicate);
+}
+
+}  // namespace
+
+void set_slowdowns(const SlowdownOfKind& slowdown, Placement& placement) {
+  for_every_kind(placement, [&](GroupKind kind, GroupPlacement& place) {
+    place.network_slowdown = place.n_nodes > 1 ? slowdown[index(kind)] : 1;
+  });
+}
+
+void set_latencies(const PoolLinks& pools, Placement& placement) {
+  for_every_kind(placement, [&](GroupKind kind, GroupPlacement& place) {
+    if (kind == GroupKind::pipeline || !spans_pools(kind, pools.replicas)) return;
+    // What goes round passes all links of the ring but one.
+    place.between_zones_us =
+        std::min(pools.round_us, static_cast<double>(place.n_ranks - 1) * pools.longest_us);
+  });
 }
 
 }  // namespace stepcast

@@ -12,6 +12,7 @@
 // fixed point of at most kMostSweeps sweeps of the schedule.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,14 @@ struct PoolLinks {
   bool replicas = false;  // lie in different pools, and data-parallel groups span them; otherwise stages do
   double bandwidth_over = 1;            // a rank's own adapters over those of the slowest pool
   std::optional<BytesPerSecond> zones;  // of all together; nothing: pools lie on one fabric
+  std::size_t zone = 0;                 // in which this pool lies
+  double latency_us = 0;                // of a message from it to other zones
+  double longest_us = 0,
+         round_us = 0;  // the longest between two pools; of a ring over all of them, once round
+  // How long a message between two pools is on its way.
+  [[nodiscard]] double latency_us_to(const PoolLinks& other) const {
+    return zone == other.zone ? 0 : std::max(latency_us, other.latency_us);
+  }
   friend bool operator==(const PoolLinks&, const PoolLinks&) = default;
 };
 
@@ -80,5 +89,7 @@ class NetworkSharing {
 
 // The group of `kind` gets `slowdown`.
 void set_slowdowns(const SlowdownOfKind& slowdown, Placement& placement);
+// Groups that span the pools get the latency between their zones; activations between stages have it in the schedule.
+void set_latencies(const PoolLinks& pools, Placement& placement);
 
 }  // namespace stepcast

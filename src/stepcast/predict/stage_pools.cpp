@@ -39,6 +39,14 @@ Result<std::vector<PricedStep>> price_on_pools(const Transformer& model, const L
     merged.fixed_us = std::max(merged.fixed_us, own.fixed_us);
   }
   merged.boundary_us = merged.boundary_wrap_us = sent_us + put_together_us;
+  const auto links_of = [&](std::size_t chunk) -> const PoolLinks& {
+    const std::uint32_t stage =
+        stage_of_chunk(layout.pipeline.schedule, merged.shape.stages, static_cast<std::uint32_t>(chunk));
+    return pools[pool_of_stage(pools, stage)].links;
+  };
+  for (std::size_t c = 0; c + 1 < merged.chunks.size(); ++c)
+    merged.delay_us.push_back(links_of(c).latency_us_to(links_of(c + 1)));
+  if (std::ranges::all_of(merged.delay_us, [](double us) { return us == 0; })) merged.delay_us.clear();
   for (PricedStep& part : parts) part.schedule = merged;
   return parts;
 }

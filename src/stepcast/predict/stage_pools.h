@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
+#include "stepcast/predict/network_sharing.h"
 #include "stepcast/predict/priced_step.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/step_prediction.h"
@@ -20,6 +21,7 @@ namespace stepcast {
 struct StagePool {
   std::uint32_t end_stage = 0;  // behind its last one; the first is behind those of the pool before
   StepModel* steps = nullptr;
+  PoolLinks links{};  // latency to other zones
 };
 
 // The position of the pool that holds `stage`.

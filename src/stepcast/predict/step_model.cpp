@@ -133,6 +133,7 @@ struct StepModel::Impl {
                                                           pricer.assumptions().background_load, pool_links));
         set_slowdowns(fresh.sharing->alone(), fresh.placement);
       }
+      if (pool_links) set_latencies(*pool_links, fresh.placement);
       known = placed.insert(placed.end(), std::move(fresh));
     }
     step.placement = known->placement;

@@ -143,7 +143,12 @@ Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPl
   STEPCAST_ASSIGN(const TimeCurve* found, curve(op, place));
   const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
   const double experts = op == CollectiveOp::all_to_all ? assumptions_.expert_factor : 1;
-  return found->at(message).scaled(assumptions_.communication_factor * where * experts);
+  Estimate estimate = found->at(message).scaled(assumptions_.communication_factor * where * experts);
+  if (place.between_zones_us > 0) {  // a sum goes round twice
+    const Microseconds late{place.between_zones_us * (op == CollectiveOp::all_reduce ? 2 : 1)};
+    for (Microseconds* time : {&estimate.time, &estimate.p10, &estimate.p90}) *time += late;
+  }
+  return estimate;
 }
 
 Result<Estimate> StepPricer::price(const Transfer& transfer, const Placement& placement) {

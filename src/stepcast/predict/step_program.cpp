@@ -74,7 +74,7 @@ class StepProgramBuilder {
   // What every block needs of the tasks between lists.
   struct Joints {
     ReadyTask begin, end;  // of a unit
-    ReadyTask boundary, put_together, sent;
+    ReadyTask boundary, put_together, sent, late;
     bool puts_together = false;
   };
 
@@ -137,6 +137,7 @@ Status StepProgramBuilder::prepare() {
       joints_.put_together = tasks_.bulk(step_.put_together, TaskKind::kernel, "gather parts");
     }
     joints_.sent = tasks_.wait("wait for transfer");
+    if (!schedule_.delay_us.empty()) joints_.late = tasks_.wait("wait for another zone");
   }
   return Ok{};
 }
@@ -289,6 +290,13 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
     const LaneIndex lane = way_back ? (forward ? kReceiveForwardBack : kReceiveBackwardBack)
                                     : (forward ? kReceiveForward : kReceiveBackward);
     arrival = transfer(lane, {}, result.receive);
+    const double late_us =
+        schedule_.delay_us.empty() ? 0 : schedule_.delay_us[variant.chunk - (forward ? 1 : 0)];
+    if (late_us > 0) {
+      const TaskId there = writer.add(kCompute, joints_.late);
+      block.add_edge(*arrival, there, Microseconds{late_us}, {.origin = EdgeOrigin::dependency});
+      arrival = Moment::end_of(there);
+    }
   }
   STEPCAST_ASSIGN(const std::optional<std::size_t> body, body_of(variant));
   if (body) {

@@ -131,7 +131,7 @@ void ScheduleEvaluator::pass_by_units(const StepSchedule& schedule, const Op& op
 }
 
 // `blocks`: the sender waits for its transfers, so that none is under way when the next one begins.
-template <bool blocks>
+template <bool blocks, bool delayed>
 void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& encoded, std::size_t from,
                            std::size_t to) {
   unsigned by_units = 0;
@@ -151,6 +151,7 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
   const double* const pass_us = &sums_.data()->forward;
   double* const lane_us = &lanes_.data()->compute;
   double* const ready = ready_.data();
+  const double* const delay_us = schedule.delay_us.data();
   for (std::size_t i = from; i < to; ++i) {
     const Op& op = ops[i];
     const unsigned is = op.is;
@@ -171,6 +172,7 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
       } else if (piped && op.hop != 2) {
         arrival = lane_us[op.send] = std::max(lane_us[op.send], compute) + hop;
       }
+      if constexpr (delayed) arrival += delay_us[op.pass / 3 - ((is & kForward) != 0 ? 0 : 1)];
       ready[op.out] = arrival;
     }
     lane_us[op.compute] = compute;
@@ -219,10 +221,12 @@ bool ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
   if (ready_.size() <= 2 * cells) ready_.resize(2 * cells + 1);  // entries are written before they are read
   ready_[2 * cells] = 0;
   const auto steps = [&](std::size_t from, std::size_t to) {
-    if (schedule.boundary_blocks) {
-      go<true>(schedule, encoded, from, to);
+    if (schedule.delay_us.empty()) {
+      schedule.boundary_blocks ? go<true, false>(schedule, encoded, from, to)
+                               : go<false, false>(schedule, encoded, from, to);
     } else {
-      go<false>(schedule, encoded, from, to);
+      schedule.boundary_blocks ? go<true, true>(schedule, encoded, from, to)
+                               : go<false, true>(schedule, encoded, from, to);
     }
   };
   const std::uint32_t left_out = schedule.shape.micro_batches - walk.shape.micro_batches;

@@ -52,6 +52,8 @@ struct StepSchedule {
   double boundary_us = 0;             // activations, or their gradients, from one stage to the next
   double boundary_wrap_us = 0;        // from the last stage back to the first (interleaved)
   bool boundary_blocks = true;        // the sender waits for its transfer
+  // [chunk] how long what is sent between it and the next one is on its way besides; empty: no time.
+  std::vector<double> delay_us;
   WeightGather gather = WeightGather::none;
   bool gather_backward = false;
   Prefetch backward_prefetch = Prefetch::pre;
@@ -123,7 +125,7 @@ class ScheduleEvaluator {
   const EncodedWalk& walk_of(const PipelineShape& shape);
   // False if the rounds that the walk leaves out cannot be added.
   bool go(const StepSchedule& schedule, const EncodedWalk& encoded);
-  template <bool blocks>
+  template <bool blocks, bool delayed>
   void go(const StepSchedule& schedule, const EncodedWalk& encoded, std::size_t from, std::size_t to);
   void pass_by_units(const StepSchedule& schedule, const Op& op, Lanes& lanes);
   [[nodiscard]] bool moved_alike(const WalkRound& round, std::size_t cells, double by) const;

@@ -458,6 +458,7 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
                                 "analytic", "memory.peak_memory_GiB"});
   }
   detail::add_throughput_figures(document, f);
+  detail::add_pool_layouts(document, f.pool_layouts);
   if (illustrations.explains) add_operations(document, f, Shown::terminal);
   add_opening(document, f);
   add_breakdown(document, f);

@@ -115,27 +115,27 @@ Result<FailureRates> parse_failure_log(std::string_view text, const std::string&
           .found(fmt::format("no column {}", column))
           .expected("time_h,n_gpus,cause and, where known, downtime_min and nodes_lost");
   std::map<std::string, Seen> causes;
-  double time_h = 0;
+  double time_h = 0, gpu_hours = 0;
   bool ended = false;
-  FailureRates rates{.source = name};
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) break;
-    STEPCAST_TRY(add_row(rows, time_h, rates.gpu_hours, causes, ended));
+    STEPCAST_TRY(add_row(rows, time_h, gpu_hours, causes, ended));
   }
   if (!(time_h > 0))
     return Error::at(name, "the rows")
         .found("none")
         .expected("one for each interruption, or one with the cause `end`");
   if (causes.empty()) causes["any"];  // nothing happened, and that says how rare it is
-  rates.prior_events = ended ? 0.5 : 0;
-  rates.downtime_error = error_of_downtimes(causes);
+  FailureRates rates{.source = name};
   for (const auto& [cause, seen] : causes) {
-    const double events = seen.events + rates.prior_events / static_cast<double>(causes.size());
     FailureCause& out = rates.causes.emplace_back();
     out.name = cause;
-    out.mean_time_h = rates.gpu_hours / events;
     out.events = seen.events;
+    out.gpu_hours = gpu_hours;
+    out.prior_events = ended ? 0.5 / static_cast<double>(causes.size()) : 0;
+    out.downtime_error = error_of_downtimes(causes);
+    out.mean_time_h = gpu_hours / (out.events + out.prior_events);
     if (!seen.downtimes_s.empty()) out.downtime_s = mean_of_downtimes(seen.downtimes_s);
     if (seen.events > 0) out.nodes_lost = seen.nodes_lost / seen.events;
   }

@@ -24,15 +24,17 @@ struct FailureCause {
   double events = 0;                 // in the log
   std::optional<double> downtime_s;  // mean until training goes on; nothing: Recovery says it
   double nodes_lost = 0;             // that need repair, for each interruption
+  double gpu_hours = 0;              // that the log covers; 0: no log
+  // Of the Gamma posterior: its part of 0.5 for all causes (Jeffreys), 0 where the log ends with an interruption.
+  double prior_events = 0;
+  double downtime_error = 0;  // standard error of the log's mean downtime over it
+  double of_gpus = 1;         // the share of the job's GPUs that it strikes: those of one pool
+  double gpus_per_node = 0;   // of these; 0: as the job has
 };
 
 struct FailureRates {
   std::string source{};  // "default", or the file
   std::vector<FailureCause> causes{};
-  double gpu_hours = 0;  // that the log covers; 0: no log
-  double prior_events =
-      0;  // of the Gamma posterior: 0.5 (Jeffreys), 0 where the log ends with an interruption
-  double downtime_error = 0;  // standard error of the mean downtime over it
 };
 
 // 419 unexpected interruptions of 16,384 H100 in 54 days (Llama 3, arXiv 2407.21783, table 5).

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/names.h"
+#include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
 namespace {
@@ -69,6 +70,49 @@ std::string take_recovery(std::string_view key, std::string_view value, Recovery
   return "interval=, mode=, storage=, restart=, spares=, repair= or elastic=";
 }
 
+// NAME=SOURCE of every pool, with commas between them.
+Result<FailureRates> failures_of_pools(const std::string& text, std::span<const RunPool> pools) {
+  const auto has = [](const RunPool& pool, std::string_view name) {
+    return std::ranges::find(pool.names, name) != pool.names.end();
+  };
+  std::vector<std::optional<FailureRates>> of_pool(pools.size());
+  double all = 0;
+  std::string names;
+  for (const RunPool& pool : pools) {
+    all += pool.n_gpus;
+    names += (names.empty() ? "" : ", ") + pool.names.front();
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin), name = word.substr(0, word.find('='));
+    begin = end + 1;
+    if (name.size() == word.size() ||
+        std::ranges::none_of(pools, [&](const RunPool& pool) { return has(pool, name); }))
+      return Error::at("", "--failures")
+          .found(fmt::format("`{}`", word.substr(0, 80)))
+          .expected(
+              fmt::format("NAME=default or NAME=LOG, with commas between them, of the pools {}", names));
+    STEPCAST_ASSIGN(const FailureRates rates, read_failures(word.substr(name.size() + 1)));
+    for (std::size_t p = 0; p < pools.size(); ++p)
+      if (has(pools[p], name)) of_pool[p] = rates;
+  }
+  FailureRates out{.source = text};
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    const std::string& name = pools[p].names.front();
+    if (!of_pool[p])
+      return Error::at("", "--failures")
+          .found(fmt::format("nothing of the pool {}", name))
+          .expected(fmt::format("{}=default, or a log of its interruptions", name));
+    for (FailureCause& cause : of_pool[p]->causes) {
+      cause.name = fmt::format("{} of {}", cause.name, name);
+      cause.of_gpus = pools[p].n_gpus / all;
+      cause.gpus_per_node = pools[p].gpus_per_node;
+      out.causes.push_back(std::move(cause));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string_view to_string(CheckpointMode mode) {
@@ -96,9 +140,14 @@ Result<Recovery> read_recovery(const std::vector<std::string>& recovery) {
 }
 
 Result<RunAssumptions> read_run_assumptions(const std::string& failures,
-                                            const std::vector<std::string>& recovery) {
+                                            const std::vector<std::string>& recovery,
+                                            std::span<const RunPool> pools) {
   RunAssumptions out;
-  STEPCAST_ASSIGN(out.failures, read_failures(failures));
+  if (!pools.empty() && failures.find('=') != std::string::npos) {
+    STEPCAST_ASSIGN(out.failures, failures_of_pools(failures, pools));
+  } else {
+    STEPCAST_ASSIGN(out.failures, read_failures(failures));
+  }
   STEPCAST_ASSIGN(out.recovery, read_recovery(recovery));
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,15 +30,19 @@ struct Recovery {
       false;  // without spare nodes it goes on with fewer data-parallel replicas instead of waiting
 };
 
+struct RunPool;  // run_forecast.h
+
 struct RunAssumptions {
   FailureRates failures{};
   Recovery recovery{};
 };
 
 // `failures`: "default" or a log. `recovery`: words "interval=30m", "mode=async", "storage=200GB/s", "restart=15m",
-// "spares=8", "repair=24h", "elastic=yes". Errors: those of the log, unknown words, times that are not above 0.
+// "spares=8", "repair=24h", "elastic=yes". Of a job on several `pools` also "h100=default,a100=a100.csv". Errors: those of
+// the log, unknown words, times that are not above 0, a pool without rates.
 [[nodiscard]] Result<RunAssumptions> read_run_assumptions(const std::string& failures,
-                                                          const std::vector<std::string>& recovery);
+                                                          const std::vector<std::string>& recovery,
+                                                          std::span<const RunPool> pools = {});
 [[nodiscard]] Result<Recovery> read_recovery(const std::vector<std::string>& recovery);
 
 }  // namespace stepcast

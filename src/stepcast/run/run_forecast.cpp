@@ -18,8 +18,9 @@ namespace {
 constexpr double kStorageBytesPerS = 2e12 / 16384;
 // Spread of rates between clusters, in ln: GPU-hours for each interruption of published jobs differ by 8.
 constexpr double kRateSpread = 0.6;
-// GPUs to a switch, where rates are those of switches.
-constexpr double kGpusPerSwitch = 16;
+// GPUs to a switch and to a host, where rates are those of switches and hosts: of the published job. Nodes of more GPUs,
+// racks and slices, hold several hosts.
+constexpr double kGpusPerSwitch = 16, kGpusPerHost = 8;
 constexpr double kNormalP90 = 1.2815515655446004;
 constexpr double kLeastShare = 1e-3;
 
@@ -28,19 +29,21 @@ struct CauseNow {
   double per_s = 0, down_s = 0;
 };
 
-double units_per_gpu(FailureUnit unit, const RunJob& job) {
-  switch (unit) {
-    case FailureUnit::gpu: return 1;
-    case FailureUnit::node: return 1 / job.gpus_per_node;
-    case FailureUnit::rack_switch: return 1 / kGpusPerSwitch;
+double units_of(const FailureCause& cause, const RunJob& job) {
+  const double gpus = job.n_gpus * cause.of_gpus;
+  switch (cause.unit) {
+    case FailureUnit::gpu: return gpus;
+    case FailureUnit::node:
+      return gpus / std::min(kGpusPerHost, cause.gpus_per_node > 0 ? cause.gpus_per_node : job.gpus_per_node);
+    case FailureUnit::rack_switch: return gpus / kGpusPerSwitch;
   }
-  return 1;
+  return gpus;
 }
 
 std::vector<CauseNow> causes_of(const RunAssumptions& a, const RunJob& job, double reload_s) {
   std::vector<CauseNow> now;
   for (const FailureCause& cause : a.failures.causes)
-    now.push_back({job.n_gpus * units_per_gpu(cause.unit, job) / (cause.mean_time_h * 3600),
+    now.push_back({units_of(cause, job) / (cause.mean_time_h * 3600),
                    cause.downtime_s.value_or(a.recovery.restart_s + reload_s)});
   return now;
 }
@@ -134,13 +137,13 @@ std::vector<CauseNow> drawn(const FailureRates& rates, const std::vector<CauseNo
                             std::mt19937_64& random) {
   std::normal_distribution<double> normal;
   std::vector<CauseNow> out = causes;
-  const double down = std::exp(rates.downtime_error * normal(random));
+  const double down = normal(random);
   const double all = std::exp(kRateSpread * normal(random));
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if (rates.causes[i].downtime_s) out[i].down_s *= down;
-    const double events =
-        rates.causes[i].events + rates.prior_events / static_cast<double>(rates.causes.size());
-    out[i].per_s *= rates.gpu_hours > 0 ? std::gamma_distribution<double>{events, 1 / events}(random) : all;
+    const FailureCause& cause = rates.causes[i];
+    if (cause.downtime_s) out[i].down_s *= std::exp(cause.downtime_error * down);
+    const double events = cause.events + cause.prior_events;
+    out[i].per_s *= cause.gpu_hours > 0 ? std::gamma_distribution<double>{events, 1 / events}(random) : all;
   }
   return out;
 }
@@ -234,6 +237,10 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
         .found(fmt::format("interval={:g}s{}", interval_s,
                            a.recovery.interval_s ? "" : fmt::format(", {:g} steps", job.save_interval)))
         .expected(fmt::format("at least {:.0f}s, or faster storage", std::ceil(checkpoint.lag_s)));
+  if (interval_s < job.step_s)
+    return Error::at("", "--recovery", "checkpoints stand between steps")
+        .found(fmt::format("interval={:g}s", interval_s))
+        .expected(fmt::format("at least a step: {:.3g}s", job.step_s));
   const double capacity = capacity_of(a, job, causes);
   const double share = effective_share(now, interval_s), held_share = share * capacity;
   if (!(held_share >= kLeastShare))

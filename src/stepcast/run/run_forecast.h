@@ -17,6 +17,12 @@ namespace stepcast {
 struct Recovery;  // recovery.h
 struct RunAssumptions;
 
+// GPUs of a job that fail at rates of their own.
+struct RunPool {
+  std::vector<std::string> names{};  // that they go by: platform, zone
+  double n_gpus = 0, gpus_per_node = 1;
+};
+
 // What a run needs to know of the job and its machine.
 struct RunJob {
   double n_gpus = 1, gpus_per_node = 1;
@@ -30,6 +36,7 @@ struct RunJob {
   // Steps from one to the next, batches of each evaluation; 0: nobody says so, or none.
   double evaluation_interval = 0, evaluation_batches = 0, save_interval = 0;
   bool saves_asynchronously = false;
+  std::vector<RunPool> pools{};  // of a job on several
 };
 
 // What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".

@@ -49,7 +49,10 @@ void add_pools(ReportDocument& document, const std::vector<ForecastPool>& pools)
   section.opening = "\n";
 }
 
+}  // namespace
+
 void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLayout>& layouts) {
+  if (layouts.empty()) return;
   ReportTable table{
       "#< | layout< | pools hold< | layers, or micro-batches of a replica< | step ms | tokens/s | GiB spare"};
   for (const ForecastPoolLayout& l : layouts)
@@ -57,16 +60,13 @@ void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLa
                table_number(l.step_time_ms, 1), table_number(l.tokens_per_s, 0),
                fmt::format("{:.1f}", l.spare_GiB)});
   ReportSection& section = document.add("Layouts tried", {std::move(table)});
-  section.opening = "\n";
-  section.add(ReportText{fmt::format("Megatron-LM: {}", layouts.front().flags), 0});
+  section.opening = "Layouts over the pools, the fastest that fit first\n\n";
+  section.add(ReportText{fmt::format("Megatron-LM: {}\n", layouts.front().flags), 0});
 }
-
-}  // namespace
 
 void add_cluster_sections(ReportDocument& document, const Forecast& forecast) {
   if (forecast.network) add_network(document, *forecast.network);
   if (!forecast.pools.empty()) add_pools(document, forecast.pools);
-  if (!forecast.pool_layouts.empty()) add_pool_layouts(document, forecast.pool_layouts);
 }
 
 }  // namespace stepcast::detail

@@ -51,7 +51,8 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast,
 void add_distributions(ReportDocument& document, const Forecast& forecast, bool verbose = false);
 // What a run loses and why, in lines.
 std::string run_text(const RunForecast& run);
-// Links that others pass, too, and pools of GPUs, where the forecast has them.
+// Layouts that were tried over pools of GPUs; links that others pass, too, and the pools: where the forecast has them.
+void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLayout>& layouts);
 void add_cluster_sections(ReportDocument& document, const Forecast& forecast);
 void add_training_section(ReportDocument& document, const Forecast& forecast);
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
