@@ -40,6 +40,7 @@ std::int64_t degree(const Layout& layout, Axis axis) {
 
 RankGrid::RankGrid(std::vector<GridAxis> axes, std::int64_t gpus_per_node)
     : axes_(std::move(axes)), gpus_per_node_(gpus_per_node) {
+  on_node_.reserve(axes_.size());
   for (const GridAxis& axis : axes_) n_ranks_ *= axis.size;
   // Places of a node that the axes so far leave. A node that has room for all ranks, as a slice of a torus, cuts nothing.
   std::int64_t left = std::min(gpus_per_node, n_ranks_);
@@ -173,6 +174,7 @@ Result<std::vector<Axis>> parse_rank_order(const Layout& layout) {
 
 Result<std::vector<GridAxis>> dense_axes(const Layout& layout, const std::vector<Axis>& order) {
   std::vector<GridAxis> axes;
+  axes.reserve(order.size() + 1);  // context and data may be cut in two; experts have no axis
   std::int64_t left = layout.shard_group();
   for (const Axis axis : order) {
     if (axis == Axis::expert) continue;
@@ -200,6 +202,7 @@ Result<std::vector<GridAxis>> dense_axes(const Layout& layout, const std::vector
 
 std::vector<GridAxis> expert_axes(const Layout& layout, const std::vector<Axis>& order) {
   std::vector<GridAxis> axes;
+  axes.reserve(order.size());
   for (const Axis axis : order) {
     switch (axis) {
       case Axis::tensor: axes.push_back({axis, layout.expert_tensor_degree(), false}); break;
