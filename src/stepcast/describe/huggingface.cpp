@@ -79,11 +79,26 @@ std::string nearest_by_parts(const ObjectReader& keys) {
       {"num_experts", "experts", "qwen3_moe"},
       {"sliding_window", "windows of attention", "gemma3_text"},
       {"num_key_value_heads", "grouped queries", "llama"}};
+  // Parts that no family here has.
+  constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
+      {"altup_num_inputs", "predicted residual streams (AltUp)"},
+      {"lru_width", "gated linear recurrent units"},
+      {"num_mem_blocks", "layers that share their weights"},
+      {"attention_hidden_size", "time mixing of RWKV"},
+      {"qk_dim_factor", "cells of xLSTM"},
+      {"share_q_dim", "queries that heads share in part"},
+      {"hc_lowrank", "mixes of residual streams of low rank, and tables of n-grams"},
+      {"sconv_kernel_size", "convolutions of keys and values"},
+      {"kv_share_layers", "keys and values that layers share"}};
+  std::string missing;
+  for (const auto& [key, part] : kMissing)
+    if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
   for (const Sign& sign : kSigns) {
     if (keys.has(sign.key))
-      return fmt::format("its `{}` says {}: the nearest family that is read is {}", sign.key, sign.part,
-                         sign.family);
+      return fmt::format("{}its `{}` says {}: the nearest family that is read is {}", missing, sign.key,
+                         sign.part, sign.family);
   }
+  if (!missing.empty()) return missing + "Megatron-LM's flags describe the rest";
   return "Megatron-LM's flags describe a model of any sizes";
 }
 
@@ -107,12 +122,15 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
 constexpr std::string_view kWithTower =
     "qwen2_vl qwen2_5_vl glm4v glm4v_moe step3p7 gemma3 gemma4 llama4 llava llava_next mistral3 "
     "internvl idefics3 qwen3_5 qwen3_5_moe qwen3_vl_moe qwen3_vl kimi_k25 mllama "
-    "qwen2_5_omni_thinker qwen3_omni_moe_thinker minimax_m3_vl qwen2_audio voxtral";
+    "qwen2_5_omni_thinker qwen3_omni_moe_thinker minimax_m3_vl qwen2_audio voxtral glm5_next hy_v4_vl "
+    "mistral_large4 "
+    "gemma4_unified";
 // What stands around it: the other towers, ids of tokens, and how pictures are cut.
 constexpr std::string_view kAroundText =
     "vision_config audio_config image_token_id video_token_id vision_start_token_id "
     "vision_end_token_id audio_start_token_id audio_end_token_id user_token_id position_id_per_seconds "
     "seconds_per_chunk video_token_index merged_hidden_size projector_hidden_size audio_token_id "
+    "projection_hidden_size projection_layer_norm_eps out_hidden_size "
     "boa_token_id boi_token_id eoa_token_id eoa_token_index "
     "eoi_token_id image_token_index boi_token_index eoi_token_index audio_token_index "
     "mm_tokens_per_image vision_soft_tokens_per_image ignore_index media_placeholder_token_id "
@@ -259,8 +277,17 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   }
   STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
   set_cross_tokens(model, reading.notes);
-  if (!is_among(model_type, kWithTower))
-    for (const std::string& key : keys.left()) keys.ignore(key);  // of the parts that the note leaves out
+  std::string around;
+  keys.ignore(detail::harmless_huggingface_keys());
+  for (const std::string& key : keys.left()) {
+    if (key == "quantization_config") continue;
+    // Files say sizes of the language model once more; other families are noted to be read without what stands around.
+    if (text && !text->has(key) && is_among(model_type, kWithTower))
+      around += fmt::format("{}`{}`", around.empty() ? "" : ", ", key.substr(0, 60));
+    if (text) keys.ignore(key);
+  }
+  if (!around.empty())
+    reading.notes.push_back(fmt::format("keys beside `text_config` that are not known here: {}", around));
   return Ok{};
 }
 
@@ -297,6 +324,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
     if (!in_text) set_cross_tokens(model, reading.notes);
   } else if (row != rows.end()) {
     STEPCAST_TRY(detail::read_row(*row, keys, model));
+    if (!row->left_out.empty()) reading.notes.push_back(fmt::format("left out: {}", row->left_out));
   } else {
     return unknown_family(keys, model_type);
   }
@@ -308,7 +336,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   STEPCAST_TRY(
       detail::refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
   keys.ignore(detail::harmless_huggingface_keys());
-  return keys.finish();
+  return detail::finish_with_unknown_keys(keys, reading.notes);
 }
 
 void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
