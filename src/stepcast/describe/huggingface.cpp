@@ -60,6 +60,26 @@ std::string_view why_not_read(std::string_view model_type) {
   return {};
 }
 
+// Parts that no family here has.
+std::string missing_parts(const ObjectReader& keys) {
+  constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
+      {"altup_num_inputs", "predicted residual streams (AltUp)"},
+      {"lru_width", "gated linear recurrent units"},
+      {"num_mem_blocks", "layers that share their weights"},
+      {"attention_hidden_size", "time mixing of RWKV"},
+      {"qk_dim_factor", "cells of xLSTM"},
+      {"share_q_dim", "queries that heads share in part"},
+      {"hc_lowrank", "mixes of residual streams of low rank, and tables of n-grams"},
+      {"rel_extent", "relative positions and convolutions of keys and values"},
+      {"cca_time0", "attention to convolved vectors"},
+      {"gated_norm_rank", "norms with gates"},
+      {"H_cycles", "layers that run in cycles"}};
+  std::string missing;
+  for (const auto& [key, part] : kMissing)
+    if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
+  return missing;
+}
+
 // What the keys say of its parts, and a family that has them.
 std::string nearest_by_parts(const ObjectReader& keys) {
   struct Sign {
@@ -79,20 +99,7 @@ std::string nearest_by_parts(const ObjectReader& keys) {
       {"num_experts", "experts", "qwen3_moe"},
       {"sliding_window", "windows of attention", "gemma3_text"},
       {"num_key_value_heads", "grouped queries", "llama"}};
-  // Parts that no family here has.
-  constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
-      {"altup_num_inputs", "predicted residual streams (AltUp)"},
-      {"lru_width", "gated linear recurrent units"},
-      {"num_mem_blocks", "layers that share their weights"},
-      {"attention_hidden_size", "time mixing of RWKV"},
-      {"qk_dim_factor", "cells of xLSTM"},
-      {"share_q_dim", "queries that heads share in part"},
-      {"hc_lowrank", "mixes of residual streams of low rank, and tables of n-grams"},
-      {"sconv_kernel_size", "convolutions of keys and values"},
-      {"kv_share_layers", "keys and values that layers share"}};
-  std::string missing;
-  for (const auto& [key, part] : kMissing)
-    if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
+  const std::string missing = missing_parts(keys);
   for (const Sign& sign : kSigns) {
     if (keys.has(sign.key))
       return fmt::format("{}its `{}` says {}: the nearest family that is read is {}", missing, sign.key,
@@ -104,18 +111,25 @@ std::string nearest_by_parts(const ObjectReader& keys) {
 
 Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   const std::vector<std::string> known = huggingface_model_types();
-  std::string list;
-  for (const std::string& name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
   if (const std::string_view why = why_not_read(model_type); !why.empty()) {
     return keys.error("model_type", std::string{why}).found(fmt::format("`{}`", model_type.substr(0, 60)));
   }
   Error error = keys.error("model_type", "unknown architecture")
                     .found(fmt::format("`{}`", model_type.substr(0, 60)))
-                    .expected(fmt::format("one of {}", list));
-  if (const auto meant = nearest_word(model_type, known, 1)) {
+                    .expected(fmt::format("one of the {} that docs/models.md lists", known.size()));
+  const auto digits = [](std::string_view name) {
+    std::string out;
+    std::ranges::copy_if(name, std::back_inserter(out), [](char c) { return c >= '0' && c <= '9'; });
+    return out;
+  };
+  const auto meant = nearest_word(model_type, known, 1);
+  if (meant && digits(*meant) == digits(model_type) && missing_parts(keys).empty())
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
-  }
-  return std::move(error).advice(nearest_by_parts(keys));
+  // Another number is another generation, no slip of the keyboard.
+  const std::string by_name = meant && digits(*meant) != digits(model_type)
+                                  ? fmt::format("; by its name, of another generation, `{}`", *meant)
+                                  : std::string{};
+  return std::move(error).advice(nearest_by_parts(keys) + by_name);
 }
 
 // Models of which `text_config` is the language model.

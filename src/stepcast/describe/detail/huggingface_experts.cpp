@@ -220,8 +220,7 @@ Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_
   std::vector<bool> without;
   constexpr std::int64_t kMostLayers = 1'000'000;
   for (std::int64_t layer = 0; layer < std::min(n_layers, kMostLayers); ++layer) {
-    const std::int64_t place = std::max<std::int64_t>(layer - offset + 1, 0);
-    without.push_back(letters.empty() ? place % std::max<std::int64_t>(1, every) != 0
+    without.push_back(letters.empty() ? takes_chosen_keys(layer, every, offset)
                                       : letters[static_cast<std::size_t>(layer)] == 'S');
   }
   return without;
@@ -436,6 +435,7 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   double dropout = 0;
   STEPCAST_TRY(keys.optional("resid_pdrop", dropout));
   model.hidden_dropout = dropout;
+  STEPCAST_TRY(keys.optional("num_key_value_heads", model.n_kv_heads));  // said once more by transformers 5
   STEPCAST_ASSIGN(auto attention, keys.section("attn_config"));
   if (!attention) return keys.error("", "`attn_config` is missing").expected("an object with kv_n_heads");
   STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));
