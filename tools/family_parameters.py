@@ -54,11 +54,19 @@ def seeing(model_type, draw):
     config = json.loads(CONFIG_MAPPING[model_type]().to_json_string(use_diff=False))
     sizes = {"text_config": {**SIZES, "head_dim": [16], "hidden_size": [64]}, "vision_config": VISION}
     for part, choices in sizes.items():
+        if config.get(part) is None:
+            continue
         config[part] = {k: v for k, v in config[part].items() if k not in LISTS + LEFT_OUT}
         for key, values in choices.items():
             if config[part].get(key) is not None or key == "vision_use_head":
                 config[part][key] = draw.choice(values)
         config[part].update({k: 1 for k in config[part] if k.endswith("_token_id")})
+    if "projection_hidden_size" in config:
+        config["projection_hidden_size"] = config["vision_config"]["hidden_size"]
+    if model_type == "muse_glimmer":
+        config["out_hidden_size"] = 4 * config["vision_config"]["hidden_size"]
+    if model_type == "minimax_m3_vl":
+        config["text_config"]["num_hidden_layers"] = 3
     if model_type in ("aya_vision", "cohere2_vision"):
         config["alignment_intermediate_size"] = 48
     if model_type == "paligemma":
@@ -79,6 +87,8 @@ def drawn(model_type, draw):
         config["hidden_size"] = 64
     if model_type == "mamba2":
         config.update(num_heads=8, head_dim=16, hidden_size=64)
+    if model_type == "mimo_v2_flash":
+        config["num_attention_heads"] = 8
     if model_type in ("ministral", "hunyuan_v1_moe"):
         config["head_dim"] = 16
     if model_type == "jamba":
@@ -121,8 +131,9 @@ def line(model_type, draw):
     kept = shaping(json.loads(config.to_json_string(use_diff=False)))
     routed = sum(p.numel() for name, p in module.named_parameters() if ".experts." in name and "shared" not in name)
     total = sum(p.numel() for p in module.parameters())
-    experts = next((kept[k] for k in EXPERTS if kept.get(k)), 1)
-    visited = next((kept[k] for k in VISITED if kept.get(k)), 1)
+    text = kept.get("text_config", kept)
+    experts = next((text[k] for k in EXPERTS if text.get(k)), 1)
+    visited = next((text[k] for k in VISITED if text.get(k)), 1)
     return json.dumps({"config": kept, "total": total, "active": total - routed // experts * (experts - visited)})
 
 

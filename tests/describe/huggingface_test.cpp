@@ -274,7 +274,7 @@ TEST(HuggingfaceConfig, NormsOverAllHeadsOrEach) {
 TEST(HuggingfaceConfig, RefusesUnknownArchitectures) {
   EXPECT_THAT(message_of(R"({"model_type": "strange"})"),
               AllOf(HasSubstr("line 1: model_type: unknown architecture"), HasSubstr("`strange`"),
-                    HasSubstr("llama")));
+                    HasSubstr("that docs/models.md lists")));
   EXPECT_THAT(message_of(R"({"model_type": "rwkv"})"), HasSubstr("state-space"));
   EXPECT_THAT(message_of(R"({"model_type": "led"})"), HasSubstr("encoder-decoder is not modelled"));
   EXPECT_THAT(message_of(R"({"model_type": "swin"})"), HasSubstr("vision models are not modelled"));

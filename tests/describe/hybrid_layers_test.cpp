@@ -81,5 +81,43 @@ TEST(HybridLayers, RefuseWhatTheyCannotBe) {
       HasSubstr("a multiple of 2 stages, not 3"));
 }
 
+TEST(HybridLayers, LinearAttentionOfMegatron) {
+  const std::string gdn =
+      "--num-layers 8 --experimental-attention-variant gated_delta_net --linear-num-value-heads 16 --swiglu "
+      "--linear-num-key-heads 8 --linear-key-head-dim 64 --linear-value-head-dim 96 --linear-conv-kernel-dim "
+      "3 "
+      "--num-experts 8 --moe-ffn-hidden-size 512 --moe-layer-freq '[0]*1+[1]*7' ";
+  const Transformer model = job_of(gdn + "--linear-attention-freq 4").model;
+  EXPECT_EQ(layers_of(model, Mixer::gated_delta, Feed::dense), 1);
+  EXPECT_EQ(layers_of(model, Mixer::gated_delta, Feed::experts), 5);
+  EXPECT_EQ(layers_of(model, Mixer::attention, Feed::experts), 2);
+  EXPECT_EQ(model.layer_kinds[model.kind(3)].mixer, Mixer::attention);
+  EXPECT_EQ(
+      model.state_mixer,
+      (StateMixer{.n_heads = 16, .head_dim = 96, .n_key_heads = 8, .key_head_dim = 64, .conv_kernel = 3}));
+  // Sizes of one kind of layers with a state are not those of the other: logs print all of them.
+  EXPECT_EQ(job_of("--hybrid-layer-pattern M-M* --mamba-num-groups 4").model,
+            job_of("--hybrid-layer-pattern M-M* --mamba-num-groups 4 --linear-num-key-heads 16").model);
+  EXPECT_EQ(job_of(gdn + "--linear-attention-freq '([1]*3+[0]*1+[1]*3+[0]*1)'").model.kind_of_layer,
+            model.kind_of_layer);
+  EXPECT_EQ(layers_of(job_of(gdn).model, Mixer::attention, Feed::experts), 0);
+  EXPECT_THAT(refusal(gdn + "--linear-attention-freq 0"), HasSubstr("1 or more, or a list"));
+  EXPECT_THAT(refusal(gdn + "--linear-attention-freq [1]*3"),
+              HasSubstr("an entry for each of 8 layers, not 3"));
+}
+
+TEST(HybridLayers, IndexerOfMegatron) {
+  const std::string dsa =
+      "--num-layers 6 --experimental-attention-variant dsa --multi-latent-attention --q-lora-rank 256 "
+      "--kv-lora-rank 128 ";
+  const std::string sizes = "--dsa-indexer-n-heads 8 --dsa-indexer-head-dim 64 --dsa-indexer-topk 128 ";
+  const Transformer model = job_of(dsa + sizes).model;
+  EXPECT_EQ(model.sparse_indexer, (SparseIndexer{8, 64, 128}));
+  EXPECT_THAT(
+      job_of(dsa + sizes + "--dsa-indexer-topk-freq 2 --dsa-indexer-skip-topk-offset 2").model.kind_of_layer,
+      ElementsAre(0, 0, 1, 0, 1, 0));
+  EXPECT_THAT(refusal(dsa), HasSubstr("--dsa-indexer-n-heads"));
+}
+
 }  // namespace
 }  // namespace stepcast::hybrid_layers_test

@@ -34,6 +34,8 @@ TEST(MegatronArguments, WritesWhatPythonPrintsAsFlags) {
   EXPECT_EQ(line_of({{"use_precision_aware_optimizer", "True"}, {"main_grads_dtype", "torch.bfloat16"}}),
             "pretrain_gpt.py --main-grads-dtype 'bf16' --use-precision-aware-optimizer");
   EXPECT_EQ(line_of({{"window_size", "(4095, 0)"}}), "pretrain_gpt.py --window-size '(4095,0)'");
+  EXPECT_EQ(line_of({{"linear_attention_freq", "[1, 1, 0]"}}),
+            "pretrain_gpt.py --linear-attention-freq '[1,1,0]'");
   EXPECT_EQ(line_of({{"num_layers", "12"}}, true), "pretrain_bert.py --num-layers '12'");
 }
 

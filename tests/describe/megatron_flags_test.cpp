@@ -143,7 +143,7 @@ TEST(MegatronFlags, ClassesDoWhatTheyAreFor) {
       {"--retriever-seq-length 9", "retrieve"},
       {"--export-kd-teacher-load x", "teacher"},
       {"--flextron", "elastic"},
-      {"--experimental-attention-variant dsa", "config.json"},
+      {"--experimental-attention-variant gdn2", "this one"},
       {"--model-provider llava_vlm", "models of other kinds"}};
   for (const auto& [flag, why] : kRefused) {
     EXPECT_THAT(refusal(flag), AllOf(HasSubstr("not modelled"), HasSubstr(why))) << flag;

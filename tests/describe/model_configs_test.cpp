@@ -60,6 +60,16 @@ void expect_all_parameters_in_step(const Transformer& model) {
   EXPECT_TRUE(memory_forecast(model, layout, Bytes{1e12}).ok());
 }
 
+// Products of every part of a step, by the names of its forward pass.
+std::vector<std::string> names_of(const Transformer& model, std::size_t kind) {
+  Layout layout;
+  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 2, .seq_len_tokens = 64};
+  std::vector<std::string> names;
+  const auto work = step_work(model, layout).value();
+  for (const WorkItem& item : work.layer_kinds[kind]->forward) names.emplace_back(item.name);
+  return names;
+}
+
 const std::string kDelta =
     R"({"model_type": "qwen3_next", "attention_bias": false, "full_attention_interval": 2,
   "head_dim": 8, "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 4,
@@ -206,7 +216,42 @@ TEST(ModelConfigs, LanguageModelBesideATower) {
   EXPECT_EQ(layer_parameter_count(model, 1).router, 32 * 4 + 32 + 4);
   EXPECT_TRUE(model.tied_embeddings);
   expect_all_parameters_in_step(model);
-  EXPECT_THAT(message_of(with(text, "\"image_token_id\"", "\"streams\"")), HasSubstr("streams: unknown key"));
+  notes.clear();
+  EXPECT_EQ(read(with(text, "\"image_token_id\"", "\"streams\""), &notes), model);
+  EXPECT_THAT(notes, Contains(HasSubstr("keys beside `text_config` that are not known here: `streams`")));
+}
+
+// Newer files have keys that no reader knows.
+TEST(ModelConfigs, UnknownKeysAreReadByNameAndValue) {
+  const auto with_key = [](const std::string& member) {
+    return with(kDelta, "\"head_dim\": 8", member + ", \"head_dim\": 8");
+  };
+  const Transformer model = read(kDelta);
+  std::vector<std::string> notes;
+  const auto quiet =
+      read(with_key(R"("audio_pad_token_id": 7, "z_loss_weight": 0.1, "rope_flavour": {"a": 1})"), &notes);
+  EXPECT_EQ(quiet, model);
+  EXPECT_THAT(notes, ::testing::Each(::testing::Not(HasSubstr("not known"))));
+  EXPECT_EQ(
+      read(with_key(R"("use_latent_moe": false, "router_speed": 0.01, "gate_flavour": "swish")"), &notes),
+      model);
+  EXPECT_THAT(notes, Contains(AllOf(HasSubstr("`use_latent_moe` (false)"), HasSubstr("`router_speed` (0.01)"),
+                                    HasSubstr("`gate_flavour` (`swish`)"))));
+  for (const auto& [member, part] :
+       {std::pair{R"("use_latent_moe": true)", "use_latent_moe: unknown key, by its name of experts"},
+        {R"("hc_rank": 4)", "several residual streams"},
+        {R"("mlp_ratio": 2.5)", "feed-forward parts"},
+        {R"("block_kinds": "AB")", "block_kinds: unknown key"},
+        {R"("nope_rope_dim": 4)", "nope_rope_dim: unknown key"}})
+    EXPECT_THAT(message_of(with_key(member)), AllOf(HasSubstr(part), HasSubstr("--ignore-key"))) << member;
+  const std::string next = message_of(R"({"model_type": "qwen3_6_text", "linear_num_value_heads": 8})");
+  EXPECT_THAT(next, AllOf(HasSubstr("nearest family that is read is qwen3_next"),
+                          HasSubstr("of another generation, `qwen3_5_text`"),
+                          ::testing::Not(HasSubstr("did you mean"))));
+  EXPECT_THAT(
+      message_of(R"({"model_type": "gemma3n_text", "altup_num_inputs": 4, "sliding_window": 8})"),
+      AllOf(HasSubstr("predicted residual streams"), HasSubstr("nearest family that is read is gemma3_text"),
+            ::testing::Not(HasSubstr("did you"))));
 }
 
 TEST(ModelConfigs, LayersThatASearchChose) {
@@ -221,6 +266,54 @@ TEST(ModelConfigs, LayersThatASearchChose) {
   expect_all_parameters_in_step(model);
   EXPECT_THAT(message_of(with(text, "\"no_op\": true", "\"replace_with_linear\": true")),
               HasSubstr("attention that is one matrix is not modelled"));
+}
+
+// GLM 5 Next: linear attention and latent attention behind an indexer, both between several residual streams.
+TEST(ModelConfigs, LatentAndLinearLayersBetweenStreams) {
+  const std::string text =
+      R"({"model_type": "glm5_next_text", "hc_mult": 2, "hidden_size": 32, "index_head_dim": 8,
+    "index_n_heads": 2, "index_topk": 16, "indexer_types": ["full", "full", "full"], "intermediate_size": 48,
+    "kv_lora_rank": 8, "layer_types": ["linear_attention", "indexed_attention", "linear_attention"],
+    "linear_conv_kernel_dim": 4, "linear_head_dim": 8, "linear_num_heads": 4, "max_position_embeddings": 64,
+    "mlp_layer_types": ["dense", "sparse", "sparse"], "moe_intermediate_size": 16, "n_routed_experts": 4,
+    "n_shared_experts": 1, "num_attention_heads": 4, "num_experts_per_tok": 2, "num_hidden_layers": 3,
+    "num_key_value_heads": 4, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 0, "head_dim": 0,
+    "tie_word_embeddings": false, "v_head_dim": 8, "vocab_size": 100, "index_kpool": 4})";
+  std::vector<std::string> notes;
+  const Transformer model = read(text, &notes);
+  EXPECT_THAT(notes, Contains(HasSubstr("left out: the pooling of the keys")));
+  // Queries, keys and values with their convolution; both gates through vectors of a head; steps; decays and a norm; out.
+  EXPECT_EQ(layer_parameter_count(model, 0).attention,
+            3 * 32 * 32 + 3 * 32 * 4 + 2 * (32 * 8 + 8 * 32) + 32 * 4 + 32 + 4 + 8 + 32 * 32);
+  // Queries of a vector of 16, keys and values of one of 8, their norms, the way out; the indexer.
+  EXPECT_EQ(layer_parameter_count(model, 1).attention,
+            16 * (32 + 32) + 16 + 32 * 8 + 8 + 8 * 64 + 32 * 32 + 16 * 16 + 32 * (8 + 2) + 2 * 8);
+  EXPECT_EQ(layer_parameter_count(model, 1).norms, 2 * 32 + 2 * (4 * 2 * (2 * 32 + 1) + 3));
+  EXPECT_THAT(names_of(model, model.kind(1)), Contains("index_scores"));
+  EXPECT_THAT(names_of(model, model.kind(0)),
+              AllOf(Contains("chunked_scan"), ::testing::Not(Contains("index_scores"))));
+  expect_all_parameters_in_step(model);
+  EXPECT_THAT(message_of(with(text, "\"index_kpool\": 4", "\"kv_source_layers\": [0, 1, 1]")),
+              HasSubstr("latent vectors that layers share are not modelled"));
+}
+
+// Files of GLM-5.2 say how often an indexer runs, as a list, as letters or as a distance.
+TEST(ModelConfigs, LayersThatShareAnIndexer) {
+  const std::string text = R"({"model_type": "glm_moe_dsa", "hidden_size": 32, "index_head_dim": 8,
+    "index_n_heads": 4, "index_topk": 16, "intermediate_size": 64, "kv_lora_rank": 8, "max_position_embeddings": 64,
+    "num_attention_heads": 4, "num_hidden_layers": 5, "q_lora_rank": 16, "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4, "v_head_dim": 8, "vocab_size": 100, "index_topk_freq": 2})";
+  const Transformer every = read(text);
+  EXPECT_THAT(every.kind_of_layer, ElementsAre(0, 0, 1, 0, 1));
+  EXPECT_TRUE(every.layer_kinds.at(1).shares_chosen_keys);
+  const auto said = [&](const std::string& member) {
+    return read(with(text, "\"index_topk_freq\": 2", member));
+  };
+  EXPECT_EQ(said(R"("index_topk_pattern": "FFSFS")"), every);
+  EXPECT_EQ(said(R"("indexer_types": ["full", "full", "shared", "full", "shared"])"), every);
+  EXPECT_TRUE(said("\"index_topk_freq\": 1").kind_of_layer.empty());
+  EXPECT_THAT(message_of(with(text, "\"index_topk_freq\": 2", "\"index_topk_pattern\": \"FS\"")),
+              HasSubstr("a letter for each layer"));
 }
 
 TEST(ModelConfigs, IndexerOfSparseAttention) {
@@ -300,7 +393,7 @@ TEST(ModelConfigs, FamiliesHaveTheParametersOfTheirModules) {
         << config;
     if (model.state_mixer && model.n_multi_token_prediction_layers == 0) expect_all_parameters_in_step(model);
   }
-  EXPECT_GE(n_lines, 229U);
+  EXPECT_GE(n_lines, 255U);
 }
 
 // Models whose classes are not in transformers, or whose files spell sizes in their own way, against the billions that their
@@ -318,7 +411,7 @@ TEST(ModelConfigs, StatedTotals) {
     EXPECT_NEAR(static_cast<double>(parameter_count(model).total()), stated, 0.01 * stated)
         << document->find("name")->text();
   }
-  EXPECT_EQ(n_lines, 18U);
+  EXPECT_EQ(n_lines, 28U);
 }
 
 const std::string kConvolutions =
@@ -326,16 +419,6 @@ const std::string kConvolutions =
   "block_auto_adjust_ff_dim": true, "block_ff_dim": 120, "block_multiple_of": 16, "full_attn_idxs": [1],
   "max_position_embeddings": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
   "tie_embedding": true, "vocab_size": 100})";
-
-// Products of every part of a step, by the names of its forward pass.
-std::vector<std::string> names_of(const Transformer& model, std::size_t kind) {
-  Layout layout;
-  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 2, .seq_len_tokens = 64};
-  std::vector<std::string> names;
-  const auto work = step_work(model, layout).value();
-  for (const WorkItem& item : work.layer_kinds[kind]->forward) names.emplace_back(item.name);
-  return names;
-}
 
 Status status_of(const Transformer& model, std::int64_t tensor, std::int64_t context) {
   Layout layout;

@@ -99,8 +99,8 @@ TEST(Presets, AreFoundByAnySpelling) {
   EXPECT_THAT(unknown.error().message(), HasSubstr("did you mean `llama-3-8b`?"));
   EXPECT_FALSE(find_preset("").ok());
   // Another model is no slip of the keyboard.
-  for (const char* other :
-       {"mamba2-2.7b", "nemotron-3-ultra", "llama-3-9b", "gemma-2-26b", "vgg-15", "deit-base", "mt5-base"}) {
+  for (const char* other : {"mamba2-2.7b", "nemotron-3-ultra", "gemma-3n-e4b", "llama-3-9b", "gemma-2-26b",
+                            "vgg-15", "deit-base", "mt5-base"}) {
     const auto model = find_preset(other);
     ASSERT_FALSE(model.ok()) << other;
     EXPECT_THAT(model.error().message(), HasSubstr("`stepcast models` lists the names")) << other;

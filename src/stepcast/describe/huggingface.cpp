@@ -60,6 +60,26 @@ std::string_view why_not_read(std::string_view model_type) {
   return {};
 }
 
+// Parts that no family here has.
+std::string missing_parts(const ObjectReader& keys) {
+  constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
+      {"altup_num_inputs", "predicted residual streams (AltUp)"},
+      {"lru_width", "gated linear recurrent units"},
+      {"num_mem_blocks", "layers that share their weights"},
+      {"attention_hidden_size", "time mixing of RWKV"},
+      {"qk_dim_factor", "cells of xLSTM"},
+      {"share_q_dim", "queries that heads share in part"},
+      {"hc_lowrank", "mixes of residual streams of low rank, and tables of n-grams"},
+      {"rel_extent", "relative positions and convolutions of keys and values"},
+      {"cca_time0", "attention to convolved vectors"},
+      {"gated_norm_rank", "norms with gates"},
+      {"H_cycles", "layers that run in cycles"}};
+  std::string missing;
+  for (const auto& [key, part] : kMissing)
+    if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
+  return missing;
+}
+
 // What the keys say of its parts, and a family that has them.
 std::string nearest_by_parts(const ObjectReader& keys) {
   struct Sign {
@@ -79,40 +99,52 @@ std::string nearest_by_parts(const ObjectReader& keys) {
       {"num_experts", "experts", "qwen3_moe"},
       {"sliding_window", "windows of attention", "gemma3_text"},
       {"num_key_value_heads", "grouped queries", "llama"}};
+  const std::string missing = missing_parts(keys);
   for (const Sign& sign : kSigns) {
     if (keys.has(sign.key))
-      return fmt::format("its `{}` says {}: the nearest family that is read is {}", sign.key, sign.part,
-                         sign.family);
+      return fmt::format("{}its `{}` says {}: the nearest family that is read is {}", missing, sign.key,
+                         sign.part, sign.family);
   }
+  if (!missing.empty()) return missing + "Megatron-LM's flags describe the rest";
   return "Megatron-LM's flags describe a model of any sizes";
 }
 
 Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   const std::vector<std::string> known = huggingface_model_types();
-  std::string list;
-  for (const std::string& name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
   if (const std::string_view why = why_not_read(model_type); !why.empty()) {
     return keys.error("model_type", std::string{why}).found(fmt::format("`{}`", model_type.substr(0, 60)));
   }
   Error error = keys.error("model_type", "unknown architecture")
                     .found(fmt::format("`{}`", model_type.substr(0, 60)))
-                    .expected(fmt::format("one of {}", list));
-  if (const auto meant = nearest_word(model_type, known, 1)) {
+                    .expected(fmt::format("one of the {} that docs/models.md lists", known.size()));
+  const auto digits = [](std::string_view name) {
+    std::string out;
+    std::ranges::copy_if(name, std::back_inserter(out), [](char c) { return c >= '0' && c <= '9'; });
+    return out;
+  };
+  const auto meant = nearest_word(model_type, known, 1);
+  if (meant && digits(*meant) == digits(model_type) && missing_parts(keys).empty())
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
-  }
-  return std::move(error).advice(nearest_by_parts(keys));
+  // Another number is another generation, no slip of the keyboard.
+  const std::string by_name = meant && digits(*meant) != digits(model_type)
+                                  ? fmt::format("; by its name, of another generation, `{}`", *meant)
+                                  : std::string{};
+  return std::move(error).advice(nearest_by_parts(keys) + by_name);
 }
 
 // Models of which `text_config` is the language model.
 constexpr std::string_view kWithTower =
     "qwen2_vl qwen2_5_vl glm4v glm4v_moe step3p7 gemma3 gemma4 llama4 llava llava_next mistral3 "
     "internvl idefics3 qwen3_5 qwen3_5_moe qwen3_vl_moe qwen3_vl kimi_k25 mllama "
-    "qwen2_5_omni_thinker qwen3_omni_moe_thinker minimax_m3_vl qwen2_audio voxtral";
+    "qwen2_5_omni_thinker qwen3_omni_moe_thinker minimax_m3_vl qwen2_audio voxtral glm5_next hy_v4_vl "
+    "mistral_large4 "
+    "gemma4_unified";
 // What stands around it: the other towers, ids of tokens, and how pictures are cut.
 constexpr std::string_view kAroundText =
     "vision_config audio_config image_token_id video_token_id vision_start_token_id "
     "vision_end_token_id audio_start_token_id audio_end_token_id user_token_id position_id_per_seconds "
     "seconds_per_chunk video_token_index merged_hidden_size projector_hidden_size audio_token_id "
+    "projection_hidden_size projection_layer_norm_eps out_hidden_size "
     "boa_token_id boi_token_id eoa_token_id eoa_token_index "
     "eoi_token_id image_token_index boi_token_index eoi_token_index audio_token_index "
     "mm_tokens_per_image vision_soft_tokens_per_image ignore_index media_placeholder_token_id "
@@ -259,8 +291,17 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   }
   STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
   set_cross_tokens(model, reading.notes);
-  if (!is_among(model_type, kWithTower))
-    for (const std::string& key : keys.left()) keys.ignore(key);  // of the parts that the note leaves out
+  std::string around;
+  keys.ignore(detail::harmless_huggingface_keys());
+  for (const std::string& key : keys.left()) {
+    if (key == "quantization_config") continue;
+    // Files say sizes of the language model once more; other families are noted to be read without what stands around.
+    if (text && !text->has(key) && is_among(model_type, kWithTower))
+      around += fmt::format("{}`{}`", around.empty() ? "" : ", ", key.substr(0, 60));
+    if (text) keys.ignore(key);
+  }
+  if (!around.empty())
+    reading.notes.push_back(fmt::format("keys beside `text_config` that are not known here: {}", around));
   return Ok{};
 }
 
@@ -297,6 +338,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
     if (!in_text) set_cross_tokens(model, reading.notes);
   } else if (row != rows.end()) {
     STEPCAST_TRY(detail::read_row(*row, keys, model));
+    if (!row->left_out.empty()) reading.notes.push_back(fmt::format("left out: {}", row->left_out));
   } else {
     return unknown_family(keys, model_type);
   }
@@ -308,7 +350,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   STEPCAST_TRY(
       detail::refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
   keys.ignore(detail::harmless_huggingface_keys());
-  return keys.finish();
+  return detail::finish_with_unknown_keys(keys, reading.notes);
 }
 
 void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {

@@ -54,6 +54,12 @@ struct JobSettings {
   std::optional<double> hybrid_attention_share, hybrid_ffn_share;
   std::optional<bool> hybrid;
   std::optional<std::int64_t> state_size, state_head_dim, state_groups, state_heads;
+  // "gated_delta_net": layers of linear attention, by the one of every so many that attends, or a list. "dsa": an indexer
+  // chooses keys, in the one of every so many layers behind the first.
+  std::optional<std::string> attention_variant, linear_attention_pattern;
+  std::optional<std::int64_t> linear_kernel, linear_key_head_dim, linear_head_dim, linear_key_heads,
+      linear_heads;
+  std::optional<std::int64_t> indexer_heads, indexer_head_dim, indexer_keys, indexer_every, indexer_offset;
 
   // Degrees; `data` is otherwise what the GPUs leave.
   std::optional<std::int64_t> tensor, pipeline, context, data, expert, expert_tensor;

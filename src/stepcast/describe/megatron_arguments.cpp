@@ -121,7 +121,7 @@ class Line {
     if (!said(argument) || v == "True") return;
     if (flag.name == "--window-size" || flag.name == "--pipeline-model-parallel-layout" ||
         flag.name == "--tokenizer-type" || flag.name == "--tokenizer-model" ||
-        flag.name == "--moe-layer-freq") {
+        flag.name == "--moe-layer-freq" || flag.name == "--linear-attention-freq") {
       std::string word{v};
       std::erase(word, ' ');
       text_ += " " + std::string{flag.name} + " " + in_quotes(word);

@@ -386,9 +386,18 @@ std::vector<Preset> build() {
   return all;
 }
 
+// Digits, and letters that stand alone beside them, "3ne4" of "gemma-3n-e4b", but for the unit of a size.
 std::string digits_of(std::string_view name) {
+  const std::string low = lower(name);
+  const auto at = [&](std::size_t i) { return i < low.size() ? low[i] : '-'; };  // what lies in front, too
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
   std::string digits;
-  std::ranges::copy_if(name, std::back_inserter(digits), [](char c) { return is_digit(c); });
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    const char before = at(i - 1), after = at(i + 1);
+    const bool alone = is_letter(low[i]) && !is_letter(before) && !is_letter(after);
+    const bool is_unit = is_digit(before) && (low[i] == 'b' || low[i] == 'm');
+    if (is_digit(low[i]) || (alone && !is_unit && (is_digit(before) || is_digit(after)))) digits += low[i];
+  }
   return digits;
 }
 
@@ -438,7 +447,7 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
   const auto begins_so = [&](const std::string& other) { return spelling_core(other).starts_with(wanted); };
   std::vector<std::string> alike = known;
   std::erase_if(alike, [&](const std::string& other) {
-    return digits_of(other) != digits_of(wanted) || !is_of_family(other, name);
+    return digits_of(other) != digits_of(name) || !is_of_family(other, name);
   });
   const auto meant = nearest_word(name, alike, 1 + wanted.size() / 8);
   if (meant && (begins_so(*meant) || std::ranges::none_of(known, begins_so)))

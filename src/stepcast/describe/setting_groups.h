@@ -41,7 +41,10 @@ inline constexpr SettingGroup<
     &S::kv_lora_rank, &S::qk_head_dim, &S::qk_rope_head_dim, &S::v_head_dim, &S::tokenizer_model,
     &S::shared_expert_gate, &S::expert_latent_size, &S::gated_gelu, &S::attention_output_gate,
     &S::attention_sinks, &S::learned_positions, &S::hybrid_pattern, &S::hybrid_attention_share,
-    &S::hybrid_ffn_share, &S::hybrid, &S::state_size, &S::state_head_dim, &S::state_groups, &S::state_heads>
+    &S::hybrid_ffn_share, &S::hybrid, &S::state_size, &S::state_head_dim, &S::state_groups, &S::state_heads,
+    &S::attention_variant, &S::linear_attention_pattern, &S::linear_kernel, &S::linear_key_head_dim,
+    &S::linear_head_dim, &S::linear_key_heads, &S::linear_heads, &S::indexer_heads, &S::indexer_head_dim,
+    &S::indexer_keys, &S::indexer_every, &S::indexer_offset>
     kModel;
 
 // What a search of layouts chooses (plan/layout_point.h), in all the ways to say it.

@@ -367,8 +367,10 @@ std::int64_t indexer_parameter_count(const Transformer& model) {
     return model.low_rank_attention->q_rank * index.n_heads * index.head_dim +
            model.hidden_size * index.n_heads + compressor_parameters(model, index.head_dim);
   }
-  return model.latent_attention->q_lora_rank * index.n_heads * index.head_dim +
-         model.hidden_size * (index.head_dim + index.n_heads) + 2 * index.head_dim;
+  const std::int64_t h = model.hidden_size, rank = model.latent_attention->q_lora_rank;
+  const std::int64_t queries =
+      (rank > 0 ? rank : h) * index.n_heads * index.head_dim + (rank > 0 ? 0 : 2 * h);
+  return queries + h * (index.head_dim + index.n_heads) + 2 * index.head_dim;
 }
 
 std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model) {

@@ -107,13 +107,7 @@ Status check_indexer(const Transformer& model) {
   const NamedSize sizes[] = {{"n_heads", index.n_heads, 1, kWidth},
                              {"head_dim", index.head_dim, 1, kWidth},
                              {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
-  STEPCAST_TRY(check_ranges(model, "sparse_indexer.", sizes));
-  if (model.latent_attention && model.latent_attention->q_lora_rank == 0) {
-    return Error::at(model.name, "sparse_indexer")
-        .found("no latent vector of queries")
-        .expected("latent attention with q_lora_rank");
-  }
-  return Ok{};
+  return check_ranges(model, "sparse_indexer.", sizes);
 }
 
 Status check_low_rank_attention(const Transformer& model) {

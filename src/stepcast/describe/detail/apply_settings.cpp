@@ -454,6 +454,7 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   STEPCAST_TRY(apply_window(s, model));
   STEPCAST_TRY(apply_experts(s, model));
   STEPCAST_TRY(apply_latent_attention(s, model));
+  STEPCAST_TRY(apply_attention_variant(s, model));
   return check(model);
 }
 

@@ -207,6 +207,25 @@ Status read_longcat(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
+Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_t n_layers) {
+  std::string letters;
+  std::int64_t every = 1, offset = 2;
+  if (const JsonValue* pattern = keys.take("index_topk_pattern"); pattern != nullptr && pattern->is_text())
+    letters = pattern->text();
+  STEPCAST_TRY(keys.optional("index_topk_freq", every));
+  STEPCAST_TRY(keys.optional("index_skip_topk_offset", offset));
+  if (keys.has("indexer_types")) return layers_of_word(keys, "indexer_types", n_layers, "shared", "full");
+  if (!letters.empty() && static_cast<std::int64_t>(letters.size()) != n_layers)
+    return keys.error("index_topk_pattern").found(letters.substr(0, 60)).expected("a letter for each layer");
+  std::vector<bool> without;
+  constexpr std::int64_t kMostLayers = 1'000'000;
+  for (std::int64_t layer = 0; layer < std::min(n_layers, kMostLayers); ++layer) {
+    without.push_back(letters.empty() ? takes_chosen_keys(layer, every, offset)
+                                      : letters[static_cast<std::size_t>(layer)] == 'S');
+  }
+  return without;
+}
+
 Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_deepseek(keys, model));
   SparseIndexer index;
@@ -214,11 +233,10 @@ Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("index_head_dim", index.head_dim));
   STEPCAST_TRY(keys.required("index_topk", index.keys_per_query));
   model.sparse_indexer = index;
-  // Lists of newer files: all attention is sparse, and a layer may take what the indexer of one below chose.
+  // Lists of newer files: all attention is sparse.
   STEPCAST_ASSIGN(const std::vector<bool> sparse, layers_of_word(keys, "layer_types", model.n_layers,
                                                                  "indexed_attention", "indexed_attention"));
-  STEPCAST_ASSIGN(const std::vector<bool> shared,
-                  layers_of_word(keys, "indexer_types", model.n_layers, "shared", "full"));
+  STEPCAST_ASSIGN(const std::vector<bool> shared, layers_without_indexer(keys, model.n_layers));
   if (std::ranges::count(shared, true) == 0) return Ok{};
   const std::int64_t dense = model.moe ? model.moe->first_dense_layers : model.n_layers;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
@@ -417,6 +435,7 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   double dropout = 0;
   STEPCAST_TRY(keys.optional("resid_pdrop", dropout));
   model.hidden_dropout = dropout;
+  STEPCAST_TRY(keys.optional("num_key_value_heads", model.n_kv_heads));  // said once more by transformers 5
   STEPCAST_ASSIGN(auto attention, keys.section("attn_config"));
   if (!attention) return keys.error("", "`attn_config` is missing").expected("an object with kv_n_heads");
   STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));

@@ -115,7 +115,7 @@ constexpr std::string_view kHarmless =
     "indexer_rope_interleave embedding_initializer_range scale_emb "
     "dim_model_base scale_depth num_image_tokens _flash_attn_2_enabled is_llama_config "
     "neftune_noise_alpha pixel_shuffle_factor rope_interleaved use_resampler perceiver_config "
-    "model_max_length rope_ratio lm_head rm_head mtp_loss_scaling_factor";
+    "model_max_length rope_ratio lm_head rm_head mtp_loss_scaling_factor compression_config";
 
 }  // namespace
 

@@ -15,6 +15,10 @@ namespace stepcast::detail {
 // sizes under their usual names (huggingface_spelling.cpp). What is left out goes into `notes`.
 [[nodiscard]] JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes);
 
+// Keys that nobody took (huggingface_unknown_keys.cpp): an error where one may shape the model, by its name and value; the
+// others go into `notes`, or say nothing.
+[[nodiscard]] Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& notes);
+
 // Shared (huggingface_shared.cpp).
 [[nodiscard]] Status read_activation(ObjectReader& keys, std::string_view key, Activation& out);
 // Features that no Transformer has: refused unless they are off.
@@ -69,14 +73,17 @@ namespace stepcast::detail {
 // The sizes of latent attention, of a model whose other sizes are there.
 [[nodiscard]] Status read_latent_attention(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
+// Which layers take what the indexer of one below chose, by a list, letters, or the one of every so many that has its own.
+[[nodiscard]] Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_t n_layers);
 // DeepSeek-V3.2 and GLM-5: DeepSeek's layers and an indexer that chooses keys.
 [[nodiscard]] Status read_deepseek_sparse(ObjectReader& keys, Transformer& model);
 // LongCat-Flash: two layers of latent attention and a dense FFN each, and experts that run beside the second.
 [[nodiscard]] Status read_longcat(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek_v4(ObjectReader& keys, Transformer& model);
-// A kind for every layer (huggingface_rows.cpp).
+// States alone (huggingface_row_states.cpp).
 [[nodiscard]] Status read_mamba2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_mamba1(ObjectReader& keys, Transformer& model);
+// A kind for every layer (huggingface_rows.cpp).
 [[nodiscard]] Status read_nemotron_nas(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_llama4_text(ObjectReader& keys, Transformer& model);

@@ -89,6 +89,7 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   } else if (names.one_shared) {
     moe.n_shared_experts = 1;
     moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
+    STEPCAST_TRY(optional_size(keys, names.one_shared_width, moe.shared_ffn_hidden_size));
   } else if (n_shared.empty()) {
     moe.n_shared_experts = moe.shared_ffn_hidden_size > 0 ? 1 : 0;
   } else if (moe.n_shared_experts > 0 && shared_width.empty()) {
@@ -124,13 +125,15 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
   STEPCAST_ASSIGN(const std::vector<bool> periodic,
                   layers_of_period(keys, "expert_layer_period", "expert_layer_offset", model.n_layers));
   if (!periodic.empty() && model.moe) has = periodic;
-  if (keys.has(names.layers)) {
+  const std::string_view layers = keys.has(names.layers) ? names.layers : "mlp_layer_types";
+  if (layers != "mlp_layer_types") keys.ignore("mlp_layer_types");  // which says it again
+  if (keys.has(layers)) {
     STEPCAST_ASSIGN(const std::vector<std::string> list,
-                    read_words(keys, names.layers, model.n_layers, model.n_multi_token_prediction_layers));
+                    read_words(keys, layers, model.n_layers, model.n_multi_token_prediction_layers));
     for (std::size_t layer = 0; layer < list.size(); ++layer) {
       const bool sparse = list[layer] == "1" || list[layer] == "sparse" || list[layer] == "moe";
       if (!sparse && list[layer] != "0" && list[layer] != "dense")
-        return keys.error(names.layers).found(list[layer].substr(0, 60)).expected("0 or 1 for each layer");
+        return keys.error(layers).found(list[layer].substr(0, 60)).expected("0 or 1 for each layer");
       has[layer] = model.moe && sparse;
     }
   }

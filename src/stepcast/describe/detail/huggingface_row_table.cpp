@@ -1,5 +1,6 @@
 // The families that rows describe: what each always has, and which keys say the rest.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "stepcast/describe/detail/huggingface_rows.h"
@@ -56,6 +57,11 @@ constexpr StateKeys kChannelKeys{.n_heads = "linear_num_heads",
                                  .key_head_dim = "linear_head_dim",
                                  .conv_kernel = "linear_conv_kernel_dim",
                                  .mixer = Mixer::channel_delta};
+constexpr StateKeys kLowRankKeys = [] {
+  StateKeys keys = kChannelKeys;
+  keys.low_rank = true;
+  return keys;
+}();
 constexpr StateKeys kConvolutionKeys{.conv_kernel = "conv_L_cache", .mixer = Mixer::short_convolution};
 constexpr std::string_view kMiniMax01NoShape =
     "block_size full_attn_alpha_factor full_attn_beta_factor linear_attn_alpha_factor "
@@ -113,13 +119,12 @@ std::vector<FamilyRow> recurrent_rows() {
   minimax_01.model_type = "minimax_text_01";
   minimax_m1.model_type = "minimax_m1";
   minimax_01.pattern = minimax_m1.pattern = "attn_type_list";
-  FamilyRow kimi{.model_type = "kimi_linear",
-                 .model = {.position = PositionEncoding::none},
-                 .pattern = "layer_types",
-                 .state = kChannelKeys,
-                 .latent = true,
-                 .no_shape = kKimiLinearNoShape};
-  kimi.state.low_rank = true;
+  const FamilyRow kimi{.model_type = "kimi_linear",
+                       .model = {.position = PositionEncoding::none},
+                       .pattern = "layer_types",
+                       .state = kLowRankKeys,
+                       .latent = true,
+                       .no_shape = kKimiLinearNoShape};
   return {
       lfm2,
       lfm2_moe,
@@ -152,6 +157,39 @@ std::vector<FamilyRow> recurrent_rows() {
                  "mamba_conv_bias", "mamba_chunk_size", Mixer::mamba2, "mamba_rms_norm"},
        .must_be_off = "mamba_proj_bias projectors_bias attn_layer_indices",
        .no_shape = kFalconH1NoShape}};
+}
+
+// Latent attention to keys that an indexer chooses.
+std::vector<FamilyRow> indexed_rows() {
+  const FamilyRow hunyuan{
+      .model_type = "hy_v4",
+      .model = {.attention_sinks = true, .attention_output_gate = true},
+      .pattern = "layer_types",
+      .latent = true,
+      .further_tokens = "num_nextn_predict_layers",
+      .no_shape = "hc_magnitude hc_eps learnable_sink_init",
+      .left_out =
+          "sinks of attention; mixes of residual streams are counted as DeepSeek-V4's, three times as many"};
+  FamilyRow hunyuan_sees = hunyuan;
+  hunyuan_sees.model_type = "hy_v4_vl_text";
+  return {
+      hunyuan,
+      hunyuan_sees,
+      {.model_type = "glm5_next_text",
+       .model = {},
+       .pattern = "layer_types",
+       .state = kLowRankKeys,
+       .latent = true,
+       .further_tokens = "num_nextn_predict_layers",
+       .no_shape = "hc_eps hc_sinkhorn_iters linear_lower_bound index_kpool index_kpool_always_select_tail",
+       .left_out = "the pooling of the keys that an indexer scores, which are counted one by one"},
+      {.model_type = "mistral_large4_text",
+       .model = {},
+       .pattern = "layer_types",
+       .latent = true,
+       .further_tokens = "num_nextn_predict_layers",
+       .no_shape = "no_rope_layers no_rope_layer_interval",
+       .left_out = "scales of the scores; layers without rotation are counted as those with it"}};
 }
 
 std::vector<FamilyRow> linear_attention_rows() {
@@ -218,6 +256,7 @@ std::vector<FamilyRow> window_rows() {
                    "add_swa_attention_sink_bias",
                    {}},
        .full = {.v_head_dim = "v_head_dim", .sinks = "add_full_attention_sink_bias"},
+       .sliding_kv_factor = 2,
        .no_shape = kMiMoNoShape},
       step,
       step35,
@@ -251,6 +290,17 @@ std::vector<FamilyRow> window_rows() {
        .model = {.head_dim = 128, .qk_norm = true, .attention_sinks = true},
        .pattern = "layer_types"},
       {.model_type = "cwm", .model = {}, .pattern = "layer_types"},
+      {.model_type = "muse_glimmer_text",
+       .model = {.norms_per_layer = 4, .attention_output_gate = true},
+       .pattern = "layer_types",
+       .activation = "hidden_activation",
+       .no_shape = "layer_rope_theta qk_scale_factor output_multiplier"},
+      {.model_type = "muse_spark_text",
+       .model = {.norms_per_layer = 4, .attention_output_gate = true},
+       .pattern = "layer_types",
+       .experts = {.latent_size = "moe_hidden_size"},
+       .no_shape = "layer_rope_theta qk_scale_factor output_multiplier residual_gate_temperature",
+       .left_out = "two norms around the experts, and one of two gates of the residual"},
       {.model_type = "granite_swa",
        .model = {.attention_sinks = true},
        .pattern = "layer_types",
@@ -370,6 +420,7 @@ std::vector<FamilyRow> plain_rows() {
        .must_be_off = "qk_layernorm"},
       {.model_type = "nemotron",
        .model = {.activation = Activation::squared_relu, .rotary_fraction = 0.5},
+       .own_keys = true,
        .norm = NormKind::layer_norm,
        .norm_bias = true,
        .gated_ffn = false},
@@ -476,8 +527,30 @@ std::vector<FamilyRow> plain_rows() {
        .no_shape = "apply_query_key_layer_scaling bias_dropout_fusion fp32_residual_connection "
                    "layernorm_epsilon multi_query_attention original_rope rope_ratio post_layer_norm rmsnorm "
                    "pre_seq_len prefix_projection quantization_bit"},
+      // A dense FFN beside the experts, whose sums are added: as a shared expert of another width.
+      {.model_type = "arctic",
+       .model = {},
+       .experts = {.width = "intermediate_size", .one_shared = true, .one_shared_width = "hidden_size"},
+       .no_shape =
+           "enable_expert_tensor_parallelism enc_index moe_eval_capacity_factor moe_min_capacity "
+           "moe_token_dropping moe_train_capacity_factor parallel_attn_mlp_res use_residual sliding_window",
+       .left_out = "one norm of three in a layer"},
+      {.model_type = "grok",
+       .model = {.norms_per_layer = 4, .attention_softcap = true},
+       .experts = {.one_shared = true, .one_shared_width = "intermediate_size"},
+       .no_shape = "embedding_multiplier_scale output_multiplier_scale attn_temperature_len "
+                   "attn_logit_softcapping router_logit_softcapping residual_moe"},
       {.model_type = "granitemoe", .model = {}, .experts = {.width = "intermediate_size"}},
       {.model_type = "granitemoeshared", .model = {}, .experts = {.width = "intermediate_size"}},
+      {.model_type = "deepseek_ocr2_text", .model = {}, .pattern = "layer_types"},
+      {.model_type = "cosmos3_edge_text",
+       .model = {.activation = Activation::squared_relu},
+       .gated_ffn = false},
+      {.model_type = "axk1",
+       .model = {},
+       .latent = true,
+       .further_tokens = "num_nextn_predict_layers",
+       .left_out = "norms behind the experts"},
       {.model_type = "phimoe",
        .model = {},
        .experts = {.width = "intermediate_size"},
@@ -500,11 +573,16 @@ std::vector<FamilyRow> plain_rows() {
 
 std::vector<FamilyRow> make_rows() {
   std::vector<FamilyRow> rows = window_rows();
-  for (const auto& more : {mixed_rows(), linear_attention_rows(), recurrent_rows(), plain_rows()})
+  for (const auto& more :
+       {indexed_rows(), mixed_rows(), linear_attention_rows(), recurrent_rows(), plain_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
-  FamilyRow unified = *std::ranges::find(rows, "gemma4_text", &FamilyRow::model_type);
-  unified.model_type = "gemma4_unified_text";
-  rows.push_back(unified);
+  // The same layers under other names.
+  constexpr std::pair<std::string_view, std::string_view> kAlike[] = {{"gemma4_text", "gemma4_unified_text"},
+                                                                      {"mimo_v2_flash", "mimo_v2"}};
+  for (const auto& [one, other] : kAlike) {
+    rows.push_back(*std::ranges::find(rows, one, &FamilyRow::model_type));
+    rows.back().model_type = other;
+  }
   return rows;
 }
 

@@ -68,6 +68,7 @@ struct LayerWord {
 constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention},
                                      {"sliding_attention", Mixer::attention, true},
                                      {"attention", Mixer::attention},
+                                     {"indexed_attention", Mixer::attention},
                                      {"minimax_m3_sparse", Mixer::attention, false, true},
                                      {"mamba", Mixer::mamba2},
                                      {"linear_attention", Mixer::gated_delta},
@@ -116,62 +117,6 @@ Result<std::vector<std::string>> words_by_numbers(ObjectReader& keys, std::strin
   return words;
 }
 
-// Of mixers whose heads are told by the size of the model.
-Status read_channels(ObjectReader& keys, const StateKeys& names, const Transformer& model,
-                     StateMixer& state) {
-  constexpr std::int64_t kWidest = 100'000;
-  if (model.hidden_size > kWidest || model.n_heads < 1)
-    return keys.error("hidden_size").expected("at most 100000, and one head or more");
-  state.head_dim = state.n_key_heads = state.key_head_dim = 1;
-  state.n_heads = model.hidden_size;
-  if (names.mixer == Mixer::decayed_linear) {
-    state.n_heads = state.n_key_heads = model.n_heads;
-    state.head_dim = state.key_head_dim = model.qk_head_dim();
-    state.head_norms = model.qk_norm;
-  } else if (names.mixer == Mixer::mamba1) {
-    double expand = 2;  // times the width of the model, unless the width is said
-    STEPCAST_TRY(keys.optional(keys.has("mamba_expand") ? "mamba_expand" : "expand", expand));
-    if (!(expand > 0 && expand < 100)) return keys.error("expand").expected("a number from 0 to 100");
-    state.n_heads = static_cast<std::int64_t>(expand * static_cast<double>(model.hidden_size));
-    STEPCAST_TRY(optional_size(keys, names.n_heads, state.n_heads));
-    STEPCAST_TRY(keys.required(names.key_head_dim, state.key_head_dim));
-    state.rank = (model.hidden_size + 15) / 16;
-    const std::string_view rank = keys.has("mamba_dt_rank") ? "mamba_dt_rank" : "time_step_rank";
-    if (const JsonValue* said = keys.take(rank); said != nullptr && !said->is_text())
-      STEPCAST_TRY(keys.optional(rank, state.rank));
-  }
-  return Ok{};
-}
-
-Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model) {
-  StateMixer state;
-  state.conv_bias = !names.conv_bias.empty();
-  if (names.n_heads.empty() || names.mixer == Mixer::mamba1) {
-    if (names.mixer == Mixer::gated_delta) return Ok{};
-    STEPCAST_TRY(read_channels(keys, names, model, state));
-  } else if (names.mixer == Mixer::channel_delta && !keys.has(names.n_heads)) {
-    state.n_heads = state.n_key_heads = model.n_heads;  // Ling 3: as those that attend
-    STEPCAST_TRY(keys.required("head_dim", state.head_dim));
-    state.key_head_dim = state.head_dim;
-    STEPCAST_TRY(keys.optional("short_conv_kernel_size", state.conv_kernel));
-  } else {
-    STEPCAST_TRY(keys.required(names.n_heads, state.n_heads));
-    STEPCAST_TRY(keys.required(names.head_dim, state.head_dim));
-    STEPCAST_TRY(keys.required(names.n_key_heads, state.n_key_heads));
-    STEPCAST_TRY(keys.required(names.key_head_dim, state.key_head_dim));
-  }
-  STEPCAST_TRY(optional_size(keys, names.conv_kernel, state.conv_kernel));
-  STEPCAST_TRY(optional_size(keys, names.chunk_tokens, state.chunk_tokens));
-  if (!names.conv_bias.empty()) STEPCAST_TRY(keys.optional(names.conv_bias, state.conv_bias));
-  if (names.low_rank) state.rank = state.head_dim;
-  if (!names.norm.empty()) {
-    state.has_norm = false;
-    STEPCAST_TRY(keys.optional(names.norm, state.has_norm));
-  }
-  model.state_mixer = state;
-  return Ok{};
-}
-
 // What each layer is by one word or letter; all the same of files that say nothing.
 Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectReader& keys,
                                                   Transformer& model) {
@@ -184,10 +129,9 @@ Result<std::vector<std::string>> read_layer_words(const FamilyRow& row, ObjectRe
     return words;
   }
   // Transformers 5 gives every family the same key, and leaves to the class what only some layers have.
-  const std::string_view pattern = row.sliding.n_kv_heads.empty() && !row.pattern.empty() &&
-                                           !keys.has(row.pattern) && keys.has("layer_types")
-                                       ? "layer_types"
-                                       : row.pattern;
+  const std::string_view pattern =
+      !row.pattern.empty() && !keys.has(row.pattern) && keys.has("layer_types") ? "layer_types" : row.pattern;
+  if (pattern != "layer_types" && keys.has(pattern)) keys.ignore("layer_types");  // which says it again
   if (pattern.empty() || keys.has(pattern)) {
     if (pattern.empty())
       return std::vector<std::string>(static_cast<std::size_t>(model.n_layers), "full_attention");
@@ -274,6 +218,17 @@ bool are_dense_in_front(const std::vector<bool>& experts, Transformer& model) {
   return true;
 }
 
+// "kv_source_layers": whose latent vectors each layer attends to, all of them their own.
+Status refuse_shared_latents(ObjectReader& keys) {
+  const JsonValue* list = keys.take("kv_source_layers");
+  const auto sources = list == nullptr ? std::nullopt : list->numbers();
+  for (std::size_t layer = 0; sources && layer < sources->size(); ++layer) {
+    if ((*sources)[layer] != static_cast<double>(layer))
+      return keys.error("kv_source_layers", "latent vectors that layers share are not modelled");
+  }
+  return Ok{};
+}
+
 Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
   STEPCAST_ASSIGN(const std::vector<std::string> words, read_layer_words(row, keys, model));
@@ -285,9 +240,19 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   full.attention_sinks = sliding.attention_sinks = model.attention_sinks;
   STEPCAST_TRY(read_attention_keys(keys, row.full, full));
   STEPCAST_TRY(read_attention_keys(keys, row.sliding, sliding));
+  if (row.sliding_kv_factor > 1 && !keys.has(row.sliding.n_kv_heads)) {
+    sliding.n_kv_heads = row.sliding_kv_factor * model.kv_heads();
+    sliding.v_head_dim = full.v_head_dim;
+    sliding.attention_sinks = true;
+  }
   STEPCAST_TRY(read_other_attention(keys, sliding));
   STEPCAST_TRY(keys.optional("sliding_window", sliding.window_tokens));
   STEPCAST_ASSIGN(const UpperLayers upper, read_upper_layers(keys, model));
+  std::vector<bool> without_indexer;
+  if (model.latent_attention && model.sparse_indexer) {
+    STEPCAST_ASSIGN(without_indexer, layers_without_indexer(keys, model.n_layers));
+  }
+  STEPCAST_TRY(refuse_shared_latents(keys));
   for (std::size_t layer = 0; layer < words.size(); ++layer) {
     const auto* word = std::find_if(std::begin(kLayerWords), std::end(kLayerWords),
                                     [&](const LayerWord& known) { return known.word == words[layer]; });
@@ -306,6 +271,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     LayerKind kind = mixer != Mixer::attention ? LayerKind{} : is_word && word->sliding ? sliding : full;
     kind.mixer = mixer;
     kind.chooses_keys = is_word && word->chooses_keys;
+    kind.shares_chosen_keys = mixer == Mixer::attention && !without_indexer.empty() && without_indexer[layer];
     kind.feed_forward = !is_word         ? one_part->feed_forward
                         : experts[layer] ? FeedForward::experts
                                          : FeedForward::dense;
@@ -385,10 +351,6 @@ Status read_searched_block(const ObjectReader& keys, const JsonValue& block, con
   return Ok{};
 }
 
-}  // namespace
-
-namespace {
-
 // Groups of keys and values under either name.
 Status read_key_value_heads(ObjectReader& keys, Transformer& model) {
   if (keys.has("num_key_value_heads") || !keys.has("num_attention_groups")) return require_kv_heads(keys);
@@ -434,13 +396,20 @@ Status read_norm_placement(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
-// Keys in blocks, of which an indexer chooses some (MiniMax M3).
-Status read_block_indexer(ObjectReader& keys, Transformer& model) {
-  if (!keys.has("index_topk_blocks")) return Ok{};
+// Keys, or blocks of them (MiniMax M3), of which an indexer chooses some; several residual streams.
+Status read_sparse_parts(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(keys.optional("hc_mult", model.residual_streams));
+  const bool of_keys = model.latent_attention && keys.has("index_topk");
+  if (!of_keys && !keys.has("index_topk_blocks")) return Ok{};
   SparseIndexer index;
   std::int64_t blocks = 0, block_tokens = 0;
   STEPCAST_TRY(keys.required("index_n_heads", index.n_heads));
   STEPCAST_TRY(keys.required("index_head_dim", index.head_dim));
+  if (of_keys) {
+    STEPCAST_TRY(keys.required("index_topk", index.keys_per_query));
+    model.sparse_indexer = index;
+    return Ok{};
+  }
   STEPCAST_TRY(keys.required("index_topk_blocks", blocks));
   STEPCAST_TRY(keys.required("index_block_size", block_tokens));
   keys.ignore("index_local_blocks");
@@ -519,7 +488,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(refuse_what_is_on(row, keys));
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
   STEPCAST_TRY(keys.optional("dense_intermediate_size", model.ffn_hidden_size));
-  STEPCAST_TRY(read_block_indexer(keys, model));
+  STEPCAST_TRY(read_sparse_parts(keys, model));
   if (model.moe && model.ffn_bias)
     return keys.error(row.ffn_bias.key, "biases of experts are not modelled here");
   STEPCAST_TRY(read_state(keys, row.state, model));
@@ -538,52 +507,6 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
     }
   }
   keys.ignore(row.no_shape);
-  return Ok{};
-}
-
-namespace {
-
-// Mamba alone: layers of one part.
-Status read_mamba(ObjectReader& keys, const StateKeys& names, Transformer& model) {
-  model.norm = NormKind::rms_norm;
-  model.norm_bias = false;
-  model.position = PositionEncoding::none;
-  model.ffn_hidden_size = model.n_heads = 1;
-  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
-  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
-  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
-  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
-  STEPCAST_TRY(read_state(keys, names, model));
-  STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
-  keys.ignore(
-      "expand hidden_act rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_limit "
-      "time_step_max time_step_min time_step_rank norm_before_gate time_step_scale time_step_init_scheme "
-      "use_mambapy use_falcon_mambapy use_associative_scan mixer_rms_eps layer_types d_model d_inner n_layer "
-      "ssm_cfg fused_add_norm rms_norm pad_vocab_size_multiple");
-  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
-    append_layer(model, {.mixer = names.mixer, .feed_forward = FeedForward::none});
-  return Ok{};
-}
-
-}  // namespace
-
-Status read_mamba2(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(refuse_if_false(keys, "rms_norm", "states without a norm are not modelled"));
-  return read_mamba(keys,
-                    {"num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_conv_bias",
-                     "chunk_size", Mixer::mamba2},
-                    model);
-}
-
-Status read_mamba1(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(read_mamba(keys,
-                          {.n_heads = "intermediate_size",
-                           .key_head_dim = "state_size",
-                           .conv_kernel = "conv_kernel",
-                           .conv_bias = "use_conv_bias",
-                           .mixer = Mixer::mamba1},
-                          model));
-  model.state_mixer->has_norm = false;
   return Ok{};
 }
 

@@ -22,8 +22,9 @@ struct ExpertKeys {
   std::string_view layers =
       "mlp_layer_types";  // a list of 0 and 1, or of dense and sparse: which layers have experts
   bool shared_gate = false;
-  bool router_bias = false;   // trained, in the router
-  bool one_shared = false;    // without a key that says so, as wide as the others
+  bool router_bias = false;  // trained, in the router
+  bool one_shared = false;   // without a key that says so, as wide as the others, or as this key says
+  std::string_view one_shared_width = {};
   bool dense_beside = false;  // the dense FFN runs beside the experts (Gemma 4), switched by `switch_key`
   std::string_view switch_key = {};
 };
@@ -58,6 +59,8 @@ struct FamilyRow {
   std::string_view interval = "full_attention_interval";
   ExpertKeys experts = {};
   AttentionKeys sliding = {}, full = {};
+  // Above 1: without keys of their own, layers with a window have so many times the keys and values, and sinks.
+  std::int64_t sliding_kv_factor = 1;
   StateKeys state = {};
   bool latent = false;    // attention is multi-latent
   bool own_keys = false;  // without num_key_value_heads every head has its own
@@ -71,6 +74,7 @@ struct FamilyRow {
   std::string_view further_pattern = {};  // letters of what each of these consists of
   std::string_view must_be_off = {};      // words: keys of parts that are not modelled
   std::string_view no_shape = {};         // keys that change neither shape nor time
+  std::string_view left_out = {};         // small parts that are not counted, for a note
   [[nodiscard]] bool has_state() const { return !state.n_heads.empty() || state.mixer != Mixer::gated_delta; }
 };
 
@@ -81,6 +85,9 @@ struct FamilyRow {
 [[nodiscard]] Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transformer& model);
 [[nodiscard]] Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKeys& names,
                                                            const Transformer& model);
+
+// Sizes of what carries a state, if the family has any, into `model`.
+[[nodiscard]] Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model);
 
 // One word per layer, from a list of words or numbers or from a text of letters. `further`: as many more at most, of
 // layers that predict further tokens.

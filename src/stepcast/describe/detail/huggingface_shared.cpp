@@ -72,7 +72,7 @@ Status read_llama_like(ObjectReader& keys, Transformer& model) {
        {std::pair{"num_key_value_heads", &model.n_kv_heads}, std::pair{"head_dim", &model.head_dim}}) {
     const bool is_given = keys.has(key);
     STEPCAST_TRY(keys.optional(key, *size));
-    if (is_given && *size == 0 && keys.take(key)->is_number()) {
+    if (is_given && *size == 0 && keys.take(key)->is_number() && !keys.has("kv_lora_rank")) {
       return keys.error(key).found("0").expected("1 or more, or nothing");
     }
   }

@@ -26,6 +26,7 @@ constexpr Spelling kSpellings[] = {
     {"num_nextn_predict_layers", "num_mtp_layers"},
     {"topk_group", "topk_groups"},
     {"n_group", "num_expert_group"},
+    {"decoder_sparse_step", "moe_layer_frequency"},
     {"moe_topk", "num_experts_per_token"}};
 // Sizes of every layer of models whose layers are all alike (Hunyuan).
 constexpr std::string_view kPerLayer = "moe_topk moe_intermediate_size num_shared_expert";
@@ -56,16 +57,18 @@ JsonValue words_of_layers(const JsonValue& attending, std::size_t n_layers) {
   return JsonValue{std::move(words)};
 }
 
-void add_linear_attention(const JsonValue& section, JsonValue::Object& members) {
+void add_linear_attention(const JsonValue& config, const JsonValue& section, JsonValue::Object& members) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"num_heads", "linear_num_heads"},
       {"head_dim", "linear_head_dim"},
       {"short_conv_kernel_size", "linear_conv_kernel_dim"}};
   for (const auto& [inner, outer] : kNames)
-    if (const JsonValue* size = section.find(inner)) members.push_back({std::string{outer}, *size});
+    if (const JsonValue* size = section.find(inner); size != nullptr && config.find(outer) == nullptr)
+      members.push_back({std::string{outer}, *size});
   const JsonValue* full = section.find("full_attn_layers");
   const JsonValue* linear = section.find("kda_layers");
-  if (full != nullptr && linear != nullptr && full->is_array() && linear->is_array())
+  if (config.find("layer_types") == nullptr && full != nullptr && linear != nullptr && full->is_array() &&
+      linear->is_array())
     members.push_back({"layer_types", words_of_layers(*full, full->items().size() + linear->items().size())});
 }
 
@@ -75,7 +78,7 @@ JsonValue of_row(const JsonValue& config) {
   JsonValue::Object members;
   for (const JsonValue::Member& member : config.members()) {
     if (member.key == "linear_attn_config") {
-      add_linear_attention(member.value, members);
+      add_linear_attention(config, member.value, members);
       continue;
     }
     const auto* spelling =
@@ -107,6 +110,14 @@ JsonValue of_row(const JsonValue& config) {
 
 JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes) {
   if (!config.is_object()) return config;
+  if (text_of(config, "model_type") == "git" && config.find("residual_moe") != nullptr) {
+    JsonValue::Object members;  // Grok 2 as it was published, under the name of another model
+    for (const JsonValue::Member& member : config.members())
+      members.push_back({member.key, member.key == "model_type" ? JsonValue{"grok"} : member.value});
+    JsonValue grok{std::move(members)};
+    grok.set_line(config.line());
+    return of_row(grok);
+  }
   if (const JsonValue* thinker = config.find("thinker_config"); thinker != nullptr && thinker->is_object()) {
     notes.emplace_back("what thinks alone (thinker_config): what speaks is not counted");
     return with_usual_keys(*thinker, notes);

@@ -26,9 +26,21 @@ enum class Projector : std::uint8_t {
   two,               // two products of merged patches (LLaVA)
   two_and_line,      // the same, and a vector that ends a row of patches (LLaVA-NeXT)
   normed_two,        // the same behind a norm (InternVL)
+  three,             // three products of merged patches (Muse)
+  two_and_merged,    // two products of every patch, two of merged results (MiniMax M3)
   gated,             // a strided convolution, a product with a norm, a gated FFN (GLM-4V)
   convolutions,      // two strided convolutions and a product (Step 3.7)
   tiles,             // one product of results of several layers, of all tiles of an image (Llama 3.2 Vision)
+};
+
+// Products with biases.
+enum Biases : std::uint8_t {
+  kNoBias = 0,
+  kPatchBias = 1,
+  kQkvBias = 2,
+  kOutputBias = 4,
+  kFfnBias = 8,
+  kAllBiases = 15
 };
 
 // What towers of one family always have; names of sizes are looked for by all names that families use.
@@ -36,14 +48,17 @@ struct TowerRow {
   std::string_view model_types;  // words
   Projector projector;
   std::string_view encoder = {};  // word of `vision_config` that this is for; empty: whatever it says
-  bool layer_norm = true, patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true,
-       gated = false;
+  bool layer_norm = true;
+  int biases = kAllBiases;  // of `Biases`
+  bool gated = false;
   bool class_token = false, layer_scale = false;
   bool norm_in_front = false, norm_behind = false;
   std::int64_t norms = 2;
   bool head_norms = false;
+  bool positions = true;      // a trained table of them, unless the file says its size
   std::int64_t merge = 2;     // patches in either direction that become one token, unless the file says
   std::int64_t pixels = 448;  // of an image in either direction, unless the file says
+  std::int64_t heads = 0;     // likewise
 };
 
 constexpr TowerRow siglip(std::string_view model_types, Projector projector, std::int64_t merge) {
@@ -57,7 +72,7 @@ constexpr TowerRow clip(std::string_view model_types, Projector projector) {
   return {.model_types = model_types,
           .projector = projector,
           .encoder = "clip_vision_model",
-          .patch_bias = false,
+          .biases = kQkvBias | kOutputBias | kFfnBias,
           .class_token = true,
           .norm_in_front = true,
           .norm_behind = true,
@@ -68,79 +83,91 @@ constexpr TowerRow pixtral(std::string_view model_types, Projector projector, st
           .projector = projector,
           .encoder = "pixtral",
           .layer_norm = false,
-          .patch_bias = false,
-          .qkv_bias = false,
-          .output_bias = false,
-          .ffn_bias = false,
+          .biases = kNoBias,
           .gated = true,
           .norm_in_front = true,
           .merge = merge};
 }
 
 constexpr TowerRow kTowers[] = {
-    {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe_thinker",
+    {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe_thinker cosmos3_omni",
      .projector = Projector::merger},
-    {.model_types = "kimi_k25", .projector = Projector::merger, .norm_behind = true},
-    {.model_types = "qwen2_vl", .projector = Projector::merger, .patch_bias = false},
-    {.model_types = "qwen2_5_vl qwen2_5_omni_thinker",
+    {.model_types = "minimax_m3_vl",
+     .projector = Projector::two_and_merged,
+     .biases = kQkvBias | kOutputBias | kFfnBias,
+     .norm_in_front = true,
+     .positions = false},
+    {.model_types = "muse_glimmer muse_spark",
+     .projector = Projector::three,
+     .biases = kQkvBias | kOutputBias | kFfnBias,
+     .norm_in_front = true,
+     .norm_behind = true},
+    {.model_types = "glm5_next glm_ocr",
+     .projector = Projector::gated,
+     .layer_norm = false,
+     .gated = true,
+     .norm_behind = true,
+     .head_norms = true,
+     .positions = false},
+    {.model_types = "kimi_k25 kimi_vl", .projector = Projector::merger, .norm_behind = true},
+    {.model_types = "qwen2_vl", .projector = Projector::merger, .biases = kQkvBias | kOutputBias | kFfnBias},
+    {.model_types = "qwen2_5_vl qwen2_5_omni_thinker exaone4_5",
      .projector = Projector::merger,
      .layer_norm = false,
-     .patch_bias = false,
+     .biases = kQkvBias | kOutputBias | kFfnBias,
      .gated = true},
     {.model_types = "gemma4",
      .projector = Projector::one,
      .layer_norm = false,
-     .patch_bias = false,
-     .qkv_bias = false,
-     .output_bias = false,
-     .ffn_bias = false,
+     .biases = kNoBias,
      .gated = true,
      .norms = 4,
      .head_norms = true,
      .merge = 3},
     {.model_types = "llama4",
      .projector = Projector::adapter,
-     .patch_bias = false,
+     .biases = kQkvBias | kOutputBias | kFfnBias,
      .class_token = true,
      .norm_in_front = true,
      .norm_behind = true},
-    {.model_types = "internvl internvl_chat",
+    {.model_types = "internvl internvl_chat qianfan_ocr",
      .projector = Projector::normed_two,
-     .qkv_bias = false,
+     .biases = kPatchBias | kOutputBias | kFfnBias,
      .class_token = true,
      .layer_scale = true},
-    pixtral("mistral3", Projector::merging_layer, 2),
+    pixtral("mistral3 mistral_large4 lighton_ocr", Projector::merging_layer, 2),
     clip("llava", Projector::two),
     pixtral("llava", Projector::two, 1),
     siglip("llava", Projector::two, 1),
+    {.model_types = "deepseek_vl_v2",
+     .projector = Projector::two_and_line,
+     .norm_behind = true,
+     .pixels = 384,
+     .heads = 16},
     siglip("llava_onevision", Projector::two_and_line, 1),
     siglip("paligemma", Projector::one, 1),
     siglip("smolvlm idefics3", Projector::shuffled, 2),
     siglip("aya_vision", Projector::normed_gated_two, 2),
     siglip("cohere2_vision", Projector::gated_two, 2),
     siglip("gemma3", Projector::normed, 4),
-    clip("llava_next", Projector::two_and_line),
+    clip("llava_next llava_next_video", Projector::two_and_line),
     {.model_types = "glm4v glm4v_moe glm46v glmga",
      .projector = Projector::gated,
      .layer_norm = false,
-     .qkv_bias = false,
-     .output_bias = false,
-     .ffn_bias = false,
+     .biases = kPatchBias,
      .gated = true,
      .norm_in_front = true,
      .norm_behind = true},
     {.model_types = "mllama",
      .projector = Projector::tiles,
-     .patch_bias = false,
-     .qkv_bias = false,
-     .output_bias = false,
+     .biases = kFfnBias,
      .class_token = true,
      .norm_in_front = true,
      .norm_behind = true,
      .merge = 1},
     {.model_types = "step3p7",
      .projector = Projector::convolutions,
-     .patch_bias = false,
+     .biases = kQkvBias | kOutputBias | kFfnBias,
      .layer_scale = true,
      .norm_in_front = true,
      .merge = 4},
@@ -157,6 +184,7 @@ struct TowerSizes {
   std::vector<std::int64_t> see_all;  // layers that do not
   bool projector_bias = true, class_head = false;
   bool qkv_bias = true, layer_norm = true;
+  std::int64_t kv_heads = 0;    // 0: as many as heads
   std::int64_t head_norms = 0;  // elements of the norms of queries and of keys
 };
 
@@ -188,24 +216,28 @@ std::int64_t side_of(std::int64_t positions) {
 }
 
 Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader& around, TowerSizes& s) {
-  STEPCAST_TRY(first_size(vision, {"depth", "num_hidden_layers", "vt_num_hidden_layers"}, s.layers));
-  STEPCAST_TRY(first_size(vision, {"embed_dim", "vt_hidden_size", "hidden_size"}, s.width));
+  STEPCAST_TRY(
+      first_size(vision, {"depth", "num_hidden_layers", "vt_num_hidden_layers", "layers"}, s.layers));
+  STEPCAST_TRY(first_size(vision, {"embed_dim", "vt_hidden_size", "hidden_size", "width"}, s.width));
+  s.heads = row.heads;
   STEPCAST_TRY(first_size(
       vision, {"num_heads", "num_attention_heads", "vt_num_attention_heads", "attention_heads"}, s.heads));
+  STEPCAST_TRY(first_size(vision, {"num_key_value_heads"}, s.kv_heads));
   STEPCAST_TRY(first_size(vision, {"intermediate_size", "vt_intermediate_size"}, s.ffn));
   STEPCAST_TRY(first_size(vision, {"patch_size"}, s.patch));
   STEPCAST_TRY(first_size(vision, {"in_channels", "num_channels", "in_chans"}, s.channels));
-  STEPCAST_TRY(first_size(vision, {"temporal_patch_size"}, s.frames));
+  STEPCAST_TRY(first_size(vision, {"temporal_patch_size", "patch_temporal"}, s.frames));
   s.merge = row.merge;
-  STEPCAST_TRY(
-      first_size(vision, {"spatial_merge_size", "merge_kernel_size", "pooling_kernel_size"}, s.merge));
+  STEPCAST_TRY(first_size(
+      vision, {"spatial_merge_size", "merge_kernel_size", "pooling_kernel_size", "merge_size"}, s.merge));
   STEPCAST_TRY(first_size(around, {"spatial_merge_size", "scale_factor", "downsample_factor"}, s.merge));
-  STEPCAST_TRY(first_size(around, {"alignment_intermediate_size"}, s.projector_ffn));
+  STEPCAST_TRY(first_size(around, {"alignment_intermediate_size", "projector_hidden_size"}, s.projector_ffn));
+  STEPCAST_TRY(first_size(vision, {"projection_intermediate_size"}, s.projector_ffn));
   STEPCAST_TRY(first_size(vision, {"out_hidden_size"}, s.out));
   STEPCAST_TRY(first_size(vision, {"image_size"}, s.pixels));
   STEPCAST_TRY(first_size(vision, {"num_position_embeddings"}, s.positions));
   std::int64_t side = 0, table = 0, soft_tokens = 0, ratio = 0;
-  STEPCAST_TRY(first_size(vision, {"init_pos_emb_height"}, side));
+  STEPCAST_TRY(first_size(vision, {"init_pos_emb_height", "pos_emb_height"}, side));
   if (side > 0 && side < 10'000) s.positions = side * side;
   STEPCAST_TRY(first_size(vision, {"position_embedding_size"}, table));
   STEPCAST_TRY(first_size(vision, {"default_output_length"}, soft_tokens));
@@ -214,6 +246,9 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
                              &s.merge, &s.out, &s.pixels, &table, &soft_tokens})
     if (*size > kLargest) *size = 0;
   if (s.positions > kLargest * kLargest / 100) s.positions = 0;
+  double wider = 0;
+  if (s.ffn == 0 && row.model_types == "deepseek_vl_v2") STEPCAST_TRY(vision.optional("mlp_ratio", wider));
+  if (wider > 0 && wider < 100) s.ffn = static_cast<std::int64_t>(wider * static_cast<double>(s.width));
   if (row.model_types == "qwen2_vl") {
     if (s.width > 0 && vision.has("embed_dim")) STEPCAST_TRY(first_size(vision, {"hidden_size"}, s.out));
     STEPCAST_TRY(first_size(vision, {"mlp_ratio"}, ratio));
@@ -224,7 +259,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   if (s.pixels == 0 && soft_tokens > 0) s.pixels = side_of(soft_tokens) * s.merge * s.patch;
   if (s.pixels == 0) s.pixels = row.pixels;
   // Tables of positions whose size follows from the image, or of both directions apart (Gemma 4).
-  const bool of_image = row.projector != Projector::merger && row.encoder != "pixtral";
+  const bool of_image = row.positions && row.projector != Projector::merger && row.encoder != "pixtral";
   if (table > 0) s.positions = 2 * table;
   if (s.positions == 0 && of_image && s.patch > 0) {
     s.positions = (s.pixels / s.patch) * (s.pixels / s.patch) + (row.class_token ? 1 : 0);
@@ -236,6 +271,12 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
     return vision.error("max_num_tiles").expected("a square: 1, 4 or 9");
   s.extra_mergers = length_of(vision, "deepstack_visual_indexes");
   STEPCAST_TRY(vision.optional("window_size", s.window));
+  // Muse: windows as large as the table of positions, in layers that a list names.
+  const JsonValue* types = row.projector == Projector::three ? vision.take("layer_types") : nullptr;
+  for (std::size_t i = 0; types != nullptr && types->is_array() && i < types->items().size(); ++i)
+    if (types->items()[i].is_text() && types->items()[i].text() == "full_attention")
+      s.see_all.push_back(static_cast<std::int64_t>(i));
+  if (types != nullptr) s.window = side_of(s.positions) * s.patch;
   if (const JsonValue* all = vision.take("fullatt_block_indexes"); all != nullptr) {
     const auto layers = all->numbers();
     for (std::size_t i = 0; layers && i < layers->size(); ++i)
@@ -247,7 +288,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   STEPCAST_TRY(first_size(vision, {"vision_output_dim"}, s.adapter_out));
   s.projector_bias = row.projector != Projector::merging_layer;
   STEPCAST_TRY(around.optional("multimodal_projector_bias", s.projector_bias));
-  s.qkv_bias = row.qkv_bias;
+  s.qkv_bias = (row.biases & kQkvBias) != 0;
   s.layer_norm = row.layer_norm;
   s.head_norms = row.head_norms && s.heads > 0 ? s.width / s.heads : 0;
   if (row.projector == Projector::normed_two) {
@@ -267,14 +308,16 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
 
 void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std::int64_t tokens,
                std::int64_t keys, std::int64_t gates = 0) {
-  b.norm(s.width, s.layer_norm).linear(s.width, 3 * s.width, s.qkv_bias);
+  const std::int64_t kv_width =
+      s.width / s.heads * (s.kv_heads > 0 ? std::min(s.kv_heads, s.heads) : s.heads);
+  b.norm(s.width, s.layer_norm).linear(s.width, s.width + 2 * kv_width, s.qkv_bias);
   b.parameters(2 * s.head_norms);
-  b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, row.output_bias);
+  b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, (row.biases & kOutputBias) != 0);
   if (row.norms > 2) b.norm(s.width, s.layer_norm);
   b.add_residual(s.width);
-  b.norm(s.width, s.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, row.ffn_bias);
+  b.norm(s.width, s.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, (row.biases & kFfnBias) != 0);
   row.gated ? b.activation(s.ffn, true) : b.gelu();
-  b.linear(s.ffn, s.width, row.ffn_bias);
+  b.linear(s.ffn, s.width, (row.biases & kFfnBias) != 0);
   if (row.norms > 2) b.norm(s.width, s.layer_norm);
   b.parameters(gates + (row.layer_scale ? 2 * s.width : 0));
   b.add_residual(s.width).end_block();
@@ -297,7 +340,7 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       add_merger(b, s, tokens, false);
       for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, s, tokens, true);
       break;
-    case Projector::one: b.tokens(few).linear(w, text, row.output_bias); break;
+    case Projector::one: b.tokens(few).linear(w, text, (row.biases & kOutputBias) != 0); break;
     case Projector::shuffled: b.tokens(few).linear(merged, text, false); break;
     case Projector::gated_two:
     case Projector::normed_gated_two:
@@ -332,6 +375,14 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       b.linear(merged, text, s.projector_bias).gelu().linear(text, text, s.projector_bias);
       if (row.projector == Projector::two_and_line) b.parameters(text);
       break;
+    case Projector::three:
+      b.tokens(few).linear(merged, s.projector_ffn, false).gelu();
+      b.linear(s.projector_ffn, s.projector_ffn, false).gelu().linear(s.projector_ffn, text, false);
+      break;
+    case Projector::two_and_merged:
+      b.linear(w, s.projector_ffn).gelu().linear(s.projector_ffn, text).tokens(few);
+      b.linear(s.merge * s.merge * text, s.projector_ffn).gelu().linear(s.projector_ffn, text);
+      break;
     case Projector::gated:
       b.tokens(few).linear(merged, s.out).linear(s.out, s.out, false).norm(s.out, true).gelu();
       b.linear(s.out, 2 * s.projector_ffn, false)
@@ -351,7 +402,7 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
 VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   NetworkBuilder b{"tower", s.channels * s.frames, side_of(s.tiles) * s.pixels};
   b.convolution(s.width, s.patch, s.patch, true, 0);
-  if (row.patch_bias) b.bias();
+  if ((row.biases & kPatchBias) != 0) b.bias();
   const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? s.tiles : 0);
   b.tokens(tokens).parameters(s.positions * s.width + (row.class_token ? s.width : 0));
   // Gated tables of places in a tile, and of tiles in front of the layers and behind them.
@@ -376,6 +427,10 @@ VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   return tower;
 }
 
+bool is_one_of(Projector one, std::initializer_list<Projector> many) {
+  return std::ranges::find(many, one) != many.end();
+}
+
 // Nothing if all sizes are there and fit.
 std::string problem_of(const TowerSizes& s, const TowerRow& row) {
   constexpr std::int64_t kLargest = 100'000;
@@ -394,8 +449,9 @@ std::string problem_of(const TowerSizes& s, const TowerRow& row) {
   if (s.width % s.heads != 0) return "its heads do not divide its hidden size";
   if (row.projector == Projector::adapter && std::min({s.adapter_in, s.adapter_width, s.adapter_out}) < 1)
     return "its projector has no sizes";
-  if ((row.projector == Projector::gated && s.out < 1) ||
-      ((row.projector == Projector::gated || row.projector == Projector::gated_two) && s.projector_ffn < 1))
+  const bool has_width = is_one_of(
+      row.projector, {Projector::gated, Projector::gated_two, Projector::two_and_merged, Projector::three});
+  if ((row.projector == Projector::gated && s.out < 1) || (has_width && s.projector_ffn < 1))
     return "its projector has no sizes";
   if (s.class_head) return "a head of attention behind it is not modelled";
   return {};
@@ -413,6 +469,11 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     return is_among(model_type, one.model_types) &&
            (one.encoder.empty() || encoder.empty() || is_among(encoder, one.encoder));
   });
+  // Around a model that is not known: the tower may say itself whose it is, "kimi_k25_vision".
+  const std::string_view whose = std::string_view{encoder}.substr(0, encoder.rfind("_vision"));
+  if (row == std::end(kTowers) && !whose.empty())
+    row =
+        std::ranges::find_if(kTowers, [&](const TowerRow& one) { return is_among(whose, one.model_types); });
   if (row == std::end(kTowers)) {
     missing = "towers for pictures and sound are not counted";
     return Tower{};
@@ -421,7 +482,9 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
   STEPCAST_TRY(read_tower_sizes(*row, vision, around, s));
   s.text = text.hidden_size;
   if (row->projector == Projector::normed_gated_two && s.projector_ffn == 0) s.projector_ffn = s.text;
-  if (row->projector == Projector::gated) {
+  if (row->projector == Projector::gated && s.projector_ffn == 0 && !row->positions)
+    s.projector_ffn = s.channels * s.out;  // GLM-OCR
+  if (row->projector == Projector::gated && s.projector_ffn == 0) {
     s.projector_ffn = s.ffn;  // a layer's own FFN has the width of the result
     s.ffn = s.out;
   }

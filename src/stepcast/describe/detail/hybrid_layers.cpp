@@ -1,9 +1,14 @@
 #include "stepcast/describe/detail/hybrid_layers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/words.h"
+#include "stepcast/describe/detail/moe_layer_pattern.h"
 
 namespace stepcast::detail {
 namespace {
@@ -111,6 +116,89 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
                                  .key_head_dim = s.state_size.value_or(128),
                                  .conv_bias = true,
                                  .chunk_tokens = kChunkTokens};
+  return Ok{};
+}
+
+bool takes_chosen_keys(std::int64_t layer, std::int64_t every, std::int64_t offset) {
+  return std::max<std::int64_t>(layer - offset + 1, 0) % std::max<std::int64_t>(1, every) != 0;
+}
+
+namespace {
+
+// Which layers are linear: all but the last of every so many, or those of a list; all without either.
+Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_layers) {
+  constexpr std::string_view kFlag = "--linear-attention-freq";
+  const std::string said = s.linear_attention_pattern.value_or("");
+  if (said.find('[') != std::string::npos) return read_layer_list(kFlag, said, n_layers);
+  std::vector<bool> linear(static_cast<std::size_t>(n_layers), true);
+  if (said.empty()) return linear;
+  std::size_t period = 0;
+  const auto read = std::from_chars(said.data(), said.data() + said.size(), period);
+  if (read.ec != std::errc{} || read.ptr != said.data() + said.size() || period < 1 ||
+      period > kMostLetters) {
+    return Error::at("", std::string{kFlag})
+        .found(fmt::format("`{}`", said.substr(0, 60)))
+        .expected("1 or more, or a list such as ([1]*3+[0]*1)*12 with 1 for linear attention");
+  }
+  for (std::size_t layer = period - 1; layer < linear.size(); layer += period) linear[layer] = false;
+  return linear;
+}
+
+Status apply_indexer(const JobSettings& s, Transformer& model) {
+  if (!model.latent_attention || !s.indexer_heads || !s.indexer_head_dim || !s.indexer_keys) {
+    return Error::at("", "--experimental-attention-variant", "dsa needs more flags")
+        .expected(
+            "--multi-latent-attention, --dsa-indexer-n-heads, --dsa-indexer-head-dim and --dsa-indexer-topk");
+  }
+  model.sparse_indexer = SparseIndexer{*s.indexer_heads, *s.indexer_head_dim, *s.indexer_keys};
+  return Ok{};
+}
+
+}  // namespace
+
+Status apply_attention_variant(const JobSettings& s, Transformer& model) {
+  if (!s.attention_variant) return Ok{};
+  const bool sparse = *s.attention_variant == "dsa";
+  if (!sparse && !is_among(*s.attention_variant, "gated_delta_net gdn")) {
+    return Error::at("", "--experimental-attention-variant", "this one is not modelled")
+        .found(fmt::format("`{}`", s.attention_variant->substr(0, 60)))
+        .expected("gated_delta_net or dsa");
+  }
+  if (model.n_layers > kMostLetters) return Error::at("", "--num-layers").expected("fewer layers");
+  std::vector<bool> linear(static_cast<std::size_t>(model.n_layers), false);
+  if (sparse) {
+    STEPCAST_TRY(apply_indexer(s, model));
+    if (s.indexer_every.value_or(1) <= 1) return Ok{};
+  } else {
+    STEPCAST_ASSIGN(linear, linear_layers(s, model.n_layers));
+    // Megatron's defaults where nothing is said.
+    model.state_mixer = StateMixer{.n_heads = s.linear_heads.value_or(32),
+                                   .head_dim = s.linear_head_dim.value_or(128),
+                                   .n_key_heads = s.linear_key_heads.value_or(16),
+                                   .key_head_dim = s.linear_key_head_dim.value_or(128),
+                                   .conv_kernel = s.linear_kernel.value_or(4)};
+  }
+  const Transformer whole = model;
+  model.layer_kinds.clear();
+  model.kind_of_layer.clear();
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
+    LayerKind kind{.feed_forward = whole.has_experts(layer) ? LayerKind::FeedForward::experts
+                                                            : LayerKind::FeedForward::dense};
+    if (linear[static_cast<std::size_t>(layer)]) {
+      kind.mixer = Mixer::gated_delta;
+    } else {
+      kind.window_tokens = whole.window_tokens(layer);
+      kind.attention_sinks = whole.attention_sinks;
+      kind.shares_chosen_keys =
+          sparse && takes_chosen_keys(layer, *s.indexer_every, s.indexer_offset.value_or(0));
+    }
+    append_layer(model, kind);
+  }
+  model.sliding_window_tokens = model.global_attention_every_n_layers = 0;
+  if (model.moe) {
+    model.moe->first_dense_layers = 0;
+    model.moe->moe_every_n_layers = 1;
+  }
   return Ok{};
 }
 

@@ -26,6 +26,13 @@ void append_layer(Transformer& model, const LayerKind& kind);
 // Errors: letters that are not modelled, another number of layers than was said.
 [[nodiscard]] Status apply_hybrid_layers(const JobSettings& settings, Transformer& model);
 
+// Linear attention in some layers, or an indexer, as `settings.attention_variant` says, of a model whose heads and experts
+// are there; nothing without it.
+[[nodiscard]] Status apply_attention_variant(const JobSettings& settings, Transformer& model);
+
+// Whether a layer takes what the indexer of one below chose: one of every so many behind the first has its own.
+[[nodiscard]] bool takes_chosen_keys(std::int64_t layer, std::int64_t every, std::int64_t offset);
+
 // Layers between the bars of a pattern.
 [[nodiscard]] std::vector<std::int64_t> layers_of_hybrid_stages(std::string_view pattern);
 

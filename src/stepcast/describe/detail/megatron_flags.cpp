@@ -82,6 +82,18 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--mamba-head-dim", &S::state_head_dim},
     {"--mamba-num-groups", &S::state_groups},
     {"--mamba-num-heads", &S::state_heads},
+    {"--experimental-attention-variant", &S::attention_variant},
+    {"--linear-attention-freq", &S::linear_attention_pattern},
+    {"--linear-conv-kernel-dim", &S::linear_kernel},
+    {"--linear-key-head-dim", &S::linear_key_head_dim},
+    {"--linear-value-head-dim", &S::linear_head_dim},
+    {"--linear-num-key-heads", &S::linear_key_heads},
+    {"--linear-num-value-heads", &S::linear_heads},
+    {"--dsa-indexer-n-heads", &S::indexer_heads},
+    {"--dsa-indexer-head-dim", &S::indexer_head_dim},
+    {"--dsa-indexer-topk", &S::indexer_keys},
+    {"--dsa-indexer-topk-freq", &S::indexer_every},
+    {"--dsa-indexer-skip-topk-offset", &S::indexer_offset},
     {"--hidden-size", &S::hidden_size},
     {"--ffn-hidden-size", &S::ffn_hidden_size},
     {"--num-attention-heads", &S::n_heads},
@@ -286,9 +298,6 @@ constexpr MegatronFlagRow kRows[] = {
     {Use::out_of_scope, "elastic models (Flextron), whose sizes are drawn anew each step, are not modelled",
      "flextron"},
     {Use::out_of_scope,
-     "linear and sparse attention are not modelled from flags: give --model with its config.json",
-     "experimental-attention-variant linear-attention-freq"},
-    {Use::out_of_scope,
      "layers of several shapes are not modelled from flags: give --model with its config.json",
      "heterogeneous-layers-config-path heterogeneous-layers-config-encoded-json "
      "heterogeneous-block-specs"},
@@ -455,7 +464,7 @@ constexpr MegatronFlagRow kRows[] = {
      "rotary-scaling-factor rotary-seq-len-interpolation-factor seq-len-interpolation-factor "
      "no-rope-freq mrope-section mscale mscale-all-dim beta-fast beta-slow "
      "original-max-position-embeddings yarn-* no-yarn-* relative-attention-* fp8-margin fp8-interval "
-     "fp8-amax-history-len fp8-amax-compute-algo linear-* dsa-* no-dsa-* bert-no-binary-head "
+     "fp8-amax-history-len fp8-amax-compute-algo dsa-* no-dsa-* bert-no-binary-head "
      "bert-embedder-type output-bert-embeddings"},
     {Use::passed_over, "engines of inference, which a training step does not run",
      "max-tokens-to-oom inference-batch-times-seqlen-threshold inference-max-requests "

@@ -49,6 +49,29 @@ bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::si
 
 }  // namespace
 
+Result<std::vector<bool>> read_layer_list(std::string_view flag, std::string_view text,
+                                          std::int64_t n_layers) {
+  const std::string_view whole = text;
+  while (text.starts_with('(') || text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(')') || text.ends_with(' ')) text.remove_suffix(1);
+  std::vector<bool> pattern;
+  const auto most = static_cast<std::size_t>(n_layers);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('+'), text.size());
+    if (!add_pattern_term(text.substr(0, end), pattern, most)) {
+      return bad_pattern(flag, whole,
+                         fmt::format("a list of {} zeros and ones, such as [0]*3+[1]*58", n_layers));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  if (pattern.size() != most) {
+    return bad_pattern(flag, whole,
+                       fmt::format("an entry for each of {} layers, not {}", n_layers, pattern.size()));
+  }
+  return pattern;
+}
+
 Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, MixtureOfExperts& moe) {
   constexpr std::string_view kFlag = "--moe-layer-freq";
   const std::string_view whole = text;
@@ -64,23 +87,7 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
     }
     return Ok{};
   }
-  while (text.starts_with('(') || text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(')') || text.ends_with(' ')) text.remove_suffix(1);
-  std::vector<bool> pattern;
-  const auto most = static_cast<std::size_t>(n_layers);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('+'), text.size());
-    if (!add_pattern_term(text.substr(0, end), pattern, most)) {
-      return bad_pattern(kFlag, whole,
-                         fmt::format("a list of {} zeros and ones, such as [0]*3+[1]*58", n_layers));
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-    while (text.starts_with(' ')) text.remove_prefix(1);
-  }
-  if (pattern.size() != most) {
-    return bad_pattern(kFlag, whole,
-                       fmt::format("an entry for each of {} layers, not {}", n_layers, pattern.size()));
-  }
+  STEPCAST_ASSIGN(const std::vector<bool> pattern, read_layer_list(kFlag, text, n_layers));
   std::int64_t leading = 0;
   while (leading < n_layers && !pattern[static_cast<std::size_t>(leading)]) ++leading;
   // Every layer behind the dense ones, or the last of every n from the start.

@@ -301,6 +301,7 @@ void LayerLists::choose_keys(WorkList& list, Direction direction) const {
   const std::int64_t t = tokens_, s = layout_.batch.seq_len_tokens;
   // With compressed keys of its own, both products of what they are and by how much.
   const bool compressed = model_.low_rank_attention.has_value();
+  const bool of_latent = model_.latent_attention && model_.latent_attention->q_lora_rank > 0;
   const std::int64_t seen = share(s, 2 * std::max<std::int64_t>(1, model_.compressed_tokens));
   const std::int64_t key_columns = (compressed ? 4 : 1) * index.head_dim;
   const Linear products[] = {{.name = "index_queries",
@@ -308,9 +309,9 @@ void LayerLists::choose_keys(WorkList& list, Direction direction) const {
                               .weight_gradient = "index_queries_weight_gradient",
                               .tokens = t,
                               .n = index.n_heads * index.head_dim,
-                              .k = compressed                ? model_.low_rank_attention->q_rank
-                                   : model_.latent_attention ? model_.latent_attention->q_lora_rank
-                                                             : model_.hidden_size},
+                              .k = compressed  ? model_.low_rank_attention->q_rank
+                                   : of_latent ? model_.latent_attention->q_lora_rank
+                                               : model_.hidden_size},
                              {.name = "index_keys",
                               .input_gradient = "index_keys_input_gradient",
                               .weight_gradient = "index_keys_weight_gradient",
