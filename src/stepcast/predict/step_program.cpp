@@ -16,12 +16,12 @@ namespace stepcast {
 namespace {
 
 using detail::BlockWriter;
+using detail::LaneIndex;
 using detail::ReadyList;
 using detail::ReadyTask;
 using detail::ReadyUnit;
 using detail::step_lanes;
 using detail::StepTasks;
-using detail::LaneIndex;
 using enum detail::LaneIndex;
 
 // Ends of the last two units of computation, which pace the gathering of weights.
