@@ -433,6 +433,25 @@ TEST(FrameworkConfig, ReadsCommandLinesOfTrainers) {
   }
 }
 
+// MaxText sends the sequences of all stages' devices through the pipeline in parts, as many as stages if it is not said.
+TEST(FrameworkConfigFile, PipelinesOfMaxTextTakeTheirBatchInParts) {
+  const std::string config =
+      "model_name: llama2-70b\nper_device_batch_size: 2\nmax_target_length: 4096\n"
+      "ici_pipeline_parallelism: 4\nici_fsdp_parallelism: 4\n";
+  const auto job = [&](const char* more) {
+    return Job{.n_gpus = 16, .config = ConfigText{config + more, "c.yaml"}};
+  };
+  const auto usual = resolve(job("")), eight = resolve(job("num_pipeline_microbatches: 8\n"));
+  ASSERT_TRUE(usual.ok()) << usual.error().message();
+  ASSERT_TRUE(eight.ok()) << eight.error().message();
+  EXPECT_EQ(usual->layout.batch.global_batch_sequences, 32);
+  EXPECT_EQ(usual->layout.batch.micro_batch_sequences, 2);
+  EXPECT_EQ(eight->layout.batch.global_batch_sequences, 32);
+  EXPECT_EQ(eight->layout.batch.micro_batch_sequences, 1);
+  EXPECT_NE(error_of(job("num_pipeline_microbatches: 3\n")).find("num_pipeline_microbatches"),
+            std::string::npos);
+}
+
 // Bridge's and NeMo's words for the ends of the pipeline, for fp8 and for LoRA act.
 TEST(FrameworkConfig, WordsOfBridgeAct) {
   const std::string deepseek =

@@ -595,7 +595,19 @@ class ConfigReader {
     const std::int64_t data =
         std::max<std::int64_t>(1, s.data.value_or(gpus / std::max<std::int64_t>(others, 1)));
     double micro = words_.rank_batch;
-    if (framework_.batch_per_gpu) micro *= static_cast<double>(gpus) / static_cast<double>(data);
+    if (framework_.batch_per_gpu) {
+      // All stages take one batch, in parts.
+      const std::int64_t stages = s.pipeline.value_or(1),
+                         parts = words_.pipeline_parts > 0 ? words_.pipeline_parts : stages;
+      micro *= static_cast<double>(gpus) / static_cast<double>(data);
+      if (stages > 1 && micro >= 1 && std::fmod(micro, static_cast<double>(parts)) != 0)
+        return wrong("num_pipeline_microbatches", fmt::format("{}", parts),
+                     fmt::format("a divisor of {:g} sequences", micro));
+      if (stages > 1) {
+        micro /= static_cast<double>(parts);
+        words_.accumulation *= std::min(parts, kMost);
+      }
+    }
     if (micro < 1 || micro > kMost || micro != std::floor(micro))
       return wrong("the batch of a rank", fmt::format("{:g}", micro),
                    "a whole number of sequences, 1 to 1e6");

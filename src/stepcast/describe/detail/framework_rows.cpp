@@ -20,6 +20,7 @@ constexpr ConfigRow kMaxTextRows[] = {
     {"num_experts_per_tok", &S::experts_per_token},
     {"per_device_batch_size", &W::rank_batch},
     {"gradient_accumulation_steps", &W::accumulation},
+    {"num_pipeline_microbatches", &W::pipeline_parts},
     {"max_target_length", &S::seq_len_tokens},
     {"dtype", &W::precision},
     {"quantization", &W::quantization},
@@ -53,7 +54,7 @@ constexpr std::string_view kMaxTextNotPriced =
     "weight_dtype grad_dtype mu_dtype optimizer_memory_host_offload parameter_memory_host_offload "
     "dcn_pipeline_parallelism ici_sequence_parallelism ici_tensor_sequence_parallelism "
     "ici_tensor_transpose_parallelism "
-    "use_iota_embed num_pipeline_microbatches num_layers_per_pipeline_stage";
+    "use_iota_embed num_layers_per_pipeline_stage";
 constexpr std::string_view kMaxTextPassedOver =
     "base_config base_output_directory run_name steps dataset_* tokenizer_* enable_checkpointing "
     "async_checkpointing "

@@ -21,6 +21,8 @@ struct ConfigWords {
   bool bf16 = false, fp16 = false, all_linear = false;
   bool keeps_activations = false, recomputes = false;
   double rank_batch = 0;  // sequences of a data-parallel rank, or of a GPU; 0: not said
+  std::int64_t pipeline_parts =
+      0;  // of a rank's sequences, one after the other through the stages; 0: as many as stages
   std::int64_t accumulation = 1, nodes = 1, node_gpus = 0, data = 0, adapter_rank = 0;
   // MaxText: degrees inside a slice and between slices (-1: the rest), and what becomes of results of a layer: "device",
   // "offload", "remat".
