@@ -218,7 +218,7 @@ TEST(ModelConfigs, LanguageModelBesideATower) {
   expect_all_parameters_in_step(model);
   notes.clear();
   EXPECT_EQ(read(with(text, "\"image_token_id\"", "\"streams\""), &notes), model);
-  EXPECT_THAT(notes, Contains(HasSubstr("keys beside `text_config` that are not known here: `streams`")));
+  EXPECT_THAT(notes, Contains(HasSubstr("keys next to `text_config` that are not known here: `streams`")));
 }
 
 // Newer files have keys that no reader knows.

@@ -12,7 +12,6 @@
 
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/critical_path.h"
-#include "stepcast/analyze/detail/moment_sweep.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/interval.h"
@@ -32,8 +31,9 @@ struct BodyProfile {
     std::size_t position = 0;  // in the streams or threads of `parts`
   };
   struct Transfer {
-    std::size_t stream = 0;  // position
-    detail::Stretch what;
+    std::size_t stream = 0;   // position
+    std::uint32_t group = 0;  // GroupId + 1
+    friend bool operator==(const Transfer&, const Transfer&) = default;
   };
   // A stretch of time in which the same goes on: a computation, transfers, or both.
   struct Piece {

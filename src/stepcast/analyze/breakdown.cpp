@@ -382,13 +382,10 @@ class RankSweep {
                              .computes = count[static_cast<std::size_t>(Activity::computation)] > 0,
                              .transfers = {}};
     for (const RunningStretch& r : running)
-      if (r.stretch->activity == Activity::transfer) piece.transfers.push_back({r.stream, *r.stretch});
-    const auto same_transfer = [](const BodyProfile::Transfer& a, const BodyProfile::Transfer& b) {
-      return a.stream == b.stream && a.what.what == b.what.what;
-    };
+      if (r.stretch->activity == Activity::transfer) piece.transfers.push_back({r.stream, r.stretch->what});
     std::vector<BodyProfile::Piece>& pieces = profile_->pieces;
     if (!pieces.empty() && pieces.back().computes == piece.computes &&
-        std::ranges::equal(pieces.back().transfers, piece.transfers, same_transfer))
+        pieces.back().transfers == piece.transfers)
       pieces.back().end_us = end_us;
     else
       pieces.push_back(std::move(piece));
@@ -439,8 +436,11 @@ class RankSweep {
       if (piece->computes) ++with_piece[static_cast<std::size_t>(Activity::computation)];
       with_piece[static_cast<std::size_t>(Activity::transfer)] +=
           static_cast<std::uint32_t>(piece->transfers.size());
+      in_piece_.clear();
       for (const BodyProfile::Transfer& transfer : piece->transfers)
-        others_.push_back({transfer.stream, &transfer.what});
+        in_piece_.push_back({.time = {}, .what = transfer.group, .activity = Activity::transfer});
+      for (std::size_t i = 0; i < in_piece_.size(); ++i)
+        others_.push_back({piece->transfers[i].stream, &in_piece_[i]});
       add_moment(times * (to - from), others_, with_piece);
       others_.resize(n_others);
       from = to;
@@ -515,6 +515,7 @@ class RankSweep {
   std::vector<Interval> between_steps_;          // the CPU is between two steps
   std::vector<Interval> work_of_threads_;
   std::vector<RunningStretch> others_;  // what runs beside a body, with a piece of it
+  std::vector<Stretch> in_piece_;       // transfers of that piece
 };
 
 }  // namespace

@@ -301,7 +301,7 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
     if (text) keys.ignore(key);
   }
   if (!around.empty())
-    reading.notes.push_back(fmt::format("keys beside `text_config` that are not known here: {}", around));
+    reading.notes.push_back(fmt::format("keys next to `text_config` that are not known here: {}", around));
   return Ok{};
 }
 

@@ -11,10 +11,7 @@
 
 #include <cstddef>
 #include <limits>
-#include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "stepcast/program/program.h"
 
@@ -25,25 +22,9 @@ class TaskBodies {
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
   // A block without ports. `names`: of the Program that it is a part of, where its names, works and groups are.
-  std::size_t add(StringTable& names, Block block, std::vector<Lane> lanes) {
-    const std::size_t body = names_.size();
-    const BlockId id = program_.add_block(std::move(block));
-    const RankClassId rank_class =
-        program_.add_rank_class({.name = fmt::format("body {}", body), .lanes = std::move(lanes)});
-    program_.add_instance(rank_class, {.block = id});
-    names_.push_back(names.intern(fmt::format("body {}", body)));
-    if (by_name_.size() <= names_.back().index())
-      by_name_.resize(names_.back().index() + std::size_t{1}, kNone);
-    by_name_[names_.back().index()] = body;
-    return body;
-  }
+  std::size_t add(StringTable& names, Block block, std::vector<Lane> lanes);
   // When all are there: they are in its terms.
-  void finish(const Program& program) {
-    program_.names = program.names;
-    program_.stacks = program.stacks;
-    program_.works = program.works;
-    for (const RankGroup& group : program.groups()) program_.add_group(group);
-  }
+  void finish(const Program& program);
 
   // The task that stands for a body: a computation of its own name, which carries no work.
   [[nodiscard]] TaskInfo task(std::size_t body) const {
