@@ -25,7 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   asked.strict = true;
   if (const auto strict = stepcast::resolve(asked); !strict.ok()) {
-    require(strict.error().message().find("unknown flag") != std::string::npos);
+    const std::string message = strict.error().message();
+    require(message.find("unknown flag") != std::string::npos ||
+            message.find("does not say what it holds") != std::string::npos);
   }
   require(stepcast::check(job->layout, job->model, job->n_gpus).ok());
   require(job->layout.micro_batches() > 0);
