@@ -9,12 +9,12 @@
 
 namespace stepcast {
 
-// Calls f(word) with one after the other until it says true; whether it did.
+// Calls f(word) with one after the other until it says true; whether it did. `between`: what stands there instead of a blank.
 template <class Function>
-constexpr bool any_word(std::string_view words, const Function& f) {
+constexpr bool any_word(std::string_view words, const Function& f, char between = ' ') {
   while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (f(words.substr(0, end))) return true;
+    const std::size_t end = std::min(words.find(between), words.size());
+    if (end > 0 && f(words.substr(0, end))) return true;
     words.remove_prefix(std::min(end + 1, words.size()));
   }
   return false;

@@ -14,14 +14,14 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
-#include "stepcast/base/json_writer.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/detail/framework_recognition.h"
 #include "stepcast/describe/detail/framework_rows.h"
 #include "stepcast/describe/detail/maxtext_policy.h"
 #include "stepcast/describe/detail/nemo_config.h"
-#include "stepcast/describe/launch_script.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
@@ -29,26 +29,10 @@
 namespace stepcast {
 namespace {
 
+using detail::config_value;
 using detail::ConfigFramework;
 using detail::ConfigRow;
 using detail::ConfigWords;
-
-// Calls f(word) for each word of a list with blanks between them until it returns true; whether it did.
-template <class F>
-bool any_word(std::string_view list, char between, F&& f) {
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(between), list.size());
-    if (end > 0 && f(list.substr(0, end))) return true;
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return false;
-}
-
-const JsonValue* config_value(const JsonValue& root, std::string_view path) {
-  const JsonValue* at = &root;
-  any_word(path, '.', [&](std::string_view key) { return (at = at->find(key)) == nullptr; });
-  return at;
-}
 
 // What "${other.key}" (OmegaConf) stands for; itself where no such key is there.
 const JsonValue& interpolated(const JsonValue& root, const JsonValue& value) {
@@ -63,78 +47,10 @@ const JsonValue& interpolated(const JsonValue& root, const JsonValue& value) {
   return *at;
 }
 
-// The needed paths that are not there: "a", "b or c".
-std::string missing_keys(const JsonValue& root, std::string_view needs) {
-  std::string missing;
-  any_word(needs, ' ', [&](std::string_view all) {
-    if (all.front() == '!') {
-      if (config_value(root, all.substr(1)) != nullptr) missing += "no " + std::string{all.substr(1)} + " ";
-      return false;
-    }
-    if (!any_word(all, '|', [&](std::string_view path) { return config_value(root, path) != nullptr; })) {
-      for (const char c : all) missing += c == '|' ? std::string{" or "} : std::string{c};
-      missing += ' ';
-    }
-    return false;
-  });
-  return missing.substr(0, missing.empty() ? 0 : missing.size() - 1);
-}
-
 bool is_listed(std::string_view names, std::string_view path) {
-  return any_word(names, ' ', [&](std::string_view name) {
+  return any_word(names, [&](std::string_view name) {
     return name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1)) : name == path;
   });
-}
-
-Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::string& file) {
-  const ConfigFramework* nearest = nullptr;
-  std::ptrdiff_t most = 0;
-  for (const ConfigFramework& framework : detail::config_frameworks()) {
-    if (missing_keys(root, framework.needs).empty()) return &framework;
-    const auto hits = std::count_if(framework.rows.begin(), framework.rows.end(), [&](const ConfigRow& row) {
-      return config_value(root, row.path) != nullptr;
-    });
-    if (hits > most) {
-      most = hits;
-      nearest = &framework;
-    }
-  }
-  Error error = Error::at(file, "");
-  struct Other {
-    std::string_view keys, what, advice;
-  };
-  constexpr Other kOthers[] = {
-      {"pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size",
-       "a config of GPT-NeoX",
-       "give its sizes and degrees as flags of Megatron-LM with --framework neox, and its DeepSpeed keys "
-       "with "
-       "--deepspeed"},
-      {"train_micro_batch_size_per_gpu|zero_optimization|train_batch_size", "a DeepSpeed config",
-       "give it with --deepspeed, together with a model"},
-      {"distributed_type|compute_environment",
-       "a config of Hugging Face's accelerate, which names no model and no batch",
-       "give the arguments of the script, or --model, --gpus, --mbs, --gbs and --framework fsdp"},
-      {"apiVersion", "a manifest of Kubernetes", "give the command that it runs with --command-line"},
-      {"services", "a file of Docker Compose", "give the command that it runs with --command-line"},
-      {"max_seq_len model.d_model", "a config of LLM Foundry",
-       "give its sizes as flags of Megatron-LM with --framework fsdp"},
-      {"model.hidden_dim", "a config of Levanter", "give its model with --model, and --framework maxtext"},
-      {"resources run", "a task of SkyPilot", "give the command that it runs with --command-line"},
-      {"num_hidden_layers|model_type", "a model's config.json", "give it with --model"}};
-  for (const Other& other : kOthers)
-    if (missing_keys(root, other.keys).empty())
-      return std::move(error).found(std::string{other.what}).advice(std::string{other.advice});
-  if (nearest != nullptr) {
-    return std::move(error)
-        .found(fmt::format("keys of {}", nearest->name))
-        .expected(missing_keys(root, nearest->needs) + " together with them");
-  }
-  return std::move(error)
-      .found("keys of no framework that is known")
-      .expected(
-          "a config of NeMo 2, Megatron-Bridge, Axolotl, LLaMA-Factory, TRL, Hugging Face's Trainer, "
-          "Nanotron, torchtune or "
-          "MaxText (docs/models.md)");
 }
 
 // A text, or the words of a list with blanks between them; a switch is "true" or nothing.
@@ -503,15 +419,16 @@ class ConfigReader {
     if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {
       const std::size_t begin = targets.rfind('(', end) + 1;
       const std::string choice = targets.substr(begin, end - begin);
-      any_word(choice, '|', [&](std::string_view one) {
+      const auto add = [&](std::string_view one) {
         targets += fmt::format(" {}_proj", one);
         return false;
-      });
+      };
+      (void)any_word(choice, add, '|');
     }
     std::string products;
     for (std::size_t i = 0; i < std::size(kProducts); ++i) {
       const bool named =
-          any_word(kNames[i], ' ', [&](std::string_view n) { return targets.find(n) != std::string::npos; });
+          any_word(kNames[i], [&](std::string_view n) { return targets.find(n) != std::string::npos; });
       const bool all =
           targets.starts_with("all") || (words_.all_linear && (framework_.name == "Axolotl" || i >= 2));
       if (named || all) products += (products.empty() ? "" : " ") + std::string{kProducts[i]};
@@ -640,7 +557,7 @@ Result<FrameworkConfig> parse_framework_config(const Job& said) {
   STEPCAST_ASSIGN(const JsonValue root, parse_yaml(text.text, text.name));
   if (!root.is_object())
     return Error::at(text.name, "").found(std::string{root.kind_name()}).expected("keys with their values");
-  STEPCAST_ASSIGN(const ConfigFramework* framework, framework_of(root, text.name));
+  STEPCAST_ASSIGN(const ConfigFramework* framework, detail::framework_of(root, text.name));
   FrameworkConfig out;
   out.framework = framework->name;
   out.notes.push_back(fmt::format("read as a config of {}", framework->name));
@@ -653,69 +570,16 @@ Result<FrameworkConfig> parse_framework_config(const Job& said) {
   return out;
 }
 
-std::optional<Job> config_of_command_line(const Job& said) {
-  if (!said.command_line) return std::nullopt;
-  const auto words = words_of_launch_script(*said.command_line);
-  if (!words) return std::nullopt;
-  const auto begins = [&](std::string_view with) {
-    return std::ranges::any_of(*words, [&](const std::string& word) { return word.starts_with(with); });
-  };
-  const bool is_trainer = begins("--model_name_or_path"),
-             is_maxtext = begins("model_name=") && begins("per_device_batch_size=");
-  if (!is_trainer && !is_maxtext) return std::nullopt;
-  // A key, then its values: what stands alone is a switch.
-  std::vector<std::pair<std::string, std::vector<std::string>>> keys;
-  for (const std::string& word : *words) {
-    const std::string_view text = std::string_view{word}.substr(is_trainer && word.starts_with("--") ? 2 : 0);
-    const std::size_t equals = text.find('=');
-    if (word.ends_with(".py")) {
-      keys.clear();  // the launcher's
-    } else if (is_trainer ? word.starts_with("--")
-                          : equals != std::string_view::npos && !word.starts_with('-')) {
-      keys.emplace_back(text.substr(0, equals), 0);
-      std::ranges::replace(keys.back().first, '-', '_');
-      if (equals != std::string_view::npos) keys.back().second.emplace_back(text.substr(equals + 1));
-    } else if (!keys.empty() && is_trainer && !word.starts_with('$')) {
-      keys.back().second.push_back(word);
-    }
-  }
-  JsonWriter json;
-  json.begin_object();
-  for (const auto& [key, values] : keys) {
-    json.key(key);
-    if (values.size() > 1) json.begin_array();
-    if (values.empty()) json.value(true);
-    for (const std::string& value : values) {
-      const std::string word = lower(value);
-      if (word == "true" || word == "false")
-        json.value(word == "true");
-      else
-        json.value(value);
-    }
-    if (values.size() > 1) json.end_array();
-  }
-  json.end_object();
-  Job job = said;
-  job.command_line.reset();
-  job.config = ConfigText{std::move(json).text(), "--command-line"};
-  if (!job.n_gpus) job.n_gpus = launched_gpus(*words);
-  // What accelerate reads before the script stands in a file of its own.
-  for (std::size_t i = 0; i + 1 < words->size() && !(*words)[i].ends_with(".py"); ++i)
-    if ((*words)[i] == "--config_file")
-      job.not_modelled.push_back(
-          fmt::format("--config_file {}: --sharding says how it shards", (*words)[i + 1].substr(0, 80)));
-  return job;
-}
-
 std::string known_maxtext_keys(std::string_view parameters) {
   const ConfigFramework& maxtext = detail::config_frameworks().front();
   std::string known;
-  any_word(parameters, '\n', [&](std::string_view line) {
+  const auto add = [&](std::string_view line) {
     const std::string_view key = line.substr(0, line.find(':'));
     if (std::ranges::any_of(maxtext.rows, [&](const ConfigRow& row) { return row.path == key; }))
       known += std::string{line} + "\n";
     return false;
-  });
+  };
+  (void)any_word(parameters, add, '\n');
   return known;
 }
 

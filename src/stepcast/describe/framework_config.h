@@ -9,7 +9,6 @@
 // passed over. A key that is in none of them is left out with a note; an error where job.strict.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +27,6 @@ struct FrameworkConfig {
 // `said.config` must be there. Errors: not YAML; of no framework that is known (they name the one it looks like and the key
 // that is missing); a value of the wrong kind; a model by a name that is no preset, where `said` names none.
 [[nodiscard]] Result<FrameworkConfig> parse_framework_config(const Job& said);
-
-// A command line in the words of Hugging Face's Trainer (`run_clm.py --model_name_or_path ...`) or MaxText
-// (`python -m MaxText.train base.yml model_name=...`) as a config of theirs, with the GPUs of its launcher; nothing of others.
-[[nodiscard]] std::optional<Job> config_of_command_line(const Job& said);
 
 // Of MaxText's parameters as it prints them when it starts ("key: value", a line each), all of them: those that a table has.
 [[nodiscard]] std::string known_maxtext_keys(std::string_view parameters);

@@ -91,13 +91,13 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
   std::set<std::string_view> keys;
   for (const std::string_view word : split(text.substr(colon + 1), ',')) {
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos) return wrong_zone(text);
+    if (equals == std::string_view::npos) return wrong_zone(word);
     const std::string_view key = word.substr(0, equals), said = word.substr(equals + 1);
     double value = 0;
     const auto read = std::from_chars(said.data(), said.data() + said.size(), value);
     const std::string_view unit{read.ptr, static_cast<std::size_t>(said.data() + said.size() - read.ptr)};
     if (read.ec != std::errc{} || !(value > 0) || !(value < 1e12) || !keys.insert(key).second)
-      return wrong_zone(text);
+      return wrong_zone(word);
     if (key == "price" && unit.empty()) {
       zone.price_per_gpu_hour = value;
     } else if (key == "bandwidth" && (unit == "Gbps" || unit == "Tbps")) {
@@ -105,7 +105,7 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
     } else if (key == "latency" && (unit == "us" || unit == "ms" || unit == "s")) {
       zone.latency = Microseconds{value * (unit == "us" ? 1 : unit == "ms" ? 1e3 : 1e6)};
     } else {
-      return wrong_zone(text);
+      return wrong_zone(word);
     }
   }
   return zone;

@@ -10,6 +10,7 @@
 #include "stepcast/describe/deepspeed.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
+#include "stepcast/describe/framework_command_line.h"
 #include "stepcast/describe/framework_config.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/ignored_settings.h"
