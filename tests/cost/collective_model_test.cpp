@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/platform/platform_file.h"
-
 #include "tests/support/fails_with.h"
 #include "tests/support/made_curves.h"
 
@@ -74,25 +72,6 @@ TEST(CollectiveModel, WithoutCurvesUsesThePlatform) {
   ASSERT_TRUE(across.ok());
   // 8 adapters of 25 GB/s at 0.8: 160 GB/s; 2 x 15/16 x 1 GiB / 160 GB/s = 12583 us; slower than inside.
   EXPECT_NEAR(across->curve.at(Bytes{0x1p30}).time.value(), 12583, 50);
-}
-
-// A ring of an all_reduce is a reduce_scatter and an all_gather, and never faster than what NCCL would choose.
-TEST(CollectiveModel, RingsAloneTakeAsLongAsTheirHalvesAtMost) {
-  const Result<Platform> hopper = load_platform("dgx-h100"), ampere = load_platform("dgx-a100");
-  ASSERT_TRUE(hopper.ok() && ampere.ok());
-  const CollectiveModel model{*hopper}, before_nvls{*ampere};
-  CollectiveGroup eight{.op = all_reduce, .n_ranks = 8}, ring = eight;
-  ring.rings_alone = true;
-  EXPECT_GT(us(model, ring, 0x1p28), 1.1 * us(model, eight, 0x1p28));
-  EXPECT_LE(us(model, ring, 0x1p28), 1.001 * (us(model, {.op = reduce_scatter, .n_ranks = 8}, 0x1p28) +
-                                              us(model, {.op = all_gather, .n_ranks = 8}, 0x1p28)));
-  for (double bytes = 8; bytes < 0x1p33; bytes *= 8) {
-    EXPECT_GE(us(model, ring, bytes), us(model, eight, bytes) * 0.999);
-    EXPECT_GE(us(before_nvls, ring, bytes), us(before_nvls, eight, bytes) * 0.999);
-  }
-  EXPECT_NEAR(us(before_nvls, ring, 0x1p32) / us(before_nvls, eight, 0x1p32), 1, 0.01);
-  ring.op = eight.op = all_gather;
-  EXPECT_EQ(us(model, ring, 0x1p28), us(model, eight, 0x1p28));
 }
 
 TEST(CollectiveModel, DomainsOfPcieShareOneLinkInAnAllToAll) {

@@ -35,12 +35,6 @@ TEST(NcclChoice, LargeAllReducesAreAddedUpInTheSwitch) {
   EXPECT_EQ(nccl_estimate(ampere, CollectiveOp::all_reduce, 8, 1, 1e9).algorithm, NcclAlgorithm::ring);
 }
 
-TEST(NcclChoice, RingsAloneLeaveOutTheSwitch) {
-  const NcclEstimate ring = nccl_estimate(hopper_node(), CollectiveOp::all_reduce, 8, 1, 1e9, true);
-  EXPECT_EQ(ring.algorithm, NcclAlgorithm::ring);
-  EXPECT_GT(ring.time_us, 4861);  // as above, and the copy of its own share
-}
-
 TEST(NcclChoice, RanksOfARingCopyTheirOwnShareToo) {
   // Ring, Simple, 2 ranks: half of 1 GB over 360 GB/s, 1388.9 us, and the other half inside the GPU over 24 channels of
   // 36.7 GB/s, 567.7 us; 8.4 + 3.4 us before them. NVLS gathers registered buffers alone.

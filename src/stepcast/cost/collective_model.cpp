@@ -347,31 +347,6 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
           fmt::format("composed of the node ({}) and the bandwidth of the network", inside.how)};
 }
 
-// Longer by what NCCL's estimate of a ring is over that of its choice; in a node no longer than the reduce_scatter and the
-// all_gather that a ring of an all_reduce consists of, which are rings when they are measured.
-ResolvedCollective CollectiveModel::as_rings(const ResolvedCollective& resolved,
-                                             const CollectiveGroup& group) const {
-  const NcclFabric fabric = nccl_fabric(device_, node_, group.ranks_per_node());
-  CollectiveGroup scatters = group, gathers = group;
-  scatters.op = CollectiveOp::reduce_scatter;
-  gathers.op = CollectiveOp::all_gather;
-  const Result<ResolvedCollective> scatter = resolve(scatters), gather = resolve(gathers);
-  Tables t = tables_of(resolved.curve);
-  for (std::size_t i = 0; i < kPoints; ++i) {
-    const double bytes = std::exp2(TimeCurve::log2_bytes(i));
-    const auto estimate_us = [&](bool rings_alone) {
-      return nccl_estimate(fabric, group.op, group.n_ranks, group.n_nodes, bytes, rings_alone).time_us;
-    };
-    double longer = std::log(estimate_us(true) / estimate_us(false));
-    if (group.n_nodes == 1 && scatter.ok() && gather.ok()) {
-      const double both_us = std::exp(scatter->curve.ln_time()[i]) + std::exp(gather->curve.ln_time()[i]);
-      longer = std::clamp(std::log(both_us) - t.time[i], 0.0, longer);
-    }
-    for (double* ln_us : {&t.time[i], &t.low[i], &t.high[i]}) *ln_us += longer;
-  }
-  return {finished(t, resolved.curve, resolved.curve.source), resolved.how + "; as a ring"};
-}
-
 Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group) const {
   if (group.op == CollectiveOp::unknown) return Error{"a collective that stepcast does not know"};
   if (group.n_ranks == 0 || group.n_nodes == 0 || group.n_nodes > group.n_ranks)
@@ -404,8 +379,6 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
   ResolvedCollective resolved = found               ? std::move(*found)
                                 : group.n_nodes > 1 ? across_nodes(group)
                                                     : inside_node(group);
-  if (group.rings_alone && group.op == CollectiveOp::all_reduce && device_.vendor == "NVIDIA")
-    resolved = as_rings(resolved, group);
   if (group.n_nodes == 1) return resolved;
 
   // Who shares the network adapters. The curve was measured (or composed) for one group alone.

@@ -46,8 +46,6 @@ struct CollectiveGroup {
   bool rail_aligned = true;
   // Its transfers between nodes take so many times as long for what else passes the links behind the adapters.
   double network_slowdown = 1;
-  // NCCL takes rings, whatever would be faster (NCCL_ALGO=Ring).
-  bool rings_alone = false;
 
   [[nodiscard]] std::uint32_t ranks_per_node() const {
     return n_nodes > 0 ? (n_ranks + n_nodes - 1) / n_nodes : n_ranks;
@@ -78,8 +76,6 @@ class CollectiveModel {
     TimeCurve curve;
   };
   struct NodePlan;
-  [[nodiscard]] ResolvedCollective as_rings(const ResolvedCollective& resolved,
-                                            const CollectiveGroup& group) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group,
                                                               CollectiveOp op) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_related(const CollectiveGroup& group) const;

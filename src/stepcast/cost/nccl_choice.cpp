@@ -63,9 +63,8 @@ class Choice {
         bytes_(bytes),
         bus_GBps_(group.nodes > 1 ? std::min(fabric.link_GBps, fabric.network_GBps) : fabric.link_GBps) {}
 
-  NcclEstimate least(bool rings_alone) {
+  NcclEstimate least() {
     ring();
-    if (rings_alone) return best_;
     if (group_.all_reduce) tree();
     if (group_.all_reduce && caps_.nvls_efficiency > 0 && fabric_.switched && group_.per_node > 2) nvls();
     return best_;
@@ -198,14 +197,14 @@ NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ran
 }
 
 NcclEstimate nccl_estimate(const NcclFabric& fabric, CollectiveOp op, std::uint32_t n_ranks,
-                           std::uint32_t n_nodes, double message_bytes, bool rings_alone) {
+                           std::uint32_t n_nodes, double message_bytes) {
   Group group;
   group.all_reduce = op == CollectiveOp::all_reduce;
   group.n = n_ranks;
   group.nodes = n_nodes;
   group.per_node = std::max(1.0, group.n / group.nodes);
   group.nodes_index = n_nodes == 1 ? 0 : n_nodes < 4 ? 1 : 2;
-  return Choice{fabric, group, message_bytes}.least(rings_alone);
+  return Choice{fabric, group, message_bytes}.least();
 }
 
 }  // namespace stepcast

@@ -47,10 +47,8 @@ struct NcclEstimate {
 };
 
 // The choice for a message (`size` of nccl-tests). all_reduce, all_gather and reduce_scatter are as in NCCL; others
-// count as an all_gather, whose ring they resemble. At least two ranks, `n_nodes` dividing them. With `rings_alone` as
-// NCCL_ALGO=Ring leaves it no other choice.
+// count as an all_gather, whose ring they resemble. At least two ranks, `n_nodes` dividing them.
 [[nodiscard]] NcclEstimate nccl_estimate(const NcclFabric& fabric, CollectiveOp op, std::uint32_t n_ranks,
-                                         std::uint32_t n_nodes, double message_bytes,
-                                         bool rings_alone = false);
+                                         std::uint32_t n_nodes, double message_bytes);
 
 }  // namespace stepcast

@@ -25,7 +25,6 @@ struct GroupPlacement {
   double network_slowdown = 1;
   // Latency between zones that one trip round its ring meets, on top of what the platform's own network has.
   double between_zones_us = 0;
-  bool rings_alone = false;  // NCCL takes no tree and lets no switch add up
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 

@@ -137,11 +137,6 @@ struct StepModel::Impl {
       known = placed.insert(placed.end(), std::move(fresh));
     }
     step.placement = known->placement;
-    Placement& p = step.placement;
-    for (GroupPlacement* group :
-         {&p.tensor, &p.context, &p.data, &p.data_context, &p.pipeline, &p.model, &p.embedding, &p.shard,
-          &p.replicate, &p.expert, &p.expert_tensor, &p.expert_data, &p.world})
-      group->rings_alone = layout.software.rings_alone;
     sharing = known->sharing ? &*known->sharing : nullptr;
     return Ok{};
   }

@@ -78,8 +78,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
                      static_cast<std::uint32_t>(place.min_ranks_per_node),
                      static_cast<std::uint32_t>(place.groups_per_node),
                      place.rail_aligned,
-                     place.network_slowdown,
-                     place.rings_alone};
+                     place.network_slowdown};
   for (const auto& entry : curves_) {
     if (entry->key == key) return &entry->curve;
   }
@@ -91,7 +90,6 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   group.groups_per_node = std::max(1U, key.groups_per_node);
   group.rail_aligned = key.rail_aligned;
   group.network_slowdown = key.network_slowdown;
-  group.rings_alone = key.rings_alone;
   STEPCAST_ASSIGN(ResolvedCollective resolved, collectives_.resolve(group));
   curves_.push_back(std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
   return &curves_.back()->curve;

@@ -73,7 +73,6 @@ class StepPricer {
     std::uint32_t n_ranks, n_nodes, min_ranks, groups_per_node;
     bool rail_aligned;
     double network_slowdown;
-    bool rings_alone;
     bool operator==(const GroupKey&) const = default;
   };
   struct GroupCurve {

@@ -370,7 +370,6 @@ struct Software {
   std::string date;     // "2023-07" or "2023-07-31"; empty: not known
   // Per tensor-parallel rank; 0: the framework's, see padded_vocab_size()
   std::int64_t vocab_divisible_by = 0;
-  bool rings_alone = false;  // NCCL_ALGO=Ring, so that sums come out the same every time
   friend bool operator==(const Software&, const Software&) = default;
 };
 

@@ -509,7 +509,6 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   assign(s.log_parameter_norm, layout.optimizer.parameter_norm);
   assign(s.log_gradient_zeros, layout.optimizer.gradient_zeros);
   assign(s.vocab_divisible_by, layout.software.vocab_divisible_by);
-  assign(s.deterministic, layout.software.rings_alone);
   if (s.pipeline_before_data.value_or(false)) layout.rank_order = "tp-cp-ep-pp-dp";
   return Ok{};
 }
