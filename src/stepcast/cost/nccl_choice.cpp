@@ -61,7 +61,8 @@ class Choice {
         caps_(kCaps[static_cast<std::size_t>(fabric.generation)]),
         group_(group),
         bytes_(bytes),
-        bus_GBps_(group.nodes > 1 ? std::min(fabric.link_GBps, fabric.network_GBps) : fabric.link_GBps) {}
+        bus_bandwidth_(group.nodes > 1 ? std::min(fabric.link_GBps, fabric.network_GBps) : fabric.link_GBps) {
+  }
 
   NcclEstimate least() {
     ring();
@@ -80,9 +81,9 @@ class Choice {
   void ring() {
     const double passes = group_.all_reduce ? 2 : 1;
     const double steps = passes * (group_.n - 1), over_network = passes * (group_.nodes - 1);
-    const PerProtocol GBps = {std::min(bus_GBps_ / 2, caps_.ring_ll_GBps),
-                              std::min(kLl128Share * bus_GBps_, caps_.channels * caps_.ring_ll128_GBps),
-                              bus_GBps_};
+    const PerProtocol GBps = {std::min(bus_bandwidth_ / 2, caps_.ring_ll_GBps),
+                              std::min(kLl128Share * bus_bandwidth_, caps_.channels * caps_.ring_ll128_GBps),
+                              bus_bandwidth_};
     const PerProtocol& inside = fabric_.nvlink ? kRingNvlink : kRingPcie;
     // With one GPU per node a ring's hop over the network is the tree's.
     const PerProtocol& outside = group_.per_node > 1 ? kRingNetwork : kTreeNetwork;
@@ -99,7 +100,7 @@ class Choice {
 
   void tree() {
     const double GBps =
-        std::min(kTreeShare * bus_GBps_, caps_.channels * caps_.tree_GBps[group_.nodes_index]);
+        std::min(kTreeShare * bus_bandwidth_, caps_.channels * caps_.tree_GBps[group_.nodes_index]);
     const PerProtocol by_protocol = {GBps * kTreeLlShare,
                                      std::min(GBps * (group_.nodes > 1 ? kTreeLl128Beyond : kTreeLl128InNode),
                                               caps_.channels * caps_.tree_ll128_GBps[group_.nodes_index]),
@@ -133,7 +134,7 @@ class Choice {
   const NcclFabric& fabric_;
   const Caps& caps_;
   Group group_;
-  double bytes_, bus_GBps_;
+  double bytes_, bus_bandwidth_;  // GB/s
   NcclEstimate best_;
 };
 
