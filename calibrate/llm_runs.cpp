@@ -340,8 +340,7 @@ void fill_in_micro_batch(LlmRun& run) {
   } else if (layout.software.framework == Framework::torchtitan && layout.degrees.pipeline > 1 &&
              layout.batch.micro_batch_sequences == per_rank && per_rank > 1) {
     // Until 2024 TorchTitan cut the batch into as many micro-batches as the pipeline has ranks.
-    const bool by_ranks = !layout.software.date.empty() && layout.software.date < "2025" &&
-                          per_rank % layout.degrees.pipeline == 0;
+    const bool by_ranks = !layout.software.is_of("2025") && per_rank % layout.degrees.pipeline == 0;
     layout.batch.micro_batch_sequences = by_ranks ? per_rank / layout.degrees.pipeline : 1;
     run.assumed.push_back(
         fmt::format("micro-batches of a pipeline that the source does not state: {} of {} sequences",
@@ -361,6 +360,9 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
   set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
   layout.software.date = date_in(run.note);
+  // LLM Foundry published its tables in 2023.
+  if (layout.software.date.empty() && contains(lower(run.framework), "foundry"))
+    layout.software.date = "2023";
   STEPCAST_TRY(check_architecture(rows));
   STEPCAST_TRY(read_schedule(rows, run));
   STEPCAST_TRY(read_layers(rows, compute, run));

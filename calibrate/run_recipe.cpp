@@ -107,6 +107,17 @@ Status read_experts(const CsvRows& rows, LlmRun& run) {
   return Ok{};
 }
 
+// Megatron-LM's `--cp-comm-type`.
+Status read_context_parallelism(const CsvRows& rows, LlmRun& run) {
+  const std::string_view word = rows.cell("cp_comm_type");
+  ContextParallelKind& kind = run.layout.layer.context_parallel_kind;
+  if (word == "p2p") kind = ContextParallelKind::ring;
+  if (word == "a2a") kind = ContextParallelKind::all_to_all;
+  if (word == "all_gather") kind = ContextParallelKind::all_gather;
+  if (word.empty() || word == "p2p" || word == "a2a" || word == "all_gather") return Ok{};
+  return rows.error("cp_comm_type", "an unknown word").expected("p2p, a2a or all_gather");
+}
+
 // "activations:40 layers".
 Status read_offload(const CsvRows& rows, LlmRun& run) {
   const auto [what, layers] = split(rows.cell("offload"));
@@ -157,6 +168,7 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
   STEPCAST_TRY(read_cuda_graph(rows, run));
   STEPCAST_TRY(read_types(rows, run));
   STEPCAST_TRY(read_experts(rows, run));
+  STEPCAST_TRY(read_context_parallelism(rows, run));
   STEPCAST_TRY(read_offload(rows, run));
   STEPCAST_TRY(read_stages(rows, run));
   STEPCAST_TRY(read_fine_tuning(rows, run));

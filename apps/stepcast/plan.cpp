@@ -405,6 +405,8 @@ void add_subject(PlanOptions& o) {
       "--framework", &o.framework,
       "whose kernels, overlaps and sharding: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, "
       "pytorch, libai, maxtext");
+  o.flags.add("--framework-date", &s.framework_date,
+              "month of its release, as 2024-05: attention kernels and memory as then; otherwise the newest");
   o.flags.add("--gbs,--global-batch-size", &s.global_batch_sequences,
               "sequences per step (default: four million tokens)", {.above_zero = true});
   o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});

@@ -83,6 +83,9 @@ void add_subject(PredictOptions& o) {
       "whose kernels and overlaps: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, "
       "libai, maxtext",
       {}, kSteps);
+  o.flags.add("--framework-date", &step.request.job.settings.framework_date,
+              "month of its release, as 2024-05: attention kernels and memory as then; otherwise the newest",
+              {}, kSteps);
 }
 
 // Those that `plan` takes as lists mean the same here.

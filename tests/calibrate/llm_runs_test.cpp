@@ -136,6 +136,7 @@ TEST(LlmRuns, ReadsDateAndMemoryOutOfTheNote) {
   EXPECT_EQ(read({{"note", "llama3_h100_202412"}}).layout.software.date, "2024-12");
   EXPECT_EQ(read({{"note", "asyncTP_2025-06"}}).layout.software.date, "2025-06");
   EXPECT_EQ(read({{"note", "2048 GPUs; 20 layers"}}).layout.software.date, "");
+  EXPECT_EQ(read({{"framework", "llm-foundry (PyTorch FSDP)"}}).layout.software.date, "2023");
   EXPECT_FALSE(read({{"note", "memory  GiB"}}).memory_GiB.has_value());
 }
 

@@ -56,6 +56,12 @@ TEST(RunRecipe, EmptyCellsSetNothing) {
             parse_llm_runs(kRuns, "runs.csv")->back().layout);
 }
 
+TEST(RunRecipe, KindOfContextParallelismIsAColumn) {
+  EXPECT_EQ(second("cp_comm_type", "a2a").layout.layer.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(second("cp_comm_type", "p2p").layout.layer.context_parallel_kind, ContextParallelKind::ring);
+  EXPECT_THAT(with_recipe("cp_comm_type", "carrier pigeon"), test::FailsWith("cp_comm_type"));
+}
+
 TEST(RunRecipe, LayoutStringsDecideTheVirtualStages) {
   const LlmRun run = second("pipeline_layout", "Et|(ttt|)*8(t|)*6tL");
   EXPECT_EQ(run.layout.degrees.virtual_stages, 2);

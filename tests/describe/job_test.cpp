@@ -115,6 +115,16 @@ TEST(Job, FrameworkHoldsAgainstDefaults) {
   EXPECT_EQ(nemo.layer.precision.gradients, DType::bf16);
 }
 
+TEST(Job, ReleaseOfTheFrameworkIsTheNewestUnlessItsDateIsSaid) {
+  EXPECT_THAT(resolved(with(asked(), Framework::fsdp)).notes, Contains(HasSubstr("release of fsdp not given")));
+  const ResolvedJob old = resolved(with(asked({"--framework-date", "2023-06"}), Framework::fsdp));
+  EXPECT_EQ(old.layout.software.date, "2023-06");
+  EXPECT_THAT(old.notes, Not(Contains(HasSubstr("release of"))));
+  for (const char* date : {"last year", "2023-13", "2023-00", "1023-06", "2023-6", ""})
+    EXPECT_THAT(message_of(with(asked({"--framework-date", date}), Framework::fsdp)),
+                AllOf(HasSubstr("--framework-date"), HasSubstr("as 2024 or 2024-05")));
+}
+
 // A framework that is named, whichever, takes nothing back of what flags say.
 TEST(Job, FlagsHoldAgainstTheFramework) {
   for (const Framework framework : {Framework::megatron, Framework::nemo, Framework::torchtitan,

@@ -13,6 +13,10 @@ TEST(FrameworkHabits, AttentionKernelFollowsFrameworkDateAndDevice) {
             AttentionKernel::flash1);
   EXPECT_EQ(usual_attention_kernel({.framework = Framework::fsdp, .date = "2024-01"}, true),
             AttentionKernel::flash2);
+  // Without a date the newest release.
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::fsdp}, true), AttentionKernel::flash2);
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::nemo, .date = "2023-11"}, true),
+            AttentionKernel::flash2);
 }
 
 // 40 million until 40 data-parallel ranks, then a million for each.

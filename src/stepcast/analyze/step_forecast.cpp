@@ -118,6 +118,7 @@ std::vector<Setting> settings_of(const Layout& layout) {
   truth("overlap_tensor_parallel", layout.layer.overlap.tensor_parallel);
   word("attention", to_string(layout.layer.attention));
   word("framework", to_string(layout.software.framework));
+  if (!layout.software.date.empty()) word("framework_date", layout.software.date);
   return settings;
 }
 

@@ -131,6 +131,9 @@ void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
     const bool of_images = result.model.network && !result.model.network->splits;
     result.notes.emplace_back(of_images ? "framework not given: PyTorch's kernels, DistributedDataParallel"
                                         : "framework not given: Megatron-LM's kernels and overlaps");
+  } else if (job.framework && !s.framework_date) {
+    result.notes.push_back(
+        fmt::format("release of {} not given: the newest (--framework-date)", to_string(*job.framework)));
   }
 }
 

@@ -131,8 +131,10 @@ struct JobSettings {
   std::optional<OptimizerKind> optimizer;
   std::optional<std::int64_t> newton_schulz_iterations;  // of Muon
   std::optional<bool> optimizer_offload;
-  std::optional<double> clip_gradients;                        // 0: not
-  std::optional<bool> deterministic;                           // kernels that give the same result every time
+  std::optional<std::string>
+      framework_date;                    // "2024-05": as releases until then did it; otherwise the newest
+  std::optional<double> clip_gradients;  // 0: not
+  std::optional<bool> deterministic;     // kernels that give the same result every time
   std::optional<bool> log_parameter_norm, log_gradient_zeros;  // computed in every step
 
   // What stops training now and then: steps between two evaluations, batches of one, steps between two checkpoints.

@@ -32,6 +32,7 @@ constexpr std::string_view kLeftOut[] = {
     "--reference-model",
     "--dpo",
     "--packed-mean-tokens",
+    "--framework-date",
     "--predicted-token-share",
     "--align-grad-reduce",
     "--no-align-grad-reduce",

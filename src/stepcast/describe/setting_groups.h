@@ -82,7 +82,7 @@ inline constexpr SettingGroup<
     &S::lora_targets, &S::reference_model, &S::packed_mean_tokens, &S::predicted_token_share, &S::overlap_p2p,
     &S::p2p_scatter_gather, &S::overlap_gradient_reduce, &S::overlap_parameter_gather, &S::bucket_parameters,
     &S::vocab_divisible_by, &S::optimizer, &S::newton_schulz_iterations, &S::optimizer_offload,
-    &S::clip_gradients, &S::log_parameter_norm, &S::log_gradient_zeros, &S::deterministic,
+    &S::clip_gradients, &S::log_parameter_norm, &S::log_gradient_zeros, &S::deterministic, &S::framework_date,
     &S::evaluation_interval, &S::evaluation_batches, &S::save_interval, &S::saves_asynchronously>
     kKept;
 

@@ -72,8 +72,10 @@ std::string layout_line(const Forecast& f) {
 std::string software_line(const Forecast& f) {
   const auto word = [&](std::string_view name) { return said<std::string>(f, name); };
   if (word("framework").empty()) return {};
-  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}", word("framework"),
-                     word("dtype"), word("attention"), word("sharding"), word("recompute"));
+  const std::string date = word("framework_date");
+  return fmt::format("as {}{} runs it, in {}, {} attention, sharding {}, recomputation {}", word("framework"),
+                     date.empty() ? "" : " of " + date, word("dtype"), word("attention"), word("sharding"),
+                     word("recompute"));
 }
 
 // Whether it fits: what somebody has to know before the time.

@@ -9,11 +9,11 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
     // Transformer Engine takes cuDNN's fused attention on Hopper, which uses its new units since cuDNN 9 (2024).
     case Framework::nemo:
     case Framework::megatron:
-      return hopper && (software.date.empty() || software.date >= "2024") ? AttentionKernel::flash3
-                                                                          : AttentionKernel::flash2;
+      return hopper && software.is_of("2024") ? AttentionKernel::flash3
+                                              : AttentionKernel::flash2;
     // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
     case Framework::neox: return AttentionKernel::flash1;
-    case Framework::fsdp: return software.date >= "2024" ? AttentionKernel::flash2 : AttentionKernel::flash1;
+    case Framework::fsdp: return software.is_of("2024") ? AttentionKernel::flash2 : AttentionKernel::flash1;
     // PyTorch's scaled_dot_product_attention.
     case Framework::torchtitan:
     case Framework::deepspeed:
@@ -58,7 +58,7 @@ double loss_bytes_per_logit(const Software& software, const FusedKernels& fused,
   // the loss and their sum are there at once, in fp32.
   if (spread) return element_bytes + 16;
   // Since 2025 the loss is compiled with the model: its backward reads the logits again and writes their gradient.
-  if (compiled && software.date >= "2025") return 2 * element_bytes;
+  if (compiled && software.is_of("2025")) return 2 * element_bytes;
   // Before: the place of the logits, which were freed, and in fp32 the result of the softmax, the gradient of the loss
   // and that of the softmax.
   return element_bytes + 12;

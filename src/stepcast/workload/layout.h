@@ -367,9 +367,11 @@ struct ShardingChoices {
 struct Software {
   Framework framework = Framework::unknown;
   std::string version;  // "24.11.1", "v0.7.0"; empty: not known
-  std::string date;     // "2023-07" or "2023-07-31"; empty: not known
+  std::string date;     // "2023-07" or "2023-07-31"; empty: not known, the newest
   // Per tensor-parallel rank; 0: the framework's, see padded_vocab_size()
   std::int64_t vocab_divisible_by = 0;
+  // Whether it does what releases do since `first`, "2024" or "2024-09".
+  [[nodiscard]] bool is_of(std::string_view first) const { return date.empty() || date >= first; }
   friend bool operator==(const Software&, const Software&) = default;
 };
 

@@ -335,6 +335,21 @@ Status apply_attention(const JobSettings& s, LayerChoices& layer) {
   return Ok{};
 }
 
+// "2024", "2024-05": compared as text.
+Status apply_date(const JobSettings& s, std::string& date) {
+  if (!s.framework_date) return Ok{};
+  const std::string_view text = *s.framework_date;
+  const auto digits = [&](std::size_t from, std::size_t n) {
+    return text.substr(from, n).find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const bool has_month =
+      text.size() == 7 && text[4] == '-' && digits(5, 2) && text.substr(5) >= "01" && text.substr(5) <= "12";
+  if ((text.size() != 4 && !has_month) || !digits(0, 4) || !text.starts_with("20"))
+    return bad_value("--framework-date", text, "a year or a month, as 2024 or 2024-05");
+  date = text;
+  return Ok{};
+}
+
 // What an operator takes on the host where Megatron Core runs them one by one, in launches: fitted to the half of its own
 // test cases whose names have an even FNV-1a hash. A module of Transformer Engine is more Python than a plain one;
 // PyTorch fills what it allocates where results have to be the same every time.
@@ -509,6 +524,7 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   assign(s.log_parameter_norm, layout.optimizer.parameter_norm);
   assign(s.log_gradient_zeros, layout.optimizer.gradient_zeros);
   assign(s.vocab_divisible_by, layout.software.vocab_divisible_by);
+  STEPCAST_TRY(apply_date(s, layout.software.date));
   if (s.pipeline_before_data.value_or(false)) layout.rank_order = "tp-cp-ep-pp-dp";
   return Ok{};
 }

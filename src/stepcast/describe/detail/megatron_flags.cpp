@@ -272,6 +272,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--reference-model", on(&S::reference_model)},
     {"--dpo", on(&S::reference_model)},
     {"--packed-mean-tokens", &S::packed_mean_tokens},
+    {"--framework-date", &S::framework_date},
     {"--predicted-token-share", &S::predicted_token_share},
 };
 
