@@ -324,6 +324,12 @@ void apply_words(const LlmRun& run, DType compute, Layout& layout) {
       layout.layer.precision.fp8.gather_activations = !contains(dtype, "row");
     }
   }
+  if (contains(framework, "foundry")) {
+    // LLM Foundry published its tables in 2023. Composer's default is not PyTorch's `pre`.
+    if (layout.software.date.empty()) layout.software.date = "2023";
+    layout.layer.attention_unpads = true;
+    layout.sharding.backward_prefetch = Prefetch::post;
+  }
   if (contains(note, "precision pure")) layout.layer.precision.reduction = DType::bf16;
   if (contains(framework, "megatron-deepspeed"))
     layout.layer.overlap.sequence_parallel_weight_gradient = false;
@@ -360,9 +366,6 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
   set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
   layout.software.date = date_in(run.note);
-  // LLM Foundry published its tables in 2023.
-  if (layout.software.date.empty() && contains(lower(run.framework), "foundry"))
-    layout.software.date = "2023";
   STEPCAST_TRY(check_architecture(rows));
   STEPCAST_TRY(read_schedule(rows, run));
   STEPCAST_TRY(read_layers(rows, compute, run));

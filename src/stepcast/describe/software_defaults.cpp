@@ -78,9 +78,7 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
     case Framework::fsdp:
       layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;
-      layout.layer.attention_unpads = true;
-      // Composer's default; PyTorch's own is `pre`.
-      layout.sharding.backward_prefetch = Prefetch::post;
+      layout.sharding.backward_prefetch = Prefetch::pre;
       break;
     case Framework::pytorch:
       // DistributedDataParallel reduces buckets beside the last backward pass; autocast keeps fp32 gradients.
