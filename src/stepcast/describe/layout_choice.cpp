@@ -105,16 +105,16 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
   };
   const std::vector<JobSettings> ways = ways_to_shard(job_);
   all.push_back(ways.front());
-  for (const bool recomputes : {false, true}) {
-    if (shards_weights_first(job_)) {
-      for (const JobSettings& way : ways) {
-        JobSettings s = way;
+  // Who shards weights recomputes before he splits products.
+  if (shards_weights_first(job_)) {
+    for (const bool recomputes : {false, true}) {
+      for (JobSettings s : ways) {
         if (recomputes) s.recompute = Recompute::full;
         all.push_back(std::move(s));
       }
     }
-    add_spread(ways.back(), recomputes);
   }
+  for (const bool recomputes : {false, true}) add_spread(ways.back(), recomputes);
   if (!shards_weights_first(job_)) {
     all.push_back({.zero_stage = 3});
     all.push_back({.recompute = Recompute::full, .zero_stage = 3});
