@@ -60,6 +60,7 @@ TEST(Job, FillsInWhatNobodySaid) {
   Job full =
       asked({"--micro-batch-size", "2", "--global-batch-size", "128", "--seq-length", "4096", "--fp16"});
   full.framework = Framework::megatron;
+  full.settings.framework_date = "2026-01";
   EXPECT_THAT(resolved(full).notes, IsEmpty());
 }
 

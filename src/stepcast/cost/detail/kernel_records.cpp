@@ -15,8 +15,10 @@ constexpr double kOfSibling = 0.05;
 // The same of one that answers by factors, beside what these moved: `validate siblings`.
 constexpr double kOfFactors = 0.02;
 
-// The figures of this device in a reference that was fitted on another one; the fitted constants stay.
+// The figures of this device in a reference that was fitted on another one; the fitted constants stay. Not of attention:
+// it is bound by neither bytes nor arithmetic, and no reference says how far it moves with either (log_of_sibling).
 void use_figures(FittedKernel& kernel, const Device& device) {
+  if (kernel.features == KernelFeatureSet::attention) return;
   ReferenceParameters& reference = kernel.reference;
   if (device.memory_bandwidth.value() > 0) reference.bandwidth_GBps = device.memory_bandwidth.value() / 1e9;
   if (const auto peak = device.peak(kernel.dtype); peak && peak->value() > 0) {
@@ -24,6 +26,17 @@ void use_figures(FittedKernel& kernel, const Device& device) {
     reference.peak_TFLOPs = peak->value() / 1e12;
   }
   if (device.sm_count && *device.sm_count > 0) reference.sm_count = static_cast<double>(*device.sm_count);
+}
+
+// What this device's figures are of those that a record was fitted with.
+KernelSibling rates_over(const FittedKernel& kernel, const Device& device) {
+  KernelSibling rates;
+  const auto peak = device.peak(kernel.dtype);
+  if (peak && peak->value() > 0)
+    rates.compute = rates.sustained = peak->value() / 1e12 / kernel.reference.peak_TFLOPs;
+  if (device.memory_bandwidth.value() > 0)
+    rates.memory = device.memory_bandwidth.value() / 1e9 / kernel.reference.bandwidth_GBps;
+  return rates;
 }
 
 }  // namespace
@@ -57,24 +70,31 @@ Status KernelRecords::add(const ModelRecord& record) {
     return kernel;
   };
   const std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
-  records_.push_back(std::unique_ptr<Record>(new Record{name,
-                                                        fmt::format("{} {}", name, another),
-                                                        scaled       ? kOfFactors
-                                                        : of_sibling ? kOfSibling
-                                                                     : 0.0,
-                                                        scaled,
-                                                        {record.parameters, read, record.is_shipped}}));
+  records_.push_back(std::unique_ptr<Record>(
+      new Record{name,
+                 fmt::format("{} {}", name, another),
+                 scaled       ? kOfFactors
+                 : of_sibling ? kOfSibling
+                              : 0.0,
+                 scaled,
+                 of_sibling && !scaled && header.features == KernelFeatureSet::attention,
+                 {record.parameters, read, record.is_shipped}}));
   return Ok{};
 }
 
 double KernelRecords::log_of_sibling(std::size_t index, const Operation& operation, double time_us) const {
-  if (!records_[index]->of_sibling) return 0;
+  const Record& record = *records_[index];
+  if (!record.of_sibling && !record.of_relative) return 0;
   const ReferenceParameters& there = kernel(index).reference;
   const double launch_us = std::min(there.floor_us, device_->kernel_floor.value_or(Microseconds{0}).value());
   const bool is_sustained = kernel(index).sustained;
-  if (std::holds_alternative<AttentionShape>(operation.shape))
-    return std::log(
-        sibling_->time_ratio(time_us, reference_terms(operation, there).bytes_us, launch_us, is_sustained));
+  if (std::holds_alternative<AttentionShape>(operation.shape)) {
+    const double streamed_us = reference_terms(operation, there).bytes_us;
+    const auto ratio = [&](const KernelSibling& rates) {
+      return std::log(rates.time_ratio(time_us, streamed_us, launch_us, is_sustained));
+    };
+    return ratio(record.of_relative ? rates_over(kernel(index), *device_) : *sibling_);
+  }
   const double us = reference_time_us(operation, there);
   const double limited = is_sustained ? 1 : KernelSibling::limited_share(us);
   const auto moved = [&](double compute) {
