@@ -49,6 +49,12 @@ void later(const double* a, const double* b, double* out) {
   }
 }
 
+// Where rounds differ in a walk of so many micro-batches, as many again.
+std::uint32_t longer_walk(const PipelineShape& shape, std::uint32_t micro_batches) {
+  const std::uint32_t of_round = round_micro_batches(shape);
+  return std::min(shape.micro_batches, micro_batches + micro_batches / of_round * of_round);
+}
+
 }  // namespace
 
 // Unit by unit; weights arrive beside the computation.
@@ -344,48 +350,54 @@ const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
   shape.micro_batches = short_walk_micro_batches(schedule.shape);
   const Batch<1> alone{std::array{&schedule}};
   while (go(alone, walk_of(shape)).none()) {
-    const std::uint32_t of_round = round_micro_batches(shape);
-    const std::uint32_t more = shape.micro_batches / of_round * of_round;
-    shape.micro_batches = std::min(schedule.shape.micro_batches, shape.micro_batches + more);
+    shape.micro_batches = longer_walk(schedule.shape, shape.micro_batches);
   }
   finish(schedule, 1, 0);
   return result_;
 }
 
 void ScheduleEvaluator::evaluate(std::span<const StepSchedule* const> schedules, std::span<double> step_us) {
-  // Which can stand side by side.
-  const auto key = [&](std::size_t i) {
-    const StepSchedule& s = *schedules[i];
-    return std::tuple{s.shape.stages,
-                      s.shape.virtual_stages,
-                      s.shape.schedule,
-                      s.shape.one_more_forward,
-                      s.boundary_blocks,
-                      s.delay_us.empty(),
-                      short_walk_micro_batches(s.shape)};
+  struct Walked {
+    std::size_t schedule;
+    std::uint32_t micro_batches;
   };
-  std::vector<std::size_t> order(schedules.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::less{}, key);
-  for (std::size_t i = 0, n = 0; i < order.size(); i += n) {
-    const auto of_walk = key(order[i]);
-    for (n = 1; n < kWidth && i + n < order.size() && key(order[i + n]) == of_walk;) ++n;
-    std::bitset<kWidth> right;
-    if (n > 1) {  // what is missing to a batch is the last one again
-      std::array<const StepSchedule*, kWidth> side_by_side;
-      for (std::size_t w = 0; w < kWidth; ++w) side_by_side[w] = schedules[order[i + std::min(w, n - 1)]];
-      sums_.resize(3 * kWidth * side_by_side.front()->chunks.size());
-      for (std::size_t w = 0; w < kWidth; ++w) sum_units(*side_by_side[w], kWidth, w);
-      PipelineShape shape = side_by_side.front()->shape;
-      shape.micro_batches = short_walk_micro_batches(shape);
-      right = go(Batch<kWidth>{side_by_side}, walk_of(shape));
+  std::vector<Walked> left, longer;
+  for (std::size_t i = 0; i < schedules.size(); ++i)
+    left.push_back({i, short_walk_micro_batches(schedules[i]->shape)});
+  // Which can stand side by side.
+  const auto key = [&](const Walked& of) {
+    const StepSchedule& s = *schedules[of.schedule];
+    return std::tuple{s.shape.stages,    s.shape.virtual_stages, s.shape.schedule, s.shape.one_more_forward,
+                      s.boundary_blocks, s.delay_us.empty(),     of.micro_batches};
+  };
+  const auto walk = [&]<std::size_t width>(std::array<const StepSchedule*, width> side_by_side,
+                                           std::uint32_t micro_batches) {
+    sums_.resize(3 * width * side_by_side.front()->chunks.size());
+    for (std::size_t w = 0; w < width; ++w) sum_units(*side_by_side[w], width, w);
+    PipelineShape shape = side_by_side.front()->shape;
+    shape.micro_batches = micro_batches;
+    return go(Batch<width>{side_by_side}, walk_of(shape));
+  };
+  for (; !left.empty(); left.swap(longer), longer.clear()) {
+    std::ranges::stable_sort(left, std::less{}, key);
+    for (std::size_t i = 0, n = 0; i < left.size(); i += n) {
+      for (n = 1; n < kWidth && i + n < left.size() && key(left[i + n]) == key(left[i]);) ++n;
+      std::array<const StepSchedule*, kWidth> side_by_side;  // what is missing is the last one again
+      for (std::size_t w = 0; w < kWidth; ++w)
+        side_by_side[w] = schedules[left[i + std::min(w, n - 1)].schedule];
+      const bool alone = n == 1;
+      const auto right = alone ? walk(std::array{side_by_side[0]}, left[i].micro_batches).to_ulong()
+                               : walk(side_by_side, left[i].micro_batches).to_ulong();
       for (std::size_t w = 0; w < n; ++w) {
-        if (right[w]) finish(*side_by_side[w], kWidth, w);
-        if (right[w]) step_us[order[i + w]] = result_.step_us;
+        Walked& one = left[i + w];
+        if ((right >> w & 1U) != 0) {
+          finish(*side_by_side[w], alone ? 1 : kWidth, w);
+          step_us[one.schedule] = result_.step_us;
+        } else {
+          longer.push_back({one.schedule, longer_walk(side_by_side[w]->shape, one.micro_batches)});
+        }
       }
     }
-    for (std::size_t w = 0; w < n; ++w)
-      if (!right[w]) step_us[order[i + w]] = evaluate(*schedules[order[i + w]]).step_us;
   }
 }
 

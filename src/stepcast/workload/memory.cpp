@@ -139,12 +139,12 @@ class StageMemories {
         count_{model, layout, imbalance},
         kept_{count_, model, layout},
         count_without_{model, layout, 0},
-        kept_without_{count_without_, model, layout},
         chunks_(stage_chunks(model, layout)),
         shards_(optimizer_shards(layout)),
         parts_(mirrored() ? 2 : as_double(layout.degrees.virtual_stages)),
         weight_(sixteen_bit() ? 2 : 4),
         master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {
+    if (model.moe) kept_without_.emplace(count_without_, model, layout);
     kept_by_chunk_.reserve(chunks_.size());
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
       // A search asks this of every chunk of every layout; mostly a chunk has the layers of the one before.
@@ -193,8 +193,7 @@ class StageMemories {
     const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
       const double bytes = kept_.of(layer, in_chunk);
       kept.bytes += bytes;
-      // Without experts no token is dispatched.
-      if (model_.moe) kept.dispatched += bytes - kept_without_.of(layer, in_chunk);
+      if (kept_without_) kept.dispatched += bytes - kept_without_->of(layer, in_chunk);
     };
     for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
       const std::int64_t layer = chunks_[c].first_layer + i;
@@ -363,8 +362,8 @@ class StageMemories {
   const PipelineShape& shape_;
   const ActivationCount count_;
   const KeptActivations kept_;
-  const ActivationCount count_without_;  // of tokens at experts
-  const KeptActivations kept_without_;
+  const ActivationCount count_without_;          // of tokens at experts
+  std::optional<KeptActivations> kept_without_;  // nothing without experts: no token is dispatched
   const std::vector<StageChunk> chunks_;
   const OptimizerShards shards_;
   const double parts_;            // of a micro-batch's activations, one per chunk
