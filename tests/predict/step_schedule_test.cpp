@@ -347,5 +347,29 @@ TEST(StepScheduleProperties, AnEvaluatorIsUsedAgain) {
   }
 }
 
+// Side by side with others of their pipeline, of few and of many micro-batches, with and without delays.
+TEST(StepScheduleProperties, ManyTakeAsLongAsEachAlone) {
+  std::mt19937_64 random{23};
+  std::vector<StepSchedule> schedules;
+  for (int i = 0; i < 300; ++i) {
+    StepSchedule schedule = random_schedule(random);
+    for (std::uint32_t n = 0; n < 1 + random() % 12; ++n) {
+      const StepSchedule other = random_schedule(random);
+      if (other.chunks.size() == schedule.chunks.size()) schedule.chunks = other.chunks;
+      schedule.gather = other.gather;
+      schedule.reduce = other.reduce;
+      schedule.boundary_us = other.boundary_us;
+      schedules.push_back(schedule);
+      schedules.back().shape.micro_batches += schedule.shape.stages * (random() % 2) * 20;
+      if (random() % 4 == 0) schedules.back().delay_us.assign(schedule.chunks.size(), 3);
+    }
+  }
+  std::vector<const StepSchedule*> all;
+  for (const StepSchedule& schedule : schedules) all.push_back(&schedule);
+  std::vector<double> together_us(all.size());
+  ScheduleEvaluator{}.evaluate(all, together_us);
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(together_us[i], step_us(schedules[i])) << i;
+}
+
 }  // namespace
 }  // namespace stepcast::step_schedule_test

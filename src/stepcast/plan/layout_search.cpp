@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -103,6 +104,17 @@ class Searcher {
     }
   }
 
+  // The times of the layouts that wait for theirs: of many at once, so that there are several of each pipeline.
+  void evaluate() {
+    std::vector<const StepSchedule*> schedules;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) schedules.push_back(&schedules_[i]);
+    std::vector<double> step_us(waiting_.size());
+    steps_->evaluator().evaluate(schedules, step_us);
+    for (std::size_t i = 0; i < waiting_.size(); ++i)
+      waiting_[i].first->priced[waiting_[i].second].step_us = step_us[i];
+    waiting_.clear();
+  }
+
  private:
   // True if such layouts are not to be priced.
   bool counted(LayoutVerdict verdict, std::uint64_t count) {
@@ -163,7 +175,7 @@ class Searcher {
       is_begun_ = true;
       begun_for_ = point.sharding;
     }
-    STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step_.work, model, layout_, memory_));
+    STEPCAST_ASSIGN(const MemoryForecast memory, even_memory_forecast(step_.work, model, layout_, memory_));
     if (memory.verdict == MemoryVerdict::does_not_fit) {
       add_excess(part_->excesses, memory, point);
       return Ok{};
@@ -176,7 +188,12 @@ class Searcher {
     } else {
       STEPCAST_TRY(steps_->share_differently(model, layout_, step_));
     }
-    part_->priced.push_back({point, steps_->times(step_).step_us, memory.peak().value()});
+    constexpr std::size_t kMostWaiting = 512;  // some 10 kB each
+    if (waiting_.size() == kMostWaiting) evaluate();
+    if (waiting_.size() == schedules_.size()) schedules_.emplace_back();
+    schedules_[waiting_.size()] = step_.schedule;  // into the memory of one that was evaluated
+    waiting_.emplace_back(part_, part_->priced.size());
+    part_->priced.push_back({point, 0, memory.peak().value()});
     return Ok{};
   }
 
@@ -187,6 +204,9 @@ class Searcher {
   Part* part_ = nullptr;
   Layout layout_;
   PricedStep step_;
+  std::vector<std::pair<Part*, std::size_t>>
+      waiting_;                         // places of layouts whose times are not known yet, and
+  std::deque<StepSchedule> schedules_;  // what says them
   bool is_begun_ = false, is_finished_ = false;
   DataSharding begun_for_;
 };
@@ -203,6 +223,10 @@ class Searchers {
     searcher->search(point, part);
     const std::scoped_lock lock{mutex_};
     free_.push_back(std::move(searcher));
+  }
+  // When all have been searched.
+  void finish() {
+    for (const std::unique_ptr<Searcher>& searcher : free_) searcher->evaluate();
   }
 
  private:
@@ -315,6 +339,7 @@ Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPro
     searchers.search(units[i], parts[i]);
     return Ok{};
   }));
+  searchers.finish();
 
   SearchedLayouts result;
   Tally rejections, same;

@@ -159,7 +159,7 @@ struct StepModel::Impl {
 // `layout` with its software's choices.
 Status StepModel::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
-  STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
+  STEPCAST_TRY(step_work(model, layout, layers, step.work));
   return place_ranks(layout, step);
 }
 
@@ -267,6 +267,8 @@ Status StepModel::share_differently(const Transformer& model, const Layout& layo
 }
 
 const StepTimes& StepModel::times(const PricedStep& step) { return impl_->evaluator.evaluate(step.schedule); }
+
+ScheduleEvaluator& StepModel::evaluator() { return impl_->evaluator; }
 
 Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout& layout) {
   PricedStep step;

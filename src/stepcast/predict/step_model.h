@@ -50,6 +50,8 @@ class StepModel {
   [[nodiscard]] Status share_differently(const Transformer& model, const Layout& layout, PricedStep& step);
   // Its time line; good until the next call.
   [[nodiscard]] const StepTimes& times(const PricedStep& step);
+  // The time lines of schedules of finished steps (ScheduleEvaluator::evaluate()).
+  [[nodiscard]] ScheduleEvaluator& evaluator();
 
   [[nodiscard]] StepPricer& pricer();
   // From now on; what was priced is forgotten where it depends on them.

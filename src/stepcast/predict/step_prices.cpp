@@ -79,9 +79,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
                      static_cast<std::uint32_t>(place.groups_per_node),
                      place.rail_aligned,
                      place.network_slowdown};
-  for (const auto& entry : curves_) {
-    if (entry->key == key) return &entry->curve;
-  }
+  if (const auto known = curves_.find(key); known != curves_.end()) return &known->second;
   CollectiveGroup group;
   group.op = op;
   group.n_ranks = key.n_ranks;
@@ -90,9 +88,16 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   group.groups_per_node = std::max(1U, key.groups_per_node);
   group.rail_aligned = key.rail_aligned;
   group.network_slowdown = key.network_slowdown;
-  STEPCAST_ASSIGN(ResolvedCollective resolved, collectives_.resolve(group));
-  curves_.push_back(std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
-  return &curves_.back()->curve;
+  STEPCAST_ASSIGN(const ResolvedCollective resolved, collectives_.resolve(group));
+  return &curves_.emplace(key, resolved.curve).first->second;
+}
+
+std::size_t StepPricer::GroupKeyHash::operator()(const GroupKey& key) const {
+  const std::uint64_t ranks = std::uint64_t{key.n_ranks} << 32U | key.n_nodes;
+  const std::uint64_t place =
+      std::uint64_t{key.min_ranks} << 32U | key.groups_per_node << 8U | static_cast<std::uint64_t>(key.op);
+  const std::uint64_t state = (ranks * 0x9e3779b97f4a7c15ULL) ^ (place * 0xc2b2ae3d27d4eb4fULL);
+  return static_cast<std::size_t>(state ^ state >> 32U);
 }
 
 void StepPricer::set_on_device(bool on) {

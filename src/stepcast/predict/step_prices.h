@@ -75,10 +75,8 @@ class StepPricer {
     double network_slowdown;
     bool operator==(const GroupKey&) const = default;
   };
-  struct GroupCurve {
-    GroupKey key;
-    TimeCurve curve;
-    std::string how;
+  struct GroupKeyHash {
+    std::size_t operator()(const GroupKey& key) const;
   };
   [[nodiscard]] std::optional<Estimate> price_exchange(CollectiveOp op, Bytes message,
                                                        const GroupPlacement& place) const;
@@ -102,7 +100,7 @@ class StepPricer {
   std::optional<DeviceTime> on_device_;
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
-  std::vector<std::unique_ptr<GroupCurve>> curves_;
+  std::unordered_map<GroupKey, TimeCurve, GroupKeyHash> curves_;
   using Layers = std::unordered_map<LayerPlace, PricedLayer, LayerPlaceHash>;
   Layers layers_;
   Recent<StepAssumptions, Layers> others_{TrainingKernels::kRememberedOptions};  // of other assumptions

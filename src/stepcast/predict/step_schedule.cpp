@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <tuple>
 
 namespace stepcast {
 namespace {
@@ -13,8 +17,11 @@ constexpr double kAlike = 1e-13;
 // Of all walks that are remembered: 40 bytes each. A search over layouts comes back to some hundred shapes.
 constexpr std::size_t kMostSteps = 500'000;
 
-// Places of lanes (ScheduleEvaluator::Lanes).
-constexpr unsigned kLanesPerStage = 8, kSendForward = 4, kSendBackward = 5;
+// Places of lanes (ScheduleEvaluator::Lanes): of those that move on, and of the time waited for weights.
+constexpr unsigned kLanesPerStage = 8, kMovingLanes = 6, kData = 1, kSendForward = 4, kSendBackward = 5,
+                   kWeights = 6;
+// Schedules that are evaluated side by side: measured; more push each other out of the cache.
+constexpr std::size_t kWidth = 4;
 
 // What a step of a walk is.
 enum OpIs : std::uint8_t {
@@ -24,6 +31,29 @@ enum OpIs : std::uint8_t {
   kFirstForward = 8,
   kLastBackward = 16,
 };
+
+// The later of each of two times: two at once, which compilers do not find.
+template <std::size_t width>
+void later(const double* a, const double* b, double* out) {
+  if constexpr (width == 1) {
+    *out = std::max(*a, *b);
+  } else {
+    using Pair = double __attribute__((vector_size(16)));
+    for (std::size_t w = 0; w < width; w += 2) {
+      Pair one, other;
+      std::memcpy(&one, a + w, sizeof one);
+      std::memcpy(&other, b + w, sizeof other);
+      one = one < other ? other : one;
+      std::memcpy(out + w, &one, sizeof one);
+    }
+  }
+}
+
+// Where rounds differ in a walk of so many micro-batches, as many again.
+std::uint32_t longer_walk(const PipelineShape& shape, std::uint32_t micro_batches) {
+  const std::uint32_t of_round = round_micro_batches(shape);
+  return std::min(shape.micro_batches, micro_batches + micro_batches / of_round * of_round);
+}
 
 }  // namespace
 
@@ -130,157 +160,264 @@ void ScheduleEvaluator::pass_by_units(const StepSchedule& schedule, const Op& op
   backward_and_reduce(schedule, chunk, reduces, lanes);
 }
 
-// `blocks`: the sender waits for its transfers, so that none is under way when the next one begins.
-template <bool blocks, bool delayed>
-void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& encoded, std::size_t from,
-                           std::size_t to) {
-  unsigned by_units = 0;
-  if (schedule.gather == WeightGather::first_forward) by_units |= kFirstForward;
-  if (schedule.gather == WeightGather::every_forward) {
-    by_units |= kForward;
-    if (schedule.gather_backward) by_units |= kBackward;
+// Schedules side by side: of every time there are `width`, one behind the other.
+template <std::size_t width>
+struct ScheduleEvaluator::Batch {
+  std::array<const StepSchedule*, width> schedules{};
+  using Times = std::array<double, width>;
+  // Passes beside which something travels: of each, and of any.
+  std::array<unsigned, width> by_units{};
+  unsigned by_units_of_any = 0;
+  bool piped = false;
+  std::array<Times, 3>
+      hop_us{};  // to a neighbour, from the last stage to the first, to another chunk of the stage
+
+  explicit Batch(std::span<const StepSchedule* const, width> given) {
+    std::ranges::copy(given, schedules.begin());
+    // One stage hands its micro-batches to itself.
+    piped = schedules.front()->shape.stages > 1;
+    for (std::size_t i = 0; i < width; ++i) {
+      const StepSchedule& schedule = *schedules[i];
+      unsigned& by = by_units[i];
+      if (schedule.gather == WeightGather::first_forward) by |= kFirstForward;
+      if (schedule.gather == WeightGather::every_forward) {
+        by |= kForward;
+        if (schedule.gather_backward) by |= kBackward;
+      }
+      if (schedule.reduce == GradientReduce::last_backward) by |= kLastBackward;
+      if (schedule.reduce == GradientReduce::every_backward) by |= kBackward;
+      by_units_of_any |= by;
+      hop_us[0][i] = piped ? schedule.boundary_us : 0;
+      hop_us[1][i] = piped ? schedule.boundary_wrap_us : 0;
+    }
   }
-  if (schedule.reduce == GradientReduce::last_backward) by_units |= kLastBackward;
-  if (schedule.reduce == GradientReduce::every_backward) by_units |= kBackward;
-  // One stage hands its micro-batches to itself.
-  const bool piped = schedule.shape.stages > 1;
-  const double hop_us[] = {piped ? schedule.boundary_us : 0, piped ? schedule.boundary_wrap_us : 0, 0};
+};
+
+// `blocks`: the sender waits for its transfers, so that none is under way when the next one begins.
+template <bool blocks, bool delayed, std::size_t width>
+void ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded, std::size_t from,
+                           std::size_t to) {
   // Plain pointers: the compiler cannot know that the vectors stay where they are.
-  static_assert(sizeof(ChunkSum) == 3 * sizeof(double));
   const Op* const ops = encoded.ops.data();
-  const double* const pass_us = &sums_.data()->forward;
-  double* const lane_us = &lanes_.data()->compute;
+  const double* const pass_us = sums_.data();
+  double* const lane_us = lanes_.data();
   double* const ready = ready_.data();
-  const double* const delay_us = schedule.delay_us.data();
+  typename Batch<width>::Times compute, other;
   for (std::size_t i = from; i < to; ++i) {
     const Op& op = ops[i];
     const unsigned is = op.is;
-    double compute = std::max(lane_us[op.compute], ready[op.in]);
-    if ((is & by_units) != 0) {
-      Lanes& lanes = lanes_[op.compute / kLanesPerStage];
-      lanes.compute = compute;
-      pass_by_units(schedule, op, lanes);
-      compute = lanes.compute;
+    double* const lane = lane_us + width * op.compute;
+    const double* const in = ready + width * op.in;
+    const double* const pass = pass_us + width * op.pass;
+    later<width>(lane, in, compute.data());
+    if ((is & batch.by_units_of_any) != 0) {
+      for (std::size_t w = 0; w < width; ++w) {
+        if ((is & batch.by_units[w]) == 0) {
+          compute[w] += pass[w];
+          continue;
+        }
+        std::array<double, kLanesPerStage> of_stage;
+        for (std::size_t l = 0; l < kLanesPerStage; ++l) of_stage[l] = lane[l * width + w];
+        of_stage[0] = compute[w];
+        Lanes lanes = std::bit_cast<Lanes>(of_stage);
+        pass_by_units(*batch.schedules[w], op, lanes);
+        of_stage = std::bit_cast<std::array<double, kLanesPerStage>>(lanes);
+        compute[w] = of_stage[0];
+        for (std::size_t l = 1; l < kLanesPerStage; ++l) lane[l * width + w] = of_stage[l];
+      }
     } else {
-      compute += pass_us[op.pass];
+      for (std::size_t w = 0; w < width; ++w) compute[w] += pass[w];
     }
     if ((is & kSends) != 0) {
-      const double hop = hop_us[op.hop];
-      double arrival = compute;
+      const typename Batch<width>::Times& hop = batch.hop_us[op.hop];
+      double* const out = ready + width * op.out;
+      other = compute;
       if constexpr (blocks) {
-        arrival = compute = compute + hop;
-      } else if (piped && op.hop != 2) {
-        arrival = lane_us[op.send] = std::max(lane_us[op.send], compute) + hop;
+        for (std::size_t w = 0; w < width; ++w) compute[w] += hop[w];
+        other = compute;
+      } else if (batch.piped && op.hop != 2) {
+        double* const send = lane_us + width * op.send;
+        later<width>(send, compute.data(), other.data());
+        for (std::size_t w = 0; w < width; ++w) other[w] += hop[w];
+        for (std::size_t w = 0; w < width; ++w) send[w] = other[w];
       }
-      if constexpr (delayed) arrival += delay_us[op.pass / 3 - ((is & kForward) != 0 ? 0 : 1)];
-      ready[op.out] = arrival;
+      if constexpr (delayed) {
+        for (std::size_t w = 0; w < width; ++w)
+          other[w] += batch.schedules[w]->delay_us[op.pass / 3 - ((is & kForward) != 0 ? 0 : 1)];
+      }
+      for (std::size_t w = 0; w < width; ++w) out[w] = other[w];
     }
-    lane_us[op.compute] = compute;
+    for (std::size_t w = 0; w < width; ++w) lane[w] = compute[w];
   }
   passes_walked_ += to - from;
 }
 
-bool ScheduleEvaluator::moved_alike(const WalkRound& round, std::size_t cells, double by) const {
-  constexpr std::array kLanes = {&Lanes::compute,     &Lanes::data,         &Lanes::before,
-                                 &Lanes::before_that, &Lanes::send_forward, &Lanes::send_backward};
-  for (std::size_t s = 0; s < lanes_.size(); ++s) {
-    for (const auto lane : kLanes) {
-      const double now = lanes_[s].*lane, moved = now - lanes_before_[s].*lane;
+// Whether all lanes of schedule `w` of `width`, and its messages under way, have moved by the same time over the round.
+bool ScheduleEvaluator::moved_alike(const WalkRound& round, std::size_t cells, double by, std::size_t width,
+                                    std::size_t w) const {
+  for (std::size_t stage = 0; stage < lanes_.size(); stage += kLanesPerStage * width) {
+    for (std::size_t l = 0; l < kMovingLanes; ++l) {
+      const std::size_t at = stage + l * width + w;
+      const double now = lanes_[at], moved = now - lanes_before_[at];
       // A lane that stands still is not used in these rounds.
       if (moved != 0 && std::abs(moved - by) > kAlike * now) return false;
     }
   }
   const auto messages_moved = [&](std::size_t first, const std::vector<std::uint32_t>& under_way) {
     return std::all_of(under_way.begin(), under_way.end(), [&](std::uint32_t cell) {
-      const double now = ready_[first + cell], before = ready_[first + cell - round.micro_batches];
+      const double now = ready_[(first + cell) * width + w],
+                   before = ready_[(first + cell - round.micro_batches) * width + w];
       return std::abs(now - before - by) <= kAlike * now;
     });
   };
   return messages_moved(0, round.forward_under_way) && messages_moved(cells, round.backward_under_way);
 }
 
-void ScheduleEvaluator::add_rounds(const WalkRound& round, std::size_t cells, double count, double by) {
-  constexpr std::array kLanes = {&Lanes::compute,     &Lanes::data,         &Lanes::before,
-                                 &Lanes::before_that, &Lanes::send_forward, &Lanes::send_backward};
-  for (std::size_t s = 0; s < lanes_.size(); ++s) {
-    Lanes& now = lanes_[s];
-    const Lanes& before = lanes_before_[s];
-    for (const auto lane : kLanes) {
-      if (now.*lane != before.*lane) now.*lane += count * by;
+void ScheduleEvaluator::add_rounds(const WalkRound& round, std::size_t cells, double count, double by,
+                                   std::size_t width, std::size_t w) {
+  for (std::size_t stage = 0; stage < lanes_.size(); stage += kLanesPerStage * width) {
+    for (std::size_t l = 0; l < kMovingLanes; ++l) {
+      const std::size_t at = stage + l * width + w;
+      if (lanes_[at] != lanes_before_[at]) lanes_[at] += count * by;
     }
-    now.weights_us += count * (now.weights_us - before.weights_us);
+    const std::size_t at = stage + kWeights * width + w;
+    lanes_[at] += count * (lanes_[at] - lanes_before_[at]);
   }
-  for (const std::uint32_t cell : round.forward_under_way) ready_[cell] += count * by;
-  for (const std::uint32_t cell : round.backward_under_way) ready_[cells + cell] += count * by;
+  for (const std::uint32_t cell : round.forward_under_way) ready_[cell * width + w] += count * by;
+  for (const std::uint32_t cell : round.backward_under_way) ready_[(cells + cell) * width + w] += count * by;
 }
 
-bool ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& encoded) {
+template <std::size_t width>
+std::bitset<width> ScheduleEvaluator::go(const Batch<width>& batch, const EncodedWalk& encoded) {
   const PipelineWalk& walk = encoded.walk;
-  lanes_.assign(schedule.shape.stages, {});
-  const std::size_t cells = schedule.chunks.size() * walk.shape.micro_batches;
-  if (ready_.size() <= 2 * cells) ready_.resize(2 * cells + 1);  // entries are written before they are read
-  ready_[2 * cells] = 0;
+  const StepSchedule& first = *batch.schedules.front();
+  lanes_.assign(width * kLanesPerStage * first.shape.stages, 0);
+  const std::size_t cells = first.chunks.size() * walk.shape.micro_batches;
+  if (ready_.size() < width * (2 * cells + 1))
+    ready_.resize(width * (2 * cells + 1));  // entries are written before they are read
+  std::fill_n(ready_.begin() + static_cast<std::ptrdiff_t>(width * 2 * cells), width, 0.0);
   const auto steps = [&](std::size_t from, std::size_t to) {
-    if (schedule.delay_us.empty()) {
-      schedule.boundary_blocks ? go<true, false>(schedule, encoded, from, to)
-                               : go<false, false>(schedule, encoded, from, to);
+    if (first.delay_us.empty()) {
+      first.boundary_blocks ? go<true, false>(batch, encoded, from, to)
+                            : go<false, false>(batch, encoded, from, to);
     } else {
-      schedule.boundary_blocks ? go<true, true>(schedule, encoded, from, to)
-                               : go<false, true>(schedule, encoded, from, to);
+      first.boundary_blocks ? go<true, true>(batch, encoded, from, to)
+                            : go<false, true>(batch, encoded, from, to);
     }
   };
-  const std::uint32_t left_out = schedule.shape.micro_batches - walk.shape.micro_batches;
-  if (left_out == 0) {
-    steps(0, walk.steps.size());
-    return true;
+  std::bitset<width> right;
+  const auto left_out = [&](std::size_t w) {
+    return batch.schedules[w]->shape.micro_batches - walk.shape.micro_batches;
+  };
+  for (std::size_t w = 0; w < width; ++w) right[w] = left_out(w) == 0;
+  if (right.all() || !walk.round) {
+    if (right.any()) steps(0, walk.steps.size());
+    return right;
   }
-  if (!walk.round) return false;
   const WalkRound& round = *walk.round;
   steps(0, round.begin);
   lanes_before_ = lanes_;
   steps(round.begin, round.end);
-  const double by = lanes_.front().compute - lanes_before_.front().compute;
-  if (!moved_alike(round, cells, by)) return false;
-  add_rounds(round, cells, static_cast<double>(left_out) / round.micro_batches, by);
-  steps(round.end, walk.steps.size());
-  return true;
+  for (std::size_t w = 0; w < width; ++w) {
+    if (right[w]) continue;
+    const double by = lanes_[w] - lanes_before_[w];
+    right[w] = moved_alike(round, cells, by, width, w);
+    if (right[w])
+      add_rounds(round, cells, static_cast<double>(left_out(w)) / round.micro_batches, by, width, w);
+  }
+  if (right.any()) steps(round.end, walk.steps.size());
+  return right;
+}
+
+// The sums of the chunks of schedule `w` of `width`.
+void ScheduleEvaluator::sum_units(const StepSchedule& schedule, std::size_t width, std::size_t w) {
+  for (std::size_t c = 0; c < schedule.chunks.size(); ++c) {
+    std::array<double, 3> sum{};
+    for (const ScheduleUnit& unit : schedule.chunks[c].units) {
+      sum[0] += unit.forward_us;
+      sum[1] += unit.backward_us;
+      sum[2] += unit.weight_gradient_us;
+    }
+    for (std::size_t kind = 0; kind < sum.size(); ++kind) sums_[(3 * c + kind) * width + w] = sum[kind];
+  }
 }
 
 const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
-  sums_.assign(schedule.chunks.size(), {});
-  for (std::size_t c = 0; c < sums_.size(); ++c) {
-    for (const ScheduleUnit& unit : schedule.chunks[c].units) {
-      sums_[c].forward += unit.forward_us;
-      sums_[c].backward += unit.backward_us;
-      sums_[c].weight_gradient += unit.weight_gradient_us;
-    }
-  }
+  sums_.assign(3 * schedule.chunks.size(), 0);
+  sum_units(schedule, 1, 0);
   passes_walked_ = 0;
   PipelineShape shape = schedule.shape;
   shape.micro_batches = short_walk_micro_batches(schedule.shape);
-  while (!go(schedule, walk_of(shape))) {
-    const std::uint32_t of_round = round_micro_batches(shape);
-    const std::uint32_t more = shape.micro_batches / of_round * of_round;
-    shape.micro_batches = std::min(schedule.shape.micro_batches, shape.micro_batches + more);
+  const Batch<1> alone{std::array{&schedule}};
+  while (go(alone, walk_of(shape)).none()) {
+    shape.micro_batches = longer_walk(schedule.shape, shape.micro_batches);
   }
-  finish(schedule);
+  finish(schedule, 1, 0);
   return result_;
 }
 
+void ScheduleEvaluator::evaluate(std::span<const StepSchedule* const> schedules, std::span<double> step_us) {
+  struct Walked {
+    std::size_t schedule;
+    std::uint32_t micro_batches;
+  };
+  std::vector<Walked> left, longer;
+  for (std::size_t i = 0; i < schedules.size(); ++i)
+    left.push_back({i, short_walk_micro_batches(schedules[i]->shape)});
+  // Which can stand side by side.
+  const auto key = [&](const Walked& of) {
+    const StepSchedule& s = *schedules[of.schedule];
+    return std::tuple{s.shape.stages,    s.shape.virtual_stages, s.shape.schedule, s.shape.one_more_forward,
+                      s.boundary_blocks, s.delay_us.empty(),     of.micro_batches};
+  };
+  const auto walk = [&]<std::size_t width>(std::array<const StepSchedule*, width> side_by_side,
+                                           std::uint32_t micro_batches) {
+    sums_.resize(3 * width * side_by_side.front()->chunks.size());
+    for (std::size_t w = 0; w < width; ++w) sum_units(*side_by_side[w], width, w);
+    PipelineShape shape = side_by_side.front()->shape;
+    shape.micro_batches = micro_batches;
+    return go(Batch<width>{side_by_side}, walk_of(shape));
+  };
+  for (; !left.empty(); left.swap(longer), longer.clear()) {
+    std::ranges::stable_sort(left, std::less{}, key);
+    for (std::size_t i = 0, n = 0; i < left.size(); i += n) {
+      for (n = 1; n < kWidth && i + n < left.size() && key(left[i + n]) == key(left[i]);) ++n;
+      std::array<const StepSchedule*, kWidth> side_by_side;  // what is missing is the last one again
+      for (std::size_t w = 0; w < kWidth; ++w)
+        side_by_side[w] = schedules[left[i + std::min(w, n - 1)].schedule];
+      const bool alone = n == 1;
+      const auto right = alone ? walk(std::array{side_by_side[0]}, left[i].micro_batches).to_ulong()
+                               : walk(side_by_side, left[i].micro_batches).to_ulong();
+      for (std::size_t w = 0; w < n; ++w) {
+        Walked& one = left[i + w];
+        if ((right >> w & 1U) != 0) {
+          finish(*side_by_side[w], alone ? 1 : kWidth, w);
+          step_us[one.schedule] = result_.step_us;
+        } else {
+          longer.push_back({one.schedule, longer_walk(side_by_side[w]->shape, one.micro_batches)});
+        }
+      }
+    }
+  }
+}
+
 // Gradients, the common norm, the update, the weights; and what every stage spent its time on.
-void ScheduleEvaluator::finish(const StepSchedule& schedule) {
+void ScheduleEvaluator::finish(const StepSchedule& schedule, std::size_t width, std::size_t w) {
   const std::uint32_t stages = schedule.shape.stages;
-  const auto n_chunks = static_cast<std::uint32_t>(sums_.size());
+  const auto n_chunks = static_cast<std::uint32_t>(schedule.chunks.size());
   const double micro_batches = schedule.shape.micro_batches;
   result_.stages.assign(stages, {});
   double all_reduced = 0;
+  reduced_.resize(stages);
+  const auto lane = [&](std::uint32_t s, std::size_t l) {
+    return lanes_[(kLanesPerStage * s + l) * width + w];
+  };
   for (std::uint32_t s = 0; s < stages; ++s) {
-    Lanes& lanes = lanes_[s];
     StageTimes& times = result_.stages[s];
     for (std::uint32_t i = 0; i < schedule.shape.virtual_stages; ++i) {
       const std::uint32_t c = chunk_of_stage(schedule.shape.schedule, stages, s, i);
-      const ChunkSum& sum = sums_[c];
-      times.compute_us += micro_batches * (sum.forward + sum.backward + sum.weight_gradient);
+      const double* const sum = sums_.data() + std::size_t{3 * c} * width + w;
+      times.compute_us += micro_batches * (sum[0] + sum[width] + sum[2 * width]);
       if (!schedule.boundary_blocks || stages == 1) continue;
       const auto hop_behind = [&](std::uint32_t chunk) {
         if (is_v_shaped(schedule.shape.schedule)) return chunk + 1 == stages ? 0.0 : schedule.boundary_us;
@@ -289,27 +426,26 @@ void ScheduleEvaluator::finish(const StepSchedule& schedule) {
       if (c + 1 < n_chunks) times.boundary_us += micro_batches * hop_behind(c);
       if (c > 0) times.boundary_us += micro_batches * hop_behind(c - 1);
     }
-    times.weights_us = lanes.weights_us;
-    times.passes_end_us = lanes.compute;
+    times.weights_us = lane(s, kWeights);
+    times.passes_end_us = lane(s, 0);
     times.idle_us =
         std::max(0.0, times.passes_end_us - times.compute_us - times.boundary_us - times.weights_us);
-    double reduced = std::max(lanes.compute, lanes.data);
-    if (schedule.reduce == GradientReduce::at_end) reduced += schedule.reduce_at_end_us[s];
-    lanes.data = reduced;
+    reduced_[s] = std::max(times.passes_end_us, lane(s, kData));
+    if (schedule.reduce == GradientReduce::at_end) reduced_[s] += schedule.reduce_at_end_us[s];
   }
   double tie_wait[2] = {0, 0};
   if (schedule.embedding_reduce_us > 0 && stages > 1) {
     // The stage that is done first waits for the other one: idle, not communication.
-    double &first = lanes_.front().data, &last = lanes_.back().data;
+    double &first = reduced_.front(), &last = reduced_.back();
     const double both = std::max(first, last);
     tie_wait[0] = both - first;
     tie_wait[1] = both - last;
     first = last = both + schedule.embedding_reduce_us;
   }
-  for (const Lanes& lanes : lanes_) all_reduced = std::max(all_reduced, lanes.data);
+  for (const double reduced : reduced_) all_reduced = std::max(all_reduced, reduced);
   double end = 0, busiest = -1;
   for (std::uint32_t s = 0; s < stages; ++s) {
-    const double reduced = lanes_[s].data;
+    const double reduced = reduced_[s];
     StageTimes& times = result_.stages[s];
     const double waited = s == 0 ? tie_wait[0] : s + 1 == stages ? tie_wait[1] : 0.0;
     times.reduce_us = reduced - times.passes_end_us - waited;

@@ -5,8 +5,10 @@
 // layout costs microseconds. Tests hold both against each other.
 #pragma once
 
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -95,6 +97,9 @@ class ScheduleEvaluator {
  public:
   // `schedule.shape` must pass check().
   const StepTimes& evaluate(const StepSchedule& schedule);
+  // How long the steps take, to the same bits; those whose passes run in one order side by side, as many as a processor adds
+  // up at once.
+  void evaluate(std::span<const StepSchedule* const> schedules, std::span<double> step_us);
   // Passes that the last evaluation went through one by one.
   [[nodiscard]] std::size_t passes_walked() const { return passes_walked_; }
 
@@ -105,9 +110,6 @@ class ScheduleEvaluator {
     double send_forward = 0, send_backward = 0;
     double weights_us = 0;  // computation has waited for weights so long
     double unused = 0;      // eight in all: a place is found by a shift
-  };
-  struct ChunkSum {
-    double forward = 0, backward = 0, weight_gradient = 0;
   };
   // A step of a walk as places in lists, so that most steps are a maximum and one or two sums.
   struct Op {
@@ -122,15 +124,23 @@ class ScheduleEvaluator {
     std::vector<Op> ops;
   };
 
+  template <std::size_t width>
+  struct Batch;
+
   const EncodedWalk& walk_of(const PipelineShape& shape);
-  // False if the rounds that the walk leaves out cannot be added.
-  bool go(const StepSchedule& schedule, const EncodedWalk& encoded);
-  template <bool blocks, bool delayed>
-  void go(const StepSchedule& schedule, const EncodedWalk& encoded, std::size_t from, std::size_t to);
+  void sum_units(const StepSchedule& schedule, std::size_t width, std::size_t w);
+  // False for those of which the rounds that the walk leaves out cannot be added.
+  template <std::size_t width>
+  std::bitset<width> go(const Batch<width>& batch, const EncodedWalk& encoded);
+  template <bool blocks, bool delayed, std::size_t width>
+  void go(const Batch<width>& batch, const EncodedWalk& encoded, std::size_t from, std::size_t to);
   void pass_by_units(const StepSchedule& schedule, const Op& op, Lanes& lanes);
-  [[nodiscard]] bool moved_alike(const WalkRound& round, std::size_t cells, double by) const;
-  void add_rounds(const WalkRound& round, std::size_t cells, double count, double by);
-  void finish(const StepSchedule& schedule);
+  // Of schedule `w` of `width` side by side.
+  [[nodiscard]] bool moved_alike(const WalkRound& round, std::size_t cells, double by, std::size_t width,
+                                 std::size_t w) const;
+  void add_rounds(const WalkRound& round, std::size_t cells, double count, double by, std::size_t width,
+                  std::size_t w);
+  void finish(const StepSchedule& schedule, std::size_t width, std::size_t w);
   static void gather_and_forward(const StepSchedule& schedule, const ScheduleChunk& chunk, Lanes& lanes);
   static void backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk, bool reduces,
                                   Lanes& lanes);
@@ -140,10 +150,12 @@ class ScheduleEvaluator {
   };
   std::unordered_map<PipelineShape, EncodedWalk, ShapeHash> walks_;
   std::size_t steps_of_walks_ = 0;
-  std::vector<Lanes> lanes_, lanes_before_;  // [stage]
-  std::vector<ChunkSum> sums_;               // [chunk]
+  // Of every time that of each schedule, one behind the other.
+  std::vector<double> lanes_, lanes_before_;  // [stage, lane]
+  std::vector<double> sums_;                  // [chunk, forward, backward or weight gradients]
   // When messages arrive: of forwards [chunk, micro-batch of the walk], of backwards behind them, and a zero.
   std::vector<double> ready_;
+  std::vector<double> reduced_;  // [stage] gradients, of the schedule at hand
   std::size_t passes_walked_ = 0;
   StepTimes result_;
 };

@@ -198,7 +198,9 @@ Status TransferPricing::per_stage() {
       PricedStep::Update& update = step_.updates.emplace_back();
       update.dense_parameters = dense;
       update.expert_parameters = expert;
-      if (data_parallel_) {
+      const bool at_once =
+          schedule.reduce == GradientReduce::at_end || schedule.gather == WeightGather::after_step;
+      if (at_once) {
         STEPCAST_ASSIGN(update.whole, data_transfers(all, true));
       }
       TrainedParameters trained{dense, expert, {}};

@@ -112,19 +112,19 @@ std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout) {
 }
 
 std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout) {
-  const std::int64_t n_chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
+  const std::int64_t stages = layout.degrees.pipeline, n_chunks = stages * layout.degrees.virtual_stages;
+  const std::vector<std::int64_t>& said = layout.pipeline.layers_per_stage;
+  const std::int64_t even = model.n_layers / n_chunks;
   std::vector<StageChunk> chunks;
   chunks.reserve(static_cast<std::size_t>(n_chunks));
   std::int64_t first = 0;
-  for (std::int64_t i = 0; i < n_chunks; ++i) {
-    const std::int64_t n = layout.pipeline.layers_per_stage.empty()
-                               ? model.n_layers / n_chunks
-                               : layout.pipeline.layers_per_stage[static_cast<std::size_t>(i)];
-    const std::int64_t stage =
-        stage_of_chunk(layout.pipeline.schedule, static_cast<std::uint32_t>(layout.degrees.pipeline),
-                       static_cast<std::uint32_t>(i));
-    chunks.push_back({stage, i / layout.degrees.pipeline, first, n});
-    first += n;
+  for (std::int64_t v = 0; v < layout.degrees.virtual_stages; ++v) {
+    const bool back = v > 0 && is_v_shaped(layout.pipeline.schedule);
+    for (std::int64_t s = 0; s < stages; ++s) {
+      const std::int64_t n = said.empty() ? even : said[chunks.size()];
+      chunks.push_back({back ? stages - 1 - s : s, v, first, n});
+      first += n;
+    }
   }
   return chunks;
 }
@@ -162,7 +162,8 @@ bool is_recomputed(const Layout& layout, std::int64_t layer) {
   if (layout.layer.recompute.kind != Recompute::full) return false;
   if (layout.layer.recompute.layers_per_stage && layer >= *layout.layer.recompute.layers_per_stage)
     return false;
-  return (layer + 1) % layout.layer.recompute.every_n_layers == 0;
+  const std::int64_t every = layout.layer.recompute.every_n_layers;
+  return every == 1 || (layer + 1) % every == 0;  // a division is what this costs
 }
 
 }  // namespace stepcast

@@ -139,31 +139,36 @@ class StageMemories {
         count_{model, layout, imbalance},
         kept_{count_, model, layout},
         count_without_{model, layout, 0},
-        kept_without_{count_without_, model, layout},
         chunks_(stage_chunks(model, layout)),
+        shards_(optimizer_shards(layout)),
         parts_(mirrored() ? 2 : as_double(layout.degrees.virtual_stages)),
         weight_(sixteen_bit() ? 2 : 4),
         master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {
+    if (model.moe) kept_without_.emplace(count_without_, model, layout);
     kept_by_chunk_.reserve(chunks_.size());
     for (std::size_t c = 0; c < chunks_.size(); ++c) {
       // A search asks this of every chunk of every layout; mostly a chunk has the layers of the one before.
-      const bool again = c > 0 && work.chunks[c].runs == work.chunks[c - 1].runs &&
-                         work.chunks[c].has_head == work.chunks[c - 1].has_head;
+      const bool again = c > 0 && work.chunks[c] == work.chunks[c - 1];
       kept_by_chunk_.push_back(again ? kept_by_chunk_.back() : kept_by(c));
+      kept_by_chunk_.back().as_before = again;
     }
   }
 
   [[nodiscard]] std::vector<StageMemory> all() const {
     std::vector<StageMemory> stages;
     stages.reserve(work_.stages);
-    for (std::uint32_t s = 0; s < work_.stages; ++s) stages.push_back(of(s));
+    Held held;
+    for (std::uint32_t s = 0; s < work_.stages; ++s) {
+      if (!holds_as_before(s)) held = held_by(s);
+      stages.push_back(of(s, held));
+    }
     return stages;
   }
 
  private:
   // Of an expert's parameters under FSDP: those that nobody else holds, in the type of the products, stay where they are.
   [[nodiscard]] double travelling(double expert_parameters) const {
-    return optimizer_shards(layout_).expert > 1 || held() > weight_ ? expert_parameters : 0;
+    return shards_.expert > 1 || held() > weight_ ? expert_parameters : 0;
   }
   // Bytes of a parameter in the one sharded copy that FSDP keeps, and of its gradient.
   [[nodiscard]] double held() const { return master_ > 0 ? master_ : weight_; }
@@ -174,21 +179,21 @@ class StageMemories {
     double all_dense = 0, all_expert = 0;
     double largest_layer = 0, in_layers = 0;
     double travelling_layer = 0, travelling_chunk = 0;  // the largest: of what FSDP gathers and reduces
-    double kept = 0, dispatched = 0, one_layer = 0;
+    double one_layer = 0;
     bool has_head = false;
   };
 
-  // What the layers of a chunk keep of one micro-batch.
+  // What a chunk keeps of one micro-batch.
   struct KeptByChunk {
     double bytes = 0, dispatched = 0, one_layer = 0;
+    bool as_before = false;  // the chunk is that in front of it once more
   };
   [[nodiscard]] KeptByChunk kept_by(std::size_t c) const {
     KeptByChunk kept;
     const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
       const double bytes = kept_.of(layer, in_chunk);
       kept.bytes += bytes;
-      // Without experts no token is dispatched.
-      if (model_.moe) kept.dispatched += bytes - kept_without_.of(layer, in_chunk);
+      if (kept_without_) kept.dispatched += bytes - kept_without_->of(layer, in_chunk);
     };
     for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
       const std::int64_t layer = chunks_[c].first_layer + i;
@@ -199,6 +204,10 @@ class StageMemories {
     for (std::int64_t i = 0; i < further; ++i)
       for (const std::int64_t like : layers_of_further_prediction(model_))
         keep(like, chunks_[c].n_layers + i);
+    if (work_.chunks[c].has_embedding && model_.hidden_dropout > 0) kept.bytes += count_.norm_mask();
+    if (work_.chunks[c].has_embedding && model_.tower && !layout_.layer.frozen_base)
+      kept.bytes += (recomputes_tower(layout_) ? model_.tower->inputs() : model_.tower->kept()) *
+                    count_.element() * as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
     return kept;
   }
 
@@ -208,30 +217,26 @@ class StageMemories {
     return precision_.compute != DType::fp32 && precision_.compute != DType::tf32;
   }
 
-  // Micro-batches of chunk `c` among the `held` passes of its stage that have run forward: in rounds, as many as stages of
-  // each chunk; of a V about as many of both.
-  [[nodiscard]] double held_of(std::size_t c, std::uint32_t held) const {
-    if (mirrored() || is_v_shaped(layout_.pipeline.schedule)) return held / parts_;
-    const std::uint32_t stages = work_.stages, round = stages * work_.virtual_stages;
-    const auto before = static_cast<std::uint32_t>(c / stages) * stages, in_round = held % round;
-    const std::uint32_t whole_rounds = held / round;
-    return whole_rounds * stages + std::min(stages, std::max(in_round, before) - before);
-  }
-
-  [[nodiscard]] Sums sums_of(std::uint32_t stage, std::uint32_t held) const {
-    Sums sums;
+  template <class Function>
+  void for_chunks(std::uint32_t stage, Function function) const {
     if (!mirrored()) {
       for (std::uint32_t i = 0; i < work_.virtual_stages; ++i)
-        add(chunk_of_stage(layout_.pipeline.schedule, work_.stages, stage, i), held, sums);
-      return sums;
+        function(std::size_t{chunk_of_stage(layout_.pipeline.schedule, work_.stages, stage, i)});
+      return;
     }
     const std::uint32_t mirror = work_.stages - 1 - stage;
-    add(std::min(stage, mirror), held, sums);
-    if (mirror != stage) add(std::max(stage, mirror), held, sums);
-    return sums;
+    function(std::size_t{std::min(stage, mirror)});
+    if (mirror != stage) function(std::size_t{std::max(stage, mirror)});
   }
 
-  void add(std::size_t c, std::uint32_t held, Sums& sums) const {
+  // Every chunk of the stage is that of the stage before once more.
+  [[nodiscard]] bool holds_as_before(std::uint32_t stage) const {
+    bool as_before = stage > 0 && !mirrored() && !is_v_shaped(layout_.pipeline.schedule);
+    if (as_before) for_chunks(stage, [&](std::size_t c) { as_before &= kept_by_chunk_[c].as_before; });
+    return as_before;
+  }
+
+  void add(std::size_t c, Sums& sums) const {
     const ChunkWork& chunk = work_.chunks[c];
     sums.all_dense += chunk.dense_parameters;
     sums.all_expert += chunk.expert_parameters;
@@ -249,15 +254,7 @@ class StageMemories {
           std::max(sums.travelling_layer, layer.dense_parameters + travelling(layer.expert_parameters));
       sums.in_layers += parameters * run.count;
     }
-    const KeptByChunk& kept = kept_by_chunk_[c];
-    double of_chunk = kept.bytes;
-    sums.one_layer = std::max(sums.one_layer, kept.one_layer);
-    if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
-    if (chunk.has_embedding && model_.tower && !layout_.layer.frozen_base)
-      of_chunk += (recomputes_tower(layout_) ? model_.tower->inputs() : model_.tower->kept()) *
-                  count_.element() * as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
-    sums.kept += of_chunk * held_of(c, held);
-    sums.dispatched += kept.dispatched * held_of(c, held);
+    sums.one_layer = std::max(sums.one_layer, kept_by_chunk_[c].one_layer);
   }
 
   // Working memory: at most at once; over the whole step.
@@ -265,19 +262,26 @@ class StageMemories {
     double of_a_layer = 0, all_through = 0;
   };
 
+  // What a stage holds whichever micro-batches are under way.
+  struct Held {
+    StageMemory memory;
+    Working working;
+    double of_the_loss = 0;
+    bool has_head = false;
+  };
+
   void set_states(const Sums& sums, StageMemory& m, Working& working) const {
-    const OptimizerShards shards = optimizer_shards(layout_);
     const bool sharded = layout_.sharding.kind != Sharding::none;
     const double trained = sums.trained.dense + sums.trained.expert;
     const auto share = [&](double per_parameter) {  // of what is trained
-      return per_parameter * (sums.trained.dense / shards.dense + sums.trained.expert / shards.expert);
+      return per_parameter * (sums.trained.dense / shards_.dense + sums.trained.expert / shards_.expert);
     };
     const double states = layout_.optimizer.cpu_offload ? 0 : 1;
     const double gradient = element_size(precision_.gradients).value();
     const double all = sums.all_dense + sums.all_expert;
     if (layout_.sharding.kind == Sharding::zero3) {
       // One sharded copy, which is cast while it is gathered; gradients get its type.
-      const double frozen = sums.all_dense / shards.dense + sums.all_expert / shards.expert - share(1);
+      const double frozen = sums.all_dense / shards_.dense + sums.all_expert / shards_.expert - share(1);
       m.weights = Bytes{share(held()) + frozen * weight_};
       const FsdpBuffers fsdp = fsdp_buffers(work_, layout_,
                                             {.all = sums.all_dense + travelling(sums.all_expert),
@@ -303,32 +307,50 @@ class StageMemories {
     m.optimizer = Bytes{states * optimizer_state_bytes(layout_, sums.trained)};
   }
 
-  [[nodiscard]] StageMemory of(std::uint32_t s) const {
-    const std::uint32_t held = peak_activations_held(shape_, s);
-    const Sums sums = sums_of(s, held);
-    StageMemory m;
-    Working working;
-    set_states(sums, m, working);
-    m.micro_batches_held = held;
-    m.activations = Bytes{sums.kept};
-    m.dispatched = Bytes{sums.dispatched};
+  [[nodiscard]] Held held_by(std::uint32_t stage) const {
+    Sums sums;
+    for_chunks(stage, [&](std::size_t c) { add(c, sums); });
+    Held held;
+    StageMemory& m = held.memory;
+    set_states(sums, m, held.working);
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
     const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
-    working.of_a_layer += count_.gathered_in_backward() +
-                          (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
+    held.working.of_a_layer += count_.gathered_in_backward() +
+                               (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
     // Layers that predict further tokens keep logits of their own until the backward pass.
     const double losses = as_double(1 + model_.n_multi_token_prediction_layers);
-    const double of_the_loss =
-        sums.has_head ? losses * loss_working(count_, layout_, as_double(padded_vocab_size(model_, layout_)))
-                      : 0;
-    working.all_through += workspace_bytes(layout_.software.framework);
-    working.all_through += pipeline_buffers(count_, work_, model_, layout_, s, held, sums.has_head);
-    m.working = Bytes{working.all_through + std::max(working.of_a_layer, of_the_loss)};
+    held.has_head = sums.has_head;
+    if (sums.has_head)
+      held.of_the_loss =
+          losses * loss_working(count_, layout_, as_double(padded_vocab_size(model_, layout_)));
+    held.working.all_through += workspace_bytes(layout_.software.framework);
     const Degrees& degrees = layout_.degrees;
     const double groups = 1 + (degrees.tensor > 1 ? 1 : 0) + (degrees.pipeline > 1 ? 2 : 0) +
                           (degrees.context > 1 ? 1 : 0) + (degrees.expert > 1 ? 1 : 0);
     m.communication = Bytes{layout_.world_size() > 1 ? groups * kCommunicatorBytes : 0};
     m.context = Bytes{kContextBytes};
+    return held;
+  }
+
+  [[nodiscard]] StageMemory of(std::uint32_t s, const Held& by) const {
+    StageMemory m = by.memory;
+    const std::uint32_t held = peak_activations_held(shape_, s);
+    m.micro_batches_held = held;
+    // Of each chunk: in rounds, as many micro-batches as stages of one after the other; of a V about as many of both.
+    const std::uint32_t stages = work_.stages, round = stages * work_.virtual_stages;
+    const std::uint32_t whole_rounds = held / round, in_round = held % round;
+    const bool even = mirrored() || is_v_shaped(layout_.pipeline.schedule);
+    std::uint32_t before = 0;
+    for_chunks(s, [&](std::size_t c) {
+      const double micro_batches =
+          even ? held / parts_
+               : whole_rounds * stages + std::min(stages, std::max(in_round, before) - before);
+      before += stages;
+      m.activations += Bytes{kept_by_chunk_[c].bytes * micro_batches};
+      m.dispatched += Bytes{kept_by_chunk_[c].dispatched * micro_batches};
+    });
+    const double buffers = pipeline_buffers(count_, work_, model_, layout_, s, held, by.has_head);
+    m.working = Bytes{by.working.all_through + buffers + std::max(by.working.of_a_layer, by.of_the_loss)};
     m.reserve = Bytes{kFragmentation * m.allocated().value()};
     return m;
   }
@@ -340,23 +362,30 @@ class StageMemories {
   const PipelineShape& shape_;
   const ActivationCount count_;
   const KeptActivations kept_;
-  const ActivationCount count_without_;  // of tokens at experts
-  const KeptActivations kept_without_;
+  const ActivationCount count_without_;          // of tokens at experts
+  std::optional<KeptActivations> kept_without_;  // nothing without experts: no token is dispatched
   const std::vector<StageChunk> chunks_;
+  const OptimizerShards shards_;
   const double parts_;            // of a micro-batch's activations, one per chunk
   const double weight_, master_;  // bytes
   std::vector<KeptByChunk> kept_by_chunk_;
 };
 
+// A forward pass that runs beside a backward pass goes through the layers as that one frees them: two micro-batches hold
+// what one does, and one layer more.
+PipelineShape shape_of(const StepWork& work, const Layout& layout) {
+  return {layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
+}
+
 std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
-                                   const PipelineShape& shape, double imbalance) {
+                                   double imbalance) {
+  const PipelineShape shape = shape_of(work, layout);
   return StageMemories{work, model, layout, shape, imbalance}.all();
 }
 
 // What takes no token more than it was given: all of an expert-parallel group's could go to one rank.
 std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transformer& model,
-                                              const Layout& layout, const PipelineShape& shape,
-                                              const MemoryForecast& forecast) {
+                                              const Layout& layout, const MemoryForecast& forecast) {
   if (!model.moe || layout.degrees.expert == 1 || layout.layer.expert_capacity_factor) return std::nullopt;
   const MixtureOfExperts& moe = *model.moe;
   const double ranks = as_double(layout.degrees.expert), top_k = as_double(moe.experts_per_token);
@@ -364,7 +393,7 @@ std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transf
   DroplessMemory dropless;
   dropless.worst_imbalance = std::max(1.0, ranks * std::min(local, top_k) / top_k);
   const double here = layout.layer.expert_imbalance, worst = dropless.worst_imbalance;
-  const std::vector<StageMemory> stages = stages_of(work, model, layout, shape, worst);
+  const std::vector<StageMemory> stages = stages_of(work, model, layout, worst);
   dropless.fits_to_imbalance = worst;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     dropless.totals.push_back(stages[s].total());
@@ -390,17 +419,20 @@ MemoryVerdict MemoryForecast::verdict_of(Bytes total) const {
 
 Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
                                        Bytes available) {
-  // A forward pass that runs beside a backward pass goes through the layers as that one frees them: two micro-batches hold
-  // what one does, and one layer more.
-  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
-  STEPCAST_TRY(check(shape));
+  STEPCAST_ASSIGN(MemoryForecast forecast, even_memory_forecast(work, model, layout, available));
+  forecast.dropless = dropless_memory(work, model, layout, forecast);
+  return forecast;
+}
+
+Result<MemoryForecast> even_memory_forecast(const StepWork& work, const Transformer& model,
+                                            const Layout& layout, Bytes available) {
+  STEPCAST_TRY(check(shape_of(work, layout)));
   MemoryForecast forecast;
   forecast.available = available;
-  forecast.stages = stages_of(work, model, layout, shape, kept_imbalance(layout.layer));
+  forecast.stages = stages_of(work, model, layout, kept_imbalance(layout.layer));
   for (std::uint32_t s = 0; s < work.stages; ++s)
     if (forecast.stages[s].total() > forecast.peak()) forecast.worst_stage = s;
   forecast.verdict = forecast.verdict_of(forecast.peak());
-  forecast.dropless = dropless_memory(work, model, layout, shape, forecast);
   return forecast;
 }
 

@@ -66,6 +66,9 @@ struct MemoryForecast {
 // `work` is step_work(model, layout).
 [[nodiscard]] Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model,
                                                      const Layout& layout, Bytes available);
+// The same without what more tokens on one rank than on others would take: half the time with experts, for searches.
+[[nodiscard]] Result<MemoryForecast> even_memory_forecast(const StepWork& work, const Transformer& model,
+                                                          const Layout& layout, Bytes available);
 // Errors of check(layout, model).
 [[nodiscard]] Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout,
                                                      Bytes available);

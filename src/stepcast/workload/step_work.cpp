@@ -82,15 +82,16 @@ std::string_view to_string(GroupKind group) {
 
 Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
   LayerWorkCache cache;
-  return step_work(model, layout, cache);
+  StepWork work;
+  STEPCAST_TRY(step_work(model, layout, cache, work));
+  return work;
 }
 
-Result<StepWork> step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache) {
+Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache, StepWork& work) {
   STEPCAST_TRY(check(layout, model));
   const LayerLists lists{model, layout};
   detail::KnownLayers& known = cache.of(model, layout, lists);
 
-  StepWork work;
   work.stages = static_cast<std::uint32_t>(layout.degrees.pipeline);
   work.virtual_stages = static_cast<std::uint32_t>(layout.degrees.virtual_stages);
   work.micro_batches = static_cast<std::uint32_t>(layout.micro_batches());
@@ -98,6 +99,7 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
   work.embedding = known.embedding;
   work.head = known.head;
 
+  work.layer_kinds.clear();
   std::vector<LayerVariant> kinds;  // few
   const auto kind_of = [&](const LayerVariant& variant) {
     std::uint32_t kind = 0;
@@ -109,25 +111,28 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
     return kind;
   };
   const std::vector<StageChunk> stages = stage_chunks(model, layout);
-  work.chunks.reserve(stages.size());
+  work.chunks.resize(stages.size());
   ChunkWork layers;  // of the chunk before, that of `before`, alone
   const StageChunk* before = nullptr;
   for (const StageChunk& stage : stages) {
-    ChunkWork chunk;
-    const auto add_layer = [&](std::int64_t layer, std::int64_t in_chunk) {
+    const auto add_layer = [&](ChunkWork& to, std::int64_t layer, std::int64_t in_chunk) {
       const std::uint32_t kind = kind_of(lists.variant(layer, in_chunk));
-      add_run(chunk, kind, *work.layer_kinds[kind]);
+      add_run(to, kind, *work.layer_kinds[kind]);
     };
     const bool again = before != nullptr && before->n_layers == stage.n_layers &&
                        before->first_layer >= lists.alike_from() && stage.first_layer >= lists.alike_from();
-    if (again) chunk = layers;
-    for (std::int64_t i = 0; i < stage.n_layers && !again; ++i) add_layer(stage.first_layer + i, i);
-    if (!again) layers = chunk;
+    if (!again) {
+      layers = {};
+      for (std::int64_t i = 0; i < stage.n_layers; ++i) add_layer(layers, stage.first_layer + i, i);
+    }
+    ChunkWork& chunk = work.chunks[static_cast<std::size_t>(&stage - stages.data())];
+    chunk = layers;
     before = &stage;
     // Layers that predict further tokens stand behind the last one.
     const std::int64_t further = &stage == &stages.back() ? model.n_multi_token_prediction_layers : 0;
     for (std::int64_t i = 0; i < further; ++i)
-      for (const std::int64_t like : layers_of_further_prediction(model)) add_layer(like, stage.n_layers + i);
+      for (const std::int64_t like : layers_of_further_prediction(model))
+        add_layer(chunk, like, stage.n_layers + i);
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
     const auto add = [&](double parameters, double trained) {
@@ -144,9 +149,8 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
         add(copy, layout.layer.frozen_base ? 0 : copy);
       }
     }
-    work.chunks.push_back(std::move(chunk));
   }
-  return work;
+  return Ok{};
 }
 
 GradientTraffic gradient_traffic(const Layout& layout) {

@@ -124,9 +124,9 @@ struct GradientTraffic {
 // The work of layers, written once for all layouts that compute them alike.
 //
 //   LayerWorkCache cache;
-//   STEPCAST_ASSIGN(const StepWork one, step_work(model, layout, cache));
+//   STEPCAST_TRY(step_work(model, layout, cache, one));
 //   layout.degrees.pipeline *= 2;                     // other stages of the same layers
-//   STEPCAST_ASSIGN(const StepWork other, step_work(model, layout, cache));
+//   STEPCAST_TRY(step_work(model, layout, cache, other));
 //   one.layer_kinds[0] == other.layer_kinds[0]        // one list for both
 //
 // A search asks for thousands of layouts that differ in stages, data-parallel ranks, schedule and sharding; of
@@ -149,7 +149,8 @@ class LayerWorkCache {
   [[nodiscard]] std::size_t size() const;
 
  private:
-  friend Result<StepWork> step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache);
+  friend Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache,
+                          StepWork& work);
   // With embedding and head.
   [[nodiscard]] detail::KnownLayers& of(const Transformer& model, const Layout& layout,
                                         const detail::LayerLists& lists);
@@ -158,8 +159,9 @@ class LayerWorkCache {
   std::unique_ptr<Impl> impl_;
 };
 
-// step_work(model, layout) with the lists that `cache` has; it keeps those that are new.
-[[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout,
-                                         LayerWorkCache& cache);
+// step_work(model, layout) with the lists that `cache` has; it keeps those that are new. `work` may be that of another
+// layout, whose memory is used again.
+[[nodiscard]] Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache,
+                               StepWork& work);
 
 }  // namespace stepcast

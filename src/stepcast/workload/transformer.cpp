@@ -193,7 +193,8 @@ std::int64_t Transformer::gates_of_head() const {
 bool Transformer::has_experts(std::int64_t layer) const {
   if (!layer_kinds.empty()) return layer_kinds[kind(layer)].feed_forward == LayerKind::FeedForward::experts;
   if (!moe || layer < moe->first_dense_layers) return false;
-  return (layer - moe->first_dense_layers + 1) % moe->moe_every_n_layers == 0;
+  const std::int64_t every = moe->moe_every_n_layers;
+  return every == 1 || (layer - moe->first_dense_layers + 1) % every == 0;
 }
 
 std::int64_t Transformer::window_tokens(std::int64_t layer) const {
