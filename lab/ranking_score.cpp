@@ -98,7 +98,13 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
   if (plan.found.priced.empty()) return why_none(plan);
   Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};
+  // As `plan` recommends: nothing that is tight in memory, unless nothing else is found.
+  const auto is_tight = [](const RankedLayout& layout) {
+    return layout.memory.verdict == MemoryVerdict::tight;
+  };
+  const bool all_tight = std::ranges::all_of(plan.ranking.layouts, is_tight);
   for (const RankedLayout& ranked : plan.ranking.layouts) {
+    if (is_tight(ranked) && !all_tight) continue;
     const Result<StepPrediction> step =
         steps->predict(measured.model, as_run(measured.layout, ranked.layout));
     if (!step.ok() || step->step.time.value() * 1e-3 >= verdict.best_ms) continue;

@@ -22,18 +22,18 @@ namespace fs = std::filesystem;
 // The median of the seven series that could be seen.
 constexpr double kTailRatio = 1.16;
 
-struct StepSeries {
+struct SingleSteps {
   std::string name;
   double p50_s = 0, p90_s = 0, p99_s = 0;
 };
 
-double misfit(const StepSeries& s, const StepJitter& jitter) {
+double misfit(const SingleSteps& s, const StepJitter& jitter) {
   const StepSpread spread = step_spread(s.p50_s, jitter);
   return std::abs(std::log(spread.p90_s / s.p90_s)) + std::abs(std::log(spread.p99_s / s.p99_s));
 }
 
 // Of all series but one: the least sum of errors on a grid.
-StepJitter fitted_jitter(const std::vector<StepSeries>& all, std::size_t without) {
+StepJitter fitted_jitter(const std::vector<SingleSteps>& all, std::size_t without) {
   StepJitter best;
   double least = std::numeric_limits<double>::infinity();
   for (const double sigma : {0.01, 0.015, 0.02, 0.025, 0.03}) {
@@ -52,10 +52,10 @@ StepJitter fitted_jitter(const std::vector<StepSeries>& all, std::size_t without
   return best;
 }
 
-Result<std::vector<StepSeries>> single_steps(const fs::path& file) {
+Result<std::vector<SingleSteps>> single_steps(const fs::path& file) {
   STEPCAST_ASSIGN(const std::string text, read_file(file));
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
-  std::vector<StepSeries> all;
+  std::vector<SingleSteps> all;
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) return all;
@@ -74,11 +74,11 @@ Result<std::vector<TestScore>> run_tails(const fs::path& folder) {
   const fs::path file = folder / "step_distributions.csv";
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return std::vector<TestScore>{};
-  STEPCAST_ASSIGN(const std::vector<StepSeries> all, single_steps(file));
+  STEPCAST_ASSIGN(const std::vector<SingleSteps> all, single_steps(file));
   SetScore refit{.set = "p99 over p50"}, shipped = refit, constant = refit, p90{.set = "p90 over p50"};
   refit.n_fit = p90.n_fit = all.size() - std::min<std::size_t>(1, all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const StepSeries& s = all[i];
+    const SingleSteps& s = all[i];
     const auto add = [&](SetScore& set, double measured_s, double ratio) {
       set.rows.push_back({.row = s.name, .measured = measured_s / s.p50_s, .predicted = ratio});
     };

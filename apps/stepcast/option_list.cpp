@@ -287,8 +287,9 @@ void make_strict(CLI::App& app) {
     if (option->get_expected_max() == 0) continue;  // a switch
     const std::string type = option->get_type_name();
     const bool whole = type.starts_with("INT") || type.starts_with("UINT");
-    const bool of_search = option->get_delimiter() == ',' && option->check_lname("mbs");
-    const auto spell_out = [takes_max = type == kWholeOrMax, of_search](std::string& text) {
+    const bool takes_max = type == kWholeOrMax;
+    const bool of_search = !takes_max && option->get_delimiter() == ',' && option->check_lname("mbs");
+    const auto spell_out = [takes_max, of_search](std::string& text) {
       if (of_search && text == "max")
         return std::string{
             "found `max`, a question about one layout, which `stepcast predict` answers; a search looks at "

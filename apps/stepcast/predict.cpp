@@ -41,7 +41,9 @@ Result<DescribedStep> described(const PredictOptions& options) {
   if (!shared.n_gpus.empty()) request.job.n_gpus = shared.n_gpus.front();
   request.job.gpus_per_node = shared.gpus_per_node;
   JobSettings& settings = request.job.settings;
-  settings.global_batch_sequences = shared.global_batch;
+  if (!shared.global_batches.empty()) settings.global_batch_sequences = shared.global_batches.front();
+  if (!options.described.micro_batches.empty())
+    settings.micro_batch_sequences = options.described.micro_batches.front();
   for (const auto& [asked, largest] : {std::pair{&settings.micro_batch_sequences, LargestBatch::micro},
                                        std::pair{&settings.global_batch_sequences, LargestBatch::global}}) {
     if (*asked != kLargest) continue;
@@ -266,7 +268,9 @@ Result<int> run_recommendation(const PredictOptions& options) {
   request.platform = shared.platform;
   request.n_gpus = shared.n_gpus.empty() ? 0 : shared.n_gpus.front();
   request.gpus_per_node = shared.gpus_per_node;
-  request.global_batch = shared.global_batch;
+  if (shared.global_batches.size() > 1)
+    return Error::at("", "--gbs").found("several values").expected("one; --batch takes several");
+  if (!shared.global_batches.empty()) request.global_batch = shared.global_batches.front();
   request.what_if = shared.what_if;
   request.budget = shared.budget;
   request.timeline = shared.timeline;
@@ -312,6 +316,49 @@ Result<int> run_traces(const PredictOptions& options) {
   return kSuccess;
 }
 
+// A flag with several values: "--gpus"; empty if every one has one.
+std::string_view flag_with_several(const PredictOptions& options) {
+  if (options.shared.n_gpus.size() > 1) return "--gpus";
+  if (options.described.micro_batches.size() > 1) return "--mbs";
+  return options.shared.global_batches.size() > 1 ? "--gbs" : "";
+}
+
+// Errors: what is of one step beside several values; a number and `max`.
+Status check_series(const PredictOptions& options) {
+  const std::string_view several = flag_with_several(options);
+  if (several.empty()) {
+    if (!options.described.replans) return Ok{};
+    return Error{"--replan is of several GPUs or batches"}.advice("as --gpus 64,128,256");
+  }
+  for (const char* flag : {"--timeline", "--chakra", "--sensitivity", "--explain", "--train-tokens",
+                           "--train-samples", "--train-iterations", "--require-fit", "--pools", "--nodes"})
+    if (options.flags.is_given(flag))
+      return Error{fmt::format("{} with several values, and {}, which is of one step", several, flag)}.advice(
+          "name one value");
+  for (const auto& [flag, values] : {std::pair{"--mbs", &options.described.micro_batches},
+                                     std::pair{"--gbs", &options.shared.global_batches}})
+    if (std::ranges::find(*values, kLargest) != values->end())
+      return Error::at("", flag)
+          .found("`max` in a series")
+          .expected("numbers, or `max` alone and one value of the other flags");
+  return Ok{};
+}
+
+// Forecasts side by side.
+Result<int> run_series(const PredictOptions& options) {
+  STEPCAST_ASSIGN(const DescribedStep step, described(options));
+  STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
+  StepSeries asked{options.shared.n_gpus, {}, {}, options.described.replans};
+  if (options.described.micro_batches.size() > 1) asked.micro_batches = options.described.micro_batches;
+  if (options.shared.global_batches.size() > 1) asked.global_batches = options.shared.global_batches;
+  STEPCAST_ASSIGN(std::vector<ScalingPoint> series,
+                  session_for_question(request.platform)->predict_series(request, asked));
+  add_notes(step, series.front().forecast);
+  return report.finish(scaling_series_document(series, report.made_for()),
+                       options.shared.json ? scaling_series_json(series) : std::string{});
+}
+
 Result<int> run_described(const PredictOptions& options) {
   STEPCAST_ASSIGN(const DescribedStep step, described(options));
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
@@ -338,19 +385,24 @@ Result<int> run_post_training(const PredictOptions& options) {
 Result<int> run_predict(const PredictOptions& options) {
   STEPCAST_TRY(check_sensitivity(options));
   STEPCAST_ASSIGN(const Question question, question_of(options));
-  const bool asks_largest = options.described.step.request.job.settings.micro_batch_sequences == kLargest ||
-                            options.shared.global_batch == kLargest;
-  if (asks_largest && question != Question::described)
+  const auto asks_largest = [](const std::vector<std::int64_t>& values) {
+    return std::ranges::find(values, kLargest) != values.end();
+  };
+  if ((asks_largest(options.described.micro_batches) || asks_largest(options.shared.global_batches)) &&
+      question != Question::described)
     return Error{"--mbs max and --gbs max are of a described step"}.advice("say a number");
   if (question == Question::traces) return run_traces(options);
   if (question == Question::recommendation) return run_recommendation(options);
-  if (options.shared.n_gpus.size() > 1) {
-    return Error::at("", "--gpus")
+  const std::string_view several = flag_with_several(options);
+  if (!several.empty() && question != Question::described) {
+    return Error::at("", std::string{several})
         .found("several values")
-        .expected("one; several are for recommendation models");
+        .expected("one; several are for described steps");
   }
   if (question == Question::post_training) return run_post_training(options);
-  return question == Question::log ? run_log(options) : run_described(options);
+  if (question == Question::log) return run_log(options);
+  STEPCAST_TRY(check_series(options));
+  return several.empty() ? run_described(options) : run_series(options);
 }
 
 }  // namespace

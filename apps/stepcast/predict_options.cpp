@@ -59,10 +59,10 @@ void add_subject(PredictOptions& o) {
               "of a config.json with a vision tower: the language model alone", {}, kSteps);
   o.flags.add("--platform", &o.shared.platform, "name of a shipped platform, or a platform file",
               {.shows_default = true}, kEveryQuestion);
-  o.flags.add("--gpus", &o.shared.n_gpus,
-              "GPUs in all; what the layout leaves is data parallel. Recommendation models: several, as "
-              "4,16,128, are shown side by side",
-              {.above_zero = true, .with_commas = true});
+  o.flags.add(
+      "--gpus", &o.shared.n_gpus,
+      "GPUs in all; what the layout leaves is data parallel. Several, as 4,16,128, are shown side by side",
+      {.above_zero = true, .with_commas = true});
   o.flags.add("--pools", &o.described.pools,
               "several pools of GPUs instead of --gpus and --platform, as 64xh100+64xa100, each with its "
               "zone if it has "
@@ -108,11 +108,12 @@ void add_layout(PredictOptions& o) {
   o.flags.add("--sharding", &step.words.sharding,
               "none, zero1, zero2, zero3 (fsdp); default: what the framework does");
   o.flags.add("--sp", &step.words.sequence_parallel, "sequence parallelism: on, off");
-  o.flags.add("--mbs,--micro-batch-size", &s.micro_batch_sequences,
-              "sequences per micro-batch; max: the most that fit", {.above_zero = true, .takes_max = true});
-  o.flags.add("--gbs,--global-batch-size", &o.shared.global_batch,
-              "sequences per step; max: the most that fit without accumulation",
-              {.above_zero = true, .takes_max = true}, kSteps | kRecommendation);
+  o.flags.add("--mbs,--micro-batch-size", &o.described.micro_batches,
+              "sequences per micro-batch, one or several; max: the most that fit",
+              {.above_zero = true, .takes_max = true, .with_commas = true});
+  o.flags.add("--gbs,--global-batch-size", &o.shared.global_batches,
+              "sequences per step, one or several; max: the most that fit without accumulation",
+              {.above_zero = true, .takes_max = true, .with_commas = true}, kSteps | kRecommendation);
   o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});
   o.flags.add("--lora-rank", &s.lora_rank,
               "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen",
@@ -250,6 +251,9 @@ void add_result(CLI::App& app, PredictOptions& o) {
               "of a layout that is not given: fastest (what `stepcast plan` chooses, without --what-if), "
               "least-memory (the plainest that fits), or replanned (the fastest with --what-if)",
               {.one_of = {"fastest", "least-memory", "replanned"}}, kDescribed);
+  o.flags.add("--replan", &o.described.replans,
+              "of several GPUs or batches: a layout for each where none is given, not that of the first", {},
+              kDescribed);
   o.flags.add(
       "--explain", &r.explained,
       "the operations of a layer, or of a recommendation model's slowest rank, with times and sources", {},

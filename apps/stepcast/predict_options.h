@@ -26,8 +26,8 @@ enum class Question : std::uint8_t {
 // What several questions ask with the same flags.
 struct SharedOptions {
   std::string model, platform = "dgx-h100";
-  std::vector<std::int64_t> n_gpus, batches;
-  std::optional<std::int64_t> gpus_per_node, global_batch;
+  std::vector<std::int64_t> n_gpus, batches, global_batches;
+  std::optional<std::int64_t> gpus_per_node;
   std::string dtype, recompute, links_of;
   std::vector<std::string> what_if;
   TrainingBudget budget;
@@ -40,7 +40,8 @@ struct SharedOptions {
 // The step itself is a DescribedStep.
 struct DescribedOptions {
   DescribedStep step;
-  bool require_fit = false;
+  std::vector<std::int64_t> micro_batches;
+  bool require_fit = false, replans = false;
   std::string open_layout, power_limit, pools;
   std::vector<std::string> zones;
 };

@@ -72,6 +72,37 @@ TEST(Session, FasterPartsDoNotMoveALayout) {
   EXPECT_LT(replanned->step_time_ms, slower->step_time_ms);
 }
 
+// A series keeps the layout of its first point, and searches each where that is asked for.
+TEST(Session, ASeriesKeepsItsLayout) {
+  const Session session;
+  PredictRequest request{.job = {.model = "llama-3-70b"}, .platform = "dgx-h100"};
+  request.job.settings.global_batch_sequences = 512;
+  const auto kept = session.predict_series(request, {.gpus = {64, 256}});
+  ASSERT_TRUE(kept.ok()) << kept.error().message();
+  const auto each = session.predict_series(request, {.gpus = {64, 256}, .replans = true});
+  ASSERT_TRUE(each.ok()) << each.error().message();
+  EXPECT_EQ(kept->front().layout, each->front().layout);
+  EXPECT_NE(kept->back().layout, each->back().layout);
+  EXPECT_EQ(layout_note(kept->back().forecast), "");
+  for (const auto& [points, n_gpus] : {std::pair{&*kept, 64}, std::pair{&*each, 256}}) {
+    request.job.n_gpus = n_gpus;
+    const ScalingPoint& point = n_gpus == 64 ? points->front() : points->back();
+    EXPECT_EQ(point.n_gpus, n_gpus);
+    EXPECT_EQ(point.global_batch, 512);
+    EXPECT_EQ(point.forecast.step_time_ms, session.predict(request)->step_time_ms);
+    EXPECT_LT(point.bound_ms, point.forecast.step_time_ms);
+  }
+  request.job.n_gpus = 64;
+  request.job.settings.tensor = 2;
+  const auto batches =
+      session.predict_series(request, {.micro_batches = {1, 2}, .global_batches = {256, 512}});
+  ASSERT_TRUE(batches.ok()) << batches.error().message();
+  ASSERT_EQ(batches->size(), 4U);
+  EXPECT_EQ(batches->at(1).global_batch, 512);
+  EXPECT_EQ(batches->at(2).global_batch, 256);
+  EXPECT_EQ(batches->at(2).layout, "tp2 dp32 mbs2");
+}
+
 TEST(Session, NodesAreAsLargeAsTheCallerSays) {
   const Session session;
   PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 16}, .platform = "dgx-h100"};

@@ -105,6 +105,13 @@ TEST(Schemas, PredictTraces) {
   EXPECT_THAT(violations_of("batch_series.json", series), IsEmpty());
 }
 
+TEST(Schemas, PredictSeriesOfADescribedStep) {
+  const std::string series = printed({"predict", "--model", "gpt2", "--platform", "dgx-a100", "--gpus",
+                                      "8,16", "--tp", "2", "--gbs", "64", "--mbs", "1,2", "--json"});
+  EXPECT_THAT(violations_of("scaling_series.json", series), IsEmpty());
+  EXPECT_THAT(series, ::testing::HasSubstr(R"("layout": "tp2 dp8 mbs2")"));
+}
+
 TEST(Schemas, PredictSeriesOfARecommendationModel) {
   const std::string series = printed({"predict", "--model", "dlrm-mlperf-v1", "--platform", "dgx-a100",
                                       "--gpus", "8,16", "--batch", "2048,4096", "--what-if",

@@ -260,6 +260,14 @@ TEST(MegatronCommandLine, ReadsZero) {
   EXPECT_THAT(message_of(small("--zero-stage 4")), HasSubstr("0 to 3"));
 }
 
+TEST(MegatronCommandLine, InstancesOfTheOptimizerAreCopiesOfItsShards) {
+  const std::string sharded = "--use-distributed-optimizer --num-distributed-optimizer-instances ";
+  EXPECT_EQ(job_of(small(sharded + "2"), {.n_gpus = 8}).layout.sharding.shard_group_size, 4);
+  EXPECT_EQ(job_of(small(sharded + "1"), {.n_gpus = 8}).layout.sharding.shard_group_size, 0);
+  EXPECT_THAT(message_of(small(sharded + "3"), {.n_gpus = 8}),
+              HasSubstr("a divisor of the 8 data-parallel ranks"));
+}
+
 TEST(MegatronCommandLine, ReadsTheLayersWithExperts) {
   const auto moe = [](const std::string& pattern) {
     return *job_of(small("--num-experts 8 --moe-layer-freq \"" + pattern + "\"")).model.moe;

@@ -93,6 +93,23 @@ TEST(LayerActivations, SequenceParallelismDividesAll) {
   }
 }
 
+// Framework operations keep the fp32 softmax (4 B for 2), and beside it what it is cast to unless dropout takes its place.
+TEST(LayerActivations, AnUnfusedSoftmaxIsKeptInFp32) {
+  Transformer model = gpt();
+  Layout layout = layout_of(1, false);
+  const auto scores_bytes = [&] {
+    layout.layer.fused.softmax = true;
+    const double fused = layer_activations(model, layout, 0).value();
+    layout.layer.fused.softmax = false;
+    return (layer_activations(model, layout, 0).value() - fused) / (kA * kS * kS * kB);
+  };
+  EXPECT_DOUBLE_EQ(scores_bytes(), 2);
+  model.attention_dropout = 0;
+  EXPECT_DOUBLE_EQ(scores_bytes(), 4);
+  layout.layer.precision.compute = DType::fp32;
+  EXPECT_DOUBLE_EQ(scores_bytes(), 0);
+}
+
 // Flash attention keeps 4 B per token and head instead of the scores.
 TEST(LayerActivations, FlashAttentionKeepsNoScores) {
   Layout layout = layout_of(1, false);
@@ -225,7 +242,7 @@ TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
   EXPECT_LT(activations(gpt(), layout), 0.01 * activations(gpt(), layout_of(1, false)));
 }
 
-// Of eight layers the first is on its way back; what is computed again is on neither side.
+// Of eight layers one runs, one is on its way out and one on its way back; what is computed again is on neither side.
 TEST(Recomputation, OffloadedModulesLeaveTheDevice) {
   const auto kept = [](const OffloadedModules& modules, bool norms_again) {
     Layout layout = layout_of(1, false);
@@ -234,9 +251,9 @@ TEST(Recomputation, OffloadedModulesLeaveTheDevice) {
     layout.layer.recompute.modules = {.core_attention = false, .norms = norms_again};
     return activations(gpt(), layout);
   };
-  const double hidden = 7 * 2 * kS * kB * kH;
+  const double hidden = 5 * 2 * kS * kB * kH;
   EXPECT_DOUBLE_EQ(kept({}, false) - kept({.attention_norm = true}, false), hidden);
-  const double scores = 7 * 5 * kA * kS * kS * kB;  // softmax, its mask and output
+  const double scores = 5 * 5 * kA * kS * kS * kB;  // softmax, its mask and output
   EXPECT_DOUBLE_EQ(kept({}, false) - kept({.core_attention = true}, false), 3 * hidden + scores);
   EXPECT_DOUBLE_EQ(kept({}, false) - kept({.qkv = true, .attention_projection = true}, false), 2 * hidden);
   EXPECT_DOUBLE_EQ(kept({}, true) - kept({.qkv = true}, true), 0);
@@ -268,6 +285,34 @@ TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
   precision.master = precision.moments = DType::fp32;
   layout.sharding.shard_group_size = 4;
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 4);
+  EXPECT_DOUBLE_EQ(states(Sharding::zero1), 6 + 12.0 / 4);
+}
+
+// Two instances of the optimizer on eight ranks with two expert-parallel ranks: its states of experts are shared by two
+// ranks instead of four, those of everything else by four instead of eight.
+TEST(States, InstancesOfAnOptimizerHoldExpertsTwice) {
+  Transformer model = gpt();
+  model.moe = MixtureOfExperts{.n_experts = 8, .experts_per_token = 2, .expert_ffn_hidden_size = 8192};
+  Layout layout = layout_of(1, false);
+  layout.degrees.data = 8;
+  layout.degrees.expert = 2;
+  layout.sharding.kind = Sharding::zero1;
+  const auto moments = [&] { return forecast(model, layout).stages[0].optimizer.value(); };
+  const double one = moments();
+  layout.sharding.shard_group_size = 4;
+  EXPECT_DOUBLE_EQ(moments(), 2 * one);
+}
+
+// Activations of several micro-batches leave holes: 10 % of what is allocated, 3 without a pipeline.
+TEST(Reserve, IsLargerWithAPipeline) {
+  Layout layout = layout_of(1, false);
+  const auto share = [&] {
+    const StageMemory m = forecast(gpt(), layout).stages[0];
+    return m.reserve / m.allocated();
+  };
+  EXPECT_DOUBLE_EQ(share(), 0.03);
+  layout.degrees.pipeline = 2;
+  EXPECT_DOUBLE_EQ(share(), 0.10);
 }
 
 // The input of GELU, of the width of the feed-forward network: one byte an element instead of two.

@@ -25,6 +25,7 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/routine_job.h"
@@ -71,7 +72,7 @@ Result<ResolvedJob> resolved_if_open(const Job& asked, bool& needs_layout) {
 // `planned`: asks for the first, given the second.
 void fill_in_layout(const PredictRequest& request, const Platform& platform,
                     const std::function<std::optional<LayoutChoice>(const ResolvedJob& usual)>& planned,
-                    ResolvedJob& job) {
+                    ResolvedJob& job, JobSettings* said) {
   const LayoutSearch layouts = layouts_of(request.job, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
   const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
@@ -87,6 +88,7 @@ void fill_in_layout(const PredictRequest& request, const Platform& platform,
   }
   if (chosen->flags.empty()) return;
   job = std::move(chosen->job);
+  if (said != nullptr) *said = chosen->settings;
   job.notes.push_back(
       fmt::format("layout not given: {} ({}, {} of memory)", chosen->flags, why, filling(chosen->memory)));
 }
@@ -313,7 +315,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                     request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},
                                    usual);
     };
-    fill_in_layout(request, *priced->platform, planned, job);
+    fill_in_layout(request, *priced->platform, planned, job, extras.chosen);
   }
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
@@ -368,6 +370,13 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   STEPCAST_TRY(add_training(forecast, request.budget, run_job ? &*run_job : nullptr));
   if (extras.job != nullptr) *extras.job = job;
+  if (extras.point != nullptr) {
+    *extras.point = {.n_gpus = job.layout.world_size(),
+                     .global_batch = job.layout.batch.global_batch_sequences,
+                     .forecast = {},
+                     .bound_ms = forecast.step_time_ms * forecast.throughput.hfu.value_or(0),
+                     .layout = to_string(point_of(job.layout, priced->platform->node.gpus_per_node))};
+  }
   if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {
     STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
     if (extras.sensitivity != nullptr) {

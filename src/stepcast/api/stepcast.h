@@ -107,6 +107,13 @@ struct PredictRequest {
   bool chakra_per_rank = false;  // one of every rank instead, with their process groups beside them
 };
 
+// Points of a series of described steps: every combination; empty: as the request says.
+struct StepSeries {
+  std::vector<std::int64_t> gpus, micro_batches, global_batches;
+  bool replans =
+      false;  // a layout for every point where the request leaves it open; otherwise that of the first
+};
+
 // A step of post-training by reinforcement learning (docs/post-training.md).
 struct PredictRlRequest {
   // The policy, with all GPUs of the step, and how it is trained; an open layout is chosen.
@@ -342,6 +349,11 @@ class Session {
   // and those of a prediction.
   [[nodiscard]] Result<PredictedLog> predict(const PredictLogRequest& request) const;
 
+  // The same on other numbers of GPUs and with other batches, in the order given. Errors: those of predict(), at the
+  // point that has them.
+  [[nodiscard]] Result<std::vector<ScalingPoint>> predict_series(const PredictRequest& request,
+                                                                 const StepSeries& series) const;
+
   // The same on other numbers of GPUs and with other batches per rank, in the order given; none: as the request says.
   [[nodiscard]] Result<std::vector<ScalingPoint>> predict_series(
       const PredictDlrmRequest& request, std::span<const std::int64_t> gpus,
@@ -385,8 +397,10 @@ class Session {
   struct Extras {  // filled in, too, where not null
     Sensitivity* sensitivity = nullptr;
     StepPictures* pictures = nullptr;
-    ResolvedJob* job = nullptr;  // with the layout that was chosen
-    bool only_critical = false;  // asked for no more than the parts of the critical class
+    ResolvedJob* job = nullptr;     // with the layout that was chosen
+    JobSettings* chosen = nullptr;  // what says a layout that the request leaves open
+    ScalingPoint* point = nullptr;  // without its forecast
+    bool only_critical = false;     // asked for no more than the parts of the critical class
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;

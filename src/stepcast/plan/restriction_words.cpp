@@ -82,8 +82,10 @@ Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
   return list;
 }
 
-Status check_sharding(Framework framework, const std::string& word) {
-  STEPCAST_ASSIGN(const DataSharding sharding, parse_data_sharding(word));
+namespace {
+
+Status check_sharding(Framework framework, std::string_view flag, const std::string& said,
+                      const DataSharding& sharding) {
   std::string_view has;
   const bool shards_all = sharding.kind == Sharding::zero2 || sharding.kind == Sharding::zero3;
   switch (framework) {
@@ -101,16 +103,25 @@ Status check_sharding(Framework framework, const std::string& word) {
     default: break;
   }
   if (has.empty()) return Ok{};
-  return Error::at("", "--sharding")
-      .found(fmt::format("`{}`, which {} does not have", word, to_string(framework)))
-      .expected(std::string{has});
+  return Error::at("", std::string{flag})
+      .found(fmt::format("`{}`, which {} does not have", said, to_string(framework)))
+      .expected(fmt::format("{}{}", flag == "--sharding" ? "" : "--sharding ", has));
+}
+
+}  // namespace
+
+Status check_sharding(Framework framework, const std::string& word) {
+  STEPCAST_ASSIGN(const DataSharding sharding, parse_data_sharding(word));
+  return check_sharding(framework, "--sharding", word, sharding);
 }
 
 Status check_sharding(Framework framework, const JobSettings& flags) {
-  if (!flags.distributed_optimizer.value_or(false) || check_sharding(framework, "zero1").ok()) return Ok{};
-  return Error::at("", "--use-distributed-optimizer",
-                   fmt::format("{} does not have it", to_string(framework)))
-      .advice("say what it shards with --sharding, or leave it out");
+  if (flags.distributed_optimizer.value_or(false))
+    STEPCAST_TRY(check_sharding(framework, "--use-distributed-optimizer", "zero1", {Sharding::zero1, 0}));
+  constexpr Sharding kStages[] = {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3};
+  const std::int64_t stage = flags.zero_stage.value_or(0);
+  if (stage < 0 || stage > 3) return Ok{};  // apply_settings says so
+  return check_sharding(framework, "--zero-stage", fmt::format("{}", stage), {kStages[stage], 0});
 }
 
 Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to) {

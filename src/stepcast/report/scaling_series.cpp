@@ -43,7 +43,7 @@ struct ScalingSeriesAnswer {
 };
 
 constexpr AnswerHead answer_head(const ScalingSeriesAnswer*) {
-  return {"stepcast.scaling_series/1", "stepcast predict --gpus A,B,... --batch C,D,... --json"};
+  return {"stepcast.scaling_series/1", "stepcast predict --gpus A,B,... --json"};
 }
 
 void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
@@ -55,6 +55,8 @@ void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
                      const Forecast& f = point.forecast;
                      p("n_gpus", point.n_gpus);
                      p("global_batch_samples", point.global_batch);
+                     p("layout", point.layout.empty() ? std::nullopt : std::optional{point.layout},
+                       "degrees, micro-batch, sharding; null: a recommendation model");
                      p("step_time_ms", f.step_time_ms);
                      p("step_time_p10_ms", f.step_time_p10_ms);
                      p("step_time_p90_ms", f.step_time_p90_ms);

@@ -15,7 +15,8 @@ namespace stepcast {
 struct ScalingPoint {
   std::int64_t n_gpus = 0, global_batch = 0;  // samples
   Forecast forecast;
-  double bound_ms = 0;  // no step of this work at peak rates is shorter
+  double bound_ms = 0;   // no step of this work at peak rates is shorter
+  std::string layout{};  // of a described step: "tp2 dp8 mbs1"
 };
 
 [[nodiscard]] double samples_per_second(const ScalingPoint& point);

@@ -190,22 +190,28 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
 }
 
 ReportTable scaling_table(std::span<const ScalingPoint> series) {
-  ReportTable table{
+  const bool has_layouts =
+      std::ranges::any_of(series, [](const ScalingPoint& point) { return !point.layout.empty(); });
+  std::string headings =
       "GPUs=n_gpus | batch=global_batch_samples | step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
       "p90\nms=step_time_p90_ms | rests on<@ | bound\nms=bound_ms | samples\nper s=samples_per_s | "
       "efficiency\n% | TFLOP/s\nper GPU=tflops_per_gpu | exposed\ncomm % | "
-      "memory\nGiB=peak_memory_GiB | <"};
+      "memory\nGiB=peak_memory_GiB | <";
+  if (has_layouts) headings += " | layout<=layout";
+  ReportTable table{headings};
   table.list = "points";
   for (const ScalingPoint& point : series) {
     const Forecast& f = point.forecast;
-    add_step(table.row({table_count(point.n_gpus), table_count(point.global_batch)}), f)
-        .numbers({point.bound_ms}, 3)
-        .numbers({samples_per_second(point)}, 0)
-        .numbers({100 * scaling_efficiency(series.front(), point)}, 1)
-        .cell(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "")
-        .numbers({100 * exposed_share(f)}, 1)
-        .cell(memory_text(f))
-        .cell(f.fits() ? "" : "does not fit");
+    ReportRow& row =
+        add_step(table.row({table_count(point.n_gpus), table_count(point.global_batch)}), f)
+            .numbers({point.bound_ms}, 3)
+            .numbers({samples_per_second(point)}, 0)
+            .numbers({100 * scaling_efficiency(series.front(), point)}, 1)
+            .cell(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "")
+            .numbers({100 * exposed_share(f)}, 1)
+            .cell(memory_text(f))
+            .cell(f.fits() ? "" : "does not fit");
+    if (has_layouts) row.cell(point.layout);
   }
   return table;
 }
@@ -286,14 +292,16 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
   document.figures.push_back({"Scaling efficiency",
                               table_number(100 * scaling_efficiency(first, last), 1) + " %",
                               "samples per second and GPU"});
-  document
-      .add("Step times",
-           {scaling_table(series), TerminalText{"\n"},
-            ReportText{
-                "efficiency: samples per second and GPU over those of the first line; bound: this work at "
-                "peak rates"}})
-      .opening = opening(first.forecast.model.value_or("the model"), first.forecast.gpu.value_or("GPUs"),
-                         first.forecast);
+  ReportSection& section =
+      document.add("Step times", {scaling_table(series), TerminalText{"\n"},
+                                  ReportText{"efficiency: samples per second and GPU over those of the first "
+                                             "line; bound: this work at peak rates"}});
+  if (!first.layout.empty()) {
+    section.add(TerminalText{"\n"});
+    section.add(ReportList{first.forecast.notes, "note: "}, Shown::terminal);
+  }
+  section.opening = opening(first.forecast.model.value_or("the model"), first.forecast.gpu.value_or("GPUs"),
+                            first.forecast);
   if (!document.has_page()) return document;
   add_page_sections(document, points);
   document.json = scaling_series_json(series);

@@ -283,8 +283,9 @@ class UpdateList {
 
 OptimizerShards optimizer_shards(const Layout& layout) {
   if (layout.sharding.kind == Sharding::none) return {};
-  return {as_double(std::max<std::int64_t>(1, layout.shard_group())),
-          as_double(std::max<std::int64_t>(1, layout.expert_data_parallel()))};
+  const double shards = as_double(std::max<std::int64_t>(1, layout.shard_group()));
+  const double copies = as_double(layout.degrees.data * layout.degrees.context) / shards;
+  return {shards, std::max(1.0, as_double(layout.expert_data_parallel()) / copies)};
 }
 
 void add_weight_matrices(const Transformer& model, const Layout& layout, const StepWork& work,

@@ -247,6 +247,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--overlap-param-gather", on(&S::overlap_parameter_gather)},
     {"--data-parallel-sharding-strategy", MegatronChoice<Sharding>{&S::sharding, kShardingStrategies}},
     {"--use-distributed-optimizer", on(&S::distributed_optimizer)},
+    {"--num-distributed-optimizer-instances", &S::weight_copies},
     {"--use-torch-fsdp2", on(&S::fully_sharded)},
     {"--use-custom-fsdp", on(&S::fully_sharded)},
     {"--use-megatron-fsdp", on(&S::fully_sharded)},
@@ -361,8 +362,8 @@ constexpr MegatronFlagRow kRows[] = {
      "encoder-pipeline-model-parallel-size standalone-embedding-stage mtp-standalone "
      "hierarchical-context-parallel-sizes context-parallel-ulysses-degree"},
     {Use::not_modelled, "how gradients and weights are cut, reduced and gathered",
-     "align-grad-reduce no-align-grad-reduce no-align-param-gather num-distributed-optimizer-instances "
-     "ddp-num-buckets num-buckets ddp-pad-buckets-for-high-nccl-busbw pad-buckets-for-high-nccl-busbw "
+     "align-grad-reduce no-align-grad-reduce no-align-param-gather ddp-num-buckets "
+     "num-buckets ddp-pad-buckets-for-high-nccl-busbw pad-buckets-for-high-nccl-busbw "
      "ddp-reduce-scatter-with-fp32-accumulation reduce-scatter-with-fp32-accumulation "
      "ddp-average-in-collective average-in-collective outer-dp-sharding-strategy "
      "ddp-param-name-patterns-for-fp32-local-accumulation "

@@ -12,6 +12,7 @@ namespace {
 // Of an element of a token at an expert, where framework operations put tokens in order: the expert's result, its product
 // with the token's score in fp32, and what is added up.
 constexpr double kUnfusedPermutationBytes = 8;
+constexpr double kFp32 = 4;  // bytes
 
 // Elements of a sample that one of `tensor` ranks keeps. A column's input is whole on each of them; a row's input, what a
 // column leads to and the logits are cut; what stands between is whole.
@@ -34,7 +35,12 @@ double ActivationCount::attention_core() const {
                         as_double(layout_.degrees.context);
   // Scores of distances are twice as many and are added up.
   const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
-  return scores * (element_ + relative + (model_.attention_dropout > 0 ? 1 + element_ : 0));
+  const bool dropout = model_.attention_dropout > 0;
+  // Framework operations work in fp32 and keep that softmax; what it is cast to multiplies the values, with dropout in
+  // place of the result.
+  const bool in_fp32 = !layout_.layer.fused.softmax && element_ < kFp32;
+  const double softmax = in_fp32 ? kFp32 + (dropout ? 0 : element_) : element_;
+  return scores * (softmax + relative + (dropout ? 1 + element_ : 0));
 }
 
 double ActivationCount::state_mixer() const {
@@ -167,7 +173,7 @@ double KeptActivations::of(std::int64_t layer, std::int64_t in_chunk) const {
   if (layout_.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
   if (is_recomputed(layout_, in_chunk)) return recomputed_;
   const OfLayer& one = of_layer(layer);
-  return in_chunk == 0 ? one.kept : one.kept - one.offloaded;
+  return one.kept - one.offloaded;
 }
 
 KeptActivations::OfLayer KeptActivations::count_layer(const ActivationCount& count, bool experts) const {

@@ -145,8 +145,12 @@ class KeptActivations {
   }
   // Without recomputation.
   [[nodiscard]] double whole(std::int64_t layer) const { return of_layer(layer).whole; }
-  // From forward to backward, by layer `in_chunk` of its chunk.
+  // From forward to backward, by layer `in_chunk` of its chunk; without what modules leave to the host.
   [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const;
+  // What modules of a layer leave to the host.
+  [[nodiscard]] double offloaded(std::int64_t layer, std::int64_t in_chunk) const {
+    return is_recomputed(layout_, in_chunk) ? 0 : of_layer(layer).offloaded;
+  }
 
  private:
   struct OfLayer {

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <utility>
+
+#include "stepcast/api/stepcast.h"
+
+namespace stepcast {
+namespace {
+
+// The values of one axis, or one that leaves the request as it is.
+std::vector<std::optional<std::int64_t>> axis(const std::vector<std::int64_t>& values) {
+  if (values.empty()) return {std::nullopt};
+  return {values.begin(), values.end()};
+}
+
+void set(std::optional<std::int64_t>& to, const std::optional<std::int64_t>& value) {
+  if (value) to = value;
+}
+
+}  // namespace
+
+Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& request,
+                                                          const StepSeries& series) const {
+  std::vector<ScalingPoint> points;
+  JobSettings kept;
+  for (const auto& gpus : axis(series.gpus)) {
+    for (const auto& micro_batch : axis(series.micro_batches)) {
+      for (const auto& global_batch : axis(series.global_batches)) {
+        PredictRequest one = request;
+        if (!series.replans) one.job.settings = over(one.job.settings, kept);
+        set(one.job.n_gpus, gpus);
+        set(one.job.settings.micro_batch_sequences, micro_batch);
+        set(one.job.settings.global_batch_sequences, global_batch);
+        ScalingPoint point;
+        JobSettings chosen;
+        STEPCAST_ASSIGN(point.forecast, predict(one, Extras{.chosen = &chosen, .point = &point}));
+        if (points.empty()) kept = std::move(chosen);
+        points.push_back(std::move(point));
+      }
+    }
+  }
+  return points;
+}
+
+}  // namespace stepcast
