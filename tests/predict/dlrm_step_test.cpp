@@ -54,8 +54,8 @@ TEST(DlrmStep, AShardingIsAScenarioOfOneProgram) {
   EXPECT_DOUBLE_EQ(steps.step_us(even, true), even_us);
 }
 
-// The step alone is that of the ranks whose lookups take longest; a prediction is of all of them.
-TEST(DlrmStep, FewRanksTakeAsLongAsAll) {
+// The step alone is found without the tasks that no sharding changes; a prediction is simulated with all of them.
+TEST(DlrmStep, IsAsLongByItsSkeletonAsSimulated) {
   Dlrm model = *dlrm_preset("dlrm-dcnv2-mlperf");
   for (std::size_t t = 0; t < model.tables.size(); ++t)
     model.tables[t].pooling = t % 3 == 0 ? 1 : 20 + static_cast<double>(t);
@@ -67,7 +67,8 @@ TEST(DlrmStep, FewRanksTakeAsLongAsAll) {
         plan.tables[t].ranks = {(seed * static_cast<std::int32_t>(t * t + 7)) % 16};
       steps.set_what_if({.rank_skew = seed % 2 == 0 ? 1.0 : 3.0});
       const double us = steps.step_us(plan, true);
-      EXPECT_DOUBLE_EQ(us, steps.predict(plan)->time.time.value()) << seed;
+      const double simulated_us = steps.predict(plan)->time.time.value();
+      EXPECT_NEAR(us, simulated_us, 1e-9 * simulated_us) << seed;
     }
   }
 }
@@ -99,7 +100,8 @@ TEST(DlrmStep, AShardingTakesAsLongWhateverWasAskedBefore) {
       static_cast<void>(alone.step_us(other, true));
       EXPECT_EQ(one_by_one.expected_us(plan, true), alone.expected_us(plan, true)) << i;
       EXPECT_EQ(one_by_one.expected_us(plan), alone.expected_us(plan)) << i;
-      EXPECT_DOUBLE_EQ(one_by_one.step_us(plan, true), alone.predict(plan)->time.time.value()) << i;
+      const double simulated_us = alone.predict(plan)->time.time.value();
+      EXPECT_NEAR(one_by_one.step_us(plan, true), simulated_us, 1e-9 * simulated_us) << i;
     }
   }
 }

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/predict/detail/dlrm_dense.h"
-#include "stepcast/predict/detail/dlrm_few_ranks.h"
 
 namespace stepcast {
 namespace {
@@ -287,12 +286,6 @@ Status check_dlrm_ranks(std::int64_t n_ranks) {
 
 Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                                  std::int64_t n_ranks) {
-  return detail::dlrm_program_of(model, training, habits, n_ranks, n_ranks);
-}
-
-Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTraining& training,
-                                            const DlrmBehavior& habits, std::int64_t n_ranks,
-                                            std::int64_t n_written) {
   STEPCAST_TRY(model.check());
   STEPCAST_TRY(check_dlrm_ranks(n_ranks));
   if (training.global_batch < n_ranks) {
@@ -301,7 +294,7 @@ Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTrainin
         .expected("a sample for every GPU");
   }
   DlrmProgram result;
-  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_written));
+  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks));
   std::iota(ranks.begin(), ranks.end(), 0U);
   const auto group = [&](std::string_view label) {
     return result.program.add_group({.label = std::string{label}, .ranks = ranks});
@@ -310,7 +303,7 @@ Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTrainin
                           group(DlrmTasks::kGradients), group(DlrmTasks::kTables)};
   const detail::DenseParts parts = detail::dense_parts(model, training, habits, n_ranks);
   std::vector<Collective> collectives;
-  for (std::int64_t r = 0; r < n_written; ++r) {
+  for (std::int64_t r = 0; r < n_ranks; ++r) {
     RankBlock writer{result.program, habits, training, groups, n_ranks == 1};
     result.tasks = writer.write(parts);
     const std::vector<TaskId> joined = writer.collectives();
