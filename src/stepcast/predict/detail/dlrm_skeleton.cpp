@@ -31,8 +31,16 @@ DlrmSkeleton::DlrmSkeleton(const Block& block, std::span<const double> duration_
   };
   const auto add_node = [&](Kind kind, double us, const Ways& ways) {
     Node node{.kind = kind, .duration_us = us, .ways = {}};
-    for (std::size_t n = 0; n < ways.size(); ++n)
-      if (ways[n] != kNoWay) node.ways.emplace_back(n, ways[n]);
+    // Not where a way over another node is as long: nodes take time, too.
+    const auto is_longest = [&](std::size_t from) {
+      return std::ranges::none_of(node.ways, [&](const auto& after) {
+        return std::ranges::any_of(nodes_[after.first].ways, [&](const auto& before) {
+          return before.first == from && before.second + after.second >= ways[from];
+        });
+      });
+    };
+    for (std::size_t from = ways.size(); from-- > 0;)
+      if (ways[from] != kNoWay && is_longest(from)) node.ways.emplace_back(from, ways[from]);
     nodes_.push_back(std::move(node));
     Ways own(nodes_.size(), kNoWay);
     own.back() = 0;
