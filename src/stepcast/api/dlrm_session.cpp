@@ -42,6 +42,7 @@ struct Prepared {
 
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
+  STEPCAST_TRY(set_training(request.settings, job.training));
   if (!request.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
   }

@@ -22,6 +22,7 @@ namespace {
 // The model with the tables, lookups and batch of the request.
 Result<DlrmJob> job_of(const ShardRequest& request, const Platform& platform) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
+  STEPCAST_TRY(set_training(request.settings, job.training));
   if (!request.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
   }

@@ -49,6 +49,7 @@ class RankBlock {
     reduce_ = block_.add_lane({LaneKind::gpu_stream, "gradients"});
     input_ = block_.add_lane({LaneKind::gpu_stream, "inputs"});
     copy_ = block_.add_lane({LaneKind::gpu_stream, "copies"});
+    if (habits.weights_beside) weights_ = block_.add_lane({LaneKind::gpu_stream, "gradients of weights"});
     // Where most shardings reduce no table, what they do reduce must not queue behind the dense gradients.
     tables_ = habits.hybrid ? reduce_ : block_.add_lane({LaneKind::gpu_stream, "gradients of tables"});
   }
@@ -117,6 +118,7 @@ class RankBlock {
         kernel("lookup backward", KernelClass::embedding, habits_.sorted_backward ? 12 : 3, gradients);
     ready_after_ = Moment::end_of(tasks.lookup_backward);
     reduce_now();
+    if (weights_before_.valid()) reduced_.push_back(Moment::end_of(weights_before_));
     run(parts.update, reduced_);
     return tasks;
   }
@@ -184,14 +186,20 @@ class RankBlock {
     for (const detail::DenseOp& op : ops) {
       const double kernels = std::max(1.0, static_cast<double>(work_of(op.operation).kernels));
       const bool copies = std::holds_alternative<TransferShape>(op.operation.shape);
-      last = on_gpu(lane,
-                    {.kind = copies ? TaskKind::memcpy : TaskKind::kernel,
-                     .kernel_class = kernel_class_of(op.operation),
-                     .name = name(op.name),
-                     .work = program_.works.intern(op.operation)},
-                    launch(kernels, op.further), after);
-      after.clear();
+      const TaskInfo info{.kind = copies ? TaskKind::memcpy : TaskKind::kernel,
+                          .kernel_class = kernel_class_of(op.operation),
+                          .name = name(op.name),
+                          .work = program_.works.intern(op.operation),
+                          .work_times = op.share};
       ready_bytes_ += op.gradient_elements * gradient_bytes();
+      if (op.beside) {
+        std::vector<Moment> fork = after;
+        if (before_.valid()) fork.push_back(Moment::end_of(before_));
+        weights_before_ = on_gpu(weights_, info, launch(kernels), fork);
+        continue;
+      }
+      last = on_gpu(lane, info, launch(kernels, op.further), after);
+      after.clear();
       ready_after_ = Moment::end_of(last);
       const double full = first_bucket_ ? kFirstBucketBytes : kBucketBytes;
       if (!habits_.reduces_by_mlp && !habits_.one_stream && ready_bytes_ >= full) reduce_now();
@@ -200,8 +208,7 @@ class RankBlock {
   }
 
   [[nodiscard]] double gradient_bytes() const {
-    const bool half = training_.dtype == DType::fp16 || training_.dtype == DType::bf16;
-    return half && habits_.half_exchange ? 2 : 4;
+    return element_size(habits_.exchanged(training_.dtype)).value();
   }
 
   void reduce_now() {
@@ -210,7 +217,9 @@ class RankBlock {
     const WorkId work = program_.works.intern(CollectiveWork{CollectiveOp::all_reduce,
                                                              gradient_bytes() < 4 ? DType::fp16 : DType::fp32,
                                                              Bytes{ready_bytes_}, groups_.world});
-    const TaskId task = collective(reduce_, "all-reduce", {ready_after_}, work);
+    std::vector<Moment> ready{ready_after_};
+    if (weights_before_.valid()) ready.push_back(Moment::end_of(weights_before_));
+    const TaskId task = collective(reduce_, "all-reduce", ready, work);
     reduced_ = {Moment::end_of(task)};
     ready_bytes_ = 0;
   }
@@ -221,13 +230,14 @@ class RankBlock {
   const DlrmGroups& groups_;
   bool alone_;
   BlockBuilder block_;
-  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, copy_{}, tables_{};
+  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, copy_{}, tables_{}, weights_{};
   std::vector<TaskId> collectives_;
   double ready_bytes_ = 0;
   Moment ready_after_{};
   bool first_bucket_ = true;
   std::vector<Moment> reduced_;
   TaskId before_{};          // on the stream of the computation
+  TaskId weights_before_{};  // on that of gradients of weights
   Moment host_waits_for_{};  // before it launches anything else
 };
 
@@ -269,6 +279,7 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
       } else {
         h.one_stream = true;
       }
+      h.weights_beside = !h.one_stream;
       break;
     case DlrmStack::hugectr_2:
       h.fused_interaction = h.half_exchange = h.one_stream = h.places_vectors = true;

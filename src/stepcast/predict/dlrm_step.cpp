@@ -80,9 +80,9 @@ struct DlrmStepModel::Impl {
   std::vector<RankLookups> rank_lookups;  // of the last sharding that was asked for
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double exchange_band = 0, dense_band = 0;
-  double place_us_per_column = 0;  // of a rank's samples, from or to the buffer of the exchange
-  detail::PlanLoads predicted;     // of the last predict()
-  detail::PlanLoads hybrid_loads;  // of the view that was asked for last
+  double passes_us_per_column = 0;  // of a rank's samples: between its buffer and the exchange
+  detail::PlanLoads predicted;      // of the last predict()
+  detail::PlanLoads hybrid_loads;   // of the view that was asked for last
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -101,6 +101,7 @@ struct DlrmStepModel::Impl {
     gpus_per_node = std::max<std::int64_t>(1, node_of_links().gpus_per_node);
     lookup_constants = constants;
     groups = detail::DlrmGroupsOnNodes::of(n, gpus_per_node);
+    habits.processors = figures_of(platform.device).sm_count;
     // Inside a node kernels exchange, and leave nothing for others to run beside; adapters do without the GPU.
     habits.indices_beside = habits.indices_beside && groups.n_nodes > 1;
     const double batch = static_cast<double>(training.global_batch) / static_cast<double>(n);
@@ -170,15 +171,27 @@ struct DlrmStepModel::Impl {
       works.push_back(priced);
     }
     dense_band = sum > 0 && high > sum ? std::log(high / sum) : 0;
-    if (habits.places_vectors) {
-      const std::int64_t columns = model.sum_of_dims();
-      const Operation placing{
-          MovementShape{.kind = MovementKind::scatter, .elements = training.global_batch / n_ranks * columns},
-          training.dtype};
-      place_us_per_column =
-          device.of(placing, prices.kernels().price(placing)).time.value() / static_cast<double>(columns);
-    }
+    price_passes(device);
     return Ok{};
+  }
+  // Over what a rank sends and receives.
+  void price_passes(DeviceTime& device) {
+    const std::int64_t columns = model.sum_of_dims();
+    const std::int64_t elements = training.global_batch / n_ranks * columns;
+    const auto add = [&](const Operation& pass, double times) {
+      const Microseconds us = device.of(pass, prices.kernels().price(pass)).time;
+      passes_us_per_column += times * us.value() / static_cast<double>(columns);
+    };
+    if (habits.places_vectors)
+      add({MovementShape{.kind = MovementKind::scatter, .elements = elements}, training.dtype}, 1);
+    const DType own = habits.exchanged(training.dtype);
+    if (n_ranks == 1 || training.exchange_dtype == DType::unknown || training.exchange_dtype == own) return;
+    // Cast before the exchange and back behind it.
+    const double bytes = element_size(own).value() + element_size(training.exchange_dtype).value();
+    add({AmountShape{.bytes_read = bytes * static_cast<double>(elements),
+                     .kernel_class = KernelClass::elementwise},
+         own},
+        2);
   }
   void fill() {
     for (const BlockId block : built.blocks) {
@@ -232,7 +245,7 @@ struct DlrmStepModel::Impl {
                                           groups, transfers()));
     double columns = 0;
     for (const detail::RankLoad& load : all.ranks) columns += load.vector_dims;
-    us.vectors = vectors.time.value() + place_us_per_column * columns;
+    us.vectors = vectors.time.value() + passes_us_per_column * columns;
     exchange_source = vectors.source;
     exchange_band =
         vectors.time.value() > 0 ? std::log(std::max(1.0, vectors.p90.value() / vectors.time.value())) : 0;
@@ -506,8 +519,8 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
     if (const Operation* operation = program.works.operation(task.work)) {
       const Work work = work_of(*operation);
       item.what = describe(*operation);
-      item.flops = work.flops.value();
-      item.bytes = work.bytes().value();
+      item.flops = task.work_times * work.flops.value();
+      item.bytes = task.work_times * work.bytes().value();
       item.record = m.prices.kernels().price(*operation).record;
     } else if (const CollectiveWork* transfer = program.works.collective(task.work)) {
       item.what = item.collective = std::string{to_string(transfer->op)};
