@@ -58,6 +58,13 @@ struct GivenFlag {
 };
 
 // What `predict` and `plan` say alike.
+inline constexpr char kStackFlag[] =
+    "software that runs the step: pytorch, nvidia, torchrec, hugectr, hugectr-2 (docs/dlrm.md)";
+inline constexpr char kReleaseFlag[] =
+    "of the software: year and month of its container, as 23.09, or a round of MLPerf Training, as v3.1";
+inline constexpr char kExchangeFlag[] =
+    "of vectors and their gradients between ranks: fp32, fp16, bf16, fp8, int8 (default: as the stack has "
+    "it)";
 inline constexpr char kFailuresFlag[] =
     "interruptions of a training: default (rates of a published job), or a CSV log of your own "
     "(docs/runs.md)";

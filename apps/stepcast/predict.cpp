@@ -276,6 +276,10 @@ Result<int> run_recommendation(const PredictOptions& options) {
   request.timeline = shared.timeline;
   request.links_of = shared.links_of;
   request.explained = options.described.step.request.explained;
+  request.settings = {{"stack", options.recommendation.stack},
+                      {"release", options.recommendation.release},
+                      {"dtype", shared.dtype},
+                      {"exchange_dtype", options.recommendation.exchange_dtype}};
   if (!options.shared.batches.empty() && request.global_batch)
     return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
   if (!options.shared.batches.empty()) request.batch_per_rank = options.shared.batches.front();

@@ -76,8 +76,9 @@ void add_subject(PredictOptions& o) {
   o.flags.add("--gpus-per-node", &o.shared.gpus_per_node,
               "GPUs that the fast links of a node join, if different from the platform");
   o.flags.add("--dtype", &o.shared.dtype,
-              "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace: tf32, too",
-              {.one_of = {"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}}, kSteps | kTraces);
+              "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace and recommendation "
+              "models: tf32, too",
+              {.one_of = {"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}}, kSteps | kTraces | kRecommendation);
   o.flags.add(
       "--framework", &step.framework,
       "whose kernels and overlaps: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, "
@@ -147,11 +148,16 @@ void add_other_software(PredictOptions& o) {
               "other flags, and compares (docs/logs.md)",
               {}, bit(Question::log));
   o.flags.begin("Recommendation models", kRecommendation);
-  o.flags.add("--tables", &o.recommendation.tables,
-              "CSV file of the embedding tables (default: those of the model)");
+  o.flags.add(
+      "--tables", &o.recommendation.tables,
+      "CSV file of the embedding tables, or a folder with execution traces of all ranks (default: those "
+      "of the model)");
   o.flags.add("--indices", &o.recommendation.indices,
               ".npz file of the indices of a batch (default: a power law)");
   o.flags.add("--plan", &o.recommendation.plan, "TorchRec's sharding plan (default: found by search)");
+  o.flags.add("--stack", &o.recommendation.stack, kStackFlag);
+  o.flags.add("--release,--round", &o.recommendation.release, kReleaseFlag);
+  o.flags.add("--exchange-dtype", &o.recommendation.exchange_dtype, kExchangeFlag);
 }
 
 constexpr char kRecorded[] = "Recorded traces on another machine (--trace)";

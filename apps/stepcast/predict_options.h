@@ -57,7 +57,7 @@ struct LogOptions {
 };
 
 struct RecommendationOptions {
-  std::string tables, indices, plan;
+  std::string tables, indices, plan, stack, release, exchange_dtype;
 };
 
 struct PredictOptions {

@@ -29,7 +29,7 @@ struct ShardOptions {
   ShardRequest request;
   std::string save_tables, output;
   std::vector<std::string> plans;
-  std::string now;
+  std::string now, stack, release, dtype, exchange_dtype;
   bool json = false;
   ReportOptions report;
   const CLI::App* app = nullptr;
@@ -68,6 +68,10 @@ Result<int> run_shard(const ShardOptions& options) {
   ShardRequest request = options.request;
   request.choices.plans.assign(options.plans.begin(), options.plans.end());
   request.choices.now = options.now;
+  request.settings = {{"stack", options.stack},
+                      {"release", options.release},
+                      {"dtype", options.dtype},
+                      {"exchange_dtype", options.exchange_dtype}};
   request.plan = options.output;
   request.tables_csv = options.save_tables;
   STEPCAST_ASSIGN(const std::vector<std::filesystem::path> inputs, inputs_of(request));
@@ -89,8 +93,10 @@ Result<int> run_shard(const ShardOptions& options) {
 void add_shard_flags(CLI::App& app, ShardOptions& o) {
   ShardRequest& r = o.request;
   FlagList flags{app};
-  flags.add("--tables", &r.tables,
-            "CSV file of the embedding tables (docs/dlrm.md); default: those of the model");
+  flags.add(
+      "--tables", &r.tables,
+      "CSV file of the embedding tables, or a folder with execution traces of all ranks (docs/dlrm.md); "
+      "default: those of the model");
   flags.add("--indices", &r.indices, ".npz file of the indices of a batch: how often rows are looked up");
   flags.add("--generate", &r.generate,
             "tables drawn from a set with published totals instead of --tables: 2021, 2022, 2021-heavy or "
@@ -104,14 +110,18 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
   flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs of a node, where not as the platform has",
             {.range = {{1, 1024}}});
   flags.add("--global-batch-size", &r.global_batch, "samples per step", {.range = {{1, 1 << 30}}});
+  flags.add("--stack", &o.stack, kStackFlag);
+  flags.add("--release,--round", &o.release, kReleaseFlag);
+  flags.add("--dtype", &o.dtype, "of the dense part: fp32, tf32, fp16, bf16");
+  flags.add("--exchange-dtype", &o.exchange_dtype, kExchangeFlag);
   flags.add("--sharders", &r.choices.sharders,
             "naive, random, size, lookup, norm_lookup, size_lookup, search (default: all)",
             {.with_commas = true});
   flags.add("--plan", &o.plans, "TorchRec plans to compare with");
-  flags.add(
-      "--now", &o.now,
-      "TorchRec plan that the job runs: compared, without --sharders with --plan and what few moves make of "
-      "it alone");
+  flags.add("--now", &o.now,
+            "TorchRec plan that the job runs, or the folder of its traces: compared, without --sharders with "
+            "--plan "
+            "and what few moves make of it alone");
   flags.add("--seed", &r.choices.seed, "of the random sharder, the search and --generate",
             {.shows_default = true});
   flags.add("--evaluations", &r.choices.max_evaluations, "most steps that the search simulates",

@@ -10,6 +10,7 @@
 #include "stepcast/base/stop.h"
 
 #include "tests/support/fails_with.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stepcast::shard_session_test {
@@ -54,6 +55,26 @@ TEST(ShardSession, ThePlanThatItWritesIsTheBest) {
   ASSERT_TRUE(read.ok()) << read.error().message();
   ASSERT_EQ(read->shardings.size(), 2U);
   EXPECT_EQ(read->shardings[0].step.time.time, read->shardings[1].step.time.time);
+}
+
+// examples/dlrm_4gpu: ranks with two, one, two and three tables of 10,000 or 20,000 rows and 64 columns, and one on all.
+TEST(ShardSession, TakesTablesAndWhereTheyLieFromTraces) {
+  const std::filesystem::path traces = test::source_dir() / "examples" / "dlrm_4gpu";
+  ShardRequest request{.tables = traces.string(), .n_gpus = 4};
+  request.choices.now = traces;
+  const Result<ShardingComparison> all = Session{}.shard(request);
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  ASSERT_EQ(all->model.tables.size(), 9U);
+  EXPECT_EQ(all->global_batch_samples, 8192);
+  EXPECT_EQ(all->model.tables.front().pooling, 20);
+  const auto now = std::ranges::find(all->shardings, "now", [](const auto& s) { return s.plan.name; });
+  ASSERT_NE(now, all->shardings.end());
+  EXPECT_EQ(now->tables, (std::vector<std::size_t>{3, 2, 3, 4}));
+  // What a batch looks up is spread unevenly.
+  EXPECT_LE(all->shardings.front().expected_us, now->expected_us);
+  const test::TemporaryFolder empty;
+  request.tables = empty.path().string();
+  EXPECT_THAT(Session{}.shard(request), FailsWith("execution trace"));
 }
 
 TEST(ShardSession, SaysWhatWouldMoveOfThePlanThatRuns) {

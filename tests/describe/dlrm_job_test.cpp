@@ -45,6 +45,31 @@ TEST(DlrmJob, BeginsWithAPresetAndIsSaidFurther) {
   EXPECT_EQ(job->model.interaction_width(), 479);
 }
 
+TEST(DlrmJob, SettingsBesideTheFileAreTheStronger) {
+  Result<DlrmJob> job = parse_dlrm_job(
+      "model = \"dlrm-mlperf-v1\"\nrelease = \"21.05\"\nexchange_dtype = \"fp16\"\n", "x.toml", "");
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_EQ(job->training.exchange_dtype, DType::fp16);
+  DlrmTraining& training = job->training;
+  ASSERT_TRUE(set_training({{"release", "v3.1"}, {"stack", ""}, {"exchange_dtype", "int8"}}, training).ok());
+  EXPECT_EQ(training.release, 2309);
+  EXPECT_EQ(training.stack, DlrmStack::hugectr);
+  EXPECT_EQ(training.exchange_dtype, DType::int8);
+  const Status wrong = set_training({{"exchange_dtype", "fp4"}}, training);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message().find("fp32, fp16, bf16, fp8 or int8"), std::string::npos)
+      << wrong.error().message();
+}
+
+TEST(DlrmJob, RowsOfInt8CarryScaleAndOffset) {
+  const auto bytes = [](DType dtype) {
+    return EmbeddingTable{.rows = 10, .dim = 64, .dtype = dtype}.bytes();
+  };
+  EXPECT_EQ(bytes(DType::fp32), 10 * 64 * 4);
+  EXPECT_EQ(bytes(DType::fp16), 10 * 64 * 2);
+  EXPECT_EQ(bytes(DType::int8), 10 * (64 + 8));
+}
+
 TEST(DlrmJob, PresetsAreSound) {
   for (const std::string& name : dlrm_preset_names()) {
     const std::optional<Dlrm> model = dlrm_preset(name);

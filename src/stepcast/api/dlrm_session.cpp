@@ -15,6 +15,7 @@
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_power.h"
 #include "stepcast/analyze/step_sensitivity.h"
+#include "stepcast/api/detail/recorded_tables.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
@@ -42,9 +43,8 @@ struct Prepared {
 
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
-  if (!request.tables.empty()) {
-    STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
-  }
+  STEPCAST_TRY(set_training(request.settings, job.training));
+  if (!request.tables.empty()) STEPCAST_TRY(detail::take_tables(request.tables, job));
   if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
   if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in all");
   if (request.global_batch) job.global_batch = request.global_batch;

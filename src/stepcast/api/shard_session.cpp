@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/api/detail/recorded_tables.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/stepcast.h"
@@ -22,9 +23,8 @@ namespace {
 // The model with the tables, lookups and batch of the request.
 Result<DlrmJob> job_of(const ShardRequest& request, const Platform& platform) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
-  if (!request.tables.empty()) {
-    STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
-  }
+  STEPCAST_TRY(set_training(request.settings, job.training));
+  if (!request.tables.empty()) STEPCAST_TRY(detail::take_tables(request.tables, job));
   if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
   if (request.global_batch) {
     job.global_batch = *request.global_batch;
@@ -63,7 +63,12 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(request.n_gpus),
                                                              platform, request.n_gpus));
   if (tables) STEPCAST_TRY(tables->write(tables_csv(job.model.tables)));
-  STEPCAST_ASSIGN(ShardingComparison all, compare_shardings(request.choices, steps));
+  ShardingsToCompare choices = request.choices;
+  if (detail::is_trace_folder(choices.now)) {
+    STEPCAST_ASSIGN(detail::RecordedTables recorded, detail::recorded_tables(choices.now));
+    choices.now_plan = std::move(recorded.plan);
+  }
+  STEPCAST_ASSIGN(ShardingComparison all, compare_shardings(choices, steps));
   all.notes = std::move(notes);
   const ComparedSharding& best = all.shardings.front();
   if (plan && !best.step.fits) return Error{"no sharding fits: no plan is written"};

@@ -135,7 +135,7 @@ struct SpreadRequest {
 // A step of a described recommendation model (describe/dlrm_job.h).
 struct PredictDlrmRequest {
   std::string model;    // a preset or a file
-  std::string tables;   // a CSV file instead of the model's tables; empty: those
+  std::string tables;   // a CSV file, or a folder of traces, instead of the model's tables; empty: those
   std::string indices;  // a .npz file with the indices of a batch (docs/dlrm.md); empty: the model's pattern
   std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
   std::int64_t n_gpus = 0;
@@ -149,12 +149,14 @@ struct PredictDlrmRequest {
   std::size_t collectives = 256;
   std::filesystem::path timeline{};
   bool explained = false;  // also the kernels of the slowest rank
+  // Keys of a model's file (docs/dlrm.md) and their values, instead of what it says: {"release", "v3.1"}.
+  std::vector<std::pair<std::string, std::string>> settings{};
 };
 
 // Which sharding of its embedding tables makes the step of a recommendation model shortest.
 struct ShardRequest {
   std::string model = "dlrm-multi-gpu";  // a preset or a file
-  std::string tables{};                  // a CSV file instead of the model's tables; empty: those
+  std::string tables{};  // a CSV file, or a folder of traces, instead of the model's; empty: those
   // A .npz file with the indices of a batch (docs/dlrm.md); empty: the model's pattern.
   std::string indices{};
   // Instead of `tables`: drawn, by the seed of the choices, from a set with published totals: 2021, 2022, 2021-heavy,
@@ -165,6 +167,7 @@ struct ShardRequest {
   std::optional<std::int64_t> gpus_per_node{};
   std::optional<std::int64_t> global_batch{};  // samples, instead of the model's
   ShardingsToCompare choices{};
+  std::vector<std::pair<std::string, std::string>> settings{};  // as of a prediction
   std::filesystem::path plan{};        // also the best as a TorchRec plan (JSON); an error where none fits
   std::filesystem::path tables_csv{};  // also the tables as a CSV file
 };

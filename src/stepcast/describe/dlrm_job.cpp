@@ -167,7 +167,7 @@ Status read_model(ObjectReader& keys, const std::string& name, const std::string
 }
 
 Status read_training(ObjectReader& keys, DlrmTraining& training) {
-  std::string stack, type, implementation;
+  std::string stack, type, exchanged, implementation;
   STEPCAST_TRY(keys.optional("stack", stack));
   if (!stack.empty()) {
     const std::optional<DlrmStack> known = parse_dlrm_stack(stack);
@@ -196,6 +196,15 @@ Status read_training(ObjectReader& keys, DlrmTraining& training) {
     }
     training.dtype = dtype;
   }
+  STEPCAST_TRY(keys.optional("exchange_dtype", exchanged));
+  if (!exchanged.empty()) {
+    constexpr std::array kExchanged{DType::fp32, DType::fp16, DType::bf16, DType::fp8, DType::int8};
+    training.exchange_dtype = parse_dtype(exchanged);
+    if (std::ranges::find(kExchanged, training.exchange_dtype) == kExchanged.end())
+      return keys.error("exchange_dtype")
+          .found(fmt::format("`{}`", exchanged))
+          .expected("fp32, fp16, bf16, fp8 or int8");
+  }
   STEPCAST_ASSIGN(training.dense_optimizer, optimizer(keys, "dense_optimizer", training.dense_optimizer));
   STEPCAST_TRY(keys.optional("dense_optimizer_implementation", implementation));
   if (implementation == "for_loop") {
@@ -208,6 +217,20 @@ Status read_training(ObjectReader& keys, DlrmTraining& training) {
   STEPCAST_ASSIGN(training.table_optimizer, optimizer(keys, "table_optimizer", training.table_optimizer));
   return Ok{};
 }
+
+}  // namespace
+
+Status set_training(const std::vector<std::pair<std::string, std::string>>& settings,
+                    DlrmTraining& training) {
+  JsonValue said = JsonValue::object();
+  for (const auto& [key, value] : settings) said.add(key, JsonValue{value});
+  const std::string name = "the settings of the training";
+  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(said, "", name));
+  STEPCAST_TRY(read_training(keys, training));
+  return keys.finish();
+}
+
+namespace {
 
 Status read_batch(ObjectReader& keys, DlrmJob& job) {
   for (const auto& [key, out] :

@@ -14,6 +14,7 @@
 //   release = "21.09"                 # of the software: year and month, or a round of MLPerf Training; the newest
 //   cuda_graphs = true                # of pytorch and torchrec: the step is captured; false if not said
 //   dtype = "tf32"                    # of the dense part: fp32, tf32, fp16, bf16
+//   exchange_dtype = "fp16"           # of vectors between ranks: fp32, fp16, bf16, fp8, int8; as the stack has it
 //   dense_optimizer = "sgd"           # sgd, adagrad, adam
 //   table_optimizer = "adagrad"
 //
@@ -26,6 +27,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stepcast/base/csv_rows.h"
@@ -45,6 +47,11 @@ struct DlrmJob {
 // Whether `--model` means a recommendation model: a preset of one, or a file with keys of one.
 [[nodiscard]] bool is_dlrm_job(const std::string& model);
 [[nodiscard]] Result<DlrmJob> read_dlrm_job(const std::string& preset_or_file);
+
+// `settings` are keys of the file that say how the job trains, with their values: instead of what the model says. Empty
+// values say nothing. Errors: as of a file.
+[[nodiscard]] Status set_training(const std::vector<std::pair<std::string, std::string>>& settings,
+                                  DlrmTraining& training);
 // `folder` is where `tables` is looked for.
 [[nodiscard]] Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name,
                                              const std::string& folder);

@@ -30,7 +30,10 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
   std::vector<ShardingPlan> plans;
   const Dlrm& model = steps.model();
   if (!choices.now.empty()) {
-    STEPCAST_ASSIGN(ShardingPlan now, plan_of_file(choices.now, steps));
+    ShardingPlan now = choices.now_plan;
+    if (now.tables.empty()) {
+      STEPCAST_ASSIGN(now, plan_of_file(choices.now, steps));
+    }
     STEPCAST_TRY(check(model, now, steps.n_ranks()));
     now.name = "now";
     Resharded next = reshard(steps, now);

@@ -25,7 +25,8 @@ struct ShardingsToCompare {
   // Such a plan that the job runs now: compared as "now", and "resharded" what few moves make of it where that is worth
   // it (reshard.h). Without `sharders` of nothing else than with these and `plans`.
   std::filesystem::path now{};
-  std::uint64_t seed = 1;                                         // of the random sharder and the search
+  ShardingPlan now_plan{};  // that is in `now`, where it is no such file
+  std::uint64_t seed = 1;   // of the random sharder and the search
   std::size_t max_evaluations = SearchOptions{}.max_evaluations;  // steps that the search simulates
   double max_seconds = SearchOptions{}.max_seconds;               // that it takes
 };

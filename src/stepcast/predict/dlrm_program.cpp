@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/predict/detail/dlrm_dense.h"
-#include "stepcast/predict/detail/dlrm_few_ranks.h"
 
 namespace stepcast {
 namespace {
@@ -50,6 +49,7 @@ class RankBlock {
     reduce_ = block_.add_lane({LaneKind::gpu_stream, "gradients"});
     input_ = block_.add_lane({LaneKind::gpu_stream, "inputs"});
     copy_ = block_.add_lane({LaneKind::gpu_stream, "copies"});
+    if (habits.weights_beside) weights_ = block_.add_lane({LaneKind::gpu_stream, "gradients of weights"});
     // Where most shardings reduce no table, what they do reduce must not queue behind the dense gradients.
     tables_ = habits.hybrid ? reduce_ : block_.add_lane({LaneKind::gpu_stream, "gradients of tables"});
   }
@@ -118,6 +118,7 @@ class RankBlock {
         kernel("lookup backward", KernelClass::embedding, habits_.sorted_backward ? 12 : 3, gradients);
     ready_after_ = Moment::end_of(tasks.lookup_backward);
     reduce_now();
+    if (weights_before_.valid()) reduced_.push_back(Moment::end_of(weights_before_));
     run(parts.update, reduced_);
     return tasks;
   }
@@ -185,14 +186,20 @@ class RankBlock {
     for (const detail::DenseOp& op : ops) {
       const double kernels = std::max(1.0, static_cast<double>(work_of(op.operation).kernels));
       const bool copies = std::holds_alternative<TransferShape>(op.operation.shape);
-      last = on_gpu(lane,
-                    {.kind = copies ? TaskKind::memcpy : TaskKind::kernel,
-                     .kernel_class = kernel_class_of(op.operation),
-                     .name = name(op.name),
-                     .work = program_.works.intern(op.operation)},
-                    launch(kernels, op.further), after);
-      after.clear();
+      const TaskInfo info{.kind = copies ? TaskKind::memcpy : TaskKind::kernel,
+                          .kernel_class = kernel_class_of(op.operation),
+                          .name = name(op.name),
+                          .work = program_.works.intern(op.operation),
+                          .work_times = op.share};
       ready_bytes_ += op.gradient_elements * gradient_bytes();
+      if (op.beside) {
+        std::vector<Moment> fork = after;
+        if (before_.valid()) fork.push_back(Moment::end_of(before_));
+        weights_before_ = on_gpu(weights_, info, launch(kernels), fork);
+        continue;
+      }
+      last = on_gpu(lane, info, launch(kernels, op.further), after);
+      after.clear();
       ready_after_ = Moment::end_of(last);
       const double full = first_bucket_ ? kFirstBucketBytes : kBucketBytes;
       if (!habits_.reduces_by_mlp && !habits_.one_stream && ready_bytes_ >= full) reduce_now();
@@ -201,8 +208,7 @@ class RankBlock {
   }
 
   [[nodiscard]] double gradient_bytes() const {
-    const bool half = training_.dtype == DType::fp16 || training_.dtype == DType::bf16;
-    return half && habits_.half_exchange ? 2 : 4;
+    return element_size(habits_.exchanged(training_.dtype)).value();
   }
 
   void reduce_now() {
@@ -211,7 +217,9 @@ class RankBlock {
     const WorkId work = program_.works.intern(CollectiveWork{CollectiveOp::all_reduce,
                                                              gradient_bytes() < 4 ? DType::fp16 : DType::fp32,
                                                              Bytes{ready_bytes_}, groups_.world});
-    const TaskId task = collective(reduce_, "all-reduce", {ready_after_}, work);
+    std::vector<Moment> ready{ready_after_};
+    if (weights_before_.valid()) ready.push_back(Moment::end_of(weights_before_));
+    const TaskId task = collective(reduce_, "all-reduce", ready, work);
     reduced_ = {Moment::end_of(task)};
     ready_bytes_ = 0;
   }
@@ -222,13 +230,14 @@ class RankBlock {
   const DlrmGroups& groups_;
   bool alone_;
   BlockBuilder block_;
-  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, copy_{}, tables_{};
+  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, copy_{}, tables_{}, weights_{};
   std::vector<TaskId> collectives_;
   double ready_bytes_ = 0;
   Moment ready_after_{};
   bool first_bucket_ = true;
   std::vector<Moment> reduced_;
   TaskId before_{};          // on the stream of the computation
+  TaskId weights_before_{};  // on that of gradients of weights
   Moment host_waits_for_{};  // before it launches anything else
 };
 
@@ -270,6 +279,7 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
       } else {
         h.one_stream = true;
       }
+      h.weights_beside = !h.one_stream;
       break;
     case DlrmStack::hugectr_2:
       h.fused_interaction = h.half_exchange = h.one_stream = h.places_vectors = true;
@@ -287,12 +297,6 @@ Status check_dlrm_ranks(std::int64_t n_ranks) {
 
 Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                                  std::int64_t n_ranks) {
-  return detail::dlrm_program_of(model, training, habits, n_ranks, n_ranks);
-}
-
-Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTraining& training,
-                                            const DlrmBehavior& habits, std::int64_t n_ranks,
-                                            std::int64_t n_written) {
   STEPCAST_TRY(model.check());
   STEPCAST_TRY(check_dlrm_ranks(n_ranks));
   if (training.global_batch < n_ranks) {
@@ -301,7 +305,7 @@ Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTrainin
         .expected("a sample for every GPU");
   }
   DlrmProgram result;
-  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_written));
+  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks));
   std::iota(ranks.begin(), ranks.end(), 0U);
   const auto group = [&](std::string_view label) {
     return result.program.add_group({.label = std::string{label}, .ranks = ranks});
@@ -310,7 +314,7 @@ Result<DlrmProgram> detail::dlrm_program_of(const Dlrm& model, const DlrmTrainin
                           group(DlrmTasks::kGradients), group(DlrmTasks::kTables)};
   const detail::DenseParts parts = detail::dense_parts(model, training, habits, n_ranks);
   std::vector<Collective> collectives;
-  for (std::int64_t r = 0; r < n_written; ++r) {
+  for (std::int64_t r = 0; r < n_ranks; ++r) {
     RankBlock writer{result.program, habits, training, groups, n_ranks == 1};
     result.tasks = writer.write(parts);
     const std::vector<TaskId> joined = writer.collectives();

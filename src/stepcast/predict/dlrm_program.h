@@ -39,6 +39,9 @@ struct DlrmBehavior {
   // Tables that every rank has are looked up by kernels of their own (TorchRec)
   bool replicated_apart = false;
   bool bottom_on_one_rank = false;  // one rank runs the bottom MLP for the whole batch, as if it were a table
+  // Gradients of weights on a stream of their own, beside those of inputs as far as both leave room on the GPU
+  bool weights_beside = false;
+  double processors = 1;  // of the GPU
   // What orders the indices of the next batch runs while this one waits for its exchanges
   bool indices_beside = false;
   double index_passes = 0;       // over all indices of the batch, to sort out which row is where
@@ -46,6 +49,12 @@ struct DlrmBehavior {
   double operator_us = 0;        // of the host, for an operator that launches one kernel
   double further_kernel_us = 0;  // of the same operator
   double stream_gap_us = 0;      // between kernels of a stream
+
+  // In which its kernels have vectors and gradients, those that travel and those that are summed over ranks.
+  [[nodiscard]] DType exchanged(DType dense) const {
+    const bool half = dense == DType::fp16 || dense == DType::bf16;
+    return half && half_exchange ? dense : DType::fp32;
+  }
 };
 // `one_hot`: no table has several lookups per sample.
 [[nodiscard]] DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions,

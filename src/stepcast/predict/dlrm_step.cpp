@@ -17,8 +17,8 @@
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/predict/detail/dlrm_dense.h"
 #include "stepcast/predict/detail/dlrm_exchange.h"
-#include "stepcast/predict/detail/dlrm_few_ranks.h"
 #include "stepcast/predict/detail/dlrm_loads.h"
+#include "stepcast/predict/detail/dlrm_skeleton.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/step_prices.h"
 
@@ -34,25 +34,7 @@ constexpr double kSeveralNodes = 0.65;
 constexpr double kLeftOut = 0.05;  // in ln, upwards alone: what it leaves out makes steps longer
 
 const double kNever = std::numeric_limits<double>::infinity();
-constexpr std::array<std::int64_t, 6> kFewRanks{1, 2, 4, 8, 16, 32};
-
-// Of the lookups of a rank.
-struct BothWays {
-  double forward_us = 0, backward_us = 0;
-};
-
-// Without those of ranks that another takes at least as long as, both ways.
-void keep_longest(std::vector<BothWays>& ranks) {
-  std::ranges::sort(ranks, [](const BothWays& a, const BothWays& b) {
-    return std::pair{a.forward_us, a.backward_us} > std::pair{b.forward_us, b.backward_us};
-  });
-  double most = -1;
-  std::erase_if(ranks, [&](const BothWays& rank) {
-    const bool shorter = rank.backward_us <= most;
-    most = std::max(most, rank.backward_us);
-    return shorter;
-  });
-}
+using detail::RankLookups;
 
 bool one_hot(const Dlrm& model) {
   return std::ranges::all_of(model.tables, [](const EmbeddingTable& t) { return t.pooling <= 1; });
@@ -86,26 +68,21 @@ struct DlrmStepModel::Impl {
   DlrmWhatIf what_if;
   std::int64_t n_ranks = 1, gpus_per_node = 1;
   StepPricer prices;
-  // A Program with what it takes to simulate it.
-  struct Simulated {
-    DlrmProgram built;
-    std::unique_ptr<Plan> plan;
-    std::unique_ptr<Costs> costs;
-    Timeline timeline;
-  };
-  // All ranks, and few of them, the fewest first. Ranks differ in their lookups alone, and nothing begins later where a
-  // rank takes less: those that another one takes longer than, both ways, have no say in the step.
-  Simulated all_ranks;
-  std::vector<Simulated> few_ranks;
+  DlrmProgram built;  // of all ranks
+  std::unique_ptr<Plan> plan;
+  std::unique_ptr<Costs> costs;
+  Timeline timeline;
+  detail::DlrmSkeleton skeleton;
   std::vector<PricedWork> works;
   detail::DlrmGroupsOnNodes groups;
   LookupConstants lookup_constants;
   std::unique_ptr<detail::DlrmLoads> loads;
+  std::vector<RankLookups> rank_lookups;  // of the last sharding that was asked for
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double exchange_band = 0, dense_band = 0;
-  double place_us_per_column = 0;  // of a rank's samples, from or to the buffer of the exchange
-  detail::PlanLoads predicted;     // of the last predict()
-  detail::PlanLoads hybrid_loads;  // of the view that was asked for last
+  double passes_us_per_column = 0;  // of a rank's samples: between its buffer and the exchange
+  detail::PlanLoads predicted;      // of the last predict()
+  detail::PlanLoads hybrid_loads;   // of the view that was asked for last
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -124,6 +101,7 @@ struct DlrmStepModel::Impl {
     gpus_per_node = std::max<std::int64_t>(1, node_of_links().gpus_per_node);
     lookup_constants = constants;
     groups = detail::DlrmGroupsOnNodes::of(n, gpus_per_node);
+    habits.processors = figures_of(platform.device).sm_count;
     // Inside a node kernels exchange, and leave nothing for others to run beside; adapters do without the GPU.
     habits.indices_beside = habits.indices_beside && groups.n_nodes > 1;
     const double batch = static_cast<double>(training.global_batch) / static_cast<double>(n);
@@ -158,20 +136,14 @@ struct DlrmStepModel::Impl {
     loads = std::make_unique<detail::DlrmLoads>(
         model, training, habits, platform.device, lookup_constants, n_ranks, gpus_per_node,
         learned.empty() ? nullptr : std::make_shared<const LearnedLookups>(std::move(learned)));
-    STEPCAST_TRY(write(n_ranks, all_ranks));
-    few_ranks.reserve(kFewRanks.size());  // plans refer to their Programs
-    for (const std::int64_t n : kFewRanks)
-      if (n < n_ranks) STEPCAST_TRY(write(n, few_ranks.emplace_back()));
+    STEPCAST_ASSIGN(built, dlrm_program(model, training, habits, n_ranks));
+    STEPCAST_ASSIGN(Plan compiled, Plan::compile(built.program));
+    plan = std::make_unique<Plan>(std::move(compiled));
+    costs = std::make_unique<Costs>(built.program);
     STEPCAST_TRY(price_dense());
-    fill(all_ranks);
-    for (Simulated& few : few_ranks) fill(few);
-    return Ok{};
-  }
-  Status write(std::int64_t n_written, Simulated& to) {
-    STEPCAST_ASSIGN(to.built, detail::dlrm_program_of(model, training, habits, n_ranks, n_written));
-    STEPCAST_ASSIGN(Plan compiled, Plan::compile(to.built.program));
-    to.plan = std::make_unique<Plan>(std::move(compiled));
-    to.costs = std::make_unique<Costs>(to.built.program);
+    fill();
+    const BlockId block = built.blocks.front();
+    skeleton = {built.program.block(block), costs->duration_us(block), costs->delay_us(block), built.tasks};
     return Ok{};
   }
 
@@ -179,7 +151,7 @@ struct DlrmStepModel::Impl {
   Status price_dense() {
     DeviceTime device{prices.kernels().model(), platform.device};
     const DeviceFigures figures = figures_of(platform.device);
-    const WorkTable& table = all_ranks.built.program.works;
+    const WorkTable& table = built.program.works;
     double sum = 0, high = 0;
     for (std::size_t w = 0; w < table.size(); ++w) {
       PricedWork priced;
@@ -199,20 +171,32 @@ struct DlrmStepModel::Impl {
       works.push_back(priced);
     }
     dense_band = sum > 0 && high > sum ? std::log(high / sum) : 0;
-    if (habits.places_vectors) {
-      const std::int64_t columns = model.sum_of_dims();
-      const Operation placing{
-          MovementShape{.kind = MovementKind::scatter, .elements = training.global_batch / n_ranks * columns},
-          training.dtype};
-      place_us_per_column =
-          device.of(placing, prices.kernels().price(placing)).time.value() / static_cast<double>(columns);
-    }
+    price_passes(device);
     return Ok{};
   }
-  void fill(Simulated& to) {
-    for (const BlockId block : to.built.blocks) {
-      const std::span<const TaskInfo> tasks = to.built.program.block(block).tasks();
-      const std::span<double> durations = to.costs->duration_us(block);
+  // Over what a rank sends and receives.
+  void price_passes(DeviceTime& device) {
+    const std::int64_t columns = model.sum_of_dims();
+    const std::int64_t elements = training.global_batch / n_ranks * columns;
+    const auto add = [&](const Operation& pass, double times) {
+      const Microseconds us = device.of(pass, prices.kernels().price(pass)).time;
+      passes_us_per_column += times * us.value() / static_cast<double>(columns);
+    };
+    if (habits.places_vectors)
+      add({MovementShape{.kind = MovementKind::scatter, .elements = elements}, training.dtype}, 1);
+    const DType own = habits.exchanged(training.dtype);
+    if (n_ranks == 1 || training.exchange_dtype == DType::unknown || training.exchange_dtype == own) return;
+    // Cast before the exchange and back behind it.
+    const double bytes = element_size(own).value() + element_size(training.exchange_dtype).value();
+    add({AmountShape{.bytes_read = bytes * static_cast<double>(elements),
+                     .kernel_class = KernelClass::elementwise},
+         own},
+        2);
+  }
+  void fill() {
+    for (const BlockId block : built.blocks) {
+      const std::span<const TaskInfo> tasks = built.program.block(block).tasks();
+      const std::span<double> durations = costs->duration_us(block);
       for (std::size_t t = 0; t < tasks.size(); ++t) {
         if (!tasks[t].work.valid() || !works[tasks[t].work.index()].known) continue;
         durations[t] = works[tasks[t].work.index()].once.time.value() * tasks[t].work_times;
@@ -244,11 +228,6 @@ struct DlrmStepModel::Impl {
     return hybrid_loads = loads->hybrid(view);
   }
 
-  // What a sharding exchanges, in microseconds.
-  struct Exchanges {
-    double vectors = 0, indices = 0, reduction = 0;
-    double update = 0;  // of tables that every rank has
-  };
   // Tables that every rank has are parameters of the dense optimizer, all of their rows.
   double update_us(double bytes) {
     if (!habits.replicated_apart || bytes <= 0) return 0;
@@ -258,15 +237,15 @@ struct DlrmStepModel::Impl {
     const Operation& one = ops.front().operation;
     return static_cast<double>(ops.size()) * device.of(one, prices.kernels().price(one)).time.value();
   }
-  Result<Exchanges> exchanges_of(const detail::PlanLoads& all) {
-    Exchanges us;
+  Result<detail::DlrmExchanges> exchanges_of(const detail::PlanLoads& all) {
+    detail::DlrmExchanges us;
     if (n_ranks <= 1) return us;
     STEPCAST_ASSIGN(const Estimate vectors,
                     detail::price_vectors(all.ranks, batch(), loads->vector_bytes(), habits.reduces_in_node,
                                           groups, transfers()));
     double columns = 0;
     for (const detail::RankLoad& load : all.ranks) columns += load.vector_dims;
-    us.vectors = vectors.time.value() + place_us_per_column * columns;
+    us.vectors = vectors.time.value() + passes_us_per_column * columns;
     exchange_source = vectors.source;
     exchange_band =
         vectors.time.value() > 0 ? std::log(std::max(1.0, vectors.p90.value() / vectors.time.value())) : 0;
@@ -283,24 +262,24 @@ struct DlrmStepModel::Impl {
     return us;
   }
 
-  [[nodiscard]] std::vector<BothWays> lookups_us(const detail::PlanLoads& all, std::size_t view) const {
-    std::vector<BothWays> us;
+  // [rank], until the next call.
+  [[nodiscard]] std::span<const RankLookups> lookups_us(const detail::PlanLoads& all, std::size_t view) {
+    rank_lookups.clear();
     for (std::size_t r = 0; r < all.ranks.size(); ++r) {
       const double skew = r + 1 == all.ranks.size() ? what_if.rank_skew : 1;
-      us.push_back(
+      rank_lookups.push_back(
           {skew * loads->forward_us(all.ranks[r], view), skew * loads->backward_us(all.ranks[r], view)});
     }
-    return us;
+    return rank_lookups;
   }
 
-  // Writes the times of a sharding into the costs; of fewer ranks than there are, those of the last one stand for the rest.
-  void apply(std::span<const BothWays> lookups, const Exchanges& us, Simulated& to) {
-    const DlrmTasks& tasks = to.built.tasks;
-    for (std::size_t r = 0; r < to.built.blocks.size(); ++r) {
-      const std::span<double> durations = to.costs->duration_us(to.built.blocks[r]);
-      const BothWays& own = lookups[std::min(r, lookups.size() - 1)];
-      durations[tasks.lookup.index()] = own.forward_us;
-      durations[tasks.lookup_backward.index()] = own.backward_us + us.update;
+  // Writes the times of a sharding into the costs.
+  void apply(std::span<const RankLookups> lookups, const detail::DlrmExchanges& us) {
+    const DlrmTasks& tasks = built.tasks;
+    for (std::size_t r = 0; r < built.blocks.size(); ++r) {
+      const std::span<double> durations = costs->duration_us(built.blocks[r]);
+      durations[tasks.lookup.index()] = lookups[r].forward_us;
+      durations[tasks.lookup_backward.index()] = lookups[r].backward_us + us.update;
       if (n_ranks <= 1) continue;
       durations[tasks.exchange.index()] = us.vectors;
       durations[tasks.gradient_exchange.index()] = us.vectors;
@@ -310,20 +289,15 @@ struct DlrmStepModel::Impl {
   }
 
   // The length of the step alone.
-  [[nodiscard]] double end_us(const detail::PlanLoads& all, const Exchanges& us, std::size_t view) {
-    std::vector<BothWays> lookups = lookups_us(all, view);
-    keep_longest(lookups);
-    const auto few = std::ranges::find_if(
-        few_ranks, [&](const Simulated& s) { return s.built.blocks.size() >= lookups.size(); });
-    Simulated& to = few != few_ranks.end() ? *few : all_ranks;
-    apply(lookups, us, to);
-    return to.plan->simulate(*to.costs, {}, to.timeline).ok() ? to.timeline.end_us() : kNever;
+  [[nodiscard]] double end_us(const detail::PlanLoads& all, const detail::DlrmExchanges& us,
+                              std::size_t view) {
+    return skeleton.end_us(lookups_us(all, view), us);
   }
 
   // What a task of a rank moves whose time is of the sharding, in the last prediction.
   [[nodiscard]] double moved_bytes(std::size_t task, std::size_t rank) const {
     if (rank >= predicted.ranks.size()) return 0;
-    const DlrmTasks& tasks = all_ranks.built.tasks;
+    const DlrmTasks& tasks = built.tasks;
     const detail::RankLoad& load = predicted.ranks[rank];
     LookupCost lookups = load.lookups;
     lookups += load.replicated;
@@ -341,20 +315,20 @@ struct DlrmStepModel::Impl {
   }
 
   Status simulate(const detail::PlanLoads& all) {
-    STEPCAST_ASSIGN(const Exchanges us, exchanges_of(all));
+    STEPCAST_ASSIGN(const detail::DlrmExchanges us, exchanges_of(all));
     uses_host_memory = all.host_memory;
-    apply(lookups_us(all, detail::DlrmLoads::kNominal), us, all_ranks);
-    return all_ranks.plan->simulate(*all_ranks.costs, {}, all_ranks.timeline);
+    apply(lookups_us(all, detail::DlrmLoads::kNominal), us);
+    return plan->simulate(*costs, {}, timeline);
   }
   [[nodiscard]] double step_us(const detail::PlanLoads& all) {
-    const Result<Exchanges> us = exchanges_of(all);
+    const Result<detail::DlrmExchanges> us = exchanges_of(all);
     return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kNever;
   }
 
   // Mean over the plausible views; `loads_of_view` has the loads of one.
   template <class LoadsOfView>
   double expected_us(const detail::PlanLoads& nominal, const LoadsOfView& loads_of_view) {
-    const Result<Exchanges> us = exchanges_of(nominal);
+    const Result<detail::DlrmExchanges> us = exchanges_of(nominal);
     if (!us) return kNever;
     double sum = 0;
     for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
@@ -391,9 +365,9 @@ const DlrmTraining& DlrmStepModel::training() const { return impl_->training; }
 bool DlrmStepModel::is_hybrid() const { return impl_->hybrid(); }
 std::int64_t DlrmStepModel::n_ranks() const { return impl_->n_ranks; }
 std::int64_t DlrmStepModel::gpus_per_node() const { return impl_->gpus_per_node; }
-const Program& DlrmStepModel::program() const { return impl_->all_ranks.built.program; }
-const Costs& DlrmStepModel::costs() const { return *impl_->all_ranks.costs; }
-const Timeline& DlrmStepModel::timeline() const { return impl_->all_ranks.timeline; }
+const Program& DlrmStepModel::program() const { return impl_->built.program; }
+const Costs& DlrmStepModel::costs() const { return *impl_->costs; }
+const Timeline& DlrmStepModel::timeline() const { return impl_->timeline; }
 double DlrmStepModel::table_memory_bytes() const {
   return std::max(0.0, impl_->available() - impl_->dense_memory);
 }
@@ -470,12 +444,11 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
               m.fullest_host(loads) <= step.host_available_bytes;
   step.lookup_imbalance = sum > 0 ? most * static_cast<double>(loads.size()) / sum : 1;
   if (m.n_ranks > 1) {
-    const std::span<const double> durations =
-        std::as_const(*m.all_ranks.costs).duration_us(m.all_ranks.built.blocks[0]);
-    step.exchange_us = durations[m.all_ranks.built.tasks.exchange.index()];
-    step.gradient_exchange_us = durations[m.all_ranks.built.tasks.gradient_exchange.index()];
+    const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[0]);
+    step.exchange_us = durations[m.built.tasks.exchange.index()];
+    step.gradient_exchange_us = durations[m.built.tasks.gradient_exchange.index()];
   }
-  const double us = m.all_ranks.timeline.end_us();
+  const double us = m.timeline.end_us();
   // Parts err partly together; the weights are their times.
   const auto lookups_of = [&](double us_of_way, Direction way) {
     return m.loads->lookups().estimate(std::max(us_of_way, 1.0), m.uses_host_memory, way);
@@ -519,17 +492,15 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
 std::vector<ExplainedList> DlrmStepModel::explain() const {
   Impl& m = *impl_;
   const auto lookups_of = [&](std::size_t r) {
-    const std::span<const double> us =
-        std::as_const(*m.all_ranks.costs).duration_us(m.all_ranks.built.blocks[r]);
-    return us[m.all_ranks.built.tasks.lookup.index()] + us[m.all_ranks.built.tasks.lookup_backward.index()];
+    const std::span<const double> us = std::as_const(*m.costs).duration_us(m.built.blocks[r]);
+    return us[m.built.tasks.lookup.index()] + us[m.built.tasks.lookup_backward.index()];
   };
   std::size_t rank = 0;
-  for (std::size_t r = 1; r < m.all_ranks.built.blocks.size(); ++r)
+  for (std::size_t r = 1; r < m.built.blocks.size(); ++r)
     if (lookups_of(r) > lookups_of(rank)) rank = r;
-  const Program& program = m.all_ranks.built.program;
-  const std::span<const TaskInfo> tasks = program.block(m.all_ranks.built.blocks[rank]).tasks();
-  const std::span<const double> durations =
-      std::as_const(*m.all_ranks.costs).duration_us(m.all_ranks.built.blocks[rank]);
+  const Program& program = m.built.program;
+  const std::span<const TaskInfo> tasks = program.block(m.built.blocks[rank]).tasks();
+  const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[rank]);
   ExplainedList list{.title = fmt::format("step of rank {}, whose lookups take longest", rank)};
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     const TaskInfo& task = tasks[t];
@@ -548,15 +519,15 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
     if (const Operation* operation = program.works.operation(task.work)) {
       const Work work = work_of(*operation);
       item.what = describe(*operation);
-      item.flops = work.flops.value();
-      item.bytes = work.bytes().value();
+      item.flops = task.work_times * work.flops.value();
+      item.bytes = task.work_times * work.bytes().value();
       item.record = m.prices.kernels().price(*operation).record;
     } else if (const CollectiveWork* transfer = program.works.collective(task.work)) {
       item.what = item.collective = std::string{to_string(transfer->op)};
       if (transfer->message.value() > 0) item.bytes = transfer->message.value();
       item.beside = true;
     } else if (task.kernel_class == KernelClass::embedding) {
-      const bool forward = t == m.all_ranks.built.tasks.lookup.index();
+      const bool forward = t == m.built.tasks.lookup.index();
       item.what = forward ? "all tables of the rank" : "all tables of the rank, with sort and update";
       item.alone = m.loads->lookups().estimate(us.value(), m.uses_host_memory,
                                                forward ? Direction::forward : Direction::backward);
@@ -570,9 +541,9 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
 Coverage DlrmStepModel::coverage() const {
   Coverage coverage;
   const Impl& m = *impl_;
-  for (const BlockId block : m.all_ranks.built.blocks) {
-    const std::span<const TaskInfo> tasks = m.all_ranks.built.program.block(block).tasks();
-    const std::span<const double> durations = std::as_const(*m.all_ranks.costs).duration_us(block);
+  for (const BlockId block : m.built.blocks) {
+    const std::span<const TaskInfo> tasks = m.built.program.block(block).tasks();
+    const std::span<const double> durations = std::as_const(*m.costs).duration_us(block);
     for (std::size_t t = 0; t < tasks.size(); ++t) {
       EstimateSource source = EstimateSource::assumed;
       if (tasks[t].work.valid() && m.works[tasks[t].work.index()].known) {
@@ -582,7 +553,7 @@ Coverage DlrmStepModel::coverage() const {
       } else if (tasks[t].kernel_class == KernelClass::communication) {
         source = m.exchange_source;
       }
-      const double us = durations[t] / static_cast<double>(m.all_ranks.built.blocks.size());
+      const double us = durations[t] / static_cast<double>(m.built.blocks.size());
       if (tasks[t].kind == TaskKind::cpu_call || tasks[t].kind == TaskKind::cpu_segment) {
         coverage.host_us[index_of(source)] += us;
       } else {

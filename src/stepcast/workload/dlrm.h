@@ -33,9 +33,11 @@ struct EmbeddingTable {
   double reuse_distinct_rows = 0, reuse_hottest = 0;
   double skew = 0.75;      // exponent of the power law
   double longest_bag = 0;  // lookups; 0: not known
-  [[nodiscard]] double bytes() const {
-    return static_cast<double>(rows) * static_cast<double>(dim) * element_size(dtype).value();
+  // int8 rows carry their scale and their offset, as FBGEMM's do.
+  [[nodiscard]] double row_bytes() const {
+    return static_cast<double>(dim) * element_size(dtype).value() + (dtype == DType::int8 ? 8 : 0);
   }
+  [[nodiscard]] double bytes() const { return static_cast<double>(rows) * row_bytes(); }
 };
 
 enum class Interaction : std::uint8_t {
@@ -146,6 +148,8 @@ struct DlrmTraining {
   bool cuda_graphs = false;
   std::int64_t global_batch = 65536;  // samples
   DType dtype = DType::tf32;          // of the dense part: fp16 and bf16 with 16-bit activations
+  // In which vectors and their gradients travel between ranks; unknown: as the stack has it.
+  DType exchange_dtype = DType::unknown;
   OptimizerKind dense_optimizer = OptimizerKind::sgd, table_optimizer = OptimizerKind::sgd;
   // Of the dense part, eager: PyTorch 2 goes over all tensors at once, PyTorch 1 over one after the other.
   OptimizerImplementation dense_optimizer_implementation = OptimizerImplementation::foreach;

@@ -8,6 +8,7 @@
 namespace stepcast::detail {
 namespace {
 
+constexpr std::int64_t kTile = 128, kSplitDepth = 1024;  // of products
 constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
 
 class DenseWork {
@@ -187,6 +188,14 @@ class DenseWork {
     return {name,
             {MovementShape{.kind = kind, .elements = std::max<std::int64_t>(1, elements)}, activation_}};
   }
+  // Of the GPU, by tiles of the output; long sums are split.
+  [[nodiscard]] double filled(std::int64_t m, std::int64_t n, std::int64_t k) const {
+    const auto parts = [](std::int64_t of, std::int64_t by) {
+      return static_cast<double>((of + by - 1) / by);
+    };
+    const double splits = static_cast<double>(std::max<std::int64_t>(1, k / kSplitDepth));
+    return std::min(1.0, parts(m, kTile) * parts(n, kTile) * splits / habits_.processors);
+  }
   DenseOp product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                   GemmLayout layout) const {
     return {name, gemm({.m = m, .n = n, .k = k, .layout = layout}, training_.dtype)};
@@ -215,9 +224,26 @@ class DenseWork {
           back.push_back(bias);
         }
       }
-      if (l > 0 || input_gradient) back.push_back(product("input gradient", batch, k, n, GemmLayout::nn));
-      push_gradient(back, product("weight gradient", n, k, batch, GemmLayout::nt),
-                    n * k + (habits_.eager ? 0 : n));
+      const DenseOp of_weights = product("weight gradient", n, k, batch, GemmLayout::nt);
+      const std::int64_t gradients = n * k + (habits_.eager ? 0 : n);
+      const bool of_inputs = l > 0 || input_gradient;
+      // Both need the gradient of the output alone: side by side, as far as one leaves processors to the other.
+      double left = 0;
+      if (of_inputs && habits_.weights_beside)
+        left = std::clamp(2 - filled(batch, k, n) - filled(n, k, batch), 0.0, 1.0);
+      if (left > 0) {
+        DenseOp beside = of_weights;
+        beside.beside = true;
+        beside.share = left;
+        back.push_back(beside);
+      }
+      if (of_inputs) back.push_back(product("input gradient", batch, k, n, GemmLayout::nn));
+      if (left < 1) {
+        push_gradient(back, of_weights, gradients);
+        back.back().share = 1 - left;
+      } else {
+        back.back().gradient_elements += static_cast<double>(gradients);
+      }
       reversed.push_back(std::move(back));
     }
     for (auto layer = reversed.rbegin(); layer != reversed.rend(); ++layer) {

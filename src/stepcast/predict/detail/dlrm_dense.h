@@ -16,6 +16,8 @@ struct DenseOp {
   Operation operation;
   double gradient_elements = 0;  // parameters whose gradients are there after it
   bool further = false;          // launched by the operator before it
+  double share = 1;              // of the operation
+  bool beside = false;           // of the operation after it, on another stream
 };
 
 struct DenseParts {

@@ -40,8 +40,10 @@ DlrmLoads::DlrmLoads(const Dlrm& model, const DlrmTraining& training, const Dlrm
                      const Device& device, const LookupConstants& constants, std::int64_t n_ranks,
                      std::int64_t gpus_per_node, std::shared_ptr<const LearnedLookups> learned)
     : model_(model), training_(training), habits_(habits), n_ranks_(n_ranks), gpus_per_node_(gpus_per_node) {
-  const bool half = training.dtype == DType::fp16 || training.dtype == DType::bf16;
-  vector_bytes_ = half && habits.half_exchange ? 2 : 4;
+  const DType own = habits.exchanged(training.dtype);
+  gradient_bytes_ = element_size(own).value();
+  vector_bytes_ = training.exchange_dtype == DType::unknown ? gradient_bytes_
+                                                            : element_size(training.exchange_dtype).value();
   for (const EmbeddingTable& table : model.tables) patterns_.push_back(pattern_of(table));
   const bool measured = learned != nullptr && learned->forward && learned->backward;
   views_.push_back({LookupModel{device, constants, learned}, {}, {}});
@@ -85,8 +87,8 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
                      .dim = static_cast<double>(table.dim),
                      .bags = batch(),
                      .pooling = table.pooling,
-                     .weight_bytes = element_size(table.dtype).value(),
-                     .gradient_bytes = vector_bytes_,
+                     .weight_bytes = table.row_bytes() / static_cast<double>(table.dim),
+                     .gradient_bytes = gradient_bytes_,
                      .state_bytes_per_row = state.bytes_per_row,
                      .state_bytes_per_element = state.bytes_per_element,
                      .one_to_one = table.pooling == 1,
@@ -255,9 +257,9 @@ PlanLoads DlrmLoads::hybrid(std::size_t view) {
     own.parts = 1;
     load.lookups += cost_of(own, view);
     const double row = static_cast<double>(table.dim);
-    load.table_bytes += bytes_of(spread) + popular.rows * row * element_size(table.dtype).value();
+    load.table_bytes += bytes_of(spread) + popular.rows * table.row_bytes();
     load.vector_dims += row * (1 - popular.share) * table.pooling / n;
-    loads.reduced_bytes += popular.rows * row * vector_bytes_;
+    loads.reduced_bytes += popular.rows * row * gradient_bytes_;
   }
   loads.ranks.assign(static_cast<std::size_t>(n_ranks_), load);
   return loads;

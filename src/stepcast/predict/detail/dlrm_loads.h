@@ -95,9 +95,9 @@ class DlrmLoads {
   const DlrmTraining& training_;
   DlrmBehavior habits_;
   std::int64_t n_ranks_ = 1, gpus_per_node_ = 1;
-  double vector_bytes_ = 4;
-  std::vector<AccessPattern> patterns_;      // [table]
-  std::map<ShardKey, LookupCounts> counts_;  // of all views
+  double vector_bytes_ = 4, gradient_bytes_ = 4;  // of what travels, and of what kernels have of it
+  std::vector<AccessPattern> patterns_;           // [table]
+  std::map<ShardKey, LookupCounts> counts_;       // of all views
   std::vector<View> views_;
   std::map<ShardKey, double> plausible_us_;
   std::vector<double> whole_plausible_us_;  // [table] on one rank; negative: not asked yet
