@@ -1,5 +1,6 @@
 """`stepcast serve`: answers are those of the command line; what must not be asked is refused in one sentence."""
 
+import concurrent.futures
 import json
 import os
 import random
@@ -73,12 +74,14 @@ def test_others_are_refused(server, headers):
         assert ask(server, path, body, **headers)[0] == 403
 
 
-def test_reads_only_what_was_given_and_writes_nothing(server, tmp_path):
+def test_reads_only_what_was_given_and_writes_nothing(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     secret, given = str(tmp_path / "secret"), tmp_path / "given"
     (given / "link").symlink_to(tmp_path)
     for words in (["predict", "--model", secret], ["predict", f"--model={secret}"], ["replay", "../../../../etc"], ["replay", "/"],
                   ["replay", f"{given}/../secret"], ["inspect", f"{given}/link/secret"], ["predict", "--platform", f"x,{secret}"],
-                  ["inspect", ".."], ["predict", "--config", "/dev/zero"]):
+                  ["inspect", ".."], ["predict", "--config", "/dev/zero"], ["inspect", "secret"], ["inspect", "./secret"],
+                  ["inspect", "given/../secret"]):
         status, problem = run(server, words)
         assert status == 403 and "not in a folder" in problem["error"], words
     out = given / "out"
@@ -213,6 +216,9 @@ def test_answers_are_kept_where_no_file_is_part_of_them(server, monkeypatch):
     monkeypatch.setattr(serve._stepcast, "run", lambda *given, **more: calls.append(given[0]) or run_verb(*given, **more))
     first, config = run(server, JOB), server.questions.roots[0] / "config.json"
     assert first == run(server, JOB) and len(calls) == 1
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:  # who asks the same meanwhile waits for the same answer
+        assert len({str(said) for said in pool.map(lambda _: run(server, ["plan", *JOB[1:]]), range(8))}) == 1
+    assert len(calls) == 2
     counts = set()
     for layers in (2, 4):  # a file that changes is read again
         config.write_text(json.dumps({"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": layers, "num_attention_heads": 16,
