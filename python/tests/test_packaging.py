@@ -149,3 +149,9 @@ def test_the_image_takes_the_wheel():
 def test_the_table_of_the_site_names_every_page():
     listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == listed
+
+
+def test_links_lead_to_files():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
