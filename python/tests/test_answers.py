@@ -171,6 +171,14 @@ def test_answers_cannot_be_changed():
     assert {forecast: 1}[stepcast.from_dict(forecast.to_dict())] == 1
 
 
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed"])
+def test_plans_show_themselves(framework):
+    plan = stepcast.plan("llama-3-8b", gpus=16, gbs=64, framework=framework)
+    assert repr(plan).startswith(f"Plan(llama-3-8b on 16 x H100-SXM5-80GB: {plan.chosen_layout.layout}")
+    page = plan._repr_html_()
+    assert "<th>p90</th>" in page and page.count("<tr>") == len(plan.layouts) + 1
+
+
 def test_forecasts_show_themselves():
     forecast = stepcast.predict("llama-3-8b", gpus=8)
     assert repr(forecast).startswith("Forecast(llama-3-8b on 8 x H100-SXM5-80GB: ")
