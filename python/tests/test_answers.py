@@ -233,3 +233,9 @@ def test_comparisons_are_those_of_the_program(cli, tmp_path):
     with pytest.raises(stepcast.Differs) as problem:
         stepcast.compare(a, b, fail_above="0.01%")
     assert problem.value.answer == of_answers or problem.value.answer.parts == of_answers.parts
+
+
+def test_layouts_over_pools_have_bands():
+    forecast = stepcast.plan("llama-3-8b", gpus="8xh100+8xa100", gbs=64, seq=4096, top=3)
+    of = [[one.step_time_p10_ms, one.step_time_ms, one.step_time_p90_ms] for one in (forecast.pool_layouts[0], forecast)]
+    assert of[0] == pytest.approx(of[1], rel=1e-9) and of[0][0] < of[0][1] < of[0][2]
