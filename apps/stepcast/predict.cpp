@@ -347,7 +347,7 @@ Result<int> run_predict(const PredictOptions& options) {
   if (options.shared.n_gpus.size() > 1) {
     return Error::at("", "--gpus")
         .found("several values")
-        .expected("one; several are for recommendation models");
+        .expected("one, but for recommendation models; `stepcast plan` and `stepcast sweep` take several");
   }
   if (question == Question::post_training) return run_post_training(options);
   return question == Question::log ? run_log(options) : run_described(options);
