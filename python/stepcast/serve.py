@@ -160,7 +160,7 @@ class Questions:
             raise Refused(503, "busy: ask again")
         began = time.monotonic()
         try:
-            return _stepcast.run(words, False, None, reads_only=True, most_s=MOST_SECONDS)[:3]
+            return _stepcast.run(words, False, None, [str(root) for root in self.roots], MOST_SECONDS)[:3]
         finally:
             self._processors.give_back(is_long, time.monotonic() - began)
 

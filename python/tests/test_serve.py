@@ -91,6 +91,21 @@ def test_reads_only_what_was_given_and_writes_nothing(server, tmp_path, monkeypa
     assert not out.exists() and sorted(os.listdir(given)) == ["link"]
 
 
+def test_files_that_files_name_are_read_where_they_may_be(server, tmp_path):
+    given = tmp_path / "given"
+    for place in (tmp_path, given):
+        (place / "layers.sh").write_text("LAYERS=2\n")
+        (place / "base.json").write_text('{"stepcast_platform": 1, "name": "base", "extends": "dgx-h100"}')
+    script, platform = given / "run.sh", given / "own.json"
+    for place, statuses in ((given, {200}), (tmp_path, {422})):
+        script.write_text(f"source {place}/layers.sh\npython pretrain_gpt.py --num-layers $LAYERS --hidden-size 1024 --num-attention-heads 16 "
+                          "--seq-length 1024 --max-position-embeddings 1024 --vocab-size 32000 --micro-batch-size 1\n")
+        platform.write_text(json.dumps({"stepcast_platform": 1, "name": "own", "extends": f"{place}/base.json"}))
+        replies = [run(server, ["predict", "--command-line", str(script), "--gpus", "8"]),
+                   run(server, [*JOB[:3], "--platform", str(platform), *JOB[5:]])]
+        assert {status for status, _ in replies} == statuses, replies
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"{}", b'{"words": 3}', b'{"words": []}', b'{"words": [3]}',
                                   b'{"words": ["sweep", "x"]}', b'{"words": ["calibrate"]}', b'{"words": ["predict", "\\u0000"]}',
                                   b'{"words": ["models"], "format": "exe"}', b'{"words": ' + b"[" * 60000, b"\xff\xfe"])
