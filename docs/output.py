@@ -8,7 +8,7 @@ A block of output is ```console, a line `$ COMMAND` (which may go on behind a ba
 `<!--| FILTER-->` above the block shows a part: what the shell command FILTER leaves of it. Figures of the prose are defined
 in a line `<!--$ NAME NAME = COMMAND-->`, where COMMAND reads the whole output of the last block and prints a word for each
 name (all that it prints belongs to a single name). They are used as `<!--=NAME-->12.3<!--=-->`. Those of docs/accuracy/ need no
-definition: `<!--=SUITE:TEST:OF:COLUMN:DECIMALS-->`. A line `<!--> FILE-->` above any other block writes it to $OUT/FILE.
+definition: `<!--=SUITE:TEST:OF:COLUMN:DECIMALS-->`. A line `<!--@ FILE-->` above any other block writes it to $OUT/FILE.
 
 Words have to be the same; numbers may differ by a thousandth or by one in the last place, as compilers round differently.
 Commands run in bash, in the root of the checkout, and write to a folder that is named $OUT, one for each page. Those that
@@ -31,7 +31,7 @@ WRITTEN_BY_THE_PROGRAM = {"accuracy.md", "performance.md"}
 ITEM = re.compile(
     r"(?:^<!--\|(?P<filter>.*)-->\n)?^```console\n(?P<command>\$ (?:.*\\\n)*.*\n)(?P<printed>(?:(?!```|\$ ).*\n)*)```\n"
     r"|^<!--\$ (?P<names>[\w ]+?) = (?P<define>.*)-->\n"
-    r"|^<!--> (?P<file>\S+)-->\n```\w+\n(?P<content>(?:(?!```).*\n)*)```\n"
+    r"|^<!--@ (?P<file>\S+)-->\n```\w+\n(?P<content>(?:(?!```).*\n)*)```\n"
     r"|<!--=(?P<use>[^<>]+?)-->(?P<value>[^<]*)<!--=-->",
     re.MULTILINE,
 )

@@ -58,12 +58,12 @@ def installed(package):
 
 
 def sbom(files, seconds):
-    packages = [{"SPDXID": "SPDXRef-stepcast", "name": "stepcast", "versionInfo": version(), "downloadLocation": "NOASSERTION",
-                 "filesAnalyzed": False, "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION"}]
-    for name, licence, package in PARTS:
-        packages.append({"SPDXID": "SPDXRef-" + re.sub("[^A-Za-z0-9.-]", "-", name), "name": name, "versionInfo": installed(package),
-                         "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": licence,
-                         "licenseDeclared": licence, "copyrightText": "NOASSERTION"})
+    us = "Organization: stepcast maintainers"
+    packages = [{"SPDXID": "SPDXRef-" + re.sub("[^A-Za-z0-9.-]", "-", name), "name": name, "versionInfo": of, "supplier": supplier,
+                 "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence,
+                 "copyrightText": "NOASSERTION"}
+                for name, licence, of, supplier in [("stepcast", "Apache-2.0", version(), us)] +
+                [(name, licence, installed(package), "Organization: Debian") for name, licence, package in PARTS]]
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relatedSpdxElement": "SPDXRef-stepcast", "relationshipType": "DESCRIBES"}]
     relations += [{"spdxElementId": "SPDXRef-stepcast", "relatedSpdxElement": one["SPDXID"], "relationshipType": "CONTAINS"}
                   for one in packages[1:]]
@@ -73,7 +73,8 @@ def sbom(files, seconds):
     name = f"stepcast-{version()}-{git('rev-parse', '--short=12', 'HEAD').decode().strip()}"
     return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
             "documentNamespace": f"urn:stepcast:{name}",
-            "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)), "creators": ["Tool: packaging/release.py"]},
+            "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds)),
+                             "creators": [us, "Tool: packaging/release.py"]},
             "packages": packages, "files": entries, "relationships": relations}
 
 

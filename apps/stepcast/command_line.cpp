@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -23,9 +24,11 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/read_scope.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/describe/gpu_pools.h"
+#include "stepcast/platform/platform_file.h"
 
 #include "in_process.h"
 #include "option_list.h"
@@ -280,7 +283,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     if (!verb.app->parsed()) continue;
     if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
       return fail(kBadInput, pairs.error().message());
-    if (current_sink != nullptr && current_sink->listener->reads_only) {
+    if (current_sink != nullptr && current_sink->listener->reads_only_in) {
       if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
         return fail(kBadInput, flag + ": files are not written here");
     }
@@ -344,6 +347,13 @@ VerbOutcome run_verb(const Program& program, const std::vector<std::string>& wor
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const VerbSink* const before = std::exchange(current_sink, &sink);
   const StopScope scope{listener.stop.stop_possible() ? listener.stop : current_stop()};
+  std::vector<std::filesystem::path> folders;
+  if (listener.reads_only_in) {
+    folders = *listener.reads_only_in;
+    for (std::filesystem::path& shipped : platform_search_dirs()) folders.push_back(std::move(shipped));
+    folders = canonical_folders(std::move(folders));
+  }
+  const ReadScope reads{listener.reads_only_in ? &folders : nullptr};
   try {
     outcome.code = parse_and_run(program, static_cast<int>(arguments.size()), arguments.data());
   } catch (const std::bad_alloc&) {

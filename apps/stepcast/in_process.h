@@ -7,9 +7,11 @@
 // may run verbs.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -30,7 +32,8 @@ struct VerbOutcome {
 
 struct VerbListener {
   bool wants_tables = false;
-  bool reads_only = false;  // a verb that is asked to write a file fails
+  // A verb reads what ships and files in these folders, and fails where it is asked to write one.
+  std::optional<std::vector<std::filesystem::path>> reads_only_in{};
   // What is being done, as a terminal would show it. Called from any thread, one at a time.
   std::function<void(std::string_view)> progress;
   // Asks the verb to end (base/stop.h), which then fails with "interrupted"; where it never can, the caller's scope does.

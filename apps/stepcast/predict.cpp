@@ -401,7 +401,7 @@ Result<int> run_predict(const PredictOptions& options) {
   if (!several.empty() && question != Question::described) {
     return Error::at("", std::string{several})
         .found("several values")
-        .expected("one; several are for described steps");
+        .expected("one; several are for described steps and, of GPUs, recommendation models");
   }
   if (question == Question::post_training) return run_post_training(options);
   if (question == Question::log) return run_log(options);

@@ -320,7 +320,8 @@ Error misplaced(const GivenFlag& flag, Question question) {
   if (question == Question::recommendation && flag.of != kTraces)
     return Error{fmt::format("{} means nothing for a recommendation model", flag.name)};
   if ((flag.of & kTraces) != 0 && (flag.of & kSteps) == 0)
-    return Error{fmt::format("{} belongs to --trace", flag.name)}.advice("name the traces, too");
+    return Error{fmt::format("{} belongs to --trace", flag.name)}.advice(
+        flag.name == "--batch" ? "sequences per step of a description are --gbs" : "name the traces, too");
   if (flag.of == kRecommendation) return Error{fmt::format("{} belongs to recommendation models", flag.name)};
   return Error{fmt::format("{} is not for --from-log", flag.name)}.advice("predict the run without its log");
 }

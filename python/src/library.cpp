@@ -162,12 +162,16 @@ const char* stepcast_problem(size_t* size) {
   return kept_problem.c_str();
 }
 
-void* stepcast_run_new(const char* words, size_t size, int tables, int listens, int reads_only) {
+void* stepcast_run_new(const char* words, size_t size, int tables, int listens, const char* folders,
+                       size_t folders_size) {
   auto run = std::make_unique<Run>();
   cli::VerbListener listener;
   listener.wants_tables = tables != 0;
-  listener.reads_only = reads_only != 0;
-  if (reads_only != 0) {  // a server, which is asked again and again; what does not ship may change meanwhile
+  if (folders !=
+      nullptr) {  // a server, which is asked again and again; what does not ship may change meanwhile
+    listener.reads_only_in.emplace();
+    for (std::string& folder : texts_of(folders, folders_size))
+      listener.reads_only_in->emplace_back(std::move(folder));
     listener.session = [](const std::string& platform) {
       const bool ships =
           platform.find_first_of("/.") == std::string::npos && std::getenv("STEPCAST_PLATFORMS") == nullptr;

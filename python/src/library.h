@@ -20,7 +20,7 @@ STEPCAST_EXPORT const char* stepcast_problem(size_t* size);
 
 // A verb on a thread of its own. wait: 0 goes on, 1 said something, 2 is done.
 STEPCAST_EXPORT void* stepcast_run_new(const char* words, size_t size, int tables, int listens,
-                                       int reads_only);
+                                       const char* folders, size_t folders_size);
 STEPCAST_EXPORT int stepcast_run_wait(void* run, int milliseconds);
 STEPCAST_EXPORT const char* stepcast_run_said(void* run, size_t* size);
 STEPCAST_EXPORT int stepcast_run_code(void* run);

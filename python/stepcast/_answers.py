@@ -396,9 +396,21 @@ class Plan(Answer):
 
     __slots__ = ()
 
+    def __repr__(self):
+        best = self.chosen_layout
+        said = "no layout fits" if best is None else (
+            f"{best.layout}{', refined' if best.changes else ''}: {best.promised_step_time_ms:.1f} ms, "
+            f"p10 {best.promised_step_time_p10_ms:.1f}, p90 {best.promised_step_time_p90_ms:.1f}")
+        return f"Plan({self.model} on {self.n_gpus} x {self.gpu}: {said}; {self.layouts_counted.priced:,} layouts priced)"
+
     def _repr_html_(self):
-        head = f"<p><b>{html.escape(str(self.model))} on {self.n_gpus} x {html.escape(str(self.gpu))}</b>; {self.layouts_counted.priced:,} layouts priced</p>"
-        return head + (self.table("layouts")._repr_html_() if _is_rows(self._items()["layouts"]) else "")
+        rows = [
+            (one["layout"], *(f"{one[key]:,.1f}" for key in ("step_time_ms", "step_time_p10_ms", "step_time_p90_ms")),
+             f"{100 * one['mfu']:.1f}", f"{one['peak_memory_GiB']:.1f}",
+             next((one[key] for key in one if key.endswith("_flags")), ""))
+            for one in self._items()["layouts"]
+        ]
+        return f"<p>{html.escape(repr(self)[5:-1])}</p>" + _html_table(("layout", "step ms", "p10", "p90", "MFU %", "GiB", "flags"), rows)
 
 
 class Sharding(Answer):

@@ -17,7 +17,7 @@ _SIGNATURES = {
     "main": (c_int, c_int, POINTER(c_char_p)),
     "version_text": (c_char_p,),
     "problem": (c_void_p, POINTER(c_size_t)),
-    "run_new": (c_void_p, c_char_p, c_size_t, c_int, c_int, c_int),
+    "run_new": (c_void_p, c_char_p, c_size_t, c_int, c_int, c_char_p, c_size_t),
     "run_wait": (c_int, c_void_p, c_int),
     "run_said": (c_void_p, c_void_p, POINTER(c_size_t)),
     "run_code": (c_int, c_void_p),
@@ -107,12 +107,14 @@ def main(words):
     return _c.main(len(arguments), (c_char_p * (len(arguments) + 1))(*arguments, None))
 
 
-def run(words, tables, progress, reads_only=False, most_s=None):
-    """A verb: exit code, what is printed, the error, and its tables by name. `most_s`: seconds after which it fails."""
+def run(words, tables, progress, reads_only_in=None, most_s=None):
+    """A verb: exit code, what is printed, the error, and its tables by name. With `reads_only_in`, folders, it reads files in these
+    alone and writes none; it fails after `most_s` seconds."""
     given = _words(words)
     if progress is not None and not callable(progress):
         raise TypeError("progress: expected something to call")
-    handle = _c.run_new(given, len(given), bool(tables), progress is not None, bool(reads_only))
+    folders = None if reads_only_in is None else _words(reads_only_in)
+    handle = _c.run_new(given, len(given), bool(tables), progress is not None, folders, len(folders or b""))
     try:
         began, look_after_signals_ms = time.monotonic(), 50
         while True:

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 def version() -> str: ...
@@ -7,7 +7,7 @@ def run(
     words: list[str],
     tables: bool,
     progress: Callable[[str], object] | None,
-    reads_only: bool = False,
+    reads_only_in: Sequence[str] | None = None,
     most_s: float | None = None,
 ) -> tuple[int, str, str, dict[str, Table]]: ...
 def predict(keywords: dict[str, Any]) -> Forecast | None: ...

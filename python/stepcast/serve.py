@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import Future
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -90,7 +91,7 @@ class Questions:
         self._uploaded_bytes = 0
         self._lock = threading.Lock()
         self._processors = Processors(max(2, os.cpu_count() or 1))
-        self._kept = OrderedDict()  # answers that no file is part of, the one that was asked for last at the end
+        self._kept = OrderedDict()  # answers that no file is part of, those that are being made, too; the one asked for last at the end
 
     def close(self):
         shutil.rmtree(self.uploads, ignore_errors=True)
@@ -110,12 +111,12 @@ class Questions:
         return any([self._check_place(text) for word in words[1:] for text in {word, *re.split("[=,:]", word)}])
 
     def _check_place(self, text):
-        # A name without a separator is one of a model or a platform, unless a file of that name is here.
+        # A name is one of a model or a platform, unless there is a file of that name where the server was started.
         place = Path(text)
-        if not text or (os.sep not in text and text not in (".", "..") and not os.path.lexists(self.uploads / text)):
+        if not text or not (place.is_absolute() or ".." in place.parts or os.path.lexists(text)):
             return False
         try:
-            found = (self.uploads / place).resolve()
+            found = place.resolve()
         except (OSError, RuntimeError, ValueError):
             raise Refused(403, f"{text[:80]}: cannot be read") from None
         if not any(found == root or root in found.parents for root in self.roots):
@@ -127,12 +128,29 @@ class Questions:
         if kind not in FORMATS:
             raise Refused(400, f"format: found `{str(kind)[:40]}`, expected one of {', '.join(FORMATS)}")
         words = self.check(words)
-        keeps = not self._names_files(words) and "STEPCAST_PLATFORMS" not in os.environ
+        if self._names_files(words) or "STEPCAST_PLATFORMS" in os.environ:
+            return self._answer(words, kind)
         question = (kind, *words)
         with self._lock:
-            if keeps and question in self._kept:
-                self._kept.move_to_end(question)
-                return self._kept[question]
+            comes = self._kept.get(question)
+            asks = comes is None
+            if asks:
+                comes = self._kept[question] = Future()
+            self._kept.move_to_end(question)
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        if not asks:
+            return comes.result()
+        try:
+            comes.set_result(self._answer(words, kind))
+        except BaseException as problem:  # so that nobody waits for ever
+            comes.set_exception(problem)
+        if comes.exception() or comes.result()[2]:
+            with self._lock:
+                self._kept.pop(question, None)
+        return comes.result()
+
+    def _answer(self, words, kind):
         if words[0] in ("models", "platforms", "inspect"):
             words = [*words, "--json"] if kind == "json" else words
         else:
@@ -142,15 +160,9 @@ class Questions:
             raise Refused(503, "busy: ask again")
         began = time.monotonic()
         try:
-            code, output, error, _ = _stepcast.run(words, False, None, reads_only=True, most_s=MOST_SECONDS)
+            return _stepcast.run(words, False, None, [str(root) for root in self.roots], MOST_SECONDS)[:3]
         finally:
             self._processors.give_back(is_long, time.monotonic() - began)
-        if keeps and not error:
-            with self._lock:
-                self._kept[question] = code, output, error
-                if len(self._kept) > MOST_KEPT:
-                    self._kept.popitem(last=False)
-        return code, output, error
 
     def sweep_folders(self):
         """Folders of sweeps that were given, or are in one that was."""
@@ -160,7 +172,7 @@ class Questions:
     def sweep(self, folder):
         """The rows of a sweep: names of columns, and a list for each point."""
         self._check_place(os.path.join(folder, "sweep.json"))
-        files = sorted((self.uploads / folder).glob("shard-*.jsonl"))
+        files = sorted(Path(folder).glob("shard-*.jsonl"))
         for file in files:
             self._check_place(str(file))
         if not folder or not files:

@@ -171,6 +171,14 @@ def test_answers_cannot_be_changed():
     assert {forecast: 1}[stepcast.from_dict(forecast.to_dict())] == 1
 
 
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed"])
+def test_plans_show_themselves(framework):
+    plan = stepcast.plan("llama-3-8b", gpus=16, gbs=64, framework=framework)
+    assert repr(plan).startswith(f"Plan(llama-3-8b on 16 x H100-SXM5-80GB: {plan.chosen_layout.layout}")
+    page = plan._repr_html_()
+    assert "<th>p90</th>" in page and page.count("<tr>") == len(plan.layouts) + 1
+
+
 def test_forecasts_show_themselves():
     forecast = stepcast.predict("llama-3-8b", gpus=8)
     assert repr(forecast).startswith("Forecast(llama-3-8b on 8 x H100-SXM5-80GB: ")
@@ -225,3 +233,9 @@ def test_comparisons_are_those_of_the_program(cli, tmp_path):
     with pytest.raises(stepcast.Differs) as problem:
         stepcast.compare(a, b, fail_above="0.01%")
     assert problem.value.answer == of_answers or problem.value.answer.parts == of_answers.parts
+
+
+def test_layouts_over_pools_have_bands():
+    forecast = stepcast.plan("llama-3-8b", gpus="8xh100+8xa100", gbs=64, seq=4096, top=3)
+    of = [[one.step_time_p10_ms, one.step_time_ms, one.step_time_p90_ms] for one in (forecast.pool_layouts[0], forecast)]
+    assert of[0] == pytest.approx(of[1], rel=1e-9) and of[0][0] < of[0][1] < of[0][2]

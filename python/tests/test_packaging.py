@@ -71,6 +71,7 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
         commit = next(one for one in archive.getmembers() if one.name.endswith("/cmake/commit.txt"))
         assert archive.extractfile(commit).read().decode() == head  # which a build of it says with its version
     bill = json.loads(next(text for name, text in made[0].items() if name.endswith(".spdx.json")))
+    assert all(one["supplier"].startswith("Organization: ") for one in bill["packages"])
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
 
 
@@ -148,3 +149,9 @@ def test_the_image_takes_the_wheel():
 def test_the_table_of_the_site_names_every_page():
     listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} == listed
+
+
+def test_links_lead_to_files():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -44,11 +44,11 @@ TEST(PoolSplit, PoolsOfOneKindAreOneMachine) {
   const PoolSplit replicas = value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas));
   m.fast.set_pool_links({});
   const double alone = value_of(m.fast.predict(job.model, job.layout)).step.time.value();
-  EXPECT_NEAR(replicas.step_us / alone, 1, 1e-9);
+  EXPECT_NEAR(replicas.step.time.value() / alone, 1, 1e-9);
   EXPECT_EQ(replicas.layouts[0].batch.global_batch_sequences, 128);
   const PoolSplit stages = value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::stages));
   // Uneven layers may make up for embedding and logits, never lose.
-  EXPECT_LE(stages.step_us, alone * (1 + 1e-9));
+  EXPECT_LE(stages.step.time.value(), alone * (1 + 1e-9));
 }
 
 TEST(PoolSplit, FasterPoolsGetMoreMicroBatches) {
@@ -61,7 +61,7 @@ TEST(PoolSplit, FasterPoolsGetMoreMicroBatches) {
   EXPECT_GE(8 * (fast + slow), 128);  // eight replicas in each pool
   // Giving the fast pool as many as the slow one would make the step longer.
   const double even = value_of(m.slow.predict(job.model, job.layout)).step.time.value();
-  EXPECT_LT(split.step_us, even);
+  EXPECT_LT(split.step.time.value(), even);
 }
 
 TEST(PoolSplit, SaysWhatTheTightestGpuLeaves) {
@@ -109,7 +109,7 @@ TEST(PoolSplit, LatencyBetweenZonesIsPaidByWhatCrosses) {
   const auto of_replicas = [&](double us) {
     const ResolvedJob job = job_of(2, 1, 32);
     const std::vector<SplitPool> pools{{16, &m.fast, links(0, us)}, {16, &m.fast_too, links(1, us)}};
-    return value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas)).step_us;
+    return value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas)).step.time.value();
   };
   constexpr double kLatency = 10'000;
   // Without any, sums of the other stage may take longer than the first one computes.

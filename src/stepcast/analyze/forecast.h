@@ -321,7 +321,7 @@ struct ForecastPoolLayout {
   std::string layout{}, flags{};  // "tp2 pp4 dp16 mbs1"; those of Megatron-LM that say it
   std::string over{};             // what the pools share out: stages, replicas
   std::string shares{};  // "25; 7": layers of the stages, or micro-batches of each replica, of each pool
-  double step_time_ms = 0, tokens_per_s = 0;
+  double step_time_ms = 0, step_time_p10_ms = 0, step_time_p90_ms = 0, tokens_per_s = 0;
   double spare_GiB = 0;  // that the tightest GPU leaves; below 0: does not fit
   friend bool operator==(const ForecastPoolLayout&, const ForecastPoolLayout&) = default;
 };

@@ -253,7 +253,7 @@ Result<std::vector<Chosen>> choose(const Job& asked, const PoolSpace& space,
   if (found.empty()) return unfilled_pool(asked, space, asked_pools, gpus, gpus_per_node).value_or(*failed);
   // Batches differ where nobody says them: the most tokens a second.
   std::ranges::stable_sort(found, {}, [](const Chosen& c) {
-    return std::pair{!c.split.fits(), c.split.step_us / sequences_of(c)};
+    return std::pair{!c.split.fits(), c.split.step.time.value() / sequences_of(c)};
   });
   return found;
 }
@@ -277,9 +277,11 @@ ForecastPoolLayout listed(const Chosen& c, std::span<const SplitPool> pools) {
                                       .sequence_parallel = layout.layer.sequence_parallel,
                                       .dtype = layout.layer.precision.compute}),
       .over = stages ? "stages" : "replicas",
-      .step_time_ms = c.split.step_us * 1e-3,
-      .tokens_per_s =
-          sequences_of(c) * static_cast<double>(layout.batch.seq_len_tokens) / (c.split.step_us * 1e-6),
+      .step_time_ms = c.split.step.time.value() * 1e-3,
+      .step_time_p10_ms = c.split.step.p10.value() * 1e-3,
+      .step_time_p90_ms = c.split.step.p90.value() * 1e-3,
+      .tokens_per_s = sequences_of(c) * static_cast<double>(layout.batch.seq_len_tokens) /
+                      (c.split.step.time.value() * 1e-6),
       .spare_GiB = c.split.spare.value() / kGiB};
   JobSettings settings = c.settings;
   const std::vector<std::int64_t>& layers = c.split.layouts.front().pipeline.layers_per_stage;
@@ -331,7 +333,7 @@ Result<ForecastPool> pool_of(const AskedPools& request, std::size_t p, const Pri
     for (std::size_t before = 0; before < p; ++before) first += request.pools[before].n_gpus / of_replica;
     pool.holds = fmt::format("replicas {} to {}", first, first + own.n_gpus / of_replica - 1);
     pool.micro_batches = layout.micro_batches();
-    pool.busy_share = chosen.split.own_us[p] / chosen.split.step_us;
+    pool.busy_share = chosen.split.own_us[p] / chosen.split.step.time.value();
   }
   for (std::size_t s = from; s < to; ++s)
     pool.peak_memory_GiB = std::max(pool.peak_memory_GiB, memory.stages[s].total().value() / kGiB);

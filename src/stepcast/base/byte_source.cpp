@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "stepcast/base/detail/inflater.h"
+#include "stepcast/base/read_scope.h"
 #include "stepcast/base/stop.h"
 
 namespace stepcast {
@@ -211,6 +212,7 @@ ByteSource& ByteSource::operator=(ByteSource&&) noexcept = default;
 ByteSource::~ByteSource() = default;
 
 Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options options) {
+  STEPCAST_TRY(may_read(file));
   auto impl = std::make_unique<Impl>();
   impl->name = file.string();
   impl->options = std::move(options);

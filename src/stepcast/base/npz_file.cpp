@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include "stepcast/base/read_scope.h"
+
 namespace stepcast {
 namespace {
 
@@ -389,6 +391,7 @@ bool NpzFile::is_zip(const std::filesystem::path& file) {
 }
 
 Result<NpzFile> NpzFile::open(const std::filesystem::path& file) {
+  STEPCAST_TRY(may_read(file));
   NpzFile out;
   out.impl_ = std::make_shared<Impl>();
   out.impl_->name = file.string();

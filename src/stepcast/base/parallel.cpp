@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stepcast/base/progress.h"
+#include "stepcast/base/read_scope.h"
 #include "stepcast/base/stop.h"
 
 namespace stepcast {
@@ -77,8 +78,10 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
   FirstFailure failure;
   std::atomic<std::size_t> next{0};
   const std::stop_token stop = current_stop();
+  const auto* const folders = current_read_folders();
   const auto run = [&] {
     const StopScope scope{stop};
+    const ReadScope reads{folders};
     for (;;) {
       const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
       // Indices are handed out in order, so every index below a failed one has been taken by somebody.

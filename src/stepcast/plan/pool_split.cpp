@@ -146,7 +146,7 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
 Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
                               std::span<const SplitPool> pools) {
   link_pools(pools, SpreadOver::stages);
-  PoolSplit split{SpreadOver::stages, {}, {}, {}, 0, kNothingFits, 0};
+  PoolSplit split{SpreadOver::stages, {}, {}, {}, {}, kNothingFits, 0};
   const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
   std::int64_t stages = 0;
   for (const SplitPool& pool : pools) {
@@ -156,9 +156,9 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
   LayerSplit layers{model, pools, split.stages};
   STEPCAST_ASSIGN(const LayerSplit::Found found, layers.from(layout));
   split.layouts.assign(pools.size(), found.layout);
-  split.step_us = found.us;
   split.spare = found.spare;
   STEPCAST_ASSIGN(const StepPrediction step, predict_on_pools(model, found.layout, split.stages));
+  split.step = step.step;
   split.slowest = pool_of_stage(split.stages, step.times.critical_stage);
   return split;
 }
@@ -166,7 +166,7 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
 Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
                                 std::span<const SplitPool> pools) {
   link_pools(pools, SpreadOver::replicas);
-  PoolSplit split{SpreadOver::replicas, {}, {}, {}, 0, Bytes{std::numeric_limits<double>::infinity()}, 0};
+  PoolSplit split{SpreadOver::replicas, {}, {}, {}, {}, Bytes{std::numeric_limits<double>::infinity()}, 0};
   const std::int64_t replicas = layout.degrees.data, all = layout.micro_batches() * replicas;
   const std::int64_t per_replica = layout.world_size() / replicas;
   const auto with = [&](std::int64_t micro_batches) {
@@ -211,8 +211,10 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
     split.layouts.push_back(with(within(lines[p], high)));
     STEPCAST_ASSIGN(const StepPrediction step, pools[p].steps->predict(model, split.layouts[p]));
     split.own_us.push_back(step.step.time.value());
-    if (split.own_us[p] > split.step_us) split.slowest = p;
-    split.step_us = std::max(split.step_us, split.own_us[p]);
+    if (step.step.time > split.step.time) {
+      split.slowest = p;
+      split.step = step.step;
+    }
     const Result<MemoryForecast> memory = memory_forecast(model, layout, memory_of_pool(pools[p]));
     split.spare = std::min(split.spare, memory ? memory_of_pool(pools[p]) - memory->peak() : kNothingFits);
   }
@@ -260,7 +262,7 @@ Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layou
       return;
     }
     const bool better =
-        !best || (split->fits() != best->fits() ? split->fits() : split->step_us < best->step_us);
+        !best || (split->fits() != best->fits() ? split->fits() : split->step.time < best->step.time);
     if (better) best = std::move(*split);
   };
   if (stages) offer(over_stages(model, layout, pools));

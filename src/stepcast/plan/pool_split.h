@@ -14,6 +14,7 @@
 
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
+#include "stepcast/operation/estimate.h"
 #include "stepcast/predict/stage_pools.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/transformer.h"
@@ -35,9 +36,9 @@ struct PoolSplit {
   std::vector<Layout> layouts;
   std::vector<StagePool> stages;  // of `stages`
   std::vector<double> own_us;     // [pool] of replicas: the step if all were like its
-  double step_us = 0;
-  Bytes spare{0};           // that the tightest GPU of all leaves; below 0: does not fit
-  std::size_t slowest = 0;  // pool that decides
+  Estimate step{};                // of the pool that decides
+  Bytes spare{0};                 // that the tightest GPU of all leaves; below 0: does not fit
+  std::size_t slowest = 0;        // pool that decides
   [[nodiscard]] bool fits() const { return spare.value() >= 0; }
 };
 

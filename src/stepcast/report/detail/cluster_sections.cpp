@@ -54,10 +54,12 @@ void add_pools(ReportDocument& document, const std::vector<ForecastPool>& pools)
 void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLayout>& layouts) {
   if (layouts.empty()) return;
   ReportTable table{
-      "#< | layout< | pools hold< | layers, or micro-batches of a replica< | step ms | tokens/s | GiB spare"};
+      "#< | layout< | pools hold< | layers, or micro-batches of a replica< | step ms | p10 ms | p90 ms | "
+      "tokens/s | GiB spare"};
   for (const ForecastPoolLayout& l : layouts)
     table.row({fmt::format("{}", table.rows.size() + 1), l.layout, l.over, l.shares,
-               table_number(l.step_time_ms, 1), table_number(l.tokens_per_s, 0),
+               table_number(l.step_time_ms, 1), table_number(l.step_time_p10_ms, 1),
+               table_number(l.step_time_p90_ms, 1), table_number(l.tokens_per_s, 0),
                fmt::format("{:.1f}", l.spare_GiB)});
   ReportSection& section = document.add("Layouts tried", {std::move(table)});
   section.opening = "Layouts over the pools, the fastest that fit first\n\n";

@@ -245,6 +245,8 @@ void fields(auto& a, Is<ForecastPoolLayout> auto& l) {
   a("over", l.over, "what the pools share out: stages or replicas");
   a("shares", l.shares, "of each pool: layers of its stages, or micro-batches of each of its replicas");
   a("step_time_ms", l.step_time_ms, "");
+  a("step_time_p10_ms", l.step_time_p10_ms, "");
+  a("step_time_p90_ms", l.step_time_p90_ms, "");
   a("tokens_per_s", l.tokens_per_s, "of all pools");
   a("spare_GiB", l.spare_GiB, "that the tightest GPU leaves; below 0: does not fit");
 }
