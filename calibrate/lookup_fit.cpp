@@ -249,8 +249,9 @@ Result<KernelFit> fit_lookup_models(std::span<const LookupMeasurement> kernels, 
     ModelRecord record{.name = name, .kind = std::string{LearnedLookup::kRecordKind}, .device = device.name};
     record.parameters = model.write();
     record.provenance.n_rows = all.size();
-    for (const LookupMeasurement& m : all) record.provenance.row_hashes.push_back(m.hash);
-    normalize_row_hashes(record.provenance.row_hashes);
+    std::vector<std::uint32_t> hashes;
+    for (const LookupMeasurement& m : all) hashes.push_back(m.hash);
+    record.provenance.row_hashes = RowHashes{std::move(hashes)};
     fit.records.push_back(std::move(record));
     fit.notes.push_back(
         {name, all.size(), {candidate_of("networks", errors), candidate_of("analytic", plain)}, "networks"});

@@ -142,8 +142,9 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
 Provenance provenance_of(const CollectiveMeasurements& m, const CalibrateCollectivesOptions& options) {
   Provenance provenance = options.provenance();
   if (options.row_hashes) {
-    for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
-    normalize_row_hashes(provenance.row_hashes);
+    std::vector<std::uint32_t> hashes;
+    for (const CollectiveSample& s : m.samples) hashes.push_back(s.hash);
+    provenance.row_hashes = RowHashes{std::move(hashes)};
   }
   return provenance;
 }

@@ -103,12 +103,13 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
     p.document = of_all.document;
     p.date = of_all.date;
     p.software = of_all.software;
+    std::vector<std::uint32_t> rows_of_record = p.row_hashes.all();
     for (auto& [key, of_key] : hashes) {
       if (record.name != key && !record.name.starts_with(key + "/")) continue;
       if (p.n_rows == 0) p.n_rows = of_key.size();
-      p.row_hashes.insert(p.row_hashes.end(), of_key.begin(), of_key.end());
+      rows_of_record.insert(rows_of_record.end(), of_key.begin(), of_key.end());
     }
-    normalize_row_hashes(p.row_hashes);
+    p.row_hashes = RowHashes{std::move(rows_of_record)};
   }
 }
 

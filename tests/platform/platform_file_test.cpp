@@ -70,8 +70,7 @@ Provenance fitted(std::string document, std::vector<std::uint32_t> hashes = {}) 
   p.date = "2024-05-31";
   p.software = "NCCL 2.23";
   p.n_rows = 21;
-  p.row_hashes = std::move(hashes);
-  normalize_row_hashes(p.row_hashes);
+  p.row_hashes = RowHashes{std::move(hashes)};
   p.error = {{"mape_pct", 1.0 / 3}};
   p.range = {{"message_bytes_min", 4}, {"message_bytes_max", 4294967296.0}};
   return p;
@@ -199,7 +198,7 @@ TEST(PlatformFile, HashesOfRowsAreReadAsWrittenNowAndBefore) {
                 R"("sources": {"memory_GiB": {"source": "measured", "row_hashes": ")" + hashes + R"("}}, )");
     const auto platform = parse(text);
     EXPECT_TRUE(platform.ok()) << platform.error().message();
-    return platform.ok() ? platform->device.sources.of("memory_GiB").row_hashes
+    return platform.ok() ? platform->device.sources.of("memory_GiB").row_hashes.all()
                          : std::vector<std::uint32_t>{};
   };
   const std::vector<std::uint32_t> expected{0x1a2b, 0x1a6a, 0xffffffff};

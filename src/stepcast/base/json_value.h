@@ -54,6 +54,8 @@ class JsonValue {
   [[nodiscard]] bool is_text() const { return std::holds_alternative<std::string>(data()); }
   [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(data()); }
   [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(data()); }
+  // Of a text that is known to be right, and not parsed yet.
+  [[nodiscard]] bool is_deferred() const { return std::holds_alternative<Deferred>(data_); }
   // "a number", "an object", ...
   [[nodiscard]] std::string_view kind_name() const;
 

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/on_demand.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/families/gradient_trees.h"
 #include "stepcast/cost/families/kernel_features.h"
-#include "stepcast/cost/on_demand.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/platform.h"
 

@@ -19,11 +19,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stepcast/base/on_demand.h"
 #include "stepcast/base/recent.h"
 #include "stepcast/cost/device_figures.h"
 #include "stepcast/cost/expert_kernels.h"
 #include "stepcast/cost/kernel_model.h"
-#include "stepcast/cost/on_demand.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
 #include "stepcast/operation/estimate.h"

@@ -225,8 +225,11 @@ class Searchers {
     free_.push_back(std::move(searcher));
   }
   // When all have been searched.
-  void finish() {
-    for (const std::unique_ptr<Searcher>& searcher : free_) searcher->evaluate();
+  Status finish() {
+    return parallel_for(free_.size(), options_.threads, [&](std::size_t i) -> Status {
+      free_[i]->evaluate();
+      return Ok{};
+    });
   }
 
  private:
@@ -339,7 +342,7 @@ Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPro
     searchers.search(units[i], parts[i]);
     return Ok{};
   }));
-  searchers.finish();
+  STEPCAST_TRY(searchers.finish());
 
   SearchedLayouts result;
   Tally rejections, same;

@@ -39,7 +39,7 @@ JsonValue provenance_json(const Provenance& p) {
     // Differences of what is sorted: a third less to pack than the hashes.
     std::string digits;
     std::uint32_t last = 0;
-    for (const std::uint32_t hash : p.row_hashes) {
+    for (const std::uint32_t hash : p.row_hashes.all()) {
       digits += fmt::format("{}{:x}", digits.empty() ? "" : " ", hash - last);
       last = hash;
     }

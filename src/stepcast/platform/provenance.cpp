@@ -23,7 +23,7 @@ std::optional<FigureSource> parse_figure_source(std::string_view text) {
 }
 
 bool Provenance::used_row(std::uint32_t hash) const {
-  return std::binary_search(row_hashes.begin(), row_hashes.end(), hash);
+  return std::ranges::binary_search(row_hashes.all(), hash);
 }
 
 std::uint32_t row_hash(std::span<const std::string_view> cells) {
@@ -43,11 +43,11 @@ std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
   return row_hash(std::span<const std::string_view>{cells.begin(), cells.size()});
 }
 
-void normalize_row_hashes(std::vector<std::uint32_t>& hashes) {
-  const auto repeat = std::ranges::adjacent_find(hashes, std::greater_equal<>{});
-  if (repeat == hashes.end()) return;  // as files have them
-  std::ranges::sort(hashes);
-  hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
+RowHashes::RowHashes(std::vector<std::uint32_t> hashes) : hashes_(std::move(hashes)) {
+  const auto repeat = std::ranges::adjacent_find(hashes_, std::greater_equal<>{});
+  if (repeat == hashes_.end()) return;  // as files have them
+  std::ranges::sort(hashes_);
+  hashes_.erase(std::unique(hashes_.begin(), hashes_.end()), hashes_.end());
 }
 
 const Provenance* Sources::find(std::string_view key) const {

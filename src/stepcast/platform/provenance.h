@@ -10,11 +10,15 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "stepcast/base/on_demand.h"
 
 namespace stepcast {
 
@@ -30,16 +34,34 @@ enum class FigureSource : std::uint8_t {
 // Plain numbers by name: parameters of a model, errors, ranges. The unit stands in the name.
 using NamedNumbers = std::map<std::string, double, std::less<>>;
 
+// row_hash() of measurements, ascending, without repeats. Of a file that ships they are read when they are first asked for:
+// forecasts never do.
+class RowHashes {
+ public:
+  using Later = detail::OnDemand<std::vector<std::uint32_t>>;
+  RowHashes() = default;
+  // In any order.
+  explicit RowHashes(std::vector<std::uint32_t> hashes);
+  explicit RowHashes(std::shared_ptr<const Later> later) : later_(std::move(later)) {}
+  [[nodiscard]] const std::vector<std::uint32_t>& all() const { return later_ ? *later_->get() : hashes_; }
+  [[nodiscard]] bool empty() const { return all().empty(); }
+  friend bool operator==(const RowHashes& a, const RowHashes& b) { return a.all() == b.all(); }
+
+ private:
+  std::vector<std::uint32_t> hashes_;
+  std::shared_ptr<const Later> later_;
+};
+
 struct Provenance {
   FigureSource source = FigureSource::assumed;
   std::string document;  // title, repository and file, or the reason of an assumption
   std::string date;      // of the document or measurement: 2024, 2024-05 or 2024-05-31
   std::string software;  // of a measurement: "NCCL 2.23.4", "PyTorch 2.1, CUDA 12.1"
   // For measured and fitted figures.
-  std::uint64_t n_rows = 0;               // measurements behind it; 0: not counted
-  std::vector<std::uint32_t> row_hashes;  // row_hash() of each, ascending, without repeats
-  NamedNumbers error;                     // "mape_pct", "p90_ape_pct", ...
-  NamedNumbers range;                     // "message_bytes_min", "message_bytes_max", "m_min", ...
+  std::uint64_t n_rows = 0;  // measurements behind it; 0: not counted
+  RowHashes row_hashes;      // of each
+  NamedNumbers error;        // "mape_pct", "p90_ape_pct", ...
+  NamedNumbers range;        // "message_bytes_min", "message_bytes_max", "m_min", ...
 
   // True if a measurement with this hash was used. (A false yes has the chance n_rows / 2^32.)
   [[nodiscard]] bool used_row(std::uint32_t hash) const;
@@ -51,8 +73,6 @@ struct Provenance {
 // number.
 [[nodiscard]] std::uint32_t row_hash(std::initializer_list<std::string_view> cells);
 [[nodiscard]] std::uint32_t row_hash(std::span<const std::string_view> cells);
-// Sorts and removes repeats, as Provenance::row_hashes wants them.
-void normalize_row_hashes(std::vector<std::uint32_t>& hashes);
 
 // The origin of each figure of a group, by the figure's key in the file.
 class Sources {

@@ -219,11 +219,6 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
   Replay result;
   result.recorded = std::move(program);
   RecordedProgram& recorded = result.recorded;
-  result.costs = Costs{recorded.program};
-  if (options.smallest_handoff) {
-    result.costs = smallest_handoff_costs(recorded);
-    count_kept_handoffs(recorded, result.costs);
-  }
   const auto add_variant = [&](std::string name, const Result<ReplayScores>& scores) {
     if (!scores.ok()) {
       recorded.notes.push_back(fmt::format("no {} replay: {}", name, scores.error().message()));
@@ -242,6 +237,11 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
   if (options.compare_variants) {
     add_variant("naive", score_naive(recorded, options.smallest_handoff));
     add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
+  }
+  result.costs = Costs{recorded.program};
+  if (options.smallest_handoff) {
+    result.costs = smallest_handoff_costs(recorded);
+    count_kept_handoffs(recorded, result.costs);
   }
   STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs));
   return result;

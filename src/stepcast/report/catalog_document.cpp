@@ -188,7 +188,7 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
     std::string name{to_string(c.collective)};
     if (!c.variant.empty()) name += " " + c.variant;
     Provenance shown = c.provenance;  // without what differs from curve to curve
-    shown.row_hashes.clear();
+    shown.row_hashes = {};
     shown.error.clear();
     shown.range.clear();
     shown.n_rows = 0;

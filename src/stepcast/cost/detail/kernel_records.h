@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/on_demand.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/families/fitted_kernel.h"
-#include "stepcast/cost/on_demand.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/device_siblings.h"
 #include "stepcast/platform/platform.h"

@@ -101,36 +101,51 @@ constexpr std::array<std::uint8_t, 256> kHexDigits = [] {
   return digits;
 }();
 
-// "1a2b 3f 1c0": the first hash, and by how much each further one is larger. Older files have eight digits for each, and no space.
-Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
-  constexpr std::string_view kKey = "row_hashes";
+// "1a2b 3f 1c0": the first hash, and by how much each further one is larger. Older files have eight digits for each, and no
+// space. The text up to its end, or up to what is no such number.
+std::vector<std::uint32_t> row_hashes_of(std::string_view digits, std::size_t& read) {
   constexpr std::size_t kDigits = 8;
-  std::string digits;
-  STEPCAST_TRY(o.optional(kKey, digits));
-  const bool is_older = digits.size() > kDigits && digits.find(' ') == std::string::npos;
+  const bool is_older = digits.size() > kDigits && digits.find(' ') == std::string_view::npos;
   const std::size_t usual_digits = is_older ? kDigits : kDigits - 2;  // and a space
-  out.reserve(out.size() + digits.size() / usual_digits);
+  std::vector<std::uint32_t> hashes;
+  hashes.reserve(digits.size() / usual_digits);
   std::uint32_t hash = 0;
-  for (std::size_t i = 0; i < digits.size();) {
-    const std::size_t begin = i;
+  for (read = 0; read < digits.size();) {
+    std::size_t i = read;
     std::uint32_t number = 0;
-    for (; i < digits.size() && i - begin < kDigits; ++i) {
+    for (; i < digits.size() && i - read < kDigits; ++i) {
       const std::uint8_t digit = kHexDigits[static_cast<unsigned char>(digits[i])];
       if (digit == kNoDigit) break;
       number = number << 4U | digit;
     }
-    const bool ends = is_older ? i - begin == kDigits : i == digits.size() || digits[i] == ' ';
-    if (i == begin || !ends) {
-      return o.error(kKey)
-          .found(fmt::format("`{}`", digits.substr(begin, kDigits + 1)))
-          .expected("hexadecimal digits: the first hash, and what each further one is larger by");
-    }
+    const bool ends = is_older ? i - read == kDigits : i == digits.size() || digits[i] == ' ';
+    if (i == read || !ends) return hashes;
     hash = is_older ? number : hash + number;
-    out.push_back(hash);
-    if (!is_older) ++i;
+    hashes.push_back(hash);
+    read = is_older ? i : i + 1;
   }
-  normalize_row_hashes(out);
-  return Ok{};
+  return hashes;
+}
+
+Status read_row_hashes(ObjectReader& o, RowHashes& out) {
+  constexpr std::string_view kKey = "row_hashes";
+  const JsonValue* member = o.take(kKey);
+  if (member == nullptr) return Ok{};
+  std::size_t read = 0;
+  if (member->is_deferred()) {  // of a file that ships
+    const auto later = [](const JsonValue& text) -> Result<std::vector<std::uint32_t>> {
+      std::size_t all = 0;
+      return row_hashes_of(text.text(), all);
+    };
+    out = RowHashes{std::make_shared<const RowHashes::Later>(*member, later, true)};
+    return Ok{};
+  }
+  if (!member->is_text()) return o.wrong_kind(kKey, *member, "a text");
+  out = RowHashes{row_hashes_of(member->text(), read)};
+  if (read >= member->text().size()) return Ok{};
+  return o.error(kKey)
+      .found(fmt::format("`{}`", member->text().substr(read, 9)))
+      .expected("hexadecimal digits: the first hash, and what each further one is larger by");
 }
 
 Result<Provenance> read_provenance_object(const JsonValue& value, const std::string& path,

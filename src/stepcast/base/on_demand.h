@@ -1,5 +1,5 @@
-// A model that is read from the parameters of its record when somebody first asks for it. A platform has a
-// hundred records, a forecast asks ten of them.
+// What is read from its JSON when somebody first asks for it. A platform has a hundred records of models, a forecast asks ten
+// of them.
 #pragma once
 
 #include <functional>
