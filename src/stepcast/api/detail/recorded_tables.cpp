@@ -64,10 +64,9 @@ Result<RecordedTables> recorded_tables(const std::filesystem::path& folder) {
       add_tables(*lookup, traced.operation.dtype, plan, everywhere ? "every_rank" : rank, out);
     }
   }
-  out.n_ranks = static_cast<std::int64_t>(traces.size());
   if (out.tables.empty()) {
     return Error::at(folder.string(), "the execution traces")
-        .found(fmt::format("{} of them without a lookup of tables", traces.size()))
+        .found(traces.empty() ? "none" : fmt::format("{} without a lookup of tables", traces.size()))
         .expected("one for every rank, with FBGEMM's table-batched lookups");
   }
   return out;

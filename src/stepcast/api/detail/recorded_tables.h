@@ -18,7 +18,6 @@ namespace stepcast::detail {
 struct RecordedTables {
   std::vector<EmbeddingTable> tables;
   ShardingPlan plan;  // as the ranks had them
-  std::int64_t n_ranks = 0;
   std::int64_t global_batch = 0;  // samples
 };
 
