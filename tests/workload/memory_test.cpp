@@ -303,16 +303,16 @@ TEST(States, InstancesOfAnOptimizerHoldExpertsTwice) {
   EXPECT_DOUBLE_EQ(moments(), 2 * one);
 }
 
-// Activations of several micro-batches leave holes: 10 % of what is allocated, 3 without a pipeline.
+// 3 % of what is allocated. Activations of several micro-batches leave holes: 9 % of them and of the working memory more;
+// weights, gradients and states leave none.
 TEST(Reserve, IsLargerWithAPipeline) {
   Layout layout = layout_of(1, false);
-  const auto share = [&] {
-    const StageMemory m = forecast(gpt(), layout).stages[0];
-    return m.reserve / m.allocated();
-  };
-  EXPECT_DOUBLE_EQ(share(), 0.03);
+  const StageMemory alone = forecast(gpt(), layout).stages[0];
+  EXPECT_DOUBLE_EQ(alone.reserve / alone.allocated(), 0.03);
   layout.degrees.pipeline = 2;
-  EXPECT_DOUBLE_EQ(share(), 0.10);
+  const StageMemory first = forecast(gpt(), layout).stages[0];
+  const double moving = (first.activations + first.working).value();
+  EXPECT_DOUBLE_EQ(first.reserve.value(), 0.03 * first.allocated().value() + 0.09 * moving);
 }
 
 // The input of GELU, of the width of the feed-forward network: one byte an element instead of two.

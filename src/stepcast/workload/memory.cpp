@@ -22,10 +22,11 @@ using detail::KeptActivations;
 constexpr double kContextBytes = 0.6 * kGiB;
 // Buffers of NCCL per communicator, and how many a rank has. Assumed.
 constexpr double kCommunicatorBytes = 0.15 * kGiB;
-// Share of what is allocated that the caching allocator cannot hand out again. Assumed; of pipelines, where activations of
-// several micro-batches are freed in another order than they came, near the least of six peaks that TorchTitan reserves (8 to
-// 23 % over what is counted).
-constexpr double kFragmentation = 0.03, kFragmentationOfPipelines = 0.10;
+// Share of what is allocated that the caching allocator cannot hand out again. Assumed.
+constexpr double kFragmentation = 0.03;
+// What pipelines leave in holes besides, of activations and working memory: those of several micro-batches are freed in
+// another order than they came. Near the least of six peaks that TorchTitan reserves (8 to 23 % over all that is counted).
+constexpr double kHolesOfPipelines = 0.09;
 // Share of a layer's activations that gradients of its tensors need while its backward runs. Assumed.
 constexpr double kBackwardWorkingShare = 0.25;
 // Layers whose activations are on the device although modules leave them to the host: the one that runs, one on its way
@@ -365,8 +366,8 @@ class StageMemories {
     m.activations += Bytes{std::min(offloaded, kOffloadedLayersHere * by.offloaded_layer)};
     const double buffers = pipeline_buffers(count_, work_, model_, layout_, s, held, by.has_head);
     m.working = Bytes{by.working.all_through + buffers + std::max(by.working.of_a_layer, by.of_the_loss)};
-    m.reserve =
-        Bytes{(work_.stages > 1 ? kFragmentationOfPipelines : kFragmentation) * m.allocated().value()};
+    m.reserve = Bytes{kFragmentation * m.allocated().value()};
+    if (work_.stages > 1) m.reserve += Bytes{kHolesOfPipelines * (m.activations + m.working).value()};
     return m;
   }
 
