@@ -360,7 +360,7 @@ TEST(StepScheduleProperties, ManyTakeAsLongAsEachAlone) {
       schedule.reduce = other.reduce;
       schedule.boundary_us = other.boundary_us;
       schedules.push_back(schedule);
-      schedules.back().shape.micro_batches += schedule.shape.stages * (random() % 2) * 20;
+      if (random() % 2 == 1) schedules.back().shape.micro_batches += schedule.shape.stages * 20;
       if (random() % 4 == 0) schedules.back().delay_us.assign(schedule.chunks.size(), 3);
     }
   }

@@ -368,6 +368,35 @@ void add_power_of_pools(Forecast& forecast, const AskedPools& request, const Pri
   forecast.power = all;
 }
 
+// Of the pool that has least to spare; of stages the fullest of its own.
+Result<MemoryForecast> memory_of_pool(const Chosen& chosen, std::size_t p, const Platform& platform) {
+  const PoolSplit& split = chosen.split;
+  STEPCAST_ASSIGN(MemoryForecast memory, memory_forecast(chosen.job.model, split.layouts[split.slowest],
+                                                         platform.device.memory_size));
+  if (split.over != SpreadOver::stages) return memory;
+  const std::uint32_t from = p == 0 ? 0 : split.stages[p - 1].end_stage;
+  memory.worst_stage = from;
+  for (std::uint32_t s = from; s < split.stages[p].end_stage; ++s)
+    if (memory.stages[s].total() > memory.peak()) memory.worst_stage = s;
+  memory.verdict = memory.verdict_of(memory.peak());
+  return memory;
+}
+
+Result<RunJob> run_of_pools(const Chosen& chosen, const AskedPools& asked, const PricedPools& priced,
+                            StepModel& steps, double step_s) {
+  const Layout& layout = chosen.split.layouts[chosen.split.slowest];
+  STEPCAST_ASSIGN(RunJob job, routine_job(chosen.job.routine, chosen.job.model, layout, steps, step_s));
+  for (std::size_t p = 0; p < priced.size(); ++p) {
+    const GpuPool& pool = asked.pools[p];
+    const Platform& platform = *priced[p]->platform;
+    job.pools.push_back({.names = {pool.platform, platform.name},
+                         .n_gpus = static_cast<double>(pool.n_gpus),
+                         .gpus_per_node = static_cast<double>(platform.node.gpus_per_node)});
+    if (!pool.zone.empty()) job.pools[p].names.push_back(pool.zone);
+  }
+  return job;
+}
+
 }  // namespace
 
 Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
@@ -437,15 +466,7 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
     price += pool.price_per_gpu_hour.value_or(0) * static_cast<double>(pool.n_gpus);
     forecast.pools.push_back(std::move(pool));
   }
-  STEPCAST_ASSIGN(MemoryForecast memory,
-                  memory_forecast(chosen.job.model, layout, priced[tightest]->platform->device.memory_size));
-  if (stages) {  // the fullest of the tightest pool's
-    const std::uint32_t from = tightest == 0 ? 0 : split.stages[tightest - 1].end_stage;
-    memory.worst_stage = from;
-    for (std::uint32_t s = from; s < split.stages[tightest].end_stage; ++s)
-      if (memory.stages[s].total() > memory.peak()) memory.worst_stage = s;
-    memory.verdict = memory.verdict_of(memory.peak());
-  }
+  STEPCAST_ASSIGN(const MemoryForecast memory, memory_of_pool(chosen, tightest, *priced[tightest]->platform));
   forecast.memory = memory_of(memory);
   notes.insert(notes.end(), chosen.job.notes.begin(), chosen.job.notes.end());
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
@@ -463,16 +484,8 @@ Result<Forecast> Session::predict_pools(const PredictRequest& request) const {
   }
   std::optional<RunJob> run_job;
   if (budget.asked()) {
-    STEPCAST_ASSIGN(run_job, routine_job(chosen.job.routine, chosen.job.model, layout, priced[base]->steps,
-                                         forecast.step_time_ms * 1e-3));
-    for (std::size_t p = 0; p < priced.size(); ++p) {
-      const GpuPool& pool = asked.pools[p];
-      const Platform& platform = *priced[p]->platform;
-      run_job->pools.push_back({.names = {pool.platform, platform.name},
-                                .n_gpus = static_cast<double>(pool.n_gpus),
-                                .gpus_per_node = static_cast<double>(platform.node.gpus_per_node)});
-      if (!pool.zone.empty()) run_job->pools[p].names.push_back(pool.zone);
-    }
+    STEPCAST_ASSIGN(run_job,
+                    run_of_pools(chosen, asked, priced, priced[base]->steps, forecast.step_time_ms * 1e-3));
   }
   STEPCAST_TRY(add_training(forecast, budget, run_job ? &*run_job : nullptr));
   if (timeline) {  // of replicas the slowest

@@ -213,6 +213,55 @@ void widen_for_unpriced(std::size_t n_settings, StepAssumptions& assumptions) {
   assumptions.structure_high = std::hypot(assumptions.structure_high, more);
 }
 
+// What the step takes on the busiest rank beyond what it would with tokens spread evenly.
+Status add_expert_load(const std::string& load, const ResolvedJob& job, StepModel& steps,
+                       Forecast& forecast) {
+  Layout balanced = job.layout;
+  balanced.layer.expert_imbalance = 1;
+  STEPCAST_ASSIGN(const StepPrediction without, steps.predict(job.model, balanced));
+  const double balanced_ms = without.step.time.value() / 1e3;
+  forecast.expert_load = {.load = load,
+                          .busiest_over_mean = kept_imbalance(job.layout.layer),
+                          .balanced_step_ms = balanced_ms,
+                          .cost_ms = forecast.step_time_ms - balanced_ms};
+  return Ok{};
+}
+
+// What was filled in, and what the price leaves out.
+void note_job(const ResolvedJob& job, const Platform& platform, StepModel& steps,
+              std::vector<std::string>& notes) {
+  for (const std::string& problem : steps.pricer().kernels().model().skipped(/*also_shipped=*/false))
+    notes.push_back(fmt::format("left out of the platform: {}", problem));
+  note_types(job.layout.layer.precision.compute, platform.device, notes);
+  note_offload(job.layout, notes);
+  for (const std::string& setting : job.not_modelled)
+    notes.push_back(fmt::format("not modelled: {}", setting));
+}
+
+std::string note_no_fit(const Job& asked, const ResolvedJob& job, const Platform& platform,
+                        StepModel& steps) {
+  const std::optional<std::string> nearest = nearest_that_fits(asked, job, platform, steps);
+  return fmt::format("does not fit into the memory of {}; {}", platform.device.name,
+                     nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits");
+}
+
+Status add_run(const ResolvedJob& job, const TrainingBudget& budget, StepModel& steps, Forecast& forecast) {
+  std::optional<RunJob> run_job;
+  if (budget.asked()) {
+    STEPCAST_ASSIGN(run_job,
+                    routine_job(job.routine, job.model, job.layout, steps, forecast.step_time_ms * 1e-3));
+  }
+  return add_training(forecast, budget, run_job ? &*run_job : nullptr);
+}
+
+ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, const Forecast& forecast) {
+  return {.n_gpus = job.layout.world_size(),
+          .global_batch = job.layout.batch.global_batch_sequences,
+          .forecast = {},
+          .bound_ms = forecast.step_time_ms * forecast.throughput.hfu.value_or(0),
+          .layout = to_string(point_of(job.layout, platform.node.gpus_per_node))};
+}
+
 }  // namespace
 
 std::optional<LayoutChoice> Session::Impl::planned_layout(LayoutQuestion question, const ResolvedJob& usual) {
@@ -333,50 +382,22 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                                     .forecast = {.collectives = request.collectives,
                                                                  .path_steps = request.path_steps,
                                                                  .only_critical = extras.only_critical}}));
-  if (request.job.settings.expert_load) {
-    Layout balanced = job.layout;
-    balanced.layer.expert_imbalance = 1;
-    STEPCAST_ASSIGN(const StepPrediction without, steps.predict(job.model, balanced));
-    const double balanced_ms = without.step.time.value() / 1e3;
-    forecast.expert_load = {.load = *request.job.settings.expert_load,
-                            .busiest_over_mean = kept_imbalance(job.layout.layer),
-                            .balanced_step_ms = balanced_ms,
-                            .cost_ms = forecast.step_time_ms - balanced_ms};
-  }
+  if (const std::optional<std::string>& load = request.job.settings.expert_load)
+    STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   if (as_shipped->node.gpus_per_node != priced->platform->node.gpus_per_node) {
     notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
                                 priced->platform->node.gpus_per_node, name, as_shipped->node.gpus_per_node));
   }
-  for (const std::string& problem : steps.pricer().kernels().model().skipped(/*also_shipped=*/false))
-    notes.push_back(fmt::format("left out of the platform: {}", problem));
-  note_types(job.layout.layer.precision.compute, priced->platform->device, notes);
-  note_offload(job.layout, notes);
-  for (const std::string& setting : job.not_modelled)
-    notes.push_back(fmt::format("not modelled: {}", setting));
+  note_job(job, *priced->platform, steps, notes);
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
-  if (!forecast.fits()) {
-    const std::optional<std::string> nearest = nearest_that_fits(request.job, job, *priced->platform, steps);
-    notes.push_back(fmt::format("does not fit into the memory of {}; {}", priced->platform->device.name,
-                                nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits"));
-  }
+  if (!forecast.fits()) notes.push_back(note_no_fit(request.job, job, *priced->platform, steps));
   forecast.notes = std::move(notes);
   add_power(forecast, *priced->platform, request.power_limit_W);
-  std::optional<RunJob> run_job;
-  if (request.budget.asked()) {
-    STEPCAST_ASSIGN(run_job,
-                    routine_job(job.routine, job.model, job.layout, steps, forecast.step_time_ms * 1e-3));
-  }
-  STEPCAST_TRY(add_training(forecast, request.budget, run_job ? &*run_job : nullptr));
+  STEPCAST_TRY(add_run(job, request.budget, steps, forecast));
   if (extras.job != nullptr) *extras.job = job;
-  if (extras.point != nullptr) {
-    *extras.point = {.n_gpus = job.layout.world_size(),
-                     .global_batch = job.layout.batch.global_batch_sequences,
-                     .forecast = {},
-                     .bound_ms = forecast.step_time_ms * forecast.throughput.hfu.value_or(0),
-                     .layout = to_string(point_of(job.layout, priced->platform->node.gpus_per_node))};
-  }
+  if (extras.point != nullptr) *extras.point = point_of_series(job, *priced->platform, forecast);
   if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {
     STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
     if (extras.sensitivity != nullptr) {
