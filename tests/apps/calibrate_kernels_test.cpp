@@ -92,7 +92,7 @@ TEST_F(CalibrateKernels, MakesAPlatformThatKnowsWhatWasMeasured) {
   EXPECT_EQ(record->device, "Made-1");
   EXPECT_EQ(record->provenance.document, "made for a test");
   EXPECT_EQ(record->provenance.n_rows, 162U);
-  EXPECT_EQ(record->provenance.row_hashes.size(), 162U);
+  EXPECT_EQ(record->provenance.row_hashes.all().size(), 162U);
   const auto text = read_file(folder_ / "new.json");
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("\"extends\": \"made-1.json\""));
