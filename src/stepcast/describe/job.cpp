@@ -245,8 +245,8 @@ Status note_line(bool strict, const MegatronWords& line, ResolvedJob& result) {
   return Ok{};
 }
 
-// A command line without a launcher that says how many GPUs there are: the fewest on which its degrees, experts and
-// batches are possible.
+// A command line without a launcher that says how many GPUs there are: the fewest on which its degrees, experts, copies of
+// sharded weights and batches are possible.
 void take_fewest_gpus(JobSettings& s, ResolvedJob& result) {
   if (result.n_gpus || s.data) return;
   const std::int64_t tensor = s.tensor.value_or(1), context = s.context.value_or(1);
@@ -255,8 +255,9 @@ void take_fewest_gpus(JobSettings& s, ResolvedJob& result) {
   if (tensor < 1 || context < 1 || expert < 1 || std::max({tensor, context, expert}) > kMostRanks) return;
   const std::int64_t micro = s.micro_batch_sequences.value_or(1),
                      global = s.global_batch_sequences.value_or(0);
-  std::int64_t data = 1;
-  while (data < expert && (tensor * context * data) % expert != 0) ++data;
+  const std::int64_t copies = std::clamp<std::int64_t>(s.weight_copies.value_or(1), 1, kMostRanks);
+  std::int64_t data = copies;
+  while (data < expert * copies && (tensor * context * data) % expert != 0) data += copies;
   if (micro > 0 && global > 0 && global % (micro * data) != 0) data = 1;  // nothing works: check() says why
   s.data = data;
   result.notes.push_back(
