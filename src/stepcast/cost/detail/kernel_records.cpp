@@ -70,6 +70,7 @@ Status KernelRecords::add(const ModelRecord& record) {
     return kernel;
   };
   const std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
+  // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
   records_.push_back(std::unique_ptr<Record>(
       new Record{name,
                  fmt::format("{} {}", name, another),

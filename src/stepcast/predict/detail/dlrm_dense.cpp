@@ -191,7 +191,8 @@ class DenseWork {
   // Of the GPU, by tiles of the output; long sums are split.
   [[nodiscard]] double filled(std::int64_t m, std::int64_t n, std::int64_t k) const {
     const auto parts = [](std::int64_t of, std::int64_t by) {
-      return static_cast<double>((of + by - 1) / by);
+      const std::int64_t whole = (of + by - 1) / by;
+      return static_cast<double>(whole);
     };
     const double splits = static_cast<double>(std::max<std::int64_t>(1, k / kSplitDepth));
     return std::min(1.0, parts(m, kTile) * parts(n, kTile) * splits / habits_.processors);

@@ -38,7 +38,7 @@ bool is_whole(const TableShard& shard) {
 
 DlrmLoads::DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                      const Device& device, const LookupConstants& constants, std::int64_t n_ranks,
-                     std::int64_t gpus_per_node, std::shared_ptr<const LearnedLookups> learned)
+                     std::int64_t gpus_per_node, const std::shared_ptr<const LearnedLookups>& learned)
     : model_(model), training_(training), habits_(habits), n_ranks_(n_ranks), gpus_per_node_(gpus_per_node) {
   const DType own = habits.exchanged(training.dtype);
   gradient_bytes_ = element_size(own).value();

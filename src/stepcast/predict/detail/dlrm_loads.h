@@ -41,7 +41,7 @@ class DlrmLoads {
   // `learned`: of the type of the tables; null: none. Where both directions were measured all views are of them.
   DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits, const Device& device,
             const LookupConstants& constants, std::int64_t n_ranks, std::int64_t gpus_per_node,
-            std::shared_ptr<const LearnedLookups> learned = {});
+            const std::shared_ptr<const LearnedLookups>& learned = {});
 
   static constexpr std::size_t kNominal = 0;
   static constexpr std::size_t kViews = 1 + kPlausibleLookups;
