@@ -57,7 +57,8 @@ TEST(RunRecipe, EmptyCellsSetNothing) {
 }
 
 TEST(RunRecipe, KindOfContextParallelismIsAColumn) {
-  EXPECT_EQ(second("cp_comm_type", "a2a").layout.layer.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(second("cp_comm_type", "a2a").layout.layer.context_parallel_kind,
+            ContextParallelKind::all_to_all);
   EXPECT_EQ(second("cp_comm_type", "p2p").layout.layer.context_parallel_kind, ContextParallelKind::ring);
   EXPECT_THAT(with_recipe("cp_comm_type", "carrier pigeon"), test::FailsWith("cp_comm_type"));
 }

@@ -117,7 +117,8 @@ TEST(Job, FrameworkHoldsAgainstDefaults) {
 }
 
 TEST(Job, ReleaseOfTheFrameworkIsTheNewestUnlessItsDateIsSaid) {
-  EXPECT_THAT(resolved(with(asked(), Framework::fsdp)).notes, Contains(HasSubstr("release of fsdp not given")));
+  EXPECT_THAT(resolved(with(asked(), Framework::fsdp)).notes,
+              Contains(HasSubstr("release of fsdp not given")));
   const ResolvedJob old = resolved(with(asked({"--framework-date", "2023-06"}), Framework::fsdp));
   EXPECT_EQ(old.layout.software.date, "2023-06");
   EXPECT_THAT(old.notes, Not(Contains(HasSubstr("release of"))));

@@ -9,8 +9,7 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
     // Transformer Engine takes cuDNN's fused attention on Hopper, which uses its new units since cuDNN 9 (2024).
     case Framework::nemo:
     case Framework::megatron:
-      return hopper && software.is_of("2024") ? AttentionKernel::flash3
-                                              : AttentionKernel::flash2;
+      return hopper && software.is_of("2024") ? AttentionKernel::flash3 : AttentionKernel::flash2;
     // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
     case Framework::neox: return AttentionKernel::flash1;
     case Framework::fsdp: return software.is_of("2024") ? AttentionKernel::flash2 : AttentionKernel::flash1;

@@ -17,7 +17,7 @@ namespace stepcast::detail {
 
 struct RecordedTables {
   std::vector<EmbeddingTable> tables;
-  ShardingPlan plan;  // as the ranks had them
+  ShardingPlan plan;              // as the ranks had them
   std::int64_t global_batch = 0;  // samples
 };
 
