@@ -14,7 +14,6 @@
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/plan/sharders.h"
-#include "stepcast/plan/sharding_search.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
@@ -93,24 +92,17 @@ class RunPredictor {
     job.training.dtype = run.dtype;
     STEPCAST_ASSIGN(DlrmStepModel steps,
                     DlrmStepModel::create(job.model, job.training, platform, run.n_gpus));
-    Result<DlrmStep> step = steps.predict({});
-    if (!step) {
-      SharderChoice choice;
-      if (run.stack == DlrmStack::hugectr) choice = row_balanced_sharding(steps);
-      if (!choice.fits) choice = search_sharding(steps, {.max_evaluations = 150});
-      step = steps.predict(choice.plan);
-    }
-    if (!step) return std::move(step).error();
-    Predicted p{&run, step->time, {}};
+    STEPCAST_ASSIGN(const DlrmStep step, steps.predict(usual_sharding(steps)));
+    Predicted p{&run, step.time, {}};
     const Coverage coverage = steps.coverage();
-    const double us = step->time.time.value();
+    const double us = step.time.time.value();
     for (std::size_t c = 0; c < coverage.gpu_us.size(); ++c) {
       const double share = coverage.gpu_share(static_cast<KernelClass>(c)) * coverage.gpu_total_us() / us;
       if (share > 0.005) p.where += fmt::format("{} {:.2f} ", to_string(static_cast<KernelClass>(c)), share);
     }
     p.where +=
         fmt::format("platform {} exchange {:.0f} us lookup {:.0f} us backward {:.0f} us", platform.name,
-                    step->exchange_us, step->ranks[0].lookup_us, step->ranks[0].lookup_backward_us);
+                    step.exchange_us, step.ranks[0].lookup_us, step.ranks[0].lookup_backward_us);
     known_.emplace(key, p);
     return p;
   }

@@ -84,7 +84,7 @@ Result<int> run_shard(const ShardOptions& options) {
   if (report.replaces_text()) return kSuccess;
   if (options.json) return kSuccess;
   if (!options.output.empty())
-    print("\nPlan of {} written to {}\n", all.shardings.front().plan.name, in_one_line(options.output));
+    print("\nPlan of {} written to {}\n", all.first_torchrec_plan()->plan.name, in_one_line(options.output));
   for (const std::string& note : all.notes) print("\nnote: {}\n", note);
   report.note();
   return kSuccess;
@@ -109,13 +109,14 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
             {.shows_default = true});
   flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs of a node, where not as the platform has",
             {.range = {{1, 1024}}});
-  flags.add("--global-batch-size", &r.global_batch, "samples per step", {.range = {{1, 1 << 30}}});
+  flags.add("--gbs,--global-batch-size", &r.global_batch, "samples per step", {.range = {{1, 1 << 30}}});
   flags.add("--stack", &o.stack, kStackFlag);
   flags.add("--release,--round", &o.release, kReleaseFlag);
   flags.add("--dtype", &o.dtype, "of the dense part: fp32, tf32, fp16, bf16");
   flags.add("--exchange-dtype", &o.exchange_dtype, kExchangeFlag);
   flags.add("--sharders", &r.choices.sharders,
-            "naive, random, size, lookup, norm_lookup, size_lookup, search (default: all)",
+            "naive, random, size, lookup, norm_lookup, size_lookup, search, stack (as the software does it; "
+            "default: all)",
             {.with_commas = true});
   flags.add("--plan", &o.plans, "TorchRec plans to compare with");
   flags.add("--now", &o.now,

@@ -43,6 +43,54 @@ TEST(ShardSession, PutsTheBestFirst) {
   EXPECT_GE(best.most_lookups_us() * 8, best.step.ranks[3].lookup_us + best.step.ranks[3].lookup_backward_us);
 }
 
+// One question, one answer: what `predict` takes for HugeCTR is a row of the comparison, and no search is behind it.
+TEST(ShardSession, ShowsWhatTheSoftwareDoesAndForecastsTheSame) {
+  struct Case {
+    std::string model, platform, name;
+  };
+  for (const Case& c : {Case{"dlrm-mlperf-v1", "dgx-a100", "hybrid"},
+                        Case{"dlrm-dcnv2-mlperf", "dgx-h100", "row_balanced"}}) {
+    ShardRequest request{.model = c.model, .platform = c.platform, .n_gpus = 8, .global_batch = 65536};
+    request.choices.sharders = {"search", "stack", "size_lookup"};
+    const Result<ShardingComparison> all = Session{}.shard(request);
+    ASSERT_TRUE(all.ok()) << all.error().message();
+    const auto of_stack =
+        std::ranges::find(all->shardings, c.name, [](const ComparedSharding& s) { return s.plan.name; });
+    ASSERT_NE(of_stack, all->shardings.end());
+    const Result<Forecast> forecast = Session{}.predict(
+        PredictDlrmRequest{.model = c.model, .platform = c.platform, .n_gpus = 8, .global_batch = 65536});
+    ASSERT_TRUE(forecast.ok()) << forecast.error().message();
+    EXPECT_DOUBLE_EQ(of_stack->step.time.time.value() * 1e-3, forecast->step_time_ms);
+    const auto search =
+        std::ranges::find(all->shardings, "search", [](const ComparedSharding& s) { return s.plan.name; });
+    if (c.name == "row_balanced") {
+      EXPECT_LE(search->expected_us, of_stack->expected_us);
+    }
+  }
+}
+
+// Hybrid embeddings are no plan of TorchRec's.
+TEST(ShardSession, WritesTheBestThatTorchRecKnows) {
+  const test::TemporaryFolder folder;
+  ShardRequest request = request_of({"stack"});
+  request.platform = "dgx-a100";
+  request.plan = folder.path() / "plan.json";
+  EXPECT_THAT(Session{}.shard(request), FailsWith("no sharding that TorchRec knows fits"));
+  EXPECT_FALSE(std::filesystem::exists(request.plan));
+  request.choices.sharders = {"stack", "size"};
+  const Result<ShardingComparison> all = Session{}.shard(request);
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  EXPECT_EQ(all->shardings.front().plan.name, "hybrid");
+  EXPECT_EQ(all->first_torchrec_plan()->plan.name, "size");
+  EXPECT_TRUE(std::filesystem::exists(request.plan));
+}
+
+TEST(ShardSession, SoftwareWithoutASharderOfItsOwn) {
+  ShardRequest request = request_of({"stack"});
+  request.settings = {{"stack", "torchrec"}};
+  EXPECT_THAT(Session{}.shard(request), FailsWith("no sharder of its own"));
+}
+
 TEST(ShardSession, ThePlanThatItWritesIsTheBest) {
   const test::TemporaryFolder folder;
   ShardRequest request = request_of({"size_lookup"});

@@ -1,6 +1,5 @@
 // Predictions of described recommendation models.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,9 +83,8 @@ Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& j
   if (!request.plan.empty()) {
     STEPCAST_ASSIGN(const std::string text, read_file(request.plan));
     STEPCAST_ASSIGN(plan, parse_torchrec_plan(text, request.plan, job.model, request.n_gpus));
-  } else if (!steps.is_hybrid()) {
-    if (job.training.stack == DlrmStack::hugectr) plan = row_balanced_sharding(steps).plan;
-    if (plan.tables.empty() || !std::isfinite(steps.step_us(plan))) plan = search_sharding(steps).plan;
+  } else {
+    plan = usual_sharding(steps);
   }
   return plan;
 }

@@ -70,11 +70,11 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
   }
   STEPCAST_ASSIGN(ShardingComparison all, compare_shardings(choices, steps));
   all.notes = std::move(notes);
-  const ComparedSharding& best = all.shardings.front();
-  if (plan && !best.step.fits) return Error{"no sharding fits: no plan is written"};
   if (plan) {
+    const ComparedSharding* best = all.first_torchrec_plan();
+    if (best == nullptr) return Error{"no sharding that TorchRec knows fits: no plan is written"};
     STEPCAST_TRY(
-        plan->write(torchrec_plan_json(job.model, best.plan, request.n_gpus, steps.gpus_per_node())));
+        plan->write(torchrec_plan_json(job.model, best->plan, request.n_gpus, steps.gpus_per_node())));
   }
   return all;
 }

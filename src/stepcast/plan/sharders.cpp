@@ -205,4 +205,18 @@ SharderChoice row_balanced_sharding(DlrmStepModel& steps) {
   return best;
 }
 
+std::optional<ShardingPlan> stack_sharding(DlrmStepModel& steps) {
+  if (steps.is_hybrid()) return ShardingPlan{.name = "hybrid", .tables = {}};
+  if (steps.training().stack != DlrmStack::hugectr) return std::nullopt;
+  SharderChoice choice = row_balanced_sharding(steps);
+  if (!choice.fits) return std::nullopt;
+  choice.plan.name = "row_balanced";
+  return std::move(choice.plan);
+}
+
+ShardingPlan usual_sharding(DlrmStepModel& steps) {
+  if (std::optional<ShardingPlan> of_stack = stack_sharding(steps)) return std::move(*of_stack);
+  return search_sharding(steps).plan;
+}
+
 }  // namespace stepcast

@@ -46,4 +46,11 @@ struct SharderOptions {
 
 [[nodiscard]] SharderChoice row_balanced_sharding(DlrmStepModel& steps);
 
+// How the software of the model itself spreads its tables. HugeCTR has popular rows of one-hot tables on every rank
+// ("hybrid", a plan without tables) or splits tables by rows ("row_balanced"). Nothing of other software, and of tables
+// that do not fit so.
+[[nodiscard]] std::optional<ShardingPlan> stack_sharding(DlrmStepModel& steps);
+// What stands for a sharding that nobody named: stack_sharding(), else what search_sharding() finds.
+[[nodiscard]] ShardingPlan usual_sharding(DlrmStepModel& steps);
+
 }  // namespace stepcast

@@ -48,9 +48,10 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
                             .state_factor = steps.shard_bytes({.table = 0}) / std::max(1.0, weights),
                             .seed = choices.seed};
   std::vector<std::string> names = choices.sharders;
-  if (names.empty() && choices.now.empty()) {
+  const bool all = names.empty() && choices.now.empty();
+  if (all) {
     for (const Sharder sharder : kSharders) names.emplace_back(to_string(sharder));
-    names.emplace_back("search");
+    names.insert(names.end(), {"search", "stack"});
   }
   for (const std::string& name : names) {
     STEPCAST_TRY(not_stopped());
@@ -61,11 +62,20 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
                           .plan);
       continue;
     }
+    if (name == "stack") {
+      std::optional<ShardingPlan> of_stack = stack_sharding(steps);
+      if (of_stack)
+        plans.push_back(std::move(*of_stack));
+      else if (!all)
+        return Error{"the software of this model has no sharder of its own for these tables"}.advice(
+            "`search` stands for it");
+      continue;
+    }
     const std::optional<Sharder> sharder = parse_sharder(name);
     if (!sharder) {
       return Error::at("", "--sharders")
           .found(fmt::format("`{}`", name))
-          .expected("naive, random, size, lookup, norm_lookup, size_lookup or search");
+          .expected("naive, random, size, lookup, norm_lookup, size_lookup, search or stack");
     }
     plans.push_back(shard(model, steps.n_ranks(), *sharder, with));
   }
@@ -88,6 +98,12 @@ double ComparedSharding::most_sent_bytes() const {
   double most = 0;
   for (const DlrmRank& rank : step.ranks) most = std::max(most, rank.sent_bytes);
   return most;
+}
+
+const ComparedSharding* ShardingComparison::first_torchrec_plan() const {
+  const auto found = std::ranges::find_if(
+      shardings, [](const ComparedSharding& c) { return c.step.fits && !c.plan.tables.empty(); });
+  return found == shardings.end() ? nullptr : &*found;
 }
 
 std::string ShardingComparison::verdict() const {
@@ -118,9 +134,12 @@ Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, 
     STEPCAST_TRY(not_stopped());
     const double expected_us = steps.expected_us(plan, true);
     STEPCAST_ASSIGN(DlrmStep step, steps.predict(plan));
-    std::vector<std::size_t> tables(step.ranks.size(), 0);
-    for (const TableShard& s : shards_of(steps.model(), plan, steps.n_ranks()))
-      ++tables[static_cast<std::size_t>(s.rank)];
+    // A plan without tables has parts of all on every rank.
+    std::vector<std::size_t> tables(step.ranks.size(), plan.tables.empty() ? steps.model().tables.size() : 0);
+    if (!plan.tables.empty()) {
+      for (const TableShard& s : shards_of(steps.model(), plan, steps.n_ranks()))
+        ++tables[static_cast<std::size_t>(s.rank)];
+    }
     ComparedSharding& compared =
         all.shardings.emplace_back(ComparedSharding{plan, std::move(step), expected_us, std::move(tables)});
     for (std::uint32_t t = 0; !choices.now.empty() && t < plan.tables.size(); ++t) {

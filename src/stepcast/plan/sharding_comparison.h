@@ -20,7 +20,7 @@ namespace stepcast {
 class DlrmStepModel;
 
 struct ShardingsToCompare {
-  std::vector<std::string> sharders;         // to_string(Sharder), "search"; empty: all of them
+  std::vector<std::string> sharders;  // to_string(Sharder), "search", "stack" (stack_sharding()); empty: all
   std::vector<std::filesystem::path> plans;  // TorchRec's sharding plans as JSON, to compare with
   // Such a plan that the job runs now: compared as "now", and "resharded" what few moves make of it where that is worth
   // it (reshard.h). Without `sharders` of nothing else than with these and `plans`.
@@ -53,6 +53,8 @@ struct ShardingComparison {
   std::vector<ComparedSharding> shardings;  // those that fit first, by expected_us
   double least_step_us = 0;                 // no placement of whole tables is faster
   std::vector<std::string> notes{};         // what was taken otherwise than it was asked for
+  // The first that fits and that TorchRec has a plan for: not hybrid. Null pointer: none.
+  [[nodiscard]] const ComparedSharding* first_torchrec_plan() const;
   // One sentence: which is the fastest, and whether it can be told from the next.
   [[nodiscard]] std::string verdict() const;
 };

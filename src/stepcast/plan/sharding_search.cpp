@@ -364,6 +364,9 @@ class Search {
   std::chrono::steady_clock::time_point began_;
 };
 
+// The planners of these have it; plain PyTorch and NVIDIA's examples place tables and slices of their columns.
+bool splits_by_rows(DlrmStack stack) { return stack == DlrmStack::hugectr || stack == DlrmStack::torchrec; }
+
 // Tables in parts have costs that no model of lookups is sure of, and a search for the shortest step finds where the model errs
 // in their favour: they have to be worth more than can be told apart. Not where memory asks for parts.
 SharderChoice split_where_worth_it(DlrmStepModel& steps, const SearchOptions& options) {
@@ -378,8 +381,14 @@ SharderChoice split_where_worth_it(DlrmStepModel& steps, const SearchOptions& op
   SharderChoice found = Search{steps, whole}.run();
   if (!found.fits) return Search{steps, options}.run();
   SharderChoice split = Search{steps, parts}.run();
-  const std::size_t evaluations = found.evaluations + split.evaluations;
+  std::size_t evaluations = found.evaluations + split.evaluations;
+  if (splits_by_rows(steps.training().stack)) {
+    SharderChoice rows = row_balanced_sharding(steps);
+    evaluations += rows.evaluations;
+    if (rows.expected_us < split.expected_us) split = std::move(rows);
+  }
   if (split.expected_us < found.expected_us * (1 - kSplitGain)) found = std::move(split);
+  found.plan.name = "search";
   found.evaluations = evaluations;
   return found;
 }
