@@ -85,6 +85,19 @@ double spacing(const std::vector<float>& knots, std::size_t i) {
   return static_cast<double>(knots[b] - knots[a]) / static_cast<double>(b - a);
 }
 
+// Where the search begins; `least`: the shortest time, in logarithms.
+std::vector<double> start_of(const std::vector<const Constant*>& used, double memory_factor, double least) {
+  std::vector<double> x;
+  for (const Constant* constant : used) {
+    double centre = constant->centre;
+    if (constant->member == &ReferenceParameters::memory_factor) centre = memory_factor;
+    if (constant->member == &ReferenceParameters::floor_us)
+      centre = std::clamp(least - 0.7, constant->low, constant->high);
+    x.push_back(centre);
+  }
+  return x;
+}
+
 }  // namespace
 
 ReferenceParameters reference_of_device(const Device& device, DType dtype, bool matrix) {
@@ -150,14 +163,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   // Unfused operations take many passes over memory, and the search finds no way from one to the other.
   for (const double memory : {0.25, 2.0}) {
     if (tiles && memory > 1) break;  // products are one kernel
-    std::vector<double> x;
-    for (const Constant* constant : used) {
-      double centre = constant->centre;
-      if (constant->member == &ReferenceParameters::memory_factor) centre = memory;
-      if (constant->member == &ReferenceParameters::floor_us)
-        centre = std::clamp(least - 0.7, constant->low, constant->high);
-      x.push_back(centre);
-    }
+    std::vector<double> x = start_of(used, memory, least);
     const double value = search.minimise(x);
     if (value < best_value) {
       best_value = value;

@@ -249,6 +249,24 @@ void add_step(const AnalysedStep& step, Forecast& forecast) {
   forecast.source = EstimateSource::measured;
 }
 
+Result<double> iterations_of(const TrainingBudget& budget, const ForecastThroughput& throughput) {
+  const int amounts = (budget.samples ? 1 : 0) + (budget.tokens ? 1 : 0) + (budget.iterations ? 1 : 0);
+  if (amounts > 1) {
+    return Error{"a training has one length"}
+        .found(fmt::format("{} of samples, tokens and iterations", amounts))
+        .expected("one of them");
+  }
+  if (budget.iterations) return *budget.iterations;
+  const auto per_step = [&](std::string_view what, double amount,
+                            const std::optional<double>& of_step) -> Result<double> {
+    if (of_step && *of_step > 0) return amount / *of_step;
+    return Error{fmt::format("{} to train on are given, but not how many a step takes", what)}.advice(
+        fmt::format("say so (--{}-per-step), or how many steps (--train-iterations)", what));
+  };
+  return budget.samples ? per_step("samples", *budget.samples, throughput.samples_per_step)
+                        : per_step("tokens", *budget.tokens, throughput.tokens_per_step);
+}
+
 }  // namespace
 
 Forecast make_forecast(const AnalysisInput& input, std::optional<Estimate> step, Forecast asked,
@@ -291,30 +309,10 @@ Forecast make_forecast(const AnalysedStep& step, Forecast asked, const ForecastO
 
 Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJob* job) {
   if (!budget.asked()) return Ok{};
-  const int amounts = (budget.samples ? 1 : 0) + (budget.tokens ? 1 : 0) + (budget.iterations ? 1 : 0);
-  if (amounts > 1) {
-    return Error{"a training has one length"}
-        .found(fmt::format("{} of samples, tokens and iterations", amounts))
-        .expected("one of them");
-  }
   ForecastTraining training;
   training.samples = budget.samples;
   training.tokens = budget.tokens;
-  const auto per_step = [&](std::string_view what, double amount,
-                            const std::optional<double>& of_step) -> Result<double> {
-    if (of_step && *of_step > 0) return amount / *of_step;
-    return Error{fmt::format("{} to train on are given, but not how many a step takes", what)}.advice(
-        fmt::format("say so (--{}-per-step), or how many steps (--train-iterations)", what));
-  };
-  if (budget.iterations) {
-    training.iterations = *budget.iterations;
-  } else if (budget.samples) {
-    STEPCAST_ASSIGN(training.iterations,
-                    per_step("samples", *budget.samples, forecast.throughput.samples_per_step));
-  } else {
-    STEPCAST_ASSIGN(training.iterations,
-                    per_step("tokens", *budget.tokens, forecast.throughput.tokens_per_step));
-  }
+  STEPCAST_ASSIGN(training.iterations, iterations_of(budget, forecast.throughput));
   const auto of_steps = [&](double step_ms) { return training.iterations * step_ms * 1e-3; };
   training.time_s = of_steps(forecast.step_time_ms);
   auto gpus = static_cast<double>(forecast.n_gpus);

@@ -186,6 +186,21 @@ MeasuredTable table_of(std::string name, std::span<const std::int64_t> lengths,
   return t;
 }
 
+// Reuse in each batch of the samples of one table.
+Status add_batches(std::int64_t batch_samples, std::span<const std::int64_t> lengths,
+                   std::span<const std::int64_t> indices, std::int64_t rows, Sums& sums) {
+  std::size_t from = 0;
+  const auto batch = static_cast<std::size_t>(batch_samples);
+  for (std::size_t s = 0; s + batch <= lengths.size(); s += batch) {
+    std::size_t lookups = 0;
+    for (std::size_t i = 0; i < batch; ++i) lookups += static_cast<std::size_t>(lengths[s + i]);
+    STEPCAST_ASSIGN(const ReuseFactors part, reuse_factors(indices.subspan(from, lookups), rows));
+    sums.batches.add(part);
+    from += lookups;
+  }
+  return Ok{};
+}
+
 Result<std::vector<MeasuredIndices>> measure(std::vector<IndexFile> files, const MeasureOptions& options) {
   const std::uint64_t tables = files.front().tables();
   for (const IndexFile& file : files) {
@@ -219,18 +234,8 @@ Result<std::vector<MeasuredIndices>> measure(std::vector<IndexFile> files, const
       }
       sums[f].all.add(*reuse);
       out[f].tables.push_back(table_of(name, lengths, indices, *reuse));
-      if (options.batch_samples > 0) {
-        std::size_t from = 0;
-        const auto batch = static_cast<std::size_t>(options.batch_samples);
-        for (std::size_t s = 0; s + batch <= lengths.size(); s += batch) {
-          std::size_t lookups = 0;
-          for (std::size_t i = 0; i < batch; ++i) lookups += static_cast<std::size_t>(lengths[s + i]);
-          STEPCAST_ASSIGN(const ReuseFactors part,
-                          reuse_factors(std::span{indices}.subspan(from, lookups), rows));
-          sums[f].batches.add(part);
-          from += lookups;
-        }
-      }
+      if (options.batch_samples > 0)
+        STEPCAST_TRY(add_batches(options.batch_samples, lengths, indices, rows, sums[f]));
       if (n == 1) continue;
       all_lengths.insert(all_lengths.end(), lengths.begin(), lengths.end());
       all_indices.insert(all_indices.end(), indices.begin(), indices.end());

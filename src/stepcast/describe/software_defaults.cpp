@@ -17,6 +17,19 @@ constexpr FusedKernels kEager{.softmax = false,
                               .weight_gradient_accumulation = false,
                               .compiled = false};
 
+// The published NeMo configurations overlap everything that can be.
+void set_nemo_defaults(Layout& layout, DType compute) {
+  layout.layer.overlap.tensor_parallel = layout.layer.sequence_parallel;
+  layout.sharding.overlap_gradient_reduce = true;
+  layout.sharding.overlap_parameter_gather = true;
+  layout.pipeline.overlap = layout.degrees.virtual_stages > 1;
+  layout.layer.fused.cross_entropy = true;
+  // Its performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit.
+  layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
+  // Its precision `bf16_with_fp8_mixed` keeps weights in fp8 (`fp8_params`).
+  layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
+}
+
 }  // namespace
 
 Framework parse_framework(std::string_view text) {
@@ -49,18 +62,7 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
     case Framework::megatron:
     case Framework::libai:
     case Framework::unknown: layout.pipeline.overlap = layout.degrees.virtual_stages > 1; break;
-    case Framework::nemo:
-      // The published NeMo configurations overlap everything that can be.
-      layout.layer.overlap.tensor_parallel = layout.layer.sequence_parallel;
-      layout.sharding.overlap_gradient_reduce = true;
-      layout.sharding.overlap_parameter_gather = true;
-      layout.pipeline.overlap = layout.degrees.virtual_stages > 1;
-      layout.layer.fused.cross_entropy = true;
-      // Its performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit.
-      layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
-      // Its precision `bf16_with_fp8_mixed` keeps weights in fp8 (`fp8_params`).
-      layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
-      break;
+    case Framework::nemo: set_nemo_defaults(layout, compute); break;
     case Framework::torchtitan:
       layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;

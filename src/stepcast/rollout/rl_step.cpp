@@ -138,6 +138,17 @@ std::string layout_words(const Layout& layout) {
   return words;
 }
 
+// Sequences of a batch of `rows` rows at least that the given layout divides.
+std::int64_t batch_that_holds(double rows, const JobSettings& s, std::int64_t gpus) {
+  const auto degree = [](const std::optional<std::int64_t>& d) {
+    return std::max<std::int64_t>(1, d.value_or(1));
+  };
+  const std::int64_t copies =
+      std::max<std::int64_t>(1, gpus / (degree(s.tensor) * degree(s.pipeline) * degree(s.context)));
+  const std::int64_t batch = copies * degree(s.micro_batch_sequences);
+  return std::max<std::int64_t>(1, std::llround(std::ceil(rows / as_double(batch)))) * batch;
+}
+
 class RlSearch {
  public:
   RlSearch(const RlQuestion& question, const Rollout& rollout, const Transformer& model, StepModel& steps,
@@ -265,14 +276,7 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
     s.global_batch_sequences = gpus << static_cast<int>(std::min(24.0, power));
     repeated = std::max(1.0, rows / as_double(*s.global_batch_sequences));
   } else {
-    const auto degree = [](const std::optional<std::int64_t>& d) {
-      return std::max<std::int64_t>(1, d.value_or(1));
-    };
-    const std::int64_t copies =
-        std::max<std::int64_t>(1, gpus / (degree(s.tensor) * degree(s.pipeline) * degree(s.context)));
-    const std::int64_t batch = copies * degree(s.micro_batch_sequences);
-    s.global_batch_sequences =
-        std::max<std::int64_t>(1, std::llround(std::ceil(rows / as_double(batch)))) * batch;
+    s.global_batch_sequences = batch_that_holds(rows, s, gpus);
   }
   STEPCAST_ASSIGN(ResolvedJob resolved, resolve(job));
   Training out;

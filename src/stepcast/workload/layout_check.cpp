@@ -386,6 +386,22 @@ Status check_expert_overlap(const Layout& layout) {
   return Ok{};
 }
 
+// Of the tokens of one rank and micro-batch.
+Status check_expert_capacity(const Layout& layout, const MixtureOfExperts& moe) {
+  if (!layout.layer.expert_capacity_factor) return Ok{};
+  const double tokens = static_cast<double>(layout.batch.micro_batch_sequences) *
+                        static_cast<double>(layout.batch.seq_len_tokens) /
+                        static_cast<double>(layout.degrees.context * layout.degrees.tensor);
+  const double mean =
+      tokens * static_cast<double>(moe.experts_per_token) / static_cast<double>(moe.n_experts);
+  if (*layout.layer.expert_capacity_factor * mean >= 1) return Ok{};
+  return broken("expert_capacity_factor",
+                fmt::format("a capacity of {:.2g} x the mean of {:.3g} tokens leaves an expert less than "
+                            "one token of a rank's micro-batch",
+                            *layout.layer.expert_capacity_factor, mean))
+      .advice(fmt::format("use at least {:.2g}", 1 / mean));
+}
+
 Status check_experts(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
@@ -405,21 +421,7 @@ Status check_experts(const Layout& layout, const Transformer& model) {
         .advice(
             fmt::format("nearest that work: expert_parallel {}", nearest_divisors(model.moe->n_experts, ep)));
   }
-  if (layout.layer.expert_capacity_factor) {
-    // Of the tokens of one rank and micro-batch.
-    const double tokens = static_cast<double>(layout.batch.micro_batch_sequences) *
-                          static_cast<double>(layout.batch.seq_len_tokens) /
-                          static_cast<double>(layout.degrees.context * layout.degrees.tensor);
-    const double mean = tokens * static_cast<double>(model.moe->experts_per_token) /
-                        static_cast<double>(model.moe->n_experts);
-    if (*layout.layer.expert_capacity_factor * mean < 1) {
-      return broken("expert_capacity_factor",
-                    fmt::format("a capacity of {:.2g} x the mean of {:.3g} tokens leaves an expert less than "
-                                "one token of a rank's micro-batch",
-                                *layout.layer.expert_capacity_factor, mean))
-          .advice(fmt::format("use at least {:.2g}", 1 / mean));
-    }
-  }
+  STEPCAST_TRY(check_expert_capacity(layout, *model.moe));
   STEPCAST_TRY(check_expert_overlap(layout));
   if (model.moe->expert_ffn_hidden_size % etp != 0) {
     return broken("expert_tensor_parallel",

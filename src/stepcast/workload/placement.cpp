@@ -25,6 +25,33 @@ Error too_many_ranks(const RankGrid& grid, std::int64_t gpus_per_node) {
       .expected(fmt::format("degrees that fit a node, or at most {} ranks", RankGrid::kMostEnumerated));
 }
 
+// The groups of the two grids.
+Placement placement_of(std::int64_t pp, std::int64_t gpus_per_node, const RankGrid& dense,
+                       const RankGrid& experts) {
+  Placement placement;
+  placement.gpus_per_node = gpus_per_node;
+  placement.n_nodes = (dense.n_ranks() + gpus_per_node - 1) / gpus_per_node;
+  placement.tensor = dense.group(along(Axis::tensor));
+  placement.context = dense.group(along(Axis::context));
+  placement.data = dense.group(along(Axis::data));
+  placement.data_context = dense.group(carries_data);
+  placement.pipeline = dense.group(along(Axis::pipeline));
+  placement.model =
+      dense.group([](const GridAxis& a) { return a.axis == Axis::tensor || a.axis == Axis::pipeline; });
+  placement.shard = dense.group([](const GridAxis& a) { return carries_data(a) && a.is_shard; });
+  placement.replicate = dense.group([](const GridAxis& a) { return carries_data(a) && !a.is_shard; });
+  placement.world = dense.group([](const GridAxis&) { return true; });
+  placement.expert = experts.group(along(Axis::expert));
+  placement.expert_tensor = experts.group(along(Axis::tensor));
+  placement.expert_data = experts.group(along(Axis::data));
+
+  placement.embedding = dense.pipeline_pair(0, pp - 1);
+  if (pp > 1)
+    for (std::int64_t stage = 0; stage < pp; ++stage)
+      placement.boundaries.push_back(dense.pipeline_pair(stage, (stage + 1) % pp));
+  return placement;
+}
+
 }  // namespace
 
 Status check_rank_order(const Layout& layout) {
@@ -78,29 +105,7 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
         .advice("put pp last");
   }
 
-  Placement placement;
-  placement.gpus_per_node = gpus_per_node;
-  placement.n_nodes = (dense.n_ranks() + gpus_per_node - 1) / gpus_per_node;
-  placement.tensor = dense.group(along(Axis::tensor));
-  placement.context = dense.group(along(Axis::context));
-  placement.data = dense.group(along(Axis::data));
-  placement.data_context = dense.group(carries_data);
-  placement.pipeline = dense.group(along(Axis::pipeline));
-  placement.model =
-      dense.group([](const GridAxis& a) { return a.axis == Axis::tensor || a.axis == Axis::pipeline; });
-  placement.shard = dense.group([](const GridAxis& a) { return carries_data(a) && a.is_shard; });
-  placement.replicate = dense.group([](const GridAxis& a) { return carries_data(a) && !a.is_shard; });
-  placement.world = dense.group([](const GridAxis&) { return true; });
-  placement.expert = experts.group(along(Axis::expert));
-  placement.expert_tensor = experts.group(along(Axis::tensor));
-  placement.expert_data = experts.group(along(Axis::data));
-
-  const std::int64_t pp = layout.degrees.pipeline;
-  placement.embedding = dense.pipeline_pair(0, pp - 1);
-  if (pp > 1)
-    for (std::int64_t stage = 0; stage < pp; ++stage)
-      placement.boundaries.push_back(dense.pipeline_pair(stage, (stage + 1) % pp));
-  return placement;
+  return placement_of(layout.degrees.pipeline, gpus_per_node, dense, experts);
 }
 
 }  // namespace stepcast

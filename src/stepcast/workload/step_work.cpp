@@ -71,6 +71,21 @@ struct ListKeyHash {
   }
 };
 
+// Parameters of the embedding and the head of a chunk that has them.
+void add_ends(const Transformer& model, const Layout& layout, double word_embedding, const StepWork& work,
+              ChunkWork& chunk) {
+  const auto add = [&](double parameters, double trained) {
+    chunk.dense_parameters += parameters;
+    chunk.trained_dense_parameters += trained;
+  };
+  if (chunk.has_embedding) add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
+  if (!chunk.has_head) return;
+  add(work.head->dense_parameters, work.head->trained_dense_parameters);
+  // A tied output matrix on a stage of its own is a copy of the embedding; what predicts further tokens has one.
+  if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1 && !is_v_shaped(layout.pipeline.schedule))
+    add(word_embedding, layout.layer.frozen_base ? 0 : word_embedding);
+}
+
 }  // namespace
 
 std::string_view to_string(GroupKind group) {
@@ -135,20 +150,7 @@ Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache&
         add_layer(chunk, like, stage.n_layers + i);
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
-    const auto add = [&](double parameters, double trained) {
-      chunk.dense_parameters += parameters;
-      chunk.trained_dense_parameters += trained;
-    };
-    if (chunk.has_embedding) add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
-    if (chunk.has_head) {
-      add(work.head->dense_parameters, work.head->trained_dense_parameters);
-      // A tied output matrix on a stage of its own is a copy of the embedding; what predicts further tokens has one.
-      if (embeds_on_last_stage(model) && layout.degrees.pipeline > 1 &&
-          !is_v_shaped(layout.pipeline.schedule)) {
-        const double copy = lists.word_embedding_parameters();
-        add(copy, layout.layer.frozen_base ? 0 : copy);
-      }
-    }
+    add_ends(model, layout, lists.word_embedding_parameters(), work, chunk);
   }
   return Ok{};
 }

@@ -128,6 +128,19 @@ JsonValue write_correction(const Correction& correction) {
   return value;
 }
 
+Result<std::vector<AttentionKernel>> read_attention_kernels(const JsonValue& parameters) {
+  std::vector<AttentionKernel> out;
+  const JsonValue* kernels = parameters.find("attention_kernels");
+  if (kernels == nullptr) return out;
+  if (!kernels->is_array()) return Error{"`attention_kernels` must be an array"};
+  for (const JsonValue& item : kernels->items()) {
+    const auto kernel = item.is_text() ? parse_attention_kernel(item.text()) : std::nullopt;
+    if (!kernel) return Error{"`attention_kernels` holds a kernel that is not known"};
+    out.push_back(*kernel);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string kernel_record_name(std::string_view family, DType dtype, Direction direction) {
@@ -207,14 +220,7 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   STEPCAST_ASSIGN(const JsonValue* band, object_of(parameters, "interval"));
   STEPCAST_ASSIGN(out.band, read_band(*band));
 
-  if (const JsonValue* kernels = parameters.find("attention_kernels")) {
-    if (!kernels->is_array()) return Error{"`attention_kernels` must be an array"};
-    for (const JsonValue& item : kernels->items()) {
-      const auto kernel = item.is_text() ? parse_attention_kernel(item.text()) : std::nullopt;
-      if (!kernel) return Error{"`attention_kernels` holds a kernel that is not known"};
-      out.attention_kernels.push_back(*kernel);
-    }
-  }
+  STEPCAST_ASSIGN(out.attention_kernels, read_attention_kernels(parameters));
   return out;
 }
 

@@ -224,7 +224,42 @@ std::vector<FamilyRow> linear_attention_rows() {
            .state = kDeltaKeys}};
 }
 
+// Some layers see a window, without experts.
 std::vector<FamilyRow> window_rows() {
+  const Transformer each_head{.qk_norm = true};
+  return {
+      {.model_type = "exaone4",
+       .model = each_head,
+       .pattern = "layer_types",
+       .interval = "sliding_window_pattern",
+       .no_shape = kWindowNoShape},
+      {.model_type = "flint",
+       .model = {.head_dim = 128, .qk_norm = true, .attention_sinks = true},
+       .pattern = "layer_types"},
+      {.model_type = "cwm", .model = {}, .pattern = "layer_types"},
+      {.model_type = "muse_glimmer_text",
+       .model = {.norms_per_layer = 4, .attention_output_gate = true},
+       .pattern = "layer_types",
+       .activation = "hidden_activation",
+       .no_shape = "layer_rope_theta qk_scale_factor output_multiplier"},
+      {.model_type = "granite_swa",
+       .model = {.attention_sinks = true},
+       .pattern = "layer_types",
+       .tied_otherwise = true,
+       .no_shape = kGraniteSwaNoShape},
+      {.model_type = "ministral", .model = {}, .pattern = "layer_types"},
+      {.model_type = "cohere2",
+       .model = {.norms_per_layer = 1, .parallel_residual = true},
+       .pattern = "layer_types",
+       .interval = "sliding_window_pattern",
+       .norm = NormKind::layer_norm,
+       .tied_otherwise = true,
+       .no_shape = kCohereNoShape},
+  };
+}
+
+// The same with experts.
+std::vector<FamilyRow> routed_window_rows() {
   const Transformer each_head{.qk_norm = true};
   const Transformer all_heads{.qk_norm = true, .qk_norm_spans_heads = true};
   const Transformer experts_alone{.ffn_hidden_size = 1, .head_dim = 128, .qk_norm = true};
@@ -260,11 +295,6 @@ std::vector<FamilyRow> window_rows() {
        .no_shape = kMiMoNoShape},
       step,
       step35,
-      {.model_type = "exaone4",
-       .model = each_head,
-       .pattern = "layer_types",
-       .interval = "sliding_window_pattern",
-       .no_shape = kWindowNoShape},
       {.model_type = "exaone_moe",
        .model = each_head,
        .pattern = "layer_types",
@@ -286,27 +316,12 @@ std::vector<FamilyRow> window_rows() {
       {.model_type = "kolibri1",
        .model = {.ffn_hidden_size = 1, .head_dim = 128, .norms_per_layer = 4, .qk_norm = true},
        .pattern = "layer_types"},
-      {.model_type = "flint",
-       .model = {.head_dim = 128, .qk_norm = true, .attention_sinks = true},
-       .pattern = "layer_types"},
-      {.model_type = "cwm", .model = {}, .pattern = "layer_types"},
-      {.model_type = "muse_glimmer_text",
-       .model = {.norms_per_layer = 4, .attention_output_gate = true},
-       .pattern = "layer_types",
-       .activation = "hidden_activation",
-       .no_shape = "layer_rope_theta qk_scale_factor output_multiplier"},
       {.model_type = "muse_spark_text",
        .model = {.norms_per_layer = 4, .attention_output_gate = true},
        .pattern = "layer_types",
        .experts = {.latent_size = "moe_hidden_size"},
        .no_shape = "layer_rope_theta qk_scale_factor output_multiplier residual_gate_temperature",
        .left_out = "two norms around the experts, and one of two gates of the residual"},
-      {.model_type = "granite_swa",
-       .model = {.attention_sinks = true},
-       .pattern = "layer_types",
-       .tied_otherwise = true,
-       .no_shape = kGraniteSwaNoShape},
-      {.model_type = "ministral", .model = {}, .pattern = "layer_types"},
       {.model_type = "granitemoe_swa",
        .model = {.attention_sinks = true},
        .pattern = "layer_types",
@@ -333,13 +348,6 @@ std::vector<FamilyRow> window_rows() {
        .experts = {.width = "intermediate_size"},
        .further_tokens = "num_mtp_modules",
        .no_shape = kMiniMaxNoShape},
-      {.model_type = "cohere2",
-       .model = {.norms_per_layer = 1, .parallel_residual = true},
-       .pattern = "layer_types",
-       .interval = "sliding_window_pattern",
-       .norm = NormKind::layer_norm,
-       .tied_otherwise = true,
-       .no_shape = kCohereNoShape},
   };
 }
 
@@ -388,27 +396,8 @@ std::vector<FamilyRow> mixed_rows() {
   };
 }
 
-// One kind of attention; experts, if any, behind the dense layers.
-std::vector<FamilyRow> plain_rows() {
-  const Transformer each_head{.qk_norm = true};
-  const FamilyRow glm{
-      .model_type = "glm4_moe", .model = {}, .output_bias = {}, .further_tokens = "num_nextn_predict_layers"};
-  FamilyRow glm_text = glm;
-  glm_text.model_type = "glm4v_moe_text";
-  const FamilyRow bailing{.model_type = "bailing_moe",
-                          .model = {},
-                          .qkv_bias = {"use_qkv_bias"},
-                          .output_bias = {"use_bias"},
-                          .further_tokens = "num_nextn_predict_layers",
-                          .must_be_off = "multi_gate use_sliding_window",
-                          .no_shape = kBailingNoShape};
-  FamilyRow bailing_v2 = bailing, bailing_linear = bailing;
-  bailing_v2.model_type = "bailing_moe_v2";
-  bailing_linear.model_type = "bailing_moe_linear";
-  bailing_v2.model = bailing_linear.model = each_head;
-  bailing_linear.pattern = "layer_types";
-  bailing_linear.interval = "layer_group_size";
-  bailing_linear.state.mixer = Mixer::decayed_linear;
+// One kind of attention, no experts; layer norms, or an activation without a gate.
+std::vector<FamilyRow> other_norm_rows() {
   return {
       {.model_type = "stablelm",
        .model = {.rotary_fraction = 0.25},
@@ -438,8 +427,30 @@ std::vector<FamilyRow> plain_rows() {
       {.model_type = "apertus1p5_text",
        .model = {.qk_norm = true, .activation_parameters = 2},
        .gated_ffn = false},
-      {.model_type = "hyperclovax", .model = {}},
       {.model_type = "arcee", .model = {.activation = Activation::squared_relu}, .gated_ffn = false},
+      {.model_type = "cosmos3_edge_text",
+       .model = {.activation = Activation::squared_relu},
+       .gated_ffn = false},
+      {.model_type = "jais2",
+       .model = {.activation = Activation::squared_relu},
+       .qkv_bias = {"attention_bias", true},
+       .output_bias = {"attention_bias", true},
+       .ffn_bias = {"mlp_bias", true},
+       .norm = NormKind::layer_norm,
+       .norm_bias = true,
+       .gated_ffn = false},
+      {.model_type = "cohere",
+       .model = {.norms_per_layer = 1, .qk_norm_spans_heads = true, .parallel_residual = true},
+       .norm = NormKind::layer_norm,
+       .tied_otherwise = true},
+  };
+}
+
+// The same with RMS norms and gates.
+std::vector<FamilyRow> dense_rows() {
+  const Transformer each_head{.qk_norm = true};
+  return {
+      {.model_type = "hyperclovax", .model = {}},
       {.model_type = "seed_oss",
        .model = {.head_dim = 128},
        .qkv_bias = {"attention_bias", true},
@@ -462,34 +473,7 @@ std::vector<FamilyRow> plain_rows() {
        .output_bias = {"use_bias"},
        .ffn_bias = {"use_bias"},
        .tied_otherwise = true},
-      {.model_type = "ernie4_5_moe",
-       .model = {},
-       .experts = {.router_bias = true},
-       .qkv_bias = {"use_bias"},
-       .output_bias = {"use_bias"},
-       .ffn_bias = {"use_bias"},
-       .tied_otherwise = true,
-       .no_shape = kErnieNoShape},
       {.model_type = "hunyuan_v1_dense", .model = each_head, .no_shape = kHunyuanNoShape},
-      {.model_type = "hy_v3",
-       .model = {.head_dim = 128, .qk_norm = true},
-       .further_tokens = "num_nextn_predict_layers"},
-      {.model_type = "dots1", .model = each_head, .pattern = "layer_types", .no_shape = kWindowNoShape},
-      {.model_type = "solar_open", .model = {.ffn_hidden_size = 1, .head_dim = 128}, .output_bias = {}},
-      {.model_type = "sarvam_moe",
-       .model = each_head,
-       .output_bias = {},
-       .further_tokens = "num_nextn_predict_layers"},
-      {.model_type = "hunyuan_v1_moe",
-       .model = each_head,
-       .experts = {.width = "intermediate_size", .one_shared = true},
-       .must_be_off = "use_cla use_mla moe_layer_num_skipped",
-       .no_shape = kHunyuanMoeNoShape},
-      glm,
-      glm_text,
-      bailing,
-      bailing_v2,
-      bailing_linear,
       {.model_type = "hunyuan_vl_text",
        .model = each_head,
        .tied_otherwise = true,
@@ -508,6 +492,13 @@ std::vector<FamilyRow> plain_rows() {
        .further_tokens = "num_nextn_predict_layers",
        .must_be_off = "use_sliding_window",
        .no_shape = "max_window_layers sliding_window"},
+      {.model_type = "deepseek_ocr2_text", .model = {}, .pattern = "layer_types"},
+  };
+}
+
+// Families of code that stands beside their weights.
+std::vector<FamilyRow> remote_code_rows() {
+  return {
       {.model_type = "internlm2", .model = {}, .qkv_bias = {"bias"}, .output_bias = {"bias"}},
       {.model_type = "baichuan",
        .model = {},
@@ -527,6 +518,58 @@ std::vector<FamilyRow> plain_rows() {
        .no_shape = "apply_query_key_layer_scaling bias_dropout_fusion fp32_residual_connection "
                    "layernorm_epsilon multi_query_attention original_rope rope_ratio post_layer_norm rmsnorm "
                    "pre_seq_len prefix_projection quantization_bit"},
+  };
+}
+
+// One kind of attention; experts behind the dense layers.
+std::vector<FamilyRow> routed_rows() {
+  const Transformer each_head{.qk_norm = true};
+  const FamilyRow glm{
+      .model_type = "glm4_moe", .model = {}, .output_bias = {}, .further_tokens = "num_nextn_predict_layers"};
+  FamilyRow glm_text = glm;
+  glm_text.model_type = "glm4v_moe_text";
+  const FamilyRow bailing{.model_type = "bailing_moe",
+                          .model = {},
+                          .qkv_bias = {"use_qkv_bias"},
+                          .output_bias = {"use_bias"},
+                          .further_tokens = "num_nextn_predict_layers",
+                          .must_be_off = "multi_gate use_sliding_window",
+                          .no_shape = kBailingNoShape};
+  FamilyRow bailing_v2 = bailing, bailing_linear = bailing;
+  bailing_v2.model_type = "bailing_moe_v2";
+  bailing_linear.model_type = "bailing_moe_linear";
+  bailing_v2.model = bailing_linear.model = each_head;
+  bailing_linear.pattern = "layer_types";
+  bailing_linear.interval = "layer_group_size";
+  bailing_linear.state.mixer = Mixer::decayed_linear;
+  return {
+      {.model_type = "ernie4_5_moe",
+       .model = {},
+       .experts = {.router_bias = true},
+       .qkv_bias = {"use_bias"},
+       .output_bias = {"use_bias"},
+       .ffn_bias = {"use_bias"},
+       .tied_otherwise = true,
+       .no_shape = kErnieNoShape},
+      {.model_type = "hy_v3",
+       .model = {.head_dim = 128, .qk_norm = true},
+       .further_tokens = "num_nextn_predict_layers"},
+      {.model_type = "dots1", .model = each_head, .pattern = "layer_types", .no_shape = kWindowNoShape},
+      {.model_type = "solar_open", .model = {.ffn_hidden_size = 1, .head_dim = 128}, .output_bias = {}},
+      {.model_type = "sarvam_moe",
+       .model = each_head,
+       .output_bias = {},
+       .further_tokens = "num_nextn_predict_layers"},
+      {.model_type = "hunyuan_v1_moe",
+       .model = each_head,
+       .experts = {.width = "intermediate_size", .one_shared = true},
+       .must_be_off = "use_cla use_mla moe_layer_num_skipped",
+       .no_shape = kHunyuanMoeNoShape},
+      glm,
+      glm_text,
+      bailing,
+      bailing_v2,
+      bailing_linear,
       // A dense FFN beside the experts, whose sums are added: as a shared expert of another width.
       {.model_type = "arctic",
        .model = {},
@@ -542,10 +585,6 @@ std::vector<FamilyRow> plain_rows() {
                    "attn_logit_softcapping router_logit_softcapping residual_moe"},
       {.model_type = "granitemoe", .model = {}, .experts = {.width = "intermediate_size"}},
       {.model_type = "granitemoeshared", .model = {}, .experts = {.width = "intermediate_size"}},
-      {.model_type = "deepseek_ocr2_text", .model = {}, .pattern = "layer_types"},
-      {.model_type = "cosmos3_edge_text",
-       .model = {.activation = Activation::squared_relu},
-       .gated_ffn = false},
       {.model_type = "axk1",
        .model = {},
        .latent = true,
@@ -556,25 +595,14 @@ std::vector<FamilyRow> plain_rows() {
        .experts = {.width = "intermediate_size"},
        .norm = NormKind::layer_norm,
        .norm_bias = true},
-      {.model_type = "jais2",
-       .model = {.activation = Activation::squared_relu},
-       .qkv_bias = {"attention_bias", true},
-       .output_bias = {"attention_bias", true},
-       .ffn_bias = {"mlp_bias", true},
-       .norm = NormKind::layer_norm,
-       .norm_bias = true,
-       .gated_ffn = false},
-      {.model_type = "cohere",
-       .model = {.norms_per_layer = 1, .qk_norm_spans_heads = true, .parallel_residual = true},
-       .norm = NormKind::layer_norm,
-       .tied_otherwise = true},
   };
 }
 
 std::vector<FamilyRow> make_rows() {
   std::vector<FamilyRow> rows = window_rows();
   for (const auto& more :
-       {indexed_rows(), mixed_rows(), linear_attention_rows(), recurrent_rows(), plain_rows()})
+       {routed_window_rows(), indexed_rows(), mixed_rows(), linear_attention_rows(), recurrent_rows(),
+        other_norm_rows(), dense_rows(), remote_code_rows(), routed_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   // The same layers under other names.
   constexpr std::pair<std::string_view, std::string_view> kAlike[] = {{"gemma4_text", "gemma4_unified_text"},

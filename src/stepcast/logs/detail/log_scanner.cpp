@@ -42,6 +42,17 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, end);
 }
 
+// "Config param per_device_batch_size: 4", of MaxText; the first of a name holds.
+void add_maxtext_parameter(std::string_view line, std::string& parameters) {
+  constexpr std::size_t kMost = std::size_t{1} << 16;
+  const auto pair = text_behind(line, "Config param ");
+  if (!pair || parameters.size() >= kMost) return;
+  const std::size_t colon = pair->find(": ");
+  if (colon == std::string_view::npos || !is_yaml_line(*pair)) return;
+  const std::string key = "\n" + std::string{pair->substr(0, colon + 2)};
+  if (("\n" + parameters).find(key) == std::string::npos) parameters += std::string{trimmed(*pair)} + "\n";
+}
+
 }  // namespace
 
 LogScanner::LogScanner(TrainingLog& log) : log_(log), needles_(kNeedles), blocks_(log) {}
@@ -254,18 +265,7 @@ void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
     if (text == "model:" || text == "train:" || text == "trainer:" || text.starts_with("max_seq_len: "))
       return blocks_.open_yaml(line);
   }
-  // "Config param per_device_batch_size: 4", of MaxText; the first of a name holds.
-  if (holds(found, maxtext_parameter)) {
-    if (const auto pair = text_behind(line, "Config param ")) {
-      const std::size_t colon = pair->find(": ");
-      constexpr std::size_t kMost = std::size_t{1} << 16;
-      if (colon != std::string_view::npos && is_yaml_line(*pair) && log_.settings.maxtext.size() < kMost) {
-        const std::string key = "\n" + std::string{pair->substr(0, colon + 2)};
-        if (("\n" + log_.settings.maxtext).find(key) == std::string::npos)
-          log_.settings.maxtext += std::string{trimmed(*pair)} + "\n";
-      }
-    }
-  }
+  if (holds(found, maxtext_parameter)) add_maxtext_parameter(line, log_.settings.maxtext);
   titan_words(found, line);
 }
 

@@ -215,6 +215,22 @@ bool has_list(const FrameworkCall& call, std::size_t position) {
                                               call.arguments[position].kind == CallArgument::Kind::integer);
 }
 
+// The forward of a transposed convolution is the input gradient of the convolution that maps its output to its input.
+Status transpose(const FrameworkCall& call, const TensorArgument& x, ConvolutionShape& shape,
+                 Direction& direction) {
+  const bool forward = direction == Direction::forward;
+  if (call.outputs.empty() && forward) return missing(call, "transposed, and its output is not recorded");
+  const TensorArgument* y = forward ? &call.outputs.front() : tensor_at(call, 0);
+  if (y == nullptr || y->shape.size() != x.shape.size())
+    return missing(call, forward ? "input and output differ in dimensions" : "no gradient");
+  shape.in_channels = y->shape[1];
+  shape.out_channels = x.shape[1];
+  shape.height = x.shape.size() == 3 ? 1 : y->shape[2];
+  shape.width = y->shape.back();
+  if (forward) direction = Direction::input_gradient;
+  return Ok{};
+}
+
 }  // namespace
 
 Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
@@ -255,26 +271,7 @@ Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationLi
       infer_stride(&call.outputs.front(), shape);
   }
   if (transposed) {
-    // The forward of a transposed convolution is the input gradient of the convolution that maps its output
-    // to its input.
-    if (call.outputs.empty() && direction == Direction::forward)
-      return missing(call, "transposed, and its output is not recorded");
-    if (direction == Direction::forward) {
-      const TensorArgument& y = call.outputs.front();
-      if (y.shape.size() != x->shape.size()) return missing(call, "input and output differ in dimensions");
-      shape.in_channels = y.shape[1];
-      shape.out_channels = x->shape[1];
-      shape.height = line ? 1 : y.shape[2];
-      shape.width = y.shape.back();
-      direction = Direction::input_gradient;
-    } else {
-      const TensorArgument* y = tensor_at(call, 0);
-      if (y == nullptr || y->shape.size() != x->shape.size()) return missing(call, "no gradient");
-      shape.in_channels = y->shape[1];
-      shape.out_channels = x->shape[1];
-      shape.height = line ? 1 : y->shape[2];
-      shape.width = y->shape.back();
-    }
+    STEPCAST_TRY(transpose(call, *x, shape, direction));
   } else if (form == ConvolutionForm::backward) {
     // The last argument tells which of the gradients of x, w and bias are wanted: the first layer needs none
     // of its input.

@@ -136,6 +136,26 @@ void LayerLists::ring_attention(WorkList& list, const LayerVariant& variant, Dir
   }
 }
 
+void LayerLists::attention_of_rank(WorkList& list, std::string_view name, const Operation& kernel) const {
+  const bool forward = kernel.direction == Direction::forward;
+  const std::int64_t inputs = tokens_ * (heads_ * model_.qk_head_dim() +
+                                         kv_heads_ * (model_.qk_head_dim() + model_.value_head_dim()));
+  const std::int64_t outputs = tokens_ * heads_ * model_.value_head_dim();
+  const auto move = [&](std::string_view what, MovementKind kind, std::int64_t elements) {
+    if (!layout_.layer.attention_unpads) return;
+    list.push_back({what, Operation{MovementShape{kind, elements, model_.hidden_size}, dtype_}});
+  };
+  if (forward)
+    move("unpad_inputs", MovementKind::gather, inputs);
+  else
+    move("unpad_output_gradient", MovementKind::gather, outputs);
+  list.push_back({name, kernel});
+  // Padded again: zeros, into which the values go; backward joins the three gradients.
+  move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
+  move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
+  if (!forward) move("join_gradients", MovementKind::concatenate, inputs);
+}
+
 void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const {
   const bool forward = direction == Direction::forward;
   const bool fp8 = is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.attention &&
@@ -144,25 +164,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
   const AttentionShape whole = attention_shape(variant);
   if (!attention_is_fused(model_, layout_.layer)) return unfused_attention(list, direction);
   const std::string_view name = forward ? "attention" : "attention_gradient";
-  if (cp_ == 1) {
-    const std::int64_t inputs = tokens_ * (heads_ * model_.qk_head_dim() +
-                                           kv_heads_ * (model_.qk_head_dim() + model_.value_head_dim()));
-    const std::int64_t outputs = tokens_ * heads_ * model_.value_head_dim();
-    const auto move = [&](std::string_view what, MovementKind kind, std::int64_t elements) {
-      if (!layout_.layer.attention_unpads) return;
-      list.push_back({what, Operation{MovementShape{kind, elements, model_.hidden_size}, dtype_}});
-    };
-    if (forward)
-      move("unpad_inputs", MovementKind::gather, inputs);
-    else
-      move("unpad_output_gradient", MovementKind::gather, outputs);
-    list.push_back({name, attention(whole, dtype, direction)});
-    // Padded again: zeros, into which the values go; backward joins the three gradients.
-    move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
-    move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
-    if (!forward) move("join_gradients", MovementKind::concatenate, inputs);
-    return;
-  }
+  if (cp_ == 1) return attention_of_rank(list, name, attention(whole, dtype, direction));
   switch (layout_.layer.context_parallel_kind) {
     case ContextParallelKind::ring: return ring_attention(list, variant, direction);
     case ContextParallelKind::all_to_all: {
@@ -204,6 +206,27 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
   }
 }
 
+void LayerLists::latent_inputs(WorkList& list, bool fp8) const {
+  const LatentAttention& latent = *model_.latent_attention;
+  if (latent.q_lora_rank > 0) {
+    add_linear(list, {"query_down", {}, {}, {}, tokens_, latent.q_lora_rank, model_.hidden_size, false, fp8});
+  } else {
+    const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
+    add_linear(list, {"query", {}, {}, {}, tokens_, queries, model_.hidden_size, false, fp8});
+  }
+  add_linear(list, {"key_value_down",
+                    {},
+                    {},
+                    {},
+                    tokens_,
+                    latent.kv_lora_rank + latent.qk_rope_head_dim,
+                    model_.hidden_size,
+                    false,
+                    fp8});
+  latent_projections(list, fp8);
+  if (model_.attention_output_gate) add_linear(list, latent_gate(fp8));
+}
+
 void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) const {
   const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
@@ -212,18 +235,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   if (model_.low_rank_attention) {
     low_rank_part(list, LowRankPart::inputs, Direction::forward, fp8);
   } else if (model_.latent_attention) {
-    const LatentAttention& latent = *model_.latent_attention;
-    if (latent.q_lora_rank > 0) {
-      add_linear(list, {"query_down", {}, {}, {}, t, latent.q_lora_rank, h, false, fp8});
-    } else {
-      const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
-      add_linear(list, {"query", {}, {}, {}, t, queries, h, false, fp8});
-    }
-    add_linear(
-        list,
-        {"key_value_down", {}, {}, {}, t, latent.kv_lora_rank + latent.qk_rope_head_dim, h, false, fp8});
-    latent_projections(list, fp8);
-    if (model_.attention_output_gate) add_linear(list, latent_gate(fp8));
+    latent_inputs(list, fp8);
   } else {
     const std::int64_t n = projected_columns();
     const Linear qkv{.name = "qkv",
@@ -389,6 +401,30 @@ void LayerLists::latent_projections(WorkList& list, bool fp8) const {
                   1);
 }
 
+void LayerLists::latent_gradients(WorkList& list, bool fp8) const {
+  const LatentAttention& latent = *model_.latent_attention;
+  const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
+  const auto gradients = [&](std::int64_t n, std::int64_t k, Edge edge) {
+    add_linear_gradients(
+        list, {{}, "latent_input_gradient", "latent_weight_gradient", {}, tokens_, n, k, false, fp8}, edge);
+  };
+  if (model_.attention_output_gate) add_linear_gradients(list, latent_gate(fp8), Edge::none);
+  add_elementwise(list, "split_heads_gradient", ElementwiseFunction::other,
+                  static_cast<double>(tokens_ * queries * 2), 1, 1);
+  gradients(heads_ * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, Edge::none);
+  list.push_back({"key_value_norm_gradient",
+                  norm({NormKind::rms_norm, tokens_, latent.kv_lora_rank}, dtype_, Direction::backward)});
+  gradients(latent.kv_lora_rank + latent.qk_rope_head_dim, model_.hidden_size, Edge::none);
+  if (latent.q_lora_rank > 0) {
+    gradients(queries, latent.q_lora_rank, Edge::none);
+    list.push_back({"query_norm_gradient",
+                    norm({NormKind::rms_norm, tokens_, latent.q_lora_rank}, dtype_, Direction::backward)});
+    gradients(latent.q_lora_rank, model_.hidden_size, Edge::column);
+  } else {
+    gradients(queries, model_.hidden_size, Edge::column);
+  }
+}
+
 void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant) const {
   const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
@@ -417,30 +453,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
   add_query_key_norms(list, Direction::backward);
   if (model_.low_rank_attention) return low_rank_part(list, LowRankPart::inputs, Direction::backward, fp8);
-  if (model_.latent_attention) {
-    const LatentAttention& latent = *model_.latent_attention;
-    const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
-    const auto gradients = [&](std::int64_t n, std::int64_t k, Edge edge) {
-      add_linear_gradients(
-          list, {{}, "latent_input_gradient", "latent_weight_gradient", {}, t, n, k, false, fp8}, edge);
-    };
-    if (model_.attention_output_gate) add_linear_gradients(list, latent_gate(fp8), Edge::none);
-    add_elementwise(list, "split_heads_gradient", ElementwiseFunction::other,
-                    static_cast<double>(t * queries * 2), 1, 1);
-    gradients(heads_ * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, Edge::none);
-    list.push_back({"key_value_norm_gradient",
-                    norm({NormKind::rms_norm, t, latent.kv_lora_rank}, dtype_, Direction::backward)});
-    gradients(latent.kv_lora_rank + latent.qk_rope_head_dim, h, Edge::none);
-    if (latent.q_lora_rank > 0) {
-      gradients(queries, latent.q_lora_rank, Edge::none);
-      list.push_back({"query_norm_gradient",
-                      norm({NormKind::rms_norm, t, latent.q_lora_rank}, dtype_, Direction::backward)});
-      gradients(latent.q_lora_rank, h, Edge::column);
-    } else {
-      gradients(queries, h, Edge::column);
-    }
-    return;
-  }
+  if (model_.latent_attention) return latent_gradients(list, fp8);
   if (model_.position == PositionEncoding::relative)
     add_linear_gradients(list, distance_projection(), Edge::none);
   if (model_.cross_tokens > 0) add_linear_gradients(list, cross_projection(), Edge::none);

@@ -222,13 +222,37 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   if (moe.latent_size > 0) add_linear(list, latent_projection(false));
 }
 
+void LayerLists::expert_product_gradients(WorkList& list, const ExpertFlow& flow, bool fp8) const {
+  add_linear_gradients(list,
+                       {.input_gradient = "expert_down_input_gradient",
+                        .weight_gradient = "expert_down_weight_gradient",
+                        .bias_gradient = "expert_down_bias_gradient",
+                        .tokens = flow.tokens_per_expert,
+                        .n = routed_width(),
+                        .k = flow.width,
+                        .bias = model_.ffn_bias && !weighs_output_bias(),
+                        .fp8 = fp8,
+                        .experts = flow.local_experts},
+                       Edge::none);
+  activation(list, as_double(flow.tokens_per_expert * flow.local_experts * flow.width), Direction::backward);
+  add_linear_gradients(list,
+                       {.input_gradient = "expert_up_input_gradient",
+                        .weight_gradient = "expert_up_weight_gradient",
+                        .bias_gradient = "expert_up_bias_gradient",
+                        .tokens = flow.tokens_per_expert,
+                        .n = flow.width * (model_.gated_ffn ? 2 : 1),
+                        .k = routed_width(),
+                        .bias = model_.ffn_bias,
+                        .fp8 = fp8,
+                        .experts = flow.local_experts},
+                       Edge::none);
+}
+
 void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const MixtureOfExperts& moe = *model_.moe;
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
-  const std::int64_t h = routed_width();
   const ExpertFlow flow = expert_flow();
-  const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
-  const double tensors = host_of_operands(fp8, local);
+  const double tensors = host_of_operands(fp8, flow.local_experts);
   if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(false), Edge::none);
   order_own_tokens(list, "unpermute_gradient", MovementKind::gather, flow, Direction::backward);
   if (overlaps_exchanges()) overlap_exchange(list, Exchange::dispatch, 1, false);
@@ -238,29 +262,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   pad_for_narrow(list, "pad_expert_gradients", fp8, flow);
   const std::size_t products = list.size();
   if (weighs_output_bias()) weighed_bias(list, flow, Direction::backward);
-  add_linear_gradients(list,
-                       {.input_gradient = "expert_down_input_gradient",
-                        .weight_gradient = "expert_down_weight_gradient",
-                        .bias_gradient = "expert_down_bias_gradient",
-                        .tokens = per_expert,
-                        .n = h,
-                        .k = width,
-                        .bias = model_.ffn_bias && !weighs_output_bias(),
-                        .fp8 = fp8,
-                        .experts = local},
-                       Edge::none);
-  activation(list, as_double(per_expert * local * width), Direction::backward);
-  add_linear_gradients(list,
-                       {.input_gradient = "expert_up_input_gradient",
-                        .weight_gradient = "expert_up_weight_gradient",
-                        .bias_gradient = "expert_up_bias_gradient",
-                        .tokens = per_expert,
-                        .n = width * (model_.gated_ffn ? 2 : 1),
-                        .k = h,
-                        .bias = model_.ffn_bias,
-                        .fp8 = fp8,
-                        .experts = local},
-                       Edge::none);
+  expert_product_gradients(list, flow, fp8);
   add_host_work(list, "expert_gradients_on_host", 2 * (2 * kHostOfProduct + tensors));
   if (delays_weight_gradients()) {
     const WorkList weights = take_delayed_weight_gradients(list, products);

@@ -148,10 +148,38 @@ void LayerLists::launch_as_one(WorkList& list, std::int64_t parts) const {
   if (parts > 1 && layout_.layer.operator_launches) list.back().captured = true;
 }
 
+void LayerLists::add_weight_gradient(WorkList& list, const Linear& linear) const {
+  const DType compute = linear.fp8 && layout_.layer.precision.fp8.weight_gradients ? narrow_type() : dtype_;
+  const bool accumulates = layout_.layer.fused.weight_gradient_accumulation;
+  WorkItem weight{linear.weight_gradient,
+                  gemm({.batch = linear.experts,
+                        .m = linear.n,
+                        .n = linear.k,
+                        .k = linear.tokens,
+                        .accumulates = accumulates,
+                        .layout = GemmLayout::nt,
+                        .output = accumulates ? layout_.layer.precision.gradients : dtype_},
+                       compute)};
+  weight.weight_gradient = true;
+  list.push_back(weight);
+  if (!accumulates && layout_.accumulates_gradients()) {
+    const double parameters = static_cast<double>(linear.experts) * static_cast<double>(linear.n * linear.k);
+    const double gradient = element_size(layout_.layer.precision.gradients).value();
+    list.push_back({"accumulate_gradient", amount(parameters * (element_bytes_ + gradient),
+                                                  parameters * gradient, KernelClass::elementwise, dtype_)});
+    list.back().weight_gradient = true;
+  }
+  if (linear.bias) {
+    list.push_back(
+        {linear.bias_gradient, Operation{ReductionShape{.rows = linear.n, .cols = linear.tokens}, dtype_}});
+    list.back().count = linear.experts;
+    list.back().weight_gradient = true;
+  }
+}
+
 void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
   const bool fp8 = linear.fp8;
   const DType compute = fp8 ? narrow_type() : dtype_;
-  const DType weight_compute = fp8 && layout_.layer.precision.fp8.weight_gradients ? compute : dtype_;
   const auto experts = static_cast<double>(linear.experts);
   const bool split = tp_ > 1 && linear.experts == 1;
   // The gradient of a row-split product's output has to be complete on every rank first.
@@ -188,31 +216,7 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
   else if (split && edge == Edge::column)
     reduce_tokens(list, "reduce_input_gradient", asynchronous && !frozen);
   if (frozen) return;
-  const bool accumulates = layout_.layer.fused.weight_gradient_accumulation;
-  WorkItem weight{linear.weight_gradient,
-                  gemm({.batch = linear.experts,
-                        .m = linear.n,
-                        .n = linear.k,
-                        .k = linear.tokens,
-                        .accumulates = accumulates,
-                        .layout = GemmLayout::nt,
-                        .output = accumulates ? layout_.layer.precision.gradients : dtype_},
-                       weight_compute)};
-  weight.weight_gradient = true;
-  list.push_back(weight);
-  if (!accumulates && layout_.accumulates_gradients()) {
-    const double parameters = experts * static_cast<double>(linear.n * linear.k);
-    const double gradient = element_size(layout_.layer.precision.gradients).value();
-    list.push_back({"accumulate_gradient", amount(parameters * (element_bytes_ + gradient),
-                                                  parameters * gradient, KernelClass::elementwise, dtype_)});
-    list.back().weight_gradient = true;
-  }
-  if (linear.bias) {
-    list.push_back(
-        {linear.bias_gradient, Operation{ReductionShape{.rows = linear.n, .cols = linear.tokens}, dtype_}});
-    list.back().count = linear.experts;
-    list.back().weight_gradient = true;
-  }
+  add_weight_gradient(list, linear);
 }
 
 // With overlap of tensor-parallel transfers a product starts on its first part: one of tp parts stays

@@ -74,6 +74,7 @@ class LayerLists {
 
   void add_linear(WorkList& list, const Linear& linear) const;
   void add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const;
+  void add_weight_gradient(WorkList& list, const Linear& linear) const;
   // `in_product`: the time of the product that reads it holds the cast itself.
   // `of_kernel`: a norm or an activation writes it.
   void add_cast(WorkList& list, std::string_view name, double elements, bool in_product,
@@ -143,6 +144,10 @@ class LayerLists {
   void mix_streams(WorkList& list, Direction direction) const;
   [[nodiscard]] std::int64_t projected_columns() const;
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  // Where one rank has the whole sequence.
+  void attention_of_rank(WorkList& list, std::string_view name, const Operation& kernel) const;
+  void latent_inputs(WorkList& list, bool fp8) const;
+  void latent_gradients(WorkList& list, bool fp8) const;
   [[nodiscard]] Linear distance_projection() const;
   [[nodiscard]] Linear cross_projection() const;
   [[nodiscard]] Linear latent_gate(bool fp8) const;
@@ -202,6 +207,7 @@ class LayerLists {
                            const ExpertFlow& flow) const;
   void experts_forward(WorkList& list, bool fp8) const;
   void experts_backward(WorkList& list, bool fp8) const;
+  void expert_product_gradients(WorkList& list, const ExpertFlow& flow, bool fp8) const;
   // Biases of experts weighed by the scores of their tokens, written out in framework operations.
   [[nodiscard]] bool weighs_output_bias() const;
   void weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const;
