@@ -98,26 +98,27 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
                            .n_nodes = n_nodes_,
                            .gpus_per_node = gpus_per_node_,
                            .n_ranks = n_ranks_};
-    record.published = published.record();
-    record.improved = form.record();
+    CurveFit& fit = record.fit.edit();
+    fit.published = published.record();
+    fit.improved = form.record();
     for (std::size_t i = 0; i < f.knots_log2.size(); ++i)
-      record.knots.push_back({std::round(std::exp2(f.knots_log2[i])), rounded(std::exp(f.knots_ln_us[i]))});
-    for (CurveForm* curve_form : {&record.published, &record.improved})
+      fit.knots.push_back({std::round(std::exp2(f.knots_log2[i])), rounded(std::exp(f.knots_ln_us[i]))});
+    for (CurveForm* curve_form : {&fit.published, &fit.improved})
       for (auto& [parameter, value] : curve_form->parameters) value = rounded(value);
-    record.residuals = residuals_;
-    for (ResidualQuantiles& q : record.residuals) {
+    fit.residuals = residuals_;
+    for (ResidualQuantiles& q : fit.residuals) {
       q.message_bytes_min = std::round(q.message_bytes_min);
       q.message_bytes_max = std::round(q.message_bytes_max);
       for (double* v : {&q.log_p10, &q.log_p50, &q.log_p90}) *v = std::round(*v * 1e5) / 1e5;
     }
-    record.provenance = provenance;
-    record.provenance.source = FigureSource::fitted;
-    record.provenance.n_rows = n_samples;
-    record.provenance.error = {{"mape_pct", rounded(mape_pct)},
-                               {"p90_ape_pct", rounded(p90_ape_pct)},
-                               {"form_mape_pct", rounded(form_mape_pct)}};
-    record.provenance.range = {{"message_bytes_min", std::round(std::exp2(measured_from))},
-                               {"message_bytes_max", std::round(std::exp2(measured_to))}};
+    fit.provenance = provenance;
+    fit.provenance.source = FigureSource::fitted;
+    fit.provenance.n_rows = n_samples;
+    fit.provenance.error = {{"mape_pct", rounded(mape_pct)},
+                            {"p90_ape_pct", rounded(p90_ape_pct)},
+                            {"form_mape_pct", rounded(form_mape_pct)}};
+    fit.provenance.range = {{"message_bytes_min", std::round(std::exp2(measured_from))},
+                            {"message_bytes_max", std::round(std::exp2(measured_to))}};
     result.push_back(std::move(record));
   }
   return result;

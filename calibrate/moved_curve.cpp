@@ -108,22 +108,23 @@ Result<CollectiveCurve> record_of_few_sizes(const CollectiveMeasurements& measur
   CollectiveCurve record{.collective = measurements.collective,
                          .gpus_per_node = measurements.gpus_per_node,
                          .n_ranks = measurements.n_ranks};
+  CurveFit& fit = record.fit.edit();
   for (double x = kFirstKnot; x <= kLastKnot; x += kKnotStep)
-    record.knots.push_back({std::round(std::exp2(x)), rounded(std::exp(curve.ln_time_us(x)), kDigits)});
+    fit.knots.push_back({std::round(std::exp2(x)), rounded(std::exp(curve.ln_time_us(x)), kDigits)});
   for (std::size_t i = 0; i < RelatedBand::kMiddles.size(); ++i) {
     const double middle = RelatedBand::kMiddles[i] - log2_ns_of_byte;
     if (middle < 1) continue;
-    record.residuals.push_back({.region = "all",
-                                .message_bytes_min = std::round(std::exp2(middle - 1)),
-                                .message_bytes_max = std::round(std::exp2(middle + 1)),
-                                .log_p10 = related.moved.p10[i],
-                                .log_p90 = related.moved.p90[i]});
+    fit.residuals.push_back({.region = "all",
+                             .message_bytes_min = std::round(std::exp2(middle - 1)),
+                             .message_bytes_max = std::round(std::exp2(middle + 1)),
+                             .log_p10 = related.moved.p10[i],
+                             .log_p90 = related.moved.p90[i]});
   }
-  record.provenance = provenance;
-  record.provenance.source = FigureSource::fitted;
-  record.provenance.n_rows = measurements.samples.size();
-  record.provenance.range = {{"message_bytes_min", std::round(std::exp2(curve.supported_from))},
-                             {"message_bytes_max", std::round(std::exp2(curve.supported_to))}};
+  fit.provenance = provenance;
+  fit.provenance.source = FigureSource::fitted;
+  fit.provenance.n_rows = measurements.samples.size();
+  fit.provenance.range = {{"message_bytes_min", std::round(std::exp2(curve.supported_from))},
+                          {"message_bytes_max", std::round(std::exp2(curve.supported_to))}};
   return record;
 }
 

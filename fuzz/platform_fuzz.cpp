@@ -22,7 +22,7 @@ void ask_host(const stepcast::Platform& platform) {
     require(!host.error().message().empty());
     return;
   }
-  for (const stepcast::OverheadRecord& record : platform.overheads) {
+  for (const stepcast::OverheadRecord& record : *platform.overheads) {
     const stepcast::Estimate estimate = host->time(record.type, record.op).estimate();
     require(std::isfinite(estimate.time.value()) && estimate.time.value() >= 0);
     require(estimate.p10 <= estimate.time && estimate.time <= estimate.p90);

@@ -305,7 +305,7 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
     std::map<DType, ResolvedCollective> resolved;
     for (const CollectiveSample& s : m.samples) {
       const bool known = std::ranges::any_of(
-          it->second->curves, [&](const CollectiveCurve& c) { return c.provenance.used_row(s.hash); });
+          it->second->curves, [&](const CollectiveCurve& c) { return c.fit->provenance.used_row(s.hash); });
       if (known) {
         ++used;
         continue;

@@ -155,8 +155,9 @@ void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keep
   std::vector<CollectiveCurve> records = fit.records(provenance);
   if (keeps_points) {
     records.resize(1);
-    records[0].knots.clear();
-    for (const FitPoint& p : fit.points) records[0].knots.push_back({p.message_bytes, p.measured_us});
+    std::vector<CurveKnot>& knots = records[0].fit.edit().knots;
+    knots.clear();
+    for (const FitPoint& p : fit.points) knots.push_back({p.message_bytes, p.measured_us});
   }
   for (CollectiveCurve& record : records) calibrated.set(std::move(record));
 }

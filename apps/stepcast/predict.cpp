@@ -365,8 +365,11 @@ Result<int> run_series(const PredictOptions& options) {
 
 Result<int> run_described(const PredictOptions& options) {
   STEPCAST_ASSIGN(const DescribedStep step, described(options));
-  STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
+  STEPCAST_ASSIGN(PredictRequest request, request_of(step));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
+  // A terminal shows no more.
+  request.only_critical = !report.is_wanted() && !options.shared.json && !options.shared.sensitivity &&
+                          options.shared.chakra.empty();
   Report answer;
   STEPCAST_TRY(answer_into(answer, request, options, report, *session_for_question(request.platform)));
   add_notes(step, answer.forecast);

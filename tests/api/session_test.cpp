@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/report/forecast_document.h"
 
 #include "tests/support/paths.h"
 
@@ -52,6 +53,28 @@ std::string layout_note(const Forecast& forecast) {
 
 // Of a machine that is asked about with other parts, the layout is that for the machine as it is, in a session that was asked
 // before and in a new one; another may be faster, and is found where it is asked for.
+// What a terminal shows of a forecast does not need the other ranks.
+TEST(Session, SaysTheSameOfTheRanksThatDecide) {
+  const Session session;
+  for (const std::int64_t pipeline : {1, 4}) {
+    for (const std::int64_t sequences : {16, 256}) {  // with every micro-batch, and with rounds left out
+      PredictRequest request{.job = {.model = "llama-3-70b", .n_gpus = 64}, .platform = "dgx-h100"};
+      request.job.settings.tensor = 4;
+      request.job.settings.pipeline = pipeline;
+      request.job.settings.micro_batch_sequences = 1;
+      request.job.settings.global_batch_sequences = sequences;
+      const auto all = session.predict(request);
+      request.only_critical = true;
+      const auto critical = session.predict(request);
+      ASSERT_TRUE(all.ok() && critical.ok());
+      EXPECT_EQ(forecast_text(*critical), forecast_text(*all));
+      EXPECT_EQ(all->classes.size(), static_cast<std::size_t>(pipeline));
+      EXPECT_EQ(critical->classes.size(), 1U);
+      EXPECT_TRUE(critical->collectives.empty());
+    }
+  }
+}
+
 TEST(Session, FasterPartsDoNotMoveALayout) {
   const Session session;
   PredictRequest request{.job = {.model = "llama-3-70b", .n_gpus = 64}, .platform = "dgx-h100"};

@@ -52,7 +52,7 @@ TEST(CalibrateOverheads, APartIsTakenAsTheHostOfAPlatform) {
   const auto platform = load_platform((folder.path() / "mine.json").string());
   ASSERT_TRUE(platform.ok()) << platform.error().message();
   EXPECT_EQ(platform->device.name, "A100-SXM4-80GB");
-  EXPECT_TRUE(std::ranges::any_of(platform->overheads, [](const OverheadRecord& o) {
+  EXPECT_TRUE(std::ranges::any_of(*platform->overheads, [](const OverheadRecord& o) {
     return o.type == OverheadType::t4 && o.op == "cudaLaunchKernel";
   }));
   EXPECT_NE(platform->find_model(kHostLaunchesKind), nullptr);

@@ -179,9 +179,14 @@ TEST(JsonValue, WhatIsKnownToBeValidIsReadLater) {
       numbers, std::string(300, '\\') + std::string(300, '['));
   const auto whole = parse_json(text, "f");
   ASSERT_TRUE(whole.ok()) << whole.error().message();
-  const auto later = parse_known_json(std::make_shared<const std::string>(text), "f");
+  const auto long_values = long_json_values(text, "f");
+  ASSERT_TRUE(long_values.ok()) << long_values.error().message();
+  // Of a, its item, b, list, text, object and x.
+  EXPECT_EQ(long_values->size(), 7U);
+  const auto later = parse_known_json(std::make_shared<const std::string>(text), *long_values, "f");
   ASSERT_TRUE(later.ok()) << later.error().message();
   const JsonValue copy = *later;
+  EXPECT_TRUE(later->find("a")->is_deferred() && later->find("a")->is_array() && !later->find("a")->is_object());
   EXPECT_EQ(*later, *whole);
   EXPECT_EQ(copy, *whole);
   EXPECT_EQ(compact_json(copy), compact_json(*whole));

@@ -111,9 +111,9 @@ TEST(CollectiveFit, RecordsHoldTheCurveAndNoMeasurement) {
   ASSERT_TRUE(fit.ok());
   const std::vector<CollectiveCurve> records = fit->records({});
   ASSERT_EQ(records.size(), 1U);
-  EXPECT_LE(records[0].knots.size(), kMaxShippedKnots);
-  EXPECT_EQ(records[0].provenance.source, FigureSource::fitted);
-  EXPECT_EQ(records[0].provenance.n_rows, m.samples.size());
+  EXPECT_LE(records[0].fit->knots.size(), kMaxShippedKnots);
+  EXPECT_EQ(records[0].fit->provenance.source, FigureSource::fitted);
+  EXPECT_EQ(records[0].fit->provenance.n_rows, m.samples.size());
   const auto back = time_curve(records[0]);
   ASSERT_TRUE(back.ok()) << back.error().message();
   for (double x = 0; x < 40; x += 0.37) {
@@ -126,7 +126,7 @@ TEST(CollectiveFit, BandIsOfOctavesThatNothingInItSaw) {
   const auto even = fit_collective(line(20, 150));
   ASSERT_TRUE(even.ok());
   const std::vector<CollectiveCurve> records = even->records({});
-  for (const ResidualQuantiles& q : records[0].residuals) {
+  for (const ResidualQuantiles& q : records[0].fit->residuals) {
     EXPECT_LT(q.log_p90 - q.log_p10, 0.08) << q.message_bytes_min;
   }
   // ... and a last octave that is half as slow again lies by about that outside of what the others say, although a
@@ -135,7 +135,7 @@ TEST(CollectiveFit, BandIsOfOctavesThatNothingInItSaw) {
   m.samples.back().time_us *= 1.5;
   const auto bent = fit_collective(m);
   ASSERT_TRUE(bent.ok());
-  EXPECT_GT(bent->records({})[0].residuals.back().log_p90, std::log(1.4));
+  EXPECT_GT(bent->records({})[0].fit->residuals.back().log_p90, std::log(1.4));
 }
 
 TEST(CollectiveFit, RefusesWhatCannotBeFittedAndSaysWhatToMeasure) {

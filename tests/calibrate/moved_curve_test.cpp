@@ -103,7 +103,7 @@ TEST(RecordOfFewSizes, ReadsBackAsTheMovedCurve) {
   few.samples = two_sizes(m);
   const auto record = record_of_few_sizes(few, *related, s.device, s.node, {});
   ASSERT_TRUE(record.ok()) << record.error().message();
-  EXPECT_LE(record->knots.size(), kMaxShippedKnots);
+  EXPECT_LE(record->fit->knots.size(), kMaxShippedKnots);
   const auto curve = time_curve(*record);
   ASSERT_TRUE(curve.ok()) << curve.error().message();
   for (const CollectiveSample& sample : few.samples) {

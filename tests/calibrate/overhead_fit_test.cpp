@@ -147,7 +147,7 @@ TEST(OverheadFit, ComesBackFromAPlatformFile) {
   const OverheadFit fit = fit_overheads(recorded_overheads(rebuild(test::host_trace())));
   auto platform = load_platform("v100-sxm2-32gb");
   ASSERT_TRUE(platform.ok()) << platform.error().message();
-  platform->overheads.clear();
+  platform->overheads = {};
   Provenance provenance;
   provenance.source = FigureSource::fitted;
   provenance.document = "a made trace";

@@ -119,19 +119,21 @@ CollectiveCurve record_with_knots() {
   CollectiveCurve record;
   record.collective = CollectiveOp::all_reduce;
   record.gpus_per_node = record.n_ranks = 8;
-  record.knots = {{1024, 20}, {65536, 25}, {1 << 20, 60}, {1 << 26, 600}, {1 << 30, 8200}};
-  record.residuals = {{"latency", 1024, 65536, -0.02, 0, 0.04, 10},
-                      {"bandwidth", 65536, 1 << 30, -0.01, 0, 0.01, 10}};
-  record.improved = simple_form().record();
-  record.provenance.source = FigureSource::fitted;
-  record.provenance.range = {{"message_bytes_min", 1024}, {"message_bytes_max", 1 << 30}};
+  CurveFit& fit = record.fit.edit();
+  fit.knots = {{1024, 20}, {65536, 25}, {1 << 20, 60}, {1 << 26, 600}, {1 << 30, 8200}};
+  fit.residuals = {{"latency", 1024, 65536, -0.02, 0, 0.04, 10},
+                   {"bandwidth", 65536, 1 << 30, -0.01, 0, 0.01, 10}};
+  fit.improved = simple_form().record();
+  fit.provenance.source = FigureSource::fitted;
+  fit.provenance.range = {{"message_bytes_min", 1024}, {"message_bytes_max", 1 << 30}};
   return record;
 }
 
 TEST(TimeCurve, AnswersItsKnots) {
   const auto curve = time_curve(record_with_knots());
   ASSERT_TRUE(curve.ok()) << curve.error().message();
-  for (const CurveKnot& knot : record_with_knots().knots) {
+  const CollectiveCurve record = record_with_knots();
+  for (const CurveKnot& knot : record.fit->knots) {
     EXPECT_NEAR(curve->at(Bytes{knot.message_bytes}).time.value(), knot.time_us, 1e-6 * knot.time_us);
   }
 }
@@ -170,20 +172,20 @@ TEST(TimeCurve, OutsideGoesOnLikeItsFormAndKnowsLess) {
 
 TEST(TimeCurve, WorksFromTheFormAloneAndRefusesNothing) {
   CollectiveCurve record = record_with_knots();
-  record.knots.clear();
+  record.fit.edit().knots.clear();
   const auto curve = time_curve(record);
   ASSERT_TRUE(curve.ok());
   EXPECT_NEAR(curve->at(Bytes{0x1p23}).time.value(), simple_form().time(Bytes{0x1p23}).value(), 0.5);
-  record.improved = {};
+  record.fit.edit().improved = {};
   EXPECT_THAT(time_curve(record), test::FailsWith("has neither knots nor a form 'startup_two_steps'"));
 }
 
 TEST(TimeCurve, RefusesKnotsThatCannotBe) {
   CollectiveCurve record = record_with_knots();
-  record.knots[1].time_us = 0;
+  record.fit.edit().knots[1].time_us = 0;
   EXPECT_THAT(time_curve(record), test::FailsWith("knots need positive sizes and times"));
   record = record_with_knots();
-  record.knots[1].message_bytes = 512;
+  record.fit.edit().knots[1].message_bytes = 512;
   EXPECT_THAT(time_curve(record), test::FailsWith("the sizes of the knots must increase"));
 }
 

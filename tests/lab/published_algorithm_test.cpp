@@ -47,7 +47,7 @@ ExecutionTrace small_trace() {
 
 Platform platform_with_overheads() {
   Platform platform = value_of(load_platform("dgx-1-v100-32gb"));
-  platform.overheads.clear();
+  platform.overheads = {};
   const auto set = [&](OverheadType type, const std::string& op, double us) {
     OverheadRecord record;
     record.type = type;

@@ -81,11 +81,12 @@ CollectiveCurve curve_of(CollectiveOp op, std::uint32_t n) {
   curve.collective = op;
   curve.dtype = DType::fp16;
   curve.gpus_per_node = curve.n_ranks = n;
-  curve.published = {"three_region_sigmoid", {{"log2_m1", 14}, {"BWmax_GBps", 231.7}, {"t_s_us", 11.1}}};
-  curve.improved = {"smooth", {{"a", 0.1}, {"b", -3e-7}}};
-  curve.knots = {{1024, 10.5}, {4096, 11.25}, {1048576, 1.0 / 7}};
-  curve.residuals = {{"all", 1024, 1048576, -0.05, 0.001, 0.07, 42}};
-  curve.provenance = fitted("my log", {7, 0xffffffffU, 1});
+  CurveFit& fit = curve.fit.edit();
+  fit.published = {"three_region_sigmoid", {{"log2_m1", 14}, {"BWmax_GBps", 231.7}, {"t_s_us", 11.1}}};
+  fit.improved = {"smooth", {{"a", 0.1}, {"b", -3e-7}}};
+  fit.knots = {{1024, 10.5}, {4096, 11.25}, {1048576, 1.0 / 7}};
+  fit.residuals = {{"all", 1024, 1048576, -0.05, 0.001, 0.07, 42}};
+  fit.provenance = fitted("my log", {7, 0xffffffffU, 1});
   return curve;
 }
 
@@ -218,7 +219,7 @@ TEST(PlatformFile, AnExtensionSaysOnlyWhatDiffers) {
   mine.device.l2_bandwidth.reset();
   mine.node.network.reset();
   mine.node.intra.sources.erase("links");
-  mine.curves[0].knots[0].time_us = 9;
+  mine.curves[0].fit.edit().knots[0].time_us = 9;
   const std::string text = platform_extension_json(mine, base, "base");
   EXPECT_EQ(text.find("all_reduce"), std::string::npos) << text;
   EXPECT_EQ(text.find("peak_fp32"), std::string::npos) << text;
@@ -229,7 +230,7 @@ TEST(PlatformFile, AnExtensionSaysOnlyWhatDiffers) {
 
   mine.curves.erase(mine.curves.begin());
   mine.models.clear();
-  mine.overheads.clear();
+  mine.overheads = {};
   const auto less =
       parse_platform(platform_extension_json(mine, base, "./base.json"), folder.path() / "mine.json", {});
   ASSERT_TRUE(less.ok()) << less.error().message();
@@ -260,9 +261,9 @@ TEST(PlatformFile, ExtendingOverridesFieldByFieldAndRecordByKey) {
   EXPECT_EQ(p->node.gpus_per_node, 2U);
   ASSERT_EQ(p->curves.size(), 2U);
   EXPECT_EQ(p->curves[0].key(), "all_gather/any/1x2/2");
-  EXPECT_EQ(p->curves[0].knots[0].time_us, 6);
+  EXPECT_EQ(p->curves[0].fit->knots[0].time_us, 6);
   EXPECT_EQ(p->curves[1].key(), "all_reduce/any/1x2/2");
-  EXPECT_EQ(p->curves[1].knots[0].time_us, 4);
+  EXPECT_EQ(p->curves[1].fit->knots[0].time_us, 4);
   EXPECT_THAT(p->files, ElementsAre(folder.path() / "mine.json", folder.path() / "base.json"));
 }
 
@@ -328,8 +329,8 @@ TEST(PlatformFile, InheritedRecordsCanBeLeftBehind) {
   ASSERT_TRUE(p.ok()) << p.error().message();
   EXPECT_TRUE(p->curves.empty());
   EXPECT_TRUE(p->models.empty());
-  ASSERT_EQ(p->overheads.size(), 1U);
-  EXPECT_EQ(p->overheads.front().mean_us, 4);
+  ASSERT_EQ(p->overheads->size(), 1U);
+  EXPECT_EQ(p->overheads->front().mean_us, 4);
 }
 
 TEST(PlatformFile, ATorusReadsBackAndCanBeCutDown) {

@@ -27,7 +27,7 @@ CollectiveCurve curve() {
   c.n_nodes = 2;
   c.gpus_per_node = 4;
   c.n_ranks = 8;
-  c.improved.form = "x";
+  c.fit.edit().improved.form = "x";
   return c;
 }
 
@@ -45,11 +45,11 @@ TEST(Platform, SetReplacesTheRecordOfTheSameKeyAndKeepsTheOrder) {
   p.set(c);
   c.collective = CollectiveOp::all_gather;
   p.set(c);
-  c.improved.form = "y";
+  c.fit.edit().improved.form = "y";
   p.set(c);
   ASSERT_EQ(p.curves.size(), 2U);
   EXPECT_EQ(p.curves[0].key(), "all_gather/any/2x4/8");
-  EXPECT_EQ(p.curves[0].improved.form, "y");
+  EXPECT_EQ(p.curves[0].fit->improved.form, "y");
   EXPECT_EQ(p.curves[1].collective, CollectiveOp::all_reduce);
 }
 
@@ -63,7 +63,7 @@ TEST(Platform, CheckFindsWhatAFileCouldNotSay) {
   EXPECT_FALSE(p.check().ok());
   p = small();
   CollectiveCurve c = curve();
-  c.improved.parameters["a"] = std::nan("");
+  c.fit.edit().improved.parameters["a"] = std::nan("");
   p.set(c);
   ASSERT_FALSE(p.check().ok());
   EXPECT_THAT(p.check().error().message(), HasSubstr("collective_curves[0].improved.parameters.a"));

@@ -18,6 +18,7 @@
 #include "tests/support/command.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stepcast::test::shipped_platforms_test {
 namespace {
@@ -64,10 +65,45 @@ TEST(ShippedPlatforms, AreKnownByTheirContent) {
     if (entry.path().extension() != ".json") continue;
     Result<std::string> text = read_file(entry.path());
     ASSERT_TRUE(text.ok());
-    EXPECT_TRUE(is_shipped_text(*text)) << entry.path();
+    EXPECT_TRUE(shipped_text(*text)) << entry.path();
     text->back() = ' ';
-    EXPECT_FALSE(is_shipped_text(*text)) << entry.path();
+    EXPECT_FALSE(shipped_text(*text)) << entry.path();
   }
+}
+
+// The same files with a blank at their end are read as those of a user: all of them, and at once.
+TEST(ShippedPlatforms, AreReadAsThoseOfAUser) {
+  const TemporaryFolder folder;
+  const fs::path copy = folder.path() / "platforms";
+  fs::copy(source_dir() / "platforms", copy, fs::copy_options::recursive);
+  std::set<fs::path> open;  // files that no platform so far was read from
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator{copy}) {
+    if (entry.path().extension() != ".json") continue;
+    fs::permissions(entry.path(), fs::perms::owner_write, fs::perm_options::add);
+    std::ofstream{entry.path(), std::ios::app} << ' ';
+    open.insert(fs::relative(entry.path(), copy));
+  }
+  for (const Platform& p : shipped()) {
+    std::size_t fresh = 0;
+    for (const fs::path& file : p.files) fresh += open.erase(fs::relative(file, source_dir() / "platforms"));
+    if (fresh == 0) continue;
+    const std::vector<fs::path> here{copy};
+    const auto users = load_platform(p.name, here);
+    ASSERT_TRUE(users.ok()) << users.error().message();
+    EXPECT_TRUE(*users == p) << p.name;
+    EXPECT_FALSE(users->overheads.is_later()) << p.name;
+  }
+  EXPECT_THAT(open, IsEmpty());
+
+  const std::string tool = stepcast_executable().string();
+  const auto predict = [&](const std::string& platforms) {
+    const auto run = run_command({"/usr/bin/env", "STEPCAST_PLATFORMS=" + platforms, tool, "predict", "--model",
+                                  "gpt3-175b", "--platform", "dgx-a100", "--gpus", "512", "--tp", "8", "--pp", "8",
+                                  "--gbs", "1536", "--json", "-"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_EQ(predict(copy.string()), predict((source_dir() / "platforms").string()));
 }
 
 TEST(ShippedPlatforms, RoundTripExactly) {
@@ -89,7 +125,8 @@ TEST(ShippedPlatforms, EveryFigureSaysWhereItIsFrom) {
 
 TEST(ShippedPlatforms, HoldNoMoreThanSmoothedKnots) {
   for (const Platform& p : shipped()) {
-    for (const CollectiveCurve& curve : p.curves) EXPECT_LE(curve.knots.size(), kMaxShippedKnots) << p.name;
+    for (const CollectiveCurve& curve : p.curves)
+      EXPECT_LE(curve.fit->knots.size(), kMaxShippedKnots) << p.name;
   }
 }
 

@@ -91,7 +91,7 @@ TEST(PredictTrace, SaysWhatIsMissing) {
   EXPECT_THAT(p.error().message(), HasSubstr("host overheads are those of a platform, and none is named"));
   Result<Platform> mi300x = load_platform("8xmi300x");
   ASSERT_TRUE(mi300x.ok()) << mi300x.error().message();
-  mi300x->overheads.clear();
+  mi300x->overheads = {};
   how.platform = &*mi300x;
   p = predict_trace(traces.inputs(), how);
   ASSERT_FALSE(p.ok());

@@ -19,10 +19,11 @@ inline CollectiveCurve line(CollectiveOp op, std::uint32_t n_nodes, std::uint32_
   StartupForm form;
   form.ln_startup_us = std::log(startup_us);
   form.ln_max_GBps = std::log(GBps);
-  record.improved = form.record();
-  record.residuals = {{"all", 8, 0x1p32, -0.02, 0, 0.02, 30}};
-  record.provenance.source = FigureSource::fitted;
-  record.provenance.range = {{"message_bytes_min", 8}, {"message_bytes_max", 0x1p32}};
+  CurveFit& fit = record.fit.edit();
+  fit.improved = form.record();
+  fit.residuals = {{"all", 8, 0x1p32, -0.02, 0, 0.02, 30}};
+  fit.provenance.source = FigureSource::fitted;
+  fit.provenance.range = {{"message_bytes_min", 8}, {"message_bytes_max", 0x1p32}};
   return record;
 }
 

@@ -381,7 +381,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                                    {.explained = request.explained,
                                                     .forecast = {.collectives = request.collectives,
                                                                  .path_steps = request.path_steps,
-                                                                 .only_critical = extras.only_critical}}));
+                                                                 .only_critical = request.only_critical}}));
   if (const std::optional<std::string>& load = request.job.settings.expert_load)
     STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});

@@ -100,6 +100,8 @@ struct PredictRequest {
   bool explained = false;         // also the operations of every kind of layer
   bool path_steps = false;        // every step of the critical path
   std::size_t collectives = 256;  // to list, those that cost most; 0 is all
+  // Of the ranks, those alone that decide how long the step takes: no other ones, no collectives and no critical path.
+  bool only_critical = false;
   // Also the step as Chrome trace JSON, one rank of every class; compressed if the name ends in .gz.
   std::filesystem::path timeline{};
   // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).
@@ -403,7 +405,6 @@ class Session {
     ResolvedJob* job = nullptr;     // with the layout that was chosen
     JobSettings* chosen = nullptr;  // what says a layout that the request leaves open
     ScalingPoint* point = nullptr;  // without its forecast
-    bool only_critical = false;     // asked for no more than the parts of the critical class
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;

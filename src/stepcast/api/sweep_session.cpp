@@ -117,7 +117,8 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
   request.budget = question.budget;
   request.pools = question.pools;
   request.zones = std::move(question.zones);
-  STEPCAST_ASSIGN(const Forecast forecast, predict(request, Extras{.only_critical = true}));
+  request.only_critical = true;
+  STEPCAST_ASSIGN(const Forecast forecast, predict(request));
   return sweep_row(point, forecast);
 }
 

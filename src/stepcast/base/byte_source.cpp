@@ -227,7 +227,7 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
   const auto size = std::filesystem::file_size(file, code);
   if (!code) impl->total = size;
-  impl->buffer = std::make_unique<char[]>(kGivenBack + kInputBytes);
+  impl->buffer = std::make_unique_for_overwrite<char[]>(kGivenBack + kInputBytes);
   impl->pending = {impl->buffer.get() + kGivenBack, 0};
   return ByteSource{std::move(impl)};
 }

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -28,8 +29,10 @@ namespace stepcast {
 // A stretch of a text that is known to hold one value.
 class DeferredJson {
  public:
-  DeferredJson(std::shared_ptr<const std::string> text, std::string_view value, std::uint32_t line)
-      : text_(std::move(text)), value_(value), line_(line) {}
+  DeferredJson(std::shared_ptr<const std::string> text, std::span<const JsonStretch> long_values,
+               std::string_view value, std::uint32_t line)
+      : text_(std::move(text)), long_values_(long_values), value_(value), line_(line) {}
+  [[nodiscard]] char first() const { return value_.front(); }
   [[nodiscard]] const JsonValue::Data& parsed() const {
     std::call_once(once_, [this] { parse(); });
     return parsed_.data_;
@@ -46,6 +49,7 @@ class DeferredJson {
 
   mutable std::once_flag once_;
   mutable std::shared_ptr<const std::string> text_;  // which `value_` is part of
+  std::span<const JsonStretch> long_values_;         // of the text
   std::string_view value_;
   std::uint32_t line_;
   mutable JsonValue parsed_;
@@ -75,14 +79,24 @@ bool plain_word(const char* at) {
   return (special & kTop) == 0;
 }
 
+constexpr JsonLimits kNoLimits{.max_bytes = SIZE_MAX, .max_values = SIZE_MAX, .max_depth = 1000};
+
 class JsonParser {
  public:
   JsonParser(std::string_view text, const std::string& name, const JsonLimits& limits)
       : at_(text.data()), end_(text.data() + text.size()), name_(name), limits_(limits) {}
-  // Leaves long values of `text` for later.
-  JsonParser(std::shared_ptr<const std::string> text, const std::string& name, const JsonLimits& limits)
-      : JsonParser(*text, name, limits) {
+  // Leaves long values inside of `stretch`, which is part of `text`, for later.
+  JsonParser(std::shared_ptr<const std::string> text, std::span<const JsonStretch> long_values,
+             std::string_view stretch, const std::string& name)
+      : JsonParser(stretch, name, kNoLimits) {
     known_ = std::move(text);
+    long_values_ = long_values;
+  }
+  // Lists the long values of a text.
+  JsonParser(std::string_view text, const std::string& name, std::vector<JsonStretch>& long_values)
+      : JsonParser(text, name, kNoLimits) {
+    begin_ = text.data();
+    listed_ = &long_values;
   }
 
   // One value that begins in this line.
@@ -134,7 +148,12 @@ class JsonParser {
 
   bool value(JsonValue& out, int depth) {
     if (!count_value()) return false;
-    if (known_ && depth >= kDeferredDepth && deferred(out)) return true;
+    if (known_ && depth > 0 && deferred(out)) return true;
+    if (listed_ != nullptr) return listed_value(out, depth);
+    return present_value(out, depth);
+  }
+
+  bool present_value(JsonValue& out, int depth) {
     const char first = at_ == end_ ? '\0' : *at_;
     if (first == '"') {
       std::string content;
@@ -177,40 +196,30 @@ class JsonParser {
     return true;
   }
 
-  // Behind the text that begins at the quote `at`.
-  [[nodiscard]] const char* behind_text(const char* at) const {
-    for (;;) {
-      at = static_cast<const char*>(std::memchr(at + 1, '"', static_cast<std::size_t>(end_ - at - 1)));
-      if (at == nullptr) return end_;
-      const char* back = at;
-      while (back[-1] == '\\') --back;
-      if ((at - back) % 2 == 0) return at + 1;
-    }
-  }
-  // Behind the valid text, list or object that begins here.
-  [[nodiscard]] const char* behind_value() const {
-    if (*at_ == '"') return behind_text(at_);
-    int open = 0;
-    for (const char* at = at_; at < end_; ++at)
-      if (*at == '"')
-        at = behind_text(at) - 1;
-      else if (*at == '{' || *at == '[')
-        ++open;
-      else if ((*at == '}' || *at == ']') && --open == 0)
-        return at + 1;
-    return end_;
+  bool listed_value(JsonValue& out, int depth) {
+    const char* const from = at_;
+    const std::uint32_t line = line_;
+    const std::size_t place = listed_->size();
+    listed_->push_back({static_cast<std::uint32_t>(from - begin_), 0, 0});
+    if (!present_value(out, depth)) return false;
+    // What is shorter costs less to parse than to keep.
+    constexpr std::ptrdiff_t kLong = 256;
+    JsonStretch& stretch = (*listed_)[place];
+    stretch.size = static_cast<std::uint32_t>(at_ - from);
+    stretch.lines = line_ - line;
+    if (at_ - from < kLong) listed_->resize(place);  // nothing inside of it is longer
+    return true;
   }
 
   // Whether the value that begins here is left for later.
   bool deferred(JsonValue& out) {
-    if (at_ == end_ || (*at_ != '"' && *at_ != '{' && *at_ != '[')) return false;
-    const char* const behind = behind_value();
-    const std::string_view stretch{at_, static_cast<std::size_t>(behind - at_)};
-    if (stretch.size() < kLeastDeferred) return false;
-    out = DeferredJson::value(std::make_shared<const DeferredJson>(known_, stretch, line_));
-    for (std::size_t at = stretch.find('\n'); at != std::string_view::npos; at = stretch.find('\n', at + 1))
-      ++line_;
-    at_ = behind;
+    const auto here = static_cast<std::uint32_t>(at_ - known_->data());
+    const auto found = std::ranges::lower_bound(long_values_, here, {}, &JsonStretch::begin);
+    if (found == long_values_.end() || found->begin != here) return false;
+    out = DeferredJson::value(std::make_shared<const DeferredJson>(
+        known_, long_values_, std::string_view{at_, found->size}, line_));
+    at_ += found->size;
+    line_ += found->lines;
     return true;
   }
 
@@ -411,13 +420,12 @@ class JsonParser {
     return true;
   }
 
-  // What is shorter, or less deep, costs less to parse than to keep: parameters of records begin at this depth.
-  static constexpr int kDeferredDepth = 4;
-  static constexpr std::size_t kLeastDeferred = 256;
-
   const char* at_;
   const char* end_;
   std::shared_ptr<const std::string> known_;  // that is valid; null: everything is parsed, and checked
+  std::span<const JsonStretch> long_values_;  // of it
+  const char* begin_ = nullptr;               // of a text whose long values are listed
+  std::vector<JsonStretch>* listed_ = nullptr;
   const std::string& name_;
   const JsonLimits& limits_;
   std::uint32_t line_ = 1;
@@ -430,20 +438,27 @@ class JsonParser {
   std::optional<Error> error_;
 };
 
-constexpr JsonLimits kNoLimits{.max_bytes = SIZE_MAX, .max_values = SIZE_MAX, .max_depth = 1000};
-
 }  // namespace
 
 void DeferredJson::parse() const {
   const std::string unnamed;
-  parsed_ = JsonParser{value_, unnamed, kNoLimits}.inner_value(line_);
-  text_.reset();
+  parsed_ = JsonParser{std::move(text_), long_values_, value_, unnamed}.inner_value(line_);
 }
 
 const JsonValue::Data& JsonValue::parsed(const Deferred& deferred) { return deferred->parsed(); }
 
-Result<JsonValue> parse_known_json(std::shared_ptr<const std::string> text, const std::string& name) {
-  return JsonParser{std::move(text), name, kNoLimits}.document();
+char JsonValue::first_of(const Deferred& deferred) { return deferred->first(); }
+
+Result<std::vector<JsonStretch>> long_json_values(std::string_view text, const std::string& name) {
+  std::vector<JsonStretch> values;
+  STEPCAST_TRY(JsonParser(text, name, values).document());
+  return values;
+}
+
+Result<JsonValue> parse_known_json(std::shared_ptr<const std::string> text,
+                                   std::span<const JsonStretch> long_values, const std::string& name) {
+  const std::string_view all = *text;
+  return JsonParser{std::move(text), long_values, all, name}.document();
 }
 
 Result<JsonValue> parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {

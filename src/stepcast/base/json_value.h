@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,9 +52,9 @@ class JsonValue {
   [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
   [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
   [[nodiscard]] bool is_number() const { return std::holds_alternative<double>(data_); }
-  [[nodiscard]] bool is_text() const { return std::holds_alternative<std::string>(data()); }
-  [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(data()); }
-  [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(data()); }
+  [[nodiscard]] bool is_text() const { return is<std::string>('"'); }
+  [[nodiscard]] bool is_array() const { return is<Array>('['); }
+  [[nodiscard]] bool is_object() const { return is<Object>('{'); }
   // Of a text that is known to be right, and not parsed yet.
   [[nodiscard]] bool is_deferred() const { return std::holds_alternative<Deferred>(data_); }
   // "a number", "an object", ...
@@ -95,6 +96,13 @@ class JsonValue {
     return data_;
   }
   static const Data& parsed(const Deferred& deferred);
+  static char first_of(const Deferred& deferred);
+  // Whether it is of that kind, which begins so.
+  template <class Kind>
+  [[nodiscard]] bool is(char first) const {
+    const Deferred* deferred = std::get_if<Deferred>(&data_);
+    return deferred == nullptr ? std::holds_alternative<Kind>(data_) : first_of(*deferred) == first;
+  }
 
   Data data_;
   std::uint32_t line_ = 0;
@@ -110,9 +118,17 @@ struct JsonLimits {
 [[nodiscard]] Result<JsonValue> parse_json(std::string_view text, const std::string& name,
                                            const JsonLimits& limits = {});
 
-// The same of a text that is known to be valid, such as one that ships: what is long and deep inside of it is parsed when
-// it is first asked for, by any thread.
+// A value of a text, by its place in it.
+struct JsonStretch {
+  std::uint32_t begin, size, lines;  // bytes; line breaks inside
+};
+// The long values of a valid document, in their order: what a build knows of the texts that ship.
+[[nodiscard]] Result<std::vector<JsonStretch>> long_json_values(std::string_view text,
+                                                                const std::string& name);
+// parse_json() of a text that is known to be valid, and where its long values are: each is parsed when it is first asked for,
+// by any thread. `long_values` must outlive the result.
 [[nodiscard]] Result<JsonValue> parse_known_json(std::shared_ptr<const std::string> text,
+                                                 std::span<const JsonStretch> long_values,
                                                  const std::string& name);
 
 // On one line, numbers as the shortest text that reads back as the same double. What is not finite becomes

@@ -62,6 +62,7 @@ class ObjectReader {
   [[nodiscard]] Status finish() const;
 
   [[nodiscard]] const std::string& file() const { return *file_; }
+  [[nodiscard]] const JsonValue& value() const { return *value_; }
   [[nodiscard]] std::string path_of(std::string_view key) const;
   // An error at a member, or at the object if `key` is empty.
   [[nodiscard]] Error error(std::string_view key, std::string problem = {}) const;

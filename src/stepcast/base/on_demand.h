@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
@@ -51,6 +53,34 @@ class OnDemand {
   bool known_;
   mutable std::optional<Model> model_;
   mutable std::string problem_;
+};
+
+// A value, or the JSON that gives it when somebody first asks: of a text that is known to be readable, such as one that
+// ships. Copies share what was read.
+template <class Value>
+class Later {
+ public:
+  Later() = default;
+  Later(Value value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): it is one
+  Later(JsonValue json, typename OnDemand<Value>::Reader reader)
+      : value_(std::make_shared<const OnDemand<Value>>(std::move(json), std::move(reader), true)) {}
+
+  [[nodiscard]] bool is_later() const { return std::holds_alternative<Source>(value_); }
+  [[nodiscard]] const Value& operator*() const {
+    const Source* later = std::get_if<Source>(&value_);
+    return later == nullptr ? *std::get_if<Value>(&value_) : *(*later)->get();
+  }
+  [[nodiscard]] const Value* operator->() const { return &**this; }
+  // The value, to be changed.
+  [[nodiscard]] Value& edit() {
+    if (is_later()) value_ = Value{**this};
+    return *std::get_if<Value>(&value_);
+  }
+  friend bool operator==(const Later& a, const Later& b) { return *a == *b; }
+
+ private:
+  using Source = std::shared_ptr<const OnDemand<Value>>;
+  std::variant<Value, Source> value_;
 };
 
 }  // namespace stepcast::detail

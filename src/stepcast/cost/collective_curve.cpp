@@ -261,8 +261,9 @@ TimeCurve time_curve(const CurveParts& parts) {
 }
 
 Result<TimeCurve> time_curve(const CollectiveCurve& record) {
+  const CurveFit& fit = *record.fit;
   CurveParts parts;
-  for (const CurveKnot& knot : record.knots) {
+  for (const CurveKnot& knot : fit.knots) {
     if (!(knot.message_bytes > 0) || !(knot.time_us > 0))
       return Error{fmt::format("curve {}: knots need positive sizes and times", record.key())};
     const double x = std::log2(knot.message_bytes);
@@ -272,26 +273,26 @@ Result<TimeCurve> time_curve(const CollectiveCurve& record) {
     parts.ln_time_us.push_back(std::log(knot.time_us));
   }
   StartupForm form;
-  if (record.improved.form == "startup_two_steps") {
-    STEPCAST_ASSIGN(form, StartupForm::from(record.improved, bus_factor(record.collective, record.n_ranks)));
+  if (fit.improved.form == "startup_two_steps") {
+    STEPCAST_ASSIGN(form, StartupForm::from(fit.improved, bus_factor(record.collective, record.n_ranks)));
     parts.form = &form;
   }
   if (parts.log2_knots.empty() && parts.form == nullptr)
     return Error{fmt::format("curve {} has neither knots nor a form 'startup_two_steps'", record.key())};
-  parts.residuals = record.residuals;
+  parts.residuals = fit.residuals;
   const auto range = [&](std::string_view key, double otherwise) {
-    const auto it = record.provenance.range.find(key);
-    return it != record.provenance.range.end() && it->second > 0 ? std::log2(it->second) : otherwise;
+    const auto it = fit.provenance.range.find(key);
+    return it != fit.provenance.range.end() && it->second > 0 ? std::log2(it->second) : otherwise;
   };
   const bool has_knots = !parts.log2_knots.empty();
   parts.measured_from = range("message_bytes_min", has_knots ? parts.log2_knots.front() : 0);
   parts.measured_to = range("message_bytes_max", has_knots ? parts.log2_knots.back() : 40);
   TimeCurve curve = time_curve(parts);
-  if (record.provenance.source == FigureSource::assumed)
+  if (fit.provenance.source == FigureSource::assumed)
     curve.source = curve.outside_source = EstimateSource::assumed;
-  else if (record.provenance.source == FigureSource::measured)
+  else if (fit.provenance.source == FigureSource::measured)
     curve.source = EstimateSource::measured;
-  else if (record.provenance.source == FigureSource::data_sheet)
+  else if (fit.provenance.source == FigureSource::data_sheet)
     curve.source = curve.outside_source = EstimateSource::analytic;
   return curve;
 }

@@ -105,13 +105,13 @@ Bytes uneven_all_to_all_size(std::span<const Bytes> sent, std::uint32_t n_ranks)
 CollectiveModel::CollectiveModel(const Platform& platform) : device_(platform.device), node_(platform.node) {
   for (const CollectiveCurve& record : platform.curves) {
     if (!record.variant.empty() || record.n_ranks < 2) continue;
-    auto curve = time_curve(record);
-    if (!curve) {
-      skipped_.push_back(curve.error().message());
-      continue;
-    }
-    entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
-                        std::move(curve).value()});
+    auto curve = std::make_shared<const detail::OnDemand<TimeCurve>>(
+        JsonValue{}, [record](const JsonValue&) { return time_curve(record); }, record.fit.is_later());
+    if (!curve->can_be_read())
+      skipped_.push_back(curve->problem());
+    else
+      entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
+                          std::move(curve)});
   }
   const bool has_own = std::ranges::any_of(entries_, [](const Entry& e) { return e.n_nodes == 1; });
   // Others do not use NCCL.
@@ -142,12 +142,13 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   const std::uint32_t per_node = group.ranks_per_node();
   std::vector<RankCurve> others;
   const Entry* any_nodes = nullptr;
+  const auto own = std::ranges::find_if(
+      entries, [&](const Entry* e) { return e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks; });
+  if (own != entries.end()) return ResolvedCollective{(*own)->curve(), "fitted on this group"};
   for (const Entry* e : entries) {
-    if (e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks)
-      return ResolvedCollective{e->curve, "fitted on this group"};
-    if (group.n_nodes == 1 && e->n_nodes == 1) others.push_back({e->n_ranks, &e->curve});
+    if (group.n_nodes == 1 && e->n_nodes == 1) others.push_back({e->n_ranks, &e->curve()});
     if (group.n_nodes > 1 && e->n_nodes > 1 && e->gpus_per_node == per_node) {
-      others.push_back({e->n_ranks, &e->curve});
+      others.push_back({e->n_ranks, &e->curve()});
       if (any_nodes == nullptr ||
           std::abs(std::log2(static_cast<double>(e->n_nodes) / group.n_nodes)) <
               std::abs(std::log2(static_cast<double>(any_nodes->n_nodes) / group.n_nodes))) {
@@ -161,7 +162,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   const RanksOnNodes wanted{group.n_ranks, group.n_nodes};
   if (group.n_nodes > 1 && others.size() < 2) {
     const std::uint32_t reached = std::min(group.n_nodes, kRanksInALine * any_nodes->n_nodes);
-    TimeCurve curve = scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, reached, per_node);
+    TimeCurve curve = scale_nodes(op, any_nodes->curve(), any_nodes->n_nodes, reached, per_node);
     if (reached < group.n_nodes)
       curve = grow_as_nccl(op, curve, fabric, {reached * per_node, reached}, wanted);
     return ResolvedCollective{curve, fmt::format("scaled from {} nodes", any_nodes->n_nodes)};

@@ -17,11 +17,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "stepcast/base/on_demand.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_curve.h"
 #include "stepcast/cost/related_systems.h"
@@ -73,7 +75,8 @@ class CollectiveModel {
     CollectiveOp op;
     DType dtype;
     std::uint32_t n_nodes, gpus_per_node, n_ranks;
-    TimeCurve curve;
+    std::shared_ptr<const detail::OnDemand<TimeCurve>> times;
+    [[nodiscard]] const TimeCurve& curve() const { return *times->get(); }
   };
   struct NodePlan;
   [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group,

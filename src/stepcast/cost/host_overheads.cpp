@@ -113,7 +113,7 @@ JsonValue write_launches(const LaunchTable& launches) {
 
 Result<HostOverheads> HostOverheads::of(const Platform& platform, const HostOverheadOptions& options) {
   HostOverheads host;
-  for (const OverheadRecord& record : platform.overheads) {
+  for (const OverheadRecord& record : *platform.overheads) {
     const double taken_off = options.profiler_cost_us * record.profiler_events.value_or(0);
     const auto without_profiler = [&](double us) { return std::max(0.0, us - taken_off); };
     HostOverhead one;

@@ -172,10 +172,11 @@ class Searcher {
     layout_ = with_software_choices(std::move(layout_), steps_->pricer().platform().device);
     if (!is_begun_) {
       STEPCAST_TRY(steps_->begin(model, layout_, step_));
+      STEPCAST_TRY(count_activations(step_.work, model, layout_, kept_));
       is_begun_ = true;
       begun_for_ = point.sharding;
     }
-    STEPCAST_ASSIGN(const MemoryForecast memory, even_memory_forecast(step_.work, model, layout_, memory_));
+    const MemoryForecast memory = even_memory_forecast(step_.work, model, layout_, memory_, kept_);
     if (memory.verdict == MemoryVerdict::does_not_fit) {
       add_excess(part_->excesses, memory, point);
       return Ok{};
@@ -188,7 +189,7 @@ class Searcher {
     } else {
       STEPCAST_TRY(steps_->share_differently(model, layout_, step_));
     }
-    constexpr std::size_t kMostWaiting = 512;  // some 10 kB each
+    constexpr std::size_t kMostWaiting = 128;  // some 10 kB each
     if (waiting_.size() == kMostWaiting) evaluate();
     if (waiting_.size() == schedules_.size()) schedules_.emplace_back();
     schedules_[waiting_.size()] = step_.schedule;  // into the memory of one that was evaluated
@@ -204,6 +205,7 @@ class Searcher {
   Part* part_ = nullptr;
   Layout layout_;
   PricedStep step_;
+  std::vector<ChunkActivations> kept_;  // of step_
   std::vector<std::pair<Part*, std::size_t>>
       waiting_;                         // places of layouts whose times are not known yet, and
   std::deque<StepSchedule> schedules_;  // what says them

@@ -176,6 +176,17 @@ struct ResidualQuantiles {
   friend bool operator==(const ResidualQuantiles&, const ResidualQuantiles&) = default;
 };
 
+// What was found of a collective on a group of ranks.
+struct CurveFit {
+  CurveForm published;  // the published three-region sigmoid; may be empty
+  CurveForm improved;   // the form that predictions use outside of the knots; may be empty
+  // Smoothed, or measured in a file that a user calibrates; sizes strictly increasing.
+  std::vector<CurveKnot> knots;
+  std::vector<ResidualQuantiles> residuals;
+  Provenance provenance;
+  friend bool operator==(const CurveFit&, const CurveFit&) = default;
+};
+
 // The time of one collective on one group of ranks as a function of the message size. `message_bytes` is the
 // `size` of nccl-tests: all_reduce = buffer of one rank; all_gather = receive buffer; reduce_scatter,
 // all_to_all = send buffer.
@@ -186,13 +197,7 @@ struct CollectiveCurve {
   std::uint32_t n_nodes = 1;
   std::uint32_t gpus_per_node = 1;  // ranks per node, as used by this group
   std::uint32_t n_ranks = 1;
-
-  CurveForm published;  // the published three-region sigmoid; may be empty
-  CurveForm improved;   // the form that predictions use outside of the knots; may be empty
-  // Smoothed, or measured in a file that a user calibrates; sizes strictly increasing.
-  std::vector<CurveKnot> knots;
-  std::vector<ResidualQuantiles> residuals;
-  Provenance provenance;
+  detail::Later<CurveFit> fit;
 
   // A later file replaces the curve of the same key: "all_reduce/any/8x2/16" and so on.
   [[nodiscard]] std::string key() const;
@@ -210,6 +215,7 @@ struct ModelRecord {
   JsonValue parameters = JsonValue::object();
   Provenance provenance;
   bool is_shipped = false;  // of a file that ships: known to be readable; says nothing of the model
+  [[nodiscard]] const std::string& key() const { return name; }
   friend bool operator==(const ModelRecord& a, const ModelRecord& b) {
     return a.name == b.name && a.kind == b.kind && a.device == b.device && a.parameters == b.parameters &&
            a.provenance == b.provenance;
@@ -246,7 +252,7 @@ struct Platform {
   Node node;
   std::vector<CollectiveCurve> curves;    // ordered by key
   std::vector<ModelRecord> models;        // ordered by name
-  std::vector<OverheadRecord> overheads;  // ordered by key
+  detail::Later<std::vector<OverheadRecord>> overheads;  // ordered by key
 
   // Where it was read: the file itself and then what it extends. Not part of the content.
   std::vector<std::filesystem::path> files;

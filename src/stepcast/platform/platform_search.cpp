@@ -236,7 +236,7 @@ PlatformListings list_platforms(std::span<const fs::path> search_dirs) {
     if (const Result<Names> names = read_names(file); names && names->role == detail::kBenchmarkRole)
       role = PlatformListing::Role::benchmark;
     all.platforms.push_back({role, p.name, p.description, p.aliases, p.device.name, p.device.aliases,
-                             p.node.gpus_per_node, p.curves.size(), p.models.size(), p.overheads.size(),
+                             p.node.gpus_per_node, p.curves.size(), p.models.size(), p.overheads->size(),
                              file});
   }
   std::ranges::sort(all.platforms, {}, &PlatformListing::name);

@@ -263,12 +263,13 @@ JsonValue record_json(const CollectiveCurve& curve, Documents& documents) {
   if (!curve.variant.empty()) out.add("variant", JsonValue{curve.variant});
   out.add("n_nodes", whole(curve.n_nodes)).add("gpus_per_node", whole(curve.gpus_per_node));
   out.add("n_ranks", whole(curve.n_ranks));
-  add_form(out, "published", curve.published);
-  add_form(out, "improved", curve.improved);
-  if (!curve.knots.empty()) {
+  const CurveFit& fit = *curve.fit;
+  add_form(out, "published", fit.published);
+  add_form(out, "improved", fit.improved);
+  if (!fit.knots.empty()) {
     JsonValue sizes = JsonValue::array();
     JsonValue times = JsonValue::array();
-    for (const CurveKnot& knot : curve.knots) {
+    for (const CurveKnot& knot : fit.knots) {
       sizes.add(JsonValue{knot.message_bytes});
       times.add(JsonValue{knot.time_us});
     }
@@ -276,9 +277,9 @@ JsonValue record_json(const CollectiveCurve& curve, Documents& documents) {
     knots.add("message_bytes", std::move(sizes)).add("time_us", std::move(times));
     out.add("knots", std::move(knots));
   }
-  if (!curve.residuals.empty()) {
+  if (!fit.residuals.empty()) {
     JsonValue list = JsonValue::array();
-    for (const ResidualQuantiles& r : curve.residuals) {
+    for (const ResidualQuantiles& r : fit.residuals) {
       JsonValue entry = JsonValue::object();
       entry.add("region", JsonValue{r.region});
       entry.add("message_bytes_min", JsonValue{r.message_bytes_min});
@@ -289,7 +290,7 @@ JsonValue record_json(const CollectiveCurve& curve, Documents& documents) {
     }
     out.add("residuals", std::move(list));
   }
-  add_provenance(out, curve.provenance, documents);
+  add_provenance(out, fit.provenance, documents);
   return out;
 }
 
@@ -322,19 +323,18 @@ JsonValue record_json(const OverheadRecord& overhead, Documents& documents) {
 }
 
 // Records by key: the file's order does not depend on the order in memory.
-template <class Record, class Key>
-std::map<std::string, const Record*> by_key(const std::vector<Record>& records, Key key) {
+template <class Record>
+std::map<std::string, const Record*> by_key(const std::vector<Record>& records) {
   std::map<std::string, const Record*> sorted;
-  for (const Record& record : records) sorted.emplace(key(record), &record);
+  for (const Record& record : records) sorted.emplace(record.key(), &record);
   return sorted;
 }
 
-template <class Record, class Key>
+template <class Record>
 void add_records(JsonValue& root, std::string_view list, std::string_view inherit,
-                 const std::vector<Record>& records, const std::vector<Record>* base, Key key,
-                 Documents& documents) {
-  const auto now = by_key(records, key);
-  auto before = base != nullptr ? by_key(*base, key) : std::map<std::string, const Record*>{};
+                 const std::vector<Record>& records, const std::vector<Record>* base, Documents& documents) {
+  const auto now = by_key(records);
+  auto before = base != nullptr ? by_key(*base) : std::map<std::string, const Record*>{};
   const bool lost = std::ranges::any_of(before, [&](const auto& b) { return !now.contains(b.first); });
   if (lost) {
     root.add(inherit, JsonValue{false});
@@ -359,16 +359,12 @@ std::string document(const Platform& platform, const Platform* base, std::string
       !is_empty(node)) {
     body.add("node", std::move(node));
   }
-  add_records(
-      body, "collective_curves", "inherit_curves", platform.curves, base != nullptr ? &base->curves : nullptr,
-      [](const CollectiveCurve& c) { return c.key(); }, documents);
-  add_records(
-      body, "models", "inherit_models", platform.models, base != nullptr ? &base->models : nullptr,
-      [](const ModelRecord& m) { return m.name; }, documents);
-  add_records(
-      body, "overheads", "inherit_overheads", platform.overheads,
-      base != nullptr ? &base->overheads : nullptr, [](const OverheadRecord& o) { return o.key(); },
-      documents);
+  add_records(body, "collective_curves", "inherit_curves", platform.curves,
+              base != nullptr ? &base->curves : nullptr, documents);
+  add_records(body, "models", "inherit_models", platform.models, base != nullptr ? &base->models : nullptr,
+              documents);
+  add_records(body, "overheads", "inherit_overheads", *platform.overheads,
+              base != nullptr ? &*base->overheads : nullptr, documents);
 
   JsonValue root = JsonValue::object();
   root.add("stepcast_platform", whole(kPlatformFileVersion)).add("name", JsonValue{platform.name});

@@ -43,11 +43,13 @@ std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
   return row_hash(std::span<const std::string_view>{cells.begin(), cells.size()});
 }
 
-RowHashes::RowHashes(std::vector<std::uint32_t> hashes) : hashes_(std::move(hashes)) {
-  const auto repeat = std::ranges::adjacent_find(hashes_, std::greater_equal<>{});
-  if (repeat == hashes_.end()) return;  // as files have them
-  std::ranges::sort(hashes_);
-  hashes_.erase(std::unique(hashes_.begin(), hashes_.end()), hashes_.end());
+RowHashes::RowHashes(std::vector<std::uint32_t> hashes) {
+  const auto repeat = std::ranges::adjacent_find(hashes, std::greater_equal<>{});
+  if (repeat != hashes.end()) {  // not as files have them
+    std::ranges::sort(hashes);
+    hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
+  }
+  hashes_ = std::move(hashes);
 }
 
 const Provenance* Sources::find(std::string_view key) const {

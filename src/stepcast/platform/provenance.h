@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,18 +37,17 @@ using NamedNumbers = std::map<std::string, double, std::less<>>;
 // forecasts never do.
 class RowHashes {
  public:
-  using Later = detail::OnDemand<std::vector<std::uint32_t>>;
+  using List = detail::Later<std::vector<std::uint32_t>>;
   RowHashes() = default;
   // In any order.
   explicit RowHashes(std::vector<std::uint32_t> hashes);
-  explicit RowHashes(std::shared_ptr<const Later> later) : later_(std::move(later)) {}
-  [[nodiscard]] const std::vector<std::uint32_t>& all() const { return later_ ? *later_->get() : hashes_; }
+  explicit RowHashes(List hashes) : hashes_(std::move(hashes)) {}
+  [[nodiscard]] const std::vector<std::uint32_t>& all() const { return *hashes_; }
   [[nodiscard]] bool empty() const { return all().empty(); }
-  friend bool operator==(const RowHashes& a, const RowHashes& b) { return a.all() == b.all(); }
+  friend bool operator==(const RowHashes& a, const RowHashes& b) = default;
 
  private:
-  std::vector<std::uint32_t> hashes_;
-  std::shared_ptr<const Later> later_;
+  List hashes_;
 };
 
 struct Provenance {

@@ -171,14 +171,15 @@ std::string error_of(const Provenance& p) {
 }
 
 std::string shown_bytes(const CollectiveCurve& curve) {
-  const NamedNumbers& range = curve.provenance.range;
+  const NamedNumbers& range = curve.fit->provenance.range;
   const auto low = range.find("message_bytes_min");
   const auto high = range.find("message_bytes_max");
   if (low != range.end() && high != range.end())
     return fmt::format("{} to {}", table_bytes(low->second), table_bytes(high->second));
-  if (curve.knots.empty()) return "";
-  return fmt::format("{} to {}", table_bytes(curve.knots.front().message_bytes),
-                     table_bytes(curve.knots.back().message_bytes));
+  const std::vector<CurveKnot>& knots = curve.fit->knots;
+  if (knots.empty()) return "";
+  return fmt::format("{} to {}", table_bytes(knots.front().message_bytes),
+                     table_bytes(knots.back().message_bytes));
 }
 
 ReportTable curves_table(const Platform& platform, SourceList& sources) {
@@ -187,7 +188,7 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
   for (const CollectiveCurve& c : platform.curves) {
     std::string name{to_string(c.collective)};
     if (!c.variant.empty()) name += " " + c.variant;
-    Provenance shown = c.provenance;  // without what differs from curve to curve
+    Provenance shown = c.fit->provenance;  // without what differs from curve to curve
     shown.row_hashes = {};
     shown.error.clear();
     shown.range.clear();
@@ -195,7 +196,7 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
     table.row({std::move(name),
                c.dtype == DType::unknown ? std::string{"any"} : std::string{to_string(c.dtype)},
                std::to_string(c.n_nodes), std::to_string(c.gpus_per_node), std::to_string(c.n_ranks),
-               table_count(c.knots.size()), shown_bytes(c), error_of(c.provenance), sources.refer(shown)});
+               table_count(c.fit->knots.size()), shown_bytes(c), error_of(c.fit->provenance), sources.refer(shown)});
   }
   return table;
 }
@@ -209,7 +210,7 @@ ReportTable models_table(const Platform& platform) {
 
 ReportTable overheads_table(const Platform& platform) {
   ReportTable table{"overhead< | op< | mean us | n"};
-  for (const OverheadRecord& o : platform.overheads) {
+  for (const OverheadRecord& o : *platform.overheads) {
     table.row({std::string{to_string(o.type)}, o.op.empty() ? "(every other)" : o.op,
                table_number(o.mean_us, 2), table_count(o.n)});
   }

@@ -120,7 +120,8 @@ void add_opening(ReportDocument& document, const Forecast& f) {
 ReportTable breakdown(const Forecast& f) {
   const ForecastClass& c = f.critical();
   ReportTable table{"where the time goes< | ms | %"};
-  if (f.classes.size() > 1) table.columns.front().heading += fmt::format(" on {}", c.name);
+  const bool is_one_of_many = f.classes.size() > 1 || number(f, "pipeline_parallel") > 1;
+  if (is_one_of_many) table.columns.front().heading += fmt::format(" on {}", c.name);
   for (const NamedTime& part : c.parts()) {
     if (part.time_ms < 0.0005 * c.window_ms) continue;
     table.row({part_cell(part.key), table_number(part.time_ms, decimals(c.window_ms)),

@@ -133,33 +133,84 @@ double pipeline_buffers(const ActivationCount& count, const StepWork& work, cons
   return bytes;
 }
 
-// All stages, where the busiest rank has `imbalance` times the mean.
+// What chunks keep where the busiest rank has `imbalance` times the mean.
+class ChunkCounter {
+ public:
+  ChunkCounter(const StepWork& work, const Transformer& model, const Layout& layout, double imbalance)
+      : work_(work),
+        model_(model),
+        layout_(layout),
+        count_{model, layout, imbalance},
+        kept_{count_, model, layout},
+        count_without_{model, layout, 0},
+        chunks_(stage_chunks(model, layout)) {
+    if (model.moe) kept_without_.emplace(count_without_, model, layout);
+  }
+
+  void count(std::vector<ChunkActivations>& of_chunks) const {
+    of_chunks.clear();
+    of_chunks.reserve(chunks_.size());
+    for (std::size_t c = 0; c < chunks_.size(); ++c) {
+      // A search asks this of every chunk of every layout; mostly a chunk has the layers of the one before.
+      const bool again = c > 0 && work_.chunks[c] == work_.chunks[c - 1];
+      of_chunks.push_back(again ? of_chunks.back() : kept_by(c));
+      of_chunks.back().as_before = again;
+    }
+  }
+
+ private:
+  [[nodiscard]] ChunkActivations kept_by(std::size_t c) const {
+    ChunkActivations kept;
+    const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
+      const double bytes = kept_.of(layer, in_chunk);
+      kept.bytes += bytes;
+      const double offloaded = kept_.offloaded(layer, in_chunk);
+      kept.offloaded += offloaded;
+      kept.offloaded_layer = std::max(kept.offloaded_layer, offloaded);
+      if (kept_without_) kept.dispatched += bytes - kept_without_->of(layer, in_chunk);
+    };
+    for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
+      const std::int64_t layer = chunks_[c].first_layer + i;
+      keep(layer, i);
+      kept.one_layer = std::max(kept.one_layer, kept_.whole(layer));
+    }
+    const std::int64_t further = work_.chunks[c].has_head ? model_.n_multi_token_prediction_layers : 0;
+    for (std::int64_t i = 0; i < further; ++i)
+      for (const std::int64_t like : layers_of_further_prediction(model_))
+        keep(like, chunks_[c].n_layers + i);
+    if (work_.chunks[c].has_embedding && model_.hidden_dropout > 0) kept.bytes += count_.norm_mask();
+    if (work_.chunks[c].has_embedding && model_.tower && !layout_.layer.frozen_base)
+      kept.bytes += (recomputes_tower(layout_) ? model_.tower->inputs() : model_.tower->kept()) *
+                    count_.element() * as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
+    return kept;
+  }
+
+  const StepWork& work_;
+  const Transformer& model_;
+  const Layout& layout_;
+  const ActivationCount count_;
+  const KeptActivations kept_;
+  const ActivationCount count_without_;          // of tokens at experts
+  std::optional<KeptActivations> kept_without_;  // nothing without experts: no token is dispatched
+  const std::vector<StageChunk> chunks_;
+};
+
+// All stages, whose chunks keep so much.
 class StageMemories {
  public:
   StageMemories(const StepWork& work, const Transformer& model, const Layout& layout,
-                const PipelineShape& shape, double imbalance)
+                const PipelineShape& shape, double imbalance, std::span<const ChunkActivations> kept_by_chunk)
       : work_(work),
         model_(model),
         layout_(layout),
         precision_(layout.layer.precision),
         shape_(shape),
         count_{model, layout, imbalance},
-        kept_{count_, model, layout},
-        count_without_{model, layout, 0},
-        chunks_(stage_chunks(model, layout)),
         shards_(optimizer_shards(layout)),
         parts_(mirrored() ? 2 : as_double(layout.degrees.virtual_stages)),
         weight_(sixteen_bit() ? 2 : 4),
-        master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {
-    if (model.moe) kept_without_.emplace(count_without_, model, layout);
-    kept_by_chunk_.reserve(chunks_.size());
-    for (std::size_t c = 0; c < chunks_.size(); ++c) {
-      // A search asks this of every chunk of every layout; mostly a chunk has the layers of the one before.
-      const bool again = c > 0 && work.chunks[c] == work.chunks[c - 1];
-      kept_by_chunk_.push_back(again ? kept_by_chunk_.back() : kept_by(c));
-      kept_by_chunk_.back().as_before = again;
-    }
-  }
+        master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0),
+        kept_by_chunk_(kept_by_chunk) {}
 
   [[nodiscard]] std::vector<StageMemory> all() const {
     std::vector<StageMemory> stages;
@@ -189,38 +240,6 @@ class StageMemories {
     double one_layer = 0, offloaded_layer = 0;
     bool has_head = false;
   };
-
-  // What a chunk keeps of one micro-batch.
-  struct KeptByChunk {
-    double bytes = 0, dispatched = 0, one_layer = 0;
-    double offloaded = 0, offloaded_layer = 0;  // by modules: of all layers, the largest
-    bool as_before = false;                     // the chunk is that in front of it once more
-  };
-  [[nodiscard]] KeptByChunk kept_by(std::size_t c) const {
-    KeptByChunk kept;
-    const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
-      const double bytes = kept_.of(layer, in_chunk);
-      kept.bytes += bytes;
-      const double offloaded = kept_.offloaded(layer, in_chunk);
-      kept.offloaded += offloaded;
-      kept.offloaded_layer = std::max(kept.offloaded_layer, offloaded);
-      if (kept_without_) kept.dispatched += bytes - kept_without_->of(layer, in_chunk);
-    };
-    for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
-      const std::int64_t layer = chunks_[c].first_layer + i;
-      keep(layer, i);
-      kept.one_layer = std::max(kept.one_layer, kept_.whole(layer));
-    }
-    const std::int64_t further = work_.chunks[c].has_head ? model_.n_multi_token_prediction_layers : 0;
-    for (std::int64_t i = 0; i < further; ++i)
-      for (const std::int64_t like : layers_of_further_prediction(model_))
-        keep(like, chunks_[c].n_layers + i);
-    if (work_.chunks[c].has_embedding && model_.hidden_dropout > 0) kept.bytes += count_.norm_mask();
-    if (work_.chunks[c].has_embedding && model_.tower && !layout_.layer.frozen_base)
-      kept.bytes += (recomputes_tower(layout_) ? model_.tower->inputs() : model_.tower->kept()) *
-                    count_.element() * as_double(model_.tower->images * layout_.batch.micro_batch_sequences);
-    return kept;
-  }
 
   // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
   [[nodiscard]] bool mirrored() const { return layout_.pipeline.schedule == PipelineSchedule::dual_pipe; }
@@ -379,14 +398,10 @@ class StageMemories {
   const Precision& precision_;
   const PipelineShape& shape_;
   const ActivationCount count_;
-  const KeptActivations kept_;
-  const ActivationCount count_without_;          // of tokens at experts
-  std::optional<KeptActivations> kept_without_;  // nothing without experts: no token is dispatched
-  const std::vector<StageChunk> chunks_;
   const OptimizerShards shards_;
   const double parts_;            // of a micro-batch's activations, one per chunk
   const double weight_, master_;  // bytes
-  std::vector<KeptByChunk> kept_by_chunk_;
+  std::span<const ChunkActivations> kept_by_chunk_;
 };
 
 // A forward pass that runs beside a backward pass goes through the layers as that one frees them: two micro-batches hold
@@ -396,9 +411,9 @@ PipelineShape shape_of(const StepWork& work, const Layout& layout) {
 }
 
 std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
-                                   double imbalance) {
+                                   double imbalance, std::span<const ChunkActivations> kept) {
   const PipelineShape shape = shape_of(work, layout);
-  return StageMemories{work, model, layout, shape, imbalance}.all();
+  return StageMemories{work, model, layout, shape, imbalance, kept}.all();
 }
 
 // What takes no token more than it was given: all of an expert-parallel group's could go to one rank.
@@ -411,7 +426,9 @@ std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transf
   DroplessMemory dropless;
   dropless.worst_imbalance = std::max(1.0, ranks * std::min(local, top_k) / top_k);
   const double here = layout.layer.expert_imbalance, worst = dropless.worst_imbalance;
-  const std::vector<StageMemory> stages = stages_of(work, model, layout, worst);
+  std::vector<ChunkActivations> kept;
+  ChunkCounter{work, model, layout, worst}.count(kept);
+  const std::vector<StageMemory> stages = stages_of(work, model, layout, worst, kept);
   dropless.fits_to_imbalance = worst;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     dropless.totals.push_back(stages[s].total());
@@ -437,17 +454,25 @@ MemoryVerdict MemoryForecast::verdict_of(Bytes total) const {
 
 Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
                                        Bytes available) {
-  STEPCAST_ASSIGN(MemoryForecast forecast, even_memory_forecast(work, model, layout, available));
+  std::vector<ChunkActivations> kept;
+  STEPCAST_TRY(count_activations(work, model, layout, kept));
+  MemoryForecast forecast = even_memory_forecast(work, model, layout, available, kept);
   forecast.dropless = dropless_memory(work, model, layout, forecast);
   return forecast;
 }
 
-Result<MemoryForecast> even_memory_forecast(const StepWork& work, const Transformer& model,
-                                            const Layout& layout, Bytes available) {
+Status count_activations(const StepWork& work, const Transformer& model, const Layout& layout,
+                         std::vector<ChunkActivations>& kept) {
   STEPCAST_TRY(check(shape_of(work, layout)));
+  ChunkCounter{work, model, layout, kept_imbalance(layout.layer)}.count(kept);
+  return Ok{};
+}
+
+MemoryForecast even_memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
+                                    Bytes available, std::span<const ChunkActivations> kept) {
   MemoryForecast forecast;
   forecast.available = available;
-  forecast.stages = stages_of(work, model, layout, kept_imbalance(layout.layer));
+  forecast.stages = stages_of(work, model, layout, kept_imbalance(layout.layer), kept);
   for (std::uint32_t s = 0; s < work.stages; ++s)
     if (forecast.stages[s].total() > forecast.peak()) forecast.worst_stage = s;
   forecast.verdict = forecast.verdict_of(forecast.peak());

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -66,9 +67,20 @@ struct MemoryForecast {
 // `work` is step_work(model, layout).
 [[nodiscard]] Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model,
                                                      const Layout& layout, Bytes available);
-// The same without what more tokens on one rank than on others would take: half the time with experts, for searches.
-[[nodiscard]] Result<MemoryForecast> even_memory_forecast(const StepWork& work, const Transformer& model,
-                                                          const Layout& layout, Bytes available);
+// What a chunk of a stage keeps of one micro-batch, in bytes, however weights and states are sharded.
+struct ChunkActivations {
+  double bytes = 0, dispatched = 0, one_layer = 0;
+  double offloaded = 0, offloaded_layer = 0;  // by modules: of all layers, the largest
+  bool as_before = false;                     // the chunk is that in front of it once more
+};
+// Into `kept`, whose memory is used again; [chunk].
+[[nodiscard]] Status count_activations(const StepWork& work, const Transformer& model, const Layout& layout,
+                                       std::vector<ChunkActivations>& kept);
+// memory_forecast() without what more tokens on one rank than on others would take, for searches: `kept` may be of another
+// sharding.
+[[nodiscard]] MemoryForecast even_memory_forecast(const StepWork& work, const Transformer& model,
+                                                  const Layout& layout, Bytes available,
+                                                  std::span<const ChunkActivations> kept);
 // Errors of check(layout, model).
 [[nodiscard]] Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout,
                                                      Bytes available);

@@ -25,26 +25,25 @@ Result<GradientTrees> GradientTrees::decode(EncodedTrees encoded, std::size_t n_
   if (e.cut_feature.size() != e.cut_value.size())
     return Error{"cut_feature and cut_value have different lengths"};
   trees.nodes_.push_back({0, 0});  // nobody's: positions within a tree count from 1
+  trees.nodes_.reserve(e.splits.size());
+  trees.leaves_.reserve(e.splits.size());
   std::size_t next_split = 0, next_leaf = 0;
+  Shape shape;
   while (next_split < e.splits.size()) {
     if (trees.trees_.size() == kMostTrees) return Error{fmt::format("more than {} trees", kMostTrees)};
-    STEPCAST_TRY(trees.decode_tree(next_split, next_leaf, n_features));
+    STEPCAST_TRY(trees.decode_tree(next_split, next_leaf, n_features, shape));
   }
   if (next_leaf != e.leaves.size())
     return Error{fmt::format("{} leaves are left over after the last tree", e.leaves.size() - next_leaf)};
   return trees;
 }
 
-Status GradientTrees::decode_tree(std::size_t& next_split, std::size_t& next_leaf, std::size_t n_features) {
+Status GradientTrees::decode_tree(std::size_t& next_split, std::size_t& next_leaf, std::size_t n_features,
+                                  Shape& shape) {
   const EncodedTrees& e = encoded_;
-  // First the shape, to know the depth; then the nodes go to their places.
-  struct Placed {
-    std::int32_t cut;  // -1: leaf
-    std::int32_t leaf;
-    std::uint32_t position;  // 1 is the root, children of p are 2p and 2p + 1
-  };
-  std::vector<Placed> placed;
-  std::vector<std::uint32_t> open{1};  // positions whose node comes next, last first
+  auto& [placed, open] = shape;
+  placed.clear();
+  open.assign(1, 1);
   std::uint32_t deepest = 1;
   while (!open.empty()) {
     if (next_split >= e.splits.size()) return Error{"the last tree ends early"};
@@ -76,7 +75,7 @@ Status GradientTrees::decode_tree(std::size_t& next_split, std::size_t& next_lea
   const std::size_t inner = (std::size_t{1} << tree.depth) - 1;
   nodes_.resize(nodes_.size() + inner, {std::numeric_limits<float>::infinity(), 0});
   leaves_.resize(leaves_.size() + inner + 1, 0.0F);
-  for (const Placed& p : placed) {
+  for (const Shape::Placed& p : placed) {
     if (p.cut >= 0) {
       const auto cut = static_cast<std::size_t>(p.cut);
       nodes_[tree.first_node + p.position - 1] = {e.cut_value[cut], e.cut_feature[cut]};

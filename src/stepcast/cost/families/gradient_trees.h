@@ -56,7 +56,17 @@ class GradientTrees {
   };
   // The sum for one row.
   [[nodiscard]] float sum_of(const float* row) const;
-  Status decode_tree(std::size_t& next_split, std::size_t& next_leaf, std::size_t n_features);
+  // Of the tree that is decoded: first its shape, to know the depth; then the nodes go to their places.
+  struct Shape {
+    struct Placed {
+      std::int32_t cut;  // -1: leaf
+      std::int32_t leaf;
+      std::uint32_t position;  // 1 is the root, children of p are 2p and 2p + 1
+    };
+    std::vector<Placed> placed;
+    std::vector<std::uint32_t> open;  // positions whose node comes next, last first
+  };
+  Status decode_tree(std::size_t& next_split, std::size_t& next_leaf, std::size_t n_features, Shape& shape);
 
   EncodedTrees encoded_;
   std::vector<Tree> trees_;

@@ -27,32 +27,58 @@ constexpr double kFarthestSibling = 2.1;    // of sibling_distance(), a factor o
 // The record that goes with kernels of short runs (cost/sustained_clock.h).
 constexpr std::string_view kClockOfLongRuns = "sustained_clock";
 
-// Reads a list of records over what is there: the same key replaces, twice the same key in one file is an
-// error.
-template <class Record, class Read, class Key>
-Status read_records(ObjectReader& root, std::string_view list, std::vector<Record>& records,
-                    const Documents& documents, Read read, Key key) {
-  const JsonValue* member = root.take(list);
-  if (member == nullptr) return Ok{};
-  if (!member->is_array()) return root.wrong_kind(list, *member, "a list");
+// A list of records over what is there: the same key replaces, twice the same key in one file is an error.
+template <class Record>
+Result<std::vector<Record>> merged_records(const JsonValue& list, std::string_view name, const std::string& file,
+                                           std::vector<Record> inherited, const RecordSource& from,
+                                           Result<Record> (*read)(ObjectReader&, const RecordSource&)) {
   std::map<std::string, Record> by_key;
-  for (std::size_t i = 0; i < member->items().size(); ++i) {
-    const JsonValue& item = member->items()[i];
-    STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(item, fmt::format("{}[{}]", list, i), root.file()));
-    STEPCAST_ASSIGN(Record record, read(o, documents));
-    std::string k = key(record);
+  for (std::size_t i = 0; i < list.items().size(); ++i) {
+    const JsonValue& item = list.items()[i];
+    STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(item, fmt::format("{}[{}]", name, i), file));
+    STEPCAST_ASSIGN(Record record, read(o, from));
+    std::string k = record.key();
     if (by_key.contains(k)) {
-      return error_at(root.file(), item, fmt::format("{}[{}]", list, i), fmt::format("a second `{}`", k))
+      return error_at(file, item, fmt::format("{}[{}]", name, i), fmt::format("a second `{}`", k))
           .advice("remove one of them");
     }
     by_key.emplace(std::move(k), std::move(record));
   }
-  for (Record& inherited : records) {
-    std::string k = key(inherited);
-    by_key.emplace(std::move(k), std::move(inherited));  // does nothing where the file has its own
+  for (Record& record : inherited) {
+    std::string k = record.key();
+    by_key.emplace(std::move(k), std::move(record));  // does nothing where the file has its own
   }
-  records.clear();
+  std::vector<Record> records;
   for (auto& [unused, record] : by_key) records.push_back(std::move(record));
+  return records;
+}
+
+// The member that is such a list; null if there is none.
+Result<const JsonValue*> take_list(ObjectReader& root, std::string_view name) {
+  const JsonValue* member = root.take(name);
+  if (member == nullptr || member->is_array()) return member;
+  return root.wrong_kind(name, *member, "a list");
+}
+
+template <class Record>
+Status read_records(ObjectReader& root, std::string_view name, std::vector<Record>& records,
+                    const RecordSource& from, Result<Record> (*read)(ObjectReader&, const RecordSource&)) {
+  STEPCAST_ASSIGN(const JsonValue* list, take_list(root, name));
+  if (list == nullptr) return Ok{};
+  STEPCAST_ASSIGN(records, merged_records(*list, name, root.file(), std::move(records), from, read));
+  return Ok{};
+}
+
+// Only predictions from traces ask for them.
+Status read_overheads(ObjectReader& root, Later<std::vector<OverheadRecord>>& records, const RecordSource& from) {
+  constexpr std::string_view kName = "overheads";
+  if (!from.is_shipped) return read_records(root, kName, records.edit(), from, read_overhead);
+  if (const JsonValue* list = root.take(kName)) {
+    const auto later = [inherited = std::move(records), from, file = root.file()](const JsonValue& list) {
+      return merged_records(list, kName, file, *inherited, from, read_overhead);
+    };
+    records = {*list, later};
+  }
   return Ok{};
 }
 
@@ -126,10 +152,11 @@ Result<std::string> read_platform_text(const fs::path& file) {
 }
 
 Result<PlatformDocument> parse_platform_document(std::string text, const fs::path& file) {
-  PlatformDocument document{.is_shipped = is_shipped_text(text)};
-  if (document.is_shipped) {
-    STEPCAST_ASSIGN(document.root,
-                    parse_known_json(std::make_shared<const std::string>(std::move(text)), file.string()));
+  const auto long_values = shipped_text(text);
+  PlatformDocument document{.root = {}, .is_shipped = long_values.has_value()};
+  if (long_values) {
+    STEPCAST_ASSIGN(document.root, parse_known_json(std::make_shared<const std::string>(std::move(text)),
+                                                    *long_values, file.string()));
   } else {
     STEPCAST_ASSIGN(document.root, parse_json(text, file.string(), kPlatformLimits));
   }
@@ -288,24 +315,14 @@ Status PlatformReader::take_sibling(const fs::path& base, Platform& platform) {
 }
 
 // Records that were fitted, and which of those of other files stay.
-Status PlatformReader::read_fitted(ObjectReader& o, const Documents& documents, bool is_shipped,
-                                   Platform& platform) {
-  const auto read_record = [&](ObjectReader& record, const Documents& known) -> Result<ModelRecord> {
-    STEPCAST_ASSIGN(ModelRecord model,
-                    models_ == Models::whole ? read_model(record, known) : read_model_names(record, known));
-    model.is_shipped = is_shipped;
-    return model;
-  };
+Status PlatformReader::read_fitted(ObjectReader& o, const RecordSource& from, Platform& platform) const {
   STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
   STEPCAST_TRY(read_inherit(o, "inherit_models", [&] { platform.models.clear(); }));
-  STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads.clear(); }));
-  STEPCAST_TRY(read_records(o, "collective_curves", platform.curves, documents, read_curve,
-                            [](const CollectiveCurve& c) { return c.key(); }));
-  STEPCAST_TRY(read_records(o, "models", platform.models, documents, read_record,
-                            [](const ModelRecord& m) { return m.name; }));
-  STEPCAST_TRY(read_records(o, "overheads", platform.overheads, documents, read_overhead,
-                            [](const OverheadRecord& r) { return r.key(); }));
-  return Ok{};
+  STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads = {}; }));
+  STEPCAST_TRY(read_records(o, "collective_curves", platform.curves, from, read_curve));
+  STEPCAST_TRY(read_records(o, "models", platform.models, from,
+                            models_ == Models::whole ? read_model : read_model_names));
+  return read_overheads(o, platform.overheads, from);
 }
 
 Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document, const fs::path& file) {
@@ -343,10 +360,11 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
   STEPCAST_TRY(o.optional("description", platform.description));
   STEPCAST_TRY(o.optional("aliases", platform.aliases));
   STEPCAST_TRY(check_role(o));
-  STEPCAST_ASSIGN(const Documents documents, read_documents(o.take("documents"), name));
+  STEPCAST_ASSIGN(Documents documents, read_documents(o.take("documents"), name));
+  const RecordSource records{std::make_shared<const Documents>(std::move(documents)), document.is_shipped};
 
-  STEPCAST_TRY(read_parts(o, file, documents, platform));
-  STEPCAST_TRY(read_fitted(o, documents, document.is_shipped, platform));
+  STEPCAST_TRY(read_parts(o, file, *records.documents, platform));
+  STEPCAST_TRY(read_fitted(o, records, platform));
   if (from.filename() == kSharedModelsFile) STEPCAST_TRY(take_sibling(from, platform));
   STEPCAST_TRY(o.finish());
   return platform;

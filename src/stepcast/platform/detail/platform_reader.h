@@ -43,7 +43,7 @@ class PlatformReader {
                     Platform& platform);
   // Records of the nearest measured relative, beneath those of a platform that has only what all devices share.
   Status take_sibling(const std::filesystem::path& base, Platform& platform);
-  Status read_fitted(ObjectReader& o, const Documents& documents, bool is_shipped, Platform& platform);
+  Status read_fitted(ObjectReader& o, const RecordSource& from, Platform& platform) const;
   Result<Platform> read_base(const JsonValue& reference, std::string_view path,
                              const std::filesystem::path& file);
 

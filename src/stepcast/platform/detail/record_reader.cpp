@@ -137,7 +137,7 @@ Status read_row_hashes(ObjectReader& o, RowHashes& out) {
       std::size_t all = 0;
       return row_hashes_of(text.text(), all);
     };
-    out = RowHashes{std::make_shared<const RowHashes::Later>(*member, later, true)};
+    out = RowHashes{RowHashes::List{*member, later}};
     return Ok{};
   }
   if (!member->is_text()) return o.wrong_kind(kKey, *member, "a text");
@@ -172,10 +172,8 @@ Result<Provenance> read_provenance_object(const JsonValue& value, const std::str
   return p;
 }
 
-}  // namespace
-
-Result<CollectiveCurve> read_curve(ObjectReader& o, const Documents& documents) {
-  CollectiveCurve curve;
+// Which group of ranks a curve is of.
+Status read_group(ObjectReader& o, CollectiveCurve& curve) {
   std::string word;
   STEPCAST_TRY(o.optional("collective", word));
   curve.collective = parse_collective_op(word);
@@ -195,17 +193,40 @@ Result<CollectiveCurve> read_curve(ObjectReader& o, const Documents& documents) 
   std::uint64_t ranks = std::uint64_t{curve.n_nodes} * curve.gpus_per_node;
   STEPCAST_TRY(o.count("n_ranks", 1, std::min<std::uint64_t>(ranks, 0xffffffffU), ranks));
   curve.n_ranks = static_cast<std::uint32_t>(ranks);
-  STEPCAST_TRY(read_form(o, "published", curve.published));
-  STEPCAST_TRY(read_form(o, "improved", curve.improved));
-  STEPCAST_TRY(read_knots(o, curve.knots));
-  STEPCAST_TRY(read_residuals(o, curve.residuals));
-  STEPCAST_TRY(read_record_provenance(o, curve.provenance, documents));
+  return Ok{};
+}
+
+Result<CurveFit> read_fit(ObjectReader& o, const Documents& documents) {
+  CurveFit fit;
+  STEPCAST_TRY(read_form(o, "published", fit.published));
+  STEPCAST_TRY(read_form(o, "improved", fit.improved));
+  STEPCAST_TRY(read_knots(o, fit.knots));
+  STEPCAST_TRY(read_residuals(o, fit.residuals));
+  STEPCAST_TRY(read_record_provenance(o, fit.provenance, documents));
+  return fit;
+}
+
+}  // namespace
+
+Result<CollectiveCurve> read_curve(ObjectReader& o, const RecordSource& from) {
+  CollectiveCurve curve;
+  STEPCAST_TRY(read_group(o, curve));
+  if (from.is_shipped) {
+    const auto later = [documents = from.documents, file = o.file()](const JsonValue& value) -> Result<CurveFit> {
+      STEPCAST_ASSIGN(ObjectReader all, ObjectReader::of(value, "", file));
+      return read_fit(all, *documents);
+    };
+    curve.fit = {o.value(), later};
+    return curve;
+  }
+  STEPCAST_ASSIGN(curve.fit, read_fit(o, *from.documents));
   STEPCAST_TRY(o.finish());
   return curve;
 }
 
-Result<ModelRecord> read_model(ObjectReader& o, const Documents& documents) {
+Result<ModelRecord> read_model(ObjectReader& o, const RecordSource& from) {
   ModelRecord model;
+  model.is_shipped = from.is_shipped;
   STEPCAST_TRY(o.optional("name", model.name));
   STEPCAST_TRY(o.optional("kind", model.kind));
   STEPCAST_TRY(o.optional("device", model.device));
@@ -213,20 +234,21 @@ Result<ModelRecord> read_model(ObjectReader& o, const Documents& documents) {
     if (!parameters->is_object()) return o.wrong_kind("parameters", *parameters, "an object");
     model.parameters = *parameters;
   }
-  STEPCAST_TRY(read_record_provenance(o, model.provenance, documents));
+  STEPCAST_TRY(read_record_provenance(o, model.provenance, *from.documents));
   STEPCAST_TRY(o.finish());
   return model;
 }
 
-Result<ModelRecord> read_model_names(ObjectReader& o, const Documents& /*documents*/) {
+Result<ModelRecord> read_model_names(ObjectReader& o, const RecordSource& from) {
   ModelRecord model;
+  model.is_shipped = from.is_shipped;
   STEPCAST_TRY(o.optional("name", model.name));
   STEPCAST_TRY(o.optional("kind", model.kind));
   STEPCAST_TRY(o.optional("device", model.device));
   return model;
 }
 
-Result<OverheadRecord> read_overhead(ObjectReader& o, const Documents& documents) {
+Result<OverheadRecord> read_overhead(ObjectReader& o, const RecordSource& from) {
   OverheadRecord overhead;
   std::string word;
   STEPCAST_TRY(o.optional("type", word));
@@ -252,7 +274,7 @@ Result<OverheadRecord> read_overhead(ObjectReader& o, const Documents& documents
   STEPCAST_TRY(o.optional("outlier_us", overhead.outlier_us));
   STEPCAST_TRY(o.optional("profiler_events", overhead.profiler_events));
   STEPCAST_TRY(o.count("n", 0, kMostRows, overhead.n));
-  STEPCAST_TRY(read_record_provenance(o, overhead.provenance, documents));
+  STEPCAST_TRY(read_record_provenance(o, overhead.provenance, *from.documents));
   STEPCAST_TRY(o.finish());
   return overhead;
 }

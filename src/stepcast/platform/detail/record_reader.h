@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -28,10 +29,15 @@ using Documents = std::map<std::string, Provenance, std::less<>>;
 // An object of numbers, such as the parameters of a form.
 [[nodiscard]] Status read_numbers_by_name(ObjectReader& o, std::string_view key, NamedNumbers& out);
 
-[[nodiscard]] Result<CollectiveCurve> read_curve(ObjectReader& o, const Documents& documents);
-[[nodiscard]] Result<ModelRecord> read_model(ObjectReader& o, const Documents& documents);
+// What the records of a file are read with.
+struct RecordSource {
+  std::shared_ptr<const Documents> documents;
+  bool is_shipped = false;  // known to be readable, so that it can be read when it is first asked for
+};
+[[nodiscard]] Result<CollectiveCurve> read_curve(ObjectReader& o, const RecordSource& from);
+[[nodiscard]] Result<ModelRecord> read_model(ObjectReader& o, const RecordSource& from);
 // Name, kind and device alone: nothing else is looked at.
-[[nodiscard]] Result<ModelRecord> read_model_names(ObjectReader& o, const Documents& documents);
-[[nodiscard]] Result<OverheadRecord> read_overhead(ObjectReader& o, const Documents& documents);
+[[nodiscard]] Result<ModelRecord> read_model_names(ObjectReader& o, const RecordSource& from);
+[[nodiscard]] Result<OverheadRecord> read_overhead(ObjectReader& o, const RecordSource& from);
 
 }  // namespace stepcast::detail

@@ -51,9 +51,12 @@ class InOrderPlanner {
     for (const Block& block : program.blocks()) needs_.emplace_back(block);
     cursors_.resize(program.rank_classes().size());
     arrived_.resize(program.collectives().size());
-    for (std::size_t k = 0; k < arrived_.size(); ++k)
-      if (program.collectives()[k].kind == CollectiveKind::rooted_from)
-        arrived_[k].members.assign(program.collectives()[k].members.size(), false);
+    std::size_t members = 0;
+    for (std::size_t k = 0; k < arrived_.size(); ++k) {
+      arrived_[k].first_member = members;
+      members += program.collectives()[k].members.size();
+    }
+    has_arrived_.resize(members);
   }
 
   // False if every class waits for another one.
@@ -87,8 +90,7 @@ class InOrderPlanner {
     std::vector<Unfilled> unfilled;
   };
   struct Arrived {
-    std::size_t count = 0;
-    std::vector<bool> members;  // rooted_from only
+    std::size_t count = 0, first_member = 0;  // in has_arrived_
   };
 
   void wake(std::uint32_t c) {
@@ -220,11 +222,11 @@ class InOrderPlanner {
     Arrived& arrived = arrived_[collective];
     ++arrived.count;
     if (joined.kind == CollectiveKind::rooted_from) {
-      arrived.members[member] = true;
+      has_arrived_[arrived.first_member + member] = true;
       if (member == joined.root) {
         for (std::uint32_t m = 0; m < joined.members.size(); ++m)
-          if (m != member && arrived.members[m]) emit_complete(collective, m);
-      } else if (arrived.members[joined.root]) {
+          if (m != member && has_arrived_[arrived.first_member + m]) emit_complete(collective, m);
+      } else if (has_arrived_[arrived.first_member + joined.root]) {
         emit_complete(collective, member);
       }
     } else if (arrived.count == joined.members.size()) {
@@ -273,6 +275,7 @@ class InOrderPlanner {
   std::vector<FirstNeeds> needs_;  // [block]
   std::vector<Cursor> cursors_;    // [class]
   std::vector<Arrived> arrived_;   // [collective]
+  std::vector<bool> has_arrived_;  // members, one collective behind the other
   std::deque<std::uint32_t> awake_;
   std::vector<std::uint32_t> unknown_ports_;
 };

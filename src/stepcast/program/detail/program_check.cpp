@@ -13,7 +13,13 @@ namespace {
 
 // Invariants that hold for one instance or one collective, and the links between them.
 
-Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
+// Memory that is kept from one instance to the next.
+struct Bound {
+  std::vector<std::uint32_t> by;       // [lane of the class]
+  std::vector<std::uint16_t> written;  // slots
+};
+
+Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i, Bound& seen) {
   const RankClass& rank_class = program.rank_classes()[c];
   const BlockInstance& instance = rank_class.instances[i];
   // Names are put together where something is wrong: most instances are right.
@@ -29,7 +35,8 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
         .found(fmt::format("{} bound lanes", instance.lanes.size()))
         .expected(fmt::format("{}, one for each lane of the block", block.lanes().size()));
   }
-  std::vector<std::uint32_t> bound_by(rank_class.lanes.size(), kNoTask);
+  std::vector<std::uint32_t>& bound_by = seen.by;
+  bound_by.assign(rank_class.lanes.size(), kNoTask);
   for (std::uint32_t lane = 0; lane < block.lanes().size(); ++lane) {
     const std::uint32_t bound = instance.lanes.empty() ? lane : instance.lanes[lane];
     if (bound >= rank_class.lanes.size()) {
@@ -75,7 +82,8 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
   };
   STEPCAST_TRY(check_slots(instance.in_slots, block.in_ports().size(), "in"));
   STEPCAST_TRY(check_slots(instance.out_slots, block.out_ports().size(), "out"));
-  std::vector<std::uint16_t> written = instance.out_slots;
+  std::vector<std::uint16_t>& written = seen.written;
+  written.assign(instance.out_slots.begin(), instance.out_slots.end());
   std::sort(written.begin(), written.end());
   if (const auto twice = std::adjacent_find(written.begin(), written.end()); twice != written.end()) {
     return Error::at("", place(), "two out-ports write the same slot")
@@ -180,6 +188,11 @@ Result<ExecutionOrder> check_and_link(const Program& program) {
   order.first_port.push_back(0);
   order.first_membership.push_back(0);
   std::vector<PortSource> writer;  // [slot] -> as an in-port would see it
+  Bound seen;
+  std::size_t instances = 0;
+  for (const RankClass& rank_class : program.rank_classes()) instances += rank_class.instances.size();
+  order.first_port.reserve(instances + 1);
+  order.first_membership.reserve(instances + 1);
   for (std::uint32_t c = 0; c < program.rank_classes().size(); ++c) {
     const RankClass& rank_class = program.rank_classes()[c];
     if (rank_class.multiplicity == 0) {
@@ -189,7 +202,7 @@ Result<ExecutionOrder> check_and_link(const Program& program) {
     }
     writer.assign(rank_class.slot_count, PortSource{});
     for (std::uint32_t i = 0; i < rank_class.instances.size(); ++i) {
-      STEPCAST_TRY(check_binding(program, c, i));
+      STEPCAST_TRY(check_binding(program, c, i, seen));
       const BlockInstance& instance = rank_class.instances[i];
       const Block& block = program.block(instance.block);
       for (const std::uint16_t slot : instance.in_slots) order.port_sources.push_back(writer[slot]);
