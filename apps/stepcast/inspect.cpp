@@ -220,7 +220,7 @@ Inspected inspect_profile(const std::string& file, RecordedRank rank, const Insp
                           std::set<std::int32_t>& shown_ranks) {
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown_ranks));
   if (!asked_for) return {std::nullopt};
-  if (!options.operations) return {inspected(rank)};
+  if (!options.operations) return {inspected(rank, summarize(rank))};
   STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
   const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
   return {inspected(operators.trace, traced,
@@ -253,10 +253,16 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }
-  Result<RecordedRank> rank = shown_reading(file, read_kineto);
-  if (!rank && format == TraceFormat::unknown) return std::move(rank).error().expected(kReadable);
-  if (!rank) return std::move(rank).error();
-  return inspect_profile(file, std::move(*rank), options, shown_ranks);
+  if (options.operations) {
+    STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
+    return inspect_profile(file, std::move(rank), options, shown_ranks);
+  }
+  Result<SummarizedRank> found = shown_reading(file, summarize_kineto);
+  if (!found && format == TraceFormat::unknown) return std::move(found).error().expected(kReadable);
+  if (!found) return std::move(found).error();
+  STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, found->rank.rank, shown_ranks));
+  if (!asked_for) return {std::nullopt};
+  return {inspected(found->rank, judged(std::move(found->summary), found->rank, found->replayable))};
 }
 
 struct Files {

@@ -1,13 +1,17 @@
 #include "stepcast/trace/trace_summary.h"
 
+#include <filesystem>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/report/inspect_answer.h"
 #include "stepcast/trace/readers.h"
 
 #include "tests/support/data.h"
+#include "tests/support/trace_files.h"
 
 namespace stepcast::trace_summary_test {
 namespace {
@@ -102,6 +106,62 @@ TEST(TraceSummary, SaysWhatIsMissing) {
       R"J({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args": {"stream": 7, "correlation": 5, "External id": 5}})J");
   EXPECT_EQ(old.external_id, ExternalIdMeaning::correlation);
   EXPECT_THAT(old.notes, Contains(HasSubstr("no ProfilerStep")));
+}
+
+// Read without keeping its events, a file says the same as with all of them.
+void expect_same_summary(const std::filesystem::path& file) {
+  const auto whole = read_kineto(file);
+  const auto folded = summarize_kineto(file);
+  ASSERT_TRUE(whole.ok() && folded.ok()) << file;
+  const InspectAnswer one{{inspected(*whole, summarize(*whole))}};
+  const InspectAnswer other{
+      {inspected(folded->rank, judged(folded->summary, folded->rank, folded->replayable))}};
+  EXPECT_EQ(inspect_json(other), inspect_json(one)) << file;
+  EXPECT_TRUE(folded->rank.cpu_ops.empty() && folded->rank.gpu_ops.empty());
+}
+
+TEST(TraceSummary, IsTheSameWithoutKeepingEvents) {
+  const fixtures::TraceFolder folder;
+  const auto check = [&](const std::string& name, const std::string& events, const std::string& more = "") {
+    expect_same_summary(folder.write(name, "{\"traceEvents\": [" + events + "]" + more + "}"));
+  };
+  const std::string step =
+      R"J({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 1, "tid": 1, "ts": 100, "dur": 50})J";
+  const std::string op =
+      R"J({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": 101, "dur": 9, "args": {"External id": 5}})J";
+  const auto call = [](int ts) {
+    return fmt::format(
+        R"J({{"ph": "X", "cat": "cuda_runtime", "name": "launch", "pid": 1, "tid": 2, "ts": {}, "dur": 2, "args": {{"correlation": 9}}}})J",
+        ts);
+  };
+  const auto kernel = [](int ts, int id) {
+    return fmt::format(
+        R"J({{"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": {}, "dur": 20, "args": {{"stream": 7, "correlation": {}, "External id": 5}}}})J",
+        ts, id);
+  };
+  // The same mark on the row of the GPU, in a file that gives it no category of its own.
+  const std::string on_gpu =
+      R"J({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 0, "tid": 7, "ts": 90, "dur": 900})J";
+  check("no_events", "");
+  check("no_gpu", step + "," + op, R"J(, "baseTimeNanoseconds": 1700000000000000000)J");
+  check("calls_alone", call(7));
+  check("in_the_step", fmt::format("{},{},{},{}", step, op, call(110), kernel(115, 9)));
+  check("work_before_its_call", fmt::format("{},{},{},{}", kernel(115, 9), call(110), op, step));
+  check("outside_the_step", fmt::format("{},{},{},{}", step, op, call(300), kernel(310, 9)));
+  check("lost_launch", fmt::format("{},{},{}", step, op, kernel(120, 8)));
+  check("marks_on_the_gpu", fmt::format("{},{},{},{},{}", on_gpu, step, op, call(110), kernel(115, 9)));
+  check("only_marks_on_the_gpu", fmt::format("{},{},{}", on_gpu, call(110), kernel(115, 9)));
+  std::string many;
+  for (int i = 40'000; i > 0; --i) many += kernel(1000 + 30 * ((i * 7919) % 40'000), i) + ",\n";
+  check("in_any_order", many + kernel(5, 9));
+}
+
+TEST(TraceSummary, IsTheSameWithoutKeepingEventsOfMeasuredTraces) {
+  SKIP_WITHOUT_DATA();
+  for (const char* file : {"dlrm8/kineto_rank3.json.gz", "nccl_data/nccl_data.json.gz",
+                           "hta_small/mixed_files__rank_non_gpu.json.gz",
+                           "h100_inference/gaunernst_bert-small-uncased__1016001.json.gz"})
+    expect_same_summary(*test::measured_data() / "traces" / file);
 }
 
 // Which files link kernels to operators is a fact of the data set.

@@ -82,11 +82,11 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
       kept("cpu_op", s.ops);
       kept("annotation", s.annotations);
       kept("step", s.steps.size());
-      kept("runtime_call", p.runtime_calls);
+      kept("runtime_call", p.summary.runtime_calls);
       kept("kernel", s.kernels);
       kept("memcpy", s.copies);
       kept("memset", s.fills);
-      kept("sync", p.stream_syncs);
+      kept("sync", p.summary.stream_syncs);
     }},
     "events by kind");
   a("skipped", p.skipped, "events by reason");
@@ -110,7 +110,7 @@ void fields(auto& a, Is<InspectedProfile> auto& p) {
       collectives("records_with_metadata", s.collective_records_with_metadata);
     }});
   a("links", Object{[&](auto& links) {
-      links("gpu_events", p.gpu_events);
+      links("gpu_events", p.summary.gpu_events);
       links("with_launch", s.gpu_events_with_launch);
       links("external_id", s.external_id);
     }});

@@ -33,7 +33,6 @@ struct InspectedProfile {
   std::vector<RecordedThread> threads;
   std::map<std::string, std::uint64_t> skipped;  // events by reason
   std::uint64_t events = 0;
-  std::size_t runtime_calls = 0, gpu_events = 0, stream_syncs = 0, allocator_totals = 0;
 };
 
 struct InspectedExecutionTrace {
@@ -137,7 +136,7 @@ struct InspectAnswer {
   std::vector<InspectedFile> files;
 };
 
-[[nodiscard]] InspectedProfile inspected(const RecordedRank& rank);
+[[nodiscard]] InspectedProfile inspected(const RecordedRank& rank, RankSummary summary);
 [[nodiscard]] InspectedExecutionTrace inspected(const ExecutionTrace& trace);
 [[nodiscard]] InspectedChakra inspected(const OperationGraph& graph);
 [[nodiscard]] InspectedTimeline inspected(const PipelineTimeline& timeline);

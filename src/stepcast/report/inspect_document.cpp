@@ -73,12 +73,12 @@ std::string kept_text(const InspectedProfile& p) {
   add(s.ops, "operator", "operators");
   add(s.annotations, "annotation", "annotations");
   add(s.steps.size(), "step", "steps");
-  add(p.runtime_calls, "runtime call", "runtime calls");
+  add(p.summary.runtime_calls, "runtime call", "runtime calls");
   add(s.kernels, "kernel", "kernels");
   add(s.copies, "copy", "copies");
   add(s.fills, "fill", "fills");
-  add(p.stream_syncs, "synchronisation record", "synchronisation records");
-  add(p.allocator_totals, "total of the allocator", "totals of the allocator");
+  add(p.summary.stream_syncs, "synchronisation record", "synchronisation records");
+  add(p.summary.allocator_totals, "total of the allocator", "totals of the allocator");
   return or_none(parts);
 }
 
@@ -100,8 +100,8 @@ ReportTable facts_of(const InspectedProfile& p) {
   facts.row({"kept", kept_text(p)});
   facts.row({"skipped", counts_text(p.skipped)});
   facts.row({"GPU links", fmt::format("{} of {} GPU events have their launch in the file; {}",
-                                      table_count(s.gpu_events_with_launch), table_count(p.gpu_events),
-                                      link_text(s.external_id))});
+                                      table_count(s.gpu_events_with_launch),
+                                      table_count(p.summary.gpu_events), link_text(s.external_id))});
   facts.row(
       {"collectives",
        fmt::format("{} kernels, {} with sizes; {} record_param_comms, {} with sizes",

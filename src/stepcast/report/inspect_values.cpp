@@ -58,18 +58,14 @@ double expected_distinct_rows(const MeasuredIndices& seen, double samples) {
 
 }  // namespace
 
-InspectedProfile inspected(const RecordedRank& rank) {
-  InspectedProfile p{.file = rank.file, .schema = rank.schema, .summary = summarize(rank)};
+InspectedProfile inspected(const RecordedRank& rank, RankSummary summary) {
+  InspectedProfile p{.file = rank.file, .schema = rank.schema, .summary = std::move(summary)};
   p.rank_is_by_name = p.summary.rank && !rank.rank;
   p.world_size = rank.world_size;
   p.devices = rank.devices;
   p.threads = rank.threads;
   p.skipped = rank.skipped;
   p.events = rank.event_count;
-  p.runtime_calls = rank.runtime_calls.size();
-  p.gpu_events = rank.gpu_ops.size();
-  p.stream_syncs = rank.stream_syncs.size();
-  p.allocator_totals = rank.allocator_states.size();
   return p;
 }
 

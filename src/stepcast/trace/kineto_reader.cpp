@@ -13,8 +13,11 @@
 #include "stepcast/trace/detail/kineto_event.h"
 #include "stepcast/trace/detail/quote.h"
 #include "stepcast/trace/detail/rank_builder.h"
+#include "stepcast/trace/detail/rank_fold.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/step_selection.h"
+#include "stepcast/trace/trace_summary.h"
 
 namespace stepcast::detail {
 namespace {
@@ -189,8 +192,9 @@ Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHead
   }
 }
 
-Result<RecordedRank> read_events(ByteSource& source, const StepSelection* only) {
-  detail::RankBuilder builder(source.name());
+Result<RecordedRank> read_events(ByteSource& source, const StepSelection* only,
+                                 detail::RankFold* fold = nullptr) {
+  detail::RankBuilder builder(source.name(), fold);
   detail::KinetoHeader header;
   STEPCAST_TRY(for_each_event(source, builder.rank(), header, [&](detail::KinetoEvent& event) {
     if (only != nullptr && !only->keeps(event)) {
@@ -214,6 +218,40 @@ Result<ByteSource> open(const std::filesystem::path& file, const ReadOptions& op
 Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOptions& options) {
   STEPCAST_ASSIGN(ByteSource source, open(file, options));
   return read_events(source, options.only);
+}
+
+namespace {
+
+// Whether a replay of the file finds a step, where adding up its events leaves that open.
+Status read_step_to_replay(const std::filesystem::path& file, const ReadOptions& options) {
+  STEPCAST_ASSIGN(StepSelection selection, scan_steps(file, options));
+  ReadOptions how = options;
+  if (const auto step = step_to_replay({&selection, 1})) {
+    selection.choose(*step);
+    how.only = &selection;
+  }
+  STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file, how));
+  return can_be_replayed(rank);
+}
+
+}  // namespace
+
+Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, const ReadOptions& options) {
+  for (bool bounded = true;; bounded = false) {
+    STEPCAST_ASSIGN(ByteSource source, open(file, options));
+    detail::RankFold fold{bounded};
+    STEPCAST_ASSIGN(RecordedRank rank, read_events(source, nullptr, &fold));
+    if (fold.is_out_of_order()) continue;
+    Status replayable = Ok{};
+    if (fold.work_count() == 0) {
+      if (fold.first_op()) rank.cpu_ops.push_back(*fold.first_op());
+      replayable = can_be_replayed(rank);
+      rank.cpu_ops.clear();
+    } else if (!fold.launches_in_a_step()) {
+      replayable = read_step_to_replay(file, options);
+    }
+    return SummarizedRank{std::move(rank), fold.take(), std::move(replayable)};
+  }
 }
 
 Result<StepSelection> scan_steps(const std::filesystem::path& file, const ReadOptions& options) {

@@ -4,15 +4,18 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/kernel_class.h"
 #include "stepcast/trace/execution_trace.h"
+#include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {
@@ -60,6 +63,7 @@ struct RankSummary {
   std::size_t collective_records = 0;  // record_param_comms
   std::size_t collective_records_with_metadata = 0;
   std::size_t gpu_events_with_launch = 0;
+  std::size_t runtime_calls = 0, gpu_events = 0, stream_syncs = 0, allocator_totals = 0;
   ExternalIdMeaning external_id = ExternalIdMeaning::absent;
 
   std::optional<AllocatorPeak> memory;  // of the caching allocator over the whole file
@@ -69,6 +73,18 @@ struct RankSummary {
 };
 
 [[nodiscard]] RankSummary summarize(const RecordedRank& rank);
+
+// A profiler trace of any size, of which no event is kept: memory grows with its streams, threads, steps and different names.
+struct SummarizedRank {
+  RecordedRank rank;    // without events
+  RankSummary summary;  // for judged()
+  Status replayable;    // can_be_replayed()
+};
+[[nodiscard]] Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file,
+                                                      const ReadOptions& options = {});
+
+// With the rank, and with what is missing and what follows from it.
+[[nodiscard]] RankSummary judged(RankSummary summary, const RecordedRank& rank, const Status& replayable);
 
 struct ExecutionTraceSummary {
   std::size_t threads = 0;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "stepcast/trace/detail/rank_fold.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -38,7 +40,19 @@ StreamSync::Kind sync_kind(std::string_view name) {
 
 }  // namespace
 
-RankBuilder::RankBuilder(std::string file) : interner_(rank_.names) { rank_.file = std::move(file); }
+RankBuilder::RankBuilder(std::string file, RankFold* fold) : fold_(fold), interner_(rank_.names) {
+  rank_.file = std::move(file);
+}
+
+template <class Event>
+void RankBuilder::keep(ChunkedList<Event>& list, const Event& event) {
+  first_start_ns_ = std::min(first_start_ns_, event.start.count());
+  last_start_ns_ = std::max(last_start_ns_, event.start.count());
+  if (fold_ != nullptr)
+    fold_->add(event, rank_.names);
+  else
+    list.push_back(event);
+}
 
 void RankBuilder::add(const KinetoEvent& event) {
   ++rank_.event_count;
@@ -48,21 +62,22 @@ void RankBuilder::add(const KinetoEvent& event) {
     case EventClass::memcpy:
     case EventClass::memset: add_gpu(event); break;
     case EventClass::runtime:
-      runtime_calls_.push_back({.start = Nanoseconds{event.start_ns},
-                                .duration = Nanoseconds{event.duration_ns},
-                                .name = interner_.text(event.name),
-                                .thread = thread_of(event),
-                                .correlation = event.args.correlation,
-                                .external_id = event.args.external_id});
+      keep(runtime_calls_, RuntimeCall{.start = Nanoseconds{event.start_ns},
+                                       .duration = Nanoseconds{event.duration_ns},
+                                       .name = interner_.text(event.name),
+                                       .thread = thread_of(event),
+                                       .correlation = event.args.correlation,
+                                       .external_id = event.args.external_id});
+      has_ops_or_calls_[last_thread_.index()] = true;
       break;
     case EventClass::op:
     case EventClass::annotation: add_cpu(event); break;
     case EventClass::sync: add_sync(event); break;
     case EventClass::memory:
-      allocator_states_.push_back({.start = Nanoseconds{event.start_ns},
-                                   .device = narrow(event.args.memory_device, 0),
-                                   .allocated_bytes = event.args.total_allocated,
-                                   .reserved_bytes = event.args.total_reserved});
+      keep(allocator_states_, AllocatorState{.start = Nanoseconds{event.start_ns},
+                                             .device = narrow(event.args.memory_device, 0),
+                                             .allocated_bytes = event.args.total_allocated,
+                                             .reserved_bytes = event.args.total_reserved});
       break;
     case EventClass::thread_name: add_thread_name(event); break;
   }
@@ -89,6 +104,7 @@ ThreadId RankBuilder::thread_of(const KinetoEvent& event) {
     RecordedThread thread{.pid = row.first, .tid = row.second, .name = {}};
     if (event.tid.is_text()) thread.name = event.tid.text.raw;
     rank_.threads.push_back(std::move(thread));
+    has_ops_or_calls_.push_back(false);
   }
   last_row_ = row;
   last_thread_ = it->second;
@@ -101,10 +117,11 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
            .duration = Nanoseconds{event.duration_ns},
            .name = interner_.text(event.name),
            .thread = thread_of(event)};
-  if (!a.input_dims.empty()) op.input_shapes = interner_.compact_json(a.input_dims);
-  if (!a.input_types.empty()) op.input_types = interner_.compact_json(a.input_types);
+  const bool has_texts = fold_ == nullptr;
+  if (has_texts && !a.input_dims.empty()) op.input_shapes = interner_.compact_json(a.input_dims);
+  if (has_texts && !a.input_types.empty()) op.input_types = interner_.compact_json(a.input_types);
   constexpr std::size_t kLongestValues = 1024;  // what an operator is called with, not its data
-  if (!a.input_values.empty() && a.input_values.size() <= kLongestValues)
+  if (has_texts && !a.input_values.empty() && a.input_values.size() <= kLongestValues)
     op.input_values = interner_.compact_json(a.input_values);
   op.external_id = a.external_id;
   op.order = first_given(a.event_index, a.record_function_id);
@@ -114,7 +131,9 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
     op.kind = CpuOp::Kind::step;
   else if (event.event_class == EventClass::annotation)
     op.kind = CpuOp::Kind::annotation;
-  cpu_ops_.push_back(op);
+  else
+    has_ops_or_calls_[op.thread.index()] = true;
+  keep(cpu_ops_, op);
 }
 
 void RankBuilder::add_gpu(const KinetoEvent& event) {
@@ -134,7 +153,7 @@ void RankBuilder::add_gpu(const KinetoEvent& event) {
     op.kind = GpuOp::Kind::memcpy;
   else if (event.event_class == EventClass::memset)
     op.kind = GpuOp::Kind::memset;
-  gpu_ops_.push_back(op);
+  keep(gpu_ops_, op);
 
   const Row row{event.pid.number, row_number(event.tid)};
   if (gpu_rows_.empty() || row != last_gpu_row_) {
@@ -152,7 +171,7 @@ void RankBuilder::add_sync(const KinetoEvent& event) {
                   .wait_on_stream = a.wait_on_stream,
                   .wait_on_event_record_correlation = a.wait_on_event_record,
                   .kind = sync_kind(a.sync_kind.raw.empty() ? event.name.raw : a.sync_kind.raw)};
-  stream_syncs_.push_back(sync);
+  keep(stream_syncs_, sync);
 }
 
 void RankBuilder::add_thread_name(const KinetoEvent& event) {
@@ -165,6 +184,7 @@ void RankBuilder::add_thread_name(const KinetoEvent& event) {
 }
 
 std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
+  if (fold_ != nullptr) return 0;  // it only counts them
   const CollectiveArgs& a = event.args.collective;
   CollectiveInfo info;
   if (!a.name.raw.empty()) {
@@ -192,32 +212,30 @@ std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
   return static_cast<std::int32_t>(rank_.collective_infos.size() - 1);
 }
 
+bool RankBuilder::is_gpu_row(std::size_t thread) const {
+  return !has_ops_or_calls_[thread] &&
+         gpu_rows_.contains({rank_.threads[thread].pid, rank_.threads[thread].tid});
+}
+
 // Annotations and steps are shown a second time on the row of the stream that runs their kernels. Most files
 // mark those with a category of their own; here are those that do not.
 void RankBuilder::drop_annotations_on_gpu_rows() {
+  std::size_t removed = 0;
   std::vector<bool> on_gpu(rank_.threads.size());
-  bool any = false;
-  for (std::size_t i = 0; i < on_gpu.size(); ++i)
-    on_gpu[i] = gpu_rows_.contains({rank_.threads[i].pid, rank_.threads[i].tid});
-  const auto is_cpu_row = [&on_gpu](ThreadId thread) { on_gpu[thread.index()] = false; };
-  for (const RuntimeCall& call : rank_.runtime_calls) is_cpu_row(call.thread);
-  for (const CpuOp& op : rank_.cpu_ops)
-    if (op.kind == CpuOp::Kind::op) is_cpu_row(op.thread);
-  for (const bool gpu : on_gpu) any = any || gpu;
-  if (!any) return;
-  const auto removed =
-      std::erase_if(rank_.cpu_ops, [&on_gpu](const CpuOp& op) { return on_gpu[op.thread.index()]; });
+  for (std::size_t t = 0; t < on_gpu.size(); ++t) {
+    on_gpu[t] = is_gpu_row(t);
+    if (fold_ != nullptr && on_gpu[t]) removed += fold_->rows_of(ThreadId{t});
+  }
+  if (std::ranges::find(on_gpu, true) == on_gpu.end()) return;
+  removed += std::erase_if(rank_.cpu_ops, [&](const CpuOp& op) { return on_gpu[op.thread.index()]; });
   if (removed > 0) rank_.skipped["gpu annotation"] += removed;
 }
 
-// Threads in the order of (pid, tid), only those that hold something, with their names.
-void RankBuilder::order_threads() {
-  std::vector<bool> used(rank_.threads.size());
-  for (const CpuOp& op : rank_.cpu_ops) used[op.thread.index()] = true;
-  for (const RuntimeCall& call : rank_.runtime_calls) used[call.thread.index()] = true;
+// Threads in the order of (pid, tid), only those that hold something, with their names. [thread before] -> thread.
+std::vector<ThreadId> RankBuilder::order_threads() {
   std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < used.size(); ++i)
-    if (used[i]) order.push_back(i);
+  for (std::uint32_t t = 0; t < rank_.threads.size(); ++t)
+    if (!is_gpu_row(t)) order.push_back(t);
   std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
     const RecordedThread& x = rank_.threads[a];
     const RecordedThread& y = rank_.threads[b];
@@ -235,6 +253,7 @@ void RankBuilder::order_threads() {
   rank_.threads = std::move(threads);
   for (CpuOp& op : rank_.cpu_ops) op.thread = renamed[op.thread.index()];
   for (RuntimeCall& call : rank_.runtime_calls) call.thread = renamed[call.thread.index()];
+  return renamed;
 }
 
 // Collectives in the order of the events that name them, ops first.
@@ -258,14 +277,17 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.stream_syncs = stream_syncs_.take();
   rank_.allocator_states = allocator_states_.take();
 
-  bool in_range = base_time_ns >= -kLatestNs && base_time_ns <= kLatestNs;
+  const auto is_time = [](std::int64_t ns) { return ns >= -kLatestNs && ns <= kLatestNs; };
+  const bool in_range = is_time(base_time_ns) &&
+                        (base_time_ns == 0 || first_start_ns_ > last_start_ns_ ||
+                         (is_time(first_start_ns_ + base_time_ns) && is_time(last_start_ns_ + base_time_ns)));
+  if (!in_range) {
+    return Error::at(rank_.file, "baseTimeNanoseconds")
+        .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")
+        .expected("times within 126 years of 1970");
+  }
   const auto move_times = [&](auto& events) {
-    if (base_time_ns != 0 && in_range) {
-      for (auto& event : events) {
-        event.start += Nanoseconds{base_time_ns};
-        in_range = in_range && event.start.count() >= -kLatestNs && event.start.count() <= kLatestNs;
-      }
-    }
+    for (auto& event : events) event.start += Nanoseconds{base_time_ns};
   };
   const auto finish_times = [&](auto& events) {
     move_times(events);
@@ -277,14 +299,10 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   finish_times(rank_.stream_syncs);
   move_times(rank_.allocator_states);
   std::ranges::stable_sort(rank_.allocator_states, {}, &AllocatorState::start);
-  if (!in_range) {
-    return Error::at(rank_.file, "baseTimeNanoseconds")
-        .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")
-        .expected("times within 126 years of 1970");
-  }
   drop_annotations_on_gpu_rows();
-  order_threads();
+  const std::vector<ThreadId> renamed = order_threads();
   order_collectives();
+  if (fold_ != nullptr) fold_->finish(renamed, rank_.threads.size(), Nanoseconds{base_time_ns});
   return std::move(rank_);
 }
 

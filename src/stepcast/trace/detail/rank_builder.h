@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/trace/detail/event_store.h"
@@ -15,9 +17,12 @@
 
 namespace stepcast::detail {
 
+class RankFold;
+
 class RankBuilder {
  public:
-  explicit RankBuilder(std::string file);
+  // Events go into `fold` and are not kept, where there is one.
+  explicit RankBuilder(std::string file, RankFold* fold = nullptr);
   RankBuilder(const RankBuilder&) = delete;
   RankBuilder& operator=(const RankBuilder&) = delete;
 
@@ -45,18 +50,26 @@ class RankBuilder {
   ThreadId thread_of(const KinetoEvent& event);
   void count_skip(std::string_view reason);
 
+  template <class Event>
+  void keep(ChunkedList<Event>& list, const Event& event);
+
+  [[nodiscard]] bool is_gpu_row(std::size_t thread) const;
   void drop_annotations_on_gpu_rows();
-  void order_threads();
+  [[nodiscard]] std::vector<ThreadId> order_threads();
   void order_collectives();
 
   RecordedRank rank_;
+  RankFold* fold_;
   Interner interner_;
   ChunkedList<CpuOp> cpu_ops_;
   ChunkedList<RuntimeCall> runtime_calls_;
   ChunkedList<GpuOp> gpu_ops_;
   ChunkedList<StreamSync> stream_syncs_;
   ChunkedList<AllocatorState> allocator_states_;
+  std::int64_t first_start_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_start_ns_ = std::numeric_limits<std::int64_t>::min();
   std::unordered_map<Row, ThreadId, RowHash> threads_;
+  std::vector<bool> has_ops_or_calls_;  // [thread]
   Row last_row_{};
   ThreadId last_thread_;
   std::unordered_map<Row, std::string, RowHash> thread_names_;

@@ -1,0 +1,127 @@
+// What `inspect` says of a rank's events, added up one by one in any order, so that none of them is kept.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "stepcast/trace/recorded_rank.h"
+#include "stepcast/trace/trace_summary.h"
+
+namespace stepcast::detail {
+
+// How many events use a number that others of the file define, before or behind them.
+class LinkCount {
+ public:
+  void define(std::int64_t id) { defined_[id >> kShift].set(static_cast<std::size_t>(id & kMask)); }
+  void use(std::int64_t id);
+  [[nodiscard]] std::size_t count();
+
+ private:
+  static constexpr unsigned kShift = 8;
+  static constexpr std::int64_t kMask = 255;
+  void settle();
+
+  std::unordered_map<std::int64_t, std::bitset<256>> defined_;  // numbers count up: they lie together
+  std::vector<std::int64_t> waiting_;                           // used and not yet defined
+  std::size_t settle_at_ = std::size_t{1} << 16U, found_ = 0;
+};
+
+// Time that a stream works: the union of intervals that come in the order of time but for a window.
+class BusyTime {
+ public:
+  // Not `bounded`: of any order, with every interval kept. False where one came behind the window.
+  [[nodiscard]] bool add(Nanoseconds start, Nanoseconds end, bool bounded);
+  [[nodiscard]] Nanoseconds total();
+
+ private:
+  struct Stretch {
+    Nanoseconds start, end;
+  };
+  void unite();
+
+  std::vector<Stretch> stretches_;
+  std::size_t unite_at_ = std::size_t{1} << 15U;
+  Nanoseconds settled_{}, settled_until_ = Nanoseconds::min();
+};
+
+class RankFold {
+ public:
+  explicit RankFold(bool bounded) : bounded_(bounded) {}
+
+  // `names` are those of the rank; texts of shapes may be missing.
+  void add(const CpuOp& op, const StringTable& names);
+  void add(const RuntimeCall& call, const StringTable& names);
+  void add(const GpuOp& op, const StringTable& names);
+  void add(const StreamSync&, const StringTable&) { ++s_.stream_syncs; }
+  void add(const AllocatorState& state, const StringTable& names);
+
+  // Events of streams came in an order for which bounded memory does not do.
+  [[nodiscard]] bool is_out_of_order() const { return out_of_order_; }
+  // Of operators, annotations and steps.
+  [[nodiscard]] std::size_t rows_of(ThreadId thread) const;
+  // False where it is not clear whether a step of the file launches GPU work.
+  [[nodiscard]] bool launches_in_a_step() const { return launches_in_a_step_; }
+  [[nodiscard]] std::size_t work_count() const { return s_.gpu_events; }
+  [[nodiscard]] const std::optional<CpuOp>& first_op() const { return first_op_; }
+
+  // `renamed`: [thread of the events] -> thread of `n_threads`, invalid for those that are none.
+  void finish(std::span<const ThreadId> renamed, std::size_t n_threads, Nanoseconds base_time);
+  // Behind finish().
+  [[nodiscard]] RankSummary take() { return std::move(s_); }
+
+ private:
+  struct Thread {
+    std::size_t ops = 0, annotations = 0, steps = 0, calls = 0, records = 0, records_with_metadata = 0;
+    Nanoseconds first = Nanoseconds::max(), last = Nanoseconds::min();  // of all
+  };
+  struct Stream {
+    RankSummary::Stream counts;
+    BusyTime busy;
+  };
+  struct Name {
+    KernelClass kernel_class = KernelClass::none;  // none: not looked at
+    bool is_record = false;                        // record_param_comms
+  };
+  struct Step {
+    std::int64_t number = 0;
+    Nanoseconds start, duration;
+    ThreadId thread;
+  };
+
+  using Starts = std::unordered_map<std::int64_t, Nanoseconds>;  // by correlation
+
+  void look_for_launch(std::int64_t correlation, Nanoseconds start, const Starts& others, Starts& own);
+  Thread& thread_of(ThreadId thread, Nanoseconds start, Nanoseconds end);
+  Name& look_up(NameId name, const StringTable& names);
+
+  RankSummary s_;
+  bool bounded_, out_of_order_ = false;
+  std::vector<Thread> threads_;
+  std::vector<Name> names_;
+  std::vector<Step> steps_;
+  std::optional<CpuOp> first_op_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Stream> streams_;  // by device and stream
+  std::array<Nanoseconds, kKernelClassCount> kernel_time_{};
+  Nanoseconds first_work_ = Nanoseconds::max(), last_work_ = Nanoseconds::min();
+  LinkCount launches_, operators_;
+  std::size_t with_external_id_ = 0, with_correlation_as_id_ = 0;
+  // Until a launch in a step was seen: latest calls and work, and when calls began whose work was seen.
+  Starts latest_calls_, latest_work_;
+  std::vector<Nanoseconds> launching_;
+  bool launches_in_a_step_ = false;
+};
+
+// From how many GPU events have an "External id", in how many it is the correlation, and in how many others an operator's.
+[[nodiscard]] ExternalIdMeaning external_id_meaning(std::size_t with_id, std::size_t is_correlation,
+                                                    std::size_t names_op);
+
+}  // namespace stepcast::detail
