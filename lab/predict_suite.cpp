@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -289,15 +292,19 @@ void median_of_captures(StepScores& scores, const RecordedJob& job,
 }
 
 // With the host times of all other jobs, whatever their GPU, at the speed that operators they share say. The data
-// loader's time is given: it is an input. Beside it: without knowing operators by name.
+// loader's time is given: it is an input. Beside it: at the speed of other jobs on GPUs of that name, without a word of this
+// one, and without knowing operators by name.
 void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const HostTimes& own,
-                        std::span<const HostTimes> others) {
+                        std::span<const HostTimes> others, std::span<const HostTimes> of_device) {
   if (others.empty()) return;
   const HostTimes pool = HostTimes::pooled(others);
   const bool related = pool.share_known(own) >= kRelated;
   const HostSpeed speed = pool.speed_of(own);
   with_host_of(scores, related ? "foreign_overheads" : "foreign_overheads_unrelated", job, pool, speed,
                others.size(), related ? kRelatedBand : kUnrelatedBand, true);
+  const HostSpeed of_others = of_device.empty() ? HostSpeed{} : pool.speed_of(HostTimes::pooled(of_device));
+  with_host_of(scores, "foreign_overheads_speed_untold", job, pool, of_others, others.size(), kUnrelatedBand,
+               true);
   with_host_of(scores, "foreign_overheads_by_family", job, pool.by_family_alone(), speed, others.size(),
                kUnrelatedBand, true);
 }
@@ -309,7 +316,7 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
   for (const RecordedJob& job : jobs) {
     if (job.steps.back().facts.front().step_number < 0) continue;
     HostTimes captures;
-    std::vector<HostTimes> foreign;
+    std::vector<HostTimes> foreign, of_device;  // the second: of the first, on GPUs of the same name
     std::vector<const RecordedJob*> same;
     std::size_t n_captures = 0;
     for (std::size_t o = 0; o < jobs.size(); ++o) {
@@ -322,6 +329,7 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
         n_captures += other.steps.size();
       } else if (!same_workload(other, job)) {
         foreign.push_back(host_of_jobs[o]);
+        if (other.device == job.device && !job.device.empty()) of_device.push_back(host_of_jobs[o]);
       }
     }
     if (n_captures > 0) {
@@ -336,7 +344,8 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
       median_of_captures(scores, job, same);
       each_step_of_two_captures(scores, job, captures, n_captures);
     }
-    with_foreign_hosts(scores, job, host_of_jobs[static_cast<std::size_t>(&job - jobs.data())], foreign);
+    with_foreign_hosts(scores, job, host_of_jobs[static_cast<std::size_t>(&job - jobs.data())], foreign,
+                       of_device);
   }
 }
 
@@ -395,6 +404,32 @@ void baselines(StepScores& scores, const RecordedJob& job, const TraceSet& set, 
   add("published_algorithm", published_algorithm(job, set, *prices));
 }
 
+const TestScore* test_named(std::span<const TestScore> tests, std::string_view name) {
+  for (const TestScore& test : tests)
+    if (test.test == name) return &test;
+  return nullptr;
+}
+
+// Adds what a test is off of what the best of its baselines is, set by set.
+void hold_against(std::span<TestScore> tests, std::string_view name,
+                  std::initializer_list<std::string_view> baselines) {
+  for (TestScore& test : tests) {
+    if (test.test != name) continue;
+    for (SetScore& set : test.sets) {
+      double best = std::numeric_limits<double>::infinity();
+      for (const std::string_view baseline : baselines) {
+        const TestScore* other = test_named(tests, baseline);
+        if (other == nullptr) continue;
+        for (const SetScore& of : other->sets)
+          if (of.set == set.set && of.metrics.mape > 0) best = std::min(best, of.metrics.mape);
+      }
+      if (std::isfinite(best))
+        set.extras.push_back({"of_baseline_pct", 100 * set.metrics.mape / best, ExtraMetric::Over::max});
+    }
+    test.finish();
+  }
+}
+
 }  // namespace
 
 Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& options) {
@@ -445,6 +480,12 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
     }
   }
   result.tests = std::move(scores).finish();
+  hold_against(result.tests, "step_time", {"mean_of_others"});
+  hold_against(result.tests, "cross_step", {"median_of_others"});
+  hold_against(result.tests, "two_captures_loader_learned", {"median_of_other_capture"});
+  for (const std::string_view test : {"cross_device", "cross_device_models"})
+    hold_against(result.tests, test,
+                 {"cross_device_unchanged", "cross_device_peak_ratio", "cross_device_bandwidth_ratio"});
   return result;
 }
 

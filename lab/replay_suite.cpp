@@ -11,6 +11,7 @@
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 
+#include "lab/clock_offsets.h"
 #include "lab/inference_score.h"
 #include "lab/pipeline_score.h"
 #include "lab/recorded_job.h"
@@ -33,6 +34,7 @@ StepScores replay_scores() {
   for (const auto& [name, unit, relative] :
        {Kind{"step_time"}, Kind{"gpu_window"}, Kind{"global_window"}, Kind{"kernel_starts", "us", false},
         Kind{"collective_waits", "us", false}, Kind{"unexplained_wait", "percent", false},
+        Kind{"time_with_a_cause"}, Kind{"clock_offsets", "collectives"},
         Kind{"gpu_lateness", "percent", false}, Kind{"naive"}, Kind{"naive_gpu_window"},
         Kind{"smallest_handoff"}, Kind{"whole_trace"}, Kind{"round_trip"},
         Kind{"inferred_events", "edges", false}, Kind{"operator_timeline"},
@@ -60,7 +62,47 @@ void add_lateness(StepScores& scores, const std::string& set, const std::string&
   count("warned_n", is_far_off(rank) ? 1 : 0);
 }
 
+// What is left of a rank's step without the time of which nobody knows what held it.
+void add_causes(StepScores& scores, const std::string& set, const Replay& replay) {
+  const Result<StepCulprits> culprits = culprits_of(replay);
+  if (!culprits.ok()) return;
+  constexpr auto kRest = static_cast<std::size_t>(Culprit::rest);
+  for (const RankCulprits& rank : culprits->ranks) {
+    const double without_us = rank.own_us[kRest] + rank.through_others_us[kRest];
+    scores.add("time_with_a_cause", set,
+               row_of(row_name(replay.recorded.facts[rank.rank_class.index()]), rank.step_us,
+                      rank.step_us - without_us));
+  }
+}
+
+// Twenty draws of how far apart the clocks of the ranks are, for each largest offset.
+Status add_clock_offsets(StepScores& scores, const std::string& set, const TraceSet& traces,
+                         unsigned threads) {
+  if (traces.ranks.size() < 2) return Ok{};
+  constexpr std::size_t kDraws = 20;
+  STEPCAST_ASSIGN(const std::vector<ClockDraws> all, draw_clock_offsets(traces, kDraws, threads));
+  for (const ClockDraws& drawn : all) {
+    scores.add("clock_offsets", set,
+               {fmt::format("clocks up to {} us apart", drawn.most_us),
+                static_cast<double>(drawn.collectives), static_cast<double>(drawn.most_other)});
+    const auto sum = [&](std::string_view name, std::size_t n) {
+      scores.keep("clock_offsets", set, name, static_cast<double>(n), ExtraMetric::Over::sum);
+    };
+    sum("draw_n", drawn.draws);
+    const std::size_t wrong = drawn.draws - drawn.named_right - drawn.said_not_known;
+    scores.keep("clock_offsets", set, "wrong_pct",
+                100.0 * static_cast<double>(wrong) / static_cast<double>(drawn.draws),
+                ExtraMetric::Over::max);
+    sum("culprit_right_n", drawn.named_right);
+    sum("said_not_known_n", drawn.said_not_known);
+    scores.keep("clock_offsets", set, "largest_share_error", drawn.largest_share_error,
+                ExtraMetric::Over::max);
+  }
+  return Ok{};
+}
+
 void add_step(StepScores& scores, const std::string& set, const Replay& replay) {
+  add_causes(scores, set, replay);
   const std::vector<RecordedStepFacts>& facts = replay.recorded.facts;
   for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
     const ReplayedRank& rank = replay.ranks[c];
@@ -255,6 +297,9 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
         for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads))
           result.skipped.push_back(std::move(trip));
       add_inferred_events(scores, name, set);
+      const Status drawn = add_clock_offsets(scores, name, set, options.threads);
+      if (!drawn.ok())
+        result.skipped.push_back({name + " clock offsets", message_without_file(drawn.error())});
     }
   }
   if (sets_found == 0) {

@@ -19,6 +19,10 @@ namespace stepcast {
 //   collective_waits   what each rank waited in each collective; share within 5 % + 20 us in extra keys; us
 //   unexplained_wait   waiting in calls that no dependency explains, and kept hand-off latency, as shares of
 //                      the step; percent
+//   time_with_a_cause  a rank's step without the time of which nobody knows what held it (analyze/culprits.h): the error
+//                      is the share without a cause; ms
+//   clock_offsets      ranks on clocks that are up to 10, 50, 200 and 1,000 us apart, 20 draws each: the number of joined
+//                      collectives of the draw that is farthest off; who is named in extra keys (clock_offsets.h)
 //   gpu_lateness       time in which GPU work that every dependency let start had not started, as a share of the
 //                      step; in extra keys what keeps recorded distances, and replays that come with a warning;
 //                      percent
@@ -57,9 +61,12 @@ namespace stepcast {
 //                      the mean of its steps
 //   two_captures_each_step        the same, every step alone
 //   two_captures_loader_learned   the mean step with the data loader's time from the other capture
-//   foreign_overheads  host times of the job that knows most of this one's calls, another workload on whatever
-//                      GPU, times the factor by which operators that both know are slower here; mean step
-//   foreign_overheads_unrelated   the same where that job knows less than 60 % of the calls
+//   foreign_overheads  medians of the host times of all other jobs, other workloads on whatever GPU, times the factors by
+//                      which operators that both know are slower here, which this capture tells: between operators, in
+//                      them, calls; the data loader's time as recorded; mean step
+//   foreign_overheads_unrelated      the same where those jobs know less than 60 % of the calls
+//   foreign_overheads_speed_untold   with the factors of other jobs on GPUs of that name: no word of this capture
+//   foreign_overheads_by_family      without knowing operators by name
 //   execution_traces_alone   a rank's step from the execution traces of all ranks: its own recorded time
 //                      gives no more than when it began; host times and launches of the other ranks
 //   gpu_active         kernel time from models alone against the recorded one, without communication, table
@@ -68,7 +75,10 @@ namespace stepcast {
 //   gpu_active_of_convolutions   the same of convolutions: 1x1, larger, strided, grouped
 //   cross_device       kernel time of a workload recorded on two GPUs: one predicted from the other by the
 //                      ratio of the models
-//   cross_device_models, cross_device_unchanged   the same from models alone, and with the recorded time
+//   cross_device_models, cross_device_unchanged   the same from models alone, and with the recorded time; _peak_ratio and
+//                      _bandwidth_ratio: times the ratio of one figure of the data sheets
+//
+// `of_baseline_pct` is the error of a set over that of the best of its baselines.
 //
 // "recorded": nothing is fitted to what is scored. Host times of `step_time` are learned on other ranks.
 [[nodiscard]] Result<SuiteResult> validate_predict(const std::filesystem::path& data,

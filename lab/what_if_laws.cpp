@@ -67,8 +67,8 @@ class LawCheck {
     if (!unchanged) return;
     if (const Result<ReplayScores> scores = score_replay(recorded_, Costs{recorded_.program}); scores.ok()) {
       const double replayed = scores->longest_step_us();
-      if (std::abs(*unchanged - replayed) > kRounding * replayed)
-        broken("unchanged", "as recorded", *unchanged, replayed);
+      check("unchanged", std::abs(*unchanged - replayed) > kRounding * replayed, "as recorded", *unchanged,
+            replayed);
     }
     for (const std::string_view part : kParts) {
       std::optional<double> slower;
@@ -93,7 +93,7 @@ class LawCheck {
       if (!us) continue;
       const double longer = overlap == OverlapChange::none ? *us : *unchanged;
       const double shorter = overlap == OverlapChange::none ? *unchanged : *us;
-      if (shorter > longer * (1 + kRounding)) broken("overlap", what_if, *us, *unchanged);
+      check("overlap", shorter > longer * (1 + kRounding), what_if, *us, *unchanged);
     }
   }
 
@@ -107,7 +107,7 @@ class LawCheck {
     ++laws_.answers;
     const double us = predicted->step.time.value();
     const double busiest = busiest_us(predicted->recorded, predicted->costs);
-    if (us < busiest * (1 - kRounding)) broken("physical", what_if, us, busiest);
+    check("physical", us < busiest * (1 - kRounding), what_if, us, busiest);
     return us;
   }
   // What the verdict names saves as much as the what-if that saves most.
@@ -130,15 +130,15 @@ class LawCheck {
       most = std::max(most, saved);
       if (resource == named) of_named = saved;
     }
-    if (most - of_named > kTie * unchanged)
-      broken("verdict", std::string{binding->bound_by()}, of_named, most);
+    check("verdict", most - of_named > kTie * unchanged, std::string{binding->bound_by()}, of_named, most);
   }
   void keep_order(const std::string& what_if, double us, double at_most, double at_least) {
-    if (us > at_most * (1 + kRounding)) broken("monotonic", what_if, us, at_most);
-    if (us < at_least * (1 - kRounding)) broken("monotonic", what_if, us, at_least);
+    check("monotonic", us > at_most * (1 + kRounding), what_if, us, at_most);
+    check("monotonic", us < at_least * (1 - kRounding), what_if, us, at_least);
   }
-  void broken(std::string_view law, const std::string& what_if, double us, double bound_us) {
-    laws_.broken.push_back({std::string{law}, set_, what_if, us * 1e-3, bound_us * 1e-3});
+  void check(std::string_view law, bool broken, const std::string& what_if, double us, double bound_us) {
+    ++laws_.checked[std::string{law}];
+    if (broken) laws_.broken.push_back({std::string{law}, set_, what_if, us * 1e-3, bound_us * 1e-3});
   }
 
   const RecordedProgram& recorded_;
@@ -166,6 +166,7 @@ void check_profiler_set(const TraceSet& set, const std::string& name, unsigned t
   for (WhatIfLaws& one : of_step) {
     laws.steps += one.steps;
     laws.answers += one.answers;
+    for (const auto& [law, n] : one.checked) laws.checked[law] += n;
     std::move(one.broken.begin(), one.broken.end(), std::back_inserter(laws.broken));
     std::move(one.refused.begin(), one.refused.end(), std::back_inserter(laws.refused));
   }
@@ -226,8 +227,12 @@ Result<WhatIfLaws> check_what_if_laws(const fs::path& data, unsigned threads) {
 
 std::string what_if_laws_text(const WhatIfLaws& laws) {
   std::string text =
-      fmt::format("{} steps, {} answers\n\n  {:<12}  broken\n", laws.steps, laws.answers, "law");
-  for (const std::string_view law : kLaws) text += fmt::format("  {:<12}  {:>6}\n", law, laws.count(law));
+      fmt::format("{} steps, {} answers\n\n  {:<12}  checked  broken\n", laws.steps, laws.answers, "law");
+  for (const std::string_view law : kLaws) {
+    const auto checked = laws.checked.find(std::string{law});
+    text += fmt::format("  {:<12}  {:>7}  {:>6}\n", law, checked == laws.checked.end() ? 0 : checked->second,
+                        laws.count(law));
+  }
   if (!laws.broken.empty()) text += "\n";
   for (const BrokenLaw& one : laws.broken) {
     text += fmt::format("  {}: {}, {}: {:.4f} ms against {:.4f}\n", one.law, one.set, one.what_if,

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ struct BrokenLaw {
 
 struct WhatIfLaws {
   std::size_t steps = 0, answers = 0;
+  std::map<std::string, std::size_t> checked{};  // by law
   std::vector<BrokenLaw> broken;
   std::vector<std::string> refused;  // "SET WHAT_IF: why"
 

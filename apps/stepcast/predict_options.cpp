@@ -200,6 +200,7 @@ void add_changes_of_recorded(PredictOptions& o) {
   o.flags.begin(kRecorded, kTraces);
   o.flags.add("--like-median-rank", &r.median_ranks,
               "no stragglers, every rank computes and launches as fast as the median rank");
+  o.flags.add("--barrier", &r.barrier, "all ranks begin the step at one moment, as behind a barrier");
   o.flags.add("--overlap", &r.overlap,
               "none (no computation during a transfer) or perfect (nothing waits for transfers)",
               {.one_of = {"none", "perfect"}});

@@ -66,6 +66,80 @@ TEST(DeviceTime, KnowsPoolingByItsKernels) {
   EXPECT_LT(device.of(pooling, kernels.price(pooling)).time.value(), 400);
 }
 
+double us_of(const char* platform_name, const Operation& operation, const SeenKernels& seen = {}) {
+  const Platform platform = load(platform_name);
+  TrainingKernels kernels{platform};
+  return DeviceTime{kernels.model(), platform.device}
+      .of(operation, kernels.price(operation), seen)
+      .time.value();
+}
+
+// The head of a model with 30,522 words: loads in smaller pieces on an A100; on an H100 no asynchronous products, either. AMD's
+// library shows nothing of it that is not in its model.
+TEST(DeviceTime, ProductsOfOddExtentsFallBackToOlderKernels) {
+  const auto head = [](std::int64_t words) { return gemm({.m = 141, .n = words, .k = 512}, DType::bf16); };
+  const auto slower = [&](const char* platform) {
+    return (us_of(platform, head(30522)) - 4.5) /
+           (us_of(platform, head(30528)) - 4.5);  // floor, cold operands
+  };
+  EXPECT_NEAR(slower("a100-sxm4-80gb"), 1.16, 0.03);
+  EXPECT_NEAR(slower("h100-sxm5-80gb"), 1.16 / 0.63, 0.03);
+  // Rows of A may be as many as they like.
+  EXPECT_NEAR(us_of("h100-sxm5-80gb", gemm({.m = 141, .n = 4096, .k = 512}, DType::bf16)) /
+                  us_of("h100-sxm5-80gb", gemm({.m = 144, .n = 4096, .k = 512}, DType::bf16)),
+              1, 0.05);
+}
+
+// Records of attention hold calls of a framework, too: 14 us and more for next to no work.
+TEST(DeviceTime, ShortAttentionTakesLessThanTheCallsThatWereMeasured) {
+  const Platform platform = load("h100-sxm5-80gb");
+  TrainingKernels kernels{platform};
+  DeviceTime device{kernels.model(), platform.device};
+  const Operation of_few = attention({.batch = 1,
+                                      .query_length = 64,
+                                      .key_length = 64,
+                                      .heads = 8,
+                                      .head_dim = 64,
+                                      .causal = false,
+                                      .kernel = AttentionKernel::flash2},
+                                     DType::bf16);
+  const double record = kernels.price(of_few).time.time.value();
+  ASSERT_GT(record, 12);
+  EXPECT_LT(device.of(of_few, kernels.price(of_few)).time.value(), 0.7 * record);
+}
+
+// Patches of three channels: CUTLASS takes the 32 channels of a step for each of the 256 taps, four times the eight that a
+// piece has.
+TEST(DeviceTime, FewChannelsArePaddedToAStep) {
+  const auto patches = [](std::int64_t channels, std::int64_t taps) {
+    return Operation{ConvolutionShape{.batch = 64,
+                                      .in_channels = channels,
+                                      .out_channels = 768,
+                                      .height = 224,
+                                      .width = 224,
+                                      .kernel_height = taps,
+                                      .kernel_width = taps,
+                                      .stride = taps},
+                     DType::bf16, Direction::forward};
+  };
+  for (const char* platform : {"a100-sxm4-80gb", "h100-sxm5-80gb"}) {
+    const double without = std::string_view{platform} == "h100-sxm5-80gb" ? 0.63 : 1;
+    EXPECT_NEAR(us_of(platform, patches(3, 16)) * without / us_of(platform, patches(32, 16)), 1, 0.15)
+        << platform;
+  }
+  EXPECT_LT(us_of("mi300x", patches(3, 16)), 0.6 * us_of("mi300x", patches(32, 16)));
+}
+
+// One row for each index is a copy, not a lookup of bags: the shortest kernel and its bytes.
+TEST(DeviceTime, GathersOfRowsAreCopies) {
+  const Operation words{LookupShape{.dim = 512, .bags = 141}, DType::bf16, Direction::forward};
+  SeenKernels seen;
+  seen.add(implementation_of("void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16>"),
+           3.4, 1);
+  EXPECT_NEAR(us_of("h100-sxm5-80gb", words, seen), 2.5, 0.3);
+  EXPECT_GT(us_of("h100-sxm5-80gb", words), 6);
+}
+
 // PyTorch's default from Ampere on. Kernels that were seen decide otherwise; a V100 has no such units.
 TEST(DeviceTime, ConvolvesOnTf32UnitsByDefault) {
   const ConvolutionShape shape{.batch = 128,

@@ -33,6 +33,8 @@ TEST(KernelImplementation, IsReadFromTheNameOfTheKernel) {
       {"void at::native::batch_norm_collect_statistics_kernel<at::native::InvStd, c10::BFloat16>",
        K::channel_statistics},
       {"void at_cuda_detail::cub::DeviceRadixSortSingleTileKernel<at_cuda_detail::cub>", K::sorting},
+      {"void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long>", K::row_gather},
+      {"void at::native::vectorized_gather_kernel<16, long>", K::row_gather},
       {"void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", K::other},
       {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl>", K::strided},
       {"ampere_sgemm_128x64_nn", K::other},

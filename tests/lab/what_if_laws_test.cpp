@@ -16,8 +16,10 @@ void expect_kept(const std::filesystem::path& data) {
   const Result<WhatIfLaws> laws = check_what_if_laws(data);
   ASSERT_TRUE(laws.ok()) << laws.error().message();
   EXPECT_GT(laws->answers, 30 * laws->steps);
-  for (const char* law : {"physical", "monotonic", "overlap", "verdict"})
+  for (const char* law : {"physical", "monotonic", "overlap", "verdict"}) {
+    EXPECT_GT(laws->checked.at(law), 0U) << law;
     EXPECT_EQ(laws->count(law), 0) << what_if_laws_text(*laws);
+  }
 }
 
 TEST(WhatIfLaws, HoldForTheExample) { expect_kept(test::source_dir() / "examples" / "dlrm_4gpu"); }
@@ -30,8 +32,11 @@ TEST(WhatIfLaws, HoldForAllPublicTraces) {
 
 // A step without work is shorter than what it is held against.
 TEST(WhatIfLaws, SayWhatIsBroken) {
-  WhatIfLaws laws{
-      .steps = 1, .answers = 2, .broken = {{"physical", "dlrm step 3", "host=2x", 83, 97.1}}, .refused = {}};
+  WhatIfLaws laws{.steps = 1,
+                  .answers = 2,
+                  .checked = {{"physical", 2}},
+                  .broken = {{"physical", "dlrm step 3", "host=2x", 83, 97.1}},
+                  .refused = {}};
   EXPECT_EQ(laws.count("physical"), 1);
   EXPECT_EQ(laws.count("monotonic"), 0);
   EXPECT_NE(what_if_laws_text(laws).find("physical: dlrm step 3, host=2x: 83.0000 ms against 97.1000"),

@@ -82,6 +82,20 @@ TEST(PredictTrace, WithoutStragglers) {
   EXPECT_LT(traces.step_us(level), recorded - 1000);
 }
 
+// Behind a barrier the ranks of a job that began apart take what they take where they begin together.
+TEST(PredictTrace, BehindABarrier) {
+  test::GeneratorOptions options;
+  options.late_gpu_ranks = {};
+  options.start_skew_us = 0;
+  const double together = GeneratedTraces{options}.step_us();
+  options.start_skew_us = 2000;
+  const GeneratedTraces apart{options};
+  TracePredictionOptions how;
+  how.barrier = true;
+  EXPECT_GT(apart.step_us(), 1.05 * together);
+  EXPECT_NEAR(apart.step_us(how), together, 0.01 * together);
+}
+
 TEST(PredictTrace, SaysWhatIsMissing) {
   const GeneratedTraces traces{test::GeneratorOptions{}};
   TracePredictionOptions how;

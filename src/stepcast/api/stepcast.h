@@ -213,6 +213,7 @@ struct PredictTraceRequest {
   std::string host = "recorded";     // times of CPU threads: "recorded", "overheads" (of the platform)
   std::vector<std::string> what_if;  // "gemm=2x", "host=1.5x", see predict/what_if.h
   bool median_ranks = false;         // every rank as fast as the median rank
+  bool barrier = false;              // all ranks begin the step at one moment
   // Samples per rank to predict for (0: as recorded), and what the traces took (0: as their shapes show); changed_work.h.
   std::int64_t batch = 0, recorded_batch = 0;
   // The same ranks recorded at another batch: what scales is what differs (batch_pair.h). Needs both recorded batches.

@@ -35,6 +35,16 @@ constexpr double kCachedShare = 0.5;
 // Share of the memory bandwidth that the backward of max pooling reaches: every input looks through the windows
 // around it. 0.29 in a ResNet-50 trace on a V100 and in a VGG-13 trace on an H100.
 constexpr double kPoolingBackward = 0.29;
+// Rate of fused attention in PyTorch on ROCm (AOTriton's compiled kernels) relative to the closed form of hand-written ones:
+// the two attentions of PyTorch in a trace of FLUX on an MI300X, 1,024 tokens of one head of 512 and 77 of twelve of 64.
+constexpr double kAmdAttention = 0.6;
+// Rows that do not begin at whole pieces of 16 bytes are loaded in smaller ones: products of a DLRM on an A100, kernels `align1`
+// beside `align4`, medians of those of 25 us and more (trace_diff_control).
+constexpr double kPieceBytes = 16, kUnaligned = 1.16;
+// From Hopper on NVIDIA's asynchronous products need whole pieces, too; elsewhere kernels of Ampere run, which reach the share of
+// the rate that FlashAttention 2 does beside 3 (0.38 and 0.60 of the peak). Peak from which a device has them: as in
+// detail/attention_blocks.cpp.
+constexpr double kAsynchronousPerUs = 600e6, kWithoutAsynchronous = 0.63;
 // ROCm's kernels with computed offsets relative to those of CUDA: strided element-wise kernels of Flux and pooling
 // of ResNet-18 on an MI300X.
 constexpr double kAmdIrregular = 0.4;
@@ -79,8 +89,14 @@ constexpr double kBlock = 64;
 constexpr double kAmdRate = 0.55;
 // Share of the memory bandwidth of copies from one layout into another, and of Winograd transforms.
 constexpr double kLayoutCopy = 0.85, kAmdLayoutCopy = 0.5, kTransform = 0.8;
-// Bytes that matrix units load of a row at once: channels are padded to them.
-constexpr double kPieceBytes = 16;
+// Channels of one tap that a step of CUTLASS's implicit products takes, in bytes; fewer are padded to them ("32x4" and "16x4" in names
+// of bf16 and tf32 kernels, `fprop_optimized`).
+constexpr double kStepBytes = 64;
+
+// Of the rate of matrix units that a library of NVIDIA's reaches where operands do not come in whole pieces.
+double share_without_pieces(DType dtype, const DeviceFigures& device) {
+  return device.matrix_of(dtype).per_us >= kAsynchronousPerUs ? kWithoutAsynchronous : 1;
+}
 
 struct Convolution {
   const ConvolutionShape& shape;
@@ -116,11 +132,13 @@ struct Convolution {
 
   [[nodiscard]] double direct_us(Direction pass) const {
     double channels = as_double(shape.in_channels) / groups;
+    const double taps = as_double(shape.kernel_height) * as_double(shape.kernel_width);
+    const bool few =
+        !amd && pass == Direction::forward && taps > 1 && groups == 1 && channels * element < kStepBytes;
     if (units) {
-      const double piece = kPieceBytes / element;
+      const double piece = (few ? kStepBytes : kPieceBytes) / element;
       channels = std::ceil(channels / piece) * piece;
     }
-    const double taps = as_double(shape.kernel_height) * as_double(shape.kernel_width);
     detail::Product p{groups,
                       as_double(shape.batch) * pixels,
                       as_double(shape.out_channels) / groups,
@@ -144,6 +162,7 @@ struct Convolution {
     }
     detail::Tiling tiling = best_tiling(p, device);
     if (amd) tiling.compute_us /= kAmdRate;
+    if (few) tiling.compute_us /= share_without_pieces(dtype, device);
     tiling.memory_us = streamed_us;
     return tiling.time_us() + device.kernel_floor_us;
   }
@@ -235,6 +254,12 @@ struct Convolution {
   }
 };
 
+bool is_unaligned(const GemmShape& product, DType dtype, const DeviceFigures& device) {
+  const double element = element_size(dtype).value();
+  return device.has_matrix_units(dtype) && (std::fmod(as_double(product.n) * element, kPieceBytes) != 0 ||
+                                            std::fmod(as_double(product.k) * element, kPieceBytes) != 0);
+}
+
 }  // namespace
 
 double DeviceTime::floor_us(const Operation& operation, std::string_view record) {
@@ -251,8 +276,7 @@ Estimate DeviceTime::without_launch(const Operation& operation, const PricedOper
   if (priced.record.empty() || priced.time.time.value() <= 0) return priced.time;
   const double floor = floor_us(operation, priced.record);
   const double shortest = model_->analytic().figures().kernel_floor_us;
-  // Fused attention is measured by the GPU's own clock: what it takes at least is its own.
-  if (floor <= shortest || std::holds_alternative<AttentionShape>(operation.shape)) return priced.time;
+  if (floor <= shortest) return priced.time;
   const double launch = floor - shortest;
   const Estimate physics = model_->analytic().estimate(operation);
   // 0 at the floor, 1 where the kernel takes as long as the launch.
@@ -287,9 +311,19 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
   }
   Estimate time = without_launch(operation, priced);
   double factor = 1, added_us = 0;
-  if (std::holds_alternative<GemmShape>(operation.shape)) added_us += kColdProductUs;
+  if (const auto* product = std::get_if<GemmShape>(&operation.shape)) {
+    added_us += kColdProductUs;
+    if (!made_by_amd_ && is_unaligned(*product, operation.dtype, figures)) {
+      const double slower = kUnaligned / share_without_pieces(operation.dtype, figures);
+      added_us += (slower - 1) * std::max(time.time.value() - figures.kernel_floor_us, 0.0);
+    }
+  }
+  if (made_by_amd_ && std::holds_alternative<AttentionShape>(operation.shape)) factor = 1 / kAmdAttention;
   if (std::holds_alternative<ReductionShape>(operation.shape)) added_us += kReductionUs;
   const double bytes = work_of(operation).bytes().value();
+  if (seen.has(KernelImplementation::row_gather))
+    return within(figures.kernel_floor_us + bytes / figures.memory.per_us, kClosedFormBand,
+                  EstimateSource::analytic);
   const auto streamed_us = [&](double share) {
     return figures.kernel_floor_us + bytes / (figures.memory.per_us * share);
   };

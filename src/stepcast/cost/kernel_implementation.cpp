@@ -46,6 +46,8 @@ constexpr Pattern kPatterns[] = {
 
     {"catarraybatched", KernelImplementation::concatenation},
     {"index_elementwise", KernelImplementation::indexing},
+    {"indexselect", KernelImplementation::row_gather},
+    {"vectorized_gather", KernelImplementation::row_gather},
     {"radixsort", KernelImplementation::sorting},
     {"topk", KernelImplementation::selection},
     {"bitonicsort", KernelImplementation::selection},

@@ -19,6 +19,7 @@ enum class KernelImplementation : std::uint8_t {
   strided,             // element-wise on tensors that are not contiguous, or of mixed types
   concatenation,       // many inputs, described in memory
   indexing,            // index tensors of several dimensions, offsets computed per element
+  row_gather,          // rows of one table, one for each index
   sorting,             // several passes that depend on each other
   selection,           // top-k in a block
   pooling_forward,     // windows of an image

@@ -42,6 +42,7 @@ struct TracePredictionOptions {
   StepAssumptions assumptions{};
   // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.
   bool median_ranks = false;
+  bool barrier = false;  // all ranks begin the step at one moment, as behind a barrier
   // Other work: batch, types, data-parallel ranks. Without a platform it needs `recorded_on`, and so do the next two.
   WorkChange change{};
   OverlapChange overlap = OverlapChange::as_recorded;

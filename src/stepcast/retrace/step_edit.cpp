@@ -68,6 +68,8 @@ constexpr std::array kEdits{
                return o.host == HostTimeSource::overheads || o.assumptions.host_factor != 1;
              },
              detail::check_host, detail::change_host_times},
+    StepEdit{"barrier", "let all ranks begin the step at one moment", EditStage::ranks, false,
+             [](const Options& o) { return o.barrier; }, lacks_nothing, detail::start_together},
     StepEdit{"median-ranks", "make every rank as fast as the median rank", EditStage::ranks, false,
              [](const Options& o) { return o.median_ranks; }, lacks_nothing, detail::level_ranks},
 };

@@ -126,6 +126,7 @@ Result<TracePredictionOptions> prediction_options(const PredictTraceRequest& req
   STEPCAST_TRY(apply_what_if(request.what_if, how.assumptions));
   how.rebuild.step = request.step;
   how.median_ranks = request.median_ranks;
+  how.barrier = request.barrier;
   STEPCAST_TRY(read_changes(request, how));
   return how;
 }

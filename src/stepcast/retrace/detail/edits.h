@@ -25,6 +25,7 @@ namespace stepcast::detail {
 [[nodiscard]] Status change_host_times(const TracePredictionOptions& options, EditedStep& step);
 
 // ranks
+[[nodiscard]] Status start_together(const TracePredictionOptions& options, EditedStep& step);
 [[nodiscard]] Status level_ranks(const TracePredictionOptions& options, EditedStep& step);
 
 }  // namespace stepcast::detail

@@ -76,6 +76,15 @@ Status change_host_times(const TracePredictionOptions& options, EditedStep& step
   return Ok{};
 }
 
+// With the first of them.
+Status start_together(const TracePredictionOptions& /*options*/, EditedStep& step) {
+  RecordedProgram& recorded = step.recorded;
+  const double first_us = *std::min_element(recorded.start_offset_us.begin(), recorded.start_offset_us.end());
+  for (std::size_t c = 0; c < recorded.start_offset_us.size(); ++c) move_start(recorded, c, first_us);
+  step.notes.emplace_back("all ranks begin the step at one moment");
+  return Ok{};
+}
+
 // Brings computation and host time of every rank to the median of all, and their starts together.
 Status level_ranks(const TracePredictionOptions& /*options*/, EditedStep& step) {
   RecordedProgram& recorded = step.recorded;
