@@ -195,6 +195,7 @@ TEST(JsonValue, WhatIsKnownToBeValidIsReadLater) {
     return root.find("a")->items()[0].find("b")->find("object");
   };
   EXPECT_EQ(object_of(*later)->find("y")->line(), object_of(*whole)->find("y")->line());
+  EXPECT_TRUE(copy.find("a")->is_array() && !copy.find("a")->is_text()) << "also when it has been parsed";
   JsonValue changed = copy;
   changed.add("d", JsonValue{1.0});
   EXPECT_NE(changed, copy);
