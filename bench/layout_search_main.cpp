@@ -61,8 +61,9 @@ void measure(const std::string& model, const std::string& platform_name, std::in
   fmt::print("{} on {} x {}: {} layouts: {} refused, {} same, {} too large, {} priced\n", model, n_gpus,
              platform_name, found.n_layouts(), found.n_rejected, found.n_same, found.n_too_large,
              found.priced.size());
-  fmt::print("  {:.3f} s on one thread, {:.0f} priced layouts per second, {:.1f} allocations for each\n", seconds,
-             n_priced / seconds, one.allocations / static_cast<double>(found.priced.size() + found.n_too_large));
+  fmt::print("  {:.3f} s on one thread, {:.0f} priced layouts per second, {:.1f} allocations for each\n",
+             seconds, n_priced / seconds,
+             one.allocations / static_cast<double>(found.priced.size() + found.n_too_large));
   fmt::print("  two threads: {:.2f} times sooner, {:.2f} times the processor time\n", one_wall_s / two_wall_s,
              two.ms / one.ms);
   if (n_samples <= 0 || found.priced.empty()) return;

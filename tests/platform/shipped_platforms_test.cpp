@@ -97,9 +97,9 @@ TEST(ShippedPlatforms, AreReadAsThoseOfAUser) {
 
   const std::string tool = stepcast_executable().string();
   const auto predict = [&](const std::string& platforms) {
-    const auto run = run_command({"/usr/bin/env", "STEPCAST_PLATFORMS=" + platforms, tool, "predict", "--model",
-                                  "gpt3-175b", "--platform", "dgx-a100", "--gpus", "512", "--tp", "8", "--pp", "8",
-                                  "--gbs", "1536", "--json", "-"});
+    const auto run = run_command({"/usr/bin/env", "STEPCAST_PLATFORMS=" + platforms, tool, "predict",
+                                  "--model", "gpt3-175b", "--platform", "dgx-a100", "--gpus", "512", "--tp",
+                                  "8", "--pp", "8", "--gbs", "1536", "--json", "-"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return run.out;
   };
