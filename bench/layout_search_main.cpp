@@ -3,21 +3,27 @@
 //
 //   layouts      of the space: refused, same as another, too large, priced
 //   seconds      of processor time on one thread, platform and lists loaded before, and priced layouts per second
+//   allocations  of memory, for each layout that is priced or too large
+//   two threads  how many times sooner they are done, and how much more processor time they take: the first is of two idle
+//                processors, the second says what there is to win
 //   samples      so many priced layouts, drawn with a fixed seed, as Programs of every operation: the largest relative
 //                difference of the engine's time, and whether both have the same fastest one
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <random>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
+
+#include "call_cost.h"
 
 namespace stepcast {
 namespace {
@@ -29,8 +35,6 @@ T value_or_exit(Result<T> result) {
   std::exit(2);
 }
 
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
 void measure(const std::string& model, const std::string& platform_name, std::int64_t n_gpus,
              std::int64_t batch, std::int64_t seq_len, int n_samples) {
   const Platform platform = value_or_exit(load_platform(platform_name));
@@ -41,15 +45,27 @@ void measure(const std::string& model, const std::string& platform_name, std::in
   request.n_gpus = n_gpus;
   request.threads = 1;
   const LayoutPlan plan = value_or_exit(plan_layouts(request, platform));
-  const double before = processor_seconds();
-  const SearchedLayouts found = value_or_exit(
-      search_layouts(plan.space, plan.prototypes, platform, {plan.memory, 1, request.assumptions}));
-  const double seconds = processor_seconds() - before;
+  SearchedLayouts found;
+  const auto search = [&](unsigned threads) {
+    const auto from = std::chrono::steady_clock::now();
+    const CallCost cost = cost_of([&] {
+      found = value_or_exit(
+          search_layouts(plan.space, plan.prototypes, platform, {plan.memory, threads, request.assumptions}));
+    });
+    return std::pair{cost, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count()};
+  };
+  const auto [one, one_wall_s] = search(1);
+  const auto [two, two_wall_s] = search(2);
+  const double seconds = one.ms * 1e-3;
   const auto n_priced = static_cast<double>(found.priced.size());
   fmt::print("{} on {} x {}: {} layouts: {} refused, {} same, {} too large, {} priced\n", model, n_gpus,
              platform_name, found.n_layouts(), found.n_rejected, found.n_same, found.n_too_large,
              found.priced.size());
-  fmt::print("  {:.3f} s on one thread, {:.0f} priced layouts per second\n", seconds, n_priced / seconds);
+  fmt::print("  {:.3f} s on one thread, {:.0f} priced layouts per second, {:.1f} allocations for each\n",
+             seconds, n_priced / seconds,
+             one.allocations / static_cast<double>(found.priced.size() + found.n_too_large));
+  fmt::print("  two threads: {:.2f} times sooner, {:.2f} times the processor time\n", one_wall_s / two_wall_s,
+             two.ms / one.ms);
   if (n_samples <= 0 || found.priced.empty()) return;
 
   std::mt19937 random{11};

@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   for (const auto& [hash, values] : texts) {
     list += fmt::format("    {{{:#018x}ULL, {}, {}}},\n", hash, first, values.size());
     first += values.size();
-    for (const stepcast::JsonStretch& v : values) places += fmt::format("{{{},{},{}}},", v.begin, v.size, v.lines);
+    for (const stepcast::JsonStretch& v : values)
+      places += fmt::format("{{{},{},{}}},", v.begin, v.size, v.lines);
     places += '\n';
   }
   std::ofstream out{argv[1], std::ios::binary};

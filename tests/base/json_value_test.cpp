@@ -186,7 +186,8 @@ TEST(JsonValue, WhatIsKnownToBeValidIsReadLater) {
   const auto later = parse_known_json(std::make_shared<const std::string>(text), *long_values, "f");
   ASSERT_TRUE(later.ok()) << later.error().message();
   const JsonValue copy = *later;
-  EXPECT_TRUE(later->find("a")->is_deferred() && later->find("a")->is_array() && !later->find("a")->is_object());
+  EXPECT_TRUE(later->find("a")->is_deferred() && later->find("a")->is_array() &&
+              !later->find("a")->is_object());
   EXPECT_EQ(*later, *whole);
   EXPECT_EQ(copy, *whole);
   EXPECT_EQ(compact_json(copy), compact_json(*whole));
@@ -195,6 +196,7 @@ TEST(JsonValue, WhatIsKnownToBeValidIsReadLater) {
     return root.find("a")->items()[0].find("b")->find("object");
   };
   EXPECT_EQ(object_of(*later)->find("y")->line(), object_of(*whole)->find("y")->line());
+  EXPECT_TRUE(copy.find("a")->is_array() && !copy.find("a")->is_text()) << "also when it has been parsed";
   JsonValue changed = copy;
   changed.add("d", JsonValue{1.0});
   EXPECT_NE(changed, copy);

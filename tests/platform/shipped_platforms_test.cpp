@@ -76,12 +76,12 @@ TEST(ShippedPlatforms, AreReadAsThoseOfAUser) {
   const TemporaryFolder folder;
   const fs::path copy = folder.path() / "platforms";
   fs::copy(source_dir() / "platforms", copy, fs::copy_options::recursive);
-  std::set<fs::path> open;  // files that no platform so far was read from
+  std::set<fs::path> open;  // files with records that no platform so far was read from
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator{copy}) {
     if (entry.path().extension() != ".json") continue;
     fs::permissions(entry.path(), fs::perms::owner_write, fs::perm_options::add);
     std::ofstream{entry.path(), std::ios::app} << ' ';
-    open.insert(fs::relative(entry.path(), copy));
+    if (entry.path().parent_path() != copy) open.insert(fs::relative(entry.path(), copy));
   }
   for (const Platform& p : shipped()) {
     std::size_t fresh = 0;
@@ -93,13 +93,14 @@ TEST(ShippedPlatforms, AreReadAsThoseOfAUser) {
     EXPECT_TRUE(*users == p) << p.name;
     EXPECT_FALSE(users->overheads.is_later()) << p.name;
   }
+  open.erase("hosts/v100-dgx-station.json");  // that platforms of users may extend
   EXPECT_THAT(open, IsEmpty());
 
   const std::string tool = stepcast_executable().string();
   const auto predict = [&](const std::string& platforms) {
-    const auto run = run_command({"/usr/bin/env", "STEPCAST_PLATFORMS=" + platforms, tool, "predict", "--model",
-                                  "gpt3-175b", "--platform", "dgx-a100", "--gpus", "512", "--tp", "8", "--pp", "8",
-                                  "--gbs", "1536", "--json", "-"});
+    const auto run = run_command({"/usr/bin/env", "STEPCAST_PLATFORMS=" + platforms, tool, "predict",
+                                  "--model", "gpt3-175b", "--platform", "dgx-a100", "--gpus", "512", "--tp",
+                                  "8", "--pp", "8", "--gbs", "1536", "--json"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return run.out;
   };

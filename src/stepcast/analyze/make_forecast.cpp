@@ -286,7 +286,7 @@ Forecast make_forecast(const AnalysedStep& step, Forecast asked, const ForecastO
   const StepAnalysis& analysis = step.analysis;
   Forecast forecast = std::move(asked);
   forecast.classes.reserve(analysis.ranks.size());
-  RankBreakdown whole;  // its memory is used for one rank after the other
+  static thread_local RankBreakdown whole;  // its memory is used for one rank after the other, of all calls
   for (const StepAnalysis::Rank& rank : analysis.ranks) {
     if (step.rounds > 0) {
       whole = rank.parts;

@@ -31,8 +31,12 @@ class DeferredJson {
  public:
   DeferredJson(std::shared_ptr<const std::string> text, std::span<const JsonStretch> long_values,
                std::string_view value, std::uint32_t line)
-      : text_(std::move(text)), long_values_(long_values), value_(value), line_(line) {}
-  [[nodiscard]] char first() const { return value_.front(); }
+      : text_(std::move(text)),
+        long_values_(long_values),
+        value_(value),
+        first_(value.front()),
+        line_(line) {}
+  [[nodiscard]] char first() const { return first_; }
   [[nodiscard]] const JsonValue::Data& parsed() const {
     std::call_once(once_, [this] { parse(); });
     return parsed_.data_;
@@ -51,6 +55,7 @@ class DeferredJson {
   mutable std::shared_ptr<const std::string> text_;  // which `value_` is part of
   std::span<const JsonStretch> long_values_;         // of the text
   std::string_view value_;
+  char first_;  // of it: the text goes when it has been parsed
   std::uint32_t line_;
   mutable JsonValue parsed_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -107,11 +106,14 @@ class Searcher {
   // The times of the layouts that wait for theirs: of many at once, so that there are several of each pipeline.
   void evaluate() {
     std::vector<const StepSchedule*> schedules;
-    for (std::size_t i = 0; i < waiting_.size(); ++i) schedules.push_back(&schedules_[i]);
+    for (const Waiting& one : waiting_) schedules.push_back(one.schedule.get());
     std::vector<double> step_us(waiting_.size());
     steps_->evaluator().evaluate(schedules, step_us);
-    for (std::size_t i = 0; i < waiting_.size(); ++i)
-      waiting_[i].first->priced[waiting_[i].second].step_us = step_us[i];
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      Waiting& one = waiting_[i];
+      one.part->priced[one.place].step_us = step_us[i];
+      free_[one.schedule->chunks.size()].push_back(std::move(one.schedule));
+    }
     waiting_.clear();
   }
 
@@ -191,9 +193,11 @@ class Searcher {
     }
     constexpr std::size_t kMostWaiting = 128;  // some 10 kB each
     if (waiting_.size() == kMostWaiting) evaluate();
-    if (waiting_.size() == schedules_.size()) schedules_.emplace_back();
-    schedules_[waiting_.size()] = step_.schedule;  // into the memory of one that was evaluated
-    waiting_.emplace_back(part_, part_->priced.size());
+    std::vector<std::unique_ptr<StepSchedule>>& free = free_[step_.schedule.chunks.size()];
+    if (free.empty()) free.push_back(std::make_unique<StepSchedule>());
+    *free.back() = step_.schedule;
+    waiting_.push_back({part_, part_->priced.size(), std::move(free.back())});
+    free.pop_back();
     part_->priced.push_back({point, 0, memory.peak().value()});
     return Ok{};
   }
@@ -206,9 +210,15 @@ class Searcher {
   Layout layout_;
   PricedStep step_;
   std::vector<ChunkActivations> kept_;  // of step_
-  std::vector<std::pair<Part*, std::size_t>>
-      waiting_;                         // places of layouts whose times are not known yet, and
-  std::deque<StepSchedule> schedules_;  // what says them
+  // Layouts whose times are not known yet.
+  struct Waiting {
+    Part* part = nullptr;
+    std::size_t place = 0;
+    std::unique_ptr<StepSchedule> schedule;  // what says them
+  };
+  std::vector<Waiting> waiting_;
+  std::map<std::size_t, std::vector<std::unique_ptr<StepSchedule>>>
+      free_;  // of so many chunks, for their memory
   bool is_begun_ = false, is_finished_ = false;
   DataSharding begun_for_;
 };

@@ -13,10 +13,11 @@ class Walker {
   explicit Walker(const PipelineShape& shape)
       : shape_(shape),
         n_chunks_(shape.stages * shape.virtual_stages),
-        next_(shape.stages, 0),
+        ahead_(shape.stages),
         forwards_(n_chunks_, 0),
         backwards_(n_chunks_, 0) {
     for (std::uint32_t s = 0; s < shape.stages; ++s) orders_.push_back(pipeline_order(shape, s));
+    for (std::uint32_t s = 0; s < shape.stages; ++s) look_ahead(s);
     walk_.shape = shape;
   }
 
@@ -76,7 +77,8 @@ class Walker {
     for (std::size_t limit = first.begin + (first.end - first.begin) % round_passes_; limit <= first.end;
          limit += round_passes_) {
       walk_to(limit);
-      Cut now{walk_.steps.size(), next_};
+      Cut now{walk_.steps.size(), {}};
+      for (const Ahead& ahead : ahead_) now.next.push_back(ahead.pass);
       if (is_round(before, now)) keep(before, now);
       before = std::move(now);
     }
@@ -120,46 +122,64 @@ class Walker {
     }
   }
 
-  // The next pass of a stage, if what it needs has been sent.
+  // The next pass of a stage, if what it needs has been sent: most are asked for several times.
   bool take_pass(std::uint32_t s, std::size_t limit) {
-    const std::vector<PipelinePass>& order = orders_[s];
-    if (next_[s] >= (s == 0 ? std::min(limit, order.size()) : order.size())) return false;
-    const PipelinePass& pass = order[next_[s]];
+    Ahead& ahead = ahead_[s];
+    if (ahead.pass >= (s == 0 ? std::min(limit, orders_[s].size()) : orders_[s].size())) return false;
+    if (ahead.needs != nullptr && *ahead.needs <= ahead.micro_batch) return false;
+    walk_.steps.push_back(ahead.step);
+    if (ahead.step.kind == PassKind::forward) ++forwards_[ahead.step.chunk];
+    if (ahead.step.kind == PassKind::backward) ++backwards_[ahead.step.chunk];
+    ++ahead.pass;
+    look_ahead(s);
+    return true;
+  }
+
+  void look_ahead(std::uint32_t s) {
+    Ahead& ahead = ahead_[s];
+    if (ahead.pass >= orders_[s].size()) return;
+    const PipelinePass& pass = orders_[s][ahead.pass];
     const std::uint32_t c = chunk_of_stage(shape_.schedule, shape_.stages, s, pass.chunk),
                         m = pass.micro_batch;
     const bool tail = c + 1 == n_chunks_, v_shaped = is_v_shaped(shape_.schedule);
-    WalkStep step{.cell = c * shape_.micro_batches + m,
-                  .stage = static_cast<std::uint16_t>(s),
-                  .chunk = static_cast<std::uint16_t>(c),
-                  .kind = pass.kind,
-                  .first = m == 0,
-                  .last = m + 1 == shape_.micro_batches};
+    WalkStep& step = ahead.step;
+    step = {.cell = c * shape_.micro_batches + m,
+            .stage = static_cast<std::uint16_t>(s),
+            .chunk = static_cast<std::uint16_t>(c),
+            .kind = pass.kind,
+            .first = m == 0,
+            .last = m + 1 == shape_.micro_batches};
+    ahead.micro_batch = m;
+    ahead.needs = nullptr;
     if (pass.kind == PassKind::forward) {
-      if (c > 0 && forwards_[c - 1] <= m) return false;
+      if (c > 0) ahead.needs = &forwards_[c - 1];
       step.receives = c > 0;
       step.sends = !tail;
       step.wraps = !v_shaped && s + 1 == shape_.stages;
       step.stays = v_shaped && c + 1 == shape_.stages;
-      ++forwards_[c];
     } else if (pass.kind == PassKind::backward) {
-      if ((tail ? forwards_[c] : backwards_[c + 1]) <= m) return false;
+      ahead.needs = tail ? &forwards_[c] : &backwards_[c + 1];
       step.receives = !tail;  // the last chunk turns round by itself
       step.sends = c > 0;
       step.wraps = !v_shaped && s == 0;
       step.stays = v_shaped && c == shape_.stages;
-      ++backwards_[c];
     }
-    walk_.steps.push_back(step);
-    ++next_[s];
-    return true;
   }
+
+  // What a stage does next.
+  struct Ahead {
+    std::size_t pass = 0;  // in its order
+    WalkStep step{};
+    std::uint32_t micro_batch = 0;
+    const std::uint32_t* needs = nullptr;  // passes that have sent what it takes; null: nothing
+  };
 
   PipelineShape shape_;
   std::uint32_t n_chunks_;
   std::vector<std::vector<PipelinePass>> orders_;
   std::vector<Repetition> repetition_;
   std::size_t round_passes_ = 0;
-  std::vector<std::size_t> next_;                    // [stage] pass in its order
+  std::vector<Ahead> ahead_;                         // [stage]
   std::vector<std::uint32_t> forwards_, backwards_;  // [chunk] done, in the order of micro-batches
   PipelineWalk walk_;
 };
