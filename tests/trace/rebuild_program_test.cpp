@@ -100,7 +100,7 @@ TEST(RebuildProgram, WaitsFollowTheKernelsNotTheRecording) {
 TEST(RebuildProgram, NaiveReplayLosesTheWait) {
   // Cut to its base cost of 2 the call ends at 122 instead of 224: the step is 102 shorter.
   const Replayed full = replay({one_synchronisation()});
-  const Result<RecordedProgram> naive = without_gpu_dependencies(full.recorded);
+  const Result<RecordedProgram> naive = without_gpu_dependencies(full.recorded, RankClassId{0});
   ASSERT_TRUE(naive.ok()) << naive.error().message();
   const auto plan = Plan::compile(naive->program);
   ASSERT_TRUE(plan.ok()) << plan.error().message();

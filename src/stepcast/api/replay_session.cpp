@@ -71,10 +71,10 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
                   kind.open(listing, detail::trace_set_options(request)));
   const bool several_steps = request.spread.all_steps || request.spread.scenarios > 0;
   const auto replay_of = [&](std::optional<std::int64_t> step, bool compare_variants) -> Result<Replay> {
+    const RebuildOptions how{
+        .step = step, .own_delays = request.own_delays, .host_pieces = false};  // the tasks say the same
     STEPCAST_ASSIGN(RecordedProgram recorded,
-                    source->program({.step = step, .own_delays = request.own_delays, .tf32_allowed = false}));
-    if (!several_steps) source->forget_events();
-    recorded.host.clear();  // the tasks say the same
+                    several_steps ? source->program(how) : source->last_program(how));
     return replay_recorded(
         std::move(recorded),
         {.rebuild = {}, .smallest_handoff = request.smallest_handoff, .compare_variants = compare_variants});

@@ -94,14 +94,27 @@ void count_kept_handoffs(RecordedProgram& recorded, const Costs& costs) {
   }
 }
 
-// Takes the measured times of `recorded` for as long as it lasts.
-Result<ReplayScores> score_naive(RecordedProgram& recorded, bool smallest_handoff) {
-  STEPCAST_ASSIGN(RecordedProgram naive, without_gpu_dependencies(recorded));
-  naive.measured.swap(recorded.measured);
-  Result<ReplayScores> scores =
-      score_replay(naive, smallest_handoff ? smallest_handoff_costs(naive) : Costs{naive.program});
-  naive.measured.swap(recorded.measured);
-  return scores;
+constexpr Interval kNoWindow{std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()};
+
+Interval around(const Interval& a, const Interval& b) {
+  return {std::min(a.start_us, b.start_us), std::max(a.end_us, b.end_us)};
+}
+
+// Of ranks that wait for nobody, one after the other.
+Result<ReplayScores> score_naive(const RecordedProgram& recorded, const SmallestHandoffs* handoffs) {
+  ReplayScores all{.measured_window = kNoWindow, .simulated_window = kNoWindow};
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
+    STEPCAST_ASSIGN(const RecordedProgram rank, without_gpu_dependencies(recorded, RankClassId{c}));
+    STEPCAST_ASSIGN(
+        const ReplayScores one,
+        score_replay(rank, handoffs != nullptr ? handoffs->costs(rank.program) : Costs{rank.program}));
+    all.ranks.push_back(one.ranks.front());
+    all.measured_window = around(all.measured_window, one.measured_window);
+    all.simulated_window = around(all.simulated_window, one.simulated_window);
+  }
+  all.global_window = {all.measured_window.length_us(), all.simulated_window.length_us()};
+  return all;
 }
 
 }  // namespace
@@ -166,8 +179,7 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
                   plan.simulate(costs, {.unfold = false, .start_offset_us = recorded.start_offset_us}));
   ReplayScores scores;
   scores.timeline = std::move(timeline);
-  Interval measured_global{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
-  Interval simulated_global = measured_global;
+  Interval measured_global = kNoWindow, simulated_global = kNoWindow;
   std::vector<double> all_errors;
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const RecordedStepFacts& facts = recorded.facts[c];
@@ -202,6 +214,8 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
     simulated_global.end_us = std::max({simulated_global.end_us, window.step.end_us, window.gpu_end_us});
     scores.ranks.push_back(rank);
   }
+  scores.measured_window = measured_global;
+  scores.simulated_window = simulated_global;
   if (!scores.ranks.empty()) {
     scores.global_window = {measured_global.length_us(), simulated_global.length_us()};
   }
@@ -233,14 +247,15 @@ Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& opt
     variant.global_window = scores->global_window;
     result.variants.push_back(std::move(variant));
   };
-  // First: each takes as much memory as the replay itself.
+  const SmallestHandoffs handoffs{recorded};
+  // First: the second takes as much memory as the replay itself.
   if (options.compare_variants) {
-    add_variant("naive", score_naive(recorded, options.smallest_handoff));
-    add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
+    add_variant("naive", score_naive(recorded, options.smallest_handoff ? &handoffs : nullptr));
+    add_variant("smallest_handoff", score_replay(recorded, handoffs.costs(recorded.program)));
   }
   result.costs = Costs{recorded.program};
   if (options.smallest_handoff) {
-    result.costs = smallest_handoff_costs(recorded);
+    result.costs = handoffs.costs(recorded.program);
     count_kept_handoffs(recorded, result.costs);
   }
   STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs));

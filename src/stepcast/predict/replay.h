@@ -21,7 +21,7 @@ namespace stepcast {
 
 struct ReplayOptions {
   RebuildOptions rebuild;         // the structure
-  bool smallest_handoff = false;  // the costs: smallest_handoff_costs() instead of the recorded ones
+  bool smallest_handoff = false;  // the costs: SmallestHandoffs instead of the recorded ones
   bool compare_variants = true;   // also the naive replay and the replay with the smallest hand-off latency
 };
 
@@ -84,7 +84,8 @@ struct ReplayScores {
   Timeline timeline;
   std::vector<ReplayedRank> ranks;  // [rank class]
   TimePair global_window;           // earliest step start to the last end of a step or its GPU work
-  ErrorSpread kernel_start;         // of all ranks
+  Interval measured_window, simulated_window;    // when it is; no rank: from infinity to minus infinity
+  ErrorSpread kernel_start;                      // of all ranks
   std::vector<CollectiveWait> collective_waits;  // collectives of two ranks and more
 
   // "The step" of a job: the longest of all ranks, each from its own begin to its own end.

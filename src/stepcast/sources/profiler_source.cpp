@@ -44,9 +44,15 @@ class ProfilerSource : public RecordedSource {
     of_step.step = only_step_;
     return rebuild_program(inputs_, of_step);
   }
-  void forget_events() override {
-    inputs_.clear();  // they refer to the traces
-    RecordedSource::forget_events();
+  [[nodiscard]] Result<RecordedProgram> last_program(const RebuildOptions& how,
+                                                     const Platform* platform) override {
+    RebuildOptions last = how;
+    last.done_with = [this](const RecordedRank& rank) {
+      const auto r = static_cast<std::size_t>(&rank - traces_.ranks.data());
+      inputs_[r].index.reset();
+      forget_events(r);
+    };
+    return RecordedSource::last_program(last, platform);
   }
 
  private:

@@ -15,16 +15,21 @@ std::string RecordedSource::device() const {
   return {};
 }
 
-void RecordedSource::forget_events() {
-  for (RecordedRank& rank : traces_.ranks) {
-    RecordedRank without{.file = std::move(rank.file), .rank = rank.rank, .world_size = rank.world_size};
-    without.devices = std::move(rank.devices);
-    rank = std::move(without);
-  }
-  for (std::optional<ExecutionTrace>& trace : traces_.execution_traces) trace.reset();
+Result<RecordedProgram> RecordedSource::last_program(const RebuildOptions& how, const Platform* platform) {
+  Result<RecordedProgram> last = program(how, platform);
+  for (std::size_t r = 0; r < traces_.ranks.size(); ++r) forget_events(r);
 #ifdef __GLIBC__
   malloc_trim(0);  // names and lists of ranks lie between each other: the allocator would keep most pages
 #endif
+  return last;
+}
+
+void RecordedSource::forget_events(std::size_t r) {
+  RecordedRank& rank = traces_.ranks[r];
+  RecordedRank without{.file = std::move(rank.file), .rank = rank.rank, .world_size = rank.world_size};
+  without.devices = std::move(rank.devices);
+  rank = std::move(without);
+  if (r < traces_.execution_traces.size()) traces_.execution_traces[r].reset();
 }
 
 }  // namespace stepcast

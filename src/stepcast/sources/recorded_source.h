@@ -37,13 +37,18 @@ class RecordedSource {
   [[nodiscard]] virtual Result<RecordedProgram> program(const RebuildOptions& how,
                                                         const Platform* platform = nullptr) const = 0;
 
-  // Gives back the memory of all events: thousands of ranks take gigabytes. No step is to be asked for any more.
-  virtual void forget_events();
+  // The same of the last step that is asked for. Gives back the memory of all events, of which thousands of ranks take
+  // gigabytes, rank by rank as their tasks stand where it can.
+  [[nodiscard]] virtual Result<RecordedProgram> last_program(const RebuildOptions& how,
+                                                             const Platform* platform = nullptr);
 
  protected:
   explicit RecordedSource(TraceSet traces) : traces_(std::move(traces)) {}
   RecordedSource(const RecordedSource&) = delete;
   RecordedSource& operator=(const RecordedSource&) = delete;
+
+  // The events of a rank; what a report says of its file stays.
+  void forget_events(std::size_t rank);
 
   TraceSet traces_;
 };

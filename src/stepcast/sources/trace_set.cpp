@@ -260,6 +260,7 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
 
   TraceSet set;
   set.name = listing.name;
+  set.ranks.reserve(by_rank.size());  // a list that grows would copy them
   for (const auto& [rank, p] : by_rank) {
     if (!is_asked_for(options.ranks, rank)) continue;
     set.ranks.push_back(std::move(files.profiler[p]));

@@ -374,6 +374,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   std::vector<RankGraph> graphs;
   for (std::size_t r = 0; r < ranks.size(); ++r)
     graphs.push_back(link(ranks[r], steps[r], origin, options.tf32_allowed, notes));
+  const std::optional<std::int32_t> world = ranks.front().kineto->world_size;
   STEPCAST_TRY(check_gpu_work(graphs));
   for (const RankGraph& g : graphs) note_missing_launches(g, notes);
   detail::CollectiveMatch match = detail::match_collectives(graphs);
@@ -400,12 +401,16 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   }
 
   for (const RankGraph& g : graphs) out.files.push_back(file_facts(*g.recorded, g.execution_trace));
-  STEPCAST_TRY(detail::assemble(std::move(graphs), std::move(lanes), std::move(starts), constants, match,
-                                options, out));
+  RebuildOptions how = options;
+  how.done_with = [&](const RecordedRank& rank) {
+    std::ranges::find(ranks, &rank, &RecordedInput::kineto)->index.reset();
+    if (options.done_with) options.done_with(rank);
+  };
+  STEPCAST_TRY(
+      detail::assemble(std::move(graphs), std::move(lanes), std::move(starts), constants, match, how, out));
   out.clock_uncertainty_us = match.clock_uncertainty_us;
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
-  const auto world = ranks.front().kineto->world_size;
   if (world && static_cast<std::size_t>(*world) > ranks.size())
     out.notes.push_back(fmt::format("{} of {} ranks are here", ranks.size(), *world));
   return out;

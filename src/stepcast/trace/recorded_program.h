@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -134,6 +135,9 @@ struct RebuildOptions {
   // Each launched op's own recorded launch delay and stream gap, where small, instead of the medians.
   bool own_delays = false;
   bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it
+  bool host_pieces = true;    // RecordedProgram::host
+  // Called for a rank whose tasks stand: none of its events is looked at any more.
+  std::function<void(const RecordedRank&)> done_with{};
 };
 
 // A constant learned from operations that the rebuilt edges show not to have waited.
@@ -198,8 +202,8 @@ struct RecordedProgram {
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
   std::vector<RecordedFileFacts> files;         // [rank class]
-  std::vector<RecordedHost> host;               // [rank class] the same CPU time as in the tasks
-  std::vector<KernelTimeCoverage> coverage;     // [rank class] recorded GPU time with known work
+  std::vector<RecordedHost> host;  // [rank class] the same CPU time as in the tasks, where asked for
+  std::vector<KernelTimeCoverage> coverage;  // [rank class] recorded GPU time with known work
   // [StackId] autograd's sequence number of the operator, which joins forward and backward; -1 where it has none.
   std::vector<std::int64_t> sequence_of_stack;
   DelayTable delays;  // what EdgeInfo::delay names

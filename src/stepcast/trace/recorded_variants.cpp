@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 namespace stepcast {
@@ -44,56 +43,49 @@ Result<Block> thinned(const Block& block, const std::vector<Interval>& measured)
   return std::move(builder).finish();
 }
 
+template <class Visit>
+void for_each_handoff(const Program& program, const DelayTable& delays, const Visit& visit) {
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    const Block& block = program.blocks()[b];
+    for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
+      const DelayId delay = block.edge_infos()[e].delay;
+      if (delay.valid() && is_handoff(delays.of(delay).kind)) visit(BlockId{b}, e, delay);
+    }
+  }
+}
+
 }  // namespace
 
-Costs smallest_handoff_costs(const RecordedProgram& recorded) {
-  const Program& program = recorded.program;
-  const auto for_each_handoff = [&](auto visit) {
-    for (std::size_t b = 0; b < program.blocks().size(); ++b) {
-      const Block& block = program.blocks()[b];
-      for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
-        const DelayId delay = block.edge_infos()[e].delay;
-        if (delay.valid() && is_handoff(recorded.delays.of(delay).kind)) visit(BlockId{b}, e, delay);
-      }
-    }
-  };
-  std::map<DelayId, double> smallest;
-  for_each_handoff([&](BlockId b, std::uint32_t e, DelayId delay) {
-    const double own = program.block(b).delay_us()[e];
-    const auto [it, fresh] = smallest.emplace(delay, own);
-    it->second = std::min(it->second, own);
+SmallestHandoffs::SmallestHandoffs(const RecordedProgram& recorded) : delays_(recorded.delays) {
+  for_each_handoff(recorded.program, delays_, [&](BlockId b, std::uint32_t e, DelayId delay) {
+    const double own_us = recorded.program.block(b).delay_us()[e];
+    const auto [it, fresh] = smallest_us_.emplace(delay, own_us);
+    it->second = std::min(it->second, own_us);
   });
+}
+
+Costs SmallestHandoffs::costs(const Program& program) const {
   Costs costs{program};
-  for_each_handoff(
-      [&](BlockId b, std::uint32_t e, DelayId delay) { costs.delay_us(b)[e] = smallest.at(delay); });
+  for_each_handoff(program, delays_, [&](BlockId b, std::uint32_t e, DelayId delay) {
+    costs.delay_us(b)[e] = smallest_us_.at(delay);
+  });
   return costs;
 }
 
-Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded) {
-  RecordedProgram out{.start_offset_us = recorded.start_offset_us,
-                      .measured = {},
-                      .facts = recorded.facts,
-                      .files = recorded.files,
-                      .coverage = recorded.coverage,
-                      .delays = recorded.delays,
-                      .constants = recorded.constants};
-  Program& program = out.program;
-  program.names = recorded.program.names;
-  program.stacks = recorded.program.stacks;
-  program.works = recorded.program.works;
-  for (const RankGroup& group : recorded.program.groups()) program.add_group(group);
-  for (std::size_t c = 0; c < recorded.program.rank_classes().size(); ++c) {
-    RankClass rank_class = recorded.program.rank_class(RankClassId{c});
-    for (BlockInstance& instance : rank_class.instances) {
-      STEPCAST_ASSIGN(Block block, thinned(recorded.program.block(instance.block), recorded.measured[c]));
-      instance.block = program.add_block(std::move(block));
-    }
-    program.add_rank_class(std::move(rank_class));
-    for (const EdgeOrigin origin : kWaitsForGpuWork) {
-      const auto o = static_cast<std::size_t>(origin);
-      out.facts[c].edge_count[o] = out.facts[c].inferred_edge_count[o] = 0;
-      out.facts[c].kept_delay_us[o] = 0;
-    }
+Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded, RankClassId c) {
+  RecordedProgram out{.start_offset_us = {recorded.start_offset_us[c.index()]},
+                      .measured = {recorded.measured[c.index()]},
+                      .facts = {recorded.facts[c.index()]}};
+  RankClass rank_class = recorded.program.rank_class(c);
+  for (BlockInstance& instance : rank_class.instances) {
+    STEPCAST_ASSIGN(Block block, thinned(recorded.program.block(instance.block), out.measured.front()));
+    instance.block = out.program.add_block(std::move(block));
+  }
+  out.program.add_rank_class(std::move(rank_class));
+  for (const EdgeOrigin origin : kWaitsForGpuWork) {
+    const auto o = static_cast<std::size_t>(origin);
+    out.facts.front().edge_count[o] = out.facts.front().inferred_edge_count[o] = 0;
+    out.facts.front().kept_delay_us[o] = 0;
   }
   return out;
 }

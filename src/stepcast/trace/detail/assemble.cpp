@@ -438,7 +438,7 @@ Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes, std::
     gpu_task[r] = std::move(built->gpu_task);
     out.measured.push_back(std::move(built->measured));
     out.facts.push_back(built->facts);
-    out.host.push_back(std::move(built->host));
+    if (options.host_pieces) out.host.push_back(std::move(built->host));
     out.start_offset_us.push_back(ranks[r].window.start_us);
     const BlockId block = out.program.add_block(std::move(built->finished.block));
     RankClass rank_class{.name = fmt::format("rank {}", ranks[r].rank),
@@ -449,6 +449,7 @@ Status assemble(std::vector<RankGraph> ranks, std::vector<CpuLanes> lanes, std::
     BlockInstance instance{.block = block};
     instance.in_slots = {0};  // holds the rank's start until written: the window's begin
     out.program.add_instance(id, std::move(instance));
+    options.done_with(*ranks[r].recorded);
     ranks[r] = {};
     lanes[r] = {};
     starts[r] = {};

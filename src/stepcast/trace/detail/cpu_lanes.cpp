@@ -342,6 +342,7 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
   choose_threads(g, lanes);
   GapCutter{g, lanes}.run();
   find_wait_sources(g, lanes);
+  for (std::vector<CpuTask>& tasks : lanes.tasks) tasks.shrink_to_fit();  // those of all ranks stand together
   return lanes;
 }
 

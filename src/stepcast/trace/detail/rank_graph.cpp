@@ -111,6 +111,7 @@ class RankLinker {
   // Calls of the window. A call that spans the window's begin belongs to the time before.
   void add_calls() {
     std::unordered_map<std::uint32_t, std::uint8_t> name_role;
+    g_.calls.reserve(in_window_.last - in_window_.first);
     for (std::size_t i = in_window_.first; i < in_window_.last; ++i) {
       const RuntimeCall& call = r_.runtime_calls[i];
       if (!call.thread.valid()) continue;
@@ -146,6 +147,7 @@ class RankLinker {
       const bool is_launched = next != launched.end() && next->first == i;
       if (!is_launched && is_left_over(op)) add(i, kNone);
     }
+    g_.gpu.shrink_to_fit();
   }
 
   using Launched = std::pair<std::size_t, std::int32_t>;  // GPU work and its call
