@@ -32,6 +32,8 @@ namespace fs = std::filesystem;
 // another host; of a related job, which holds two of three public traces; of one with other operators. Assumed where not
 // said otherwise; the first two are those of `stepcast predict --trace`.
 constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kRelatedBand = 1.45, kUnrelatedBand = 2;
+// Share of a step from which on the time of its data loader is worth knowing, as in predict/step_orbit.cpp.
+constexpr double kLoaderShare = 0.02;
 // A job is related to another if its host times know this share of the other's calls.
 constexpr double kRelated = 0.6;
 
@@ -155,7 +157,8 @@ class LoaderSwaps {
     bool any = false;
     for (const RankClassId c : all_classes(structure)) {
       const double own = data_loader_us(structure, c), given = data_loader_us(job_.steps[s], c);
-      if (own <= 0 || given <= 0) continue;
+      if (std::max(own, given) < kLoaderShare * structure.facts[c.index()].step_us.length_us() || own <= 0)
+        continue;
       scale_data_loader(structure, c, costs, given / own);
       any = true;
     }
@@ -291,6 +294,18 @@ void median_of_captures(StepScores& scores, const RecordedJob& job,
   }
 }
 
+// How fast the hosts of these jobs are, medians of them.
+HostSpeed median_speed(const HostTimes& pool, std::span<const HostTimes> jobs) {
+  std::vector<double> between, in, calls;
+  for (const HostTimes& job : jobs) {
+    const HostSpeed speed = pool.speed_of(job);
+    between.push_back(speed.between_ops);
+    in.push_back(speed.in_ops);
+    calls.push_back(speed.calls);
+  }
+  return {.between_ops = median(between), .in_ops = median(in), .calls = median(calls)};
+}
+
 // With the host times of all other jobs, whatever their GPU, at the speed that operators they share say. The data
 // loader's time is given: it is an input. Beside it: at the speed of other jobs on GPUs of that name, without a word of this
 // one, and without knowing operators by name.
@@ -302,8 +317,8 @@ void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const HostTi
   const HostSpeed speed = pool.speed_of(own);
   with_host_of(scores, related ? "foreign_overheads" : "foreign_overheads_unrelated", job, pool, speed,
                others.size(), related ? kRelatedBand : kUnrelatedBand, true);
-  const HostSpeed of_others = of_device.empty() ? HostSpeed{} : pool.speed_of(HostTimes::pooled(of_device));
-  with_host_of(scores, "foreign_overheads_speed_untold", job, pool, of_others, others.size(), kUnrelatedBand,
+  with_host_of(scores, "foreign_overheads_speed_untold", job, pool,
+               median_speed(pool, of_device.empty() ? others : of_device), others.size(), kUnrelatedBand,
                true);
   with_host_of(scores, "foreign_overheads_by_family", job, pool.by_family_alone(), speed, others.size(),
                kUnrelatedBand, true);

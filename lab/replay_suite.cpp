@@ -62,17 +62,15 @@ void add_lateness(StepScores& scores, const std::string& set, const std::string&
   count("warned_n", is_far_off(rank) ? 1 : 0);
 }
 
-// What is left of a rank's step without the time of which nobody knows what held it.
+// What is left of the mean step of the ranks without the time of which nobody knows what held it.
 void add_causes(StepScores& scores, const std::string& set, const Replay& replay) {
   const Result<StepCulprits> culprits = culprits_of(replay);
   if (!culprits.ok()) return;
-  constexpr auto kRest = static_cast<std::size_t>(Culprit::rest);
-  for (const RankCulprits& rank : culprits->ranks) {
-    const double without_us = rank.own_us[kRest] + rank.through_others_us[kRest];
-    scores.add("time_with_a_cause", set,
-               row_of(row_name(replay.recorded.facts[rank.rank_class.index()]), rank.step_us,
-                      rank.step_us - without_us));
-  }
+  const double step_us = culprits->step_us();
+  const std::int64_t step = replay.recorded.facts.front().step_number;
+  scores.add("time_with_a_cause", set,
+             row_of(step < 0 ? "whole trace" : fmt::format("step {}", step), step_us,
+                    step_us - culprits->of(Culprit::rest)));
 }
 
 // Twenty draws of how far apart the clocks of the ranks are, for each largest offset.

@@ -47,9 +47,6 @@ void TwoWays::seen(double measured, double first, double second) {
 }
 
 double TwoWays::together(double first, double second) const {
-  // A way that is hardly better where the answer is known is none.
-  constexpr double kBetter = 0.8;
-  if (first_squares_ > kBetter * second_squares_) return second;
   const double first_weight = second_squares_ * second_squares_;
   const double both = first_weight + first_squares_ * first_squares_;
   const double share = both > 0 ? first_weight / both : 0.5;  // of the first

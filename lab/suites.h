@@ -19,7 +19,7 @@ namespace stepcast {
 //   collective_waits   what each rank waited in each collective; share within 5 % + 20 us in extra keys; us
 //   unexplained_wait   waiting in calls that no dependency explains, and kept hand-off latency, as shares of
 //                      the step; percent
-//   time_with_a_cause  a rank's step without the time of which nobody knows what held it (analyze/culprits.h): the error
+//   time_with_a_cause  the mean step of the ranks without the time of which nobody knows what held it (analyze/culprits.h): the error
 //                      is the share without a cause; ms
 //   clock_offsets      ranks on clocks that are up to 10, 50, 200 and 1,000 us apart, 20 draws each: the number of joined
 //                      collectives of the draw that is farthest off; who is named in extra keys (clock_offsets.h)

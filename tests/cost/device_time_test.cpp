@@ -28,9 +28,9 @@ TEST(DeviceTime, LeavesTheLaunchOfTheHostOut) {
   const PricedOperation priced = kernels.price(tiny);
   ASSERT_FALSE(priced.record.empty());
   ASSERT_GT(priced.time.time.value(), 20);
-  // The closed form, and 2 us for operands that come from memory.
+  // The closed form, and 2 us for operands that come from memory, 1 kB of them.
   const double physics = kernels.model().analytic().estimate(tiny).time.value();
-  EXPECT_DOUBLE_EQ(device.of(tiny, priced).time.value(), physics + 2);
+  EXPECT_NEAR(device.of(tiny, priced).time.value(), physics + 2, 0.01);
   EXPECT_LT(physics, 10);
 }
 
@@ -79,15 +79,30 @@ double us_of(const char* platform_name, const Operation& operation, const SeenKe
 TEST(DeviceTime, ProductsOfOddExtentsFallBackToOlderKernels) {
   const auto head = [](std::int64_t words) { return gemm({.m = 141, .n = words, .k = 512}, DType::bf16); };
   const auto slower = [&](const char* platform) {
-    return (us_of(platform, head(30522)) - 4.5) /
-           (us_of(platform, head(30528)) - 4.5);  // floor, cold operands
+    return us_of(platform, head(30522)) / us_of(platform, head(30528));
   };
-  EXPECT_NEAR(slower("a100-sxm4-80gb"), 1.16, 0.03);
-  EXPECT_NEAR(slower("h100-sxm5-80gb"), 1.16 / 0.63, 0.03);
+  // But for the launch and operands that come from memory, 1.16 and 1.16 / 0.63.
+  EXPECT_GT(slower("a100-sxm4-80gb"), 1.1);
+  EXPECT_LT(slower("a100-sxm4-80gb"), 1.16);
+  EXPECT_GT(slower("h100-sxm5-80gb"), 1.3);
+  EXPECT_LT(slower("h100-sxm5-80gb"), 1.16 / 0.63);
   // Rows of A may be as many as they like.
   EXPECT_NEAR(us_of("h100-sxm5-80gb", gemm({.m = 141, .n = 4096, .k = 512}, DType::bf16)) /
                   us_of("h100-sxm5-80gb", gemm({.m = 144, .n = 4096, .k = 512}, DType::bf16)),
               1, 0.05);
+}
+
+// Weights were used a step ago: 8 MiB from memory, where a table of repeated products finds them in the cache of 50 MB. What does
+// not fit there came from memory in the table as well.
+TEST(DeviceTime, WeightsOfProductsComeFromMemory) {
+  const Platform platform = load("h100-sxm5-80gb");
+  TrainingKernels kernels{platform};
+  DeviceTime device{kernels.model(), platform.device};
+  const auto added = [&](std::int64_t m) {
+    const Operation product = gemm({.m = m, .n = 2048, .k = 2048}, DType::bf16);
+    return device.of(product, kernels.price(product)).time.value() - kernels.price(product).time.time.value();
+  };
+  EXPECT_NEAR(added(1024), added(65536) + 8 * 1048576 / 3.35e6, 0.3);
 }
 
 // Records of attention hold calls of a framework, too: 14 us and more for next to no work.

@@ -47,6 +47,11 @@ TEST(PredictSuite, LeavesEveryRankOutInTurn) {
   ASSERT_NE(find_test(*result, "cross_step"), nullptr);
   EXPECT_EQ(find_test(*result, "cross_step")->sets[0].rows.size(), 9U) << "3 steps of 3 ranks";
   ASSERT_NE(find_test(*result, "median_of_others"), nullptr);
+  const SetScore& cross = find_test(*result, "cross_step")->sets[0];
+  ASSERT_EQ(cross.extras.size(), 1U);
+  EXPECT_EQ(cross.extras[0].name, "of_baseline_pct");
+  EXPECT_NEAR(cross.extras[0].value,
+              100 * cross.metrics.mape / find_test(*result, "median_of_others")->sets[0].metrics.mape, 1e-9);
   // Simpler models beside the rows; the published algorithm needs execution traces, which are not here.
   for (const char* simpler : {"speed_of_light", "overlap_factor"}) {
     ASSERT_NE(find_test(*result, simpler), nullptr) << simpler;

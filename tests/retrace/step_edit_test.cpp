@@ -120,9 +120,9 @@ TEST(StepEdits, AreMadeInTheirOrder) {
     names.push_back(edit.name);
     EXPECT_FALSE(edit.what.empty()) << edit.name;
   }
-  EXPECT_THAT(names,
-              ::testing::ElementsAre("bucket-size", "recompute", "overlap", "platform", "rank-platforms",
-                                     "links", "between-batches", "work", "delays", "host", "median-ranks"));
+  EXPECT_THAT(names, ::testing::ElementsAre("bucket-size", "recompute", "overlap", "platform",
+                                            "rank-platforms", "links", "between-batches", "work", "delays",
+                                            "host", "barrier", "median-ranks"));
   const auto asked = [](const TracePredictionOptions& options) {
     std::vector<std::string_view> made;
     for (const StepEdit& edit : step_edits())

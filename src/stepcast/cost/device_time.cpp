@@ -254,6 +254,14 @@ struct Convolution {
   }
 };
 
+// Tables of products repeat one of them, whose operands then are in the cache; in a step its weights were used a step ago.
+double cold_weights_us(const GemmShape& product, DType dtype, const DeviceFigures& device) {
+  const double element = element_size(dtype).value();
+  const double m = as_double(product.m), n = as_double(product.n), k = as_double(product.k);
+  const double all = as_double(product.batch) * (m * k + k * n + m * n) * element;
+  return all < device.l2_bytes ? k * n * element / device.memory.per_us : 0;
+}
+
 bool is_unaligned(const GemmShape& product, DType dtype, const DeviceFigures& device) {
   const double element = element_size(dtype).value();
   return device.has_matrix_units(dtype) && (std::fmod(as_double(product.n) * element, kPieceBytes) != 0 ||
@@ -312,7 +320,7 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
   Estimate time = without_launch(operation, priced);
   double factor = 1, added_us = 0;
   if (const auto* product = std::get_if<GemmShape>(&operation.shape)) {
-    added_us += kColdProductUs;
+    added_us += kColdProductUs + cold_weights_us(*product, operation.dtype, figures);
     if (!made_by_amd_ && is_unaligned(*product, operation.dtype, figures)) {
       const double slower = kUnaligned / share_without_pieces(operation.dtype, figures);
       added_us += (slower - 1) * std::max(time.time.value() - figures.kernel_floor_us, 0.0);

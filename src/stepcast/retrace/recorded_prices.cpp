@@ -173,7 +173,8 @@ class Pricing {
         // Kernels of a trace are further from models of benchmarks than those say themselves.
         const double least =
             task.kind == TaskKind::kernel ? kLongSpread * std::sqrt(1 - kSharedError * kSharedError) : 0;
-        return scaled(recorded_us, over(*work.target, *work.origin, distance, shared_cause(task), least));
+        return scaled(recorded_us,
+                      over(*work.target, *work.origin, distance, shared_cause(task, modelled_us), least));
       }
       return without_model(task, recorded_us, work.why);
     }
@@ -190,11 +191,14 @@ class Pricing {
             std::max(timed(work.target->p90), us * spread), work.target->source};
   }
 
-  // The part of a kernel's distance from its model that the target shares.
-  double shared_cause(const TaskInfo& task) const {
+  // The part of a kernel's distance from its model that the target shares. How long the shortest kernel takes is a matter of
+  // each GPU.
+  double shared_cause(const TaskInfo& task, double modelled_us) const {
     const bool transfer = program_.works.collective(task.work) != nullptr;
     if (transfer || how_.origin->platform().device.vendor == how_.target->platform().device.vendor) return 1;
-    return task.kernel_class == KernelClass::attention ? 0 : kMovesToOtherVendor;
+    if (task.kernel_class == KernelClass::attention) return 0;
+    const double shortest_us = how_.origin->kernels().model().analytic().figures().kernel_floor_us;
+    return kMovesToOtherVendor * (1 - shortest_us / std::max(modelled_us, shortest_us));
   }
 
   const DeviceFigures& figures() const { return how_.target->kernels().model().analytic().figures(); }
