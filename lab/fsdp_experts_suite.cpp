@@ -11,7 +11,6 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
-#include "stepcast/describe/automodel.h"
 
 #include "lab/suites.h"
 
@@ -42,7 +41,7 @@ Result<FsdpRow> fsdp_row_of(const CsvRows& rows) {
   for (const auto& [printed, name] : kModels)
     if (rows.cell("model") == printed) job.model = std::string{name};
   if (job.model.empty()) return Error{fmt::format("no preset of `{}`", rows.cell("model"))};
-  job.framework = Framework::nemo;
+  job.framework = Framework::automodel;
   STEPCAST_ASSIGN(const std::int64_t gpus, rows.extent("n_gpus"));
   job.n_gpus = gpus;
   const auto size = [&rows](std::string_view column, std::optional<std::int64_t>& to) -> Status {
@@ -59,7 +58,6 @@ Result<FsdpRow> fsdp_row_of(const CsvRows& rows) {
   s.expert = gpus;
   if (!rows.cell("expert_parallel").empty()) STEPCAST_TRY(size("expert_parallel", s.expert));
   s.dtype = DType::bf16;
-  set_automodel_defaults(s);
   return row;
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/units.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/promise.h"
@@ -60,6 +61,8 @@ PlanRequest request_for(const LlmRun& run, unsigned threads) {
   JobSettings& s = request.job.settings;
   s.global_batch_sequences = layout.batch.global_batch_sequences;
   s.seq_len_tokens = layout.batch.seq_len_tokens;
+  constexpr std::size_t kMonth = 7;  // "2024-12"
+  if (!layout.software.date.empty()) s.framework_date = layout.software.date.substr(0, kMonth);
   const DType compute = layout.layer.precision.compute;
   const bool is_narrow = compute == DType::fp8 || compute == DType::fp4;
   s.dtype = is_narrow ? layout.layer.precision.other : compute;
@@ -91,6 +94,13 @@ Layout as_run(const Layout& run, const Layout& planned) {
   return layout;
 }
 
+// A layout of the plan, as the run would run it.
+struct Candidate {
+  const RankedLayout* ranked = nullptr;
+  Layout layout;
+  MemoryForecast memory;
+};
+
 Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
   const LlmRun& measured = *run.run;
   STEPCAST_ASSIGN(StepModel * steps, platforms.model_for(measured));
@@ -98,15 +108,19 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
   if (plan.found.priced.empty()) return why_none(plan);
   Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};
-  // As `plan` recommends: nothing that is tight in memory, unless nothing else is found.
-  const auto is_tight = [](const RankedLayout& layout) {
-    return layout.memory.verdict == MemoryVerdict::tight;
-  };
-  const bool all_tight = std::ranges::all_of(plan.ranking.layouts, is_tight);
+  // As `plan` recommends: nothing that is tight in memory, with what the software of the run keeps there, unless nothing
+  // else is found.
+  std::vector<Candidate> candidates;
   for (const RankedLayout& ranked : plan.ranking.layouts) {
-    if (is_tight(ranked) && !all_tight) continue;
-    const Result<StepPrediction> step =
-        steps->predict(measured.model, as_run(measured.layout, ranked.layout));
+    Layout layout = as_run(measured.layout, ranked.layout);
+    Result<MemoryForecast> memory = memory_forecast(measured.model, layout, platform.device.memory_size);
+    if (memory.ok() && memory->verdict != MemoryVerdict::does_not_fit)
+      candidates.push_back({&ranked, std::move(layout), std::move(*memory)});
+  }
+  const auto is_tight = [](const Candidate& one) { return one.memory.verdict == MemoryVerdict::tight; };
+  if (!std::ranges::all_of(candidates, is_tight)) std::erase_if(candidates, is_tight);
+  for (const auto& [ranked, layout, memory] : candidates) {
+    const Result<StepPrediction> step = steps->predict(measured.model, layout);
     if (!step.ok() || step->step.time.value() * 1e-3 >= verdict.best_ms) continue;
     verdict.best_ms = step->step.time.value() * 1e-3;
     const double behind_us = run.prediction.step.time.value() - step->step.time.value();
@@ -116,8 +130,8 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
         uncertain_difference_us(*step, run.prediction, experts ? DifferenceOf::experts : DifferenceOf::dense);
     verdict.change =
         fmt::format("{}; {:.1f} GiB to spare",
-                    difference(point_of(measured.layout, platform.node.gpus_per_node), ranked.point),
-                    ranked.memory.margin().value() / (1024.0 * 1024 * 1024));
+                    difference(point_of(measured.layout, platform.node.gpus_per_node), ranked->point),
+                    memory.margin().value() / kGiB);
   }
   return verdict;
 }
@@ -137,9 +151,22 @@ struct PlannedFamily {
   const PredictedRun* run = nullptr;  // the fastest that was measured
   Estimate forecast;
   std::string layout;
+  bool holds_run = false;  // whether the lists that were searched hold the layout that was measured
   [[nodiscard]] double ratio() const { return run->run->iter_time_ms * 1e3 / forecast.time.value(); }
   [[nodiscard]] bool has_experts() const { return run->run->model.moe.has_value(); }
 };
+
+bool holds(const LayoutSpace& space, const LayoutPoint& point) {
+  const auto has = [](const auto& list, const auto& value) {
+    return std::ranges::find(list, value) != list.end();
+  };
+  return has(space.tensor, point.tensor) && has(space.pipeline, point.pipeline) &&
+         has(space.context, point.context) && has(space.expert, point.expert) &&
+         has(space.expert_tensor, point.expert_tensor) && has(space.micro_batch, point.micro_batch) &&
+         has(space.forms, PipelineForm{point.schedule, point.virtual_stages}) &&
+         has(space.shardings, point.sharding) && has(space.recomputations, point.recompute) &&
+         has(space.sequence_parallel, point.sequence_parallel) && has(space.dtypes, point.dtype);
+}
 
 Result<PlannedFamily> planned(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
   STEPCAST_ASSIGN(const Platform platform, platforms.choose(*run.run));
@@ -148,7 +175,8 @@ Result<PlannedFamily> planned(const PredictedRun& run, RunPlatforms& platforms, 
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request, platform));
   if (plan.ranking.layouts.empty()) return why_none(plan);
   const ChosenLayout chosen = chosen_layout(plan);
-  PlannedFamily family{&run, chosen.step.step, to_string(chosen.point)};
+  PlannedFamily family{&run, chosen.step.step, to_string(chosen.point),
+                       holds(plan.space, point_of(run.run->layout, platform.node.gpus_per_node))};
   if (chosen.refinement != nullptr)
     for (const std::string& change : chosen.refinement->changes) family.layout += "; " + change;
   return family;
@@ -355,6 +383,9 @@ std::vector<TestScore> score_plans(const std::vector<PredictedRun>& runs, RunPla
                                  [&](const PlannedFamily& family) { return left_out(family, true); }));
   tests.push_back(score_promises("published_recipe", all,
                                  [](const PlannedFamily& family) { return family.run->prediction.step; }));
+  const auto in_space = static_cast<double>(std::ranges::count_if(all, &PlannedFamily::holds_run));
+  tests.back().sets.front().extras.push_back(
+      {"in_space_percent", 100 * in_space / static_cast<double>(all.size()), ExtraMetric::Over::max});
   const PromisePrior prior = prior_without(all, [](const PlannedFamily&) { return false; });
   std::vector<ExtraMetric>& extras = tests[1].sets.front().extras;
   extras.push_back({"median_of_experts", prior.median, ExtraMetric::Over::max});

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/describe/automodel.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/describe/launch_script.h"
 #include "stepcast/describe/megatron.h"
@@ -73,7 +72,6 @@ Result<Job> job_of(const DescribedStep& step) {
     STEPCAST_TRY(check_sharding(*job.framework, step.words.sharding));
   if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
   job.settings = over(words.settings, job.settings);
-  if (is_automodel(step.framework)) set_automodel_defaults(job.settings);
   job.not_modelled = std::move(words.not_modelled);
   if (!step.command_line.empty()) {
     STEPCAST_ASSIGN(job.command_line, command_line_of(step.command_line));

@@ -22,7 +22,6 @@
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
-#include "stepcast/describe/automodel.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
@@ -60,8 +59,6 @@ Result<Job> job_of(const PlanOptions& options) {
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, options.flags.names()));
   if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
   job.settings = over(words.settings, job.settings);
-  if (is_automodel(options.framework) && options.space.shardings.empty())
-    set_automodel_defaults(job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.
   std::optional<DType> listed;
@@ -105,7 +102,11 @@ Status set_prices(const Words& words, std::vector<NamedPlatform>& platforms, con
       return Error::at("", "--gpu-hour-price")
           .found(fmt::format("a price of `{}`, which is not compared", word.substr(0, equals)))
           .advice("name it with --platform, too, or leave the price out");
-    platforms[static_cast<std::size_t>(of - asked.begin())].price_per_gpu_hour = price;
+    std::optional<double>& its = platforms[static_cast<std::size_t>(of - asked.begin())].price_per_gpu_hour;
+    if (its)
+      return Error::at("", "--gpu-hour-price", fmt::format("two prices of {}", *of))
+          .advice("leave one of them out");
+    its = price;
   }
   for (std::size_t i = 0; i < platforms.size(); ++i)
     if (!words.empty() && !platforms[i].price_per_gpu_hour)
@@ -148,13 +149,17 @@ Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
       counts.push_back(count);
       continue;
     }
+    const auto range_only = [&] {
+      return Error::at("", "--gpus").found(fmt::format("`{}`", word.substr(0, 40)));
+    };
+    if (dots == 0 || dots + 2 == word.size())
+      return range_only().expected("a range with two ends, as in 64..4096");
     STEPCAST_ASSIGN(const std::int64_t from, gpu_count(std::string_view{word}.substr(0, dots)));
     STEPCAST_ASSIGN(const std::int64_t to, gpu_count(std::string_view{word}.substr(dots + 2)));
     if (from >= to)
-      return Error::at("", "--gpus")
-          .found(fmt::format("`{}`", word))
+      return range_only()
           .expected("a range from fewer to more")
-          .advice(fmt::format("say {}..{}", to, from));
+          .advice(from == to ? fmt::format("say {}", to) : fmt::format("say {}..{}", to, from));
     counts.insert(counts.end(), {from, to});
     for (std::int64_t n = 1; n < to; n *= 2)
       for (const std::int64_t count : {n, 3 * n})
@@ -444,7 +449,7 @@ void add_space(PlanOptions& o) {
   o.flags.add("--vp,--num-virtual-stages-per-pipeline-rank", &space.virtual_stages,
               "chunks of layers per pipeline stage", list);
   o.flags.add("--schedules", &space.schedules,
-              "1f1b, interleaved, zero-bubble, zb-v, v-half, v-min (default: the first two)", list);
+              "1f1b, interleaved, zero-bubble, zb-v, v-half, v-min, dualpipe (default: the first two)", list);
   o.flags.add("--cp,--context-parallel-size", &space.context, "context parallel", list);
   o.flags.add("--ep,--expert-model-parallel-size", &space.expert, "expert parallel", list);
   o.flags.add("--etp,--expert-tensor-parallel-size", &space.expert_tensor,

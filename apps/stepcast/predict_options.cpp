@@ -99,7 +99,7 @@ void add_layout(PredictOptions& o) {
   o.flags.add("--vp,--num-virtual-stages-per-pipeline-rank", &s.virtual_stages,
               "chunks of layers per pipeline stage");
   o.flags.add("--schedules", &step.words.schedule,
-              "schedule of the pipeline: 1f1b, interleaved, zero-bubble, zb-v, v-half, v-min");
+              "schedule of the pipeline: 1f1b, interleaved, zero-bubble, zb-v, v-half, v-min, dualpipe");
   o.flags.add("--cp,--context-parallel-size", &s.context, "context parallel degree");
   o.flags.add("--ep,--expert-model-parallel-size", &s.expert, "expert parallel degree");
   o.flags.add("--etp,--expert-tensor-parallel-size", &s.expert_tensor, "tensor parallel degree of experts");

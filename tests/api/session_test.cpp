@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/platform/platform_file.h"
 #include "stepcast/report/forecast_document.h"
 
 #include "tests/support/paths.h"
@@ -93,6 +95,49 @@ TEST(Session, FasterPartsDoNotMoveALayout) {
   ASSERT_TRUE(replanned.ok()) << replanned.error().message();
   EXPECT_NE(layout_note(*replanned), layout_note(*slower));
   EXPECT_LT(replanned->step_time_ms, slower->step_time_ms);
+}
+
+// Whatever trains: an open layout is the one that `plan` chooses for the same question, and the note names it.
+TEST(Session, OpenLayoutsOfEveryFrameworkAreThoseOfPlan) {
+  const Session session;
+  const Result<Platform> platform = load_platform("dgx-h100");
+  ASSERT_TRUE(platform.ok()) << platform.error().message();
+  for (const auto& [framework, model] : {std::pair{Framework::megatron, "mixtral-8x7b"},
+                                         {Framework::nemo, "llama-3-8b"},
+                                         {Framework::automodel, "qwen3-30b-a3b"},
+                                         {Framework::torchtitan, "llama-3-70b"},
+                                         {Framework::fsdp, "mixtral-8x7b"},
+                                         {Framework::deepspeed, "llama-3-8b"},
+                                         {Framework::neox, "llama-3-8b"},
+                                         {Framework::pytorch, "llama-3-8b"},
+                                         {Framework::libai, "llama-3-8b"},
+                                         {Framework::maxtext, "llama-3-70b"}}) {
+    PredictRequest request{.job = {.model = model, .n_gpus = 64, .framework = framework},
+                           .platform = "dgx-h100"};
+    request.job.settings.global_batch_sequences = 128;
+    const auto predicted = session.predict(request);
+    ASSERT_TRUE(predicted.ok()) << predicted.error().message();
+    const auto plan =
+        plan_layouts({.job = request.job, .n_gpus = 64, .restrictions = {}, .refines = true}, *platform);
+    ASSERT_TRUE(plan.ok()) << plan.error().message();
+    const double planned_ms = chosen_layout(*plan).step.step.time.value() * 1e-3;
+    EXPECT_NEAR(predicted->step_time_ms, planned_ms, 1e-9 * planned_ms)
+        << to_string(framework) << " " << model;
+    EXPECT_THAT(layout_note(*predicted), HasSubstr("what `stepcast plan` chooses")) << to_string(framework);
+  }
+}
+
+// Also one that splits and shards nothing is kept: the others are not searched.
+TEST(Session, ASeriesKeepsAPlainLayout) {
+  const Session session;
+  PredictRequest request{.job = {.model = "gpt2", .framework = Framework::pytorch}, .platform = "dgx-h100"};
+  const auto kept = session.predict_series(request, {.gpus = {8, 16}, .micro_batches = {1, 2}});
+  ASSERT_TRUE(kept.ok()) << kept.error().message();
+  ASSERT_EQ(kept->size(), 4U);
+  EXPECT_EQ(kept->front().layout_source, "what `stepcast plan` chooses");
+  EXPECT_EQ(kept->back().layout_source, "as in the first line");
+  EXPECT_EQ(kept->back().micro_batch, 2);
+  EXPECT_EQ(layout_note(kept->back().forecast), "");
 }
 
 // A series keeps the layout of its first point, and searches each where that is asked for.

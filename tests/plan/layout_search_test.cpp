@@ -230,6 +230,39 @@ TEST(LayoutSearch, FlagsSayTheLayout) {
   EXPECT_GT(n_uneven, 0U);
 }
 
+// Sharded weights in several copies: settings say how many, as flags of Megatron-LM.
+TEST(LayoutSearch, SettingsSayHybridSharding) {
+  PlanRequest request = request_of("llama-3-8b", 64, 128);
+  request.job.framework = Framework::torchtitan;
+  request.restrictions.shardings = std::vector{DataSharding{Sharding::zero3, 2}};
+  const LayoutPlan plan = plan_of(request);
+  for (const RankedLayout& ranked : plan.ranking.layouts) {
+    Job job = request.job;
+    job.n_gpus = 64;
+    job.settings = over(job.settings, complete_settings(ranked.point, ranked.layout, plan.prototypes));
+    const Result<ResolvedJob> resolved = resolve(job);
+    ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+    EXPECT_EQ(resolved->layout.shard_group(), ranked.layout.shard_group()) << to_string(ranked.point);
+    EXPECT_LT(resolved->layout.shard_group(), std::int64_t{ranked.point.data} * ranked.point.context);
+  }
+}
+
+// TorchTitan of 2024 had no gradients of several micro-batches to add up: without a pipeline a rank takes its share at once.
+TEST(LayoutSearch, OldReleasesAddUpNoGradients) {
+  PlanRequest request = request_of("llama-3-8b", 8, 24);
+  request.job.framework = Framework::torchtitan;
+  const auto most = [&] {
+    const LayoutPlan plan = plan_of(request);
+    std::int64_t micro_batches = 0;
+    for (const RankedLayout& ranked : plan.ranking.layouts)
+      if (ranked.point.pipeline == 1) micro_batches = std::max(micro_batches, ranked.layout.micro_batches());
+    return micro_batches;
+  };
+  EXPECT_GT(most(), 1);
+  request.job.settings.framework_date = "2024-12";
+  EXPECT_EQ(most(), 1);
+}
+
 TEST(LayoutSearch, TorchTitansConfigSaysTheLayout) {
   PlanRequest request = request_of("llama-3-8b", 64, 128);
   request.job.framework = Framework::torchtitan;

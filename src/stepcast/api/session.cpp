@@ -25,6 +25,7 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/narrow_types.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -70,27 +71,28 @@ Result<ResolvedJob> resolved_if_open(const Job& asked, bool& needs_layout) {
 
 // What somebody asked for who did not say how it is spread: as `plan` would, or in the usual way that fits with least.
 // `planned`: asks for the first, given the second.
-void fill_in_layout(const PredictRequest& request, const Platform& platform,
-                    const std::function<std::optional<LayoutChoice>(const ResolvedJob& usual)>& planned,
-                    ResolvedJob& job, JobSettings* said) {
+// Returns where it comes from.
+std::string fill_in_layout(
+    const PredictRequest& request, const Platform& platform,
+    const std::function<std::optional<LayoutChoice>(const ResolvedJob& usual)>& planned, ResolvedJob& job,
+    JobSettings* said) {
   const LayoutSearch layouts = layouts_of(request.job, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
   const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
   if (!chosen) chosen = layouts.smallest();
-  if (!chosen) return;
-  // Other frameworks are named for the sharding that they do.
-  const bool is_megatron = chosen->job.layout.software.framework == Framework::megatron;
-  if (request.open_layout != OpenLayout::least_memory && is_megatron) {
+  if (!chosen) return {};
+  if (request.open_layout != OpenLayout::least_memory) {
     if (std::optional<LayoutChoice> fastest = planned(chosen->job)) {
       chosen = std::move(fastest);
       why = "what `stepcast plan` chooses";
     }
   }
-  if (chosen->flags.empty()) return;
+  if (chosen->flags.empty()) return why;
   job = std::move(chosen->job);
   if (said != nullptr) *said = chosen->settings;
   job.notes.push_back(
       fmt::format("layout not given: {} ({}, {} of memory)", chosen->flags, why, filling(chosen->memory)));
+  return why;
 }
 
 // More are a mistake: batches count sequences.
@@ -227,6 +229,18 @@ Status add_expert_load(const std::string& load, const ResolvedJob& job, StepMode
   return Ok{};
 }
 
+// Why narrow products do not pay, where they do not.
+Status note_slow_type(const ResolvedJob& job, StepModel& steps, std::vector<std::string>& notes) {
+  const std::optional<Layout> wide = with_wide_products(job.layout);
+  if (!wide) return Ok{};
+  STEPCAST_ASSIGN(const StepPrediction narrow_step, steps.predict(job.model, job.layout));
+  STEPCAST_ASSIGN(const StepPrediction wide_step, steps.predict(job.model, *wide));
+  if (auto why = why_slower(narrow_step, job.layout.layer.precision.compute, wide_step,
+                            wide->layer.precision.compute))
+    notes.push_back(std::move(*why));
+  return Ok{};
+}
+
 // What was filled in, and what the price leaves out.
 void note_job(const ResolvedJob& job, const Platform& platform, StepModel& steps,
               std::vector<std::string>& notes) {
@@ -254,12 +268,15 @@ Status add_run(const ResolvedJob& job, const TrainingBudget& budget, StepModel& 
   return add_training(forecast, budget, run_job ? &*run_job : nullptr);
 }
 
-ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, const Forecast& forecast) {
+ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, const Forecast& forecast,
+                             std::string layout_source) {
   return {.n_gpus = job.layout.world_size(),
           .global_batch = job.layout.batch.global_batch_sequences,
           .forecast = {},
           .bound_ms = forecast.step_time_ms * forecast.throughput.hfu.value_or(0),
-          .layout = to_string(point_of(job.layout, platform.node.gpus_per_node))};
+          .layout = to_string(point_of(job.layout, platform.node.gpus_per_node)),
+          .micro_batch = job.layout.batch.micro_batch_sequences,
+          .layout_source = std::move(layout_source)};
 }
 
 }  // namespace
@@ -358,13 +375,14 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
       STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, *these));
     these->background_load = request.background_load;
   }
+  std::string layout_source;
   if (is_open) {
     const auto planned = [&](const ResolvedJob& usual) {
       return impl_->planned_layout({request.job, usual.model, usual.layout, priced->platform,
                                     request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},
                                    usual);
     };
-    fill_in_layout(request, *priced->platform, planned, job, extras.chosen);
+    layout_source = fill_in_layout(request, *priced->platform, planned, job, extras.chosen);
   }
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
@@ -382,6 +400,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                                     .forecast = {.collectives = request.collectives,
                                                                  .path_steps = request.path_steps,
                                                                  .only_critical = request.only_critical}}));
+  if (!request.only_critical) STEPCAST_TRY(note_slow_type(job, steps, notes));
   if (const std::optional<std::string>& load = request.job.settings.expert_load)
     STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
@@ -397,7 +416,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   add_power(forecast, *priced->platform, request.power_limit_W);
   STEPCAST_TRY(add_run(job, request.budget, steps, forecast));
   if (extras.job != nullptr) *extras.job = job;
-  if (extras.point != nullptr) *extras.point = point_of_series(job, *priced->platform, forecast);
+  if (extras.point != nullptr)
+    *extras.point = point_of_series(job, *priced->platform, forecast, layout_source);
   if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {
     STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
     if (extras.sensitivity != nullptr) {

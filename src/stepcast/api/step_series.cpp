@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/describe/layout_choice.h"
 
 namespace stepcast {
 namespace {
@@ -33,7 +34,14 @@ Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& 
         ScalingPoint point;
         JobSettings chosen;
         STEPCAST_ASSIGN(point.forecast, predict(one, Extras{.chosen = &chosen, .point = &point}));
-        if (points.empty()) kept = std::move(chosen);
+        if (points.empty()) {
+          kept = std::move(chosen);
+          // One without degrees or sharding is kept, too, and not searched again.
+          if (!point.layout_source.empty() && leaves_layout_open({.settings = kept}))
+            kept.distributed_optimizer = false;
+        } else if (!series.replans && !points.front().layout_source.empty()) {
+          point.layout_source = "as in the first line";
+        }
         points.push_back(std::move(point));
       }
     }

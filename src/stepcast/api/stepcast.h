@@ -60,8 +60,8 @@ inline namespace v0_1 {
 // A step of a described training.
 // How work is spread over GPUs where nobody says.
 enum class OpenLayout : std::uint8_t {
-  // As `plan` chooses for the same question where Megatron-LM trains, and otherwise as least_memory. Faster parts change what
-  // a step takes, not how it is laid out: the choice is that for the machine as it is.
+  // As `plan` chooses for the same question. Faster parts change what a step takes, not how it is laid out: the choice is
+  // that for the machine as it is.
   fastest,
   least_memory,  // the plainest way that fits
   replanned,     // as fastest, for the parts of PredictRequest::what_if

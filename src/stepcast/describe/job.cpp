@@ -177,11 +177,11 @@ void use_plain_layers(const Job& job, DType compute, Layout& layout, std::vector
       "--command-line");
 }
 
-// Who names FSDP means weights that are sharded; TorchTitan and MaxText do so by themselves.
+// Who names FSDP means weights that are sharded; TorchTitan, Automodel and MaxText do so by themselves.
 void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& s,
                              std::vector<std::string>& notes) {
   const bool shards = job.framework == Framework::fsdp || job.framework == Framework::torchtitan ||
-                      job.framework == Framework::maxtext;
+                      job.framework == Framework::maxtext || job.framework == Framework::automodel;
   if (!shards || job.command_line || job.deepspeed) return;
   if (s.sharding || s.distributed_optimizer || s.fully_sharded || s.zero_stage) return;
   if (layout.degrees.data * layout.degrees.context < 2) return;

@@ -15,7 +15,8 @@ constexpr std::int64_t kMicroBatchesPerStage = 4;
 
 bool shards_weights_first(const Job& job) {
   return job.framework == Framework::fsdp || job.framework == Framework::torchtitan ||
-         job.framework == Framework::deepspeed || job.framework == Framework::maxtext;
+         job.framework == Framework::deepspeed || job.framework == Framework::maxtext ||
+         job.framework == Framework::automodel;
 }
 
 std::string flags_of(const JobSettings& s) {

@@ -35,7 +35,8 @@ void set_nemo_defaults(Layout& layout, DType compute) {
 Framework parse_framework(std::string_view text) {
   const std::string name = lower(text);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  if (has("nemo") || has("automodel")) return Framework::nemo;
+  if (has("automodel")) return Framework::automodel;
+  if (has("nemo")) return Framework::nemo;
   if (has("maxtext")) return Framework::maxtext;
   if (has("torchtitan")) return Framework::torchtitan;
   if (has("megatron")) return Framework::megatron;
@@ -52,10 +53,11 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
   layout.layer.precision = precision_for(compute);
   layout.layer.fused = FusedKernels{};
   layout.layer.overlap = LayerOverlap{};
-  layout.layer.precision.fp8.fused_maxima = framework == Framework::nemo || framework == Framework::megatron;
+  const bool transformer_engine =
+      framework == Framework::nemo || framework == Framework::megatron || framework == Framework::automodel;
+  layout.layer.precision.fp8.fused_maxima = transformer_engine;
   // Transformer Engine and TorchTitan cast first and gather then.
-  layout.layer.precision.fp8.gather_activations =
-      framework == Framework::nemo || framework == Framework::megatron || framework == Framework::torchtitan;
+  layout.layer.precision.fp8.gather_activations = transformer_engine || framework == Framework::torchtitan;
   layout.pipeline.overlap = layout.sharding.overlap_gradient_reduce =
       layout.sharding.overlap_parameter_gather = false;
   switch (framework) {
@@ -63,6 +65,16 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
     case Framework::libai:
     case Framework::unknown: layout.pipeline.overlap = layout.degrees.virtual_stages > 1; break;
     case Framework::nemo: set_nemo_defaults(layout, compute); break;
+    case Framework::automodel:
+      layout.sharding.overlap_gradient_reduce = layout.sharding.overlap_parameter_gather = true;
+      layout.pipeline.overlap = layout.degrees.virtual_stages > 1;
+      layout.layer.fused.cross_entropy = true;
+      // Weights are in bf16 alone, as models are loaded (`torch_dtype`), and PyTorch's optimizers follow.
+      layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
+      layout.layer.precision.master = layout.layer.precision.moments = DType::bf16;
+      layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
+      layout.layer.dispatcher = TokenDispatcher::deepep;
+      break;
     case Framework::torchtitan:
       layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;

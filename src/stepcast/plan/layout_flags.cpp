@@ -24,7 +24,7 @@ std::optional<std::string> megatron_text(const LayoutPoint& point, const Layout&
                                          const LayoutPrototypes& prototypes) {
   const bool has_flags =
       point.schedule == PipelineSchedule::one_f_one_b || point.schedule == PipelineSchedule::interleaved;
-  if (!has_flags || layout.sharding.shard_group_size > 0) return std::nullopt;
+  if (!has_flags) return std::nullopt;
   return megatron_flags_of(complete_settings(point, layout, prototypes));
 }
 

@@ -9,8 +9,10 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/narrow_types.h"
 #include "stepcast/plan/step_models.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast {
 namespace {
@@ -118,6 +120,25 @@ void choose_refinement(LayoutPlan& plan) {
   if (plan.chosen_refinement) plan.ranking.chosen = plan.refined[*plan.chosen_refinement].of;
 }
 
+// Of a choice in 16 bits where narrower products were searched, too: what these would do to it, if they slow it.
+Status note_slow_type(StepModels& models, LayoutPlan& plan) {
+  if (plan.ranking.layouts.empty()) return Ok{};
+  const ChosenLayout chosen = chosen_layout(plan);
+  const StepModels::Lease steps = models.take(plan.assumptions);
+  for (const DType type : plan.space.dtypes) {
+    const bool is_narrow = type == DType::fp8 || type == DType::fp4;
+    if (!is_narrow || chosen.point.dtype == DType::fp8 || chosen.point.dtype == DType::fp4) continue;
+    LayoutPoint point = chosen.point;
+    point.dtype = type;
+    Layout narrow = chosen.layout;
+    narrow.layer.precision = plan.prototypes.layout(point).layer.precision;
+    STEPCAST_ASSIGN(const StepPrediction step, steps->predict(plan.prototypes.model(), narrow));
+    if (auto why = why_slower(step, type, chosen.step, chosen.point.dtype))
+      plan.notes.push_back(std::move(*why));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list) {
@@ -177,7 +198,8 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
                                                    .global_batch = *job.settings.global_batch_sequences,
                                                    .seq_len = plain.seq_len(),
                                                    .framework = plain.framework(),
-                                                   .dtype = job.settings.dtype.value_or(DType::bf16)},
+                                                   .dtype = job.settings.dtype.value_or(DType::bf16),
+                                                   .adds_up_gradients = adds_up_gradients(plain.software())},
                                                   restrictions));
   std::vector<bool> sequence_parallel = space.sequence_parallel;
   STEPCAST_ASSIGN(
@@ -219,6 +241,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
     const bool wants_room = request.objective == PlanObjective::memory;
     if (!wants_room && !request.jitter.any()) choose_refinement(plan);
   }
+  STEPCAST_TRY(note_slow_type(models, plan));
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/describe/setting_groups.h"
+#include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
 namespace {
@@ -42,7 +43,7 @@ JobSettings choices(const JobSettings& said, Framework framework, DType dtype, c
 
 // Interleaved schedules of these send beside computation unless told not to.
 bool overlaps_interleaved(Framework framework) {
-  return framework == Framework::nemo || asks_for_overlap(framework);
+  return framework == Framework::nemo || framework == Framework::automodel || asks_for_overlap(framework);
 }
 
 // What somebody may have said of the choices that a search makes.
@@ -222,7 +223,7 @@ void LayoutPrototypes::layout(const LayoutPoint& point, Layout& into) const {
                   .expert_tensor = point.expert_tensor,
                   .virtual_stages = point.virtual_stages};
   into.batch.micro_batch_sequences = point.micro_batch;
-  into.pipeline.schedule = point.schedule;
+  set_schedule(point.schedule, into);
   if (!said_.overlap_p2p && point.virtual_stages > 1 && overlaps_interleaved(into.software.framework))
     into.pipeline.overlap = true;
   into.layer.recompute.kind = point.recompute;
@@ -251,6 +252,8 @@ JobSettings LayoutPrototypes::settings(const LayoutPoint& point) const {
   set(s.context, point.context);
   set(s.expert, point.expert);
   if (point.expert_tensor > 0 && point.expert_tensor != point.tensor) s.expert_tensor = point.expert_tensor;
+  if (const std::int64_t group = shard_group(point); group > 0)
+    s.weight_copies = std::int64_t{point.data} * point.context / group;
   set(s.virtual_stages, point.virtual_stages);
   s.micro_batch_sequences = point.micro_batch;
   s.global_batch_sequences = global_batch();

@@ -76,7 +76,8 @@ class LayoutPrototypes {
     return prototypes_.front().layout.batch.global_batch_sequences;
   }
   [[nodiscard]] std::int64_t seq_len() const { return prototypes_.front().layout.batch.seq_len_tokens; }
-  [[nodiscard]] Framework framework() const { return prototypes_.front().layout.software.framework; }
+  [[nodiscard]] const Software& software() const { return prototypes_.front().layout.software; }
+  [[nodiscard]] Framework framework() const { return software().framework; }
 
   // Not checked. A combination that was not in the lists is taken from the first that differs least.
   [[nodiscard]] Layout layout(const LayoutPoint& point) const;

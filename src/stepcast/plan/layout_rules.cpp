@@ -75,6 +75,12 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
         fmt::format("{} x {} = {}", point.micro_batch, point.data, step),
         fmt::format("--gbs {}", nearest_multiples(step, batch)));
   }
+  if (batch > step && point.pipeline == 1 && !adds_up_gradients(prototypes.software())) {
+    return refused(fmt::format("{} before its first release that adds up gradients of several micro-batches",
+                               to_string(prototypes.framework())),
+                   fmt::format("{} sequences on {} data-parallel ranks", batch, point.data),
+                   fmt::format("--gbs {}", step));
+  }
   constexpr std::int64_t kMost = 8192;
   if (batch / step > kMost) {
     return refused(fmt::format("more than {} micro-batches per step", kMost),
@@ -88,6 +94,11 @@ LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prot
 LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
   if (point.schedule == PipelineSchedule::one_f_one_b && point.virtual_stages == 1) return {};
   if (point.pipeline == 1) return same("a schedule of a pipeline without one");
+  const std::int64_t batches = micro_batches(point, prototypes);
+  if (point.schedule == PipelineSchedule::dual_pipe && (point.pipeline % 2 != 0 || batches % 2 != 0)) {
+    return refused("DualPipe feeds half of the micro-batches from either end: both must be even",
+                   fmt::format("{} micro-batches, {} stages", batches, point.pipeline));
+  }
   if (point.virtual_stages == 1) return {};
   const std::int64_t layers = prototypes.model().n_layers;
   if (!divides_into_chunks(layers, point.pipeline, point.virtual_stages)) {
@@ -99,7 +110,6 @@ LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& pro
                     std::int64_t{point.pipeline} * point.virtual_stages),
         "fewer virtual stages, or uneven ones (--pipeline-model-parallel-layout)");
   }
-  const std::int64_t batches = micro_batches(point, prototypes);
   if (point.schedule == PipelineSchedule::interleaved && batches % point.pipeline != 0) {
     return refused("interleaving needs micro-batches in multiples of the pipeline stages",
                    fmt::format("{} micro-batches, {} stages", batches, point.pipeline),
@@ -154,7 +164,7 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
   }
   const Framework framework = prototypes.framework();
   if (point.pipeline > 1 && sharding.kind == Sharding::zero3 && framework != Framework::torchtitan &&
-      framework != Framework::fsdp && framework != Framework::maxtext) {
+      framework != Framework::fsdp && framework != Framework::maxtext && framework != Framework::automodel) {
     return refused(fmt::format("sharded weights with a pipeline: not supported by {}", to_string(framework)),
                    {}, "--sharding zero1");
   }

@@ -96,11 +96,12 @@ std::vector<DataSharding> usual_shardings(Framework framework) {
       weights{Sharding::zero3, 0};
   switch (framework) {
     case Framework::torchtitan:
+    case Framework::automodel:
     case Framework::maxtext:
       return {weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
     case Framework::fsdp:
       return {gradients, weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
-    // The recipes of NeMo share no more than this.
+    // Recipes of NeMo share no more, but for one of Megatron-Bridge on GB200 (FSDP, --sharding zero3).
     case Framework::nemo:
     case Framework::pytorch:
     case Framework::libai: return {none, states};
@@ -206,7 +207,8 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   STEPCAST_TRY(
       fill(space.expert_tensor, "--etp", restrictions.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
   STEPCAST_TRY(fill(space.micro_batch, "--mbs", restrictions.micro_batch,
-                    powers_of_two(std::min(kMostMicroBatch, of.global_batch))));
+                    of.adds_up_gradients ? powers_of_two(std::min(kMostMicroBatch, of.global_batch))
+                                         : divisors(of.global_batch, kMostMicroBatch)));
   for (const auto& [flag, list] : {std::pair{"--tp", &space.tensor}, std::pair{"--pp", &space.pipeline},
                                    std::pair{"--cp", &space.context}}) {
     STEPCAST_TRY(check_divides(flag, *list, of.n_gpus));

@@ -59,8 +59,9 @@ struct SpaceOf {
   std::int64_t n_gpus = 1, gpus_per_node = 1;
   std::int64_t global_batch = 1, seq_len = 1;  // sequences, tokens
   Framework framework = Framework::megatron;
-  DType dtype = DType::bf16;  // unless a list says otherwise
-  bool tries_fp8 = false;     // also where the device has units for it
+  DType dtype = DType::bf16;      // unless a list says otherwise
+  bool adds_up_gradients = true;  // otherwise a rank without a pipeline takes its share of the batch at once
+  bool tries_fp8 = false;         // also where the device has units for it
 };
 
 // Whether layers are dealt out to the chunks of a pipeline: they divide, alone or with embedding and output as one each;

@@ -67,7 +67,8 @@ Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
                                                           {"zero-bubble", PipelineSchedule::zero_bubble_h1},
                                                           {"zb-v", PipelineSchedule::zb_v},
                                                           {"v-half", PipelineSchedule::v_half},
-                                                          {"v-min", PipelineSchedule::v_min}};
+                                                          {"v-min", PipelineSchedule::v_min},
+                                                          {"dualpipe", PipelineSchedule::dual_pipe}};
   STEPCAST_ASSIGN(list.recomputations, chosen("--recompute", words.recomputations, kRecompute));
   STEPCAST_ASSIGN(list.sequence_parallel, chosen("--sp", words.sequence_parallel, kSwitch));
   STEPCAST_ASSIGN(list.dtypes, chosen("--dtype", words.dtypes, kTypes));
@@ -92,6 +93,10 @@ Status check_sharding(Framework framework, std::string_view flag, const std::str
     case Framework::torchtitan:
     case Framework::fsdp:
       if (sharding.kind == Sharding::zero1) has = "none, zero2, zero3 or hybrid:N";
+      break;
+    case Framework::automodel:
+      if (sharding.kind == Sharding::zero1 || sharding.kind == Sharding::zero2)
+        has = "none, zero3 or hybrid:N";
       break;
     case Framework::pytorch:  // DistributedDataParallel, ZeroRedundancyOptimizer
       if (shards_all) has = "none or zero1 (--framework fsdp shards weights)";
@@ -144,7 +149,10 @@ Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to
     return Error::at("", "--sharding")
         .found(fmt::format("`{}`", words.sharding))
         .expected("none, zero1, zero2 or zero3 (fsdp)")
-        .advice("`stepcast plan` compares hybrid sharding");
+        .advice(
+            "`--sharding zero3 --num-distributed-optimizer-instances N` keeps N copies; `stepcast plan` "
+            "compares "
+            "hybrid sharding");
   }
   set_sharding(sharding.kind, to);
   return Ok{};

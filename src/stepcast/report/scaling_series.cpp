@@ -51,25 +51,29 @@ void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
   a("model", first.forecast.model.value_or(""));
   a("platform", first.forecast.platform.value_or(""));
   a("gpu", first.forecast.gpu.value_or(""));
-  a("points", Each{s.series, [&](auto& p, const ScalingPoint& point) {
-                     const Forecast& f = point.forecast;
-                     p("n_gpus", point.n_gpus);
-                     p("global_batch_samples", point.global_batch);
-                     p("layout", point.layout.empty() ? std::nullopt : std::optional{point.layout},
-                       "degrees, micro-batch, sharding; null: a recommendation model");
-                     p("step_time_ms", f.step_time_ms);
-                     p("step_time_p10_ms", f.step_time_p10_ms);
-                     p("step_time_p90_ms", f.step_time_p90_ms);
-                     p("bound_ms", point.bound_ms, "no step of this work at peak rates is shorter");
-                     p("samples_per_s", samples_per_second(point));
-                     p("efficiency", scaling_efficiency(first, point),
-                       "samples per second and GPU over those of the first point");
-                     p("tflops_per_gpu", f.throughput.tflops_per_gpu);
-                     p("exposed_comm_share", exposed_share(f),
-                       "of the step, on the ranks that compute longest");
-                     p("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt);
-                     p("fits", f.fits());
-                   }});
+  a("points",
+    Each{s.series, [&](auto& p, const ScalingPoint& point) {
+           const Forecast& f = point.forecast;
+           p("n_gpus", point.n_gpus);
+           p("global_batch_samples", point.global_batch);
+           p("layout", point.layout.empty() ? std::nullopt : std::optional{point.layout},
+             "degrees, micro-batch, sharding; null: a recommendation model");
+           p("micro_batch_sequences", point.micro_batch > 0 ? std::optional{point.micro_batch} : std::nullopt,
+             "null: a recommendation model");
+           p("layout_source", point.layout_source.empty() ? std::nullopt : std::optional{point.layout_source},
+             "where the layout comes from that was not said; null: it was said");
+           p("step_time_ms", f.step_time_ms);
+           p("step_time_p10_ms", f.step_time_p10_ms);
+           p("step_time_p90_ms", f.step_time_p90_ms);
+           p("bound_ms", point.bound_ms, "no step of this work at peak rates is shorter");
+           p("samples_per_s", samples_per_second(point));
+           p("efficiency", scaling_efficiency(first, point),
+             "samples per second and GPU over those of the first point");
+           p("tflops_per_gpu", f.throughput.tflops_per_gpu);
+           p("exposed_comm_share", exposed_share(f), "of the step, on the ranks that compute longest");
+           p("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt);
+           p("fits", f.fits());
+         }});
 }
 
 struct BatchSeriesAnswer {

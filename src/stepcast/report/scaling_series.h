@@ -15,8 +15,11 @@ namespace stepcast {
 struct ScalingPoint {
   std::int64_t n_gpus = 0, global_batch = 0;  // samples
   Forecast forecast;
-  double bound_ms = 0;   // no step of this work at peak rates is shorter
-  std::string layout{};  // of a described step: "tp2 dp8 mbs1"
+  double bound_ms = 0;           // no step of this work at peak rates is shorter
+  std::string layout{};          // of a described step: "tp2 dp8 mbs1"
+  std::int64_t micro_batch = 0;  // sequences, of a described step
+  // Where nobody said the layout: "what `stepcast plan` chooses", "the least that fits", "as in the first line".
+  std::string layout_source{};
 };
 
 [[nodiscard]] double samples_per_second(const ScalingPoint& point);

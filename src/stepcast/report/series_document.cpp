@@ -192,8 +192,10 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
 ReportTable scaling_table(std::span<const ScalingPoint> series) {
   const bool has_layouts =
       std::ranges::any_of(series, [](const ScalingPoint& point) { return !point.layout.empty(); });
-  std::string headings =
-      "GPUs=n_gpus | batch=global_batch_samples | step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
+  std::string headings = "GPUs=n_gpus | batch=global_batch_samples | ";
+  if (has_layouts) headings += "micro-\nbatch=micro_batch_sequences | ";
+  headings +=
+      "step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
       "p90\nms=step_time_p90_ms | rests on<@ | bound\nms=bound_ms | samples\nper s=samples_per_s | "
       "efficiency\n% | TFLOP/s\nper GPU=tflops_per_gpu | exposed\ncomm % | "
       "memory\nGiB=peak_memory_GiB | <";
@@ -202,15 +204,16 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
   table.list = "points";
   for (const ScalingPoint& point : series) {
     const Forecast& f = point.forecast;
-    ReportRow& row =
-        add_step(table.row({table_count(point.n_gpus), table_count(point.global_batch)}), f)
-            .numbers({point.bound_ms}, 3)
-            .numbers({samples_per_second(point)}, 0)
-            .numbers({100 * scaling_efficiency(series.front(), point)}, 1)
-            .cell(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "")
-            .numbers({100 * exposed_share(f)}, 1)
-            .cell(memory_text(f))
-            .cell(f.fits() ? "" : "does not fit");
+    ReportRow& row = table.row({table_count(point.n_gpus), table_count(point.global_batch)});
+    if (has_layouts) row.cell(table_count(point.micro_batch));
+    add_step(row, f)
+        .numbers({point.bound_ms}, 3)
+        .numbers({samples_per_second(point)}, 0)
+        .numbers({100 * scaling_efficiency(series.front(), point)}, 1)
+        .cell(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "")
+        .numbers({100 * exposed_share(f)}, 1)
+        .cell(memory_text(f))
+        .cell(f.fits() ? "" : "does not fit");
     if (has_layouts) row.cell(point.layout);
   }
   return table;
@@ -218,15 +221,16 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
 
 std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   const ScalingPoint& first = series.front();
-  const bool several_batches = std::ranges::any_of(series, [&](const ScalingPoint& point) {
-    return std::ranges::any_of(series, [&](const ScalingPoint& other) {
-      return other.n_gpus == point.n_gpus && other.global_batch != point.global_batch;
-    });
-  });
+  const auto differ = [&](std::int64_t ScalingPoint::*size) {
+    return std::ranges::any_of(series, [&](const ScalingPoint& point) { return point.*size != first.*size; });
+  };
+  const bool several_batches = differ(&ScalingPoint::global_batch);
+  const bool several_micro_batches = differ(&ScalingPoint::micro_batch);
   std::vector<Point> points;
   for (const ScalingPoint& point : series) {
     std::string label = counted(point.n_gpus, "GPU", "GPUs");
     if (several_batches) label += ", " + table_count(point.global_batch);
+    if (several_micro_batches) label += fmt::format(", micro-batch {}", point.micro_batch);
     points.push_back({std::move(label), &point.forecast, samples_per_second(point),
                       samples_per_second(first) * static_cast<double>(point.n_gpus) /
                           static_cast<double>(std::max<std::int64_t>(1, first.n_gpus))});
@@ -296,6 +300,15 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
       document.add("Step times", {scaling_table(series), TerminalText{"\n"},
                                   ReportText{"efficiency: samples per second and GPU over those of the first "
                                              "line; bound: this work at peak rates"}});
+  if (!first.layout_source.empty()) {
+    const bool is_kept = series.back().layout_source != first.layout_source;
+    section.add(
+        ReportText{fmt::format("layout: {}{}", first.layout_source,
+                               is_kept ? " for the first line, kept in the others; --replan searches for "
+                                         "each"
+                               : series.size() > 1 ? ", line by line"
+                                                   : "")});
+  }
   if (!first.layout.empty()) {
     section.add(TerminalText{"\n"});
     section.add(ReportList{first.forecast.notes, "note: "}, Shown::terminal);

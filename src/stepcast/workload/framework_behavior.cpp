@@ -8,6 +8,7 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
   switch (software.framework) {
     // Transformer Engine takes cuDNN's fused attention on Hopper, which uses its new units since cuDNN 9 (2024).
     case Framework::nemo:
+    case Framework::automodel:
     case Framework::megatron:
       return hopper && software.is_of("2024") ? AttentionKernel::flash3 : AttentionKernel::flash2;
     // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
@@ -26,7 +27,8 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
 
 std::int64_t usual_vocabulary_multiple(Framework framework) {
   const bool pads = framework != Framework::torchtitan && framework != Framework::fsdp &&
-                    framework != Framework::pytorch && framework != Framework::maxtext;
+                    framework != Framework::pytorch && framework != Framework::maxtext &&
+                    framework != Framework::automodel;
   return pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
 }
 
@@ -37,11 +39,17 @@ std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_para
   return std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel);
 }
 
+bool adds_up_gradients(const Software& software) {
+  // TorchTitan since its release 0.1.0 (`training.global_batch_size`).
+  return software.framework != Framework::torchtitan || software.is_of("2025-06");
+}
+
 double workspace_bytes(Framework framework) {
   // 32 MiB each: PyTorch's handle of cuBLAS in the forward and in the backward thread (on Hopper, and elsewhere with
   // CUBLAS_WORKSPACE_CONFIG=:4096:8), and Transformer Engine's own.
   constexpr double kWorkspace = 32 * 1024.0 * 1024;
-  const bool transformer_engine = framework == Framework::megatron || framework == Framework::nemo;
+  const bool transformer_engine =
+      framework == Framework::megatron || framework == Framework::nemo || framework == Framework::automodel;
   return (transformer_engine ? 3 : 2) * kWorkspace;
 }
 

@@ -28,6 +28,8 @@ namespace stepcast {
 // a part of the vocabulary each.
 [[nodiscard]] double loss_bytes_per_logit(const Software& software, const FusedKernels& fused, bool spread,
                                           double element_bytes);
+// Whether a step without a pipeline may have several micro-batches on a rank.
+[[nodiscard]] bool adds_up_gradients(const Software& software);
 // Memory that libraries of products keep for their partial sums.
 [[nodiscard]] double workspace_bytes(Framework framework);
 

@@ -33,8 +33,8 @@ std::string_view to_string(Recompute recompute) {
 
 std::string_view to_string(Framework framework) {
   return name_of<Framework::maxtext>(framework,
-                                     {"unknown", "megatron", "nemo", "torchtitan", "fsdp", "deepspeed",
-                                      "neox", "pytorch", "libai", "maxtext"},
+                                     {"unknown", "megatron", "nemo", "automodel", "torchtitan", "fsdp",
+                                      "deepspeed", "neox", "pytorch", "libai", "maxtext"},
                                      "?");
 }
 
@@ -149,8 +149,8 @@ std::string_view unmeasured_kind(bool has_experts, Framework framework, Sharding
                                  std::int64_t expert_parallel, PipelineSchedule schedule) {
   if (!has_experts) return {};
   // Published runs that shard the weights of experts are those of PyTorch's FSDP with expert parallelism.
-  const bool is_torch =
-      framework == Framework::fsdp || framework == Framework::torchtitan || framework == Framework::pytorch;
+  const bool is_torch = framework == Framework::fsdp || framework == Framework::torchtitan ||
+                        framework == Framework::pytorch || framework == Framework::automodel;
   if (sharding == Sharding::zero3 && (expert_parallel == 1 || !is_torch))
     return is_torch ? "sharded experts without expert parallelism" : "experts whose weights are sharded";
   if (splits_backward(schedule) && schedule != PipelineSchedule::dual_pipe)

@@ -83,6 +83,7 @@ enum class Framework : std::uint8_t {
   unknown,
   megatron,    // Megatron-LM, Megatron Core, Megatron-DeepSpeed without ZeRO
   nemo,        // NeMo on Megatron Core and Transformer Engine
+  automodel,   // NeMo Automodel: kernels as NeMo's, weights sharded by FSDP2
   torchtitan,  // FSDP2, DTensor, torch.compile
   fsdp,        // PyTorch FSDP: Composer, LLM Foundry
   deepspeed,   // ZeRO engine

@@ -168,6 +168,14 @@ bool runs_one_more_forward(const Layout& layout) {
          (layout.degrees.pipeline == 1 || layout.degrees.virtual_stages > 1);
 }
 
+void set_schedule(PipelineSchedule schedule, Layout& layout) {
+  layout.pipeline.schedule = schedule;
+  if (schedule != PipelineSchedule::dual_pipe) return;
+  // Its reason: the exchange of one micro-batch runs under the computation of another.
+  layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
+  layout.pipeline.overlap = true;
+}
+
 Status check(const PipelineShape& shape) {
   if (shape.stages == 0)
     return Error{"a pipeline without stages: give a pipeline-parallel size of at least 1"};

@@ -43,6 +43,8 @@ struct PipelineShape {
 
 // Whether passes run side by side so.
 [[nodiscard]] bool runs_one_more_forward(const Layout& layout);
+// Sets the schedule with what it brings along.
+void set_schedule(PipelineSchedule schedule, Layout& layout);
 
 // Names what cannot be: no stages, interleaving with micro-batches that are no multiple of the stages, ...
 [[nodiscard]] Status check(const PipelineShape& shape);

@@ -13,6 +13,7 @@
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/layer_words.h"
+#include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast::detail {
 namespace {
@@ -505,14 +506,7 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   STEPCAST_TRY(apply_layer_choices(s, layout.layer));
   assign(s.overlap_p2p, layout.pipeline.overlap);
   assign(s.p2p_scatter_gather, layout.pipeline.p2p_scatter_gather);
-  if (s.pipeline_schedule && layout.degrees.pipeline > 1) {
-    layout.pipeline.schedule = *s.pipeline_schedule;
-    // Its reason: the exchange of one micro-batch runs under the computation of another.
-    if (layout.pipeline.schedule == PipelineSchedule::dual_pipe) {
-      layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
-      layout.pipeline.overlap = true;
-    }
-  }
+  if (s.pipeline_schedule && layout.degrees.pipeline > 1) set_schedule(*s.pipeline_schedule, layout);
   STEPCAST_TRY(apply_sharding(s, layout.degrees.data * layout.degrees.context, layout.sharding));
   assign(s.optimizer, layout.optimizer.kind);
   assign(s.newton_schulz_iterations, layout.optimizer.newton_schulz_iterations);
