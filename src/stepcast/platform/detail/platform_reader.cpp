@@ -73,11 +73,11 @@ Status read_records(ObjectReader& root, std::string_view name, std::vector<Recor
 // Only predictions from traces ask for them.
 Status read_overheads(ObjectReader& root, Later<std::vector<OverheadRecord>>& records,
                       const RecordSource& from) {
-  constexpr std::string_view kName = "overheads";
+  static constexpr std::string_view kName = "overheads";
   if (!from.is_shipped) return read_records(root, kName, records.edit(), from, read_overhead);
   if (const JsonValue* list = root.take(kName)) {
-    const auto later = [inherited = std::move(records), from, file = root.file()](const JsonValue& list) {
-      return merged_records(list, kName, file, *inherited, from, read_overhead);
+    const auto later = [inherited = std::move(records), from, file = root.file()](const JsonValue& json) {
+      return merged_records(json, kName, file, *inherited, from, read_overhead);
     };
     records = {*list, later};
   }
