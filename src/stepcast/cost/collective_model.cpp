@@ -110,8 +110,8 @@ CollectiveModel::CollectiveModel(const Platform& platform) : device_(platform.de
     if (!curve->can_be_read())
       skipped_.push_back(curve->problem());
     else
-      entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
-                          std::move(curve)});
+      entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node,
+                          record.n_ranks, std::move(curve)});
   }
   const bool has_own = std::ranges::any_of(entries_, [](const Entry& e) { return e.n_nodes == 1; });
   // Others do not use NCCL.

@@ -304,17 +304,16 @@ Status Platform::check() const {
   STEPCAST_TRY(check_device(device));
   STEPCAST_TRY(check_node(node));
   STEPCAST_TRY(check_records(curves, "collective_curves", check_curve));
-  STEPCAST_TRY(check_records(models, "models",
-                             [](const ModelRecord& m, const std::string& place) -> Status {
-                               if (m.name.empty()) return wrong(place + ".name", "missing");
-                               if (m.kind.empty()) return wrong(place + ".kind", "missing");
-                               if (!m.parameters.is_object()) {
-                                 return wrong(place + ".parameters", "")
-                                     .found(std::string{m.parameters.kind_name()})
-                                     .expected("an object");
-                               }
-                               return Ok{};
-                             }));
+  STEPCAST_TRY(check_records(models, "models", [](const ModelRecord& m, const std::string& place) -> Status {
+    if (m.name.empty()) return wrong(place + ".name", "missing");
+    if (m.kind.empty()) return wrong(place + ".kind", "missing");
+    if (!m.parameters.is_object()) {
+      return wrong(place + ".parameters", "")
+          .found(std::string{m.parameters.kind_name()})
+          .expected("an object");
+    }
+    return Ok{};
+  }));
   if (overheads.is_later()) return Ok{};  // they ship
   return check_records(*overheads, "overheads", check_overhead);
 }

@@ -250,8 +250,8 @@ struct Platform {
   std::vector<std::string> aliases;  // other names in measurements: "perlmutter"
   Device device;
   Node node;
-  std::vector<CollectiveCurve> curves;    // ordered by key
-  std::vector<ModelRecord> models;        // ordered by name
+  std::vector<CollectiveCurve> curves;                   // ordered by key
+  std::vector<ModelRecord> models;                       // ordered by name
   detail::Later<std::vector<OverheadRecord>> overheads;  // ordered by key
 
   // Where it was read: the file itself and then what it extends. Not part of the content.

@@ -196,7 +196,8 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
     table.row({std::move(name),
                c.dtype == DType::unknown ? std::string{"any"} : std::string{to_string(c.dtype)},
                std::to_string(c.n_nodes), std::to_string(c.gpus_per_node), std::to_string(c.n_ranks),
-               table_count(c.fit->knots.size()), shown_bytes(c), error_of(c.fit->provenance), sources.refer(shown)});
+               table_count(c.fit->knots.size()), shown_bytes(c), error_of(c.fit->provenance),
+               sources.refer(shown)});
   }
   return table;
 }

@@ -29,8 +29,9 @@ constexpr std::string_view kClockOfLongRuns = "sustained_clock";
 
 // A list of records over what is there: the same key replaces, twice the same key in one file is an error.
 template <class Record>
-Result<std::vector<Record>> merged_records(const JsonValue& list, std::string_view name, const std::string& file,
-                                           std::vector<Record> inherited, const RecordSource& from,
+Result<std::vector<Record>> merged_records(const JsonValue& list, std::string_view name,
+                                           const std::string& file, std::vector<Record> inherited,
+                                           const RecordSource& from,
                                            Result<Record> (*read)(ObjectReader&, const RecordSource&)) {
   std::map<std::string, Record> by_key;
   for (std::size_t i = 0; i < list.items().size(); ++i) {
@@ -70,12 +71,13 @@ Status read_records(ObjectReader& root, std::string_view name, std::vector<Recor
 }
 
 // Only predictions from traces ask for them.
-Status read_overheads(ObjectReader& root, Later<std::vector<OverheadRecord>>& records, const RecordSource& from) {
-  constexpr std::string_view kName = "overheads";
+Status read_overheads(ObjectReader& root, Later<std::vector<OverheadRecord>>& records,
+                      const RecordSource& from) {
+  static constexpr std::string_view kName = "overheads";
   if (!from.is_shipped) return read_records(root, kName, records.edit(), from, read_overhead);
   if (const JsonValue* list = root.take(kName)) {
-    const auto later = [inherited = std::move(records), from, file = root.file()](const JsonValue& list) {
-      return merged_records(list, kName, file, *inherited, from, read_overhead);
+    const auto later = [inherited = std::move(records), from, file = root.file()](const JsonValue& json) {
+      return merged_records(json, kName, file, *inherited, from, read_overhead);
     };
     records = {*list, later};
   }

@@ -212,7 +212,8 @@ Result<CollectiveCurve> read_curve(ObjectReader& o, const RecordSource& from) {
   CollectiveCurve curve;
   STEPCAST_TRY(read_group(o, curve));
   if (from.is_shipped) {
-    const auto later = [documents = from.documents, file = o.file()](const JsonValue& value) -> Result<CurveFit> {
+    const auto later = [documents = from.documents,
+                        file = o.file()](const JsonValue& value) -> Result<CurveFit> {
       STEPCAST_ASSIGN(ObjectReader all, ObjectReader::of(value, "", file));
       return read_fit(all, *documents);
     };
