@@ -104,7 +104,7 @@ class RankFold {
   using Starts = std::unordered_map<std::int64_t, Nanoseconds>;  // by correlation
 
   void look_for_launch(std::int64_t correlation, Nanoseconds start, const Starts& others, Starts& own);
-  Thread& thread_of(ThreadId thread, Nanoseconds start, Nanoseconds end);
+  Thread& thread_of(ThreadId id, Nanoseconds start, Nanoseconds end);
   Name& look_up(NameId name, const StringTable& names);
 
   RankSummary s_;
