@@ -149,6 +149,7 @@ TEST(TraceSummary, IsTheSameWithoutKeepingEvents) {
   check("work_before_its_call", fmt::format("{},{},{},{}", kernel(115, 9), call(110), op, step));
   check("outside_the_step", fmt::format("{},{},{},{}", step, op, call(300), kernel(310, 9)));
   check("lost_launch", fmt::format("{},{},{}", step, op, kernel(120, 8)));
+  check("only_work", kernel(120, 8));
   check("marks_on_the_gpu", fmt::format("{},{},{},{},{}", on_gpu, step, op, call(110), kernel(115, 9)));
   check("only_marks_on_the_gpu", fmt::format("{},{},{}", on_gpu, call(110), kernel(115, 9)));
   std::string many;

@@ -187,8 +187,8 @@ void add_baseline(const RecordedProgram& recorded, const Costs& costs, ReplayAna
 
 }  // namespace
 
-Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
-                                      const ReplayAnalysisOptions& options) {
+ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
+                              StepBinding binding, const ReplayAnalysisOptions& options) {
   const RecordedProgram& recorded = replay.recorded;
   std::vector<Interval> steps;
   for (const ReplayedRank& rank : replay.ranks) steps.push_back(rank.simulated_step);
@@ -196,7 +196,7 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
   analysis.inputs = inputs_of(recorded);
   add_forecasts(traces, replay, times, steps, options, analysis);
   add_causes(recorded, times, steps, options.platform, analysis);
-  STEPCAST_ASSIGN(analysis.binding, step_binding(recorded, replay.costs, replay.timeline));
+  analysis.binding = std::move(binding);
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
   analysis.warning = warning_of(replay);

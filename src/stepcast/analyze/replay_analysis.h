@@ -94,8 +94,9 @@ struct ReplayAnalysisOptions {
   const Platform* platform = nullptr;                           // the machine that recorded; null: not known
   ForecastOptions forecast{.collectives = 0, .path_names = 0};  // all of them
 };
-[[nodiscard]] Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay,
-                                                    const ReplayTimes& times,
-                                                    const ReplayAnalysisOptions& options = {});
+// `binding`: step_binding() of the replay, which takes as much memory again and is best asked for before its tasks are listed.
+[[nodiscard]] ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay,
+                                            const ReplayTimes& times, StepBinding binding,
+                                            const ReplayAnalysisOptions& options = {});
 
 }  // namespace stepcast

@@ -17,15 +17,15 @@ namespace stepcast {
 namespace {
 
 // The comparison of the simulated step with the measured one.
-Result<ReplayAnalysis> compared(const ReplayRequest& request, const RecordedSource& source,
-                                const Replay& result, const ReplayTimes& times) {
+ReplayAnalysis compared(const ReplayRequest& request, const RecordedSource& source, const Replay& result,
+                        const ReplayTimes& times, StepBinding binding) {
   // Peaks and links stand beside what was achieved where a platform has that GPU.
   const Result<PlatformChoice> platform = platform_for({.name = {},
                                                         .gpu = source.device(),
                                                         .gpus_per_node = 0,
                                                         .network_kind = {},
                                                         .node_bandwidth_Gbps = {}});
-  return analyze_replay(source.traces(), result, times,
+  return analyze_replay(source.traces(), result, times, std::move(binding),
                         {.samples_per_step = request.samples_per_step,
                          .tokens_per_step = request.tokens_per_step,
                          .platform = platform.ok() ? &platform->platform : nullptr,
@@ -86,8 +86,9 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   };
 
   STEPCAST_ASSIGN(const Replay result, replay_of(request.step, kind.has_launches));
+  STEPCAST_ASSIGN(StepBinding binding, step_binding(result.recorded, result.costs, result.timeline));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
-  STEPCAST_ASSIGN(ReplayAnalysis analysis, compared(request, *source, result, times));
+  ReplayAnalysis analysis = compared(request, *source, result, times, std::move(binding));
   for (Forecast* forecast : {&analysis.simulated, &analysis.measured})
     STEPCAST_TRY(add_training(*forecast, request.budget));
   STEPCAST_TRY(

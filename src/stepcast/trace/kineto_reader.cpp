@@ -247,7 +247,7 @@ Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, const
       if (fold.first_op()) rank.cpu_ops.push_back(*fold.first_op());
       replayable = can_be_replayed(rank);
       rank.cpu_ops.clear();
-    } else if (!fold.launches_in_a_step()) {
+    } else if (!fold.launches_in_a_step() && !fold.is_only_work()) {
       replayable = read_step_to_replay(file, options);
     }
     return SummarizedRank{std::move(rank), fold.take(), std::move(replayable)};

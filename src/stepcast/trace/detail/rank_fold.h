@@ -48,8 +48,10 @@ class BusyTime {
   };
   void unite();
 
+  static constexpr std::size_t kWindow = std::size_t{1} << 15U;
+
   std::vector<Stretch> stretches_;
-  std::size_t unite_at_ = std::size_t{1} << 15U;
+  std::size_t unite_at_ = kWindow;
   Nanoseconds settled_{}, settled_until_ = Nanoseconds::min();
 };
 
@@ -71,6 +73,8 @@ class RankFold {
   // False where it is not clear whether a step of the file launches GPU work.
   [[nodiscard]] bool launches_in_a_step() const { return launches_in_a_step_; }
   [[nodiscard]] std::size_t work_count() const { return s_.gpu_events; }
+  // Nothing but GPU work, which is then the step.
+  [[nodiscard]] bool is_only_work() const { return threads_.empty() && first_work_ < last_work_; }
   [[nodiscard]] const std::optional<CpuOp>& first_op() const { return first_op_; }
 
   // `renamed`: [thread of the events] -> thread of `n_threads`, invalid for those that are none.
@@ -100,7 +104,7 @@ class RankFold {
   using Starts = std::unordered_map<std::int64_t, Nanoseconds>;  // by correlation
 
   void look_for_launch(std::int64_t correlation, Nanoseconds start, const Starts& others, Starts& own);
-  Thread& thread_of(ThreadId thread, Nanoseconds start, Nanoseconds end);
+  Thread& thread_of(ThreadId id, Nanoseconds start, Nanoseconds end);
   Name& look_up(NameId name, const StringTable& names);
 
   RankSummary s_;
