@@ -105,20 +105,20 @@ TEST(Session, OpenLayoutsOfEveryFrameworkAreThoseOfPlan) {
   for (const auto& [framework, model] : {std::pair{Framework::megatron, "mixtral-8x7b"},
                                          {Framework::nemo, "llama-3-8b"},
                                          {Framework::automodel, "qwen3-30b-a3b"},
-                                         {Framework::torchtitan, "llama-3-70b"},
+                                         {Framework::torchtitan, "llama-3-8b"},
                                          {Framework::fsdp, "mixtral-8x7b"},
                                          {Framework::deepspeed, "llama-3-8b"},
                                          {Framework::neox, "llama-3-8b"},
                                          {Framework::pytorch, "llama-3-8b"},
                                          {Framework::libai, "llama-3-8b"},
-                                         {Framework::maxtext, "llama-3-70b"}}) {
-    PredictRequest request{.job = {.model = model, .n_gpus = 64, .framework = framework},
+                                         {Framework::maxtext, "llama-3-8b"}}) {
+    PredictRequest request{.job = {.model = model, .n_gpus = 16, .framework = framework},
                            .platform = "dgx-h100"};
-    request.job.settings.global_batch_sequences = 128;
+    request.job.settings.global_batch_sequences = 64;
     const auto predicted = session.predict(request);
     ASSERT_TRUE(predicted.ok()) << predicted.error().message();
     const auto plan =
-        plan_layouts({.job = request.job, .n_gpus = 64, .restrictions = {}, .refines = true}, *platform);
+        plan_layouts({.job = request.job, .n_gpus = 16, .restrictions = {}, .refines = true}, *platform);
     ASSERT_TRUE(plan.ok()) << plan.error().message();
     const double planned_ms = chosen_layout(*plan).step.step.time.value() * 1e-3;
     EXPECT_NEAR(predicted->step_time_ms, planned_ms, 1e-9 * planned_ms)

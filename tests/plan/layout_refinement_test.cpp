@@ -213,6 +213,17 @@ TEST(LayoutRefinement, NoPartOfTheSpaceHoldsABetterLayout) {
   }
 }
 
+// Tokens that go over many nodes by all-to-all leave a layout far behind that is the fastest once it is refined.
+TEST(LayoutRefinement, FindsWhatStandsFarBehind) {
+  PlanRequest request = request_of("deepseek-v3", 1024, 4096);
+  request.job.settings.seq_len_tokens = 4096;
+  const double whole_us = chosen_layout(plan_of(request)).step.step.time.value();
+  request.restrictions.tensor = {2};
+  request.restrictions.pipeline = {4};
+  request.restrictions.recomputations = std::vector{Recompute::full};
+  EXPECT_LE(whole_us, 1.002 * chosen_layout(plan_of(request)).step.step.time.value());
+}
+
 // Who moves tokens to their experts is part of the answer, unless it was said; flags of it are read back.
 TEST(LayoutRefinement, ChoosesWhoMovesTokensUnlessItIsSaid) {
   PlanRequest request = request_of("qwen3-30b-a3b", 16, 256);

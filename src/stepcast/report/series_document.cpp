@@ -221,8 +221,13 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
 
 std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   const ScalingPoint& first = series.front();
+  // On as many GPUs.
   const auto differ = [&](std::int64_t ScalingPoint::*size) {
-    return std::ranges::any_of(series, [&](const ScalingPoint& point) { return point.*size != first.*size; });
+    return std::ranges::any_of(series, [&](const ScalingPoint& point) {
+      return std::ranges::any_of(series, [&](const ScalingPoint& other) {
+        return other.n_gpus == point.n_gpus && other.*size != point.*size;
+      });
+    });
   };
   const bool several_batches = differ(&ScalingPoint::global_batch);
   const bool several_micro_batches = differ(&ScalingPoint::micro_batch);
