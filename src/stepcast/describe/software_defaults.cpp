@@ -30,6 +30,17 @@ void set_nemo_defaults(Layout& layout, DType compute) {
   layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
 }
 
+void set_automodel_defaults(Layout& layout, DType compute) {
+  layout.sharding.overlap_gradient_reduce = layout.sharding.overlap_parameter_gather = true;
+  layout.pipeline.overlap = layout.degrees.virtual_stages > 1;
+  layout.layer.fused.cross_entropy = true;
+  // Weights are in bf16 alone, as models are loaded (`torch_dtype`), and PyTorch's optimizers follow.
+  layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
+  layout.layer.precision.master = layout.layer.precision.moments = DType::bf16;
+  layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
+  layout.layer.dispatcher = TokenDispatcher::deepep;
+}
+
 }  // namespace
 
 Framework parse_framework(std::string_view text) {
@@ -65,16 +76,7 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
     case Framework::libai:
     case Framework::unknown: layout.pipeline.overlap = layout.degrees.virtual_stages > 1; break;
     case Framework::nemo: set_nemo_defaults(layout, compute); break;
-    case Framework::automodel:
-      layout.sharding.overlap_gradient_reduce = layout.sharding.overlap_parameter_gather = true;
-      layout.pipeline.overlap = layout.degrees.virtual_stages > 1;
-      layout.layer.fused.cross_entropy = true;
-      // Weights are in bf16 alone, as models are loaded (`torch_dtype`), and PyTorch's optimizers follow.
-      layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
-      layout.layer.precision.master = layout.layer.precision.moments = DType::bf16;
-      layout.layer.precision.fp8.gather_weights = compute == DType::fp8;
-      layout.layer.dispatcher = TokenDispatcher::deepep;
-      break;
+    case Framework::automodel: set_automodel_defaults(layout, compute); break;
     case Framework::torchtitan:
       layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;

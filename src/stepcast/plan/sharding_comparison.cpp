@@ -68,7 +68,7 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
         plans.push_back(std::move(*of_stack));
       else if (!all)
         return Error{"the software of this model has no sharder of its own for these tables"}.advice(
-            "`search` stands for it");
+            "take `search`");
       continue;
     }
     const std::optional<Sharder> sharder = parse_sharder(name);
