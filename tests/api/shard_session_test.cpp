@@ -65,6 +65,9 @@ TEST(ShardSession, ShowsWhatTheSoftwareDoesAndForecastsTheSame) {
         std::ranges::find(all->shardings, "search", [](const ComparedSharding& s) { return s.plan.name; });
     if (c.name == "row_balanced") {
       EXPECT_LE(search->expected_us, of_stack->expected_us);
+      // The search ends there, too: the verdict is about the next plan that is another one.
+      EXPECT_EQ(search->plan.tables, of_stack->plan.tables);
+      EXPECT_THAT(all->verdict(), ::testing::AllOf(HasSubstr("fastest"), HasSubstr("before size_lookup")));
     }
   }
 }

@@ -109,7 +109,14 @@ const ComparedSharding* ShardingComparison::first_torchrec_plan() const {
 std::string ShardingComparison::verdict() const {
   const ComparedSharding& best = shardings.front();
   if (!best.step.fits) return "No sharding fits the memory of the GPUs.";
-  const ComparedSharding* next = shardings.size() > 1 && shardings[1].step.fits ? &shardings[1] : nullptr;
+  // Of plans that are the same one the first stands for all.
+  const auto other = std::ranges::find_if(
+      shardings, [&](const ComparedSharding& c) { return c.plan.tables != best.plan.tables; });
+  const ComparedSharding* next = other != shardings.end() && other->step.fits ? &*other : nullptr;
+  if (other == shardings.end() && shardings.size() > 1) {
+    return fmt::format("{} fits; {} is the same plan.", best.plan.name,
+                       shardings.size() == 2 ? shardings[1].plan.name : "every other one");
+  }
   if (shardings.size() == 1) return fmt::format("{} fits; no other sharding was asked for.", best.plan.name);
   if (next == nullptr) return fmt::format("{} is the only one that fits.", best.plan.name);
   const double gain = next->expected_us / best.expected_us - 1;
