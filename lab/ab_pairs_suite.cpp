@@ -25,7 +25,7 @@ using Over = ExtraMetric::Over;
 // Ratios within so much of 1 are no change: what two runs of one setting differ by.
 constexpr double kNoChange = 0.01;
 // Where a table of schedules states neither.
-constexpr std::string_view kUnstatedBatch = " --micro-batch-size 1 --seq-length 4096";
+constexpr std::string_view kUnstatedBatch = " --bf16 --use-distributed-optimizer --micro-batch-size 1 --seq-length 4096";
 constexpr std::int64_t kMostMicroBatchesPerStage = 16;
 // 94 layers on 4 stages: what remains of an uneven division goes where embedding and loss are not.
 constexpr std::string_view kUnevenStages =
@@ -124,7 +124,11 @@ Result<Ratios> forecast_ratio(const Session& session, const Pair& pair, std::int
   Forecast of[2];
   for (int i = 0; i < 2; ++i) {
     PredictRequest request = pair.of[i];
-    if (micro_batches > 0) *request.job.command_line += fmt::format(" --global-batch-size {}", micro_batches);
+    if (micro_batches > 0) {
+      // One sequence each; such a table splits into stages alone, and what is left is data-parallel.
+      const std::int64_t pipelines = *request.job.n_gpus / pair.unstated_batch_of;
+      *request.job.command_line += fmt::format(" --global-batch-size {}", micro_batches * pipelines);
+    }
     Result<Forecast> forecast = session.predict(request);
     if (!forecast.ok() && pair.unstated_batch_of > 0) {
       *request.job.command_line += kUnevenStages;
