@@ -104,16 +104,29 @@ TEST(NcclFabric, HalfOfALatencyGoesWithTheClock) {
   EXPECT_NEAR(nccl_fabric(device, node, 4).latency_scale, 0.75, 1e-12);
 }
 
-TEST(NcclFabric, MeshesUseTheLinksInsideAGroup) {
+// Direct links of a GPU lead to one other GPU each: a ring over few of them has few of its links, and a GPU no more than it
+// sends to all together.
+TEST(NcclFabric, AMeshGivesGroupsTheLinksBetweenThemAlone) {
+  Node node{.gpus_per_node = 8};
+  node.intra.bandwidth_per_gpu = BytesPerSecond{448e9};
+  for (const LinkKind kind : {LinkKind::xgmi_mesh, LinkKind::nvlink_mesh}) {
+    node.intra.kind = kind;
+    EXPECT_DOUBLE_EQ(ring_bandwidth(node, 2).value(), 64e9);
+    EXPECT_DOUBLE_EQ(ring_bandwidth(node, 4).value(), 192e9);
+    EXPECT_DOUBLE_EQ(ring_bandwidth(node, 8).value(), 448e9);
+  }
   Device device;
   device.architecture = "ampere";
-  Node node;
-  node.gpus_per_node = 4;
-  node.intra.kind = LinkKind::nvlink_mesh;
-  node.intra.bandwidth_per_gpu = BytesPerSecond{300e9};
-  // Four GPUs with 100 GB/s to each other one: a pair has 0.8 x 100, all four 0.8 x 300.
-  EXPECT_NEAR(nccl_fabric(device, node, 2).link_GBps, 80, 1e-9);
-  EXPECT_NEAR(nccl_fabric(device, node, 4).link_GBps, 240, 1e-9);
+  EXPECT_NEAR(nccl_fabric(device, node, 2).link_GBps, 0.8 * 64, 1e-9);
+  node.intra.kind = LinkKind::nvswitch;
+  EXPECT_DOUBLE_EQ(ring_bandwidth(node, 2).value(), 448e9);
+  node.intra.kind = LinkKind::xgmi_mesh;
+  node.intra.links = {
+      {0, 1, BytesPerSecond{400e9}}, {0, 2, BytesPerSecond{100e9}}, {1, 2, BytesPerSecond{100e9}}};
+  EXPECT_DOUBLE_EQ(ring_bandwidth(node, 2).value(), 400e9);
+  EXPECT_DOUBLE_EQ(ring_bandwidth(node, 3).value(), 200e9);
+  node.intra.links.front().bandwidth = BytesPerSecond{500e9};
+  EXPECT_DOUBLE_EQ(ring_bandwidth(node, 2).value(), 448e9);
 }
 
 }  // namespace

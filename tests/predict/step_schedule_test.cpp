@@ -104,6 +104,24 @@ TEST(StepSchedule, ZeroBubbleFillsTheDrainWithWeightGradients) {
   }
 }
 
+// With f = b = w = 1 for half a stage, 6 m and: the blocks of V-Half and V-Min are the shortest of those that hold as little.
+TEST(StepSchedule, VShapesEndAsEarlyAsTheirMemoryAllows) {
+  struct Case {
+    PipelineSchedule schedule;
+    std::uint32_t stages;
+    double bubble_us;
+  };
+  using enum PipelineSchedule;
+  for (const auto& [schedule, stages, bubble_us] :
+       {Case{zb_v, 4, 5}, Case{zb_v, 8, 13}, Case{v_half, 3, 6}, Case{v_half, 4, 10}, Case{v_half, 8, 24},
+        Case{v_min, 3, 8}, Case{v_min, 4, 11}, Case{v_min, 6, 20}, Case{v_min, 8, 27}}) {
+    const std::uint32_t micro_batches = 2 * stages + 4;
+    EXPECT_DOUBLE_EQ(step_us(uniform(schedule, stages, micro_batches, {1, 1, 1}, 2)),
+                     6.0 * micro_batches + bubble_us)
+        << to_string(schedule) << " " << stages;
+  }
+}
+
 // Each hop takes 3 and the sender waits.
 //   stage 0: F0 0-10 (sends -13), F1 13-23 (-26),                        B0 46-66,              B1 79-99
 //   stage 1:                F0 13-23, B0 23-43 (sends -46), F1 46-56, B1 56-76 (sends -79)

@@ -258,7 +258,7 @@ TEST(PipelineMemory, VShapesHoldAsMuchAsOneForwardOneBackwardHalfOfItAndAThird) 
       return held;
     };
     EXPECT_EQ(most(PipelineSchedule::zb_v), 2 * stages);
-    EXPECT_LE(most(PipelineSchedule::v_half), stages + 3);
+    EXPECT_EQ(most(PipelineSchedule::v_half), stages + 2);
     EXPECT_LE(most(PipelineSchedule::v_min), 2 * stages / 3 + 3);
   }
   EXPECT_FALSE(check({PipelineSchedule::v_min, 4, 1, 8}).ok());

@@ -287,10 +287,9 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
                            kAnalyticCollectiveBand, EstimateSource::analytic),
             "from the links of the torus"};
   }
-  double GBps = intra.bandwidth_per_gpu.value() / 1e9;
-  // On mixed topologies a ring of more GPUs than one linked island goes through PCIe.
-  if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2)
-    GBps = intra.pcie_bandwidth_per_gpu->value() / 1e9;
+  const bool is_pair = group.op == CollectiveOp::send || group.op == CollectiveOp::receive ||
+                       group.op == CollectiveOp::send_receive;
+  const double GBps = ring_bandwidth(node_, is_pair ? 2 : group.n_ranks).value() / 1e9;
   const double steps = ring_steps(group.op, group.n_ranks);
   const double carried = bus_factor(group.op, group.n_ranks) * shared_pcie_slowdown(node_, group);
   return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)), carried,

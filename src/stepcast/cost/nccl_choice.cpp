@@ -141,10 +141,10 @@ class Choice {
 // What a GPU of a ring over the first GPUs of a node has to its neighbours; nothing if they have to go through PCIe.
 std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gpus) {
   const IntraNode& intra = node.intra;
-  const bool is_direct = intra.kind == LinkKind::mixed || intra.kind == LinkKind::nvlink_mesh;
-  if (!is_direct || n_gpus < 2) return intra.bandwidth_per_gpu;
+  const bool is_mesh = intra.kind == LinkKind::nvlink_mesh || intra.kind == LinkKind::xgmi_mesh;
+  if ((!is_mesh && intra.kind != LinkKind::mixed) || n_gpus < 2) return intra.bandwidth_per_gpu;
   if (intra.links.empty()) {
-    if (intra.kind == LinkKind::nvlink_mesh) {  // links to GPUs outside of the group carry nothing
+    if (is_mesh) {  // links to GPUs outside of the group carry nothing
       const double peers = std::max(node.gpus_per_node, n_gpus) - 1.0;
       return BytesPerSecond{intra.bandwidth_per_gpu.value() * (n_gpus - 1.0) / peers};
     }
@@ -162,7 +162,7 @@ std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gp
     std::replace(island.begin(), island.end(), from, to);
   }
   if (std::ranges::adjacent_find(island, std::not_equal_to<>{}) != island.end()) return std::nullopt;
-  return BytesPerSecond{*std::ranges::min_element(of_gpu)};
+  return std::min(intra.bandwidth_per_gpu, BytesPerSecond{*std::ranges::min_element(of_gpu)});
 }
 
 }  // namespace
@@ -177,17 +177,20 @@ std::string_view to_string(NcclProtocol protocol) {
   return kNames[static_cast<std::size_t>(protocol)];
 }
 
+BytesPerSecond ring_bandwidth(const Node& node, std::uint32_t n_gpus) {
+  const IntraNode& intra = node.intra;
+  return links_of_ring(node, n_gpus).value_or(intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu));
+}
+
 NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ranks_per_node) {
   NcclFabric fabric;
   fabric.generation = generation_of(device).nccl;
   const IntraNode& intra = node.intra;
-  const auto links = links_of_ring(node, ranks_per_node);
-  fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();
-  const BytesPerSecond link = links ? *links : intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu);
+  fabric.nvlink = intra.kind != LinkKind::pcie && links_of_ring(node, ranks_per_node).has_value();
   fabric.switched = intra.kind == LinkKind::nvswitch;
   if (device.clock_MHz)
     fabric.latency_scale = 1 - kLatencyOfSms + kLatencyOfSms * kClockOfLatencies_MHz / *device.clock_MHz;
-  fabric.link_GBps = kLinkShare * link.value() / kGBps;
+  fabric.link_GBps = kLinkShare * ring_bandwidth(node, ranks_per_node).value() / kGBps;
   if (node.network) {
     const double adapters = std::min(node.network->nics_per_node, std::max(ranks_per_node, 1U));
     fabric.network_GBps = kNetworkShare * adapters * node.network->bandwidth_per_nic.value() / kGBps;

@@ -37,6 +37,10 @@ struct NcclFabric {
   double network_GBps = 0;  // of a ring over nodes; 0: there is no network
 };
 
+// What each of the first GPUs of a node can send to its neighbours in a ring over them: in a mesh over the links between
+// them alone, through PCIe where direct links do not join them.
+[[nodiscard]] BytesPerSecond ring_bandwidth(const Node& node, std::uint32_t n_gpus);
+
 // Of a group with `ranks_per_node` ranks on each of its nodes.
 [[nodiscard]] NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ranks_per_node);
 
