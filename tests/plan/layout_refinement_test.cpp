@@ -185,13 +185,22 @@ TEST(NearbyLayouts, ModulesThatAreRecomputedAreSearched) {
   EXPECT_EQ(restricted->job.settings.recompute_modules, beside.settings.recompute_modules);
 }
 
+// Of a search of a part of the space, if its choice is of a measured kind and leaves memory to spare.
+std::optional<double> comparable_us(const PlanRequest& request) {
+  const LayoutPlan found = plan_of(request);
+  if (found.ranking.layouts.empty()) return std::nullopt;
+  const ChosenLayout chosen = chosen_layout(found);
+  const bool is_comparable =
+      chosen.memory.verdict != MemoryVerdict::tight && found.ranking.layouts[chosen.of].unmeasured.empty();
+  return is_comparable ? std::optional{chosen.step.step.time.value()} : std::nullopt;
+}
+
 // What refinement makes of a layout is not known from its place in the ranking: searches of parts of the space find
 // nothing that the search of all of it passed over.
 TEST(LayoutRefinement, NoPartOfTheSpaceHoldsABetterLayout) {
   for (const char* model : {"llama-3-8b", "qwen3-30b-a3b"}) {
     const PlanRequest request = request_of(model, 16, 256);
-    const LayoutPlan whole = plan_of(request);
-    const double whole_us = chosen_layout(whole).step.step.time.value();
+    const double whole_us = chosen_layout(plan_of(request)).step.step.time.value();
     for (const std::int64_t tensor : {1, 2, 4}) {
       for (const std::int64_t pipeline : {1, 2, 4}) {
         for (const Recompute recompute : {Recompute::none, Recompute::full}) {
@@ -199,18 +208,71 @@ TEST(LayoutRefinement, NoPartOfTheSpaceHoldsABetterLayout) {
           part.restrictions.tensor = {tensor};
           part.restrictions.pipeline = {pipeline};
           part.restrictions.recomputations = std::vector{recompute};
-          const LayoutPlan found = plan_of(part);
-          if (found.ranking.layouts.empty()) continue;
-          const ChosenLayout chosen = chosen_layout(found);
-          const bool is_comparable = chosen.memory.verdict != MemoryVerdict::tight &&
-                                     found.ranking.layouts[chosen.of].unmeasured.empty();
-          if (!is_comparable) continue;
-          EXPECT_LE(whole_us, 1.002 * chosen.step.step.time.value())
-              << model << " " << to_string(chosen.point);
+          const std::optional<double> part_us = comparable_us(part);
+          if (!part_us) continue;
+          EXPECT_LE(whole_us, 1.002 * *part_us) << model << " " << tensor << " " << pipeline;
         }
       }
     }
   }
+}
+
+// The same for choices of the recipe: none that is said beforehand is faster than what a search finds that may choose it, and
+// it stays as it was said.
+TEST(LayoutRefinement, NoRecipeThatIsSaidIsFaster) {
+  struct Said {
+    const char* words;
+    void (*say)(JobSettings&);
+  };
+  const Said all[] = {
+      {"p2p", [](JobSettings& s) { s.context_parallel_kind = ContextParallelKind::ring; }},
+      {"a2a", [](JobSettings& s) { s.context_parallel_kind = ContextParallelKind::all_to_all; }},
+      {"all_gather", [](JobSettings& s) { s.context_parallel_kind = ContextParallelKind::all_gather; }},
+      {"graphs", [](JobSettings& s) { s.cuda_graph_implementation = "transformer_engine"; }},
+      {"tensorwise", [](JobSettings& s) { s.fp8_scaling = Fp8Scaling::dynamic; }},
+      {"blockwise", [](JobSettings& s) { s.fp8_scaling = Fp8Scaling::blockwise; }},
+      {"fp8 gather", [](JobSettings& s) { s.fp8_gather_weights = true; }},
+      {"fp8 gather off", [](JobSettings& s) { s.fp8_gather_weights = false; }},
+  };
+  for (const char* model : {"llama-3-8b", "qwen3-30b-a3b"}) {
+    PlanRequest request = request_of(model, 16, 64);
+    request.job.settings.seq_len_tokens = 16384;
+    request.restrictions.dtypes = std::vector{DType::fp8};
+    const double whole_us = chosen_layout(plan_of(request)).step.step.time.value();
+    for (const Said& one : all) {
+      PlanRequest said = request;
+      one.say(said.job.settings);
+      const std::optional<double> said_us = comparable_us(said);
+      ASSERT_TRUE(said_us) << one.words;
+      EXPECT_LE(whole_us, 1.002 * *said_us) << model << " " << one.words;
+    }
+  }
+}
+
+// Long sequences over many ranks: keys and values that travel around arrive too late.
+TEST(LayoutRefinement, ChoosesHowContextIsExchanged) {
+  PlanRequest request = request_of("llama-3-8b", 64, 64);
+  request.job.settings.seq_len_tokens = 65536;
+  const LayoutPlan open = plan_of(request);
+  EXPECT_EQ(chosen_layout(open).layout.layer.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_THAT(*megatron_text(chosen_layout(open), open.prototypes), HasSubstr("--cp-comm-type a2a"));
+  request.job.settings.context_parallel_kind = ContextParallelKind::ring;
+  const LayoutPlan said = plan_of(request);
+  EXPECT_EQ(chosen_layout(said).layout.layer.context_parallel_kind, ContextParallelKind::ring);
+  EXPECT_LT(chosen_layout(open).step.step.time, chosen_layout(said).step.step.time);
+}
+
+// Where the host launches operator by operator and falls behind, layers are captured.
+TEST(LayoutRefinement, CapturesLayersWhereTheHostBinds) {
+  PlanRequest request = request_of("llama-3-8b", 64, 128);
+  request.job.framework = Framework::megatron;
+  request.restrictions.tensor = {8};
+  request.restrictions.micro_batch = {1};
+  const LayoutPlan open = plan_of(request);
+  EXPECT_TRUE(chosen_layout(open).layout.layer.cuda_graphs.attention);
+  EXPECT_THAT(*megatron_text(chosen_layout(open), open.prototypes), HasSubstr("--cuda-graph-scope attn mlp"));
+  request.job.settings.cuda_graph_implementation = "none";
+  EXPECT_FALSE(chosen_layout(plan_of(request)).layout.layer.cuda_graphs.attention);
 }
 
 // Tokens that go over many nodes by all-to-all leave a layout far behind that is the fastest once it is refined.

@@ -400,7 +400,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                                                     .forecast = {.collectives = request.collectives,
                                                                  .path_steps = request.path_steps,
                                                                  .only_critical = request.only_critical}}));
-  STEPCAST_TRY(note_slow_type(job, steps, notes));
+  if (request.compares_types) STEPCAST_TRY(note_slow_type(job, steps, notes));
   if (const std::optional<std::string>& load = request.job.settings.expert_load)
     STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});

@@ -102,6 +102,8 @@ struct PredictRequest {
   std::size_t collectives = 256;  // to list, those that cost most; 0 is all
   // Of the ranks, those alone that decide how long the step takes: no other ones, no collectives and no critical path.
   bool only_critical = false;
+  // Notes where products in fp8 or fp4 make the step slower than in 16 bits, which takes the time of a second forecast.
+  bool compares_types = true;
   // Also the step as Chrome trace JSON, one rank of every class; compressed if the name ends in .gz.
   std::filesystem::path timeline{};
   // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).

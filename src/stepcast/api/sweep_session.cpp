@@ -118,6 +118,7 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
   request.pools = question.pools;
   request.zones = std::move(question.zones);
   request.only_critical = true;
+  request.compares_types = false;
   STEPCAST_ASSIGN(const Forecast forecast, predict(request));
   return sweep_row(point, forecast);
 }

@@ -231,11 +231,9 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
     }
   }
   if (request.refines) {
-    const JobSettings& said = job.settings;
     STEPCAST_ASSIGN(RefinedLayouts refined,
                     refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
-                                   {memory, request.threads, assumptions,
-                                    !said.dispatcher && !said.flex_dispatcher, &models}));
+                                   {memory, request.threads, assumptions, job.settings, &models}));
     plan.refined = std::move(refined.faster);
     plan.n_refined = refined.n_tried;
     const bool wants_room = request.objective == PlanObjective::memory;

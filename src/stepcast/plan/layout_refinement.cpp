@@ -12,17 +12,12 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/recipe_dimensions.h"
 #include "stepcast/plan/step_models.h"
-#include "stepcast/platform/device_generation.h"
 
 namespace stepcast {
 
 namespace {
-
-// DeepEP and HybridEP run on Hopper and on what came after it.
-bool has_flex_dispatchers(const Device& device) {
-  return generation_of(device).nccl >= NcclGeneration::hopper;
-}
 
 bool has_all_flags(Framework framework) {
   return framework == Framework::megatron || framework == Framework::nemo;
@@ -39,17 +34,22 @@ class Refiner {
       : prototypes_(prototypes),
         model_(prototypes.model()),
         steps_(models.take(options.assumptions)),
+        device_(platform.device),
         memory_(options.memory),
-        tokens_are_open_(options.tokens_are_open && has_all_flags(prototypes.framework()) &&
-                         has_flex_dispatchers(platform.device)) {}
+        said_(options.said) {}
 
-  // The step of the layout if refinement did all that it can: no recomputation, tokens moved by the leanest kernels, no
-  // exposed communication inside layers, stages of equal length.
+  // The step of the layout if refinement did all that it can: no recomputation, the leanest of every choice of the recipe,
+  // no exposed communication inside layers, stages of equal length.
   Result<double> bound_us(const LayoutPoint& point) {
     Layout layout = prototypes_.layout(point);
     layout.layer.recompute = {};
-    // The one that leaves least to do besides.
-    if (tokens_are_open_ && layout.degrees.expert > 1) layout.layer.dispatcher = TokenDispatcher::hybridep;
+    JobSettings unused;
+    for (const RecipeDimension& one : recipe_dimensions()) {
+      if (!one.is_open(said_) || !one.applies(layout, model_, device_)) continue;
+      Layout leaner = layout;
+      one.changes.back().apply(leaner, unused);
+      if (check(leaner, model_).ok()) layout = std::move(leaner);
+    }
     STEPCAST_ASSIGN(const PricedStep step, steps_->price(model_, layout));
     const StepPrediction p = steps_->predict(step, layout);
     double sum_us = 0, most_us = 0;
@@ -59,7 +59,8 @@ class Refiner {
     }
     const double even = sum_us / std::max(1e-9, most_us * static_cast<double>(p.times.stages.size()));
     const auto exposed = [&](GroupKind kind) { return p.shares.exposed_us[static_cast<std::size_t>(kind)]; };
-    return even * (p.step.time.value() - exposed(GroupKind::tensor) - exposed(GroupKind::expert));
+    return even * (p.step.time.value() - exposed(GroupKind::tensor) - exposed(GroupKind::expert) -
+                   exposed(GroupKind::context));
   }
 
   Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank) {
@@ -72,14 +73,15 @@ class Refiner {
     best.step = ranked.step;
     best.memory = ranked.memory;
     best.settings = complete_settings(ranked.point, ranked.layout, prototypes_);
+    for (const RecipeDimension& one : recipe_dimensions())
+      if (one.room == Room::frees) vary(best, one);
     RefinedLayout by_modules = best;
     STEPCAST_TRY(recompute_fewer(best));
     recompute_modules(by_modules);
     if (by_modules.step.step.time < best.step.step.time) best = std::move(by_modules);
     STEPCAST_TRY(balance(best));
-    move_tokens(best);
-    overlap(best);
-    reorder_ranks(best);
+    for (const RecipeDimension& one : recipe_dimensions())
+      if (one.room != Room::frees) vary(best, one);
     return best;
   }
 
@@ -91,19 +93,27 @@ class Refiner {
   }
 
   // Takes the change if it is faster and fits. What cannot run is no change.
-  bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words) {
+  bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words,
+             double least_gain = kWorthIt) {
     const Result<PricedStep> step = steps_->price(model_, layout);
     if (!step.ok()) return false;
     Result<MemoryForecast> memory = memory_forecast(step->work, model_, layout, memory_);
     if (!memory.ok() || !suffices(memory->verdict, best)) return false;
     StepPrediction prediction = steps_->predict(*step, layout);
-    if (!(prediction.step.time.value() < best.step.step.time.value() * (1 - kWorthIt))) return false;
+    if (!(prediction.step.time.value() < best.step.step.time.value() * (1 - least_gain))) return false;
     best.layout = layout;
     best.settings = settings;
     best.step = std::move(prediction);
     best.memory = std::move(*memory);
     best.changes.push_back(std::move(words));
     return true;
+  }
+
+  // One of several, in place of the one that was taken behind the first `n` changes.
+  void takes_instead(RefinedLayout& best, std::size_t n, const Layout& layout, const JobSettings& settings,
+                     std::string words, double least_gain = kWorthIt) {
+    if (takes(best, layout, settings, std::move(words), least_gain) && best.changes.size() > n + 1)
+      best.changes.erase(best.changes.begin() + static_cast<std::ptrdiff_t>(n));
   }
 
   Status balance(RefinedLayout& best) {
@@ -174,71 +184,35 @@ class Refiner {
       settings.recompute_by_block.reset();
       settings.recompute_layers.reset();
       settings.recompute_modules = std::string{set.words};
-      // Instead of a set that was taken before.
-      if (takes(best, layout, settings, fmt::format("recompute {} alone", set.words)))
-        best.changes = {best.changes.back()};
+      takes_instead(best, before.changes.size(), layout, settings,
+                    fmt::format("recompute {} alone", set.words));
     }
   }
 
-  // Pipeline stages inside nodes and data-parallel ranks across them, instead of the other way round.
-  void reorder_ranks(RefinedLayout& best) {
-    constexpr std::string_view kUsual = "tp-cp-ep-dp-pp", kOther = "tp-cp-ep-pp-dp";
-    if (!has_all_flags(best.layout.software.framework) || best.layout.degrees.pipeline < 2 ||
-        best.layout.rank_order != kUsual)
-      return;
-    Layout layout = best.layout;
-    layout.rank_order = kOther;
-    JobSettings settings = best.settings;
-    settings.pipeline_before_data = true;
-    takes(best, layout, settings, "pipeline stages next to each other (ranks in the order tp-cp-ep-pp-dp)");
-  }
-
-  // Kernels that send a token once to every rank, and once over the network to every node (--moe-token-dispatcher-type
-  // flex), instead of all-to-all collectives.
-  void move_tokens(RefinedLayout& best) {
-    if (!tokens_are_open_ || best.layout.degrees.expert < 2) return;
-    for (const TokenDispatcher dispatcher : {TokenDispatcher::deepep, TokenDispatcher::hybridep}) {
+  // The fastest of what one choice of the recipe can be.
+  void vary(RefinedLayout& best, const RecipeDimension& dimension) {
+    if (!dimension.is_open(said_) || !dimension.applies(best.layout, model_, device_)) return;
+    const bool needs_room = dimension.room == Room::needs;
+    if (needs_room && best.memory.verdict != MemoryVerdict::fits) return;
+    const std::size_t n = best.changes.size();
+    for (const RecipeChange& change : dimension.changes) {
       Layout layout = best.layout;
-      layout.layer.dispatcher = dispatcher;
       JobSettings settings = best.settings;
-      settings.dispatcher = TokenDispatcher::deepep;  // which is the word `flex`
-      settings.flex_dispatcher = dispatcher;
-      const std::size_t n = best.changes.size();
-      const bool is_second = best.layout.layer.dispatcher == TokenDispatcher::deepep;
-      if (takes(best, layout, settings, fmt::format("tokens moved by {}", to_string(dispatcher))) &&
-          is_second)
-        best.changes.erase(best.changes.begin() + static_cast<std::ptrdiff_t>(n) - 1);
+      change.apply(layout, settings);
+      const double least_gain = needs_room ? kWorthItsWords : kWorthIt;
+      takes_instead(best, n, layout, settings, std::string{change.words}, least_gain);
     }
   }
 
-  void overlap(RefinedLayout& best) {
-    if (best.layout.degrees.tensor > 1 && best.layout.layer.sequence_parallel &&
-        !best.layout.layer.overlap.tensor_parallel) {
-      Layout layout = best.layout;
-      layout.layer.overlap.tensor_parallel = true;
-      JobSettings settings = best.settings;
-      settings.overlap_tensor_parallel = true;
-      takes(best, layout, settings, "tensor-parallel communication overlapped with products");
-    }
-    const Degrees& degrees = best.layout.degrees;
-    const bool two_batches_at_once = degrees.pipeline == 1 || degrees.virtual_stages > 1;
-    if (degrees.expert > 1 && two_batches_at_once && !best.layout.layer.overlap.expert) {
-      Layout layout = best.layout;
-      layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
-      JobSettings settings = best.settings;
-      settings.overlap_expert = settings.delay_weight_gradient = true;
-      takes(best, layout, settings, "exchange of tokens overlapped with another micro-batch");
-    }
-  }
-
-  // Less is rounding.
-  static constexpr double kWorthIt = 1e-4;
+  // Less is rounding; less is not worth a setting that may cost what is not counted (assumed).
+  static constexpr double kWorthIt = 1e-4, kWorthItsWords = 0.002;
 
   const LayoutPrototypes& prototypes_;
   const Transformer& model_;
   StepModels::Lease steps_;
+  const Device& device_;
   Bytes memory_;
-  bool tokens_are_open_ = false;
+  const JobSettings& said_;
 };
 
 // The fastest step that may be chosen: of a measured kind, with flags, in memory that is not tight.

@@ -1,6 +1,5 @@
 // What the lists of a space do not hold, tried on its layouts: stages of uneven length, full recomputation of some layers
-// of a stage instead of all or of some parts of every layer, communication inside layers beside their products, who moves
-// tokens to their experts, the order of the ranks.
+// of a stage instead of all or of some parts of every layer, and the choices of a recipe (recipe_dimensions.h).
 //
 //   STEPCAST_ASSIGN(const auto refined, refine_layouts(ranking, found.priced, prototypes, steps, {...}));
 //   refined.front().changes      // {"stages Et*9|(t*11|)*2,t*9L", "recompute 3 layers a stage"}
@@ -41,7 +40,7 @@ struct RefinementOptions {
   Bytes memory;          // of a GPU
   unsigned threads = 0;  // 0: one per hardware thread; the result is the same
   StepAssumptions assumptions{};
-  bool tokens_are_open = true;   // nobody said who moves tokens to their experts
+  JobSettings said{};            // of the recipe: what was said stays
   StepModels* models = nullptr;  // of the platform, that keep what they price; nothing: its own
 };
 

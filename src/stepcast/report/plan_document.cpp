@@ -286,7 +286,7 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
         .cell(std::move(changed));
   }
   constexpr std::string_view kTitle =
-      "Refined: uneven stages, recomputation of some layers, overlap inside layers, exchange of tokens";
+      "Refined: uneven stages, recomputation of some layers, choices of the recipe";
   ReportSection& section = document.add(std::string{kTitle}, {std::move(table)});
   section.opening =
       fmt::format("\n{}; {} of the {} tried came out faster\n", kTitle, plan.refined.size(), plan.n_refined);

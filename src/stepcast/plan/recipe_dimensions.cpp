@@ -1,0 +1,156 @@
+#include "stepcast/plan/recipe_dimensions.h"
+
+#include "stepcast/platform/device_generation.h"
+
+namespace stepcast {
+namespace {
+
+using S = JobSettings;
+
+template <auto... Fields>
+bool unsaid(const JobSettings& said) {
+  return (!(said.*Fields).has_value() && ...);
+}
+
+bool is_megatron(const Layout& layout) {
+  return layout.software.framework == Framework::megatron || layout.software.framework == Framework::nemo;
+}
+
+// DeepEP and HybridEP run on Hopper and on what came after it.
+bool is_hopper_or_newer(const Device& device) { return generation_of(device).nccl >= NcclGeneration::hopper; }
+
+// Kernels that send a token once to every rank, and once over the network to every node (--moe-token-dispatcher-type flex),
+// instead of all-to-all collectives.
+template <TokenDispatcher Dispatcher>
+void move_tokens(Layout& layout, JobSettings& s) {
+  layout.layer.dispatcher = Dispatcher;
+  s.dispatcher = TokenDispatcher::deepep;  // which is the word `flex`
+  s.flex_dispatcher = Dispatcher;
+}
+constexpr RecipeChange kDispatchers[] = {
+    {"tokens moved by deepep", move_tokens<TokenDispatcher::deepep>},
+    {"tokens moved by hybridep", move_tokens<TokenDispatcher::hybridep>},
+};
+
+// Instead of keys and values that travel around. Transformer Engine exchanges heads where those of keys divide, too, and
+// does neither with latent attention.
+template <ContextParallelKind Kind>
+void exchange_context(Layout& layout, JobSettings& s) {
+  layout.layer.context_parallel_kind = Kind;
+  s.context_parallel_kind = Kind;
+}
+constexpr RecipeChange kGatheredContext[] = {{"keys and values gathered (--cp-comm-type all_gather)",
+                                              exchange_context<ContextParallelKind::all_gather>}};
+constexpr RecipeChange kContexts[] = {
+    kGatheredContext[0],
+    {"sequences exchanged for heads (--cp-comm-type a2a)", exchange_context<ContextParallelKind::all_to_all>},
+};
+bool may_gather_context(const Layout& layout, const Transformer& model) {
+  return is_megatron(layout) && layout.degrees.context > 1 && !model.latent_attention;
+}
+bool heads_divide(const Layout& layout, const Transformer& model) {
+  return model.kv_heads() % (layout.degrees.tensor * layout.degrees.context) == 0;
+}
+
+// Scales from the maxima of former steps, which fp8 has unless a recipe is said, leave the least to do of all: no other scaling
+// is tried.
+constexpr RecipeChange kNarrowGathers[] = {{"weights travel in fp8", [](Layout& layout, JobSettings& s) {
+                                              layout.layer.precision.fp8.gather_weights = true;
+                                              s.fp8_gather_weights = true;
+                                            }}};
+
+constexpr RecipeChange kOverlappedProducts[] = {
+    {"tensor-parallel communication overlapped with products", [](Layout& layout, JobSettings& s) {
+       layout.layer.overlap.tensor_parallel = true;
+       s.overlap_tensor_parallel = true;
+     }}};
+
+constexpr RecipeChange kOverlappedTokens[] = {
+    {"exchange of tokens overlapped with another micro-batch", [](Layout& layout, JobSettings& s) {
+       layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
+       s.overlap_expert = s.delay_weight_gradient = true;
+     }}};
+
+// Pipeline stages inside nodes and data-parallel ranks across them, instead of the other way round.
+constexpr std::string_view kUsualOrder = "tp-cp-ep-dp-pp", kOtherOrder = "tp-cp-ep-pp-dp";
+constexpr RecipeChange kOrders[] = {{"pipeline stages next to each other (ranks in the order tp-cp-ep-pp-dp)",
+                                     [](Layout& layout, JobSettings& s) {
+                                       layout.rank_order = kOtherOrder;
+                                       s.pipeline_before_data = true;
+                                     }}};
+
+// Graphs of Transformer Engine: of whole dense layers; of what does not depend on where tokens go, with experts. What a graph
+// holds cannot be recomputed from outside.
+void capture_dense(Layout& layout, JobSettings& s) {
+  layout.layer.cuda_graphs = {.attention = true, .ffn = true};
+  s.cuda_graph_implementation = "transformer_engine";
+  s.cuda_graph_scope = "attn mlp";
+}
+void capture_experts(Layout& layout, JobSettings& s) {
+  layout.layer.cuda_graphs = {.attention = true, .router = true, .expert_dispatch = true};
+  s.cuda_graph_implementation = "transformer_engine";
+  s.cuda_graph_scope = "attn moe_router moe_preprocess";
+}
+constexpr RecipeChange kDenseGraphs[] = {{"CUDA graphs of layers", capture_dense}};
+constexpr RecipeChange kExpertGraphs[] = {{"CUDA graphs of attention and router", capture_experts}};
+bool may_capture(const Layout& layout) {
+  return is_megatron(layout) && layout.layer.cuda_graphs == CudaGraphs{} &&
+         layout.layer.recompute.kind != Recompute::full && !layout.layer.recompute.modules.experts;
+}
+
+constexpr auto kGraphsUnsaid =
+    unsaid<&S::cuda_graph_implementation, &S::cuda_graph_scope, &S::cuda_graph_layers>;
+
+constexpr RecipeDimension kDimensions[] = {
+    {unsaid<&S::fp8_gather_weights>,
+     [](const Layout& l, const Transformer&, const Device&) {
+       return is_megatron(l) && l.layer.precision.compute == DType::fp8 &&
+              l.sharding.kind != Sharding::none && !l.layer.precision.fp8.gather_weights;
+     },
+     kNarrowGathers, Room::frees},
+    {unsaid<&S::dispatcher, &S::flex_dispatcher>,
+     [](const Layout& l, const Transformer&, const Device& d) {
+       return is_megatron(l) && l.degrees.expert > 1 && is_hopper_or_newer(d);
+     },
+     kDispatchers},
+    {unsaid<&S::context_parallel_kind>,
+     [](const Layout& l, const Transformer& m, const Device&) {
+       return may_gather_context(l, m) && heads_divide(l, m);
+     },
+     kContexts},
+    {unsaid<&S::context_parallel_kind>,
+     [](const Layout& l, const Transformer& m, const Device&) {
+       return may_gather_context(l, m) && !heads_divide(l, m);
+     },
+     kGatheredContext},
+    {unsaid<>,
+     [](const Layout& l, const Transformer&, const Device&) {
+       return l.degrees.tensor > 1 && l.layer.sequence_parallel && !l.layer.overlap.tensor_parallel;
+     },
+     kOverlappedProducts},
+    {unsaid<>,
+     [](const Layout& l, const Transformer&, const Device&) {
+       const bool two_batches_at_once = l.degrees.pipeline == 1 || l.degrees.virtual_stages > 1;
+       return l.degrees.expert > 1 && two_batches_at_once && !l.layer.overlap.expert;
+     },
+     kOverlappedTokens},
+    {kGraphsUnsaid,
+     [](const Layout& l, const Transformer& m, const Device&) { return may_capture(l) && !m.moe; },
+     kDenseGraphs, Room::needs},
+    {kGraphsUnsaid,
+     [](const Layout& l, const Transformer& m, const Device&) { return may_capture(l) && m.moe.has_value(); },
+     kExpertGraphs, Room::needs},
+    {unsaid<>,
+     [](const Layout& l, const Transformer&, const Device&) {
+       // Experts that are spread would lie on other stages than the rest.
+       const bool spreads = l.degrees.expert > 1 || l.expert_tensor_degree() != l.degrees.tensor;
+       return is_megatron(l) && l.degrees.pipeline > 1 && !spreads && l.rank_order == kUsualOrder;
+     },
+     kOrders},
+};
+
+}  // namespace
+
+std::span<const RecipeDimension> recipe_dimensions() { return kDimensions; }
+
+}  // namespace stepcast
