@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "stepcast/base/statistics.h"
+#include "stepcast/operation/overhead_name.h"
 
 namespace stepcast {
 namespace {
@@ -80,8 +81,10 @@ OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptio
       fit.profiler_cost_us += std::min(sample.duration_us, options.profiler_cost_us * sample.profiler_events);
     }
     const auto& [type, op] = key;
-    if (op == kStepEnd || options.published_rules) continue;
-    for (const std::string_view name : {overhead_family(type, op), std::string_view{}}) {
+    if (op.starts_with('(') || options.published_rules) continue;
+    std::vector<std::string_view> names{overhead_family(type, op), {}};
+    if (names_both_sides(op)) names.push_back(overhead_name(less_special(op)));
+    for (const std::string_view name : names) {
       std::vector<OverheadSample>& pool = pooled[{type, std::string{name}}];
       pool.insert(pool.end(), of_op.begin(), of_op.end());
     }
@@ -106,6 +109,12 @@ void OverheadFit::write_to(Platform& platform, const Provenance& provenance) con
   model.parameters = write_launches(launches);
   model.provenance = provenance;
   platform.set(std::move(model));
+}
+
+HostOverheads OverheadFit::host() const {
+  Platform holder;
+  write_to(holder, {});
+  return HostOverheads::of(holder).value();  // written by write_launches(), so that it can be read
 }
 
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 //   OverheadSamples samples = recorded_overheads(recorded);          // of every job that ran on that host
 //   const OverheadFit fit = fit_overheads(samples);
 //   fit.write_to(platform, provenance);                              // HostOverheads reads it there
+//   apply_host_overheads(fit.host(), recorded, rank, costs);         // or at once
 #pragma once
 
 #include <vector>
@@ -31,6 +32,8 @@ struct OverheadFit {
 
   // Replaces the overheads of the same name in `platform` and, if any were found, its launches.
   void write_to(Platform& platform, const Provenance& provenance) const;
+  // As a platform that holds nothing else has it.
+  [[nodiscard]] HostOverheads host() const;
 };
 
 // Means of all occurrences: times their number they are the sum. Operators have records of their own; their

@@ -7,6 +7,7 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/cost/host_overheads.h"
+#include "stepcast/retrace/host_prices.h"
 #include "stepcast/sources/trace_set.h"
 
 namespace stepcast {
@@ -112,6 +113,11 @@ OverheadSamples recorded_overheads(const RecordedProgram& recorded, std::span<co
       samples.add(piece.type, piece.op.valid() ? names.text(piece.op) : kStepEnd,
                   {piece.duration_us, piece.profiler_events});
     }
+    const Block& block = recorded.program.block_of(rank, InstanceId{0});
+    for (std::uint32_t e = 0; e < block.edge_count(); ++e)
+      if (is_host_delay(recorded, block.edge_infos()[e]))
+        samples.add(OverheadType::t1, hand_off_name(recorded, block.edge_infos()[e]),
+                    {block.delay_us()[e], 0});
     for (const HostOperator& op : host.operators) {
       std::vector<std::string> calls;
       for (std::uint32_t i = 0; i < op.n_launches; ++i)

@@ -17,6 +17,8 @@
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 
+#include "calibrate/overhead_fit.h"
+#include "lab/foreign_hosts.h"
 #include "lab/gpu_time_scores.h"
 #include "lab/recorded_job.h"
 #include "lab/step_scores.h"
@@ -48,10 +50,10 @@ std::optional<double> step_us(const RecordedProgram& recorded, const Costs& cost
 std::optional<double> step_with_host_of(const RecordedJob& job, std::size_t c,
                                         std::span<const std::size_t> others) {
   const RecordedProgram& recorded = job.steps.back();
-  HostTimes times;
-  for (const std::size_t o : others) times.add(job.host_of_ranks[o]);
+  OverheadSamples samples;
+  for (const std::size_t o : others) samples.add(job.host_of_ranks[o]);
   Costs costs{recorded.program};
-  (void)times.apply(recorded, RankClassId{c}, costs);
+  (void)apply_host_overheads(fit_overheads(samples).host(), recorded, RankClassId{c}, costs);
   return step_us(recorded, costs, c);
 }
 double mean_step_us(const RecordedJob& job, std::span<const std::size_t> ranks) {
@@ -102,7 +104,7 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   if (recorded.facts.front().step_number < 0) return;
   Costs costs{recorded.program};
   for (const RankClassId c : all_classes(recorded))
-    (void)job.host_of_ranks[c.index()].apply(recorded, c, costs);
+    (void)apply_host_overheads(fit_overheads(job.host_of_ranks[c.index()]).host(), recorded, c, costs);
   const Result<ReplayScores> result = score_replay(recorded, costs);
   if (!result.ok()) return;
   for (const ReplayedRank& rank : result->ranks) {
@@ -209,13 +211,13 @@ void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>
 }
 
 // Steps of one rank with these host times: [rank class][step], measured and predicted.
-std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, const HostTimes& times,
+std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, const HostOverheads& host,
                                                       const HostSpeed& speed, bool loader_given) {
   std::vector<std::vector<TimePair>> pairs;
   for (const RecordedProgram& recorded : job.steps) {
     Costs costs{recorded.program};
     for (const RankClassId c : all_classes(recorded)) {
-      (void)times.apply(recorded, c, costs, speed);
+      (void)apply_host_overheads(host, recorded, c, costs, speed);
       if (loader_given) scale_data_loader(recorded, c, costs, 1);
     }
     const Result<ReplayScores> result = score_replay(recorded, costs);
@@ -240,9 +242,10 @@ std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) 
 }
 
 // The mean step of `job` with these host times; `band`: to either side, a factor.
-void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
-                  const HostSpeed& speed, std::size_t n_fit, double band, bool loader_given = false) {
-  const auto pairs = steps_with_host_of(job, times, speed, loader_given);
+void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job,
+                  const HostOverheads& host, const HostSpeed& speed, std::size_t n_fit, double band,
+                  bool loader_given = false) {
+  const auto pairs = steps_with_host_of(job, host, speed, loader_given);
   for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
     const TimePair mean = mean_of(pairs[r]);
     const double ms = mean.simulated_us / kUsPerMs;
@@ -254,9 +257,9 @@ void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& 
 }
 
 // Every step of `job` alone, with the host times of another capture.
-void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const HostTimes& times,
+void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const HostOverheads& host,
                                std::size_t n_fit) {
-  const auto pairs = steps_with_host_of(job, times, {}, true);
+  const auto pairs = steps_with_host_of(job, host, {}, true);
   for (std::size_t r = 0; r < pairs.size(); ++r) {
     for (std::size_t s = 0; s < pairs[r].size(); ++s) {
       const double ms = pairs[r][s].simulated_us / kUsPerMs;
@@ -294,44 +297,32 @@ void median_of_captures(StepScores& scores, const RecordedJob& job,
   }
 }
 
-// How fast the hosts of these jobs are, medians of them.
-HostSpeed median_speed(const HostTimes& pool, std::span<const HostTimes> jobs) {
-  std::vector<double> between, in, calls;
-  for (const HostTimes& job : jobs) {
-    const HostSpeed speed = pool.speed_of(job);
-    between.push_back(speed.between_ops);
-    in.push_back(speed.in_ops);
-    calls.push_back(speed.calls);
-  }
-  return {.between_ops = median(between), .in_ops = median(in), .calls = median(calls)};
-}
-
 // With the host times of all other jobs, whatever their GPU, at the speed that operators they share say. The data
 // loader's time is given: it is an input. Beside it: at the speed of other jobs on GPUs of that name, without a word of this
 // one, and without knowing operators by name.
-void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const HostTimes& own,
-                        std::span<const HostTimes> others, std::span<const HostTimes> of_device) {
+void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const OverheadFit& own,
+                        std::span<const OverheadFit> others, std::span<const OverheadFit> of_device) {
   if (others.empty()) return;
-  const HostTimes pool = HostTimes::pooled(others);
-  const bool related = pool.share_known(own) >= kRelated;
-  const HostSpeed speed = pool.speed_of(own);
-  with_host_of(scores, related ? "foreign_overheads" : "foreign_overheads_unrelated", job, pool, speed,
+  const OverheadFit pool = pooled_jobs(others);
+  const bool related = share_known(pool, own) >= kRelated;
+  const HostSpeed speed = speed_of(own, pool);
+  with_host_of(scores, related ? "foreign_overheads" : "foreign_overheads_unrelated", job, pool.host(), speed,
                others.size(), related ? kRelatedBand : kUnrelatedBand, true);
-  with_host_of(scores, "foreign_overheads_speed_untold", job, pool,
-               median_speed(pool, of_device.empty() ? others : of_device), others.size(), kUnrelatedBand,
+  with_host_of(scores, "foreign_overheads_speed_untold", job, pool.host(),
+               median_speed(of_device.empty() ? others : of_device, pool), others.size(), kUnrelatedBand,
                true);
-  with_host_of(scores, "foreign_overheads_by_family", job, pool.by_family_alone(), speed, others.size(),
+  with_host_of(scores, "foreign_overheads_by_family", job, by_family_alone(pool).host(), speed, others.size(),
                kUnrelatedBand, true);
 }
 
 void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
-  std::vector<HostTimes> host_of_jobs;
-  host_of_jobs.reserve(jobs.size());
-  for (const RecordedJob& job : jobs) host_of_jobs.push_back(host_of_job(job));
-  for (const RecordedJob& job : jobs) {
+  std::vector<OverheadFit> host_of_jobs;
+  for (const RecordedJob& job : jobs) host_of_jobs.push_back(fit_overheads(job.host));
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const RecordedJob& job = jobs[j];
     if (job.steps.back().facts.front().step_number < 0) continue;
-    HostTimes captures;
-    std::vector<HostTimes> foreign, of_device;  // the second: of the first, on GPUs of the same name
+    OverheadSamples captures;
+    std::vector<OverheadFit> foreign, of_device;  // the second: of the first, on GPUs of the same name
     std::vector<const RecordedJob*> same;
     std::size_t n_captures = 0;
     for (std::size_t o = 0; o < jobs.size(); ++o) {
@@ -339,7 +330,7 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
       if (&other == &job) continue;
       if (other.folder == job.folder && other.device == job.device && !job.device.empty() &&
           same_workload(other, job)) {
-        captures.add(host_of_jobs[o]);
+        captures.add(other.host);
         same.push_back(&other);
         n_captures += other.steps.size();
       } else if (!same_workload(other, job)) {
@@ -348,19 +339,19 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
       }
     }
     if (n_captures > 0) {
-      with_host_of(scores, "two_captures", job, captures, {}, n_captures, kOverheadBand, true);
+      const OverheadFit fit = fit_overheads(captures);
+      const HostOverheads host = fit.host();
+      with_host_of(scores, "two_captures", job, host, {}, n_captures, kOverheadBand, true);
       HostSpeed as_its_operators;  // of the data loader; all else is as learned
-      as_its_operators.data_loader =
-          captures.speed_of(host_of_jobs[static_cast<std::size_t>(&job - jobs.data())]).data_loader;
-      with_host_of(scores, "two_captures_loader_learned", job, captures, as_its_operators, n_captures,
+      as_its_operators.data_loader = speed_of(host_of_jobs[j], fit).data_loader;
+      with_host_of(scores, "two_captures_loader_learned", job, host, as_its_operators, n_captures,
                    as_its_operators.data_loader != 1 ? kOverheadBand : kOtherHostBand);
       // Without a word of the capture that is predicted, as the median of the other one.
-      with_host_of(scores, "two_captures_nothing_given", job, captures, {}, n_captures, kOtherHostBand);
+      with_host_of(scores, "two_captures_nothing_given", job, host, {}, n_captures, kOtherHostBand);
       median_of_captures(scores, job, same);
-      each_step_of_two_captures(scores, job, captures, n_captures);
+      each_step_of_two_captures(scores, job, host, n_captures);
     }
-    with_foreign_hosts(scores, job, host_of_jobs[static_cast<std::size_t>(&job - jobs.data())], foreign,
-                       of_device);
+    with_foreign_hosts(scores, job, host_of_jobs[j], foreign, of_device);
   }
 }
 
@@ -384,14 +375,15 @@ void execution_traces_alone(StepScores& scores, const RecordedJob& job, const Tr
     std::vector<RankClassId> others;
     for (std::size_t o = 0; o < n; ++o)
       if (o != c) others.emplace_back(o);
-    const Result<RecordedProgram> untimed = untimed_program(ranks, launches_of(recorded, others));
+    const OverheadFit of_others = fit_overheads(recorded_overheads(recorded, others));
+    const Result<RecordedProgram> untimed = untimed_program(ranks, of_others.launches);
     if (!untimed.ok()) return;
     const Result<RecordedPrices> priced =
         price_recorded(*untimed, {.kernels = KernelTimeSource::models, .target = prices, .origin = prices});
     if (!priced.ok()) return;
     Costs costs = priced->costs;
-    const HostTimes times = HostTimes::learn(recorded, others);
-    for (std::size_t r = 0; r < n; ++r) (void)times.apply(*untimed, RankClassId{r}, costs);
+    const HostOverheads host = of_others.host();
+    for (std::size_t r = 0; r < n; ++r) (void)apply_host_overheads(host, *untimed, RankClassId{r}, costs);
     const std::optional<double> us = step_us(*untimed, costs, c);
     if (!us) continue;
     scores.add(

@@ -136,7 +136,7 @@ Result<Forecast> published_trace_forecast(const PublishedTraceRequest& request) 
     ranks.push_back(
         {&*traces.execution_traces[r], facts.rank, facts.step_us.start_us, facts.step_us.length_us()});
   }
-  STEPCAST_ASSIGN(const HostOverheads overheads, published_host_overheads(samples));
+  const HostOverheads overheads = published_host_overheads(samples);
   STEPCAST_ASSIGN(Forecast forecast, forecast_of(ranks, overheads, platform, traces.name));
   forecast.notes.insert(forecast.notes.end(), traces.notes.begin(), traces.notes.end());
   return forecast;

@@ -192,10 +192,8 @@ class RankExtractor {
 
 OverheadSamples published_overheads(const RecordedRank& rank) { return RankExtractor{rank}.extract(); }
 
-Result<HostOverheads> published_host_overheads(const OverheadSamples& samples) {
-  Platform holder;
-  fit_overheads(samples, {.profiler_cost_us = 0, .published_rules = true}).write_to(holder, {});
-  return HostOverheads::of(holder);
+HostOverheads published_host_overheads(const OverheadSamples& samples) {
+  return fit_overheads(samples, {.profiler_cost_us = 0, .published_rules = true}).host();
 }
 
 bool is_published_label(std::string_view name) {

@@ -31,7 +31,7 @@ namespace stepcast {
 [[nodiscard]] OverheadSamples published_overheads(const RecordedRank& rank);
 
 // Samples of these rules as the published algorithm asks for them.
-[[nodiscard]] Result<HostOverheads> published_host_overheads(const OverheadSamples& samples);
+[[nodiscard]] HostOverheads published_host_overheads(const OverheadSamples& samples);
 
 // Which events of a trace are labels and no operators in the code that Lin et al. (TPDS 2024) published.
 

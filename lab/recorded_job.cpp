@@ -12,6 +12,7 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/statistics.h"
+#include "stepcast/operation/overhead_name.h"
 
 namespace stepcast {
 
@@ -49,7 +50,7 @@ double common_share(const std::map<std::string, std::uint64_t>& a,
 bool is_data_loader(const RecordedProgram& recorded, const TaskInfo& task) {
   const OpStacks& stacks = recorded.program.stacks;
   for (StackId s = task.stack; s.valid(); s = stacks.parent(s))
-    if (recorded.program.names.text(stacks.name(s)).starts_with("enumerate(DataLoader)")) return true;
+    if (recorded.program.names.text(stacks.name(s)).starts_with(kDataLoader)) return true;
   return false;
 }
 
@@ -61,12 +62,6 @@ std::vector<RankClassId> all_classes(const RecordedProgram& recorded) {
   std::vector<RankClassId> classes;
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) classes.emplace_back(c);
   return classes;
-}
-
-HostTimes host_of_job(const RecordedJob& job) {
-  HostTimes times;
-  for (const HostTimes& of_step : job.host_of_steps) times.add(of_step);
-  return times;
 }
 
 bool same_workload(const RecordedJob& a, const RecordedJob& b) {
@@ -122,11 +117,10 @@ Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, un
     else
       problem = program->error();
   if (job.steps.empty()) return *problem;
-  for (const RecordedProgram& step : job.steps)
-    job.host_of_steps.push_back(HostTimes::learn(step, all_classes(step)));
+  for (const RecordedProgram& step : job.steps) job.host.add(recorded_overheads(step));
   const RecordedProgram& last = job.steps.back();
   for (const RankClassId c : all_classes(last))
-    job.host_of_ranks.push_back(HostTimes::learn(last, std::span{&c, 1}));
+    job.host_of_ranks.push_back(recorded_overheads(last, std::span{&c, 1}));
   job.operators = operators_of(set.ranks.front());
   job.device = last.files.front().device;
   return job;

@@ -9,19 +9,19 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/retrace/host_prices.h"
 #include "stepcast/sources/recorded_steps.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
+
+#include "calibrate/overhead_traces.h"
 
 namespace stepcast {
 
 struct RecordedJob {
   std::string name, folder, device;
-  std::vector<RecordedProgram> steps;    // at least one
-  std::vector<HostTimes> host_of_steps;  // [step]
-  // Host time of each rank alone, last step. [rank class]
-  std::vector<HostTimes> host_of_ranks;
+  std::vector<RecordedProgram> steps;          // at least one
+  OverheadSamples host;                        // of all steps together
+  std::vector<OverheadSamples> host_of_ranks;  // of each rank alone, last step. [rank class]
   // Which operators the first rank calls in the whole file, with their shapes, and how often.
   std::map<std::string, std::uint64_t> operators;
 };
@@ -33,8 +33,6 @@ struct RecordedJob {
 [[nodiscard]] std::vector<RankClassId> all_classes(const RecordedProgram& recorded);
 // True if the two call the same operators with the same shapes, but for a tenth.
 [[nodiscard]] bool same_workload(const RecordedJob& a, const RecordedJob& b);
-// Of all steps together.
-[[nodiscard]] HostTimes host_of_job(const RecordedJob& job);
 // The first step of a job that is under way: those before it differ by more than kSteadyWithin from the median of
 // the ones behind them. The CPU runs ahead of an empty GPU there, or caches are cold.
 inline constexpr double kSteadyWithin = 0.2;

@@ -119,9 +119,8 @@ std::vector<BaselineStep> published_algorithm(const RecordedJob& job, const Trac
     OverheadSamples of_others;
     for (std::size_t o = 0; o < n; ++o)
       if (o != c) of_others.add(samples[o]);
-    const Result<HostOverheads> overheads = published_host_overheads(of_others);
-    if (!overheads.ok()) return {};
-    const Result<PublishedTraceStep> published = published_step(ranks, *overheads, prices);
+    const Result<PublishedTraceStep> published =
+        published_step(ranks, published_host_overheads(of_others), prices);
     if (!published.ok()) return {};
     const Result<ReplayScores> scores = score_replay(published->recorded, Costs{published->recorded.program});
     if (!scores.ok()) return {};

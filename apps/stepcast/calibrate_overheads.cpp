@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/operation/overhead_name.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"
@@ -46,7 +47,7 @@ struct Line {
 std::vector<Line> lines_of(const OverheadFit& fit) {
   std::map<std::string_view, Line> by_name;
   for (const OverheadRecord& record : fit.records) {
-    if (record.op.empty() || record.op.starts_with('(')) continue;
+    if (record.op.empty() || record.op.starts_with('(') || names_both_sides(record.op)) continue;
     Line& line = by_name[record.op];
     line.name = record.op;
     line.of[static_cast<std::size_t>(record.type)] = &record;

@@ -14,6 +14,7 @@
 #include "stepcast/retrace/recorded_prices.h"
 #include "stepcast/trace/readers.h"
 
+#include "calibrate/overhead_fit.h"
 #include "tests/support/trace_generator.h"
 
 namespace stepcast::untimed_program_test {
@@ -110,14 +111,15 @@ TEST(UntimedProgram, OfAGeneratedJobComesCloseToItsSteps) {
     ranks.push_back({&traces[r], static_cast<std::int32_t>(r), recorded.facts[r].step_us.start_us});
   }
   const std::vector<RankClassId> others{RankClassId{std::size_t{0}}, RankClassId{std::size_t{2}}};
-  const RecordedProgram untimed = value_of(untimed_program(ranks, launches_of(recorded, others)));
+  const OverheadFit fit = fit_overheads(recorded_overheads(recorded, others));
+  const RecordedProgram untimed = value_of(untimed_program(ranks, fit.launches));
   ASSERT_TRUE(untimed.program.check().ok()) << untimed.program.check().error().message();
   const Platform a100 = value_of(load_platform("dgx-a100"));
   StepPricer prices{a100, {}};
   RecordedPrices priced = value_of(
       price_recorded(untimed, {.kernels = KernelTimeSource::models, .target = &prices, .origin = &prices}));
-  const HostTimes times = HostTimes::learn(recorded, others);
-  for (std::size_t r = 0; r < 3; ++r) (void)times.apply(untimed, RankClassId{r}, priced.costs);
+  const HostOverheads host = fit.host();
+  for (std::size_t r = 0; r < 3; ++r) (void)apply_host_overheads(host, untimed, RankClassId{r}, priced.costs);
   const ReplayScores scores = value_of(score_replay(untimed, priced.costs));
   for (std::size_t r = 0; r < 3; ++r) {
     const double measured = recorded.facts[r].step_us.length_us();
@@ -125,15 +127,14 @@ TEST(UntimedProgram, OfAGeneratedJobComesCloseToItsSteps) {
   }
 }
 
-TEST(LaunchesOf, AreTheMostFrequentSequences) {
+TEST(OverheadFit, HasTheMostFrequentSequencesOfLaunches) {
   test::GeneratorOptions options;
   options.ranks = 2;
   const test::GeneratedJob job = test::generate_job(options);
   std::vector<RecordedInput> inputs;
   for (const test::GeneratedRank& rank : job.ranks) inputs.push_back({&rank.recorded, nullptr});
   const RecordedProgram recorded = value_of(rebuild_program(inputs));
-  const LaunchTable table =
-      launches_of(recorded, std::vector{RankClassId{std::size_t{0}}, RankClassId{std::size_t{1}}});
+  const LaunchTable table = fit_overheads(recorded_overheads(recorded)).launches;
   ASSERT_FALSE(table.empty());
   ASSERT_TRUE(table.contains("aten::linear") && table.contains("aten::index"));
   EXPECT_THAT(table.find("aten::linear")->second.calls, ElementsAre("cudaLaunchKernel"));

@@ -171,18 +171,20 @@ TEST(TaskWork, OfHostTimeIsOneOfTheFiveKinds) {
   const RecordedProgram recorded = rebuild({parsed(kStep, kHeader)});
   // aten::linear 100..160 with launches at 115, 125, 135: T2 before the first, T5 between, T3 after the last.
   // T1 belongs to the operator behind the gap.
-  EXPECT_THAT(works_of(recorded, LaneKind::cpu_thread),
-              ElementsAre("aten::linear: T2 aten::linear", "aten::addmm: T2 aten::linear",
-                          "cudaMemsetAsync: T4 cudaMemsetAsync", "aten::addmm: T5 aten::linear",
-                          "cudaLaunchKernel: T4 cudaLaunchKernel", "aten::addmm: T5 aten::linear",
-                          "cudaLaunchKernel: T4 cudaLaunchKernel", "aten::addmm: T3 aten::linear",
-                          "aten::linear: T3 aten::linear", "(no framework op): T1 aten::copy_",
-                          "aten::copy_: T2 aten::copy_", "cudaMemcpyAsync: T4 cudaMemcpyAsync",
-                          "aten::copy_: T3 aten::copy_", "(no framework op): T1 my::operator",
-                          "my::operator: T2 my::operator", "cudaLaunchKernel: T4 cudaLaunchKernel",
-                          "my::operator: T3 my::operator", "(no framework op): T1 c10d::allreduce_",
-                          "c10d::allreduce_: T2 c10d::allreduce_", "cudaLaunchKernel: T4 cudaLaunchKernel",
-                          "c10d::allreduce_: T3 c10d::allreduce_"));
+  EXPECT_THAT(
+      works_of(recorded, LaneKind::cpu_thread),
+      ElementsAre("aten::linear: T2 aten::linear", "aten::addmm: T2 aten::linear",
+                  "cudaMemsetAsync: T4 cudaMemsetAsync", "aten::addmm: T5 aten::linear",
+                  "cudaLaunchKernel: T4 cudaLaunchKernel", "aten::addmm: T5 aten::linear",
+                  "cudaLaunchKernel: T4 cudaLaunchKernel", "aten::addmm: T3 aten::linear",
+                  "aten::linear: T3 aten::linear", "(no framework op): T1 aten::copy_ after aten::linear",
+                  "aten::copy_: T2 aten::copy_", "cudaMemcpyAsync: T4 cudaMemcpyAsync",
+                  "aten::copy_: T3 aten::copy_", "(no framework op): T1 my::operator after aten::copy_",
+                  "my::operator: T2 my::operator", "cudaLaunchKernel: T4 cudaLaunchKernel",
+                  "my::operator: T3 my::operator",
+                  "(no framework op): T1 c10d::allreduce_ after my::operator",
+                  "c10d::allreduce_: T2 c10d::allreduce_", "cudaLaunchKernel: T4 cudaLaunchKernel",
+                  "c10d::allreduce_: T3 c10d::allreduce_"));
 }
 
 TEST(TaskWork, WithoutShapesOnlyRecordedSizesAreKnown) {

@@ -9,6 +9,7 @@
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
 #include "stepcast/operation/framework_ops.h"
+#include "stepcast/operation/overhead_name.h"
 
 namespace stepcast {
 namespace {
@@ -78,6 +79,7 @@ std::string_view overhead_name(std::string_view op) {
 }
 
 std::string_view overhead_family(OverheadType type, std::string_view op) {
+  for (std::string_view kin = less_special(op); !kin.empty(); kin = less_special(op)) op = kin;
   return type == OverheadType::t4 ? family_of_call(op) : family_of_operator(op);
 }
 
@@ -145,6 +147,7 @@ HostOverhead HostOverheads::time(OverheadType type, std::string_view op) const {
     return out;
   };
   if (const HostOverhead* own = find(type, overhead_name(op))) return on(*own, OverheadTimeSource::own);
+  if (const std::string_view kin = less_special(op); !kin.empty()) return time(type, kin);
   if (const HostOverhead* kin = find(type, overhead_family(type, op)))
     return on(*kin, OverheadTimeSource::family);
   if (const HostOverhead* all = find(type, {})) return on(*all, OverheadTimeSource::all);

@@ -9,6 +9,7 @@
 //
 // Times are per occurrence, occurrences of no length counted: an operator of k launches takes
 // T1 + T2 + k T4 + (k - 1) T5 + T3, one without launches T1 + T5. Waiting for the GPU is in none of them.
+// Names are those of operation/overhead_name.h; what was not recorded by its whole name takes the time of its operator.
 // An operator that was never recorded takes the times of its family, or those of all operators.
 #pragma once
 

@@ -155,7 +155,7 @@ class RankBuilder {
     last_cpu_ =
         block_.add_task(cpu_,
                         {.kind = type == OverheadType::t4 ? TaskKind::cpu_call : TaskKind::cpu_segment,
-                         .name = op,
+                         .name = type == OverheadType::t1 ? NameId{} : op,
                          .stack = stack,
                          .work = program_.works.intern(HostWork{.type = type, .op = op})},
                         Microseconds{});
@@ -227,7 +227,7 @@ class RankBuilder {
             program_.stacks.push(around_, program_.names.intern(trace_.names.text(node_at(label).name)));
     }
     const StackId stack = program_.stacks.push(around_, name);
-    host(OverheadType::t1, NameId{}, StackId{});
+    host(OverheadType::t1, name, StackId{});
     note_waits(op);
     const GpuWorkOfOperator work = gpu_work(op);
     const std::vector<std::string> calls = calls_of(text, work);

@@ -105,8 +105,8 @@ class DelayTable {
 // has a T2 of 0 us.
 struct HostPiece {
   OverheadType type = OverheadType::t1;
-  // T1: the top-level operator behind the gap, invalid where the step ends; T2, T3, T5: the operator; T4: the
-  // runtime call.
+  // As operation/overhead_name.h calls it, invalid where the step ends. T1: the gap between two top-level operators; T2,
+  // T3, T5: the operator; T4: the runtime call.
   NameId op{};
   // Without waiting: synchronising calls and blocking copies hold what they cost when nothing has to be waited
   // for. Other runtime calls inside the piece are pieces of their own (T4) and not part of it.

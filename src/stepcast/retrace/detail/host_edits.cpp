@@ -38,8 +38,9 @@ Status take_overheads(const TracePredictionOptions& options, EditedStep& step) {
   }
   AppliedHostTimes all;
   for (std::size_t c = 0; c < step.recorded.facts.size(); ++c) {
-    const AppliedHostTimes applied = apply_host_overheads(overheads, step.recorded, RankClassId{c},
-                                                          step.prices.costs, options.assumptions.host_factor);
+    const AppliedHostTimes applied =
+        apply_host_overheads(overheads, step.recorded, RankClassId{c}, step.prices.costs,
+                             HostSpeed::all(options.assumptions.host_factor));
     all.own_us += applied.own_us;
     all.default_us += applied.default_us;
     for (const auto& [op, n] : applied.unknown_ops) all.unknown_ops[op] += n;

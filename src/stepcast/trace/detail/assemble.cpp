@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/operation/overhead_name.h"
 #include "stepcast/trace/detail/collective_matching.h"
 #include "stepcast/trace/detail/gpu_operations.h"
 #include "stepcast/trace/detail/host_work.h"
@@ -114,9 +115,19 @@ class RankAssembler {
     return op == kNone ? NameId{} : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name);
   }
 
+  // An operator or call as its overheads are known.
+  NameId host_name(OverheadType type, NameId name, bool in_data_loader, std::int32_t after) {
+    if (!name.valid() || (!in_data_loader && type != OverheadType::t1)) return name;
+    const std::string_view before =
+        after == kNone ? std::string_view{} : program_.names.text(name_of_op(after));
+    return program_.names.intern(overhead_name_of(type, program_.names.text(name), in_data_loader, before));
+  }
+
   void add_host(const HostTimes& times) {
     for (const CutPiece& piece : times.pieces)
-      host_.pieces.push_back({piece.type, name_of_op(piece.op), piece.duration_us, piece.profiler_events});
+      host_.pieces.push_back({piece.type,
+                              host_name(piece.type, name_of_op(piece.op), piece.in_data_loader, piece.after),
+                              piece.duration_us, piece.profiler_events});
     for (const LaunchingOperator& op : times.operators) {
       host_.operators.push_back({name_of_op(op.op), static_cast<std::uint32_t>(host_.launches.size()),
                                  static_cast<std::uint32_t>(op.launches.size())});
@@ -148,7 +159,9 @@ class RankAssembler {
           info.name =
               t.op == kNone ? no_op : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(t.op)].name);
           const HostTime& time = times.of_task[lane][i];
-          info.work = program_.works.intern(HostWork{.type = time.type, .op = name_of_op(time.op)});
+          info.work = program_.works.intern(
+              HostWork{.type = time.type,
+                       .op = host_name(time.type, name_of_op(time.op), time.in_data_loader, time.after)});
           info.work_times = time.times;
           cpu_task_[lane].push_back(add_task(lane_id, info, length, {t.start_us, t.end_us}));
           continue;
@@ -156,11 +169,13 @@ class RankAssembler {
         const auto call = static_cast<std::size_t>(t.call);
         info.recorded_event = g_.calls[call].recorded;
         info.name = intern(g_.recorded->runtime_calls[g_.calls[call].recorded].name);
-        info.work = program_.works.intern(HostWork{.type = OverheadType::t4, .op = info.name});
+        const NameId as_host =
+            host_name(OverheadType::t4, info.name, times.of_task[lane][i].in_data_loader, kNone);
+        info.work = program_.works.intern(HostWork{.type = OverheadType::t4, .op = as_host});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
           const double own = wait->own_us;  // behind the wait
           const double base = std::min(length - own, base_us(*wait));
-          host_.pieces.push_back({OverheadType::t4, info.name, base + own, 1});
+          host_.pieces.push_back({OverheadType::t4, as_host, base + own, 1});
           // One occurrence of the call, of which each side of the wait has its share.
           const double after = base + own > 0 ? own / (base + own) : 0;
           info.kind = TaskKind::sync_enter;
@@ -172,7 +187,7 @@ class RankAssembler {
           call_return_[call] = add_task(lane_id, info, own, {t.end_us - own, t.end_us});
           account_wait(*wait, t, base);
         } else {
-          host_.pieces.push_back({OverheadType::t4, info.name, length, 1});
+          host_.pieces.push_back({OverheadType::t4, as_host, length, 1});
           call_enter_[call] = call_return_[call] = add_task(lane_id, info, length, {t.start_us, t.end_us});
         }
         cpu_task_[lane].push_back(call_return_[call]);

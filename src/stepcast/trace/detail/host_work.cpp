@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "stepcast/operation/framework_ops.h"
+#include "stepcast/operation/overhead_name.h"
 
 namespace stepcast::detail {
 namespace {
@@ -65,11 +67,34 @@ struct OpsOfLane {
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> inside;  // of a top-level operator, without it
 };
 
+// Whether an operator or label lies inside of a data loader's, or is one.
+class DataLoaders {
+ public:
+  explicit DataLoaders(const RankGraph& g) : g_(g), known_(g.recorded->cpu_ops.size(), -1) {}
+
+  bool around(std::int32_t op) {
+    if (op == kNone) return false;
+    std::int8_t& known = known_[static_cast<std::size_t>(op)];
+    if (known < 0) {
+      const NameId name = g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name;
+      known = g_.recorded->names.text(name).starts_with(kDataLoader) ||
+                      around(g_.parent_of_op[static_cast<std::size_t>(op)])
+                  ? 1
+                  : 0;
+    }
+    return known == 1;
+  }
+
+ private:
+  const RankGraph& g_;
+  std::vector<std::int8_t> known_;  // [cpu op]; -1: not asked yet
+};
+
 class LaneCutter {
  public:
   LaneCutter(const RankGraph& g, const std::vector<CpuTask>& tasks, const OpsOfLane& ops,
-             TopLevelOperators& top_level)
-      : g_(g), tasks_(tasks), ops_(ops) {
+             TopLevelOperators& top_level, DataLoaders& loaders)
+      : g_(g), tasks_(tasks), ops_(ops), loaders_(loaders) {
     for (const CpuTask& t : tasks) top_.push_back(top_level.of(t.op));
   }
 
@@ -80,9 +105,12 @@ class LaneCutter {
       if (top_[t] != kNone) tasks_of[top_[t]].push_back(t);
     Piece gap;
     std::size_t next_op = 0, next_label = 0;
+    std::int32_t last_op = kNone;
     const auto enter = [&] {  // the next top-level operator: the gap before it is over
       const std::int32_t op = ops_.top_level[next_op++];
       gap.cut.op = op;
+      gap.cut.after = std::exchange(last_op, op);
+      gap.cut.in_data_loader = loaders_.around(op);
       gap.cut.profiler_events = 1;
       for (; next_label < ops_.labels.size() && ops_.labels[next_label] < op; ++next_label)
         ++gap.cut.profiler_events;
@@ -132,6 +160,7 @@ class LaneCutter {
     std::vector<Piece> cut(n + 1);  // before the first launch, between two, behind the last
     for (std::size_t i = 0; i <= n; ++i) {
       cut[i].cut.op = op;
+      cut[i].cut.in_data_loader = loaders_.around(op);
       cut[i].cut.type = n == 0 || (i > 0 && i < n) ? OverheadType::t5
                         : i == 0                   ? OverheadType::t2
                                                    : OverheadType::t3;
@@ -158,6 +187,7 @@ class LaneCutter {
   const RankGraph& g_;
   const std::vector<CpuTask>& tasks_;
   const OpsOfLane& ops_;
+  DataLoaders& loaders_;
   std::vector<std::int32_t> top_;  // [task]
 };
 
@@ -187,20 +217,22 @@ std::vector<OpsOfLane> ops_of_lanes(const RankGraph& g, const CpuLanes& lanes, T
 
 HostTimes host_times(const RankGraph& g, const CpuLanes& lanes) {
   TopLevelOperators top_level(g);
+  DataLoaders loaders(g);
   const std::vector<OpsOfLane> ops = ops_of_lanes(g, lanes, top_level);
   HostTimes times;
   struct Count {
     double all = 0, with_length = 0;
   };
-  std::map<std::pair<OverheadType, NameId>, Count> counts;
+  std::map<std::tuple<OverheadType, bool, NameId, NameId>, Count> counts;
+  const auto name_of = [&](std::int32_t op) {
+    return op == kNone ? NameId{} : g.recorded->cpu_ops[static_cast<std::size_t>(op)].name;
+  };
   const auto key = [&](const CutPiece& piece) {
-    return std::pair{piece.type, piece.op == kNone
-                                     ? NameId{}
-                                     : g.recorded->cpu_ops[static_cast<std::size_t>(piece.op)].name};
+    return std::tuple{piece.type, piece.in_data_loader, name_of(piece.op), name_of(piece.after)};
   };
   std::vector<std::vector<Piece>> of_lane;
   for (std::size_t lane = 0; lane < lanes.tasks.size(); ++lane) {
-    LaneCutter cutter{g, lanes.tasks[lane], ops[lane], top_level};
+    LaneCutter cutter{g, lanes.tasks[lane], ops[lane], top_level, loaders};
     cutter.cut(lane == 0);
     std::move(cutter.operators.begin(), cutter.operators.end(), std::back_inserter(times.operators));
     for (const Piece& piece : cutter.pieces) {
@@ -214,12 +246,15 @@ HostTimes host_times(const RankGraph& g, const CpuLanes& lanes) {
   for (std::size_t lane = 0; lane < of_lane.size(); ++lane) {
     std::vector<HostTime>& of_task =
         times.of_task.emplace_back(lanes.tasks[lane].size(), HostTime{OverheadType::t4, kNone, 1});
+    for (std::size_t t = 0; t < of_task.size(); ++t)
+      of_task[t].in_data_loader = loaders.around(lanes.tasks[lane][t].op);
     for (const Piece& piece : of_lane[lane]) {
       const Count& count = counts[key(piece.cut)];
       for (const std::uint32_t t : piece.tasks) {
         const CpuTask& task = lanes.tasks[lane][t];
         const double share = (task.end_us - task.start_us) / piece.cut.duration_us;
-        of_task[t] = {piece.cut.type, piece.cut.op, share * count.all / count.with_length};
+        of_task[t] = {piece.cut.type, piece.cut.op, share * count.all / count.with_length,
+                      piece.cut.in_data_loader, piece.cut.after};
       }
     }
   }

@@ -19,6 +19,8 @@ struct HostTime {
   // overhead in the step over those that have a length. Summed over the tasks of an overhead these are its
   // occurrences, so that their mean time keeps the sum.
   double times = 1;
+  bool in_data_loader = false;
+  std::int32_t after = kNone;  // T1: the operator before the gap; kNone where the thread begins
 };
 
 // A HostPiece that is no T4, with the operator as in HostTime.
@@ -27,6 +29,8 @@ struct CutPiece {
   std::int32_t op = kNone;
   double duration_us = 0;
   std::uint32_t profiler_events = 0;
+  bool in_data_loader = false;  // its operator is
+  std::int32_t after = kNone;
 };
 
 struct LaunchingOperator {

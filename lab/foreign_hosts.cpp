@@ -1,0 +1,106 @@
+#include "lab/foreign_hosts.h"
+
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/statistics.h"
+#include "stepcast/operation/overhead_name.h"
+
+namespace stepcast {
+namespace {
+
+// Host time that two jobs share, from which on it says how fast a part of the host is: assumed, some dozen operators.
+constexpr double kLeastSharedUs = 100;
+
+// Of all operators, or of all of a family.
+bool is_of_many(const OverheadRecord& record) { return record.op.empty() || record.op.starts_with('('); }
+bool is_of_one(const OverheadRecord& record) { return record.op == kStepEnd || !is_of_many(record); }
+
+struct Shared {
+  double theirs_us = 0, ours_us = 0;
+};
+
+HostSpeed speed_over(const OverheadFit& job, const HostOverheads& others) {
+  std::array<Shared, 3> parts{};  // between operators, in them, calls
+  Shared all;
+  std::vector<double> loaders;
+  for (const OverheadRecord& record : job.records) {
+    const HostOverhead own = others.time(record.type, record.op);
+    // Gaps count by the operators on both sides, as they are applied.
+    if (record.type == OverheadType::t1 && record.op != kStepEnd && !names_both_sides(record.op)) continue;
+    if (!is_of_one(record) || own.ground != OverheadTimeSource::own) continue;
+    if (is_in_data_loader(record.op)) {
+      if (record.type != OverheadType::t1 && own.mean_us > 0) loaders.push_back(record.mean_us / own.mean_us);
+      continue;
+    }
+    const std::size_t part = record.type == OverheadType::t1 ? 0 : record.type == OverheadType::t4 ? 2 : 1;
+    const Shared shared{record.mean_us * static_cast<double>(record.n),
+                        own.mean_us * static_cast<double>(record.n)};
+    // What a program does between operators says nothing of the host as a whole.
+    for (Shared* sum : {&parts[part], part == 0 ? nullptr : &all}) {
+      if (sum == nullptr) continue;
+      sum->theirs_us += shared.theirs_us;
+      sum->ours_us += shared.ours_us;
+    }
+  }
+  const double whole = all.ours_us > 0 && all.theirs_us > 0 ? all.theirs_us / all.ours_us : 1;
+  // A part of little time is no measure of its own.
+  const auto of = [&](const Shared& part) {
+    return (part.theirs_us + whole * kLeastSharedUs) / (part.ours_us + kLeastSharedUs);
+  };
+  return {of(parts[0]), of(parts[1]), of(parts[2]), loaders.empty() ? 1 : median(std::move(loaders))};
+}
+
+}  // namespace
+
+HostSpeed speed_of(const OverheadFit& job, const OverheadFit& others) {
+  return speed_over(job, others.host());
+}
+
+HostSpeed median_speed(std::span<const OverheadFit> jobs, const OverheadFit& others) {
+  const HostOverheads host = others.host();
+  std::vector<double> between, in, calls;
+  for (const OverheadFit& job : jobs) {
+    const HostSpeed speed = speed_over(job, host);
+    between.push_back(speed.between_ops);
+    in.push_back(speed.in_ops);
+    calls.push_back(speed.calls);
+  }
+  return {.between_ops = median(between), .in_ops = median(in), .calls = median(calls)};
+}
+
+double share_known(const OverheadFit& others, const OverheadFit& job) {
+  const HostOverheads host = others.host();
+  double known = 0, all = 0;
+  for (const OverheadRecord& record : job.records) {
+    if (!is_of_one(record) || names_both_sides(record.op)) continue;
+    all += static_cast<double>(record.n);
+    if (host.time(record.type, record.op).ground == OverheadTimeSource::own)
+      known += static_cast<double>(record.n);
+  }
+  return all > 0 ? known / all : 0;
+}
+
+OverheadFit pooled_jobs(std::span<const OverheadFit> jobs) {
+  std::map<std::pair<OverheadType, std::string>, std::vector<double>> means;
+  OverheadFit pool;
+  for (const OverheadFit& job : jobs) {
+    const HostSpeed speed = speed_of(job, pool);
+    for (const OverheadRecord& record : job.records)
+      means[{record.type, record.op}].push_back(record.mean_us / speed.of(record.type));
+    pool.records.clear();
+    for (const auto& [key, us] : means)
+      pool.records.push_back({.type = key.first, .op = key.second, .mean_us = median(us), .n = 1});
+  }
+  return pool;
+}
+
+OverheadFit by_family_alone(OverheadFit fit) {
+  std::erase_if(fit.records, [](const OverheadRecord& record) { return is_of_one(record); });
+  return fit;
+}
+
+}  // namespace stepcast
