@@ -262,6 +262,22 @@ TEST(LayoutRefinement, ChoosesHowContextIsExchanged) {
   EXPECT_LT(chosen_layout(open).step.step.time, chosen_layout(said).step.step.time);
 }
 
+// Llama 3 70B needs 1.1 TB with its optimizer: 8 GPUs hold it without.
+TEST(LayoutRefinement, PutsTheOptimizerOnTheHostWhereNothingFits) {
+  PlanRequest request = request_of("llama-3-70b", 8, 64);
+  const LayoutPlan open = plan_of(request);
+  ASSERT_FALSE(open.ranking.layouts.empty());
+  EXPECT_TRUE(chosen_layout(open).layout.optimizer.cpu_offload);
+  EXPECT_THAT(*megatron_text(chosen_layout(open), open.prototypes), HasSubstr("--optimizer-cpu-offload"));
+  request.job.settings.optimizer_offload = true;
+  EXPECT_EQ(chosen_layout(open).step.step.time, chosen_layout(plan_of(request)).step.step.time);
+  request.job.settings.optimizer_offload = false;
+  EXPECT_TRUE(plan_of(request).ranking.layouts.empty());
+  request.job.settings.optimizer_offload.reset();
+  request.n_gpus = 16;  // which hold all of it
+  EXPECT_FALSE(chosen_layout(plan_of(request)).layout.optimizer.cpu_offload);
+}
+
 // Where the host launches operator by operator and falls behind, layers are captured.
 TEST(LayoutRefinement, CapturesLayersWhereTheHostBinds) {
   PlanRequest request = request_of("llama-3-8b", 64, 128);

@@ -12,6 +12,7 @@ namespace stepcast {
 JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
                               const LayoutPrototypes& prototypes) {
   JobSettings s = prototypes.settings(point);
+  if (layout.optimizer.cpu_offload) s.optimizer_offload = true;
   if (!layout.pipeline.layers_per_stage.empty()) {
     s.pipeline_layout = pipeline_layout_string(layout.pipeline.layers_per_stage,
                                                prototypes.model().n_multi_token_prediction_layers);

@@ -139,6 +139,23 @@ Status note_slow_type(StepModels& models, LayoutPlan& plan) {
   return Ok{};
 }
 
+// Where nothing fits: what does with the states of the optimizer, and its step, on the host, if that is not said either way.
+std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, const Platform& platform,
+                                                 const LayoutPrototypes& prototypes) {
+  const Framework framework = prototypes.framework();
+  if (request.job.settings.optimizer_offload ||
+      (framework != Framework::megatron && framework != Framework::nemo))
+    return std::nullopt;
+  PlanRequest on_host = request;
+  on_host.job.settings.optimizer_offload = true;
+  Result<LayoutPlan> plan = plan_layouts(on_host, platform);
+  if (!plan.ok() || plan->found.priced.empty()) return std::nullopt;
+  plan->notes.emplace_back(
+      "nothing fits with the optimizer on the GPUs: its states and its step are on the host "
+      "(--optimizer-cpu-offload), at an assumed rate of the host's memory");
+  return std::move(*plan);
+}
+
 }  // namespace
 
 Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list) {
@@ -219,6 +236,10 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   StepModels& models = request.models != nullptr ? *request.models : own;
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
                                              {memory, request.threads, assumptions, &models}));
+  if (plan.found.priced.empty() && plan.found.n_too_large > 0 && request.refines) {
+    if (std::optional<LayoutPlan> on_host = with_optimizer_on_host(request, platform, plan.prototypes))
+      return std::move(*on_host);
+  }
   {
     const StepModels::Lease steps = models.take(assumptions);
     STEPCAST_ASSIGN(plan.ranking,

@@ -15,7 +15,9 @@ using List = std::vector<std::int32_t>;
 // Racks of 72 GPUs are one node, too; nobody splits a product over more.
 constexpr std::int64_t kMostTensor = 16;
 constexpr std::int64_t kMostContext = 64, kFewestTokensPerRank = 1024;
-constexpr std::int64_t kMostExpert = 256, kMostMicroBatch = 16, kMostVirtualStages = 16;
+constexpr std::int64_t kMostExpert = 256, kMostMicroBatch = 16;
+// Up to so many chunks a stage are looked for before uneven ones are.
+constexpr std::int64_t kMostEvenChunks = 16;
 constexpr std::int64_t kMostDegree = 1'000'000;
 
 List divisors(std::int64_t n, std::int64_t most) {
@@ -83,7 +85,7 @@ Status check_nodes(const std::vector<DataSharding>& shardings, const SpaceOf& of
 // Chunks of a stage into which the layers of some pipeline divide, alone or with embedding and output as one each.
 List usual_virtual_stages(const Transformer& model, const List& pipelines) {
   List list;
-  for (std::int32_t v = 2; v <= kMostVirtualStages; ++v) {
+  for (std::int32_t v = 2; 2 * v <= model.n_layers; ++v) {
     const bool any = std::ranges::any_of(
         pipelines, [&](std::int32_t p) { return p > 1 && divides_into_chunks(model.n_layers, p, v); });
     if (any) list.push_back(v);
@@ -91,18 +93,19 @@ List usual_virtual_stages(const Transformer& model, const List& pipelines) {
   return list;
 }
 
-std::vector<DataSharding> usual_shardings(Framework framework) {
+std::vector<DataSharding> usual_shardings(const SpaceOf& of) {
   const DataSharding none{}, states{Sharding::zero1, 0}, gradients{Sharding::zero2, 0},
       weights{Sharding::zero3, 0};
-  switch (framework) {
+  switch (of.framework) {
     case Framework::torchtitan:
     case Framework::automodel:
     case Framework::maxtext:
       return {weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
     case Framework::fsdp:
       return {gradients, weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
-    // Recipes of NeMo share no more, but for one of Megatron-Bridge on GB200 (FSDP, --sharding zero3).
+    // Recipes of Megatron-Bridge shard weights, too (FSDP), where all GPUs are one NVLink domain; beyond it none was published.
     case Framework::nemo:
+      return of.n_gpus <= of.gpus_per_node ? std::vector{none, states, weights} : std::vector{none, states};
     case Framework::pytorch:
     case Framework::libai: return {none, states};
     default: return {none, states, gradients, weights};
@@ -125,7 +128,7 @@ bool divides_into_chunks(std::int64_t n_layers, std::int64_t stages, std::int64_
   const std::int64_t chunks = stages * virtual_stages, units = n_layers + 2;
   const std::int64_t longest = (units + chunks - 1) / chunks;
   if (chunks > n_layers || as_double(longest * chunks) > kMostUneven * as_double(units)) return false;
-  for (std::int64_t v = 2; v <= kMostVirtualStages; ++v)
+  for (std::int64_t v = 2; v <= kMostEvenChunks; ++v)
     if (divides(v)) return false;
   return true;
 }
@@ -238,7 +241,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
         .advice("1f1b runs one chunk of layers per stage (--vp 1), interleaved two or more");
   }
 
-  space.shardings = restrictions.shardings.value_or(usual_shardings(of.framework));
+  space.shardings = restrictions.shardings.value_or(usual_shardings(of));
   STEPCAST_TRY(check_nodes(space.shardings, of));
   space.recomputations = restrictions.recomputations.value_or(
       std::vector{Recompute::none, Recompute::selective, Recompute::full});
