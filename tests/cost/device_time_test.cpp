@@ -139,10 +139,74 @@ TEST(DeviceTime, FewChannelsArePaddedToAStep) {
   };
   for (const char* platform : {"a100-sxm4-80gb", "h100-sxm5-80gb"}) {
     const double without = std::string_view{platform} == "h100-sxm5-80gb" ? 0.63 : 1;
-    EXPECT_NEAR(us_of(platform, patches(3, 16)) * without / us_of(platform, patches(32, 16)), 1, 0.15)
+    // Large tiles alone lose up to a fourth to the best ones.
+    EXPECT_NEAR(us_of(platform, patches(3, 16)) * without / us_of(platform, patches(32, 16)), 1, 0.25)
         << platform;
   }
   EXPECT_LT(us_of("mi300x", patches(3, 16)), 0.6 * us_of("mi300x", patches(32, 16)));
+}
+
+// PyTorch 2.11 on an H100 80GB SXM, bf16, the medians of three: patches of images of 224 x 224, whose products have 42, 196 and 294
+// tiles of 128 x 128 for 132 SMs: one, two and three waves, however full.
+TEST(DeviceTime, ConvolvesFewChannelsInWholeWavesOfLargeTiles) {
+  const auto us = [](std::int64_t batch, std::int64_t out, std::int64_t size) {
+    SeenKernels kernel;
+    kernel.add(implementation_of("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x128_32x5_nhwc_align8"),
+               100, 1);
+    return us_of("h100-sxm5-80gb",
+                 {ConvolutionShape{.batch = batch,
+                                   .in_channels = 3,
+                                   .out_channels = out,
+                                   .height = 224,
+                                   .width = 224,
+                                   .kernel_height = size,
+                                   .kernel_width = size,
+                                   .stride = size},
+                  DType::bf16, Direction::forward},
+                 kernel);
+  };
+  EXPECT_NEAR(us(4, 768, 16), 81.7, 0.12 * 81.7);
+  EXPECT_NEAR(us(32, 512, 16), 153.2, 0.12 * 153.2);
+  EXPECT_NEAR(us(32, 768, 16), 231.8, 0.12 * 231.8);
+  EXPECT_NEAR(us(1, 1024, 14), 61.5, 0.12 * 61.5);
+  EXPECT_NEAR(us(8, 768, 32), 314.2, 0.12 * 314.2);
+}
+
+// The same machine: cuDNN's nchwToNhwc of an image and of weights, whole pieces of 32 channels and 32 pixels or taps.
+TEST(DeviceTime, CopiesWholePiecesBetweenLayouts) {
+  const auto copies = [](std::int64_t batch, std::int64_t channels, std::int64_t out, std::int64_t image,
+                         std::int64_t size) {
+    const Operation convolution{ConvolutionShape{.batch = batch,
+                                                 .in_channels = channels,
+                                                 .out_channels = out,
+                                                 .height = image,
+                                                 .width = image,
+                                                 .kernel_height = size,
+                                                 .kernel_width = size,
+                                                 .stride = 2},
+                                DType::bf16, Direction::forward};
+    SeenKernels kernels;
+    kernels.add(KernelImplementation::tuned_convolution, 100, 1);
+    const double without = us_of("h100-sxm5-80gb", convolution, kernels);
+    kernels.add(KernelImplementation::to_channels_last, 10, 0);
+    kernels.add(KernelImplementation::to_channels_last, 10, 0);
+    return us_of("h100-sxm5-80gb", convolution, kernels) - without;
+  };
+  EXPECT_NEAR(copies(32, 3, 768, 224, 16), 69.6 + 10.3, 0.1 * 79.9);
+  EXPECT_NEAR(copies(8, 3, 768, 224, 32), 17.9 + 33.5, 0.15 * 51.4);
+  EXPECT_NEAR(copies(32, 320, 320, 64, 3), 75.3 + 6.9, 0.2 * 82.2);
+}
+
+// The same machine, sums of tensors of which one was written by the kernel before: start and memory.
+TEST(DeviceTime, StartsElementwiseKernelsAsTheGenerationDoes) {
+  const auto us = [](std::int64_t elements) {
+    return us_of(
+        "h100-sxm5-80gb",
+        elementwise({.function = ElementwiseFunction::add, .elements = elements, .reads = 2}, DType::bf16));
+  };
+  EXPECT_NEAR(us(16384), 1.54, 0.15 * 1.54);
+  EXPECT_NEAR(us(605184), 2.81, 0.15 * 2.81);
+  EXPECT_NEAR(us(2420736), 5.28, 0.15 * 5.28);
 }
 
 // One row for each index is a copy, not a lookup of bags: the shortest kernel and its bytes.

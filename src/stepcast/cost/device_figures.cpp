@@ -77,6 +77,7 @@ DeviceFigures figures_of(const Device& device) {
   out.host_link = device.host_link_bandwidth ? Rate{per_us(*device.host_link_bandwidth), false}
                                              : Rate{kAssumedHostLink, true};
   out.kernel_floor_us = device.kernel_floor ? device.kernel_floor->value() : kAssumedKernelFloorUs;
+  out.element_start_us = generation.element_start_us > 0 ? generation.element_start_us : out.kernel_floor_us;
   const double watts = device.power_limit_W.value_or(0);
   out.sustained_matrix_per_us = watts > 0 ? watts * generation.sustained_TFLOPs_per_W * 1e6 : 1e300;
   out.sustained_vector_per_us = watts > 0 ? watts * generation.sustained_GFLOPs_per_W * 1e3 : 1e300;

@@ -25,6 +25,7 @@ struct DeviceFigures {
   double sm_count = 1;
   double l2_bytes = 0;
   double kernel_floor_us = 0;
+  double element_start_us = 0;  // the same of element-wise kernels in a step
   // FLOPs per microsecond that the power limit feeds for as long as one likes: on matrix units, and in fp32
   // products by ordinary arithmetic.
   double sustained_matrix_per_us = 0, sustained_vector_per_us = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -89,6 +90,9 @@ constexpr double kBlock = 64;
 constexpr double kAmdRate = 0.55;
 // Share of the memory bandwidth of copies from one layout into another, and of Winograd transforms.
 constexpr double kLayoutCopy = 0.85, kAmdLayoutCopy = 0.5, kTransform = 0.8;
+// Such a copy is cut into pieces of 32 channels and 32 pixels, whole ones; elements that an SM moves per microsecond: cuDNN's
+// nchwToNhwc of inputs and weights, 3 to 320 channels, 1 to 1,024 pixels or taps, on an H100.
+constexpr double kTransposed = 32, kTransposedPerUsOfSm = 5500;
 // Channels of one tap that a step of CUTLASS's implicit products takes, in bytes; fewer are padded to them ("32x4" and "16x4" in names
 // of bf16 and tf32 kernels, `fprop_optimized`).
 constexpr double kStepBytes = 64;
@@ -160,7 +164,7 @@ struct Convolution {
       const bool splits = pass == Direction::weight_gradient;
       return std::max(ordinary_us(p, share, splits), streamed_us) + device.kernel_floor_us;
     }
-    detail::Tiling tiling = best_tiling(p, device);
+    detail::Tiling tiling = few ? best_padded_tiling(p, device) : best_tiling(p, device);
     if (amd) tiling.compute_us /= kAmdRate;
     if (few) tiling.compute_us /= share_without_pieces(dtype, device);
     tiling.memory_us = streamed_us;
@@ -226,24 +230,40 @@ struct Convolution {
     return weights && !others;
   }
 
-  // Copies of activations between layouts. Weights are small beside them.
+  // One copy of a [batch, channels, pixels] tensor into another layout. NVIDIA's transpose whole pieces of 32 x 32.
+  [[nodiscard]] double layout_copy_us(double batch, double channels, double across) const {
+    const double streamed_us =
+        memory_us(2 * batch * channels * across * element, amd ? kAmdLayoutCopy : kLayoutCopy);
+    const auto whole = [](double extent) { return std::ceil(extent / kTransposed) * kTransposed; };
+    const double moved_us =
+        amd ? 0 : batch * whole(channels) * whole(across) / (device.sm_count * kTransposedPerUsOfSm);
+    return std::max(streamed_us, moved_us) + device.kernel_floor_us;
+  }
+  // Copies between layouts that were seen, each time the operation is done: as many as there are, in the order in which a
+  // library needs them.
   [[nodiscard]] double layout_us(Direction direction) const {
-    const double either = seen.per_operation(Seen::layout_transpose);
-    const double in = seen.per_operation(Seen::to_channels_last);
-    const double back = seen.per_operation(Seen::to_channels_first);
-    if (either + in + back <= 0) return 0;
-    double bytes = 0;
+    const double input_us = layout_copy_us(as_double(shape.batch), as_double(shape.in_channels),
+                                           as_double(shape.height) * as_double(shape.width));
+    const double output_us = layout_copy_us(as_double(shape.batch), as_double(shape.out_channels), pixels);
+    const double weight_us =
+        layout_copy_us(as_double(shape.out_channels), as_double(shape.in_channels) / groups,
+                       as_double(shape.kernel_height) * as_double(shape.kernel_width));
+    const auto first = [this](Seen of, std::initializer_list<double> in_order) {
+      double left = seen.per_operation(of), us = 0;
+      for (const double one : in_order) {
+        us += std::min(left, 1.0) * one;
+        left = std::max(left - 1, 0.0);
+      }
+      return us;
+    };
     if (direction == Direction::forward) {
-      if (in > 0 || either > 0) bytes += input_bytes;
-      if (back > 0 || either >= 2) bytes += output_bytes;
-    } else {
-      if (in > 0 || either > 0) bytes += output_bytes;
-      if (in >= 2 || either >= 2) bytes += input_bytes;
-      if (direction == Direction::backward && (back > 0 || either >= 3)) bytes += input_bytes;
-      if (direction == Direction::backward && either >= 4) bytes += output_bytes;
+      return first(Seen::to_channels_last, {input_us, weight_us}) +
+             first(Seen::to_channels_first, {output_us}) +
+             first(Seen::layout_transpose, {input_us, output_us, weight_us});
     }
-    return memory_us(2 * bytes, amd ? kAmdLayoutCopy : kLayoutCopy) +
-           (either + in + back) * device.kernel_floor_us;
+    return first(Seen::to_channels_last, {output_us, input_us, weight_us}) +
+           first(Seen::to_channels_first, {input_us, weight_us}) +
+           first(Seen::layout_transpose, {output_us, input_us, input_us, output_us, weight_us, weight_us});
   }
 
   [[nodiscard]] double us(Direction direction) const {
@@ -304,7 +324,7 @@ Estimate DeviceTime::without_launch(const Operation& operation, const PricedOper
 DType DeviceTime::dtype_as_run(DType dtype, const SeenKernels& seen) const {
   if (dtype != DType::fp32 || made_by_amd_ || !model_->analytic().figures().has_matrix_units(DType::tf32))
     return dtype;
-  return seen.times > 0 ? dtype : DType::tf32;
+  return seen.times > 0 && seen.here ? dtype : DType::tf32;
 }
 
 Estimate DeviceTime::of(const Operation& operation, const PricedOperation& priced, const SeenKernels& seen) {
@@ -349,6 +369,8 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
     const double passes = operation.direction == Direction::forward ? 1 : kStatisticsPassesBackward;
     added_us = passes * waves * static_cast<double>(norm->cols) / kElementsPerUsOfBlock;
   }
+  if (std::holds_alternative<ElementwiseShape>(operation.shape))
+    added_us += figures.element_start_us - figures.kernel_floor_us;
   if (std::holds_alternative<ElementwiseShape>(operation.shape) && !made_by_amd_) {
     // What the kernel before left in the cache, and what this one leaves there.
     const double cache = figures.l2_bytes > kPartitionedCacheBytes ? figures.l2_bytes / 2 : figures.l2_bytes;
@@ -364,7 +386,9 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
 
 double shortest_kernel_us(const Operation* operation, KernelImplementation seen,
                           const DeviceFigures& device) {
-  return device.kernel_floor_us * shortest_over_floor(operation, seen);
+  const bool by_element = operation != nullptr && std::holds_alternative<ElementwiseShape>(operation->shape);
+  const double over_floor = shortest_over_floor(operation, seen);
+  return by_element && over_floor == 1 ? device.element_start_us : device.kernel_floor_us * over_floor;
 }
 
 double convolution_us(const ConvolutionShape& shape, DType dtype, Direction direction,

@@ -48,7 +48,8 @@ inline constexpr std::size_t kKernelImplementationCount =
 struct SeenKernels {
   std::array<double, kKernelImplementationCount> time_us{};  // in total
   std::array<double, kKernelImplementationCount> count{};
-  double times = 0;  // how often the operation was done; 0: on no GPU like the one that is asked for
+  double times = 0;  // how often the operation was done; 0: not known
+  bool here = true;  // on a GPU like the one that is asked for
 
   void add(KernelImplementation implementation, double us, double share) {
     time_us[static_cast<std::size_t>(implementation)] += us;
@@ -60,6 +61,7 @@ struct SeenKernels {
   [[nodiscard]] SeenKernels without_convolutions() const {
     SeenKernels out = *this;
     out.times = 0;
+    out.here = false;
     for (auto i = static_cast<std::size_t>(KernelImplementation::to_channels_last);
          i < kKernelImplementationCount; ++i) {
       out.time_us[i] = 0;

@@ -197,7 +197,9 @@ class Pricing {
     const bool transfer = program_.works.collective(task.work) != nullptr;
     if (transfer || how_.origin->platform().device.vendor == how_.target->platform().device.vendor) return 1;
     if (task.kernel_class == KernelClass::attention) return 0;
-    const double shortest_us = how_.origin->kernels().model().analytic().figures().kernel_floor_us;
+    const double shortest_us =
+        shortest_kernel_us(program_.works.operation(task.work), KernelImplementation::other,
+                           how_.origin->kernels().model().analytic().figures());
     return kMovesToOtherVendor * (1 - shortest_us / std::max(modelled_us, shortest_us));
   }
 
@@ -282,6 +284,28 @@ class Pricing {
     return to > 0 && from > 0 ? to / from : 1.0;
   }
 
+  // A library of convolutions chooses anew. It copies tensors between layouts where the one that was recorded did so, and where that
+  // had no matrix units, which want another layout than PyTorch's own.
+  SeenKernels on_other_library(const Operation& operation, const SeenKernels& seen) const {
+    SeenKernels out = seen.without_convolutions();
+    if (!std::holds_alternative<ConvolutionShape>(operation.shape)) return out;
+    using Seen = KernelImplementation;
+    const bool copied = seen.has(Seen::to_channels_last) || seen.has(Seen::to_channels_first) ||
+                        seen.has(Seen::layout_transpose);
+    const auto units = [&operation](StepPricer& on) {
+      const DeviceFigures& has = on.kernels().model().analytic().figures();
+      return has.has_matrix_units(operation.dtype) ||
+             (operation.dtype == DType::fp32 && has.has_matrix_units(DType::tf32));
+    };
+    if (how_.origin == nullptr || (!copied && units(*how_.origin)) || !units(*how_.target)) return out;
+    const SeenKernels usual = usual_kernels(operation, how_.target->platform().device.vendor == "AMD", true);
+    for (const Seen copy : {Seen::to_channels_last, Seen::to_channels_first, Seen::layout_transpose})
+      out.count[static_cast<std::size_t>(copy)] = usual.count[static_cast<std::size_t>(copy)];
+    out.times = usual.times;
+    out.here = false;
+    return out;
+  }
+
   const PricedOnce& price(WorkId id) {
     PricedOnce& once = works_[id.index()];
     if (once.done) return once;
@@ -290,7 +314,7 @@ class Pricing {
     if (const auto* operation = std::get_if<Operation>(&work)) {
       const SeenKernels& seen = seen_[id.index()];
       once.target = target_time_->of(*operation, how_.target->kernels().price(*operation),
-                                     same_library_ ? seen : seen.without_convolutions());
+                                     same_library_ ? seen : on_other_library(*operation, seen));
       if (how_.origin != nullptr) {
         once.origin = origin_time_->of(*operation, how_.origin->kernels().price(*operation), seen);
       }

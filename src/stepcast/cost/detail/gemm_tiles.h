@@ -31,5 +31,7 @@ struct Tiling {
 //   memory = (A + B + C) / (efficiency * memory bandwidth)
 //   time = max(compute, memory) + adding up the parts; the caller adds the launch floor
 [[nodiscard]] Tiling best_tiling(const Product& product, const DeviceFigures& device);
+// The same of an implicit product whose channels are padded to its steps: large tiles alone, whose sums are not split.
+[[nodiscard]] Tiling best_padded_tiling(const Product& product, const DeviceFigures& device);
 
 }  // namespace stepcast::detail
