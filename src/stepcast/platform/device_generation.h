@@ -25,7 +25,7 @@ struct DeviceGeneration {
   bool asynchronous_products;  // what FlashAttention-3 needs
   bool memory_chips;           // beside the GPU, not stacked: their error correction uses bandwidth
   double host_time;            // of an operator on its usual hosts, over that on hosts of 2022
-  double element_start_us;     // of the shortest element-wise kernels behind each other; 0: as of other kernels
+  double element_start_us;  // of the shortest element-wise kernels behind each other; 0: as of other kernels
 };
 
 // The row of the device's architecture, or that of unknown ones.
