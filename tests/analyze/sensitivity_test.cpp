@@ -13,7 +13,7 @@
 #include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/sensitivity_report.h"
+#include "stepcast/report/forecast_document.h"
 
 #include "tests/support/trace_builder.h"
 #include "tests/support/trace_generator.h"

@@ -7,7 +7,7 @@
 //   f.critical().computation_by_class_ms      {"gemm", 5111.4}, {"attention", 668.8}, ...
 //   f.critical().part_ms("idle: pipeline")
 //
-// Names and units of the members are those of the JSON keys. Everything that a comparison joins two forecasts
+// Names, units and meanings of the members are those of the JSON keys (base/fields.h). Everything that a comparison joins two forecasts
 // by is a text that does not depend on numbering: class of kernel, label of a group, cause, name of an
 // operation, name and ordinal of a collective.
 #pragma once
@@ -23,6 +23,7 @@
 #include <variant>
 #include <vector>
 
+#include "stepcast/base/fields.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/run/run_forecast.h"
 
@@ -48,63 +49,69 @@ using NamedTimes = std::vector<NamedTime>;
 
 // What one GPU stream does. All but the exposed times sum to the window of its class.
 struct ForecastStream {
-  std::string name{};
-  std::uint64_t tasks = 0;       // that touch the window
-  NamedTimes kernels_ms{};       // computation by class of kernel
-  double transfer_ms = 0;        // collectives, without waiting for other ranks
-  double exposed_comm_ms = 0;    // of it while no stream of the rank computes
-  double memcpy_ms = 0;          // copies and fills
-  double exposed_memcpy_ms = 0;  // of it while no stream of the rank computes
-  NamedTimes idle_ms{};          // by cause; "other_rank" and "pipeline" are waiting inside transfers
-  // The same in the parts that are compared most: embedding, gemm, attention, memory (with copies), other,
-  // communication_transfer, communication_waiting, idle. They sum to the window.
-  NamedTimes parts_ms{};
-  friend bool operator==(const ForecastStream&, const ForecastStream&) = default;
+  STEPCAST_FIELDS(ForecastStream, "stream");
+  STEPCAST_FIELD(std::string, name, "as the trace or the description calls it");
+  STEPCAST_FIELD(std::uint64_t, tasks, "tasks that touch the window");
+  STEPCAST_FIELD(NamedTimes, parts_ms,
+                 "embedding, gemm, attention, memory (kernels and copies), other, communication_transfer, "
+                 "communication_waiting, idle: they sum to the window");
+  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class of kernel");
+  STEPCAST_FIELD(double, transfer_ms, "collectives, without waiting for other ranks");
+  STEPCAST_FIELD(double, exposed_comm_ms, "of it while no stream of the rank computes");
+  STEPCAST_FIELD(double, memcpy_ms, "copies and fills");
+  STEPCAST_FIELD(double, exposed_memcpy_ms, "of it while no stream of the rank computes");
+  STEPCAST_FIELD(NamedTimes, idle_ms, "by cause; other_rank and pipeline are waiting inside transfers");
 };
 
 struct ForecastThread {
-  std::string name{};
-  double busy_ms = 0;
-  NamedTimes idle_ms{};        // gpu, other_thread, rest
-  NamedTimes busy_by_op_ms{};  // by outermost framework op or annotation, longest first; "" is outside any
-  friend bool operator==(const ForecastThread&, const ForecastThread&) = default;
+  STEPCAST_FIELDS(ForecastThread, "thread");
+  STEPCAST_FIELD(std::string, name, "as the trace calls it");
+  STEPCAST_FIELD(double, busy_ms, "own work");
+  STEPCAST_FIELD(NamedTimes, idle_ms, "by cause: gpu, other_thread, rest");
+  STEPCAST_FIELD(NamedTimes, busy_by_op_ms,
+                 "by outermost framework op or annotation, longest first; the empty key is outside any");
 };
 
 // Ranks that do the same. computation_ms + exposed_comm_ms + exposed_memcpy_ms + all of idle_ms = window_ms.
 struct ForecastClass {
-  std::string name{};                  // "rank 3", "pipeline stage 2"
-  std::optional<std::int64_t> rank{};  // its number, where the class is one recorded rank
-  std::uint64_t n_ranks = 1;
-  double window_ms = 0;                   // the step of these ranks
-  double start_offset_ms = 0;             // how much later they began than the first rank
-  double computation_ms = 0;              // some stream runs a kernel that is not communication
-  NamedTimes computation_by_class_ms{};   // sums to it; kernels that run at the same time share that time
-  double exposed_comm_ms = 0;             // nothing computes, and a collective transfers
-  NamedTimes exposed_comm_by_group_ms{};  // sums to it
-  double exposed_memcpy_ms = 0;           // nothing computes or transfers, and a copy or fill runs
-  NamedTimes idle_ms{};                   // by cause (IdleCause)
-  double gpu_active_ms = 0;               // computation, transfer or copy on any stream
-  double transfer_ms = 0;                 // union of all transfers
-  double overlap_ms = 0;                  // of it under computation
-  double collective_wait_ms = 0;          // union of all waiting inside collectives, hidden or not
-  NamedTimes kernels_ms{};                // by class, summed over streams
-  double baseline_ms = 0;                 // of the published method: the busiest stream, no CPU, no waiting
-  std::vector<ForecastStream> streams{};
-  std::vector<ForecastThread> threads{};
+  STEPCAST_FIELDS(ForecastClass, "rank_class");
+  STEPCAST_FIELD(std::string, name, "rank N, pipeline stage N");
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank,
+                 "number of the rank, where the class is one recorded rank");
+  STEPCAST_FIELD(std::uint64_t, n_ranks, "ranks that do the same", 1);
+  STEPCAST_FIELD(double, window_ms, "the step of these ranks: sum of the four parts that follow");
+  STEPCAST_FIELD(double, start_offset_ms, "how much later they began than the first rank");
+  STEPCAST_FIELD(double, computation_ms, "some stream runs a kernel that is not communication");
+  STEPCAST_FIELD(NamedTimes, computation_by_class_ms,
+                 "computation_ms by class of kernel; kernels that run at the same time share that time");
+  STEPCAST_FIELD(double, exposed_comm_ms, "nothing computes, and a collective transfers");
+  STEPCAST_FIELD(NamedTimes, exposed_comm_by_group_ms,
+                 "exposed_comm_ms by group of ranks; transfers at the same time share that time");
+  STEPCAST_FIELD(double, exposed_memcpy_ms, "nothing computes or transfers, and a copy or fill runs");
+  STEPCAST_FIELD(NamedTimes, idle_ms,
+                 "by cause: cpu (not launched yet), other_stream, other_rank (a collective waits for a "
+                 "rank), pipeline (nothing has arrived from another stage), between_steps, rest");
+  STEPCAST_FIELD(double, gpu_active_ms, "computation, transfer or copy on any stream");
+  STEPCAST_FIELD(double, transfer_ms, "union of all transfers");
+  STEPCAST_FIELD(double, overlap_ms, "of it under computation");
+  STEPCAST_FIELD(double, collective_wait_ms, "union of all waiting in collectives, hidden or not");
+  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class, summed over streams");
+  STEPCAST_FIELD(double, baseline_ms, "published baseline: the busiest stream, no CPU, no waiting");
+  STEPCAST_FIELD(std::vector<ForecastStream>, streams, "GPU streams");
+  STEPCAST_FIELD(std::vector<ForecastThread>, threads, "CPU threads");
 
   // The parts that sum to the window, with keys such as "computation: gemm", "exposed communication: tensor",
   // "exposed copies", "idle: pipeline"; without those of no length.
   [[nodiscard]] NamedTimes parts() const;
-  friend bool operator==(const ForecastClass&, const ForecastClass&) = default;
 };
 
 struct ForecastMember {
-  std::uint32_t rank_class = 0;  // position in Forecast::classes
-  double arrival_us = 0;         // on the clock of the timeline
-  double wait_us = 0;            // for the last member it depends on
-  double transfer_us = 0;
-  double exposed_us = 0;  // transfer while no stream of the rank computes
-  friend bool operator==(const ForecastMember&, const ForecastMember&) = default;
+  STEPCAST_FIELDS(ForecastMember, "collective_member");
+  STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
+  STEPCAST_FIELD(double, arrival_us, "on the clock of the timeline");
+  STEPCAST_FIELD(double, wait_us, "for the last member it depends on");
+  STEPCAST_FIELD(double, transfer_us, "from then on");
+  STEPCAST_FIELD(double, exposed_us, "of it while no stream of the rank computes");
 };
 
 // Those of one collective. Two, as of stages of a pipeline, take no memory of their own: a forecast lists hundreds.
@@ -144,104 +151,129 @@ class ForecastMembers {
 };
 
 struct ForecastCollective {
-  std::string name{};         // of the kernel, of the process group's operation, or the operation
-  std::uint32_t ordinal = 0;  // which of that name, in the order of the first arrivals
-  std::string operation{}, group{};
-  std::optional<double> message_bytes{};
-  std::uint32_t came_last = 0;  // class that arrived last; the first of several
-  double transfer_us = 0;       // shortest of the members'
-  double total_wait_us = 0;     // over members
-  double longest_wait_us = 0;
-  ForecastMembers members{};
-  friend bool operator==(const ForecastCollective&, const ForecastCollective&) = default;
+  STEPCAST_FIELDS(ForecastCollective, "collective");
+  STEPCAST_FIELD(std::string, name, "with ordinal the key of the collective");
+  STEPCAST_FIELD(std::uint32_t, ordinal, "which of that name, in the order of the first arrivals");
+  STEPCAST_FIELD(std::string, operation, "all_reduce, all_to_all, send_receive, ...");
+  STEPCAST_FIELD(std::string, group, "label of the group of ranks");
+  STEPCAST_FIELD(std::optional<double>, message_bytes, "as nccl-tests counts; null: not known");
+  STEPCAST_FIELD(std::uint32_t, came_last, "position in rank_classes; the first of several");
+  STEPCAST_FIELD(double, transfer_us, "shortest of the members'");
+  STEPCAST_FIELD(double, total_wait_us, "over members");
+  STEPCAST_FIELD(double, longest_wait_us, "of the members");
+  STEPCAST_FIELD(ForecastMembers, members, "who takes part");
 };
 
 // Part of the critical path.
 struct ForecastShare {
-  std::string what{};
-  double time_ms = 0;
-  std::uint64_t steps = 0;
-  friend bool operator==(const ForecastShare&, const ForecastShare&) = default;
+  STEPCAST_FIELDS(ForecastShare, "path_share");
+  STEPCAST_FIELD(std::string, what, "class, rank, or framework op and task");
+  STEPCAST_FIELD(double, time_ms, "on the path");
+  STEPCAST_FIELD(std::uint64_t, steps, "of the path");
 };
 
 struct ForecastPathStep {
-  std::uint32_t rank_class = 0;
-  std::string what{};  // as in by_name
-  double start_ms = 0, time_ms = 0;
-  friend bool operator==(const ForecastPathStep&, const ForecastPathStep&) = default;
+  STEPCAST_FIELDS(ForecastPathStep, "path_step");
+  STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
+  STEPCAST_FIELD(std::string, what, "as in by_name");
+  STEPCAST_FIELD(double, start_ms, "on the clock of the timeline");
+  STEPCAST_FIELD(double, time_ms, "length");
 };
 
 // The chain of work and delays, without a hole, that the end of the step hangs on. The lists by class and by
 // rank sum to its length; all are sorted by time, longest first.
 struct ForecastPath {
-  double length_ms = 0;
-  std::optional<std::uint32_t> ends_on{};  // class
-  std::uint64_t n_steps = 0;
-  std::vector<ForecastShare> by_class{}, by_rank{};
-  std::vector<ForecastShare> by_name{};   // the longest
-  std::vector<ForecastPathStep> steps{};  // in the order of time, where asked for
-  friend bool operator==(const ForecastPath&, const ForecastPath&) = default;
+  STEPCAST_FIELDS(ForecastPath, "critical_path");
+  STEPCAST_FIELD(double, length_ms, "from the earliest start of a rank to the end of the step");
+  STEPCAST_FIELD(std::optional<std::uint32_t>, ends_on, "position in rank_classes");
+  STEPCAST_FIELD(std::uint64_t, n_steps, "tasks and delays");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_class, "complete, longest first");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_rank, "complete, longest first");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_name, "the longest");
+  STEPCAST_FIELD(std::vector<ForecastPathStep>, steps, "in the order of time, where asked for");
 };
 
 struct ForecastUnmodelled {
-  std::string name{};
-  std::uint64_t n = 0;  // tasks
-  double time_ms = 0;   // that the forecast counts for them
-  friend bool operator==(const ForecastUnmodelled&, const ForecastUnmodelled&) = default;
+  STEPCAST_FIELDS(ForecastUnmodelled, "unmodelled_work");
+  STEPCAST_FIELD(std::string, name, "of the operation");
+  STEPCAST_FIELD(std::uint64_t, n, "tasks");
+  STEPCAST_FIELD(double, time_ms, "that the forecast counts for them");
 };
 
 // What the predicted time of GPU work and communication rests on: shares of their sum, 1 in all (0 in all
 // where nothing was priced).
 struct ForecastCoverage {
-  double measured = 0, fitted = 0, analytic = 0, assumed = 0;
-  std::vector<ForecastUnmodelled> unmodelled{};  // priced without a model, most time first
+  STEPCAST_FIELDS(ForecastCoverage, "coverage");
+  STEPCAST_FIELD(double, measured, "share of the time");
+  STEPCAST_FIELD(double, fitted, "share of the time");
+  STEPCAST_FIELD(double, analytic, "share of the time");
+  STEPCAST_FIELD(double, assumed, "share of the time");
+  STEPCAST_FIELD(std::vector<ForecastUnmodelled>, unmodelled, "work without a model, most time first");
+
   [[nodiscard]] double sum() const { return measured + fitted + analytic + assumed; }
-  friend bool operator==(const ForecastCoverage&, const ForecastCoverage&) = default;
 };
 
 struct ForecastStageMemory {
-  double weights_GiB = 0, gradients_GiB = 0, optimizer_GiB = 0, activations_GiB = 0, working_GiB = 0,
-         communication_GiB = 0, reserve_GiB = 0, total_GiB = 0;
-  double dispatched_GiB = 0;  // of the activations: tokens at their experts
-  std::string verdict{};      // as ForecastMemory::verdict, of this stage
-  // The highest that PyTorch's allocator reports, as frameworks print it; nothing: of recorded steps.
-  std::optional<double> allocated_GiB{}, reserved_GiB{};
-  // Memory in all, if all tokens of an expert-parallel group went to one rank.
-  std::optional<double> worst_imbalance_GiB{};
-  friend bool operator==(const ForecastStageMemory&, const ForecastStageMemory&) = default;
+  STEPCAST_FIELDS(ForecastStageMemory, "stage_memory");
+  STEPCAST_FIELD(double, weights_GiB, "in the type of the computation, and fp32 copies");
+  STEPCAST_FIELD(double, gradients_GiB, "");
+  STEPCAST_FIELD(double, optimizer_GiB, "moments");
+  STEPCAST_FIELD(double, activations_GiB, "kept for the backward passes under way");
+  STEPCAST_FIELD(double, working_GiB, "of one layer or the head while it runs");
+  STEPCAST_FIELD(double, communication_GiB, "buffers of the collective library");
+  STEPCAST_FIELD(double, reserve_GiB, "context of the device, and what the allocator cannot use");
+  STEPCAST_FIELD(double, total_GiB, "sum of these");
+  STEPCAST_FIELD(double, dispatched_GiB, "of the activations: tokens at their experts");
+  STEPCAST_FIELD(std::string, verdict, "fits, tight, does not fit: this stage; empty: of recorded steps");
+  STEPCAST_FIELD(std::optional<double>, allocated_GiB,
+                 "of the total, the highest that PyTorch's allocator reports as allocated: Megatron-LM's "
+                 "mem-max-allocated-bytes; null: of recorded steps");
+  STEPCAST_FIELD(std::optional<double>, reserved_GiB, "the same as reserved: TorchTitan's max_reserved");
+  STEPCAST_FIELD(std::optional<double>, worst_imbalance_GiB,
+                 "in all, if all tokens of an expert-parallel group went to one rank; null: tokens are "
+                 "dropped, or no experts");
 };
 
 struct ForecastMemory {
-  std::string verdict{};  // fits, tight, does not fit
-  double peak_memory_GiB = 0, available_GiB = 0, margin_GiB = 0;
-  std::uint32_t worst_stage = 0;
-  std::vector<ForecastStageMemory> stages{};
-  // Experts that drop no token: visits of the busiest rank over the mean if it got all tokens of its group, and up to
-  // which every stage fits.
-  std::optional<double> worst_imbalance{}, fits_to_imbalance{};
-  friend bool operator==(const ForecastMemory&, const ForecastMemory&) = default;
+  STEPCAST_FIELDS(ForecastMemory, "memory");
+  STEPCAST_FIELD(std::string, verdict, "fits, tight, does not fit");
+  STEPCAST_FIELD(double, peak_memory_GiB, "of the fullest stage");
+  STEPCAST_FIELD(double, available_GiB, "of the device");
+  STEPCAST_FIELD(double, margin_GiB, "negative: so much too little");
+  STEPCAST_FIELD(std::uint32_t, worst_stage, "the fullest stage");
+  STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "of the pipeline");
+  // Of experts that drop no token.
+  STEPCAST_FIELD(std::optional<double>, worst_imbalance,
+                 "visits over the mean of a rank that all tokens of its group go to");
+  STEPCAST_FIELD(std::optional<double>, fits_to_imbalance,
+                 "of the busiest rank, with which every stage fits; 0: none");
 };
 
 // Work of one step, as far as it is known, and what follows from it and the step time.
 struct ForecastThroughput {
-  std::optional<double> samples_per_step{}, tokens_per_step{};
-  std::optional<double> model_flops{};          // forward and backward, all GPUs; causal attention as it is
-  std::optional<double> hardware_flops{};       // with what recomputation repeats
-  std::optional<double> peak_tflops_per_gpu{};  // dense, in the type of the products
-  std::optional<double> samples_per_s{}, tokens_per_s{}, tokens_per_s_per_gpu{};
-  std::optional<double> tflops_per_gpu{};           // of the model
-  std::optional<double> hardware_tflops_per_gpu{};  // of what runs
-  std::optional<double> mfu{}, hfu{};               // fractions
-  friend bool operator==(const ForecastThroughput&, const ForecastThroughput&) = default;
+  STEPCAST_FIELDS(ForecastThroughput, "throughput");
+  STEPCAST_FIELD(std::optional<double>, samples_per_step, "null: not known");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_step, "null: not known");
+  STEPCAST_FIELD(std::optional<double>, model_flops,
+                 "of forward and backward on all GPUs, without the masked half of causal attention");
+  STEPCAST_FIELD(std::optional<double>, hardware_flops, "with what recomputation repeats");
+  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu, "dense, in the type of the products");
+  STEPCAST_FIELD(std::optional<double>, samples_per_s, "");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_s, "");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_s_per_gpu, "");
+  STEPCAST_FIELD(std::optional<double>, tflops_per_gpu, "of the model");
+  STEPCAST_FIELD(std::optional<double>, hardware_tflops_per_gpu, "of what runs");
+  STEPCAST_FIELD(std::optional<double>, mfu, "model FLOPs over the peak, a fraction");
+  STEPCAST_FIELD(std::optional<double>, hfu, "hardware FLOPs over the peak, a fraction");
 };
 
 // What uneven experts cost.
 struct ForecastExpertLoad {
-  std::string load{};            // as it was asked for
-  double busiest_over_mean = 1;  // visits of the rank that all wait for
-  double balanced_step_ms = 0;   // the step with balanced experts
-  double cost_ms = 0;            // the step less that
-  friend bool operator==(const ForecastExpertLoad&, const ForecastExpertLoad&) = default;
+  STEPCAST_FIELDS(ForecastExpertLoad, "expert_load");
+  STEPCAST_FIELD(std::string, load, "as it was asked for");
+  STEPCAST_FIELD(double, busiest_over_mean, "visits of the rank that all wait for", 1);
+  STEPCAST_FIELD(double, balanced_step_ms, "the step with balanced experts");
+  STEPCAST_FIELD(double, cost_ms, "the step less that");
 };
 
 // What somebody wants to train, and what a GPU costs.
@@ -259,212 +291,265 @@ struct TrainingBudget {
 
 // A whole training at this step time; with `run` time, GPU-hours and what they cost are those with its losses.
 struct ForecastTraining {
-  std::optional<double> samples{}, tokens{};
-  double iterations = 0, time_s = 0, gpu_hours = 0;
-  std::optional<double> price{}, energy_MWh{}, co2_t{};
-  std::vector<RegularStop> stops{};  // evaluation and checkpoints, where somebody says how often
-  // Of its single steps with these (run/step_spread.h): the typical one, and what one in ten and one in a hundred exceed.
-  double step_p50_ms = 0, step_p90_ms = 0, step_p99_ms = 0;
-  std::optional<RunForecast> run{};
-  friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;
+  STEPCAST_FIELDS(ForecastTraining, "training");
+  STEPCAST_FIELD(std::optional<double>, samples, "as asked");
+  STEPCAST_FIELD(std::optional<double>, tokens, "as asked");
+  STEPCAST_FIELD(double, iterations, "as asked, or what the samples or tokens need");
+  STEPCAST_FIELD(double, time_s, "at this step time");
+  STEPCAST_FIELD(double, gpu_hours, "of all GPUs");
+  STEPCAST_FIELD(std::optional<double>, price, "in the currency of the price that was given");
+  STEPCAST_FIELD(std::optional<double>, energy_MWh,
+                 "at the power that was given, or that of the nodes and switches");
+  STEPCAST_FIELD(std::optional<double>, co2_t, "tonnes, at the carbon intensity that was given");
+  STEPCAST_FIELD(
+      std::vector<RegularStop>, stops,
+      "evaluation and checkpoints between steps, where the job or its interruptions say how often");
+  // Of its single steps, with these (run/step_spread.h).
+  STEPCAST_FIELD(double, step_p50_ms, "from the start of a step to that of the next one: the typical one");
+  STEPCAST_FIELD(double, step_p90_ms,
+                 "one step in ten is longer: jitter, pauses of hosts that all wait for, stops");
+  STEPCAST_FIELD(double, step_p99_ms, "one step in a hundred is longer");
+  STEPCAST_FIELD(std::optional<RunForecast>, run,
+                 "with interruptions: time_s, gpu_hours and what they cost are with its losses");
 };
 
 // What the step draws (cost/node_power.h). Switches are in cluster_W alone.
 struct ForecastPower {
-  double node_W = 0, node_p10_W = 0, node_p90_W = 0;
-  double gpu_W = 0;          // mean over the step
-  double waiting_share = 0;  // of the step: idle, or exposed transfers between nodes
-  double cluster_W = 0;      // all nodes, and the switches between them
-  std::optional<double> joules_per_token{}, limit_W{};
-  friend bool operator==(const ForecastPower&, const ForecastPower&) = default;
+  STEPCAST_FIELDS(ForecastPower);
+  STEPCAST_FIELD(double, node_W, "a node, mean over the step");
+  STEPCAST_FIELD(double, node_p10_W, "");
+  STEPCAST_FIELD(double, node_p90_W, "");
+  STEPCAST_FIELD(double, gpu_W, "a GPU, mean over the step");
+  STEPCAST_FIELD(double, waiting_share, "of the step: idle, or exposed transfers between nodes");
+  STEPCAST_FIELD(double, cluster_W, "all nodes, and the switches between them");
+  STEPCAST_FIELD(std::optional<double>, joules_per_token, "of the cluster");
+  STEPCAST_FIELD(std::optional<double>, limit_W, "power limit of each GPU, where one was given");
 };
 
 // Groups of one kind on links between nodes that others pass, too (predict/network_sharing.h).
 struct ForecastSharedKind {
-  std::string group{};  // "data", "expert", ...
-  double alone =
-      1;  // times as long as with nothing behind the adapters: its own load, and that of other jobs
-  double slowdown = 1;  // beside other groups of the job as well
-  friend bool operator==(const ForecastSharedKind&, const ForecastSharedKind&) = default;
+  STEPCAST_FIELDS(ForecastSharedKind);
+  STEPCAST_FIELD(std::string, group, "kind of the groups");
+  STEPCAST_FIELD(double, alone,
+                 "times as long as the adapters alone make it: its own load and that of other jobs", 1);
+  STEPCAST_FIELD(double, slowdown, "together with other groups of the job", 1);
 };
 struct ForecastTier {
-  std::uint64_t nodes = 1;
-  double oversubscription = 1;
-  double load = 0;  // that the kind which asks most asks of the uplinks, as a share of what they pass
-  friend bool operator==(const ForecastTier&, const ForecastTier&) = default;
+  STEPCAST_FIELDS(ForecastTier);
+  STEPCAST_FIELD(std::uint64_t, nodes, "below one switch", 1);
+  STEPCAST_FIELD(double, oversubscription, "what the nodes can send over what can leave them", 1);
+  STEPCAST_FIELD(double, load,
+                 "that the kind of groups which asks most asks of the uplinks; above 1 it waits");
 };
 struct ForecastNetwork {
-  double background_load = 0;
-  std::vector<ForecastTier> tiers{};
-  std::vector<ForecastSharedKind> kinds{};  // those over several nodes
-  std::uint64_t sweeps = 0;                 // until the schedule and the rates agreed
-  double residual = 0;                      // by which slowdowns still changed
-  friend bool operator==(const ForecastNetwork&, const ForecastNetwork&) = default;
+  STEPCAST_FIELDS(ForecastNetwork);
+  STEPCAST_FIELD(double, background_load, "of other jobs, as a share of what uplinks pass");
+  STEPCAST_FIELD(std::vector<ForecastTier>, tiers, "of switches, from the nodes upwards");
+  STEPCAST_FIELD(std::vector<ForecastSharedKind>, kinds, "groups over several nodes");
+  STEPCAST_FIELD(std::uint64_t, sweeps, "of the schedule, until it agreed with the rates");
+  STEPCAST_FIELD(double, residual, "by which slowdowns still changed in the last sweep");
 };
 
 // One of several pools of GPUs of a job.
 struct ForecastPool {
-  std::string platform{}, gpu{}, zone{};
-  std::uint64_t n_gpus = 0;
-  std::string holds{};                          // "stages 0 to 3", "replicas 0 to 7"
-  std::vector<std::int64_t> layers{};           // of each of its stages
-  std::optional<std::int64_t> micro_batches{};  // of each of its replicas
-  double busy_share =
-      0;  // of the step: all but waiting for the others, where stages are spread; else its own step over it
-  double peak_memory_GiB = 0, available_GiB = 0;
-  std::optional<double> price_per_gpu_hour{};
-  friend bool operator==(const ForecastPool&, const ForecastPool&) = default;
+  STEPCAST_FIELDS(ForecastPool);
+  STEPCAST_FIELD(std::string, platform, "name");
+  STEPCAST_FIELD(std::string, gpu, "name of the device");
+  STEPCAST_FIELD(std::string, zone, "where it stands; empty: not said");
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs of the pool");
+  STEPCAST_FIELD(std::string, holds, "stages or replicas");
+  STEPCAST_FIELD(std::vector<std::int64_t>, layers, "of each of its stages");
+  STEPCAST_FIELD(std::optional<std::int64_t>, micro_batches, "of each of its replicas");
+  STEPCAST_FIELD(double, busy_share, "of the step, in which it does not wait for the other pools");
+  STEPCAST_FIELD(double, peak_memory_GiB, "of a GPU");
+  STEPCAST_FIELD(double, available_GiB, "of a GPU");
+  STEPCAST_FIELD(std::optional<double>, price_per_gpu_hour, "of its zone");
 };
 
 // One way to lay a job out on pools that was tried.
 struct ForecastPoolLayout {
-  std::string layout{}, flags{};  // "tp2 pp4 dp16 mbs1"; those of Megatron-LM that say it
-  std::string over{};             // what the pools share out: stages, replicas
-  std::string shares{};  // "25; 7": layers of the stages, or micro-batches of each replica, of each pool
-  double step_time_ms = 0, step_time_p10_ms = 0, step_time_p90_ms = 0, tokens_per_s = 0;
-  double spare_GiB = 0;  // that the tightest GPU leaves; below 0: does not fit
-  friend bool operator==(const ForecastPoolLayout&, const ForecastPoolLayout&) = default;
+  STEPCAST_FIELDS(ForecastPoolLayout);
+  STEPCAST_FIELD(std::string, layout, "degrees, micro-batch, recomputation");
+  STEPCAST_FIELD(std::string, flags, "of Megatron-LM that say it");
+  STEPCAST_FIELD(std::string, over, "what the pools share out: stages or replicas");
+  STEPCAST_FIELD(std::string, shares,
+                 "of each pool: layers of its stages, or micro-batches of each of its replicas");
+  STEPCAST_FIELD(double, step_time_ms, "");
+  STEPCAST_FIELD(double, step_time_p10_ms, "");
+  STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(double, tokens_per_s, "of all pools");
+  STEPCAST_FIELD(double, spare_GiB, "that the tightest GPU leaves; below 0: does not fit");
 };
 
 // An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
 struct ForecastItem {
-  std::string name{}, what{};  // "qkv"; the operation with its shapes, or the transfer with its group
-  double n = 1;                // repetitions
-  double start_us = 0;         // from that of its list
-  double time_us = 0;          // with the work that overlaps it
-  double alone_us = 0, alone_p10_us = 0, alone_p90_us = 0;  // without overlapping work
-  double hidden_us = 0, exposed_us = 0;  // of a transfer: behind computation, and waited for
-  double flops = 0, bytes = 0;           // of one repetition; bytes read and written, or the message
-  bool overlapped = false;               // a transfer that overlaps the next operation
-  EstimateSource source = EstimateSource::assumed;
-  std::string record{};  // kernel model that answered, "" where none did
-  friend bool operator==(const ForecastItem&, const ForecastItem&) = default;
+  STEPCAST_FIELDS(ForecastItem, "item");
+  STEPCAST_FIELD(std::string, name, "what it is in the layer");
+  STEPCAST_FIELD(std::string, what, "operation with its shapes, or transfer with its group");
+  STEPCAST_FIELD(double, n, "repetitions; times are those of all of them", 1);
+  STEPCAST_FIELD(double, start_us, "from that of the list");
+  STEPCAST_FIELD(double, time_us, "with the work that overlaps it");
+  STEPCAST_FIELD(double, alone_us, "without overlapping work");
+  STEPCAST_FIELD(double, alone_p10_us, "");
+  STEPCAST_FIELD(double, alone_p90_us, "");
+  STEPCAST_FIELD(double, hidden_us, "of a transfer: behind computation");
+  STEPCAST_FIELD(double, exposed_us, "of a transfer: waited for");
+  STEPCAST_FIELD(double, flops, "of one repetition");
+  STEPCAST_FIELD(double, bytes, "of one repetition: read and written, or the message");
+  STEPCAST_FIELD(bool, overlapped, "a transfer that overlaps the next operation");
+  STEPCAST_FIELD(EstimateSource, source, "what its time rests on", EstimateSource::assumed);
+  STEPCAST_FIELD(std::string, record, "kernel model that answered");
 };
 
 struct ForecastItemList {
-  std::string name{};              // "layer, forward"
-  double gpu_us = 0, host_us = 0;  // what nothing hides, and what launching takes beyond that
-  std::vector<ForecastItem> items{};
-  friend bool operator==(const ForecastItemList&, const ForecastItemList&) = default;
+  STEPCAST_FIELDS(ForecastItemList, "item_list");
+  STEPCAST_FIELD(std::string, name, "layer, forward; head, backward; ...");
+  STEPCAST_FIELD(double, gpu_us, "sum of what nothing hides");
+  STEPCAST_FIELD(double, host_us, "what launching takes beyond that");
+  STEPCAST_FIELD(std::vector<ForecastItem>, items, "in the order in which they run");
 };
 
 // The same prices put together as the published method does (docs/published-method.md).
 struct ForecastPublished {
-  double step_time_ms = 0, longest_forward_ms = 0, longest_backward_ms = 0, passes_ms = 0, all_reduce_ms = 0,
-         update_ms = 0;
-  friend bool operator==(const ForecastPublished&, const ForecastPublished&) = default;
+  STEPCAST_FIELDS(ForecastPublished, "published");
+  STEPCAST_FIELD(double, step_time_ms, "as published, from the same prices");
+  STEPCAST_FIELD(double, longest_forward_ms, "of the stages, with transfers");
+  STEPCAST_FIELD(double, longest_backward_ms, "of the stages, with transfers");
+  STEPCAST_FIELD(double, passes_ms, "of all micro-batches");
+  STEPCAST_FIELD(double, all_reduce_ms, "gradients of the first stage");
+  STEPCAST_FIELD(double, update_ms, "optimizer and all-gather");
 };
 
 // Of several times; quantiles by the nearest rank.
 struct ForecastQuantiles {
-  std::uint64_t n = 0;
-  double mean_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;
-  friend bool operator==(const ForecastQuantiles&, const ForecastQuantiles&) = default;
+  STEPCAST_FIELDS(ForecastQuantiles, "quantiles");
+  STEPCAST_FIELD(std::uint64_t, n, "times");
+  STEPCAST_FIELD(double, mean_ms, "");
+  STEPCAST_FIELD(double, p50_ms, "by the nearest rank");
+  STEPCAST_FIELD(double, p90_ms, "");
+  STEPCAST_FIELD(double, p99_ms, "");
+  STEPCAST_FIELD(double, max_ms, "");
 };
 
 // One recorded step of several.
 struct ForecastSeriesStep {
-  std::int64_t step = 0;
-  double step_time_ms = 0;  // longest of all ranks
-  double measured_ms = 0;   // 0: not known
-  std::string left_out{};   // why the statistics leave it out; empty: they do not
-  friend bool operator==(const ForecastSeriesStep&, const ForecastSeriesStep&) = default;
+  STEPCAST_FIELDS(ForecastSeriesStep, "series_step");
+  STEPCAST_FIELD(std::int64_t, step, "number of the recorded step");
+  STEPCAST_FIELD(double, step_time_ms, "longest of all ranks");
+  STEPCAST_FIELD(double, measured_ms, "longest of all ranks; 0: not known");
+  STEPCAST_FIELD(std::string, left_out, "why the statistics leave it out; empty: they do not");
 };
 
 // A rank over the steps that count. Work times are means of a step.
 struct ForecastSeriesRank {
-  std::optional<std::int64_t> rank{};
-  ForecastQuantiles step, measured;
-  double host_ms = 0;  // CPU time of its threads
-  double gpu_ms = 0;   // kernels, copies and fills
-  // So much more GPU time than the mean rank because its operators have more work, and because the same work takes
-  // longer.
-  double data_skew_ms = 0, hardware_ms = 0;
-  friend bool operator==(const ForecastSeriesRank&, const ForecastSeriesRank&) = default;
+  STEPCAST_FIELDS(ForecastSeriesRank, "series_rank");
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank");
+  STEPCAST_FIELD(ForecastQuantiles, step, "over the steps that count");
+  STEPCAST_FIELD(ForecastQuantiles, measured, "over the steps that count; n is 0 where nothing is known");
+  STEPCAST_FIELD(double, host_ms, "CPU time of a step, mean");
+  STEPCAST_FIELD(double, gpu_ms, "kernels, copies and fills of a step, mean");
+  STEPCAST_FIELD(double, data_skew_ms,
+                 "so much more than the mean rank because its operators have more work");
+  STEPCAST_FIELD(double, hardware_ms, "so much more than the mean rank because the same work takes longer");
 };
 
 // Which share of the variance of step times is this part's: "host", "gpu", ... All sum to 1 (0 where there is no
 // spread). Negative: the part is shorter where steps are longer.
 struct ForecastSpreadShare {
-  std::string what{};
-  double over_steps = 0;  // of a rank
-  double over_ranks = 0;  // of their means
-  friend bool operator==(const ForecastSpreadShare&, const ForecastSpreadShare&) = default;
+  STEPCAST_FIELDS(ForecastSpreadShare, "spread_share");
+  STEPCAST_FIELD(std::string, what,
+                 "host, gpu, network, pcie, other_rank, rest: what the rank does or waits for");
+  STEPCAST_FIELD(double, over_steps, "share of the variance of a rank's step over the steps");
+  STEPCAST_FIELD(double, over_ranks, "share of the variance of the ranks' mean steps");
 };
 
 // Several recorded steps, each by itself.
 struct ForecastSeries {
-  std::vector<ForecastSeriesStep> steps{};
-  ForecastQuantiles step, measured;  // longest of all ranks, of the steps that count
-  std::vector<ForecastSeriesRank> ranks{};
-  double deviation_over_steps_ms = 0;  // standard deviations of the step of a rank
-  double deviation_over_ranks_ms = 0;
-  std::vector<ForecastSpreadShare> spread{};
-  friend bool operator==(const ForecastSeries&, const ForecastSeries&) = default;
+  STEPCAST_FIELDS(ForecastSeries, "series");
+  STEPCAST_FIELD(std::vector<ForecastSeriesStep>, steps, "in their order");
+  STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks, over the steps that count");
+  STEPCAST_FIELD(ForecastQuantiles, measured, "the same as recorded");
+  STEPCAST_FIELD(std::vector<ForecastSeriesRank>, ranks, "in the order of rank_classes");
+  STEPCAST_FIELD(double, deviation_over_steps_ms, "standard deviation of a rank's step");
+  STEPCAST_FIELD(double, deviation_over_ranks_ms, "standard deviation of the ranks' mean steps");
+  STEPCAST_FIELD(std::vector<ForecastSpreadShare>, spread, "what the variances come from; shares sum to 1");
 };
 
 // What makes slow scenarios slow.
 struct ForecastTailCause {
-  std::optional<std::int64_t> rank{};  // none: all of them, or nothing
-  std::string what{};                  // "host", "gpu", "network", "none"
-  std::uint64_t scenarios = 0;         // in which nothing lengthens the critical path more
-  double share = 0;                    // of the slow ones
-  double mean_excess_ms = 0;           // on the critical path, against the mean factors
-  friend bool operator==(const ForecastTailCause&, const ForecastTailCause&) = default;
+  STEPCAST_FIELDS(ForecastTailCause, "tail_cause");
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single one");
+  STEPCAST_FIELD(std::string, what, "host, gpu, network; none: nothing slow is on the critical path");
+  STEPCAST_FIELD(std::uint64_t, scenarios, "slow ones in which nothing lengthens the critical path more");
+  STEPCAST_FIELD(double, share, "of the slow scenarios");
+  STEPCAST_FIELD(double, mean_excess_ms, "on the critical path, against the mean factors");
 };
 
 // Straggler scenarios: factors on the times of ranks are drawn.
 struct ForecastScenarios {
-  std::uint64_t seed = 0;
-  std::string drawn_from{};
-  ForecastQuantiles step;                  // longest of all ranks
-  std::vector<ForecastQuantiles> ranks{};  // [rank class]
-  double tail_from_ms = 0;                 // slow are scenarios from here on
-  std::uint64_t n_tail = 0;
-  std::vector<ForecastTailCause> tail{};  // most scenarios first
-  friend bool operator==(const ForecastScenarios&, const ForecastScenarios&) = default;
+  STEPCAST_FIELDS(ForecastScenarios, "scenarios");
+  STEPCAST_FIELD(std::uint64_t, seed, "the same seed draws the same scenarios");
+  STEPCAST_FIELD(std::string, drawn_from, "what factors on the times of ranks were drawn from");
+  STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks");
+  STEPCAST_FIELD(std::vector<ForecastQuantiles>, ranks, "in the order of rank_classes");
+  STEPCAST_FIELD(double, tail_from_ms, "slow are scenarios from here on");
+  STEPCAST_FIELD(std::uint64_t, n_tail, "slow scenarios");
+  STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
 };
 
 struct Forecast {
-  // What was asked. `kind`: "transformer", "trace", "dlrm" are predictions; "replay" is recorded work with
-  // simulated waiting, "measurement" what a trace recorded.
-  std::string kind{};
-  std::optional<std::string> model{}, traces{};
-  std::optional<std::uint64_t> parameters{};
-  std::optional<std::int64_t> step{};  // number of the recorded step
-  std::optional<std::string> platform{}, gpu{};
-  std::uint64_t n_gpus = 0;
-  std::vector<Setting> layout{};
-
-  double step_time_ms = 0, step_time_p10_ms = 0, step_time_p90_ms = 0;
-  EstimateSource source = EstimateSource::assumed;
-  std::uint32_t critical_class = 0;  // position in `classes`: the last to end, of several the busiest
-
-  std::vector<ForecastClass> classes{};
-  std::uint64_t n_collectives = 0;
-  std::vector<ForecastCollective> collectives{};  // by first arrival; of many, those that cost most
-  ForecastPath critical_path;
-  ForecastCoverage coverage;
-  std::optional<ForecastMemory> memory{};
-  std::optional<ForecastExpertLoad> expert_load{};  // where one was asked for
-  ForecastThroughput throughput;
-  std::optional<ForecastPower> power{};      // where the platform is known, and states a power limit
-  std::optional<ForecastNetwork> network{};  // where its links are shared
-  std::vector<ForecastPool> pools{};         // where there are several
-  // The fastest of those that were tried on several pools, where they are asked for.
-  std::vector<ForecastPoolLayout> pool_layouts{};
-  std::optional<ForecastTraining> training{};
-  std::vector<ForecastItemList> explained{};  // where asked for
-  std::optional<ForecastPublished> published{};
-  std::optional<ForecastSeries> series{};        // where asked for
-  std::optional<ForecastScenarios> scenarios{};  // where asked for
-  std::vector<std::string> notes{};
+  STEPCAST_FIELDS(Forecast);
+  STEPCAST_FIELD(std::string, kind,
+                 "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; "
+                 "measurement: as recorded");
+  STEPCAST_FIELD(std::optional<std::string>, model, "name of the model");
+  STEPCAST_FIELD(std::optional<std::string>, traces, "the traces that were read");
+  STEPCAST_FIELD(std::optional<std::uint64_t>, parameters, "of the model");
+  STEPCAST_FIELD(std::optional<std::int64_t>, step, "number of the recorded step");
+  STEPCAST_FIELD(std::optional<std::string>, platform, "name of the platform");
+  STEPCAST_FIELD(std::optional<std::string>, gpu, "name of the device");
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs in all");
+  STEPCAST_FIELD(std::vector<Setting>, layout,
+                 "settings by name: degrees, batches, sharding, recomputation, ...");
+  STEPCAST_FIELD(double, step_time_ms, "the step: the longest of all ranks");
+  STEPCAST_FIELD(double, step_time_p10_ms, "80 of 100 measurements should lie between p10 and p90");
+  STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(EstimateSource, source, "what most of it rests on", EstimateSource::assumed);
+  STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
+  STEPCAST_FIELD(std::uint32_t, critical_class,
+                 "position in rank_classes: the last to end, of several the busiest");
+  STEPCAST_FIELD_AS("rank_classes", std::vector<ForecastClass>, classes,
+                    "ranks that do the same, and where their step goes");
+  STEPCAST_FIELD(std::uint64_t, n_collectives, "of the step, listed or not");
+  STEPCAST_FIELD(std::vector<ForecastCollective>, collectives,
+                 "by first arrival; of many, those that cost most");
+  STEPCAST_FIELD(ForecastPath, critical_path, "what the end of the step hangs on");
+  STEPCAST_FIELD(ForecastCoverage, coverage, "what the predicted time of the work rests on");
+  STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "of one GPU, where known");
+  STEPCAST_FIELD(std::optional<ForecastExpertLoad>, expert_load,
+                 "what uneven experts cost, where a load was asked for");
+  STEPCAST_FIELD(std::optional<ForecastPower>, power,
+                 "what nodes and GPUs draw, where the platform is known");
+  STEPCAST_FIELD(std::optional<ForecastNetwork>, network,
+                 "links between nodes that others pass, too, where the platform states them");
+  STEPCAST_FIELD(std::vector<ForecastPool>, pools, "of GPUs, where the job has several");
+  STEPCAST_FIELD(std::vector<ForecastPoolLayout>, pool_layouts,
+                 "that `plan` tried on several pools, the best first");
+  STEPCAST_FIELD(std::optional<ForecastTraining>, training,
+                 "a whole training at this step time, where asked for");
+  STEPCAST_FIELD(std::vector<ForecastItemList>, explained,
+                 "operations of a layer as they were priced, where asked for");
+  STEPCAST_FIELD(std::optional<ForecastPublished>, published,
+                 "composed as the published method does, where asked for");
+  STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");
+  STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
+  STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
 
   // Of unknown memory, true.
   [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }
+
   // The class whose parts explain the step; there must be one.
   [[nodiscard]] const ForecastClass& critical() const { return classes[critical_class]; }
-  friend bool operator==(const Forecast&, const Forecast&) = default;
 };
 
 // What a step would gain from faster resources: analyze/sensitivity.h finds it.

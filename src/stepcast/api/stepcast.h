@@ -40,7 +40,6 @@
 #include "stepcast/report/result_reader.h"
 #include "stepcast/report/rl_document.h"
 #include "stepcast/report/scaling_series.h"
-#include "stepcast/report/sensitivity_report.h"
 #include "stepcast/report/sharding_document.h"
 #include "stepcast/rollout/rl_forecast.h"
 #include "stepcast/sweep/sweep_shard.h"

@@ -9,7 +9,6 @@
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/rl_document.h"
 #include "stepcast/report/scaling_series.h"
-#include "stepcast/report/sensitivity_report.h"
 #include "stepcast/report/sharding_document.h"
 #include "stepcast/report/sweep_row.h"
 

@@ -16,7 +16,6 @@
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/sensitivity_report.h"
 
 namespace stepcast {
 namespace {

@@ -31,6 +31,11 @@ struct ForecastIllustrations {
 // What was asked, line by line: model and machine, layout, software.
 [[nodiscard]] std::vector<std::string> forecast_subject(const Forecast& forecast);
 
+// Which resource a step should have more of: the section of a forecast, and one JSON object, docs/schemas/sensitivity.json.
+void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, Shown on);
+[[nodiscard]] std::string sensitivity_json(const Sensitivity& sensitivity);
+[[nodiscard]] std::string sensitivity_schema();
+
 // What is said of throughput and of a training; empty where nothing is known.
 [[nodiscard]] std::string throughput_text(const Forecast& forecast);
 [[nodiscard]] std::string training_text(const Forecast& forecast);

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
-#include "stepcast/report/detail/forecast_fields.h"
 #include "stepcast/report/fields/read_fields.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"

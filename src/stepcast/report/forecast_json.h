@@ -32,32 +32,6 @@ struct Entry<Setting> {
   static constexpr std::string_view kWhat = "settings";
 };
 
-constexpr std::string_view schema_name(const ForecastStream*) { return "stream"; }
-constexpr std::string_view schema_name(const ForecastThread*) { return "thread"; }
-constexpr std::string_view schema_name(const ForecastClass*) { return "rank_class"; }
-constexpr std::string_view schema_name(const ForecastMember*) { return "collective_member"; }
-constexpr std::string_view schema_name(const ForecastCollective*) { return "collective"; }
-constexpr std::string_view schema_name(const ForecastShare*) { return "path_share"; }
-constexpr std::string_view schema_name(const ForecastPathStep*) { return "path_step"; }
-constexpr std::string_view schema_name(const ForecastPath*) { return "critical_path"; }
-constexpr std::string_view schema_name(const ForecastUnmodelled*) { return "unmodelled_work"; }
-constexpr std::string_view schema_name(const ForecastCoverage*) { return "coverage"; }
-constexpr std::string_view schema_name(const ForecastStageMemory*) { return "stage_memory"; }
-constexpr std::string_view schema_name(const ForecastMemory*) { return "memory"; }
-constexpr std::string_view schema_name(const ForecastExpertLoad*) { return "expert_load"; }
-constexpr std::string_view schema_name(const ForecastThroughput*) { return "throughput"; }
-constexpr std::string_view schema_name(const ForecastTraining*) { return "training"; }
-constexpr std::string_view schema_name(const ForecastItem*) { return "item"; }
-constexpr std::string_view schema_name(const ForecastItemList*) { return "item_list"; }
-constexpr std::string_view schema_name(const ForecastPublished*) { return "published"; }
-constexpr std::string_view schema_name(const ForecastQuantiles*) { return "quantiles"; }
-constexpr std::string_view schema_name(const ForecastSeriesStep*) { return "series_step"; }
-constexpr std::string_view schema_name(const ForecastSeriesRank*) { return "series_rank"; }
-constexpr std::string_view schema_name(const ForecastSpreadShare*) { return "spread_share"; }
-constexpr std::string_view schema_name(const ForecastSeries*) { return "series"; }
-constexpr std::string_view schema_name(const ForecastTailCause*) { return "tail_cause"; }
-constexpr std::string_view schema_name(const ForecastScenarios*) { return "scenarios"; }
-
 inline constexpr std::string_view kForecastSchema = "stepcast.forecast/1";
 constexpr AnswerHead answer_head(const Forecast*) {
   return {kForecastSchema, "stepcast forecast", AnswerHead::Numbers::nine_digits};

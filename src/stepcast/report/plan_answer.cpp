@@ -10,7 +10,6 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_ranking.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/report/detail/run_fields.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
 

@@ -1,11 +1,10 @@
-#include "stepcast/report/sensitivity_report.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 
 namespace stepcast {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "stepcast/base/fields.h"
 #include "stepcast/base/result.h"
 
 namespace stepcast {
@@ -41,9 +42,10 @@ struct RunJob {
 
 // What all ranks do behind every so many steps and that stands between them: "evaluation", "checkpoint".
 struct RegularStop {
-  std::string name{};
-  double every_steps = 1, s = 0;
-  friend bool operator==(const RegularStop&, const RegularStop&) = default;
+  STEPCAST_FIELDS(RegularStop);
+  STEPCAST_FIELD(std::string, name, "evaluation or checkpoint");
+  STEPCAST_FIELD(double, every_steps, "steps from one to the next", 1);
+  STEPCAST_FIELD(double, s, "that training stands still");
 };
 
 // What one checkpoint takes: it stops training, is safe so much later, and is read again after an interruption.
@@ -63,36 +65,47 @@ struct ComputeTime {
 };
 
 struct RunLoss {
-  std::string cause{};
-  double interruptions = 0;                                          // in the whole run
-  double mean_time_h = 0, mean_time_p10_h = 0, mean_time_p90_h = 0;  // of the job, between two
-  double down_percent = 0, again_percent = 0;                        // of the time
-  friend bool operator==(const RunLoss&, const RunLoss&) = default;
+  STEPCAST_FIELDS(RunLoss);
+  STEPCAST_FIELD(std::string, cause, "of interruptions");
+  STEPCAST_FIELD(double, interruptions, "in the whole run");
+  STEPCAST_FIELD(double, mean_time_h, "of the job, from one to the next");
+  STEPCAST_FIELD(double, mean_time_p10_h, "as the log, or other clusters, allow");
+  STEPCAST_FIELD(double, mean_time_p90_h, "");
+  STEPCAST_FIELD(double, down_percent, "of the time: found, restarted, read again");
+  STEPCAST_FIELD(double, again_percent, "of the time: work that no checkpoint held, done again");
 };
 
 // The same job on more or fewer GPUs, each of which does as much as before.
 struct RunScale {
-  std::uint64_t n_gpus = 0;
-  double effective_share_percent = 0, days = 0;
-  friend bool operator==(const RunScale&, const RunScale&) = default;
+  STEPCAST_FIELDS(RunScale);
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "each of which does as much as now");
+  STEPCAST_FIELD(double, effective_share_percent, "on this number");
+  STEPCAST_FIELD(double, days, "of the same training");
 };
 
 struct RunForecast {
-  std::string failures{};  // where the rates come from
-  // Of the time that the GPUs are held; the band is that of the rates and downtimes, in the long run.
-  double effective_share_percent = 0, effective_share_p10_percent = 0, effective_share_p90_percent = 0;
-  // The band also has that of the step, and chance: how many interruptions there are.
-  double days = 0, days_p10 = 0, days_p90 = 0, days_without_losses = 0;  // the last with evaluation
-  double interruptions = 0, mean_time_to_interruption_h = 0;
-  std::string checkpoint_mode{};
-  double checkpoint_GB = 0, checkpoint_interval_min = 0, checkpoint_stops_s = 0, checkpoint_safe_after_s = 0;
-  double checkpoint_percent = 0;  // of the time
-  double waiting_percent = 0;     // of the time: for nodes in repair, or replicas less
-  double held_gpus = 0;           // with those of spare nodes
-  std::vector<RunLoss> losses{};
-  std::vector<RunScale> scale{};
-  double most_useful_gpus = 0;  // more of them train no more in a day
-  friend bool operator==(const RunForecast&, const RunForecast&) = default;
+  STEPCAST_FIELDS(RunForecast);
+  STEPCAST_FIELD(std::string, failures, "where the rates come from");
+  STEPCAST_FIELD(double, effective_share_percent, "of the time that GPUs are held is training kept");
+  STEPCAST_FIELD(double, effective_share_p10_percent, "in the long run, by rates and downtimes");
+  STEPCAST_FIELD(double, effective_share_p90_percent, "");
+  STEPCAST_FIELD(double, days, "with all losses");
+  STEPCAST_FIELD(double, days_p10, "by rates, downtimes, the step, and chance");
+  STEPCAST_FIELD(double, days_p90, "");
+  STEPCAST_FIELD(double, days_without_losses, "steps times step time");
+  STEPCAST_FIELD(double, interruptions, "in the whole run");
+  STEPCAST_FIELD(double, mean_time_to_interruption_h, "of the job, by any cause");
+  STEPCAST_FIELD(std::string, checkpoint_mode, "sync, async or memory");
+  STEPCAST_FIELD(double, checkpoint_GB, "weights, master weights and states of the optimizer, once");
+  STEPCAST_FIELD(double, checkpoint_interval_min, "of training: as given, or the best");
+  STEPCAST_FIELD(double, checkpoint_stops_s, "that one stops training for");
+  STEPCAST_FIELD(double, checkpoint_safe_after_s, "then");
+  STEPCAST_FIELD(double, checkpoint_percent, "of the time: stopped for checkpoints that are kept");
+  STEPCAST_FIELD(double, waiting_percent, "of the time: for nodes in repair, or with fewer replicas");
+  STEPCAST_FIELD(double, held_gpus, "with those of spare nodes: what GPU-hours count");
+  STEPCAST_FIELD(std::vector<RunLoss>, losses, "by cause");
+  STEPCAST_FIELD(std::vector<RunScale>, scale, "the same on more and fewer GPUs");
+  STEPCAST_FIELD(double, most_useful_gpus, "more of them train no more in a day");
 };
 
 // Errors: an interval shorter than a checkpoint takes to be safe, a job that gets nowhere. `draws` of the rates and of

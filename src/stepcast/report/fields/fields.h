@@ -25,6 +25,8 @@
 //
 //        constexpr std::string_view schema_name(const Stage*) { return "stage"; }
 //
+// A struct whose keys are its members is declared with STEPCAST_FIELDS (base/fields.h), which is its list, too.
+//
 // A member is a bool, a number, a text, a unit, an
 // enumeration with to_string(), a std::optional (null), a list, a list of entries (an object), a variant of scalars or
 // of structs, a struct with fields of its own, another answer, or one of the kinds below. A value that is computed can be
@@ -43,6 +45,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/fields.h"
 #include "stepcast/base/json_value.h"
 
 namespace stepcast {
@@ -156,6 +159,25 @@ constexpr std::string_view schema_name(const void* /*any*/) { return {}; }
 template <class T>
 constexpr AnswerHead head_of() {
   return answer_head(static_cast<const T*>(nullptr));
+}
+
+// A struct whose members say what they mean (base/fields.h), and their list.
+template <class T>
+concept Described = requires { T::kFirstField; };
+void fields(auto& a, Described auto& x) {
+  using T = std::remove_const_t<std::remove_reference_t<decltype(x)>>;
+  constexpr int kMostLines = 128;
+  const auto at = [&]<int kBehind>(std::integral_constant<int, kBehind>) {
+    using Line = std::integral_constant<int, T::kFirstField + 1 + kBehind>;
+    if constexpr (requires { T::field_at(Line{}, a, x); }) T::field_at(Line{}, a, x);
+  };
+  [&]<int... kBehind>(std::integer_sequence<int, kBehind...>) {
+    (at(std::integral_constant<int, kBehind>{}), ...);
+  }(std::make_integer_sequence<int, kMostLines>{});
+}
+template <Described T>
+constexpr std::string_view schema_name(const T* /*of the type*/) {
+  return T::kNameInSchema;
 }
 
 // Whether a type is std::optional<...>, std::vector<...>, Each<...>.
