@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/analyze/log_forecast.h"
+#include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/report/log_document.h"

@@ -17,7 +17,6 @@
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_scores.h"
-#include "lab/stated_peaks.h"
 #include "lab/suites.h"
 
 namespace stepcast {

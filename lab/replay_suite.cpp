@@ -11,10 +11,8 @@
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 
-#include "lab/clock_offsets.h"
-#include "lab/inference_score.h"
-#include "lab/pipeline_score.h"
 #include "lab/recorded_job.h"
+#include "lab/replay_scores.h"
 #include "lab/round_trip.h"
 #include "lab/step_scores.h"
 #include "lab/suites.h"

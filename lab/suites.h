@@ -22,7 +22,7 @@ namespace stepcast {
 //   time_with_a_cause  the mean step of the ranks without the time of which nobody knows what held it (analyze/culprits.h): the error
 //                      is the share without a cause; ms
 //   clock_offsets      ranks on clocks that are up to 10, 50, 200 and 1,000 us apart, 20 draws each: the number of joined
-//                      collectives of the draw that is farthest off; who is named in extra keys (clock_offsets.h)
+//                      collectives of the draw that is farthest off; who is named in extra keys (replay_scores.h)
 //   gpu_lateness       time in which GPU work that every dependency let start had not started, as a share of the
 //                      step; in extra keys what keeps recorded distances, and replays that come with a warning;
 //                      percent
@@ -38,7 +38,7 @@ namespace stepcast {
 //   operator_timeline_no_delay   the same without launch delays, against the publishers' own simulation without
 //                      (`step_t_nodelay` of the file result-* beside timeline-*); ms
 //   inferred_events    where the trace records which event a stream waits for: edges inferred without those
-//                      records; counts in extra keys (inference_score.h)
+//                      records; counts in extra keys (replay_scores.h)
 //
 // Nothing is fitted to a step time, so the protocol is "recorded".
 [[nodiscard]] Result<SuiteResult> validate_replay(const std::filesystem::path& data,

@@ -20,7 +20,6 @@
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/sweep_document.h"
-#include "stepcast/report/sweep_row.h"
 #include "stepcast/sweep/sweep_folder.h"
 #include "stepcast/sweep/sweep_shard.h"
 #include "stepcast/sweep/sweep_spec.h"

@@ -1,8 +1,8 @@
-#include "stepcast/analyze/collectives.h"
-
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "stepcast/analyze/collective_list.h"
 
 #include "tests/analyze/hand_made.h"
 #include "tests/support/sketch.h"

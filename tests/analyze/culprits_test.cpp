@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/analyze/awaited_operators.h"
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/operator_times.h"
 #include "stepcast/operation/operation.h"

@@ -10,7 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/forecast_document.h"

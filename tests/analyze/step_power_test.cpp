@@ -1,5 +1,3 @@
-#include "stepcast/analyze/step_power.h"
-
 #include <gtest/gtest.h>
 
 #include "stepcast/analyze/make_forecast.h"

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/analyze/step_spread.h"
-#include "stepcast/analyze/tail_causes.h"
 
 #include "tests/support/two_recorded_ranks.h"
 

@@ -1,9 +1,8 @@
-#include "lab/clock_offsets.h"
-
 #include <gtest/gtest.h>
 
 #include "stepcast/sources/trace_listing.h"
 
+#include "lab/replay_scores.h"
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 

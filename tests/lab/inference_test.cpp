@@ -8,7 +8,7 @@
 
 #include "stepcast/trace/readers.h"
 
-#include "lab/inference_score.h"
+#include "lab/replay_scores.h"
 #include "tests/support/data.h"
 #include "tests/support/trace_generator.h"
 

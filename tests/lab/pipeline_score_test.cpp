@@ -1,11 +1,10 @@
 // The published timeline of a pipeline: 8 ranks, 32 steps of 2.1 to 2.4 s.
-#include "lab/pipeline_score.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "lab/replay_scores.h"
 #include "tests/support/data.h"
 
 namespace stepcast::pipeline_score_test {

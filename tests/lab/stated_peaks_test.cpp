@@ -1,5 +1,3 @@
-#include "lab/stated_peaks.h"
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "stepcast/api/stepcast.h"
 
+#include "lab/run_scores.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
 

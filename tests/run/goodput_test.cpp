@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/interrupted_job.h"
+#include "lab/goodput_suite.h"
 
 namespace stepcast::goodput_test {
 namespace {

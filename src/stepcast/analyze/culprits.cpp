@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "stepcast/analyze/collectives.h"
+#include "stepcast/analyze/collective_list.h"
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/detail/rank_parts.h"
 #include "stepcast/analyze/operator_times.h"

@@ -1,10 +1,15 @@
 #include "stepcast/analyze/operator_times.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
+#include "stepcast/analyze/binding.h"
+#include "stepcast/analyze/collective_list.h"
+#include "stepcast/analyze/detail/rank_parts.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/operation/operation.h"
 
@@ -81,6 +86,83 @@ std::vector<OperatorComparison> compare_operators(std::span<const OperatorTimes>
     return a.excess_us() > b.excess_us();
   });
   if (most != 0 && all.size() > most) all.resize(most);
+  return all;
+}
+
+namespace {
+
+// Operators have a namespace, labels of modules, steps and data loaders have none.
+std::string_view outermost_operator(const Program& program, StackId stack) {
+  std::string_view op, label;
+  for (StackId frame = stack; frame.valid(); frame = program.stacks.parent(frame)) {
+    const std::string_view name = program.names.text(program.stacks.name(frame));
+    if (name.starts_with("ProfilerStep")) continue;
+    if (name.find("::") != std::string_view::npos) op = name;
+    label = name;
+  }
+  return op.empty() ? label : op;
+}
+
+}  // namespace
+
+std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const TaskTimes& times,
+                                               const Costs& costs, std::span<const Interval> windows,
+                                               std::span<const double> rank_start_us) {
+  const Program& program = flat.program();
+  const std::size_t n = flat.class_count();
+  const std::vector<CollectiveOccurrence> occurrences = collective_occurrences(flat, times);
+  std::map<std::string_view, AwaitedOperator> by_op;
+  for (std::size_t c = 0; c < n; ++c) {
+    const RankClassId id{c};
+    const detail::RankParts parts =
+        detail::rank_parts(flat, times, costs, id, windows[c], rank_start_us[c], occurrences);
+    std::vector<std::vector<std::size_t>> lanes(program.rank_class(id).lanes.size());
+    for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] = flat.lane_tasks(id, lane);
+    for (const detail::IdleGap& gap : parts.gaps) {
+      if (gap.cause != IdleCause::cpu || gap.next_task == kNoTask) continue;
+      FlatSource source = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]).source;
+      // Where something else held the work when it had been launched, the gap is the one before the launch.
+      if (source.task != kNoTask && flat.lane_of(id, source.task).kind != LaneKind::cpu_thread)
+        source = launch_of(flat, times, costs, id, gap.next_task).value_or(source);
+      std::map<std::string_view, double> in_gap;
+      double left = gap.time.length_us();
+      if (source.task != kNoTask) {
+        const std::span<const std::size_t> lane = lanes[flat.lane(id, source.task)];
+        auto task = std::partition_point(lane.begin(), lane.end(), [&](std::size_t t) {
+          return times.at(id, t).end_us <= gap.time.start_us;
+        });
+        for (; task != lane.end() && times.at(id, *task).start_us < gap.time.end_us; ++task) {
+          const double us = detail::clip(times.at(id, *task), gap.time).length_us();
+          if (us <= 0) continue;
+          in_gap[outermost_operator(program, flat.info(id, *task).stack)] += us;
+          left -= us;
+        }
+        // Between the launch and the start of the work it launched.
+        const double after = gap.time.end_us - std::max(gap.time.start_us, times.at(id, source.task).end_us);
+        const double delay = std::clamp(after, 0.0, std::max(0.0, left));
+        if (delay > 0) {
+          in_gap[outermost_operator(program, flat.info(id, gap.next_task).stack)] += delay;
+          left -= delay;
+        }
+      }
+      if (left > kTimeToleranceUs) in_gap[kThreadWaits] += left;
+      for (const auto& [op, us] : in_gap) {
+        AwaitedOperator& awaited = by_op[op];
+        awaited.ranks_us.resize(n, 0.0);
+        awaited.gpu_idle_us += us;
+        awaited.ranks_us[c] += us;
+        ++awaited.gaps;
+      }
+    }
+  }
+  std::vector<AwaitedOperator> all;
+  for (auto& [op, awaited] : by_op) {
+    awaited.op = op;
+    all.push_back(std::move(awaited));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const AwaitedOperator& a, const AwaitedOperator& b) {
+    return a.gpu_idle_us > b.gpu_idle_us;
+  });
   return all;
 }
 

@@ -1,8 +1,9 @@
 // What every operator takes on every rank, and how much work it has there: who is slow in what, and whether it
-// is the work or the machine.
+// is the work or the machine. And which operators of the CPU the GPU waits for.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,5 +52,22 @@ struct OperatorComparison {
 // take equally long everywhere are left out, and all where there is one rank.
 [[nodiscard]] std::vector<OperatorComparison> compare_operators(std::span<const OperatorTimes> operators,
                                                                 std::size_t most);
+
+// What the launching thread does while nothing runs on the GPU because the next work has not been launched yet.
+struct AwaitedOperator {
+  // The outermost operator ("aten::linear"), else the outermost annotation. Empty: outside of both. Where the
+  // launching thread does nothing itself: kThreadWaits.
+  std::string op{};
+  double gpu_idle_us = 0;          // summed over ranks
+  std::uint64_t gaps = 0;          // stretches of idle time that it is part of
+  std::vector<double> ranks_us{};  // [rank class]
+};
+inline constexpr const char* kThreadWaits = "(the launching thread waits)";
+
+// Longest first. They sum to the idle time that waits for the CPU (IdleCause::cpu).
+[[nodiscard]] std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const TaskTimes& times,
+                                                             const Costs& costs,
+                                                             std::span<const Interval> windows,
+                                                             std::span<const double> rank_start_us);
 
 }  // namespace stepcast

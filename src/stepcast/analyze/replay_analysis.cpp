@@ -10,7 +10,7 @@
 
 #include "stepcast/analyze/baseline.h"
 #include "stepcast/analyze/binding.h"
-#include "stepcast/analyze/collectives.h"
+#include "stepcast/analyze/collective_list.h"
 
 namespace stepcast {
 namespace {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "stepcast/analyze/achieved_rates.h"
-#include "stepcast/analyze/awaited_operators.h"
 #include "stepcast/analyze/culprits.h"
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"

@@ -5,7 +5,7 @@
 
 #include "stepcast/analyze/baseline.h"
 #include "stepcast/analyze/body_profiles.h"
-#include "stepcast/analyze/collectives.h"
+#include "stepcast/analyze/collective_list.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"

@@ -16,6 +16,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/coverage.h"
+#include "stepcast/predict/dlrm_step.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/stage_pools.h"
 #include "stepcast/predict/step_explanation.h"
@@ -84,5 +85,10 @@ class ShortSteps {
 [[nodiscard]] std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists);
 [[nodiscard]] std::vector<Setting> settings_of(const Layout& layout);
 [[nodiscard]] ForecastMemory memory_of(const MemoryForecast& memory);
+
+// The Forecast of a described step of a recommendation model. `step` is of the sharding that `steps` priced last.
+[[nodiscard]] Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step,
+                                     const Platform& platform, const ShardingPlan& plan,
+                                     const ForecastOptions& options = {});
 
 }  // namespace stepcast

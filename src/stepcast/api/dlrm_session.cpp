@@ -9,11 +9,10 @@
 #include <fmt/format.h>
 
 #include "stepcast/analyze/critical_path.h"
-#include "stepcast/analyze/dlrm_forecast.h"
+#include "stepcast/analyze/make_forecast.h"
 #include "stepcast/analyze/make_step_picture.h"
+#include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
-#include "stepcast/analyze/step_power.h"
-#include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/api/detail/recorded_tables.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"

@@ -1,7 +1,7 @@
 // The step of a training log, predicted and compared.
 #include <utility>
 
-#include "stepcast/analyze/log_forecast.h"
+#include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/logs/logged_run.h"

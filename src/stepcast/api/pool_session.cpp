@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/make_forecast.h"
 #include "stepcast/analyze/step_forecast.h"
-#include "stepcast/analyze/step_power.h"
 #include "stepcast/api/detail/open_layout.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"

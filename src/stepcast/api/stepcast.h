@@ -393,7 +393,7 @@ class Session {
   // table or plan that cannot be read or does not fit the GPUs. That none fits into memory is a verdict.
   [[nodiscard]] Result<ShardingComparison> shard(const ShardRequest& request) const;
 
-  // The row of one point (report/sweep_row.h, docs/sweeps.md), without a line break: what an executor of another program
+  // The row of one point (report/sweep_document.h, docs/sweeps.md), without a line break: what an executor of another program
   // hands to its workers. A point that cannot be run has a row that says why; only what the machine fails at is an error.
   [[nodiscard]] Result<std::string> run(const SweepPoint& point) const;
   // Errors: a folder of another sweep, or one that cannot be written.

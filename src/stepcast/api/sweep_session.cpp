@@ -10,7 +10,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/plan/layout_plan.h"
-#include "stepcast/report/sweep_row.h"
+#include "stepcast/report/sweep_document.h"
 #include "stepcast/sweep/sweep_folder.h"
 #include "stepcast/sweep/sweep_question.h"
 

@@ -2,14 +2,12 @@
 #include <memory>
 #include <utility>
 
-#include "stepcast/analyze/recorded_memory.h"
+#include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
-#include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/analyze/step_spread.h"
 #include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"
-#include "stepcast/api/detail/trace_platforms.h"
 #include "stepcast/api/detail/trace_request.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"

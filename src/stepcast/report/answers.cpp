@@ -10,7 +10,7 @@
 #include "stepcast/report/rl_document.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sharding_document.h"
-#include "stepcast/report/sweep_row.h"
+#include "stepcast/report/sweep_document.h"
 
 namespace stepcast {
 namespace {

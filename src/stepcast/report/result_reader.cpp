@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/analyze/log_forecast.h"
+#include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stepcast/analyze/binding.h"
-#include "stepcast/analyze/collectives.h"
+#include "stepcast/analyze/collective_list.h"
 #include "stepcast/analyze/detail/interval_set.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"

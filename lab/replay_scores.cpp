@@ -1,9 +1,27 @@
-#include "lab/inference_score.h"
+#include "lab/replay_scores.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
 #include <map>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
+
+#include "stepcast/analyze/culprits.h"
+#include "stepcast/analyze/replay_analysis.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/parallel.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/sources/recorded_steps.h"
+#include "stepcast/trace/pipeline_program.h"
 
 #include "lab/simulated_trace.h"
 
@@ -166,6 +184,151 @@ std::vector<EventEdge> recorded_event_edges(const RecordedRank& recorded) {
 RecordedRank without_sync_records(RecordedRank recorded) {
   recorded.stream_syncs.clear();
   return recorded;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kUsPerS = 1e6;
+
+// "result-ST.json.gz" beside "timeline-ST.json.gz".
+std::optional<JsonValue> published_results(const fs::path& timeline) {
+  constexpr std::string_view kWord = "timeline";
+  std::string name = timeline.filename().string();
+  const std::size_t at = name.find(kWord);
+  if (at == std::string::npos) return std::nullopt;
+  const fs::path file = timeline.parent_path() / name.replace(at, kWord.size(), "result");
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  const Result<std::string> text = read_file(file, std::uint64_t{1} << 24);
+  if (!text.ok()) return std::nullopt;
+  Result<JsonValue> root = parse_json(*text, file.string());
+  if (!root.ok()) return std::nullopt;
+  return std::move(root).value();
+}
+
+Result<TimePair> replayed_step(const PipelineTimeline& timeline, std::int64_t step,
+                               const LaunchDelays& delays) {
+  STEPCAST_ASSIGN(const RecordedProgram recorded, pipeline_program(timeline, step, delays));
+  STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, Costs{recorded.program}));
+  return scores.global_window;
+}
+
+}  // namespace
+
+Result<std::vector<PipelineStepScore>> score_pipeline(const fs::path& file) {
+  STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(file));
+  const std::optional<JsonValue> results = published_results(file);
+  const JsonValue* published = results ? results->find("step_t_nodelay") : nullptr;
+  std::array<std::vector<std::int64_t>, 2> halves;
+  for (std::size_t i = 0; i < timeline.steps.size(); ++i) halves[i % 2].push_back(timeline.steps[i]);
+  const std::array<LaunchDelays, 2> delays_for{learn_launch_delays(timeline, halves[1]),
+                                               learn_launch_delays(timeline, halves[0])};
+  std::vector<PipelineStepScore> scores;
+  for (std::size_t i = 0; i < timeline.steps.size(); ++i) {
+    PipelineStepScore score{.step = timeline.steps[i]};
+    STEPCAST_ASSIGN(score.delayed, replayed_step(timeline, score.step, delays_for[i % 2]));
+    const JsonValue* time_s = published != nullptr ? published->find(std::to_string(score.step)) : nullptr;
+    if (time_s != nullptr && time_s->is_number()) {
+      STEPCAST_ASSIGN(const TimePair free, replayed_step(timeline, score.step, {}));
+      score.without_delay = TimePair{time_s->number() * kUsPerS, free.simulated_us};
+    }
+    scores.push_back(score);
+  }
+  return scores;
+}
+
+namespace {
+
+constexpr std::array<std::int64_t, 4> kMostApartUs = {10, 50, 200, 1000};
+
+void move_by(RecordedRank& rank, std::int64_t us) {
+  const Nanoseconds by{us * 1000};
+  for (CpuOp& op : rank.cpu_ops) op.start = op.start + by;
+  for (RuntimeCall& call : rank.runtime_calls) call.start = call.start + by;
+  for (GpuOp& op : rank.gpu_ops) op.start = op.start + by;
+  for (StreamSync& sync : rank.stream_syncs) sync.start = sync.start + by;
+  for (AllocatorState& state : rank.allocator_states) state.start = state.start + by;
+}
+
+Result<StepCulprits> culprits_of(const TraceSet& set, std::span<const RecordedRank> ranks,
+                                 const std::optional<std::int64_t>& step) {
+  std::vector<RecordedInput> inputs = set.inputs();
+  for (std::size_t r = 0; r < inputs.size(); ++r) inputs[r].kineto = &ranks[r];
+  ReplayOptions how;
+  how.rebuild.step = step;
+  STEPCAST_ASSIGN(const Replay replayed, replay(inputs, how));
+  return culprits_of(replayed);
+}
+
+struct Named {
+  std::uint32_t collectives = 0;
+  std::optional<RankClassId> worst;
+  double share = 0;  // of the waiting
+};
+Named named_by(const StepCulprits& culprits) {
+  Named named{.collectives = culprits.collectives, .worst = {}};
+  if (const RankCulprits* worst = culprits.worst()) {
+    named.worst = worst->rank_class;
+    named.share = worst->caused_wait_us / culprits.all_waiting_us();
+  }
+  return named;
+}
+
+void count(const Named& recorded, const Named& drawn, ClockDraws& all) {
+  const auto off = [&](std::uint32_t n) { return std::abs(static_cast<double>(n) - recorded.collectives); };
+  if (off(drawn.collectives) > off(all.most_other)) all.most_other = drawn.collectives;
+  if (!drawn.worst) {
+    ++all.said_not_known;
+    return;
+  }
+  if (*drawn.worst != *recorded.worst) return;
+  const double error = std::abs(drawn.share - recorded.share);
+  all.largest_share_error = std::max(all.largest_share_error, error);
+  if (error <= kShareWithin) ++all.named_right;
+}
+
+}  // namespace
+
+Result<StepCulprits> culprits_of(const Replay& replayed) {
+  STEPCAST_ASSIGN(const ReplayTimes times, replay_times(replayed));
+  std::vector<Interval> steps;
+  for (const ReplayedRank& rank : replayed.ranks) steps.push_back(rank.simulated_step);
+  return find_culprits({.flat = times.flat,
+                        .times = times.simulated,
+                        .costs = times.costs,
+                        .windows = steps,
+                        .rank_start_us = replayed.recorded.start_offset_us,
+                        .tie_us = replayed.recorded.clock_uncertainty_us});
+}
+
+Result<std::vector<ClockDraws>> draw_clock_offsets(const TraceSet& set, std::size_t draws, unsigned threads) {
+  std::optional<std::int64_t> step;
+  for (const std::int64_t one : common_steps(set)) step = one;
+  STEPCAST_ASSIGN(const StepCulprits as_recorded, culprits_of(set, set.ranks, step));
+  const Named recorded = named_by(as_recorded);
+  std::vector<ClockDraws> all;
+  if (!recorded.worst) return all;
+  std::mt19937_64 random{31};
+  for (const std::int64_t most_us : kMostApartUs) {
+    std::vector<std::vector<RecordedRank>> moved(draws, set.ranks);
+    for (std::vector<RecordedRank>& ranks : moved)
+      for (RecordedRank& rank : ranks)
+        move_by(rank, std::uniform_int_distribution<std::int64_t>{0, most_us}(random));
+    std::vector<Named> named(draws);
+    STEPCAST_TRY(parallel_for(draws, threads, [&](std::size_t i) -> Status {
+      STEPCAST_ASSIGN(const StepCulprits culprits, culprits_of(set, moved[i], step));
+      named[i] = named_by(culprits);
+      return Ok{};
+    }));
+    ClockDraws& drawn = all.emplace_back(ClockDraws{.most_us = most_us,
+                                                    .draws = draws,
+                                                    .collectives = recorded.collectives,
+                                                    .most_other = recorded.collectives});
+    for (const Named& one : named) count(recorded, one, drawn);
+  }
+  return all;
 }
 
 }  // namespace stepcast

@@ -1,9 +1,15 @@
-// A job that is interrupted and writes checkpoints, event by event: what the closed form of run/goodput.h is held against.
+// What the suite `goodput` rests on: a job that is interrupted and writes checkpoints, event by event, which the closed form
+// of run/goodput.h is held against, and the slowest steps of long runs.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "stepcast/base/result.h"
+
+#include "lab/suite.h"
 
 namespace stepcast {
 
@@ -25,5 +31,10 @@ struct InterruptedJob {
 
 // Enough for an error well below 0.5 %, and below 1 % where interruptions are frequent.
 [[nodiscard]] std::int64_t enough_interruptions(const InterruptedJob& job);
+
+// How slow the slowest steps of long runs are: run/step_spread.h beside a constant ratio.
+// p99 over p50 of `field/step_distributions.csv`, of series of single steps: with the jitter fitted to the others' p90 and
+// p99, with the shipped one, and the constant. Nothing where the file is missing. Errors: columns that are not there.
+[[nodiscard]] Result<std::vector<TestScore>> run_tails(const std::filesystem::path& folder);
 
 }  // namespace stepcast
