@@ -6,7 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "stepcast/analyze/step_spread.h"
+#include "stepcast/analyze/step_series.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/scenario_sweep.h"
 #include "stepcast/retrace/trace_prediction.h"

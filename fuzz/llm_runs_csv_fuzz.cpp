@@ -9,7 +9,7 @@
 #include "stepcast/workload/memory.h"
 
 #include "calibrate/llm_runs.h"
-#include "lab/bert_runs.h"
+#include "lab/run_scores.h"
 
 namespace {
 void require(bool condition) {

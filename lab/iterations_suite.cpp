@@ -13,7 +13,6 @@
 
 #include "calibrate/iteration_fit.h"
 #include "calibrate/llm_runs.h"
-#include "lab/bert_runs.h"
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_scores.h"

@@ -20,10 +20,9 @@
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"
 
-#include "lab/validation_tables.h"
+#include "lab/validation_report.h"
 
 namespace stepcast {
-
 namespace {
 
 std::string heading(std::string_view title, std::string_view name) {

@@ -1,10 +1,10 @@
 // What the suite `replay` scores beside times: event edges that are inferred, steps of operator-level timelines, and what
 // clocks that are apart change.
 //
-// How well event edges are inferred, where the truth is known: an edge counts by what it says about the order of GPU work: it is found when the inferred edges, with the
-// order of every stream, imply it, and right when the true ones do. Edges that others imply already are no
-// use to anybody and are not counted (a stream that waits for three all-reduces of one stream waits for the
-// last).
+// How well event edges are inferred, where the truth is known: an edge counts by what it says about the order of GPU work. It
+// is found when the inferred edges, with the order of every stream, imply it, and right when the true ones do. Edges that
+// others imply already are no use to anybody and are not counted (a stream that waits for three all-reduces of one stream
+// waits for the last).
 #pragma once
 
 #include <cstddef>

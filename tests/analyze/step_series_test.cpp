@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/analyze/step_spread.h"
-
 #include "tests/support/two_recorded_ranks.h"
 
 namespace stepcast::step_series_test {

@@ -1,10 +1,10 @@
-#include "lab/bert_runs.h"
-
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "lab/run_scores.h"
 
 namespace stepcast::bert_runs_test {
 namespace {

@@ -50,8 +50,9 @@ struct AnalysedStep {
 [[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget,
                                   const RunJob* job = nullptr);
 
-// What the nodes draw, from the forecast's own breakdown (cost/node_power.h), into forecast.power, of the critical class of ranks; nothing for a device that states no power limit. Before
-// add_training(), whose energy follows from it. `limit_W`: of each GPU, which the times already are under.
+// What the nodes draw, from the forecast's own breakdown (cost/node_power.h), into forecast.power, of the critical class of
+// ranks; nothing for a device that states no power limit. Before add_training(), whose energy follows from it. `limit_W`: of
+// each GPU, which the times already are under.
 void add_power(Forecast& forecast, const Platform& platform, std::optional<double> limit_W = {});
 
 }  // namespace stepcast

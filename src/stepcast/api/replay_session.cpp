@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "stepcast/analyze/replay_analysis.h"
-#include "stepcast/analyze/step_spread.h"
+#include "stepcast/analyze/step_series.h"
 #include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/detail/trace_request.h"
 #include "stepcast/api/stepcast.h"

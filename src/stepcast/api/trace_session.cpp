@@ -4,7 +4,7 @@
 
 #include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
-#include "stepcast/analyze/step_spread.h"
+#include "stepcast/analyze/step_series.h"
 #include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"

@@ -1,11 +1,10 @@
-#include "stepcast/api/detail/largest_batch.h"
-
 #include <stdexcept>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/api/detail/open_layout.h"
 #include "stepcast/base/units.h"
 #include "stepcast/workload/memory.h"
 

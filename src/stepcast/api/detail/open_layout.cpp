@@ -1,11 +1,19 @@
 #include "stepcast/api/detail/open_layout.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "stepcast/base/units.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/workload/memory.h"
 
 namespace stepcast {
 
@@ -62,3 +70,86 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
 }
 
 }  // namespace stepcast
+
+namespace stepcast::detail {
+namespace {
+
+constexpr std::int64_t kMostSequences = 65'536;  // nobody trains on more at a time
+
+std::string gib(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() / kGiB); }
+
+std::string parts_of(const MemoryForecast& memory) {
+  const StageMemory& m = memory.stages[memory.worst_stage];
+  return fmt::format(
+      "weights {}, gradients {}, optimizer {}, activations {}, working {}, buffers and reserve {}",
+      gib(m.weights), gib(m.gradients), gib(m.optimizer), gib(m.activations), gib(m.working),
+      gib(m.communication + m.context + m.reserve));
+}
+
+// In their order; what divides `whole` without a rest.
+std::vector<std::int64_t> divisors_of(std::int64_t whole) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t i = 1; i <= whole / i; ++i) {
+    if (whole % i != 0) continue;
+    small.push_back(i);
+    if (i != whole / i) large.push_back(whole / i);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+}  // namespace
+
+Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes memory, ResolvedJob& job) {
+  if (wanted == LargestBatch::none) return Ok{};
+  if (wanted == LargestBatch::global && said.micro_batch_sequences)
+    return Error{"--gbs max with a micro-batch: memory does not bound how many micro-batches add up"}.advice(
+        "leave out --mbs, or say --gbs as a number");
+  const std::int64_t ranks = job.layout.degrees.data * std::max<std::int64_t>(1, job.layout.degrees.pipeline);
+  // 0: as many as fit.
+  const std::int64_t batch = wanted == LargestBatch::micro ? said.global_batch_sequences.value_or(0) : 0;
+  const std::int64_t most = batch > 0 ? batch / job.layout.degrees.data : kMostSequences;
+  const auto with = [&](std::int64_t sequences) {
+    Layout layout = job.layout;
+    layout.batch.micro_batch_sequences = sequences;
+    layout.batch.global_batch_sequences = batch > 0 ? batch : sequences * ranks;
+    return layout;
+  };
+  std::int64_t best = 0;
+  std::optional<MemoryForecast> of_best, of_next;
+  std::int64_t next = 0;  // the smallest that was tried and does not fit
+  // None where a schedule needs other numbers of micro-batches.
+  const auto fits = [&](std::int64_t sequences) -> std::optional<bool> {
+    Result<MemoryForecast> found = memory_forecast(job.model, with(sequences), memory);
+    if (!found) return std::nullopt;
+    const bool does = found->verdict != MemoryVerdict::does_not_fit;
+    (does ? best : next) = sequences;
+    (does ? of_best : of_next) = std::move(found).value();
+    return does;
+  };
+  if (batch > 0) {
+    // Fewer micro-batches may be under way when they are larger: one after the other.
+    for (const std::int64_t sequences : divisors_of(batch % job.layout.degrees.data == 0 ? most : 0))
+      if (!fits(sequences).value_or(true)) break;
+  } else {
+    // As many micro-batches of any size, whose memory grows with it.
+    for (std::int64_t more = 1; next == 0 && best < most; more = std::min(most, 2 * more))
+      if (!fits(more)) break;
+    while (next > best + 1)
+      if (!fits(best + (next - best) / 2)) break;
+  }
+  std::string why =
+      batch > 0 ? fmt::format("more do not divide {} sequences", batch) : "the most that is tried";
+  if (next > 0)
+    why = fmt::format("{} take{} {} GiB on stage {}, {} too many ({})", next, next == 1 ? "s" : "",
+                      gib(of_next->peak()), of_next->worst_stage, gib(Bytes{-of_next->margin().value()}),
+                      parts_of(*of_next));
+  if (best == 0)
+    return Error{"no micro-batch fits"}.found(why).advice("more GPUs, sharding or recomputation");
+  job.layout = with(best);
+  job.notes.push_back(fmt::format("largest micro-batch that fits: {} ({} of {} GiB); {}", best,
+                                  gib(of_best->peak()), gib(memory), why));
+  return Ok{};
+}
+
+}  // namespace stepcast::detail

@@ -1,9 +1,13 @@
-// The layout of somebody who named none.
+// What a request leaves open: the layout of somebody who named none, the largest batch that fits.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform.h"
@@ -24,5 +28,11 @@ namespace stepcast::detail {
 
 // Flags of Megatron-LM as `predict` also takes them, where these are shorter: --tp, --mbs.
 [[nodiscard]] std::string in_short_flags(std::string flags);
+
+// `job.layout` takes the largest micro-batch that fits: of those that divide the batch of `said`; where that states none, of
+// all, and the batch is one micro-batch for every data-parallel rank, or one for every stage of its pipeline. A note says
+// what the next takes. Errors: not even one sequence fits; a batch wanted as large as can be, with a micro-batch said.
+[[nodiscard]] Status take_largest_batch(LargestBatch wanted, const JobSettings& said, Bytes memory,
+                                        ResolvedJob& job);
 
 }  // namespace stepcast::detail

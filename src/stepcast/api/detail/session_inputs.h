@@ -8,7 +8,7 @@
 
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/step_picture.h"
-#include "stepcast/analyze/step_spread.h"
+#include "stepcast/analyze/step_series.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/interval.h"
