@@ -12,7 +12,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 
 #include "lab/suites.h"
 
@@ -183,13 +182,8 @@ void count_right(TestScore& test) {
 
 Result<SuiteResult> validate_ab_pairs(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "ab_pairs"};
-  const fs::path file = data / "ab_pairs.csv";
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   std::vector<Pair> pairs;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) break;
+  STEPCAST_TRY(each_row(data / "ab_pairs.csv", [&](const CsvRows& rows) -> Status {
     Result<Pair> pair = pair_of(rows);
     if (pair.ok()) {
       pairs.push_back(std::move(*pair));
@@ -198,7 +192,8 @@ Result<SuiteResult> validate_ab_pairs(const fs::path& data, const SuiteOptions& 
           {fmt::format("line {} {} {}", rows.line(), rows.cell("model"), rows.cell("setting_B")),
            pair.error().message()});
     }
-  }
+    return Ok{};
+  }));
   const Session session;
   std::map<std::string, std::pair<std::int64_t, const Pair*>> batch_of_table;
   for (const Pair& pair : pairs) {

@@ -9,7 +9,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
 
 #include "lab/suites.h"
@@ -44,19 +43,14 @@ Result<FsdpRow> fsdp_row_of(const CsvRows& rows) {
   job.framework = Framework::automodel;
   STEPCAST_ASSIGN(const std::int64_t gpus, rows.extent("n_gpus"));
   job.n_gpus = gpus;
-  const auto size = [&rows](std::string_view column, std::optional<std::int64_t>& to) -> Status {
-    STEPCAST_ASSIGN(const std::int64_t value, rows.extent(column, 1, 1));
-    to = value;
-    return Ok{};
-  };
   JobSettings& s = job.settings;
-  STEPCAST_TRY(size("global_batch_sequences", s.global_batch_sequences));
-  STEPCAST_TRY(size("micro_batch_sequences", s.micro_batch_sequences));
-  STEPCAST_TRY(size("seq_len_tokens", s.seq_len_tokens));
-  STEPCAST_TRY(size("pipeline_parallel", s.pipeline));
-  if (*s.pipeline > 1) STEPCAST_TRY(size("virtual_stages", s.virtual_stages));
+  STEPCAST_TRY(read_sizes(rows, {{"global_batch_sequences", &s.global_batch_sequences},
+                                 {"micro_batch_sequences", &s.micro_batch_sequences},
+                                 {"seq_len_tokens", &s.seq_len_tokens},
+                                 {"pipeline_parallel", &s.pipeline}}));
+  if (*s.pipeline > 1) STEPCAST_TRY(read_sizes(rows, {{"virtual_stages", &s.virtual_stages}}));
   s.expert = gpus;
-  if (!rows.cell("expert_parallel").empty()) STEPCAST_TRY(size("expert_parallel", s.expert));
+  if (!rows.cell("expert_parallel").empty()) STEPCAST_TRY(read_sizes(rows, {{"expert_parallel", &s.expert}}));
   s.dtype = DType::bf16;
   return row;
 }
@@ -81,19 +75,15 @@ Result<FsdpForecasts> forecasts_of(const Session& session, FsdpRow row) {
 
 Result<SuiteResult> validate_fsdp_experts(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "fsdp_experts"};
-  const fs::path file = data / "fsdp_expert_steps.csv";
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows csv, CsvRows::open(text, file.string()));
   std::vector<FsdpRow> rows;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, csv.next());
-    if (!more) break;
+  STEPCAST_TRY(each_row(data / "fsdp_expert_steps.csv", [&](const CsvRows& csv) -> Status {
     Result<FsdpRow> row = fsdp_row_of(csv);
     if (row.ok())
       rows.push_back(std::move(*row));
     else
       result.skipped.push_back({fmt::format("line {}", csv.line()), row.error().message()});
-  }
+    return Ok{};
+  }));
   TestScore ours{.test = "fsdp_experts", .protocol = "shipped", .unit = "ms"};
   TestScore constant{.test = "fsdp_experts_constant", .protocol = "shipped", .unit = "ms"};
   TestScore closer{.test = "fsdp_experts_closer", .protocol = "shipped", .unit = "ms"};
@@ -105,15 +95,8 @@ Result<SuiteResult> validate_fsdp_experts(const fs::path& data, const SuiteOptio
       result.skipped.push_back({row.name, f.error().message()});
       continue;
     }
-    const auto score = [&row](SetScore& to, const Forecast& forecast) {
-      to.rows.push_back({.row = row.name,
-                         .measured = row.step_ms,
-                         .predicted = forecast.step_time_ms,
-                         .p10 = forecast.step_time_p10_ms,
-                         .p90 = forecast.step_time_p90_ms});
-    };
-    score(set, f->faster);
-    score(close, f->closer);
+    set.rows.push_back(scored_step(row.name, row.step_ms, f->faster));
+    close.rows.push_back(scored_step(row.name, row.step_ms, f->closer));
     std::vector<double> others;
     for (const FsdpRow& other : rows)
       if (&other != &row) others.push_back(other.tflops);

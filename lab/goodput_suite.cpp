@@ -14,7 +14,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 #include "stepcast/run/goodput.h"
 #include "stepcast/run/recovery.h"
 #include "stepcast/run/run_forecast.h"
@@ -120,14 +119,9 @@ void fill_in_constant(SetScore& set) {
 
 Result<SuiteResult> validate_goodput(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "goodput"};
-  const fs::path file = data / "goodput.csv";
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   Shares shares;
   SetScore sizes{.set = "checkpoint"};
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) break;
+  STEPCAST_TRY(each_row(data / "goodput.csv", [&](const CsvRows& rows) -> Status {
     const std::string name = fmt::format("line {} {}", rows.line(), rows.cell("model"));
     const Result<double> size_TB = rows.number("checkpoint_size_TB", 0.001);
     if (size_TB && rows.cell("model").starts_with("BLOOM")) {
@@ -138,7 +132,8 @@ Result<SuiteResult> validate_goodput(const fs::path& data, const SuiteOptions& /
     const Status added = rows.cell("effective_training_percent").empty() ? Status{Error{"states no share"}}
                                                                          : add_share(rows, name, shares);
     if (!added.ok()) result.skipped.push_back({name, added.error().message()});
-  }
+    return Ok{};
+  }));
   fill_in_constant(shares.constant);
   const auto test_of = [](std::string name, std::string unit, SetScore set) {
     TestScore test{.test = std::move(name), .protocol = "shipped", .unit = std::move(unit)};
@@ -238,19 +233,17 @@ StepJitter fitted_jitter(const std::vector<SingleSteps>& all, std::size_t withou
 }
 
 Result<std::vector<SingleSteps>> single_steps(const fs::path& file) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   std::vector<SingleSteps> all;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return all;
-    if (rows.cell("each_value_averages_n_steps") != "1") continue;
+  STEPCAST_TRY(each_row(file, [&](const CsvRows& rows) -> Status {
+    if (rows.cell("each_value_averages_n_steps") != "1") return Ok{};
     STEPCAST_ASSIGN(const double p50_ms, rows.number("p50_ms", 0.001));
     STEPCAST_ASSIGN(const double p90_ms, rows.number("p90_ms", 0.001));
     STEPCAST_ASSIGN(const double p99_ms, rows.number("p99_ms", 0.001));
     all.push_back({fmt::format("line {} {} {}", rows.line(), rows.cell("case"), rows.cell("gpu")),
                    p50_ms * 1e-3, p90_ms * 1e-3, p99_ms * 1e-3});
-  }
+    return Ok{};
+  }));
+  return all;
 }
 
 }  // namespace

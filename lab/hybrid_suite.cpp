@@ -11,7 +11,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/text.h"
 
@@ -58,20 +57,15 @@ Result<HybridRow> hybrid_row_of(const CsvRows& rows, const fs::path& data) {
   STEPCAST_ASSIGN(const std::int64_t gpus, rows.extent("n_gpus"));
   job.n_gpus = gpus;
   job.framework = Framework::nemo;
-  const auto size = [&rows](std::string_view column, std::optional<std::int64_t>& to) -> Status {
-    STEPCAST_ASSIGN(const std::int64_t value, rows.extent(column, 1, 1));
-    to = value;
-    return Ok{};
-  };
   JobSettings& s = job.settings;
-  STEPCAST_TRY(size("global_batch_sequences", s.global_batch_sequences));
-  STEPCAST_TRY(size("micro_batch_sequences", s.micro_batch_sequences));
-  STEPCAST_TRY(size("seq_len_tokens", s.seq_len_tokens));
-  STEPCAST_TRY(size("tp", s.tensor));
-  STEPCAST_TRY(size("pp", s.pipeline));
-  STEPCAST_TRY(size("cp", s.context));
-  STEPCAST_TRY(size("ep", s.expert));
-  if (rows.cell("vp") != "1") STEPCAST_TRY(size("vp", s.virtual_stages));
+  STEPCAST_TRY(read_sizes(rows, {{"global_batch_sequences", &s.global_batch_sequences},
+                                 {"micro_batch_sequences", &s.micro_batch_sequences},
+                                 {"seq_len_tokens", &s.seq_len_tokens},
+                                 {"tp", &s.tensor},
+                                 {"pp", &s.pipeline},
+                                 {"cp", &s.context},
+                                 {"ep", &s.expert}}));
+  if (rows.cell("vp") != "1") STEPCAST_TRY(read_sizes(rows, {{"vp", &s.virtual_stages}}));
   s.sequence_parallel = *s.tensor > 1;
   s.expert_tensor = 1;
   s.dtype = DType::bf16;
@@ -115,12 +109,7 @@ void add_hybrid_scores(const std::vector<HybridStep>& steps, SuiteResult& result
   TestScore same{.test = "hybrid_same_model", .protocol = "shipped", .unit = "ms"};
   for (const HybridStep& step : steps) {
     const HybridRow& row = step.row;
-    const Forecast& f = step.forecast;
-    ours.set_of(row.model).rows.push_back({.row = row.name,
-                                           .measured = row.step_ms,
-                                           .predicted = f.step_time_ms,
-                                           .p10 = f.step_time_p10_ms,
-                                           .p90 = f.step_time_p90_ms});
+    ours.set_of(row.model).rows.push_back(scored_step(row.name, row.step_ms, step.forecast));
     std::vector<double> of_others, of_model;
     for (const HybridStep& other : steps) {
       if (other.row.model != row.model) of_others.push_back(other.utilisation);
@@ -151,14 +140,9 @@ void add_hybrid_scores(const std::vector<HybridStep>& steps, SuiteResult& result
 
 Result<SuiteResult> validate_hybrid(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "hybrid"};
-  const fs::path file = data / "hybrid_steps.csv";
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   const Session session;
   std::vector<HybridStep> steps;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) break;
+  STEPCAST_TRY(each_row(data / "hybrid_steps.csv", [&](const CsvRows& rows) -> Status {
     Result<HybridRow> row = hybrid_row_of(rows, data);
     Result<HybridStep> step =
         row.ok() ? hybrid_step_of(session, std::move(*row)) : Result<HybridStep>{row.error()};
@@ -168,7 +152,8 @@ Result<SuiteResult> validate_hybrid(const fs::path& data, const SuiteOptions& /*
       result.skipped.push_back(
           {fmt::format("line {} {}", rows.line(), rows.cell("model")), step.error().message()});
     }
-  }
+    return Ok{};
+  }));
   add_hybrid_scores(steps, result);
   return result;
 }

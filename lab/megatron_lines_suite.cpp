@@ -17,7 +17,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/describe/megatron.h"
 
@@ -76,13 +75,9 @@ std::string layout_of(const Forecast& forecast) {
 }
 
 Result<MegatronLines> read_lines(const fs::path& file, std::vector<Skipped>& skipped) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   const Session session;
   MegatronLines lines;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return lines;
+  STEPCAST_TRY(each_row(file, [&](const CsvRows& rows) -> Status {
     const std::string name =
         fmt::format("line {} {} {} {}", rows.line(), rows.cell("suite"), rows.cell("case"), rows.cell("gpu"));
     const Result<Forecast> forecast = session.predict(request_of_line(rows));
@@ -91,21 +86,19 @@ Result<MegatronLines> read_lines(const fs::path& file, std::vector<Skipped>& ski
       const bool is_refused = why.find("not modelled") != std::string::npos;
       (is_refused ? lines.refused : lines.failed) += 1;
       skipped.push_back({name, fmt::format("{}: {}", is_refused ? "refused" : "failed", why)});
-      continue;
+      return Ok{};
     }
     lines.forecast += 1;
     const auto measured = rows.number("step_median_ms", 0);
-    if (!measured.ok()) continue;
-    const ScoredRow row{.row = name,
-                        .measured = *measured,
-                        .predicted = forecast->step_time_ms,
-                        .p10 = forecast->step_time_p10_ms,
-                        .p90 = forecast->step_time_p90_ms};
+    if (!measured.ok()) return Ok{};
+    const ScoredRow row = scored_step(name, *measured, *forecast);
     const std::string gpu{rows.cell("gpu")}, family{family_of(rows.cell("suite"))};
     lines.steps[gpu].push_back(row);
-    if (family.empty() || !is_small(rows.cell("flags"))) continue;
-    lines.small.push_back({row, family, gpu, layout_of(*forecast), hosts_are_fitted_to(rows.cell("case"))});
-  }
+    if (!family.empty() && is_small(rows.cell("flags")))
+      lines.small.push_back({row, family, gpu, layout_of(*forecast), hosts_are_fitted_to(rows.cell("case"))});
+    return Ok{};
+  }));
+  return lines;
 }
 
 // Every row against the median of the others.
@@ -170,13 +163,9 @@ Result<TestScore> score_flags(const fs::path& file, std::vector<Skipped>& skippe
   TestScore test{.test = "flags", .protocol = "shipped", .unit = "flags", .relative = false};
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return test;
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   SetScore set{.set = "parser"};
   double unknown = 0;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) break;
+  STEPCAST_TRY(each_row(file, [&](const CsvRows& rows) -> Status {
     for (std::string_view rest = rows.cell("flags"); !rest.empty();) {
       const std::size_t end = std::min(rest.find(' '), rest.size());
       const std::string flag{rest.substr(0, end)};
@@ -186,7 +175,8 @@ Result<TestScore> score_flags(const fs::path& file, std::vector<Skipped>& skippe
       unknown += 1;
       skipped.push_back({flag, "failed: a flag of the parser that the table does not have"});
     }
-  }
+    return Ok{};
+  }));
   set.extras = {{"unknown_n", unknown, ExtraMetric::Over::sum}};
   test.sets.push_back(std::move(set));
   test.finish();

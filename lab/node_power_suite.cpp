@@ -11,7 +11,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -58,12 +57,8 @@ std::string layout_flags_of(const CsvRows& rows) {
 }
 
 Result<std::vector<PowerSet>> read_power_sets(const std::filesystem::path& file) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   std::vector<PowerSet> sets;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return sets;
+  STEPCAST_TRY(each_row(file, [&](const CsvRows& rows) -> Status {
     const auto same = [&](const PowerSet& s) {
       return s.system == rows.cell("system") && s.benchmark == rows.cell("benchmark") &&
              s.meter == rows.cell("meter");
@@ -84,7 +79,9 @@ Result<std::vector<PowerSet>> read_power_sets(const std::filesystem::path& file)
     STEPCAST_ASSIGN(set->rate_per_gpu, rows.number("samples_per_s", 0, 0.0));
     set->rate_per_gpu /= set->n_nodes * set->gpus_per_node;
     set->rows.push_back({.row = std::string{rows.cell("run")}, .measured = watts});
-  }
+    return Ok{};
+  }));
+  return sets;
 }
 
 // The benchmark as a job; nothing for those that no description covers.

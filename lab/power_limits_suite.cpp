@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 
 namespace stepcast {
 namespace {
@@ -54,12 +53,8 @@ struct ReadRun {
 };
 
 Result<std::vector<ReadRun>> read_limited(const std::filesystem::path& file) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   std::vector<ReadRun> runs;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return runs;
+  STEPCAST_TRY(each_row(file, [&](const CsvRows& rows) -> Status {
     ReadRun run{.gpu = std::string{rows.cell("gpu")},
                 .job = fmt::format("{} {} {} {}", rows.cell("model"), rows.cell("dataset"),
                                    rows.cell("optimizer"), rows.cell("batch_size_samples"))};
@@ -67,7 +62,9 @@ Result<std::vector<ReadRun>> read_limited(const std::filesystem::path& file) {
     STEPCAST_ASSIGN(run.time_s, rows.number("time_per_epoch_s", 1e-6));
     STEPCAST_ASSIGN(run.mean_W, rows.number("average_power_W", 1));
     runs.push_back(std::move(run));
-  }
+    return Ok{};
+  }));
+  return runs;
 }
 
 // Rows below the top limit of their job, with what stands at the top.

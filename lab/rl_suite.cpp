@@ -127,7 +127,7 @@ namespace {
 
 using KeyOf = std::function<std::string(const RlRun&)>;
 
-ScoredRow scored_step(const RlMeasured& m, double predicted) {
+ScoredRow scored_rl_step(const RlMeasured& m, double predicted) {
   const RlForecast& f = m.answer.forecast;
   return {.row = m.run->name,
           .measured = m.run->step_s,
@@ -153,7 +153,7 @@ TestScore steps_left_out(const std::string& name, const std::vector<RlMeasured>&
     SetScore& set = sets[row.run->model];
     set.set = row.run->model;
     set.n_fit = others.size();
-    set.rows.push_back(scored_step(row, step_of(row, found->second)));
+    set.rows.push_back(scored_rl_step(row, step_of(row, found->second)));
   }
   for (auto& [model, set] : sets) test.sets.push_back(std::move(set));
   test.finish();

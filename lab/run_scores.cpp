@@ -213,14 +213,11 @@ Result<std::vector<SetScore>> stated_peaks(const fs::path& folder) {
     const fs::path file = folder / fmt::format("{}.csv", name);
     std::error_code ignored;
     if (!fs::exists(file, ignored)) continue;
-    STEPCAST_ASSIGN(const std::string text, read_file(file));
-    STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
     SetScore set{.set = std::string{name}};
-    for (;;) {
-      STEPCAST_ASSIGN(const bool more, rows.next());
-      if (!more) break;
+    STEPCAST_TRY(each_row(file, [&](const CsvRows& rows) -> Status {
       name == "ab_pairs" ? add_pair(session, rows, set, known) : add_line(session, rows, set);
-    }
+      return Ok{};
+    }));
     if (!set.rows.empty()) sets.push_back(std::move(set));
   }
   return sets;

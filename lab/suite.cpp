@@ -6,6 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+
 #include "lab/megatron_lines_suite.h"
 #include "lab/power_limits_suite.h"
 #include "lab/rl_suite.h"
@@ -107,6 +111,32 @@ void SuiteResult::add(TestScore test) {
 
 void SuiteResult::add(std::vector<TestScore> more) {
   for (TestScore& test : more) add(std::move(test));
+}
+
+ScoredRow scored_step(std::string row, double measured_ms, const Forecast& forecast) {
+  return {.row = std::move(row),
+          .measured = measured_ms,
+          .predicted = forecast.step_time_ms,
+          .p10 = forecast.step_time_p10_ms,
+          .p90 = forecast.step_time_p90_ms};
+}
+
+Status each_row(const std::filesystem::path& file, const std::function<Status(const CsvRows&)>& row) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return Ok{};
+    STEPCAST_TRY(row(rows));
+  }
+}
+
+Status read_sizes(const CsvRows& rows,
+                  std::initializer_list<std::pair<std::string_view, std::optional<std::int64_t>*>> sizes) {
+  for (const auto& [column, to] : sizes) {
+    STEPCAST_ASSIGN(*to, rows.extent(column, 1, 1));
+  }
+  return Ok{};
 }
 
 void leave_out_unfitted(SuiteResult& result) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@
 #include "lab/target.h"
 
 namespace stepcast {
+
+class CsvRows;
+struct Forecast;
 
 // A number beside the metrics, and how those of several sets become one.
 struct ExtraMetric {
@@ -84,6 +88,17 @@ struct SuiteResult {
   void add(std::vector<TestScore> more);
   void add(TestScore test);
 };
+
+// One prediction of a step beside its measurement; both in ms.
+[[nodiscard]] ScoredRow scored_step(std::string row, double measured_ms, const Forecast& forecast);
+
+// Calls `row` for every row of a CSV file. Errors: those of the file, and of `row`.
+[[nodiscard]] Status each_row(const std::filesystem::path& file,
+                              const std::function<Status(const CsvRows&)>& row);
+// Columns of a row that hold whole numbers from 1 on, 1 where they are empty, and what they set.
+[[nodiscard]] Status read_sizes(
+    const CsvRows& rows,
+    std::initializer_list<std::pair<std::string_view, std::optional<std::int64_t>*>> sizes);
 
 struct SuiteOptions {
   unsigned threads = 0;  // 0: one per hardware thread

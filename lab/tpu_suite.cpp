@@ -8,7 +8,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
-#include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/operation/kernel_class.h"
@@ -108,7 +107,7 @@ struct ScoredStep {
   [[nodiscard]] double gemm_factor() const { return (row.step_s - other_s) / gemm_s; }
 };
 
-Result<ScoredStep> scored_step(const Session& session, TpuRow row) {
+Result<ScoredStep> step_of_row(const Session& session, TpuRow row) {
   STEPCAST_ASSIGN(Forecast forecast, session.predict(row.request));
   STEPCAST_ASSIGN(const Platform platform, load_platform(row.request.platform));
   StepFactors shipped;
@@ -181,17 +180,12 @@ void add_tpu_scores(const std::vector<ScoredStep>& steps, SuiteResult& result) {
 
 Result<SuiteResult> validate_tpu(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "tpu"};
-  const fs::path file = data / "tpu_steps.csv";
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
   const Session session;
   std::vector<ScoredStep> steps;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) break;
+  STEPCAST_TRY(each_row(data / "tpu_steps.csv", [&](const CsvRows& rows) -> Status {
     Result<TpuRow> row = tpu_row_of(rows);
     Result<ScoredStep> step =
-        row.ok() ? scored_step(session, std::move(*row)) : Result<ScoredStep>{row.error()};
+        row.ok() ? step_of_row(session, std::move(*row)) : Result<ScoredStep>{row.error()};
     if (step.ok()) {
       steps.push_back(std::move(*step));
     } else {
@@ -199,7 +193,8 @@ Result<SuiteResult> validate_tpu(const fs::path& data, const SuiteOptions& /*opt
                                             rows.cell("tpu"), rows.cell("n_chips")),
                                 step.error().message()});
     }
-  }
+    return Ok{};
+  }));
   add_tpu_scores(steps, result);
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -47,6 +48,27 @@ std::optional<double> bus_bandwidth_of(std::string_view operation, std::uint32_t
   return factor * bytes / us * 1e-3;
 }
 
+void add_message(double bytes, double us, GroupTraffic& traffic) {
+  traffic.message_bytes += bytes;
+  traffic.transfer_us += us;
+  if (bytes <= traffic.largest_message_bytes) return;
+  traffic.largest_message_bytes = bytes;
+  traffic.largest_bus_GBps = bus_bandwidth_of(traffic.operation, traffic.n_ranks, bytes, us);
+}
+
+template <class Groups>
+std::vector<GroupTraffic> longest_first(Groups& groups) {
+  std::vector<GroupTraffic> all;
+  for (auto& [key, traffic] : groups) {
+    traffic.bus_GBps =
+        bus_bandwidth_of(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
+    all.push_back(std::move(traffic));
+  }
+  std::ranges::stable_sort(all, std::greater{},
+                           [](const GroupTraffic& g) { return g.transfer_us + g.wait_us; });
+  return all;
+}
+
 // The type in which most of the FLOPs of matrix work are done; of all work where there is none.
 std::optional<std::pair<DType, bool>> main_type(const std::map<std::pair<DType, bool>, double>& flops) {
   std::optional<std::pair<DType, bool>> most;
@@ -85,24 +107,9 @@ std::vector<GroupTraffic> traffic_by_group(const Forecast& forecast, const Platf
     ++traffic.n;
     traffic.wait_us += collective.total_wait_us / static_cast<double>(n);
     if (!collective.message_bytes) continue;
-    traffic.message_bytes += *collective.message_bytes;
-    traffic.transfer_us += collective.transfer_us;
-    if (*collective.message_bytes > traffic.largest_message_bytes) {
-      traffic.largest_message_bytes = *collective.message_bytes;
-      traffic.largest_bus_GBps = bus_bandwidth_of(traffic.operation, traffic.n_ranks,
-                                                  *collective.message_bytes, collective.transfer_us);
-    }
+    add_message(*collective.message_bytes, collective.transfer_us, traffic);
   }
-  std::vector<GroupTraffic> all;
-  for (auto& [key, traffic] : groups) {
-    traffic.bus_GBps =
-        bus_bandwidth_of(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
-    all.push_back(std::move(traffic));
-  }
-  std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {
-    return a.transfer_us + a.wait_us > b.transfer_us + b.wait_us;
-  });
-  return all;
+  return longest_first(groups);
 }
 
 std::vector<GroupTraffic> traffic_of_absent_ranks(const FlatProgram& flat, const TaskTimes& times,
@@ -131,25 +138,10 @@ std::vector<GroupTraffic> traffic_of_absent_ranks(const FlatProgram& flat, const
         if (platform != nullptr) add_link(*platform, {group.ranks.begin(), group.ranks.end()}, traffic);
       }
       ++traffic.n;
-      traffic.message_bytes += work->message.value();
-      traffic.transfer_us += at.length_us();
-      if (work->message.value() > traffic.largest_message_bytes) {
-        traffic.largest_message_bytes = work->message.value();
-        traffic.largest_bus_GBps =
-            bus_bandwidth_of(traffic.operation, traffic.n_ranks, work->message.value(), at.length_us());
-      }
+      add_message(work->message.value(), at.length_us(), traffic);
     }
   }
-  std::vector<GroupTraffic> all;
-  for (auto& [key, traffic] : groups) {
-    traffic.bus_GBps =
-        bus_bandwidth_of(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
-    all.push_back(std::move(traffic));
-  }
-  std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {
-    return a.transfer_us > b.transfer_us;
-  });
-  return all;
+  return longest_first(groups);
 }
 
 AchievedRates achieved_rates(const FlatProgram& flat, const TaskTimes& times,
@@ -192,8 +184,7 @@ AchievedRates achieved_rates(const FlatProgram& flat, const TaskTimes& times,
   }
   for (const ClassRate& of_class : classes)
     if (of_class.time_us > 0) rates.classes.push_back(of_class);
-  std::stable_sort(rates.classes.begin(), rates.classes.end(),
-                   [](const ClassRate& a, const ClassRate& b) { return a.time_us > b.time_us; });
+  std::ranges::stable_sort(rates.classes, std::greater{}, &ClassRate::time_us);
   if (platform == nullptr) return rates;
   if (platform->device.memory_bandwidth.value() > 0)
     rates.peak_GBps = platform->device.memory_bandwidth.value() * 1e-9;

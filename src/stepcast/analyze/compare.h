@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/base/fields.h"
 
 namespace stepcast {
 
@@ -24,31 +25,38 @@ struct Difference {
 
 // Which part alone would have to be how many times as long for one to take as long as the other.
 struct Explanation {
-  std::string part{};  // a key of ForecastClass::parts()
-  double time_ms = 0;  // of the one that has parts
-  double factor = 1;
-  double deviations = 0;  // the logarithm of the factor over what such a part is usually off
-  friend bool operator==(const Explanation&, const Explanation&) = default;
+  STEPCAST_FIELDS(Explanation);
+  STEPCAST_FIELD(std::string, part, "");  // a key of ForecastClass::parts()
+  STEPCAST_FIELD(double, time_ms, "");    // of the one that has parts
+  STEPCAST_FIELD(double, factor, "", 1);
+  STEPCAST_FIELD(double, deviations, "the logarithm of the factor over what such a part is usually off");
 };
 
+// All lists: largest difference first, equal ones by key; without what is the same in both.
 struct Comparison {
-  std::string verdict;  // one sentence: by how much, of what most, and whether the intervals tell them apart
-  double a_step_time_ms = 0, b_step_time_ms = 0;
-  double a_p10_ms = 0, a_p90_ms = 0, b_p10_ms = 0, b_p90_ms = 0;
-  bool intervals_overlap = false;  // p10 to p90 of both
-  double step_difference_ms = 0;
-  std::optional<double> step_difference_percent;  // of a; nothing where a takes no time
-  // Settings that differ, "tensor_parallel: 4 -> 8".
-  std::vector<std::string> settings;
-  // All lists: largest difference first, equal ones by key; without what is the same in both.
-  std::vector<Difference> groups;        // exposed communication of the critical classes by group of ranks
-  std::vector<Difference> parts;         // of the critical classes, keys of ForecastClass::parts()
-  std::vector<Difference> rank_classes;  // step of the classes, by name
-  std::vector<Difference> collectives;   // longest wait and transfer: "NAME #ORDINAL wait", "... transfer"
-  // Where one of them is a log, which has no parts: what the difference may be, the likeliest first. The smaller the
-  // factor against what such a part is usually off by, the likelier.
-  std::vector<Explanation> explanations;
-  std::vector<Difference> critical_path;  // by class and by name: "class: cpu", "name: aten::mm"
+  STEPCAST_FIELDS(Comparison);
+  // One sentence: by how much, of what most, and whether the intervals tell them apart.
+  STEPCAST_FIELD(std::string, verdict, "");
+  STEPCAST_FIELD(double, a_step_time_ms, "");
+  STEPCAST_FIELD(double, b_step_time_ms, "");
+  STEPCAST_FIELD_AS("a_step_time_p10_ms", double, a_p10_ms, "");
+  STEPCAST_FIELD_AS("a_step_time_p90_ms", double, a_p90_ms, "");
+  STEPCAST_FIELD_AS("b_step_time_p10_ms", double, b_p10_ms, "");
+  STEPCAST_FIELD_AS("b_step_time_p90_ms", double, b_p90_ms, "");
+  STEPCAST_FIELD(double, step_difference_ms, "b - a");
+  STEPCAST_FIELD(std::optional<double>, step_difference_percent, "of a");  // nothing where a takes no time
+  STEPCAST_FIELD(bool, intervals_overlap, "");                             // p10 to p90 of both
+  STEPCAST_FIELD(std::vector<std::string>, settings, "");                  // "tensor_parallel: 4 -> 8"
+  // Keys of ForecastClass::parts().
+  STEPCAST_FIELD(std::vector<Difference>, parts, "of the critical classes");
+  STEPCAST_FIELD(std::vector<Difference>, groups, "exposed communication of the critical classes");
+  // The step of the classes by name; longest wait and transfer, "NAME #ORDINAL wait"; "class: cpu", "name: aten::mm".
+  STEPCAST_FIELD(std::vector<Difference>, rank_classes, "");
+  STEPCAST_FIELD(std::vector<Difference>, collectives, "");
+  STEPCAST_FIELD(std::vector<Difference>, critical_path, "");
+  // What the difference may be, the likeliest first: the smaller the factor against what such a part is usually off by.
+  STEPCAST_FIELD(std::vector<Explanation>, explanations,
+                 "where one is a log: which part alone would explain the difference");
 };
 
 [[nodiscard]] Comparison compare(const Forecast& a, const Forecast& b);

@@ -554,18 +554,21 @@ struct Forecast {
 
 // What a step would gain from faster resources: analyze/sensitivity.h finds it.
 struct ResourceSensitivity {
-  // Class of kernels, or "copies", "nvlink" (inside nodes), "network" (between), "host", "batch".
-  std::string resource;
-  double path_ms = 0;             // of its work on the critical path
-  double elasticity = 0;          // relative change of the step over that of the times of the resource
-  double saved_ms = 0;            // of the step if the resource is 10 % faster
-  bool switches_at_once = false;  // a 0.1 % faster resource already leaves another path to wait for
-  bool switches = false;          // a 10 % faster one does: it saves less than its path says
+  STEPCAST_FIELDS(ResourceSensitivity);
+  // nvlink is inside nodes, network between them.
+  STEPCAST_FIELD(std::string, resource, "class of kernel, copies, nvlink, network, host, batch");
+  STEPCAST_FIELD(double, path_ms, "of its work on the critical path");
+  STEPCAST_FIELD(double, elasticity, "relative change of the step over that of the resource's times");
+  STEPCAST_FIELD_AS("saved_ms_if_10_percent_faster", double, saved_ms, "");
+  // Another path is then left to wait for: it saves less than its path says.
+  STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once, "");
+  STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches, "");
 };
 
 struct Sensitivity {
-  double step_time_ms = 0;
-  std::vector<ResourceSensitivity> resources;  // that save most first
+  STEPCAST_FIELDS(Sensitivity);
+  STEPCAST_FIELD(double, step_time_ms, "of the simulated step that the shares are of");
+  STEPCAST_FIELD(std::vector<ResourceSensitivity>, resources, "those that save most first");
 };
 
 }  // namespace stepcast

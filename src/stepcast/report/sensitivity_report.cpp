@@ -51,20 +51,6 @@ constexpr AnswerHead answer_head(const Sensitivity*) {
   return {"stepcast.sensitivity/1", "stepcast predict --sensitivity --json"};
 }
 
-void fields(auto& a, Is<ResourceSensitivity> auto& r) {
-  a("resource", r.resource, "class of kernel, copies, nvlink, network, host, batch");
-  a("path_ms", r.path_ms, "of its work on the critical path");
-  a("elasticity", r.elasticity, "relative change of the step over that of the resource's times");
-  a("saved_ms_if_10_percent_faster", r.saved_ms);
-  a("path_switches_within_0.1_percent", r.switches_at_once);
-  a("path_switches_within_10_percent", r.switches);
-}
-
-void fields(auto& a, Is<Sensitivity> auto& s) {
-  a("step_time_ms", s.step_time_ms, "of the simulated step that the shares are of");
-  a("resources", s.resources, "those that save most first");
-}
-
 std::string sensitivity_json(const Sensitivity& sensitivity) { return answer_json(sensitivity); }
 
 std::string sensitivity_schema() { return answer_schema<Sensitivity>(); }
