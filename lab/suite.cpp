@@ -11,7 +11,7 @@
 #include "stepcast/base/file.h"
 
 #include "lab/megatron_lines_suite.h"
-#include "lab/power_limits_suite.h"
+#include "lab/power_suites.h"
 #include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
 #include "lab/sibling_pairs.h"

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lab/power_limits_suite.h"
+#include "lab/power_suites.h"
 #include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"

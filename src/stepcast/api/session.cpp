@@ -34,6 +34,7 @@
 #include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/retrace/trace_prediction.h"
+#include "stepcast/rollout/rl_step.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/workload/memory.h"
 
@@ -431,6 +432,23 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;
+}
+
+Result<RlForecast> Session::predict(const PredictRlRequest& request) const {
+  StepAssumptions assumptions;
+  STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
+  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced,
+                  impl_->take(request.platform, request.actor.gpus_per_node));
+  priced->steps.set_assumptions(assumptions);
+  const TrainingLayout open_layout = [&](const Job& asked, const ResolvedJob& usual) {
+    return usual.layout.software.framework == Framework::megatron
+               ? detail::planned_layout(asked, usual, *priced->platform, assumptions)
+               : std::nullopt;
+  };
+  STEPCAST_ASSIGN(RlAnswer answer, rl_step({request.actor, request.rl}, priced->steps, {}, open_layout));
+  answer.forecast.platform = request.platform;
+  impl_->give_back(request.platform, request.actor.gpus_per_node, std::move(priced));
+  return std::move(answer.forecast);
 }
 
 }  // namespace stepcast

@@ -15,6 +15,7 @@
 #include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/scaling_series.h"
 
 namespace stepcast {
 namespace {
