@@ -90,24 +90,6 @@ Result<Forecast> forecast_of_execution_traces(const TraceListing& listing,
   return forecast_of(ranks, overheads, platform, listing.name);
 }
 
-struct Passes {
-  double head_forward, middle_forward, tail_forward;
-  double head_backward, middle_backward, tail_backward;
-};
-
-// Forwards are sent by head and middle, backwards by middle and tail; senders wait.
-Passes with_transfers(const PublishedComponents& c) {
-  return {c.head.forward_us + c.p2p_us, c.middle.forward_us + c.p2p_us,  c.tail.forward_us,
-          c.head.backward_us,           c.middle.backward_us + c.p2p_us, c.tail.backward_us + c.p2p_us};
-}
-
-void add_update(const PublishedComponents& c, PublishedStep& step) {
-  if (c.data_parallel <= 1) return;  // as published: no optimizer then
-  step.all_reduce_us = c.head.all_reduce_us;
-  for (const PublishedStage* stage : {&c.head, &c.middle, &c.tail})
-    step.update_us = std::max(step.update_us, stage->optimizer_us + stage->all_gather_us);
-}
-
 }  // namespace
 
 Result<Forecast> published_trace_forecast(const PublishedTraceRequest& request) {
@@ -174,25 +156,18 @@ PublishedLayerSplit published_layer_split(std::int64_t n_layers, std::int64_t n_
 }
 
 PublishedStep compose_as_published(const PublishedComponents& c) {
-  const Passes t = with_transfers(c);
-  PublishedStep step{.longest_forward_us = std::max({t.head_forward, t.middle_forward, t.tail_forward}),
-                     .longest_backward_us = std::max({t.head_backward, t.middle_backward, t.tail_backward})};
+  // Forwards are sent by head and middle, backwards by middle and tail; senders wait.
+  PublishedStep step{
+      .longest_forward_us =
+          std::max({c.head.forward_us + c.p2p_us, c.middle.forward_us + c.p2p_us, c.tail.forward_us}),
+      .longest_backward_us =
+          std::max({c.head.backward_us, c.middle.backward_us + c.p2p_us, c.tail.backward_us + c.p2p_us})};
   step.passes_us = static_cast<double>(c.micro_batches - 1 + c.n_stages) *
                    (step.longest_forward_us + step.longest_backward_us);
-  add_update(c, step);
-  return step;
-}
-
-PublishedStep compose_as_published_exact(const PublishedComponents& c) {
-  const Passes t = with_transfers(c);
-  const auto middles = static_cast<double>(c.n_stages - 2);
-  PublishedStep step{.longest_forward_us = std::max({t.head_forward, t.middle_forward, t.tail_forward}),
-                     .longest_backward_us = std::max({t.head_backward, t.middle_backward, t.tail_backward})};
-  const double forwards = t.head_forward + middles * t.middle_forward + t.tail_forward;
-  const double backwards = t.head_backward + middles * t.middle_backward + t.tail_backward;
-  step.passes_us =
-      forwards + static_cast<double>(c.micro_batches - 1) * (t.tail_forward + t.tail_backward) + backwards;
-  add_update(c, step);
+  if (c.data_parallel <= 1) return step;  // as published: no optimizer then
+  step.all_reduce_us = c.head.all_reduce_us;
+  for (const PublishedStage* stage : {&c.head, &c.middle, &c.tail})
+    step.update_us = std::max(step.update_us, stage->optimizer_us + stage->all_gather_us);
   return step;
 }
 

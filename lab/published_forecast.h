@@ -83,9 +83,6 @@ struct PublishedStep {
   [[nodiscard]] double step_us() const { return passes_us + all_reduce_us + update_us; }
 };
 [[nodiscard]] PublishedStep compose_as_published(const PublishedComponents& components);
-// Sum of forwards + (M - 1)(F + B of the tail) + sum of backwards: the variant for uneven stages that the
-// published code holds and does not use. The update is the same.
-[[nodiscard]] PublishedStep compose_as_published_exact(const PublishedComponents& components);
 
 // The same from our own prices: layers, embedding and head as StepPricer prices them, spread over stages as
 // published. An error where the published method has no formula: another schedule than 1F1B, layers of

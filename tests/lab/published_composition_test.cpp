@@ -65,6 +65,20 @@ TEST(PublishedComposition, SplitOfTheWorkedExample) {
   EXPECT_NEAR(9 * 67770, worked_example().middle.backward_us, 5);
 }
 
+// Sum of forwards + (M - 1)(F + B of the tail) + sum of backwards: the variant for uneven stages that the published code
+// holds and does not use. Forwards are sent by head and middle, backwards by middle and tail. The update is the same.
+PublishedStep compose_as_published_exact(const PublishedComponents& c) {
+  PublishedStep step = compose_as_published(c);
+  const auto middles = static_cast<double>(c.n_stages - 2);
+  const double tail_backward = c.tail.backward_us + c.p2p_us;
+  const double forwards =
+      c.head.forward_us + c.p2p_us + middles * (c.middle.forward_us + c.p2p_us) + c.tail.forward_us;
+  const double backwards = c.head.backward_us + middles * (c.middle.backward_us + c.p2p_us) + tail_backward;
+  step.passes_us =
+      forwards + static_cast<double>(c.micro_batches - 1) * (c.tail.forward_us + tail_backward) + backwards;
+  return step;
+}
+
 // The sum of forwards, seven more rounds of the tail, the sum of backwards:
 //   F = 202,278 + 2 x 221,278 + 149,611 = 794,445    B = 544,224 + 2 x 633,153 + 458,426 = 2,268,956
 //   794,445 + 7 x (149,611 + 458,426) + 2,268,956 = 7,319,660
