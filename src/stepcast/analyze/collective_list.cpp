@@ -14,8 +14,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::string_view kUnknownGroup = "unknown";
-
 std::string_view name_of(const Program& program, const CollectiveOccurrence& occurrence) {
   const std::string_view name = program.names.text(occurrence.name);
   return name.empty() ? to_string(occurrence.op) : name;

@@ -48,6 +48,9 @@ struct CollectiveOccurrence {
 [[nodiscard]] std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat,
                                                                        const TaskTimes& times);
 
+// Label of collectives whose group is not known.
+inline constexpr std::string_view kUnknownGroup = "unknown";
+
 class CollectiveList {
  public:
   CollectiveList() = default;

@@ -22,8 +22,6 @@
 namespace stepcast {
 namespace {
 
-constexpr std::string_view kUnknownGroup = "unknown";
-
 constexpr IdleCause kGpuCauses[] = {IdleCause::cpu,      IdleCause::other_stream,  IdleCause::other_rank,
                                     IdleCause::pipeline, IdleCause::between_steps, IdleCause::rest};
 constexpr IdleCause kCpuCauses[] = {IdleCause::gpu, IdleCause::other_thread, IdleCause::rest};
