@@ -36,7 +36,7 @@ Forecast full_forecast() {
   c.exposed_comm_ms = 2;
   c.exposed_comm_by_group_ms = {{"pipeline", 2}};
   c.idle_ms = {{"pipeline", 6}};
-  c.streams = {{.name = "computation", .tasks = 3, .kernels_ms = {{"gemm", 12}}, .parts_ms = {{"gemm", 12}}}};
+  c.streams = {{.name = "computation", .tasks = 3, .parts_ms = {{"gemm", 12}}, .kernels_ms = {{"gemm", 12}}}};
   c.threads = {{.name = "main", .busy_ms = 1, .idle_ms = {{"gpu", 2}}, .busy_by_op_ms = {{"", 0.5}}}};
   f.classes = {c, c};
   f.critical_class = 1;
