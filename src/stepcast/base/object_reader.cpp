@@ -59,6 +59,15 @@ Error ObjectReader::error(std::string_view key, std::string problem) const {
   return error_at(*file_, member != nullptr ? *member : *value_, path_of(key), std::move(problem));
 }
 
+Error ObjectReader::wrong(std::string_view key, std::string_view found, std::string_view expected) const {
+  constexpr std::size_t kShown = 60;
+  return error(key).found(fmt::format("`{}`", found.substr(0, kShown))).expected(std::string{expected});
+}
+
+Error ObjectReader::wrong(std::string_view key, std::int64_t found, std::string_view expected) const {
+  return error(key).found(fmt::format("{}", found)).expected(std::string{expected});
+}
+
 Error ObjectReader::wrong_kind(std::string_view key, const JsonValue& found,
                                std::string_view expected) const {
   return error_at(*file_, found, path_of(key)).found(describe_value(found)).expected(std::string{expected});

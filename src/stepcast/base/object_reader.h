@@ -66,6 +66,9 @@ class ObjectReader {
   [[nodiscard]] std::string path_of(std::string_view key) const;
   // An error at a member, or at the object if `key` is empty.
   [[nodiscard]] Error error(std::string_view key, std::string problem = {}) const;
+  // The same with what was found, a word or a number, and what was expected.
+  [[nodiscard]] Error wrong(std::string_view key, std::string_view found, std::string_view expected) const;
+  [[nodiscard]] Error wrong(std::string_view key, std::int64_t found, std::string_view expected) const;
   [[nodiscard]] Error wrong_kind(std::string_view key, const JsonValue& found,
                                  std::string_view expected) const;
 

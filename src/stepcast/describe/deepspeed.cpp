@@ -48,9 +48,7 @@ Status read_offload(ObjectReader& keys, std::string_view key, bool& out, Resolve
   std::string device = "none";
   STEPCAST_TRY(read_unless_auto(*section, "device", device));
   if (device != "none" && device != "cpu" && device != "nvme") {
-    return section->error("device")
-        .found(fmt::format("`{}`", device.substr(0, 60)))
-        .expected("none, cpu or nvme");
+    return section->wrong("device", device, "none, cpu or nvme");
   }
   out = device != "none";
   if (device == "nvme") job.not_modelled.push_back(fmt::format("{}: nvme", section->path_of("device")));
@@ -86,7 +84,7 @@ Status read_zero(ObjectReader& root, ResolvedJob& job) {
   if (!zero) return Ok{};
   std::int64_t stage = 0;
   STEPCAST_TRY(read_unless_auto(*zero, "stage", stage));
-  if (stage > 3) return zero->error("stage").found(fmt::format("{}", stage)).expected("0 to 3");
+  if (stage > 3) return zero->wrong("stage", stage, "0 to 3");
   constexpr std::array<Sharding, 4> kStages{Sharding::none, Sharding::zero1, Sharding::zero2,
                                             Sharding::zero3};
   layout.sharding.kind = kStages[static_cast<std::size_t>(stage)];
@@ -139,7 +137,7 @@ Result<DType> read_dtype(ObjectReader& keys, std::string_view key, DType otherwi
   if (text.empty()) return otherwise;
   const DType dtype = parse_dtype(text);
   if (dtype == DType::fp16 || dtype == DType::bf16 || dtype == DType::fp32) return dtype;
-  return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("fp16, bf16 or fp32");
+  return keys.wrong(key, text, "fp16, bf16 or fp32");
 }
 
 Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
@@ -193,9 +191,7 @@ Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   STEPCAST_TRY(read_unless_auto(*section, "type", type));
   const std::optional<OptimizerKind> known = detail::find_optimizer(detail::kDeepSpeedOptimizers, type);
   if (!known) {
-    return section->error("type")
-        .found(fmt::format("`{}`", type.substr(0, 60)))
-        .expected(detail::listed(detail::kDeepSpeedOptimizers));
+    return section->wrong("type", type, detail::listed(detail::kDeepSpeedOptimizers));
   }
   setup.kind = *known;
   section->ignore("params legacy_fusion");
@@ -247,21 +243,19 @@ Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& jo
   if (micro == 0) {
     const std::int64_t rest = dp * std::max<std::int64_t>(steps, 1);
     if (global % rest != 0) {
-      return root.error("train_batch_size")
-          .found(fmt::format("{}", global))
-          .expected(fmt::format("a multiple of {} data-parallel ranks x {} accumulation steps", dp,
-                                std::max<std::int64_t>(steps, 1)));
+      return root.wrong("train_batch_size", global,
+                        fmt::format("a multiple of {} data-parallel ranks x {} accumulation steps", dp,
+                                    std::max<std::int64_t>(steps, 1)));
     }
     micro = global / rest;
   }
   if (global == 0) global = micro * std::max<std::int64_t>(steps, 1) * dp;
   if (steps > 0 && global != micro * steps * dp) {
-    return root.error("train_batch_size")
-        .found(fmt::format("{}", global))
-        .expected(fmt::format(
-            "train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} data-parallel "
-            "ranks = {}",
-            micro, steps, dp, micro * steps * dp));
+    return root.wrong(
+        "train_batch_size", global,
+        fmt::format("train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} data-parallel "
+                    "ranks = {}",
+                    micro, steps, dp, micro * steps * dp));
   }
   layout.batch.micro_batch_sequences = micro;
   layout.batch.global_batch_sequences = global;

@@ -11,7 +11,6 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/words.h"
-#include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
@@ -35,28 +34,14 @@ constexpr std::string_view kStateSpace =
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
-    {"led", kEncoderDecoder},
-    {"longt5", kEncoderDecoder},
-    {"blenderbot", kEncoderDecoder},
-    {"prophetnet", kEncoderDecoder},
-    {"switch_transformers", kEncoderDecoder},
-    {"deit", kVision},
-    {"swin", kVision},
-    {"dinov2", kVision},
-    {"convnext", kVision},
-    {"clip", kVision},
-    {"siglip", kVision},
-    {"zamba2", kStateSpace},
-    {"rwkv", kStateSpace},
-    {"recurrent_gemma", kStateSpace},
-    {"gemma3n", kTower},
-    {"phi4_multimodal", kTower},
-    {"phi3_v", kTower}};
+    {"led longt5 blenderbot prophetnet switch_transformers", kEncoderDecoder},
+    {"deit swin dinov2 convnext clip siglip", kVision},
+    {"zamba2 rwkv recurrent_gemma", kStateSpace},
+    {"gemma3n phi4_multimodal phi3_v", kTower}};
 
 std::string_view why_not_read(std::string_view model_type) {
-  for (const auto& [name, why] : kNotRead) {
-    if (name == model_type) return why;
-  }
+  for (const auto& [names, why] : kNotRead)
+    if (is_among(model_type, names)) return why;
   return {};
 }
 
@@ -132,28 +117,6 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   return std::move(error).advice(nearest_by_parts(keys) + by_name);
 }
 
-// Models of which `text_config` is the language model.
-constexpr std::string_view kWithTower =
-    "qwen2_vl qwen2_5_vl glm4v glm4v_moe step3p7 gemma3 gemma4 llama4 llava llava_next mistral3 "
-    "internvl idefics3 qwen3_5 qwen3_5_moe qwen3_vl_moe qwen3_vl kimi_k25 mllama "
-    "qwen2_5_omni_thinker qwen3_omni_moe_thinker minimax_m3_vl qwen2_audio voxtral glm5_next hy_v4_vl "
-    "mistral_large4 "
-    "gemma4_unified";
-// What stands around it: the other towers, ids of tokens, and how pictures are cut.
-constexpr std::string_view kAroundText =
-    "vision_config audio_config image_token_id video_token_id vision_start_token_id "
-    "vision_end_token_id audio_start_token_id audio_end_token_id user_token_id position_id_per_seconds "
-    "seconds_per_chunk video_token_index merged_hidden_size projector_hidden_size audio_token_id "
-    "projection_hidden_size projection_layer_norm_eps out_hidden_size "
-    "boa_token_id boi_token_id eoa_token_id eoa_token_index "
-    "eoi_token_id image_token_index boi_token_index eoi_token_index audio_token_index "
-    "mm_tokens_per_image vision_soft_tokens_per_image ignore_index media_placeholder_token_id "
-    "use_unified_vision_chunk video_placeholder projector_hidden_act vision_feature_layer "
-    "vision_feature_select_strategy image_seq_length image_grid_pinpoints spatial_merge_size "
-    "multimodal_projector_bias downsample_ratio vision_token_id projector_bias image_start_token_id "
-    "image_end_token_id video_start_token_id video_end_token_id hidden_size scale_factor vocab_size "
-    "projection_dim num_hidden_layers _pad_token_id";
-
 // Released weights may be stored in narrow types; how a model is trained is told by the layout.
 Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
   STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
@@ -227,7 +190,7 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
   STEPCAST_ASSIGN(auto vision, keys.section("vision_config"));
   const bool hears =
       keys.has("audio_config") || keys.has("encoder_config") || keys.has("visual_tokenizer_config");
-  keys.ignore(kAroundText);
+  keys.ignore(detail::huggingface_keys("around_text"));
   if ((!vision && !hears) || reading.vision.text_only) {
     if (vision || hears) reading.notes.emplace_back("the language model alone (text_config): --text-only");
     return Ok{};
@@ -282,9 +245,7 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   if (!text && !is_flat)
     return keys.error("", "`text_config` is missing").expected("the language model as an object");
   if (is_flat) {
-    const auto families = detail::huggingface_families();
-    STEPCAST_TRY(
-        std::ranges::find(families, "qwen2", &detail::HuggingfaceFamily::model_type)->read(keys, model));
+    STEPCAST_TRY(detail::read_qwen2(keys, model));
   } else {
     STEPCAST_TRY(read_family(*text, model, reading, true));
     STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));  // the whole model's counts
@@ -292,11 +253,11 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
   set_cross_tokens(model, reading.notes);
   std::string around;
-  keys.ignore(detail::harmless_huggingface_keys());
+  keys.ignore(detail::huggingface_keys("harmless"));
   for (const std::string& key : keys.left()) {
     if (key == "quantization_config") continue;
     // Files say sizes of the language model once more; other families are noted to be read without what stands around.
-    if (text && !text->has(key) && is_among(model_type, kWithTower))
+    if (text && !text->has(key) && is_among(model_type, detail::huggingface_keys("with_tower")))
       around += fmt::format("{}`{}`", around.empty() ? "" : ", ", key.substr(0, 60));
     if (text) keys.ignore(key);
   }
@@ -314,15 +275,15 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   }
   const auto families = detail::huggingface_families();
   const auto rows = detail::huggingface_rows();
-  const auto of_type = [&](const auto& f) { return f.model_type == model_type; };
-  const auto family = std::find_if(families.begin(), families.end(), of_type);
-  const auto row = std::find_if(rows.begin(), rows.end(), of_type);
-  const bool has_tower = is_among(model_type, kWithTower);
+  const auto family =
+      std::ranges::find_if(families, [&](const auto& one) { return is_among(model_type, one.model_types); });
+  const auto row = std::ranges::find(rows, model_type, &detail::FamilyRow::model_type);
+  const bool has_tower = is_among(model_type, detail::huggingface_keys("with_tower"));
   if (!in_text) {
     STEPCAST_ASSIGN(auto network, detail::read_network(model_type, keys, reading.name, reading.vision));
     if (network) {
       model = std::move(*network);
-      keys.ignore(detail::harmless_huggingface_keys());
+      keys.ignore(detail::huggingface_keys("harmless"));
       return keys.finish();
     }
   }
@@ -349,7 +310,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   }
   STEPCAST_TRY(
       detail::refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
-  keys.ignore(detail::harmless_huggingface_keys());
+  keys.ignore(detail::huggingface_keys("harmless"));
   return detail::finish_with_unknown_keys(keys, reading.notes);
 }
 
@@ -374,12 +335,13 @@ void note_parts_without_records(const Transformer& model, std::vector<std::strin
 
 std::vector<std::string> huggingface_model_types() {
   std::vector<std::string> names;
-  for (const auto& row : detail::huggingface_rows()) names.emplace_back(row.model_type);
-  (void)any_word(kWithTower, [&](std::string_view type) {
+  const auto add = [&](std::string_view type) {
     names.emplace_back(type);
     return false;
-  });
-  for (const auto& family : detail::huggingface_families()) names.emplace_back(family.model_type);
+  };
+  for (const auto& row : detail::huggingface_rows()) add(row.model_type);
+  (void)any_word(detail::huggingface_keys("with_tower"), add);
+  for (const auto& family : detail::huggingface_families()) (void)any_word(family.model_types, add);
   return names;
 }
 

@@ -1,14 +1,22 @@
 #include "stepcast/describe/presets.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/object_reader.h"
+#include "stepcast/base/shipped_table.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
+#include "stepcast/describe/detail/transformer_features.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/network_presets.h"
@@ -16,372 +24,115 @@
 namespace stepcast {
 namespace {
 
-// What all models of a family share. The sizes are in presets.def.
-Transformer gpt2() { return {.hidden_dropout = 0.1, .attention_dropout = 0.1}; }
-
-Transformer bert() {
-  return {.architecture = Architecture::encoder,
-          .final_norm = false,
-          .embedding_norm = true,
-          .hidden_dropout = 0.1,
-          .attention_dropout = 0.1,
-          .n_token_types = 2,
-          .pooler = true};
-}
-
-// Norms behind the parts, vectors of distances instead of positions, no biases on queries, keys and values.
-Transformer xlnet() {
-  Transformer model = bert();
-  model.position = PositionEncoding::relative;
-  model.embedding_norm = model.pooler = model.qkv_bias = model.attention_output_bias = false;
-  return model;
-}
-
-Transformer gpt_neox() {
-  return {.position = PositionEncoding::rotary,
-          .rotary_fraction = 0.25,
-          .parallel_residual = true,
-          .tied_embeddings = false};
-}
-
-Transformer bloom() { return {.embedding_norm = true, .position = PositionEncoding::alibi}; }
-
-Transformer opt() { return {.unused_positions = 2, .activation = Activation::relu, .hidden_dropout = 0.1}; }
-
-Transformer mpt() { return {}; }
-
-Transformer mpt_alibi() {
-  return {.norm_bias = false,
-          .position = PositionEncoding::alibi,
-          .qkv_bias = false,
-          .attention_output_bias = false,
-          .ffn_bias = false};
-}
-
-Transformer llama() {
-  return {.norm = NormKind::rms_norm,
-          .norm_bias = false,
-          .activation = Activation::silu,
-          .gated_ffn = true,
-          .position = PositionEncoding::rotary,
-          .tied_embeddings = false,
-          .qkv_bias = false,
-          .attention_output_bias = false,
-          .ffn_bias = false};
-}
-
-Transformer llama_tied() {
-  Transformer model = llama();
-  model.tied_embeddings = true;
-  return model;
-}
-
-Transformer mistral() {
-  Transformer model = llama();
-  model.sliding_window_tokens = 4096;
-  return model;
-}
-
-Transformer mixtral() {
-  Transformer model = llama();
-  model.moe = MixtureOfExperts{.n_experts = 8, .experts_per_token = 2};  // as wide as ffn_hidden_size
-  return model;
-}
-
-Transformer nemotron() {
-  Transformer model = llama();
-  model.norm = NormKind::layer_norm;
-  model.norm_bias = true;
-  model.activation = Activation::squared_relu;
-  model.gated_ffn = false;
-  model.rotary_fraction = 0.5;
-  return model;
-}
-
-Transformer grok() {
-  Transformer model = mixtral();
-  model.activation = Activation::gelu;
-  model.norms_per_layer = 4;
-  model.tied_embeddings = true;
-  model.attention_softcap = true;
-  return model;
-}
-
-Transformer deepseek(std::int64_t q_lora_rank, const MixtureOfExperts& moe) {
-  Transformer model = llama();
-  model.latent_attention = LatentAttention{.q_lora_rank = q_lora_rank,
-                                           .kv_lora_rank = 512,
-                                           .qk_nope_head_dim = 128,
-                                           .qk_rope_head_dim = 64,
-                                           .v_head_dim = 128};
-  model.moe = moe;
-  return model;
-}
-
-Transformer deepseek_v2() {
-  return deepseek(1536, {.n_experts = 160,
-                         .experts_per_token = 6,
-                         .expert_ffn_hidden_size = 1536,
-                         .n_shared_experts = 2,
-                         .shared_ffn_hidden_size = 1536,
-                         .n_groups = 8,
-                         .groups_per_token = 3,
-                         .first_dense_layers = 1});
-}
-
-Transformer deepseek_v2_lite() {
-  return deepseek(0, {.n_experts = 64,
-                      .experts_per_token = 6,
-                      .expert_ffn_hidden_size = 1408,
-                      .n_shared_experts = 2,
-                      .shared_ffn_hidden_size = 1408,
-                      .first_dense_layers = 1});
-}
-
-Transformer deepseek_v3() {
-  Transformer model = deepseek(1536, {.n_experts = 256,
-                                      .experts_per_token = 8,
-                                      .expert_ffn_hidden_size = 2048,
-                                      .n_shared_experts = 1,
-                                      .shared_ffn_hidden_size = 2048,
-                                      .n_groups = 8,
-                                      .groups_per_token = 4,
-                                      .first_dense_layers = 3});
-  model.n_multi_token_prediction_layers = 1;
-  return model;
-}
-
-Transformer qwen2() {
-  Transformer model = llama();
-  model.qkv_bias = true;
-  return model;
-}
-
-Transformer qwen2_tied() {
-  Transformer model = qwen2();
-  model.tied_embeddings = true;
-  return model;
-}
-
-Transformer qwen15_moe() {
-  Transformer model = qwen2();
-  model.moe = MixtureOfExperts{.n_experts = 60,
-                               .experts_per_token = 4,
-                               .expert_ffn_hidden_size = 1408,
-                               .n_shared_experts = 1,
-                               .shared_ffn_hidden_size = 5632,
-                               .shared_expert_gate = true};
-  return model;
-}
-
-Transformer qwen2_moe() {
-  Transformer model = qwen2();
-  model.moe = MixtureOfExperts{.n_experts = 64,
-                               .experts_per_token = 8,
-                               .expert_ffn_hidden_size = 2560,
-                               .n_shared_experts = 1,
-                               .shared_ffn_hidden_size = 20480,
-                               .shared_expert_gate = true};
-  return model;
-}
-
-Transformer qwen3() {
-  Transformer model = llama();
-  model.qk_norm = true;
-  return model;
-}
-
-Transformer qwen3_tied() {
-  Transformer model = qwen3();
-  model.tied_embeddings = true;
-  return model;
-}
-
-Transformer qwen3_moe(std::int64_t expert_ffn_hidden_size) {
-  Transformer model = qwen3();
-  model.moe = MixtureOfExperts{
-      .n_experts = 128, .experts_per_token = 8, .expert_ffn_hidden_size = expert_ffn_hidden_size};
-  return model;
-}
-Transformer qwen3_moe_768() { return qwen3_moe(768); }
-Transformer qwen3_moe_1536() { return qwen3_moe(1536); }
-
-Transformer gpt_oss(std::int64_t n_experts) {
-  Transformer model = llama();
-  model.qkv_bias = model.attention_output_bias = model.ffn_bias = true;
-  model.sliding_window_tokens = 128;
-  model.global_attention_every_n_layers = 2;
-  model.attention_sinks = true;
-  model.moe = MixtureOfExperts{.n_experts = n_experts, .experts_per_token = 4, .router_bias = true};
-  return model;
-}
-Transformer gpt_oss_32() { return gpt_oss(32); }
-Transformer gpt_oss_128() { return gpt_oss(128); }
-
-Transformer kimi_k2() {
-  return deepseek(1536, {.n_experts = 384,
-                         .experts_per_token = 8,
-                         .expert_ffn_hidden_size = 2048,
-                         .n_shared_experts = 1,
-                         .shared_ffn_hidden_size = 2048,
-                         .first_dense_layers = 1});
-}
-
-Transformer glm(const MixtureOfExperts& moe, bool qk_norm) {
-  Transformer model = llama();
-  model.qkv_bias = true;
-  model.qk_norm = qk_norm;
-  model.rotary_fraction = 0.5;
-  model.moe = moe;
-  model.n_multi_token_prediction_layers = 1;
-  return model;
-}
-Transformer glm_4_5() {
-  return glm({.n_experts = 160,
-              .experts_per_token = 8,
-              .expert_ffn_hidden_size = 1536,
-              .n_shared_experts = 1,
-              .shared_ffn_hidden_size = 1536,
-              .first_dense_layers = 3},
-             true);
-}
-Transformer glm_4_5_air() {
-  return glm({.n_experts = 128,
-              .experts_per_token = 8,
-              .expert_ffn_hidden_size = 1408,
-              .n_shared_experts = 1,
-              .shared_ffn_hidden_size = 1408,
-              .first_dense_layers = 1},
-             false);
-}
-
-Transformer llama4(std::int64_t n_experts, std::int64_t every) {
-  Transformer model = llama();
-  model.moe = MixtureOfExperts{.n_experts = n_experts,
-                               .experts_per_token = 1,
-                               .expert_ffn_hidden_size = 8192,
-                               .n_shared_experts = 1,
-                               .shared_ffn_hidden_size = 8192,
-                               .moe_every_n_layers = every};
-  // Chunks of the text that attention does not leave, but in every fourth layer; like a window half as long.
-  model.sliding_window_tokens = 8192;
-  model.global_attention_every_n_layers = 4;
-  return model;
-}
-Transformer llama4_scout() { return llama4(16, 1); }
-Transformer llama4_maverick() { return llama4(128, 2); }
-
-Transformer dbrx() {
-  Transformer model = llama();
-  model.norm = NormKind::layer_norm;
-  model.moe = MixtureOfExperts{.n_experts = 16, .experts_per_token = 4};
-  return model;
-}
-
-Transformer gemma() {
-  Transformer model = llama();
-  model.activation = Activation::gelu;
-  model.tied_embeddings = true;
-  return model;
-}
-
-Transformer gemma2() {
-  Transformer model = gemma();
-  model.norms_per_layer = 4;
-  model.sliding_window_tokens = 4096;
-  model.global_attention_every_n_layers = 2;
-  model.attention_softcap = true;
-  model.logit_softcap = true;
-  return model;
-}
-
-Transformer gemma3() {
-  Transformer model = gemma();
-  model.norms_per_layer = 4;
-  model.qk_norm = true;
-  model.sliding_window_tokens = 512;
-  model.global_attention_every_n_layers = 6;
-  return model;
-}
-
-Transformer gemma3_1024() {
-  Transformer model = gemma3();
-  model.sliding_window_tokens = 1024;
-  return model;
-}
-
+// A model by all its names, its own first. Of one whose layers differ: the keys of its published config.json that shape it,
+// without what quantised checkpoints add, and with the towers that are counted.
 struct Row {
-  std::string_view name;
-  Transformer (*family)();
-  std::int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, n_kv_heads, head_dim, vocab_size,
-      max_position;
-  std::string_view published;
-};
-struct PublishedRow {
-  std::string_view name, published, text;
-};
-struct AliasRow {
-  std::string_view alias, name;
+  std::vector<std::string> names;
+  std::string published;
+  Transformer model;
+  std::string config;
 };
 
-#define PRESET(name, family, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, positions, published) \
-  Row{name, family, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, positions, published},
-#define ALIAS(alias, name)
-const Row kRows[] = {
-#include "stepcast/describe/presets.def"
-};
-#undef PRESET
-#undef ALIAS
-#define PRESET(...)
-#define ALIAS(alias, name) AliasRow{alias, name},
-constexpr AliasRow kAliases[] = {
-#include "stepcast/describe/presets.def"
-};
-#undef PRESET
-#undef ALIAS
+std::vector<std::string> names_of(std::string_view name, std::string_view others) {
+  std::vector<std::string> names{std::string{name}};
+  (void)any_word(others, [&](std::string_view other) {
+    names.emplace_back(other);
+    return false;
+  });
+  return names;
+}
 
-#define CONFIG(name, published, text) PublishedRow{name, published, text},
-constexpr PublishedRow kConfigs[] = {
-#include "stepcast/describe/config_presets.def"
-};
-#undef CONFIG
+// What all models of a family share: {"qwen3": {"like": "llama", "qk_norm": true}}.
+Result<std::map<std::string, Transformer, std::less<>>> read_families() {
+  const std::string file = "preset_families.json";
+  STEPCAST_ASSIGN(const JsonValue table, parse_json(shipped_table(file), file));
+  std::map<std::string, Transformer, std::less<>> families;
+  for (const JsonValue::Member& member : table.members()) {
+    STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(member.value, member.key, file));
+    std::string like;
+    STEPCAST_TRY(keys.optional("like", like));
+    if (!like.empty() && !families.contains(like)) return keys.wrong("like", like, "a family above");
+    Transformer& family = families[member.key];
+    if (!like.empty()) family = families[like];
+    STEPCAST_TRY(detail::read_features(keys, family));
+    keys.ignore("why");
+    STEPCAST_TRY(keys.finish());
+  }
+  return families;
+}
 
-// The texts are ours: a test reads them all.
-Result<Transformer> read_config(std::string_view name, std::string_view text, const VisionSettings& vision,
+// Sizes of 0 are the defaults of a Transformer; experts are as wide as the dense FFN where the family does not say.
+Status read_sized(std::vector<Row>& out) {
+  STEPCAST_ASSIGN(const auto families, read_families());
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("presets.csv"), "presets.csv"));
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return Ok{};
+    const auto family = families.find(rows.cell("family"));
+    if (family == families.end()) return rows.error("family").expected("one of preset_families.json");
+    Row row{names_of(rows.cell("name"), rows.cell("also")),
+            std::string{rows.cell("published")},
+            family->second,
+            {}};
+    Transformer& model = row.model;
+    model.name = row.names.front();
+    STEPCAST_TRY(rows.extents({{"n_layers", &model.n_layers},
+                               {"hidden_size", &model.hidden_size},
+                               {"ffn_hidden_size", &model.ffn_hidden_size},
+                               {"n_heads", &model.n_heads},
+                               {"n_kv_heads", &model.n_kv_heads, 0},
+                               {"head_dim", &model.head_dim, 0},
+                               {"vocab_size", &model.vocab_size},
+                               {"max_position", &model.max_position}}));
+    if (model.moe && model.moe->expert_ffn_hidden_size == 0)
+      model.moe->expert_ffn_hidden_size = model.ffn_hidden_size;
+    out.push_back(std::move(row));
+  }
+}
+
+Status read_configs(std::vector<Row>& out) {
+  const std::string file = "config_presets.json";
+  STEPCAST_ASSIGN(const JsonValue table, parse_json(shipped_table(file), file));
+  for (const JsonValue& item : table.items()) {
+    STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", file));
+    std::string name, others;
+    Row row;
+    STEPCAST_TRY(keys.optional("name", name));
+    STEPCAST_TRY(keys.optional("also", others));
+    STEPCAST_TRY(keys.optional("published", row.published));
+    const JsonValue* config = keys.take("config");
+    if (name.empty() || config == nullptr) return keys.error("").expected("a name and a config");
+    STEPCAST_TRY(keys.finish());
+    row.names = names_of(name, others);
+    row.config = compact_json(*config);
+    out.push_back(std::move(row));
+  }
+  return Ok{};
+}
+
+// The tables are ours: a test reads them all.
+const std::vector<Row>& rows() {
+  static const std::vector<Row> kRows = [] {
+    std::vector<Row> all;
+    (void)as_shipped(read_sized(all));
+    (void)as_shipped(read_configs(all));
+    return all;
+  }();
+  return kRows;
+}
+
+Result<Transformer> read_config(const Row& row, const VisionSettings& vision,
                                 std::vector<std::string>* notes) {
-  return parse_huggingface_config(text, std::string{name}, {}, notes, vision);
-}
-
-Transformer model_of(const Row& row) {
-  Transformer model = row.family();
-  model.name = row.name;
-  model.n_layers = row.n_layers;
-  model.hidden_size = row.hidden_size;
-  model.ffn_hidden_size = row.ffn_hidden_size;
-  model.n_heads = row.n_heads;
-  model.n_kv_heads = row.n_kv_heads;
-  model.head_dim = row.head_dim;
-  model.vocab_size = row.vocab_size;
-  model.max_position = row.max_position;
-  if (model.moe && model.moe->expert_ffn_hidden_size == 0)
-    model.moe->expert_ffn_hidden_size = row.ffn_hidden_size;
-  return model;
-}
-
-std::vector<std::string> aliases_of(std::string_view name) {
-  std::vector<std::string> aliases;
-  for (const AliasRow& alias : kAliases)
-    if (alias.name == name) aliases.emplace_back(alias.alias);
-  return aliases;
+  return parse_huggingface_config(row.config, row.names.front(), {}, notes, vision);
 }
 
 std::vector<Preset> build() {
   std::vector<Preset> all;
-  for (const Row& row : kRows)
-    all.push_back({model_of(row), std::string{row.published}, aliases_of(row.name)});
-  for (const PublishedRow& row : kConfigs) {
-    if (auto model = read_config(row.name, row.text, {}, nullptr))
-      all.push_back({std::move(*model), std::string{row.published}, aliases_of(row.name), true});
+  for (const Row& row : rows()) {
+    const std::vector<std::string> aliases{row.names.begin() + 1, row.names.end()};
+    const bool of_config = !row.config.empty();
+    auto model = of_config ? read_config(row, {}, nullptr) : Result<Transformer>{row.model};
+    if (model) all.push_back({std::move(*model), row.published, aliases, of_config});
   }
   return all;
 }
@@ -428,16 +179,11 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
   const std::string wanted = spelling_core(name);
   std::vector<std::string> known;
   // Of all others not more than the names is looked at: a process asks for one.
-  const auto is_wanted = [&](std::string_view preset) {
-    std::vector<std::string> names = aliases_of(preset);
-    names.insert(names.begin(), std::string{preset});
-    known.insert(known.end(), names.begin(), names.end());
-    return std::ranges::any_of(names, [&](const std::string& n) { return spelling_core(n) == wanted; });
-  };
-  for (const Row& row : kRows)
-    if (is_wanted(row.name)) return model_of(row);
-  for (const PublishedRow& row : kConfigs)
-    if (is_wanted(row.name)) return read_config(row.name, row.text, vision, notes);
+  for (const Row& row : rows()) {
+    known.insert(known.end(), row.names.begin(), row.names.end());
+    if (std::ranges::any_of(row.names, [&](const std::string& n) { return spelling_core(n) == wanted; }))
+      return row.config.empty() ? Result<Transformer>{row.model} : read_config(row, vision, notes);
+  }
   const std::vector<std::string> recommendation = dlrm_preset_names();
   known.insert(known.end(), recommendation.begin(), recommendation.end());
   Error error{fmt::format("no model is named `{}`", name)};

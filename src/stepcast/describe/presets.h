@@ -2,7 +2,7 @@
 //
 //   STEPCAST_ASSIGN(const Transformer model, find_preset("llama-3-70b"));
 //
-// The rows are in presets.def, and in config_presets.def as config.json; docs/reference/presets.md shows them.
+// The rows are in tables/presets.csv, and in tables/config_presets.json as config.json; docs/reference/presets.md shows them.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 
 namespace stepcast::detail {
@@ -136,9 +135,8 @@ Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
   if (type == "multiquery_attention") {
     model.n_kv_heads = 1;
   } else if (type != "multihead_attention" && type != "grouped_query_attention") {
-    return attention.error("attn_type")
-        .found(fmt::format("`{}`", type.substr(0, 60)))
-        .expected("multihead_attention, multiquery_attention or grouped_query_attention");
+    return attention.wrong("attn_type", type,
+                           "multihead_attention, multiquery_attention or grouped_query_attention");
   }
   STEPCAST_TRY(refuse_if_true(attention, "qk_ln", "norms over all queries and keys are not supported"));
   STEPCAST_TRY(refuse_if_true(attention, "prefix_lm", "prefix language models are not supported"));
@@ -149,7 +147,7 @@ Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
   attention.ignore(
       "attn_impl clip_qkv softmax_scale attn_uses_sequence_id alibi_bias_max rope_theta rope_impl "
       "rope_dail_config rope_hf_config");
-  attention.ignore(harmless_huggingface_keys());
+  attention.ignore(huggingface_keys("harmless"));
   return attention.finish();
 }
 
@@ -179,9 +177,7 @@ Status read_mpt(ObjectReader& keys, Transformer& model) {
     model.norm = NormKind::rms_norm;
     model.norm_bias = false;
   } else if (norm != "layernorm" && norm != "low_precision_layernorm") {
-    return keys.error("norm_type")
-        .found(fmt::format("`{}`", norm.substr(0, 60)))
-        .expected("a layernorm or rmsnorm");
+    return keys.wrong("norm_type", norm, "a layernorm or rmsnorm");
   }
   if (no_bias) model.norm_bias = model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
   STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
@@ -189,7 +185,7 @@ Status read_mpt(ObjectReader& keys, Transformer& model) {
     std::string type = "mptmlp";
     STEPCAST_TRY(ffn->optional("ffn_type", type));
     if (type != "mptmlp") {
-      return ffn->error("ffn_type").found(fmt::format("`{}`", type.substr(0, 60))).expected("mptmlp");
+      return ffn->wrong("ffn_type", type, "mptmlp");
     }
     ffn->ignore("fc_type");
     STEPCAST_TRY(ffn->finish());
@@ -327,7 +323,7 @@ Status read_starcoder2(ObjectReader& keys, Transformer& model) {
   for (const auto& [key, only] : {std::pair{"mlp_type", "default"}, std::pair{"norm_type", "layer_norm"}}) {
     std::string kind = only;
     STEPCAST_TRY(keys.optional(key, kind));
-    if (kind != only) return keys.error(key).found(fmt::format("`{}`", kind.substr(0, 60))).expected(only);
+    if (kind != only) return keys.wrong(key, kind, only);
   }
   (void)keys.take("activation_function");
   return Ok{};

@@ -34,9 +34,7 @@ Status read_bert_layers(ObjectReader& keys, Transformer& model) {
   std::string positions = "absolute";
   STEPCAST_TRY(keys.optional("position_embedding_type", positions));
   if (positions != "absolute") {
-    return keys.error("position_embedding_type")
-        .found(fmt::format("`{}`", positions.substr(0, 60)))
-        .expected("`absolute`");
+    return keys.wrong("position_embedding_type", positions, "`absolute`");
   }
   STEPCAST_TRY(refuse_if_true(keys, "is_decoder", "only encoders are supported"));
   STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "only encoders are supported"));
@@ -52,9 +50,7 @@ Status read_bert(ObjectReader& keys, Transformer& model) {
   model.mlm_head = model.head_bias = kind == "BertForMaskedLM" || kind == "BertForPreTraining";
   model.pooler = kind == "BertModel" || kind == "BertForPreTraining";
   if (!model.mlm_head && !model.pooler) {
-    return keys.error("architectures")
-        .found(fmt::format("`{}`", kind.substr(0, 60)))
-        .expected("BertModel, BertForMaskedLM or BertForPreTraining");
+    return keys.wrong("architectures", kind, "BertModel, BertForMaskedLM or BertForPreTraining");
   }
   return Ok{};
 }
@@ -67,9 +63,7 @@ Status read_roberta(ObjectReader& keys, Transformer& model) {
   model.mlm_head = model.head_bias = kind.ends_with("ForMaskedLM");
   model.pooler = kind.ends_with("Model");
   if (model.mlm_head || model.pooler) return Ok{};
-  return keys.error("architectures")
-      .found(fmt::format("`{}`", kind.substr(0, 60)))
-      .expected("a model ForMaskedLM, or the one without a head");
+  return keys.wrong("architectures", kind, "a model ForMaskedLM, or the one without a head");
 }
 
 // Vectors of distances instead of positions, norms behind the parts, no biases on queries, keys and values. One
@@ -96,8 +90,7 @@ Status read_xlnet(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(refuse_if_false(keys, "untie_r", "biases that all layers share are not modelled"));
   std::string kind = "bi";
   STEPCAST_TRY(keys.optional("attn_type", kind));
-  if (kind != "bi")
-    return keys.error("attn_type").found(fmt::format("`{}`", kind.substr(0, 60))).expected("`bi`");
+  if (kind != "bi") return keys.wrong("attn_type", kind, "`bi`");
   for (const char* key : {"mem_len", "reuse_len"}) {
     std::int64_t tokens = 0;
     STEPCAST_TRY(keys.optional(key, tokens));

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
 
@@ -152,9 +151,7 @@ Status read_latent_attention(ObjectReader& keys, Transformer& model) {
   std::int64_t qk_head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
   STEPCAST_TRY(keys.optional("qk_head_dim", qk_head_dim));
   if (qk_head_dim != latent.qk_nope_head_dim + latent.qk_rope_head_dim) {
-    return keys.error("qk_head_dim")
-        .found(fmt::format("{}", qk_head_dim))
-        .expected("qk_nope_head_dim + qk_rope_head_dim");
+    return keys.wrong("qk_head_dim", qk_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
   }
   model.latent_attention = latent;
   return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
@@ -173,7 +170,7 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("first_k_dense_replace", moe.first_dense_layers));
   std::int64_t frequency = 1;
   STEPCAST_TRY(keys.optional("moe_layer_freq", frequency));
-  if (frequency != 1) return keys.error("moe_layer_freq").found(fmt::format("{}", frequency)).expected("1");
+  if (frequency != 1) return keys.wrong("moe_layer_freq", frequency, "1");
   STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
   return read_dense_in_front(keys, model);
@@ -368,7 +365,7 @@ Status read_gpt_oss(ObjectReader& keys, Transformer& model) {
   std::int64_t same = moe.experts_per_token;
   STEPCAST_TRY(keys.optional("experts_per_token", same));
   if (same != moe.experts_per_token) {
-    return keys.error("experts_per_token").found(fmt::format("{}", same)).expected("num_experts_per_tok");
+    return keys.wrong("experts_per_token", same, "num_experts_per_tok");
   }
   moe.expert_ffn_hidden_size = model.ffn_hidden_size;
   moe.router_bias = true;
@@ -440,7 +437,7 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   if (!attention) return keys.error("", "`attn_config` is missing").expected("an object with kv_n_heads");
   STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));
   // Clipping and rotation change no shape, nor do losses and noise of the router.
-  attention->ignore(harmless_huggingface_keys());
+  attention->ignore(huggingface_keys("harmless"));
   attention->ignore("clip_qkv attn_pdrop");
   STEPCAST_TRY(attention->finish());
   STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
@@ -449,7 +446,7 @@ Status read_dbrx(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(ffn->required("ffn_hidden_size", model.ffn_hidden_size));
   STEPCAST_TRY(ffn->required("moe_num_experts", moe.n_experts));
   STEPCAST_TRY(ffn->required("moe_top_k", moe.experts_per_token));
-  ffn->ignore(harmless_huggingface_keys());
+  ffn->ignore(huggingface_keys("harmless"));
   ffn->ignore(
       "hidden_size ffn_act_fn moe_jitter_eps moe_loss_weight moe_normalize_expert_weights "
       "uniform_expert_assignment model_type");

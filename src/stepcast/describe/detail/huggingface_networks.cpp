@@ -37,7 +37,7 @@ Status read_image(ObjectReader& keys, const VisionSettings& settings, std::int64
 
 Status in_range(const ObjectReader& keys, std::string_view key, std::int64_t size, std::int64_t largest) {
   if (size >= 1 && size <= largest) return Ok{};
-  return keys.error(key).found(fmt::format("{}", size)).expected(fmt::format("1 to {}", largest));
+  return keys.wrong(key, size, fmt::format("1 to {}", largest));
 }
 
 Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const VisionSettings& settings) {
@@ -52,14 +52,12 @@ Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const 
     STEPCAST_TRY(in_range(keys, kKeys[i].first, sizes[i], kKeys[i].second));
   }
   if (sizes[1] % sizes[2] != 0)
-    return keys.error("num_attention_heads")
-        .found(fmt::format("{}", sizes[2]))
-        .expected("a divisor of hidden_size");
+    return keys.wrong("num_attention_heads", sizes[2], "a divisor of hidden_size");
   std::int64_t classes = 0, pixels = 224, channels = 3;
   STEPCAST_TRY(read_classes(keys, classes));
   STEPCAST_TRY(read_image(keys, settings, sizes[4], pixels));
   STEPCAST_TRY(keys.optional("num_channels", channels));
-  if (channels != 3) return keys.error("num_channels").found(fmt::format("{}", channels)).expected("3");
+  if (channels != 3) return keys.wrong("num_channels", channels, "3");
   STEPCAST_TRY(refuse_if_false(keys, "qkv_bias", "products without biases are not modelled here"));
   keys.ignore(
       "hidden_act hidden_dropout_prob attention_probs_dropout_prob encoder_stride pooler_output_size "
@@ -84,9 +82,7 @@ Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, con
   std::string block = "bottleneck";
   STEPCAST_TRY(keys.optional("layer_type", block));
   if (block != "bottleneck" && block != "basic")
-    return keys.error("layer_type")
-        .found(fmt::format("`{}`", block.substr(0, 60)))
-        .expected("bottleneck or basic");
+    return keys.wrong("layer_type", block, "bottleneck or basic");
   std::int64_t first = 64, classes = 0, pixels = 224;
   STEPCAST_TRY(keys.optional("embedding_size", first));
   std::array<std::int64_t, 5> sizes{0, 0, 0, 0, block == "bottleneck" ? 1 : 0};
@@ -130,8 +126,7 @@ Result<Transformer> read_t5(ObjectReader& keys, const EncoderDecoder& family) {
   t5.gated_ffn = feed.starts_with("gated-");
   std::int64_t buckets = 32;
   STEPCAST_TRY(keys.optional("relative_attention_num_buckets", buckets));
-  if (buckets != 32)
-    return keys.error("relative_attention_num_buckets").found(fmt::format("{}", buckets)).expected("32");
+  if (buckets != 32) return keys.wrong("relative_attention_num_buckets", buckets, "32");
   keys.ignore("n_positions relative_attention_max_distance dense_act_fn is_gated_act scale_decoder_outputs");
   return encoder_decoder(t5);
 }
@@ -174,14 +169,7 @@ Result<Transformer> read_bart(ObjectReader& keys, const EncoderDecoder& family) 
   STEPCAST_TRY(keys.optional("dropout", bart.dropout));
   STEPCAST_TRY(keys.optional("normalize_embedding", bart.embedding_norms));
   STEPCAST_TRY(keys.optional("add_final_layer_norm", bart.last_norms));
-  keys.ignore(
-      "activation_function activation_dropout attention_dropout encoder_layerdrop decoder_layerdrop "
-      "scale_embedding num_hidden_layers normalize_before static_position_embeddings add_bias_logits "
-      "extra_pos_embeddings force_bos_token_to_be_generated gradient_checkpointing decoder_vocab_size "
-      "share_encoder_decoder_embeddings tokenizer_class save_step max_source_positions max_target_positions "
-      "apply_spec_augment mask_feature_length mask_feature_min_masks mask_feature_prob mask_time_length "
-      "mask_time_min_masks mask_time_prob median_filter_width use_weighted_layer_sum classifier_proj_size "
-      "alignment_heads lang_ids suppress_tokens_at_begin");
+  keys.ignore(huggingface_keys("bart"));
   return encoder_decoder(bart);
 }
 

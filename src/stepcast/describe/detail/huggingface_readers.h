@@ -1,6 +1,7 @@
 // How families of models in Hugging Face's config.json are read: one function each, and what they share.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,15 @@
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
+
+struct HuggingfaceFamily {
+  std::string_view model_types;  // words
+  Status (*read)(ObjectReader& keys, Transformer& model);
+};
+[[nodiscard]] std::span<const HuggingfaceFamily> huggingface_families();
+
+// Words of a row of tables/huggingface_keys.csv: "harmless" are keys that say nothing about shape, time or memory of training.
+[[nodiscard]] std::string_view huggingface_keys(std::string_view list);
 
 // A config with its language model as `text_config`, whatever that is called, and, of families that rows describe, with
 // sizes under their usual names (huggingface_spelling.cpp). What is left out goes into `notes`.

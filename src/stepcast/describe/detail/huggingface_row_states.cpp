@@ -80,11 +80,7 @@ Status read_mamba(ObjectReader& keys, const StateKeys& names, Transformer& model
   STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
   STEPCAST_TRY(read_state(keys, names, model));
   STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
-  keys.ignore(
-      "expand hidden_act rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_limit "
-      "time_step_max time_step_min time_step_rank norm_before_gate time_step_scale time_step_init_scheme "
-      "use_mambapy use_falcon_mambapy use_associative_scan mixer_rms_eps layer_types d_model d_inner n_layer "
-      "ssm_cfg fused_add_norm rms_norm pad_vocab_size_multiple");
+  keys.ignore(huggingface_keys("mamba"));
   for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
     append_layer(model, {.mixer = names.mixer, .feed_forward = LayerKind::FeedForward::none});
   return Ok{};

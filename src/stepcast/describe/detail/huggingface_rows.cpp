@@ -46,7 +46,7 @@ Result<std::vector<bool>> layers_of_period(ObjectReader& keys, std::string_view 
   STEPCAST_TRY(keys.optional(period_key, period));
   STEPCAST_TRY(keys.optional(offset_key, offset));
   if (period < 1 || offset >= period || n_layers > 1'000'000)
-    return keys.error(period_key).found(fmt::format("{}", period)).expected("more than the offset");
+    return keys.wrong(period_key, period, "more than the offset");
   for (std::int64_t layer = 0; layer < n_layers; ++layer) is.push_back(layer % period == offset);
   return is;
 }
@@ -83,7 +83,7 @@ Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, const Fam
   STEPCAST_TRY(keys.required(row.interval, every));
   constexpr std::int64_t kMostLayers = 1'000'000;
   if (every < 1 || n_layers > kMostLayers) {
-    return keys.error(row.interval).found(fmt::format("{}", every)).expected("1 or more");
+    return keys.wrong(row.interval, every, "1 or more");
   }
   const char* other = row.has_state() ? "linear_attention" : "sliding_attention";
   std::vector<std::string> words;
@@ -292,9 +292,7 @@ Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::strin
   STEPCAST_TRY(keys.optional(row.further_pattern, letters));
   if (letters.empty() || model.n_multi_token_prediction_layers == 0 || set_further_layers(model, letters))
     return Ok{};
-  return keys.error(row.further_pattern)
-      .found(fmt::format("`{}`", letters.substr(0, 60)))
-      .expected(fmt::format("letters of layers that {} has", row.pattern));
+  return keys.wrong(row.further_pattern, letters, fmt::format("letters of layers that {} has", row.pattern));
 }
 
 // Off: false, 0, nothing.
@@ -430,10 +428,7 @@ Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string
   STEPCAST_TRY(keys.optional(key, words));
   for (const std::string& word : words) {
     const auto* part = std::ranges::find(kParts, word, &std::pair<std::string_view, char>::first);
-    if (part == std::end(kParts))
-      return keys.error(key)
-          .found(fmt::format("`{}`", word.substr(0, 60)))
-          .expected("mamba, attention, moe or mlp");
+    if (part == std::end(kParts)) return keys.wrong(key, word, "mamba, attention, moe or mlp");
     letters += part->second;
   }
   return Ok{};

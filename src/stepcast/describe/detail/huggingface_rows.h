@@ -1,5 +1,5 @@
 // Families of models on Hugging Face that are told by their keys alone: what names sizes, experts and the kind of every
-// layer. A row in huggingface_rows.cpp and a test make a family.
+// layer. A row in tables/huggingface_families.json and a test make a family.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ struct StateKeys {
 };
 
 struct FamilyRow {
-  std::string_view model_type;
-  Transformer model;              // what the family always has, and defaults
+  std::string_view model_type = {};
+  Transformer model = {};         // what the family always has, and defaults
   std::string_view pattern = {};  // the key that lists what every layer is
   // Of files without that list: the key of the numbers of layers that attend.
   std::string_view attending = {};

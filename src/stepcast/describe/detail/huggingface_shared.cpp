@@ -28,7 +28,7 @@ Status read_activation(ObjectReader& keys, std::string_view key, Activation& out
     out = known.activation;
     return Ok{};
   }
-  return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("gelu, relu, relu2 or silu");
+  return keys.wrong(key, text, "gelu, relu, relu2 or silu");
 }
 
 Status refuse_if_true(ObjectReader& keys, std::string_view key, std::string_view why) {

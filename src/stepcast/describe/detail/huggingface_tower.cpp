@@ -8,8 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/names.h"
+#include "stepcast/base/shipped_table.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/network_builder.h"
+#include "stepcast/describe/detail/transformer_features.h"
 
 namespace stepcast::detail {
 namespace {
@@ -33,23 +37,20 @@ enum class Projector : std::uint8_t {
   tiles,             // one product of results of several layers, of all tiles of an image (Llama 3.2 Vision)
 };
 
-// Products with biases.
-enum Biases : std::uint8_t {
-  kNoBias = 0,
-  kPatchBias = 1,
-  kQkvBias = 2,
-  kOutputBias = 4,
-  kFfnBias = 8,
-  kAllBiases = 15
-};
+std::string_view to_string(Projector projector) {
+  return name_of<Projector::tiles>(
+      projector,
+      {"merger", "one", "shuffled", "gated_two", "normed_gated_two", "normed", "adapter", "merging_layer",
+       "two", "two_and_line", "normed_two", "three", "two_and_merged", "gated", "convolutions", "tiles"});
+}
 
-// What towers of one family always have; names of sizes are looked for by all names that families use.
+// What towers of one family always have (tables/huggingface_towers.json); names of sizes are looked for by all names that families use.
 struct TowerRow {
-  std::string_view model_types;  // words
-  Projector projector;
-  std::string_view encoder = {};  // word of `vision_config` that this is for; empty: whatever it says
+  std::string model_types;  // words
+  Projector projector = Projector::merger;
+  std::string encoder;  // words of `vision_config` that this is for; empty: whatever it says
   bool layer_norm = true;
-  int biases = kAllBiases;  // of `Biases`
+  bool patch_bias = true, qkv_bias = true, output_bias = true, ffn_bias = true;  // of its products
   bool gated = false;
   bool class_token = false, layer_scale = false;
   bool norm_in_front = false, norm_behind = false;
@@ -61,117 +62,45 @@ struct TowerRow {
   std::int64_t heads = 0;     // likewise
 };
 
-constexpr TowerRow siglip(std::string_view model_types, Projector projector, std::int64_t merge) {
-  return {.model_types = model_types,
-          .projector = projector,
-          .encoder = "siglip_vision_model smolvlm_vision idefics3_vision idefics3 smolvlm",
-          .norm_behind = true,
-          .merge = merge};
-}
-constexpr TowerRow clip(std::string_view model_types, Projector projector) {
-  return {.model_types = model_types,
-          .projector = projector,
-          .encoder = "clip_vision_model",
-          .biases = kQkvBias | kOutputBias | kFfnBias,
-          .class_token = true,
-          .norm_in_front = true,
-          .norm_behind = true,
-          .merge = 1};
-}
-constexpr TowerRow pixtral(std::string_view model_types, Projector projector, std::int64_t merge) {
-  return {.model_types = model_types,
-          .projector = projector,
-          .encoder = "pixtral",
-          .layer_norm = false,
-          .biases = kNoBias,
-          .gated = true,
-          .norm_in_front = true,
-          .merge = merge};
+Result<TowerRow> read_tower_row(const JsonValue& item, const std::string& file) {
+  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", file));
+  TowerRow row;
+  std::string biases = "patch qkv output ffn";
+  STEPCAST_TRY(keys.optional("model_types", row.model_types));
+  STEPCAST_TRY(keys.optional("encoder", row.encoder));
+  STEPCAST_TRY(keys.optional("biases", biases));
+  STEPCAST_TRY(keys.optional("layer_norm", row.layer_norm));
+  STEPCAST_TRY(keys.optional("gated", row.gated));
+  STEPCAST_TRY(keys.optional("class_token", row.class_token));
+  STEPCAST_TRY(keys.optional("layer_scale", row.layer_scale));
+  STEPCAST_TRY(keys.optional("norm_in_front", row.norm_in_front));
+  STEPCAST_TRY(keys.optional("norm_behind", row.norm_behind));
+  STEPCAST_TRY(keys.optional("norms", row.norms));
+  STEPCAST_TRY(keys.optional("head_norms", row.head_norms));
+  STEPCAST_TRY(keys.optional("positions", row.positions));
+  STEPCAST_TRY(keys.optional("merge", row.merge));
+  STEPCAST_TRY(keys.optional("pixels", row.pixels));
+  STEPCAST_TRY(keys.optional("heads", row.heads));
+  STEPCAST_TRY(read_word<Projector::tiles>(keys, "projector", row.projector));
+  row.patch_bias = is_among("patch", biases);
+  row.qkv_bias = is_among("qkv", biases);
+  row.output_bias = is_among("output", biases);
+  row.ffn_bias = is_among("ffn", biases);
+  STEPCAST_TRY(keys.finish());
+  return row;
 }
 
-constexpr TowerRow kTowers[] = {
-    {.model_types = "qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe qwen3_omni_moe_thinker cosmos3_omni",
-     .projector = Projector::merger},
-    {.model_types = "minimax_m3_vl",
-     .projector = Projector::two_and_merged,
-     .biases = kQkvBias | kOutputBias | kFfnBias,
-     .norm_in_front = true,
-     .positions = false},
-    {.model_types = "muse_glimmer muse_spark",
-     .projector = Projector::three,
-     .biases = kQkvBias | kOutputBias | kFfnBias,
-     .norm_in_front = true,
-     .norm_behind = true},
-    {.model_types = "glm5_next glm_ocr",
-     .projector = Projector::gated,
-     .layer_norm = false,
-     .gated = true,
-     .norm_behind = true,
-     .head_norms = true,
-     .positions = false},
-    {.model_types = "kimi_k25 kimi_vl", .projector = Projector::merger, .norm_behind = true},
-    {.model_types = "qwen2_vl", .projector = Projector::merger, .biases = kQkvBias | kOutputBias | kFfnBias},
-    {.model_types = "qwen2_5_vl qwen2_5_omni_thinker exaone4_5",
-     .projector = Projector::merger,
-     .layer_norm = false,
-     .biases = kQkvBias | kOutputBias | kFfnBias,
-     .gated = true},
-    {.model_types = "gemma4",
-     .projector = Projector::one,
-     .layer_norm = false,
-     .biases = kNoBias,
-     .gated = true,
-     .norms = 4,
-     .head_norms = true,
-     .merge = 3},
-    {.model_types = "llama4",
-     .projector = Projector::adapter,
-     .biases = kQkvBias | kOutputBias | kFfnBias,
-     .class_token = true,
-     .norm_in_front = true,
-     .norm_behind = true},
-    {.model_types = "internvl internvl_chat qianfan_ocr",
-     .projector = Projector::normed_two,
-     .biases = kPatchBias | kOutputBias | kFfnBias,
-     .class_token = true,
-     .layer_scale = true},
-    pixtral("mistral3 mistral_large4 lighton_ocr", Projector::merging_layer, 2),
-    clip("llava", Projector::two),
-    pixtral("llava", Projector::two, 1),
-    siglip("llava", Projector::two, 1),
-    {.model_types = "deepseek_vl_v2",
-     .projector = Projector::two_and_line,
-     .norm_behind = true,
-     .pixels = 384,
-     .heads = 16},
-    siglip("llava_onevision", Projector::two_and_line, 1),
-    siglip("paligemma", Projector::one, 1),
-    siglip("smolvlm idefics3", Projector::shuffled, 2),
-    siglip("aya_vision", Projector::normed_gated_two, 2),
-    siglip("cohere2_vision", Projector::gated_two, 2),
-    siglip("gemma3", Projector::normed, 4),
-    clip("llava_next llava_next_video", Projector::two_and_line),
-    {.model_types = "glm4v glm4v_moe glm46v glmga",
-     .projector = Projector::gated,
-     .layer_norm = false,
-     .biases = kPatchBias,
-     .gated = true,
-     .norm_in_front = true,
-     .norm_behind = true},
-    {.model_types = "mllama",
-     .projector = Projector::tiles,
-     .biases = kFfnBias,
-     .class_token = true,
-     .norm_in_front = true,
-     .norm_behind = true,
-     .merge = 1},
-    {.model_types = "step3p7",
-     .projector = Projector::convolutions,
-     .biases = kQkvBias | kOutputBias | kFfnBias,
-     .layer_scale = true,
-     .norm_in_front = true,
-     .merge = 4},
-};
+// The first row that fits holds.
+Result<std::vector<TowerRow>> read_tower_rows() {
+  const std::string file = "huggingface_towers.json";
+  STEPCAST_ASSIGN(const JsonValue table, parse_json(shipped_table(file), file));
+  std::vector<TowerRow> rows;
+  for (const JsonValue& item : table.items()) {
+    STEPCAST_ASSIGN(TowerRow row, read_tower_row(item, file));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
 
 struct TowerSizes {
   std::int64_t layers = 0, width = 0, heads = 0, ffn = 0, patch = 0, channels = 3, frames = 1;
@@ -288,7 +217,7 @@ Status read_tower_sizes(const TowerRow& row, ObjectReader& vision, ObjectReader&
   STEPCAST_TRY(first_size(vision, {"vision_output_dim"}, s.adapter_out));
   s.projector_bias = row.projector != Projector::merging_layer;
   STEPCAST_TRY(around.optional("multimodal_projector_bias", s.projector_bias));
-  s.qkv_bias = (row.biases & kQkvBias) != 0;
+  s.qkv_bias = row.qkv_bias;
   s.layer_norm = row.layer_norm;
   s.head_norms = row.head_norms && s.heads > 0 ? s.width / s.heads : 0;
   if (row.projector == Projector::normed_two) {
@@ -312,12 +241,12 @@ void add_layer(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, std:
       s.width / s.heads * (s.kv_heads > 0 ? std::min(s.kv_heads, s.heads) : s.heads);
   b.norm(s.width, s.layer_norm).linear(s.width, s.width + 2 * kv_width, s.qkv_bias);
   b.parameters(2 * s.head_norms);
-  b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, (row.biases & kOutputBias) != 0);
+  b.attention(keys, s.heads, s.width / s.heads).linear(s.width, s.width, row.output_bias);
   if (row.norms > 2) b.norm(s.width, s.layer_norm);
   b.add_residual(s.width);
-  b.norm(s.width, s.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, (row.biases & kFfnBias) != 0);
+  b.norm(s.width, s.layer_norm).linear(s.width, row.gated ? 2 * s.ffn : s.ffn, row.ffn_bias);
   row.gated ? b.activation(s.ffn, true) : b.gelu();
-  b.linear(s.ffn, s.width, (row.biases & kFfnBias) != 0);
+  b.linear(s.ffn, s.width, row.ffn_bias);
   if (row.norms > 2) b.norm(s.width, s.layer_norm);
   b.parameters(gates + (row.layer_scale ? 2 * s.width : 0));
   b.add_residual(s.width).end_block();
@@ -340,7 +269,7 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
       add_merger(b, s, tokens, false);
       for (std::int64_t i = 0; i < s.extra_mergers; ++i) add_merger(b, s, tokens, true);
       break;
-    case Projector::one: b.tokens(few).linear(w, text, (row.biases & kOutputBias) != 0); break;
+    case Projector::one: b.tokens(few).linear(w, text, row.output_bias); break;
     case Projector::shuffled: b.tokens(few).linear(merged, text, false); break;
     case Projector::gated_two:
     case Projector::normed_gated_two:
@@ -402,7 +331,7 @@ void add_projector(NetworkBuilder& b, const TowerRow& row, const TowerSizes& s, 
 VisionTower make_tower(const TowerRow& row, const TowerSizes& s) {
   NetworkBuilder b{"tower", s.channels * s.frames, side_of(s.tiles) * s.pixels};
   b.convolution(s.width, s.patch, s.patch, true, 0);
-  if ((row.biases & kPatchBias) != 0) b.bias();
+  if (row.patch_bias) b.bias();
   const std::int64_t patches = b.side() * b.side(), tokens = patches + (row.class_token ? s.tiles : 0);
   b.tokens(tokens).parameters(s.positions * s.width + (row.class_token ? s.width : 0));
   // Gated tables of places in a tile, and of tiles in front of the layers and behind them.
@@ -465,16 +394,17 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
   using Tower = std::shared_ptr<const VisionTower>;
   std::string encoder;
   STEPCAST_TRY(vision.optional("model_type", encoder));
-  const auto* row = std::ranges::find_if(kTowers, [&](const TowerRow& one) {
+  static const std::vector<TowerRow> kTowers = as_shipped(read_tower_rows());
+  auto row = std::ranges::find_if(kTowers, [&](const TowerRow& one) {
     return is_among(model_type, one.model_types) &&
            (one.encoder.empty() || encoder.empty() || is_among(encoder, one.encoder));
   });
   // Around a model that is not known: the tower may say itself whose it is, "kimi_k25_vision".
   const std::string_view whose = std::string_view{encoder}.substr(0, encoder.rfind("_vision"));
-  if (row == std::end(kTowers) && !whose.empty())
+  if (row == kTowers.end() && !whose.empty())
     row =
         std::ranges::find_if(kTowers, [&](const TowerRow& one) { return is_among(whose, one.model_types); });
-  if (row == std::end(kTowers)) {
+  if (row == kTowers.end()) {
     missing = "towers for pictures and sound are not counted";
     return Tower{};
   }

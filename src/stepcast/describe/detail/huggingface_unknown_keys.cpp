@@ -18,12 +18,6 @@ bool has_any(std::string_view key, std::string_view parts) {
   return any_word(parts, [&](std::string_view part) { return key.find(part) != std::string_view::npos; });
 }
 
-// Parts of names of what never is a size: ids of tokens, tolerances, how weights begin, losses, positions, types that
-// numbers are kept in, files, and how the model generates.
-constexpr std::string_view kNeverShapes =
-    "token_id token_index _eps epsilon _std initializer _init loss _coef theta dtype seed version "
-    "_path "
-    "jitter temperature tokenizer template generation quantiz";
 // What is on under such a name is a way to compute the same.
 constexpr std::string_view kWays = "fused kernel backend impl flash compile cache determin iteration";
 // A text is no size; under such a name it says what layers are.
@@ -69,7 +63,7 @@ bool shapes_nothing(std::string_view key, const JsonValue& value) {
 Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& notes) {
   std::string passed;
   for (const std::string& key : keys.left()) {
-    if (has_any(key, kNeverShapes) || key.starts_with("rope_")) {
+    if (has_any(key, huggingface_keys("never_shapes")) || key.starts_with("rope_")) {
       keys.ignore(key);
       continue;
     }

@@ -1,8 +1,14 @@
 #include "stepcast/describe/detail/megatron_flags.h"
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
+#include <vector>
 
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/names.h"
+#include "stepcast/base/shipped_table.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/optimizer_words.h"
 #include "stepcast/describe/setting_groups.h"
 
@@ -277,210 +283,6 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--predicted-token-share", &S::predicted_token_share},
 };
 
-// All the others, a row for each reason. Exact names hold over patterns, longer patterns over shorter ones.
-using Use = MegatronFlagUse;
-constexpr MegatronFlagRow kRows[] = {
-    // What is refused.
-    {Use::out_of_scope, "generating text (inference) is not modelled: a forecast is of a training step",
-     "inference* serv* generat* num-tokens-to-generate prompts prompt-file* output-path "
-     "output-every-n-results temperature top_k top_p top-k top-p top-n-logprobs return-log-probs "
-     "incoming-requests-* stop-words termination-id"},
-    {Use::out_of_scope,
-     "reinforcement learning is not modelled by this flag: say it with --rl grpo (or ppo, dapo; "
-     "docs/post-training.md); without the flag it is the training step alone",
-     "perform-rl-step rl rl-* grpo* ppo* rlhf* reward* langrl-* refit-method"},
-    {Use::out_of_scope, "vision models and vision encoders are not modelled",
-     "img-h img-w patch-dim num-channels num-classes vision-* swin-backbone-type dino-* mask-type "
-     "mask-factor iter-per-epoch classes-fraction data-per-class-fraction head-lr-mult "
-     "disable-vision-class-token language-model-checkpoint"},
-    {Use::out_of_scope, "models that retrieve (ICT, RETRO, bi-encoders) are not modelled",
-     "ict-* biencoder-* retriever-* retro-* titles-data-path evidence-data-path block-data-path "
-     "embedding-path indexer-* query-in-block-prob use-one-sent-docs"},
-    {Use::out_of_scope, "a step that also runs another model (a teacher) is not modelled", "export-kd-*"},
-    {Use::out_of_scope, "elastic models (Flextron), whose sizes are drawn anew each step, are not modelled",
-     "flextron"},
-    {Use::out_of_scope,
-     "layers of several shapes are not modelled from flags: give --model with its config.json",
-     "heterogeneous-layers-config-path heterogeneous-layers-config-encoded-json "
-     "heterogeneous-block-specs"},
-    {Use::out_of_scope, "settings in a YAML file are not modelled: give them as flags", "yaml-cfg"},
-    // What changes time or memory and has no price here.
-    {Use::not_modelled, "steps differ: the batch that is reached last is forecast",
-     "rampup-batch-size step-batch-size-schedule decrease-batch-size-if-needed"},
-    {Use::not_modelled, "lengths of sequences differ; --packed-mean-tokens says the mean",
-     "sft variable-seq-lengths reset-attention-mask dataloader-inter-document-masking "
-     "hybrid-context-parallel max-seqlen-per-dp-cp-rank"},
-    {Use::not_modelled, "where activations are kept",
-     "distribute-saved-activations distribute-checkpointed-activations "
-     "fine-grained-offloading-* "
-     "min-offloaded-tensor-size delay-offload-until-cuda-graph delta-offload-bytes-across-pp-ranks "
-     "activation-offload-fraction moe-paged-stash* cpu-offloading-weights "
-     "cpu-offloading-double-buffering cpu-offloading-retain-pinned-cpu-buffers "
-     "no-cpu-offloading-activations num-microbatches-with-partial-activation-checkpoints "
-     "moe-layer-recompute gdp-num-chunk-states-to-recompute mlp-chunks-for-training "
-     "ep-overlap-early-attn-memory-release empty-unused-memory-level"},
-    {Use::not_modelled, "kernels that give the same result every time", "batch-invariant-*"},
-    {Use::not_modelled, "precision of single operations",
-     "fp32-residual-connection apply-query-key-layer-scaling attention-softmax-in-fp32 "
-     "no-attention-softmax-in-fp32 disable-bf16-reduced-precision-matmul fp16-lm-cross-entropy "
-     "output-logit-dtype logit-dtype mamba-training-ssm-states-dtype enable-autocast autocast-dtype "
-     "use-precision-aware-optimizer exp-avg-sq-dtype no-store-param-remainders "
-     "megatron-fsdp-main-params-dtype megatron-fsdp-main-grads-dtype megatron-fsdp-grad-comm-dtype "
-     "moe-dispatch-fwd-dtype moe-combine-bwd-dtype"},
-    {Use::not_modelled, "which tensors are narrow, and how they are kept",
-     "keep-fp8-weight-transpose-cache keep-fp8-transpose-cache "
-     "keep-fp8-transpose-cache-when-using-custom-fsdp reuse-grad-buf-for-mxfp8-param-ag fp4-param "
-     "fp4-param-gather fp4-recipe fp8-output-proj fp8-quantizer-factory fp4-quantizer-factory "
-     "quant-recipe te-precision-config-file tp-only-amax-red moe-router-padding-for-fp8 "
-     "moe-router-padding-for-quantization disable-parameter-transpose-cache use-kitchen* kitchen-*"},
-    {Use::not_modelled, "which kernels are merged",
-     "no-persist-layer-norm memory-efficient-layer-norm cross-entropy-fusion-impl disable-jit-fuser "
-     "use-fused-weighted-squared-relu fused-single-qkv-rope fused-residual-rmsnorm "
-     "use-transformer-engine-op-fuser use-te-activation-func use-flashinfer-fused-rope "
-     "moe-permute-fusion-into-hybridep moe-router-fusion "
-     "moe-use-legacy-grouped-gemm use-grouped-gemm-for-* moe-use-grouped-tensor moe-single-grouped-* "
-     "mla-down-proj-fusion no-gradient-reduce-div-fusion flash-attention-version gdp-cutedsl-kernel "
-     "use-mamba-mem-eff-path"},
-    {Use::not_modelled, "parts of layers that are small, or not known",
-     "spec qk-clip qk-clip-* qk-l2-norm log-max-attention-logit window-attn-skip-freq "
-     "use-arbitrary-attention-mask enable-mhc-connections mhc-* mtp-use-repeated-layer "
-     "mtp-detach-heads mtp-hsm mtp-hybrid-override-pattern gdp-num-householder freeze-all-layers"},
-    {Use::not_modelled, "how the optimizer works",
-     "muon-fp32-matmul-prec muon-tp-mode muon-no-split-qkv no-muon-split-qkv muon-use-syrk "
-     "muon-scalar-optimizer optimizer-offload-fraction overlap-cpu-optimizer-d2h-h2d "
-     "overlap-param-gather-with-optimizer-step use-torch-optimizer-for-cpu-offload no-pin-cpu-grads "
-     "no-pin-cpu-params optimizer-cuda-graph use-layer-wise-distributed-optimizer "
-     "no-use-layer-wise-param-layout"},
-    {Use::not_modelled, "how tensor-parallel ranks overlap",
-     "defer-embedding-wgrad-compute wgrad-deferral-limit disable-tp-comm-* no-tp-comm-* "
-     "tp-comm-overlap-* tp-comm-atomic-* symmetric-ar-type"},
-    {Use::not_modelled, "how stages exchange and what stands on them",
-     "overlap-p2p-communication-warmup-flush overlap-p2p-comm-warmup-flush use-ring-exchange-p2p "
-     "no-batch-p2p-comm no-batch-p2p-sync microbatch-group-size-per-virtual-pipeline-stage "
-     "microbatch-group-size-per-vp-stage pipeline-model-parallel-comm-backend "
-     "pipeline-model-parallel-split-rank encoder-tensor-model-parallel-size "
-     "encoder-pipeline-model-parallel-size standalone-embedding-stage mtp-standalone "
-     "hierarchical-context-parallel-sizes context-parallel-ulysses-degree"},
-    {Use::not_modelled, "how gradients and weights are cut, reduced and gathered",
-     "align-grad-reduce no-align-grad-reduce no-align-param-gather ddp-num-buckets "
-     "num-buckets ddp-pad-buckets-for-high-nccl-busbw pad-buckets-for-high-nccl-busbw "
-     "ddp-reduce-scatter-with-fp32-accumulation reduce-scatter-with-fp32-accumulation "
-     "ddp-average-in-collective average-in-collective outer-dp-sharding-strategy "
-     "ddp-param-name-patterns-for-fp32-local-accumulation "
-     "param-name-patterns-for-fp32-local-accumulation fsdp-* torch-fsdp2-no-reshard-after-forward "
-     "enable-full-sharding-in-hsdp no-fsdp-* megatron-fsdp-* gtp-* expert-gtp-weight-remat-size "
-     "tensor-parallel-num-weight-shards expert-tensor-parallel-num-weight-shards "
-     "suggested-communication-unit-size create-all-gather-group"},
-    {Use::not_modelled, "what communication runs on",
-     "use-nccl-ub nccl-ub use-sharp sharp-enabled-group disable-symmetric-registration "
-     "nccl-communicator-config-path high-priority-stream-groups high-priority-a2a-comm-stream "
-     "fake-process-group enable-gloo-process-groups"},
-    {Use::not_modelled, "how tokens reach experts",
-     "moe-extended-tp moe-input-jitter-eps moe-token-dropping moe-expert-rank-capacity-factor "
-     "moe-router-force-* moe-hybridep-* moe-deepep-* moe-flex-dispatcher-num-sms moe-ncclep-zero-copy "
-     "overlap-dispatch-backward-with-experts-wgrad moe-enable-routing-replay"},
-    {Use::not_modelled, "tensors that are written to files in a step",
-     "logits-* save-activations-interval save-wgrads-interval save-dgrads-interval "
-     "save-tokens-per-expert-interval moe-routing-trace-*"},
-    {Use::not_modelled, "another engine", "deepspeed deepspeed_config"},
-    // What changes no step.
-    {Use::passed_over, "learning, and what numbers come out",
-     "lr min-lr lr-* warmup decoupled-lr decoupled-min-lr override-opt_param-scheduler "
-     "override-opt-param-scheduler override-lr-scheduler use-checkpoint-opt_param-scheduler "
-     "use-checkpoint-opt-param-scheduler use-checkpoint-lr-scheduler weight-decay start-weight-decay "
-     "end-weight-decay weight-decay-incr-style wd-incr-steps wsd-decay-steps no-weight-decay-cond-type "
-     "apply-wd-to-qk-layernorm no-decoupled-weight-decay adam-* lion-* sgd-momentum muon-momentum "
-     "muon-nesterov muon-use-nesterov muon-scale-mode muon-extra-scale-factor muon-coefficient-type "
-     "adaptive-muon-* soap-* no-soap-* grad-norm-skip-threshold loss-scale initial-loss-scale "
-     "min-loss-scale loss-scale-window hysteresis moe-router-load-balancing-type moe-aux-loss-coeff "
-     "moe-z-loss-coeff moe-router-score-function moe-router-pre-softmax moe-router-topk-scaling-factor "
-     "moe-router-enable-expert-bias moe-router-bias-update-rate moe-router-quantile-balancing-ema "
-     "moe-router-dtype moe-router-topk-limited-devices moe-token-drop-policy moe-apply-probs-on-input "
-     "mtp-loss-scaling-factor calculate-per-token-loss iterations-to-skip"},
-    {Use::passed_over, "how long training goes on, and evaluation",
-     "train-iters train-samples phase-transition-iterations skip-train test-mode exit-* eval-* "
-     "start-eval-at-iter full-validation multiple-validation-sets validation-set-names "
-     "train-sync-interval"},
-    {Use::passed_over, "initial values",
-     "init-method init-method-std init-method-xavier-uniform embedding-init-method "
-     "embedding-init-method-std output-layer-init-method no-initialization perform-initialization "
-     "use-cpu-initialization init-model-with-meta-device seed data-parallel-random-init use-mup mup-* "
-     "te-rng-tracker use-te-rng-tracker"},
-    {Use::passed_over, "data",
-     "data-path train-data-path valid-data-path test-data-path data-args-path per-split-data-args-path "
-     "per-dataset-sequences-path data-cache-path data-impl split mock-data num-dataset-builder-threads "
-     "no-mmap-bin-files mmap-warmup num-workers dataloader-type dataloader-fast-cache-load "
-     "dataloader-defer-npy-index-mmap dataset-provider object-storage-cache-path "
-     "mid-level-dataset-surplus no-data-sharding create-attention-mask-in-dataloader "
-     "no-create-attention-mask-in-dataloader reset-position-ids eod-mask-loss sample-rate mask-prob "
-     "short-seq-prob fim-* enable-msc disable-msc sft-tokenizer-prompt-format"},
-    {Use::passed_over, "tokenizers, whose size counts alone",
-     "vocab-file merge-file vocab-extra-ids tokenizer-name-or-path tokenizer-sentencepiece-legacy "
-     "tokenizer-hf-* no-tokenizer-sentencepiece-ignore-extra-whitespaces tiktoken-* special-tokens "
-     "metadata-path trust-remote-code null-tokenizer-* chat-template use-gigatoken "
-     "allow-ambiguous-pad-tokens no-pad-vocab-size should-pad-vocab "
-     "no-use-tokenizer-model-from-checkpoint-args"},
-    {Use::passed_over, "checkpoints",
-     "save save-retain-interval save-params-interval save-config-filepath most-recent-k "
-     "load load-main-params-from-ckpt no-save-optim no-save-rng no-save-tokenizer-assets no-load-optim "
-     "no-load-rng no-strict-fsdp-dtensor-load finetune pretrained-checkpoint ckpt-* no-ckpt-* "
-     "auto-detect-ckpt-format async-strategy async-ckpt-* use-dist-ckpt "
-     "use-persistent-ckpt-worker dist-ckpt-* distrib-optim-fully-reshardable-mem-efficient "
-     "hetereogenous-dist-checkpoint fully-parallel-* non-persistent-* replication replication-* "
-     "verify-integrity use-checkpoint-args use-mp-args-from-checkpoint-args override-ckpt-iteration "
-     "moe-use-upcycling moe-upcycling-granularity export-model-type export-default-te-spec "
-     "export-te-mcore-model bert-load"},
-    {Use::passed_over, "logs and traces",
-     "log-* no-log-* no-record-throughput timing-* timers tensorboard-* wandb-* one-logger-* "
-     "enable-one-logger no-one-logger app-tag-* otel-* logging-level no-filter-warnings "
-     "modules-to-filter set-level-for-all-loggers memory-keys runtime-time-unit throughput-window-size "
-     "barrier-with-L1-time no-barrier-with-level-1-timing moe-per-layer-logging profile profile-* "
-     "use-pytorch-profiler pytorch-profiler-* use-nsys-profiler record-shapes nvtx-ranges "
-     "record-memory-history memory-snapshot-path dump-param-to-param-group-map config-logger-dir "
-     "run-workload-inspector-server"},
-    {Use::passed_over, "failures, restarts, checks of single values",
-     "check-for-* no-check-for-* check-weight-hash-across-dp-replicas-interval rerun-mode "
-     "error-injection-* result-rejected-tracker-filename inprocess-* enable-ft-package "
-     "calc-ft-timeouts ft-* gpu-sniff-test-interval straggler-* disable-straggler-on-startup "
-     "adlr-autoresume adlr-autoresume-interval flight-recorder-* no-flight-recorder-* manual-gc "
-     "manual-gc-interval no-manual-gc-eval"},
-    {Use::passed_over, "how processes find each other",
-     "distributed-backend distributed-timeout-minutes distributed-timeout-seconds-after-init "
-     "local_rank local-rank rank lazy-mpu-init disable-gloo-process-groups use-gloo-process-groups "
-     "tp-comm-bootstrap-backend"},
-    {Use::passed_over, "Megatron's own choice, or its code",
-     "use-mcore-models use-mcore DDP-impl no-contiguous-buffers-in-local-ddp "
-     "use-contiguous-buffers-in-local-ddp enable-experimental model-provider builder transformer "
-     "transformer-layer-spec hybrid-stack-spec activation-func no-sync-func grad-sync-func "
-     "param-sync-func finalize-model-grads-func grad-scale-func moe-grad-scale-func "
-     "mtp-grad-scale-func experimental-attention-variant-loss-scale-func -cpu-offloading-context "
-     "cpu-offloading params-dtype pipeline-dtype deallocate-pipeline-outputs no-parallel-output "
-     "clone-scatter-output-in-embedding no-clone-scatter-output-in-embedding "
-     "no-scatter-embedding-sequence-parallel moe-grouped-gemm no-cuda-graph-use-single-mempool "
-     "cuda-graph-retain-backward-graph cuda-graph-warmup-steps"},
-    {Use::passed_over, "numbers inside of kernels",
-     "layernorm-epsilon norm-epsilon apply-layernorm-1p layernorm-zero-centered-gamma "
-     "apply-residual-connection-post-layernorm onnx-safe openai-gelu softmax-scale glu-linear-offset "
-     "activation-func-clamp-value moe-mlp-glu-interleave-size moe-shared-expert-glu-interleave-size "
-     "rope-type rope-scaling rope-scaling-factor use-rope-scaling rotary-base rotary-interleaved "
-     "rotary-scaling-factor rotary-seq-len-interpolation-factor seq-len-interpolation-factor "
-     "no-rope-freq mrope-section mscale mscale-all-dim beta-fast beta-slow "
-     "original-max-position-embeddings yarn-* no-yarn-* relative-attention-* fp8-margin fp8-interval "
-     "fp8-amax-history-len fp8-amax-compute-algo dsa-* no-dsa-* bert-no-binary-head "
-     "bert-embedder-type output-bert-embeddings"},
-    {Use::passed_over, "engines of inference, which a training step does not run",
-     "max-tokens-to-oom inference-batch-times-seqlen-threshold inference-max-requests "
-     "inference-max-seq-length inference-dynamic-batching inference-dynamic-batching-* "
-     "inference-logging-step-interval inference-text-gen-server-logging inference-wandb-logging "
-     "inference-coordinator-port inference-shards inference-use-synchronous-zmq-collectives "
-     "inference-disable-* inference-cuda-graph-* inference-sampling-seed inference-rng-tracker "
-     "inference-fuse-tp-communication inference-grouped-gemm-backend inference-moe-* "
-     "inference-ckpt-non-strict mamba-inference-* use-legacy-static-engine decode-only-cuda-graphs "
-     "enable-chunked-prefill num-speculative-tokens use-same-sampling-seed-across-dp-ranks "
-     "flash-decode nccl-all-reduce-for-prefill use-inference-optimized-layers cache-mla-latents "
-     "mlp-chunks-for-prefill moe-pad-experts-for-cuda-graph-inference"},
-};
-
 // Flags whose argument, the name of their field, is called otherwise.
 constexpr std::pair<std::string_view, std::string_view> kArguments[] = {
     {"--disable-bias-linear", "add_bias_linear"},
@@ -501,18 +303,33 @@ constexpr std::pair<std::string_view, std::string_view> kArguments[] = {
     {"--num-virtual-stages-per-pipeline-rank", "virtual_pipeline_model_parallel_size"},
 };
 
-constexpr MegatronFlagRow kSwitchedOff{Use::passed_over, "switched off, the default", ""};
+constexpr MegatronFlagRow kSwitchedOff{MegatronFlagUse::passed_over, "switched off, the default", ""};
 
 const MegatronSettingFlag* find_setting(std::string_view name) {
-  const auto* const found = std::find_if(std::begin(kSettings), std::end(kSettings),
-                                         [&](const MegatronSettingFlag& flag) { return flag.name == name; });
+  const auto* const found = std::ranges::find(kSettings, name, &MegatronSettingFlag::name);
   return found == std::end(kSettings) ? nullptr : found;
 }
 
+// All the others, a row for each reason (tables/megatron_flags.csv).
+Result<std::vector<MegatronFlagRow>> read_rows() {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("megatron_flags.csv"), "megatron_flags.csv"));
+  constexpr auto kUses =
+      names<MegatronFlagUse::out_of_scope>({"understood", "passed_over", "not_modelled", "out_of_scope"});
+  std::vector<MegatronFlagRow> all;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return all;
+    const auto use = kUses.find(rows.cell("use"));
+    if (!use) return rows.error("use").expected("not_modelled, out_of_scope or passed_over");
+    all.push_back({*use, rows.cell("why"), rows.cell("names")});
+  }
+}
+
+// Exact names hold over patterns, longer patterns over shorter ones.
 const MegatronFlagRow* find_row(std::string_view name) {
   const MegatronFlagRow* best = nullptr;
   std::size_t length = 0;  // of the pattern
-  for (const MegatronFlagRow& row : kRows) {
+  for (const MegatronFlagRow& row : megatron_flag_rows()) {
     bool is_exact = false;
     each_name(row, [&](std::string_view known) {
       is_exact = is_exact || known == name;
@@ -548,7 +365,10 @@ std::string_view part_of(const MegatronSetting& setting) {
 }  // namespace
 
 std::span<const MegatronSettingFlag> megatron_setting_flags() { return kSettings; }
-std::span<const MegatronFlagRow> megatron_flag_rows() { return kRows; }
+std::span<const MegatronFlagRow> megatron_flag_rows() {
+  static const std::vector<MegatronFlagRow> kRows = as_shipped(read_rows());
+  return kRows;
+}
 
 std::string argument_of(std::string_view flag) {
   for (const auto& [name, argument] : kArguments) {

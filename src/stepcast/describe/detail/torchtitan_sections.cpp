@@ -42,7 +42,7 @@ Status read_degree(ObjectReader& keys, std::string_view key, std::int64_t& out) 
   }
   STEPCAST_TRY(keys.optional(key, out));
   constexpr std::int64_t kMost = 1'000'000;
-  if (out < -1 || out > kMost) return keys.error(key).found(fmt::format("{}", out)).expected("-1 to 1e6");
+  if (out < -1 || out > kMost) return keys.wrong(key, out, "-1 to 1e6");
   return Ok{};
 }
 
@@ -152,7 +152,7 @@ Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job
   STEPCAST_TRY(keys.optional("dtype", s.dtype));
   std::int64_t steps = 1;
   STEPCAST_TRY(keys.optional("steps", steps));
-  if (steps < 1) return keys.error("steps").found(fmt::format("{}", steps)).expected("1 or more");
+  if (steps < 1) return keys.wrong("steps", steps, "1 or more");
   keys.ignore("dataset dataset_path warmup_steps gc_freq gc_debug seed data_loading tokenizer");
   return keys.finish();
 }
@@ -166,16 +166,12 @@ Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
   OptimizerSetup& optimizer = job.layout.optimizer;
   const std::optional<OptimizerKind> known = find_optimizer(kTorchTitanOptimizers, name);
   if (!known) {
-    return keys.error("name")
-        .found(fmt::format("`{}`", name.substr(0, 60)))
-        .expected(listed(kTorchTitanOptimizers));
+    return keys.wrong("name", name, listed(kTorchTitanOptimizers));
   }
   optimizer.kind = *known;
   constexpr std::array<std::string_view, 3> kImplementations{"for-loop", "foreach", "fused"};
   if (std::ranges::find(kImplementations, implementation) == kImplementations.end()) {
-    return keys.error("implementation")
-        .found(fmt::format("`{}`", implementation.substr(0, 60)))
-        .expected("for-loop, foreach or fused");
+    return keys.wrong("implementation", implementation, "for-loop, foreach or fused");
   }
   optimizer.implementation = implementation == "for-loop"            ? OptimizerImplementation::for_loop
                              : implementation == "foreach" || !fused ? OptimizerImplementation::foreach
@@ -207,9 +203,7 @@ Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) 
     recipe.gather_activations = false;
     recipe.weight_gradients = name == "rowwise";
   } else if (!name.empty() && name != "tensorwise") {
-    return keys.error("recipe_name")
-        .found(fmt::format("`{}`", name.substr(0, 60)))
-        .expected("tensorwise, rowwise or rowwise_with_gw_hp");
+    return keys.wrong("recipe_name", name, "tensorwise, rowwise or rowwise_with_gw_hp");
   }
   std::string scaling;
   STEPCAST_TRY(keys.optional("scaling_type_input", scaling));
@@ -285,9 +279,7 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
     STEPCAST_TRY(compile->optional("components", components));
     for (const std::string& component : components) {
       if (component == "model" || component == "loss") continue;
-      return compile->error("components")
-          .found(fmt::format("`{}`", component.substr(0, 60)))
-          .expected("model or loss");
+      return compile->wrong("components", component, "model or loss");
     }
     compile->ignore("backend");
     STEPCAST_TRY(compile->finish());
