@@ -1,3 +1,5 @@
+#include "lab/power_suites.h"
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -7,7 +9,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lab/power_suites.h"
 #include "lab/suites.h"
 #include "tests/support/data.h"
 #include "tests/support/temporary_folder.h"
