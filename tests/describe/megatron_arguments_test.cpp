@@ -1,5 +1,3 @@
-#include "stepcast/describe/megatron_arguments.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/megatron.h"
+#include "stepcast/describe/megatron_writer.h"
 
 namespace stepcast::megatron_arguments_test {
 namespace {

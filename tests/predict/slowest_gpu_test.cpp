@@ -1,9 +1,9 @@
-#include "stepcast/predict/slowest_gpu.h"
-
 #include <cstdint>
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include "stepcast/predict/step_assumptions.h"
 
 namespace stepcast::slowest_gpu_test {
 namespace {

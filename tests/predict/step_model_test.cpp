@@ -16,7 +16,7 @@
 
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/slowest_gpu.h"
+#include "stepcast/predict/step_assumptions.h"
 
 #include "tests/predict/random_training.h"
 #include "tests/support/paths.h"

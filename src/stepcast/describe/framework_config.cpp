@@ -18,11 +18,9 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
-#include "stepcast/describe/detail/framework_recognition.h"
 #include "stepcast/describe/detail/framework_rows.h"
-#include "stepcast/describe/detail/maxtext_policy.h"
-#include "stepcast/describe/detail/nemo_config.h"
 #include "stepcast/describe/megatron.h"
+#include "stepcast/describe/nemo_arguments.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/operation/optimizer_rule.h"
 
 namespace stepcast {
@@ -49,9 +50,8 @@ Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job) 
         .advice("add --optimizer muon, or leave it out");
   }
   if (said.max_position && said.seq_len_tokens && *said.seq_len_tokens > *said.max_position) {
-    return Error::at("", "--max-position-embeddings")
-        .found(fmt::format("{}", *said.max_position))
-        .expected(fmt::format("at least the {} tokens of --seq-length", *said.seq_len_tokens));
+    return bad_value("--max-position-embeddings", *said.max_position,
+                     fmt::format("at least the {} tokens of --seq-length", *said.seq_len_tokens));
   }
   return Ok{};
 }

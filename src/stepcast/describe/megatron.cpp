@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/shell/script.h"
@@ -292,9 +293,7 @@ Status check_contradictions(std::span<const GivenFlag> flags, const JobSettings&
   }
   const std::int64_t padded = settings.padded_vocab_size.value_or(0), vocab = settings.vocab_size.value_or(0);
   if (padded > 0 && padded < vocab) {
-    return Error::at("", "--padded-vocab-size")
-        .found(fmt::format("{}", padded))
-        .expected(fmt::format("at least the {} of --vocab-size", vocab));
+    return bad_value("--padded-vocab-size", padded, fmt::format("at least the {} of --vocab-size", vocab));
   }
   return Ok{};
 }

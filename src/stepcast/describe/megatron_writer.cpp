@@ -1,16 +1,20 @@
 #include "stepcast/describe/megatron_writer.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 
 namespace stepcast {
+
 namespace {
 
 // What stands behind the flag: nothing where the flag cannot say the value, an empty text where it has none.
@@ -43,6 +47,190 @@ struct FlagValue {
     if (!(s.*flag.field)) return std::nullopt;
     return fmt::format(" {}", *(s.*flag.field));
   }
+};
+
+using Arguments = std::map<std::string_view, std::string_view>;
+
+// What goes without saying, says the same twice, or means something only together with another.
+constexpr std::string_view kLeftOut[] = {
+    "--encoder-num-layers",
+    "--model-parallel-size",
+    "--batch-size",
+    "--encoder-seq-length",
+    "--layers-per-virtual-stage",
+    "--num-layers-per-virtual-pipeline-stage",
+    "--recompute-activations",
+    "--padded-vocab-size",
+    "--expert-load",
+    "--frozen-base",
+    "--lora-rank",
+    "--lora-target-modules",
+    "--reference-model",
+    "--dpo",
+    "--packed-mean-tokens",
+    "--framework-date",
+    "--predicted-token-share",
+    "--align-grad-reduce",
+    "--no-align-grad-reduce",
+    "--enable-gloo-process-groups",
+    "--overlap-p2p-communication",
+    "--pipeline-schedule",
+    "--moe-fp8-dispatch",
+    "--data-parallel-size",
+    "--hybrid-override-pattern",
+    "--gated-linear-unit",
+    "--add-bias-linear",
+    "--share-embeddings-and-output-weights",
+    "--num-moe-experts",
+    "--virtual-pipeline-model-parallel-size",
+    "--num-layers-in-first-pipeline-stage",
+    "--num-layers-in-last-pipeline-stage",
+    "--fp8",
+    "--fp4",
+    "--grad-reduce-in-fp32",
+    "--fp8-multi-head-attention",
+    "--bias-activation-fusion",
+    "--bucket-size",
+};
+
+// "['core_attn', 'moe_act']", "[<CudaGraphScope.attn: 1>]", "AttnBackend.auto", "torch.float32" in a flag's words.
+std::string plain(std::string_view value) {
+  std::string out;
+  std::string word;
+  const auto end_word = [&] {
+    if (const std::size_t dot = word.rfind('.');
+        dot != std::string::npos && !std::all_of(word.begin(), word.end(), [](char c) {
+          return is_digit(c) || c == '.' || c == '-' || c == 'e';
+        }))
+      word.erase(0, dot + 1);
+    if (word == "float32") word = "fp32";
+    if (word == "bfloat16") word = "bf16";
+    if (word == "float16") word = "fp16";
+    if (!word.empty()) out += (out.empty() ? "" : " ") + word;
+    word.clear();
+  };
+  bool in_enum_value = false;
+  for (const char c : value) {
+    if (c == ':') in_enum_value = true;
+    if (c == '>' || c == ',') in_enum_value = false;
+    if (std::string_view{"[]()<>'\", :"}.find(c) != std::string_view::npos) {
+      end_word();
+    } else if (!in_enum_value) {
+      word += c;
+    }
+  }
+  end_word();
+  return out;
+}
+
+std::string in_quotes(std::string_view word) {
+  std::string out = "'";
+  for (const char c : word) {
+    if (c != '\'') out += c;
+  }
+  return out + "'";
+}
+
+class Line {
+ public:
+  explicit Line(const Arguments& arguments) : arguments_(arguments) {}
+
+  [[nodiscard]] std::string_view value(std::string_view argument) const {
+    const auto at = arguments_.find(argument);
+    return at == arguments_.end() ? std::string_view{} : at->second;
+  }
+  [[nodiscard]] bool on(std::string_view argument) const { return value(argument) == "True"; }
+  [[nodiscard]] bool said(std::string_view argument) const {
+    const std::string_view v = value(argument);
+    return !v.empty() && v != "None" && v != "False" && v != "[]";
+  }
+
+  void add(const detail::MegatronSettingFlag& flag) {
+    const std::string argument = detail::argument_of(flag.name);
+    const std::string_view v = value(argument);
+    if (v.empty()) return;
+    const bool is_switch =
+        std::visit([](const auto& setting) { return requires { setting.value; }; }, flag.setting);
+    if (is_switch) {
+      if (v == (detail::switches_off(flag.name) ? "False" : "True")) text_ += " " + std::string{flag.name};
+      return;
+    }
+    if (!said(argument) || v == "True") return;
+    if (flag.name == "--window-size" || flag.name == "--pipeline-model-parallel-layout" ||
+        flag.name == "--tokenizer-type" || flag.name == "--tokenizer-model" ||
+        flag.name == "--moe-layer-freq" || flag.name == "--linear-attention-freq") {
+      std::string word{v};
+      std::erase(word, ' ');
+      text_ += " " + std::string{flag.name} + " " + in_quotes(word);
+      return;
+    }
+    std::string words = plain(v);
+    const bool takes_several = std::holds_alternative<detail::MegatronWordList>(flag.setting);
+    if (!takes_several) words = words.substr(0, words.find(' '));
+    // Forks declare some whole numbers as fractions: "1.0".
+    const bool whole = std::holds_alternative<std::optional<std::int64_t> JobSettings::*>(flag.setting);
+    if (whole && words.ends_with(".0")) words.resize(words.size() - 2);
+    if (words.empty() || words == "None") return;
+    text_ += " " + std::string{flag.name};
+    for (std::size_t from = 0; from < words.size();) {
+      const std::size_t end = std::min(words.find(' ', from), words.size());
+      text_ += " " + in_quotes(std::string_view{words}.substr(from, end - from));
+      from = end + 1;
+    }
+  }
+
+  void add_not_modelled(std::string_view flag) {
+    const std::string argument = detail::argument_of(flag);
+    if (on(argument)) text_ += " " + std::string{flag};
+    if (flag == "--rampup-batch-size" && said(argument))
+      text_ += " " + std::string{flag} + " " + in_quotes(plain(value(argument)));
+  }
+
+  // Whether the flag means something beside the others.
+  [[nodiscard]] bool counts(std::string_view flag) const {
+    if (std::find(std::begin(kLeftOut), std::end(kLeftOut), flag) != std::end(kLeftOut)) return false;
+    if (flag == "--softmax-type") return value("softmax_type") == "learnable";
+    if (flag == "--data-parallel-sharding-strategy") return on("use_megatron_fsdp") || on("use_custom_fsdp");
+    if (flag == "--use-megatron-fsdp" || flag == "--use-custom-fsdp")
+      return !said("data_parallel_sharding_strategy");
+    if (flag == "--use-distributed-optimizer") return !on("use_megatron_fsdp") && !on("use_custom_fsdp");
+    if (flag == "--main-grads-dtype" || flag == "--main-params-dtype" || flag == "--exp-avg-dtype")
+      return on("use_precision_aware_optimizer");
+    if (flag == "--accumulate-allreduce-grads-in-fp32") return !on("grad_reduce_in_bf16");
+    if (flag == "--cuda-graph-scope") return said("cuda_graph_impl") && value("cuda_graph_impl") != "none";
+    if (flag == "--cpu-offloading-num-layers")
+      return value("cpu_offloading_num_layers") != "0" && on("cpu_offloading");
+    if (flag == "--moe-flex-dispatcher-backend" || flag == "--moe-enable-deepep")
+      return value("moe_token_dispatcher_type") == "flex";
+    if (flag == "--moe-layer-freq" || flag == "--moe-router-topk" || flag == "--moe-ffn-hidden-size" ||
+        flag == "--moe-token-dispatcher-type" || flag == "--moe-router-num-groups" ||
+        flag == "--moe-router-group-topk" || flag == "--moe-expert-capacity-factor" ||
+        flag == "--moe-shared-expert-intermediate-size" || flag == "--moe-shared-expert-overlap" ||
+        flag == "--overlap-moe-expert-parallel-comm")
+      return said("num_experts");
+    if (flag == "--fp8-recipe" || flag == "--fp8-param-gather" || flag == "--no-fp8-wgrad" ||
+        flag == "--fp8-dot-product-attention" || flag == "--first-last-layers-bf16" ||
+        flag == "--num-layers-at-start-in-bf16" || flag == "--num-layers-at-end-in-bf16")
+      return said("fp8") || said("fp4") || on("fp8_hybrid") || on("fp8_e4m3");
+    if (flag == "--no-overlap-p2p-communication") return said("virtual_pipeline_model_parallel_size");
+    if (flag == "--recompute-method" || flag == "--recompute-num-layers")
+      return value("recompute_granularity") == "full" || said("checkpoint_activations");
+    if (flag == "--recompute-modules") return value("recompute_granularity") == "selective";
+    if (flag == "--zero-stage") return on("deepspeed");
+    if (flag.starts_with("--mamba-") || flag.starts_with("--hybrid-"))
+      return on("is_hybrid_model") || said("hybrid_layer_pattern");
+    if (flag == "--num-query-groups") return on("group_query_attention");
+    if (flag == "--q-lora-rank" || flag == "--kv-lora-rank" || flag == "--qk-head-dim" ||
+        flag == "--qk-pos-emb-head-dim" || flag == "--v-head-dim")
+      return on("multi_latent_attention");
+    return true;
+  }
+
+  [[nodiscard]] std::string text() && { return std::move(text_); }
+
+ private:
+  const Arguments& arguments_;
+  std::string text_;
 };
 
 }  // namespace
@@ -93,6 +281,23 @@ std::string pipeline_layout_string(std::span<const std::int64_t> layers_per_stag
     i = end;
   }
   return text;
+}
+
+std::string command_line_of_arguments(std::span<const std::pair<std::string, std::string>> arguments,
+                                      bool is_bert) {
+  Arguments known;
+  for (const auto& [name, value] : arguments) known.insert_or_assign(name, value);
+  Line line{known};
+  for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
+    if (line.counts(flag.name)) line.add(flag);
+  }
+  for (const detail::MegatronFlagRow& row : detail::megatron_flag_rows()) {
+    if (row.use != MegatronFlagUse::not_modelled) continue;
+    detail::each_name(row, [&](std::string_view name) {
+      if (const std::string flag = fmt::format("--{}", name); line.counts(flag)) line.add_not_modelled(flag);
+    });
+  }
+  return (is_bert ? "pretrain_bert.py" : "pretrain_gpt.py") + std::move(line).text();
 }
 
 }  // namespace stepcast

@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/result.h"
 #include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/framework_config.h"
 #include "stepcast/describe/job.h"
 
 namespace stepcast::detail {
@@ -19,5 +22,9 @@ namespace stepcast::detail {
 
 // LLM Foundry's: a decoder of d_model and n_layers, its batch and its sharding. Nothing where the document is not its.
 [[nodiscard]] std::optional<Job> foundry_job(const YamlScalars& yaml);
+
+// Configs of NeMo 2 and Megatron-Bridge as a job: a model in Megatron's own words, or a class that stands for one.
+// Fills `out` from the document of `said.config`; errors as parse_framework_config() has them.
+[[nodiscard]] Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig& out);
 
 }  // namespace stepcast::detail

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/detail/apply_settings.h"
@@ -27,9 +28,7 @@ Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
     return Ok{};
   }
   const auto wrong = [](std::string_view key, std::string_view found, std::string_view expected) {
-    return Error::at("", fmt::format("activation_checkpoint.{}", key))
-        .found(fmt::format("`{}`", found.substr(0, 60)))
-        .expected(std::string{expected});
+    return bad_value(fmt::format("activation_checkpoint.{}", key), found, expected);
   };
   if (s.ac_mode != "selective") return wrong("mode", s.ac_mode, "none, full or selective");
   if (s.ac_option == "op") {
@@ -55,16 +54,13 @@ DType parse_precision(std::string_view text) {
 Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   const DType param = parse_precision(s.param_dtype), reduce = parse_precision(s.reduce_dtype);
   if (param == DType::unknown || reduce == DType::unknown) {
-    return Error::at("", param == DType::unknown ? "training.mixed_precision_param"
-                                                 : "training.mixed_precision_reduce")
-        .found(fmt::format("`{}`", (param == DType::unknown ? s.param_dtype : s.reduce_dtype).substr(0, 60)))
-        .expected("bfloat16, float16 or float32");
+    return bad_value(
+        param == DType::unknown ? "training.mixed_precision_param" : "training.mixed_precision_reduce",
+        (param == DType::unknown ? s.param_dtype : s.reduce_dtype), "bfloat16, float16 or float32");
   }
   const DType kept = parse_precision(s.dtype);
   if (kept == DType::unknown) {
-    return Error::at("", "training.dtype")
-        .found(fmt::format("`{}`", s.dtype.substr(0, 60)))
-        .expected("bfloat16, float16 or float32");
+    return bad_value("training.dtype", s.dtype, "bfloat16, float16 or float32");
   }
   const Fp8Recipe recipe = layout.layer.precision.fp8;
   layout.layer.precision = precision_for(param);
@@ -85,9 +81,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   Layout& layout = job.layout;
   const detail::TorchTitanDegrees& d = s.degrees;
   const auto wrong = [](std::string_view key, std::int64_t found) {
-    return Error::at("", fmt::format("parallelism.{}", key))
-        .found(fmt::format("{}", found))
-        .expected("1 or more");
+    return bad_value(fmt::format("parallelism.{}", key), found, "1 or more");
   };
   const std::pair<std::string_view, std::int64_t> fixed[] = {{"data_parallel_replicate_degree", d.replicate},
                                                              {"tensor_parallel_degree", d.tensor},
@@ -133,9 +127,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   layout.sharding.reshard_after_forward =
       s.reshard == "always" || (s.reshard == "default" && d.pipeline == 1);
   if (s.reshard != "always" && s.reshard != "default" && s.reshard != "never") {
-    return Error::at("", "parallelism.fsdp_reshard_after_forward")
-        .found(fmt::format("`{}`", s.reshard.substr(0, 60)))
-        .expected("default, always or never");
+    return bad_value("parallelism.fsdp_reshard_after_forward", s.reshard, "default, always or never");
   }
   layout.layer.context_parallel_kind =
       s.rotate == "alltoall" ? ContextParallelKind::all_to_all : ContextParallelKind::all_gather;
@@ -154,9 +146,8 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   const auto* known = std::find_if(std::begin(kSchedules), std::end(kSchedules),
                                    [&](const auto& entry) { return entry.first == s.schedule; });
   if (known == std::end(kSchedules)) {
-    return Error::at("", "parallelism.pipeline_parallel_schedule")
-        .found(fmt::format("`{}`", s.schedule.substr(0, 60)))
-        .expected("1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble");
+    return bad_value("parallelism.pipeline_parallel_schedule", s.schedule,
+                     "1F1B, GPipe, Interleaved1F1B or ZBVZeroBubble");
   }
   layout.pipeline.schedule = known->second;
   if (layout.pipeline.schedule == PipelineSchedule::interleaved || is_v_shaped(layout.pipeline.schedule))
@@ -195,9 +186,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
 Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   constexpr std::int64_t kMost = 1'000'000'000;
   if (s.local_batch < 1 || s.local_batch > kMost) {
-    return Error::at("", "training.local_batch_size")
-        .found(fmt::format("{}", s.local_batch))
-        .expected("1 to 1e9");
+    return bad_value("training.local_batch_size", s.local_batch, "1 to 1e9");
   }
   layout.batch.micro_batch_sequences = s.local_batch;
   layout.batch.global_batch_sequences =
@@ -247,9 +236,8 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
   }
   if (said.data) {
     if (d.replicate < 1 || *said.data % d.replicate != 0) {
-      return Error::at("", "--data-parallel-size")
-          .found(fmt::format("{}", *said.data))
-          .expected(fmt::format("a multiple of data_parallel_replicate_degree {}", d.replicate));
+      return bad_value("--data-parallel-size", *said.data,
+                       fmt::format("a multiple of data_parallel_replicate_degree {}", d.replicate));
     }
     d.shard = *said.data / d.replicate;
   }

@@ -13,9 +13,8 @@
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/framework_config.h"
 #include "stepcast/describe/huggingface.h"
-#include "stepcast/describe/megatron_arguments.h"
+#include "stepcast/describe/megatron_writer.h"
 #include "stepcast/describe/nemo_arguments.h"
-#include "stepcast/logs/detail/job_words.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 
 namespace stepcast {

@@ -10,7 +10,6 @@
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/names.h"
-#include "stepcast/logs/detail/event_file.h"
 #include "stepcast/logs/detail/foreign_files.h"
 #include "stepcast/logs/detail/log_scanner.h"
 

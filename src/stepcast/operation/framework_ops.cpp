@@ -1,20 +1,19 @@
 #include "stepcast/operation/framework_ops.h"
 
 #include <algorithm>
-#include <array>
 
 #include "stepcast/base/names.h"
+#include "stepcast/base/shipped_table.h"
 #include "stepcast/operation/detail/op_rules.h"
 
 namespace stepcast {
 namespace detail {
 namespace {
 
-constexpr auto kTable = std::to_array<OpRow>({
-#define STEPCAST_OP(names, role, rule) {names, OpRole::role, rule},
-#include "stepcast/operation/framework_ops.def"
-#undef STEPCAST_OP
-});
+const std::vector<OpRow>& op_table() {
+  static const std::vector<OpRow> table = as_shipped(read_op_table());
+  return table;
+}
 
 // The node that autograd generates for an operator it differentiates; it always works through operators.
 constexpr OpRow kGeneratedBackward = {"*Backward<number>", OpRole::forwarding, calls_others()};
@@ -27,7 +26,7 @@ struct NamedRow {
 
 std::vector<NamedRow> named_rows() {
   std::vector<NamedRow> all;
-  for (const OpRow& row : kTable) {
+  for (const OpRow& row : op_table()) {
     for (std::string_view names = row.names; !names.empty();) {
       const std::size_t end = std::min(names.find(", "), names.size());
       all.push_back({names.substr(0, end), &row});

@@ -6,8 +6,10 @@
 //   auto operations = operations_of({.name = "aten::addmm", .inputs = tensors});
 //   describe(operations->front())   "gemm bf16 forward m=4096 n=1024 k=512 bias"
 //
-// The table is framework_ops.def, docs/reference/operators.md shows it. Names are those that PyTorch's profiler and
-// execution traces write. A name that is not known is an Error, never an operation of no work.
+// The table is tables/framework_ops.csv, docs/reference/operators.md shows it. Names are those that PyTorch's profiler and
+// execution traces write, without the underscore of their in-place form and without the number behind `Backward`; a name
+// ending in `*` stands for all that begin so (the longest such name wins). A name that is not known is an Error, never an
+// operation of no work.
 #pragma once
 
 #include <cstdint>

@@ -5,12 +5,13 @@
 #include <bitset>
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/names.h"
+#include "stepcast/base/shipped_table.h"
 #include "stepcast/base/text.h"
 
 namespace stepcast {
@@ -18,84 +19,29 @@ namespace {
 
 using namespace std::string_view_literals;
 
+constexpr auto kKernelClassNames =
+    names<KernelClass::other>({"none", "gemm", "attention", "embedding", "expert_routing", "normalization",
+                               "elementwise", "reduction", "memory", "communication", "other"});
+
 struct Patterns {
   KernelClass kernel_class;
   std::string_view parts;  // lower case, of two characters and more, with blanks between them
 };
 
-constexpr KernelClass kComm = KernelClass::communication;
-constexpr KernelClass kGemm = KernelClass::gemm;
-constexpr KernelClass kAttention = KernelClass::attention;
-constexpr KernelClass kEmbedding = KernelClass::embedding;
-constexpr KernelClass kRouting = KernelClass::expert_routing;
-constexpr KernelClass kNorm = KernelClass::normalization;
-constexpr KernelClass kElementwise = KernelClass::elementwise;
-constexpr KernelClass kReduction = KernelClass::reduction;
-constexpr KernelClass kMemory = KernelClass::memory;
-
-// The first pattern that is part of a kernel's name decides. The order therefore goes from the special to the
-// general: "fbgemm" before "gemm", a copy functor before the element-wise kernel that runs it.
-constexpr Patterns kKernelPatterns[] = {
-    // Custom collectives that do not carry NCCL's name.
-    {kComm,
-     "cross_device_reduce one_shot_all_reduce two_shot_all_reduce multimem_all"
-     " nvshmem deep_ep:: dpsk::ep:: mscclpp"},
-    {kAttention,
-     "flash_fwd flash_bwd flash_attn flashattn flash:: fmha attention attn_fwd"
-     " attn_bwd mha_"},
-    // Copies done by kernels; rocclr is the AMD runtime's copy engine fallback.
-    {kMemory, "catarraybatchedcopy rocclr_copy rocclr_fill memcpy memset"},
-    // Of Megatron Core and Transformer Engine.
-    {kRouting, "moe_permute moe_unpermute sort_chunks_by_map"},
-    {kEmbedding,
-     "fbgemm embedding bounds_check_indices linearize_index find_long_segments"
-     " permute_pooled_embs jagged krn_partial compute_grad_weight sum_and_scatter"
-     " indexselect indexfunc index_kernel index_put index_copy index_fill"
-     " index_select indexing_backward index_elementwise vectorized_gather"
-     " scatter_gather scatter_fill"},
-    {kNorm,
-     "softmax layer_norm layernorm rms_norm rmsnorm batch_norm batchnorm group_norm"
-     " groupnorm instance_norm gammabeta rowwisemoments computeinternalgradients"
-     " bn_fw bn_bw ln_fwd ln_bwd _norm_"},
-    // Layout changes around convolutions.
-    {kMemory,
-     "nchwtonhwc nhwctonchw transpose tensor_transform nchw2nhwc batched_transpose"
-     " im2col col2im"},
-    {kElementwise, "scalepackedtensor elemwisernn"},
-    {kMemory, "addpadding"},
-    {kElementwise, "op_tensor add_tensor_kernel"},
-    // cijk_: Tensile, the kernels of rocBLAS and hipBLASLt
-    // fft1d: convolution in the frequency domain
-    // nvjet: cuBLAS on Hopper and later
-    {kGemm,
-     "gemm gemv cijk_ cutlass xmma winograd convolve conv2d conv_depthwise depthwise"
-     " dgrad wgrad fprop cudnn::cnn cudnn::detail scudnn h884cudnn s884cudnn"
-     " h1688cudnn s1688cudnn cask_cudnn splitkreduce epilogue::impl cublas fft1d"
-     " fft2d flip_filter miopen gridwise_ naive_conv kernel_grouped_conv sp3asmconv"
-     " triton_mm triton_tem persistrnn cudnn::rnn nvjet"},
-    {kMemory, "direct_copy_kernel copy_kernel copy_device_to_device fillfunctor fill_kernel"},
-    {KernelClass::other, "tensor_kernel_scan"},
-    {kReduction, "triton_red triton_per"},
-    {kElementwise, "triton_poi triton_for"},
-    {kReduction,
-     "reduce_kernel devicereduce pool nll_loss nllloss lpnorm cunn_classnll"
-     " reduce_1block"},
-    {kElementwise,
-     "multi_tensor_apply adam elementwise dropout pointwise activation upsample"
-     " rotary silu gelu triu_tril foreach"},
-    {kReduction, "topk"},
-};
-
-// Used only where the kernel's name tells nothing.
-constexpr Patterns kOpPatterns[] = {
-    {kAttention, "scaled_dot_product attention"},
-    {kEmbedding, "embedding index gather scatter"},
-    {kNorm, "softmax norm"},
-    {kGemm, "conv mm matmul linear"},
-    {kMemory, "copy_ cat fill_ zero_"},
-    {kReduction, "pool sum mean max min"},
-    {kElementwise, "add mul div sub relu dropout _foreach"},
-};
+// Of tables/kernel_classes.csv: of names of kernels, or of operators, which are used only where the kernel's name tells
+// nothing. The first pattern that is part of a name decides. The order therefore goes from the special to the general:
+// "fbgemm" before "gemm", a copy functor before the element-wise kernel that runs it.
+Result<std::vector<Patterns>> read_patterns(std::string_view of) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("kernel_classes.csv"), "kernel_classes.csv"));
+  std::vector<Patterns> patterns;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return patterns;
+    const std::optional<KernelClass> kernel_class = kKernelClassNames.find(rows.cell("class"));
+    if (!kernel_class) return rows.error("class").expected("a class of kernel_class.h");
+    if (rows.cell("of") == of) patterns.push_back({*kernel_class, rows.cell("parts")});
+  }
+}
 
 // "ncclKernel_...", "void ncclDevKernel...", "rcclGenericKernel": the name must begin with it, so that a
 // class that merely has such an argument is none.
@@ -108,7 +54,7 @@ bool begins_like_nccl(std::string_view name) {
 // of characters, and there are many patterns.
 class PatternSearch {
  public:
-  explicit PatternSearch(std::span<const Patterns> rows) {
+  explicit PatternSearch(const std::vector<Patterns>& rows) {
     for (const auto& [kernel_class, parts] : rows) {
       for (std::size_t at = 0, end = 0; end < parts.size(); at = end + 1) {
         end = std::min(parts.find(' ', at), parts.size());
@@ -145,10 +91,6 @@ class PatternSearch {
   std::bitset<std::size_t{1} << 16U> begins_;           // by the first two characters
 };
 
-constexpr auto kKernelClassNames =
-    names<KernelClass::other>({"none", "gemm", "attention", "embedding", "expert_routing", "normalization",
-                               "elementwise", "reduction", "memory", "communication", "other"});
-
 }  // namespace
 
 std::string_view to_string(KernelClass kernel_class) { return kKernelClassNames[kernel_class]; }
@@ -156,9 +98,9 @@ std::string_view to_string(KernelClass kernel_class) { return kKernelClassNames[
 KernelClass classify_kernel(std::string_view kernel_name, std::string_view framework_op) {
   const std::string name = lower(kernel_name);
   if (begins_like_nccl(name)) return KernelClass::communication;
-  static const PatternSearch kernel_patterns{kKernelPatterns};
+  static const PatternSearch kernel_patterns{as_shipped(read_patterns("kernel"))};
   if (const auto found = kernel_patterns.first_in(name)) return *found;
-  static const PatternSearch op_patterns{kOpPatterns};
+  static const PatternSearch op_patterns{as_shipped(read_patterns("operator"))};
   return op_patterns.first_in(lower(framework_op)).value_or(KernelClass::other);
 }
 

@@ -1,6 +1,8 @@
 #include "stepcast/predict/step_assumptions.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace stepcast {
 
@@ -40,6 +42,27 @@ std::span<const StepAssumptionField> step_assumption_fields() {
       StepAssumptionField{"structure_high", &A::structure_high, 0, 10, "share of the band to the slow side"},
   };
   return kFields;
+}
+
+namespace {
+
+constexpr double kGpusOfNode = 8;
+
+// The normal quantile of 1 - `tail` for tails below one half: Abramowitz and Stegun 26.2.23, within 4.5e-4.
+double upper_quantile(double tail) {
+  const double t = std::sqrt(-2 * std::log(tail));
+  return t -
+         (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+}
+
+double expected_largest(double n) { return upper_quantile(0.625 / (n + 0.25)); }
+
+}  // namespace
+
+double slowest_gpu_excess(std::int64_t n_gpus, double spread) {
+  const double n = static_cast<double>(n_gpus);
+  if (n <= kGpusOfNode) return 0;
+  return spread * (expected_largest(n) - expected_largest(kGpusOfNode));
 }
 
 }  // namespace stepcast

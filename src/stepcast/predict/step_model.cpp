@@ -12,7 +12,7 @@
 
 #include "stepcast/platform/device_generation.h"
 #include "stepcast/predict/network_sharing.h"
-#include "stepcast/predict/slowest_gpu.h"
+#include "stepcast/predict/step_assumptions.h"
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/optimizer_work.h"

@@ -1,6 +1,5 @@
 #include "stepcast/program/execution_order.h"
 
-#include "stepcast/program/detail/in_order_planner.h"
 #include "stepcast/program/detail/program_check.h"
 #include "stepcast/program/detail/task_planner.h"
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/layout.h"
@@ -50,9 +51,8 @@ Status check_ranges(const Layout& layout) {
   };
   for (const auto& field : fields) {
     if (field.value >= field.smallest && field.value <= field.largest) continue;
-    return Error::at("", std::string{field.name})
-        .found(fmt::format("{}", field.value))
-        .expected(fmt::format("a whole number from {} to {}", field.smallest, field.largest));
+    return bad_value(field.name, field.value,
+                     fmt::format("a whole number from {} to {}", field.smallest, field.largest));
   }
   double gpus = 1;
   for (const std::int64_t degree :
@@ -96,7 +96,7 @@ Status check_fractions(const Layout& layout) {
 
 Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus) {
   if (!n_gpus) return Ok{};
-  if (*n_gpus <= 0) return Error::at("", "GPUs").found(fmt::format("{}", *n_gpus)).expected("at least 1");
+  if (*n_gpus <= 0) return bad_value("GPUs", *n_gpus, "at least 1");
   if (layout.world_size() == *n_gpus) return Ok{};
   const std::int64_t replica = layout.degrees.tensor * layout.degrees.context * layout.degrees.pipeline;
   std::string problem = fmt::format(
@@ -280,9 +280,7 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
     const bool may_be_empty =
         i == 0 || behind == 0 || (behind == 1 && model.n_multi_token_prediction_layers > 0);
     if (n < (may_be_empty && n_chunks > 1 ? 0 : 1) || n > model.n_layers) {
-      return Error::at("", "layers_per_stage")
-          .found(fmt::format("{}", n))
-          .expected("at least one layer in each stage");
+      return bad_value("layers_per_stage", n, "at least one layer in each stage");
     }
     sum += n;
     if (sum > model.n_layers) break;

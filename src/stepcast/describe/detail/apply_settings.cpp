@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/detail/moe_layer_pattern.h"
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/layer_words.h"
@@ -17,12 +17,6 @@
 
 namespace stepcast::detail {
 namespace {
-
-Error bad_value(std::string_view flag, std::string_view found, std::string_view expected) {
-  return Error::at("", std::string{flag})
-      .found(fmt::format("`{}`", found.substr(0, 60)))
-      .expected(std::string{expected});
-}
 
 // A value that was given, or nothing that changes `out`.
 template <class Value, class Out>

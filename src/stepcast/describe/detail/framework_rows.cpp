@@ -1,7 +1,10 @@
 #include "stepcast/describe/detail/framework_rows.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +14,7 @@
 #include "stepcast/base/words.h"
 
 namespace stepcast::detail {
+
 namespace {
 
 using S = JobSettings;
@@ -199,11 +203,137 @@ Result<std::vector<ConfigFramework>> read_frameworks() {
   }
 }
 
+// The needed paths that are not there: "a", "b or c".
+std::string missing_keys(const JsonValue& root, std::string_view needs) {
+  std::string missing;
+  (void)any_word(needs, [&](std::string_view all) {
+    if (all.front() == '!') {
+      if (config_value(root, all.substr(1)) != nullptr) missing += "no " + std::string{all.substr(1)} + " ";
+      return false;
+    }
+    const auto is_there = [&](std::string_view path) { return config_value(root, path) != nullptr; };
+    if (!any_word(all, is_there, '|')) {
+      for (const char c : all) missing += c == '|' ? std::string{" or "} : std::string{c};
+      missing += ' ';
+    }
+    return false;
+  });
+  return missing.substr(0, missing.empty() ? 0 : missing.size() - 1);
+}
+
+struct Policy {
+  std::string_view name, keeps, offloads;
+};
+constexpr std::string_view kQkv = "qkv", kAttention = "qkv attention_output",
+                           kProducts = "qkv attention_output ffn_up ffn_down",
+                           kAll = "qkv attention attention_output ffn_up ffn_down";
+constexpr Policy kPolicies[] = {{"full", "", ""},
+                                {"minimal", kProducts, ""},
+                                {"minimal_with_context", kAll, ""},
+                                {"minimal_flash", kAll, ""},
+                                {"minimal_with_context_and_quantization", kAll, ""},
+                                {"save_dot_with_context_except_mlp", "qkv attention attention_output", ""},
+                                {"save_dot_except_mlp", kAttention, ""},
+                                {"save_dot_except_mlpwi", "qkv attention_output ffn_down", ""},
+                                {"save_qkv_proj", kQkv, ""},
+                                {"save_out_proj", "attention_output", ""},
+                                {"qkv_proj_offloaded", kQkv, kQkv},
+                                {"minimal_offloaded", kProducts, kProducts}};
+
+void use_custom_policy(ConfigWords& words) {
+  JobSettings& s = words.settings;
+  s.recompute_keeps = s.recompute_offloads = "";
+  std::string& qkv = words.kept_qkv;
+  const auto is_kept = [](const std::string& where) { return where == "device" || where == "offload"; };
+  if (is_kept(words.kept_query) && is_kept(words.kept_key) && is_kept(words.kept_value))
+    qkv = words.kept_query;
+  const std::pair<std::string_view, const std::string*> results[] = {
+      {"input", &words.kept_input},         {"qkv", &qkv},
+      {"attention", &words.kept_attention}, {"attention_output", &words.kept_attention_output},
+      {"ffn_up", &words.kept_ffn_up},       {"ffn_down", &words.kept_ffn_down}};
+  for (const auto& [result, where] : results) {
+    if (is_kept(*where)) *s.recompute_keeps += std::string{result} + " ";
+    if (*where == "offload") *s.recompute_offloads += std::string{result} + " ";
+  }
+}
+
 }  // namespace
 
 std::span<const ConfigFramework> config_frameworks() {
   static const std::vector<ConfigFramework> kAll = as_shipped(read_frameworks());
   return kAll;
+}
+
+const JsonValue* config_value(const JsonValue& root, std::string_view path) {
+  const JsonValue* at = &root;
+  (void)any_word(
+      path, [&](std::string_view key) { return (at = at->find(key)) == nullptr; }, '.');
+  return at;
+}
+
+Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::string& file) {
+  const ConfigFramework* nearest = nullptr;
+  std::ptrdiff_t most = 0;
+  for (const ConfigFramework& framework : config_frameworks()) {
+    if (missing_keys(root, framework.needs).empty()) return &framework;
+    const auto hits = std::count_if(framework.rows.begin(), framework.rows.end(), [&](const ConfigRow& row) {
+      return config_value(root, row.path) != nullptr;
+    });
+    if (hits > most) {
+      most = hits;
+      nearest = &framework;
+    }
+  }
+  Error error = Error::at(file, "");
+  struct Other {
+    std::string_view keys, what, advice;
+  };
+  constexpr Other kOthers[] = {
+      {"pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size",
+       "a config of GPT-NeoX",
+       "give its sizes and degrees as flags of Megatron-LM with --framework neox, and its DeepSpeed keys "
+       "with "
+       "--deepspeed"},
+      {"train_micro_batch_size_per_gpu|zero_optimization|train_batch_size", "a DeepSpeed config",
+       "give it with --deepspeed, together with a model"},
+      {"distributed_type|compute_environment",
+       "a config of Hugging Face's accelerate, which names no model and no batch",
+       "give the arguments of the script, or --model, --gpus, --mbs, --gbs and --framework fsdp"},
+      {"apiVersion", "a manifest of Kubernetes", "give the command that it runs with --command-line"},
+      {"services", "a file of Docker Compose", "give the command that it runs with --command-line"},
+      {"max_seq_len model.d_model", "a config of LLM Foundry",
+       "give its sizes as flags of Megatron-LM with --framework fsdp"},
+      {"model.hidden_dim", "a config of Levanter", "give its model with --model, and --framework maxtext"},
+      {"resources run", "a task of SkyPilot", "give the command that it runs with --command-line"},
+      {"num_hidden_layers|model_type", "a model's config.json", "give it with --model"}};
+  for (const Other& other : kOthers)
+    if (missing_keys(root, other.keys).empty())
+      return std::move(error).found(std::string{other.what}).advice(std::string{other.advice});
+  if (nearest != nullptr) {
+    return std::move(error)
+        .found(fmt::format("keys of {}", nearest->name))
+        .expected(missing_keys(root, nearest->needs) + " together with them");
+  }
+  return std::move(error)
+      .found("keys of no framework that is known")
+      .expected(
+          "a config of NeMo 2, Megatron-Bridge, Axolotl, LLaMA-Factory, TRL, Hugging Face's Trainer, "
+          "Nanotron, torchtune or "
+          "MaxText (docs/models.md)");
+}
+
+bool use_remat_policy(const std::string& name, ConfigWords& words) {
+  JobSettings& s = words.settings;
+  s.recompute = Recompute::full;
+  if (name == "custom") {
+    use_custom_policy(words);
+    return true;
+  }
+  const auto* const known = std::ranges::find(kPolicies, name, &Policy::name);
+  if (known == std::end(kPolicies)) return false;
+  s.recompute_keeps = std::string{known->keeps};
+  s.recompute_offloads = std::string{known->offloads};
+  return true;
 }
 
 }  // namespace stepcast::detail

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
 
@@ -61,5 +62,16 @@ struct ConfigFramework {
 };
 // In the order in which they are tried.
 [[nodiscard]] std::span<const ConfigFramework> config_frameworks();
+
+// Which training framework a config is of: what its keys show.
+// The value at a path ("tokens.micro_batch_size"); null if it is not there.
+[[nodiscard]] const JsonValue* config_value(const JsonValue& root, std::string_view path);
+
+// Errors name the file it looks like, what to do with that, or the keys that are missing.
+[[nodiscard]] Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::string& file);
+
+// Rematerialisation policies of MaxText (models/decoders.py, get_remat_policy): what a layer keeps and what the CPU keeps.
+// All names are jax's; "custom" leaves it to the keys of single results. False: no policy is called so.
+[[nodiscard]] bool use_remat_policy(const std::string& name, ConfigWords& words);
 
 }  // namespace stepcast::detail

@@ -151,6 +151,16 @@ Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
   return attention.finish();
 }
 
+// The first of these keys that is there.
+Status read_first(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
+  for (const std::string_view name : names) {
+    if (!keys.has(name)) continue;
+    for (const std::string_view other : names) keys.ignore(other);
+    return keys.optional(name, out);
+  }
+  return keys.required(*names.begin(), out);
+}
+
 }  // namespace
 
 Status read_mpt(ObjectReader& keys, Transformer& model) {
@@ -192,20 +202,6 @@ Status read_mpt(ObjectReader& keys, Transformer& model) {
   }
   return Ok{};
 }
-
-namespace {
-
-// The first of these keys that is there.
-Status read_first(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
-  for (const std::string_view name : names) {
-    if (!keys.has(name)) continue;
-    for (const std::string_view other : names) keys.ignore(other);
-    return keys.optional(name, out);
-  }
-  return keys.required(*names.begin(), out);
-}
-
-}  // namespace
 
 Status read_bloom(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_first(keys, {"n_layer", "num_hidden_layers"}, model.n_layers));

@@ -8,13 +8,48 @@
 #include "stepcast/describe/detail/hybrid_layers.h"
 
 namespace stepcast::detail {
+namespace {
+
+Status read_attention_bias(ObjectReader& keys, Transformer& model) {
+  bool bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", bias));
+  model.qkv_bias = model.attention_output_bias = bias;
+  return Ok{};
+}
+
+// Qwen: a window counts from layer max_window_layers on, and only if use_sliding_window.
+Status read_qwen_window(ObjectReader& keys, Transformer& model) {
+  bool uses_window = false;
+  std::int64_t window = 0, first = model.n_layers;
+  STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
+  STEPCAST_TRY(keys.optional("sliding_window", window));
+  STEPCAST_TRY(keys.optional("max_window_layers", first));
+  if (uses_window && first < model.n_layers) {
+    if (first > 0) {
+      return keys.error("max_window_layers", "windows in the upper layers alone are not supported")
+          .found(fmt::format("{}", first))
+          .expected("0 or num_hidden_layers");
+    }
+    model.sliding_window_tokens = window;
+  }
+  return read_layer_types(keys, model);
+}
+
+Status read_softcaps(ObjectReader& keys, Transformer& model) {
+  double attention = 0, logits = 0;
+  STEPCAST_TRY(keys.optional("attn_logit_softcapping", attention));
+  STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
+  model.attention_softcap = attention > 0;
+  model.logit_softcap = logits > 0;
+  return Ok{};
+}
+
+}  // namespace
 
 Status read_llama(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   STEPCAST_TRY(refuse_if_true(keys, "qk_layer_norms", "norms of queries and keys are not in this family"));
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = model.attention_output_bias = attention_bias;
+  STEPCAST_TRY(read_attention_bias(keys, model));
   return keys.optional("mlp_bias", model.ffn_bias);
 }
 
@@ -38,28 +73,6 @@ Status read_mistral(ObjectReader& keys, Transformer& model) {
   return keys.optional("sliding_window", model.sliding_window_tokens);
 }
 
-namespace {
-
-// Qwen: a window counts from layer max_window_layers on, and only if use_sliding_window.
-Status read_qwen_window(ObjectReader& keys, Transformer& model) {
-  bool uses_window = false;
-  std::int64_t window = 0, first = model.n_layers;
-  STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
-  STEPCAST_TRY(keys.optional("sliding_window", window));
-  STEPCAST_TRY(keys.optional("max_window_layers", first));
-  if (uses_window && first < model.n_layers) {
-    if (first > 0) {
-      return keys.error("max_window_layers", "windows in the upper layers alone are not supported")
-          .found(fmt::format("{}", first))
-          .expected("0 or num_hidden_layers");
-    }
-    model.sliding_window_tokens = window;
-  }
-  return read_layer_types(keys, model);
-}
-
-}  // namespace
-
 Status read_qwen2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   STEPCAST_TRY(read_llama_like(keys, model));
@@ -71,9 +84,7 @@ Status read_qwen3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   model.head_dim = 128;
   STEPCAST_TRY(read_llama_like(keys, model));
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = model.attention_output_bias = attention_bias;
+  STEPCAST_TRY(read_attention_bias(keys, model));
   model.qk_norm = true;
   return read_qwen_window(keys, model);
 }
@@ -85,25 +96,10 @@ Status read_gemma(ObjectReader& keys, Transformer& model) {
   model.activation = Activation::gelu;  // the first configs said gelu in hidden_act and meant its tanh form
   STEPCAST_TRY(read_activation(keys, "hidden_activation", model.activation));
   if (!keys.has("tie_word_embeddings")) model.tied_embeddings = true;
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = model.attention_output_bias = attention_bias;
+  STEPCAST_TRY(read_attention_bias(keys, model));
   keys.ignore("use_bidirectional_attention");  // to images in front of the text (PaliGemma)
   return Ok{};
 }
-
-namespace {
-
-Status read_softcaps(ObjectReader& keys, Transformer& model) {
-  double attention = 0, logits = 0;
-  STEPCAST_TRY(keys.optional("attn_logit_softcapping", attention));
-  STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
-  model.attention_softcap = attention > 0;
-  model.logit_softcap = logits > 0;
-  return Ok{};
-}
-
-}  // namespace
 
 Status read_gemma2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_gemma(keys, model));
@@ -147,9 +143,7 @@ Status read_gemma3_text(ObjectReader& keys, Transformer& model) {
 Status read_phi3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
-  bool attention_bias = false;
-  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
-  model.qkv_bias = model.attention_output_bias = attention_bias;
+  STEPCAST_TRY(read_attention_bias(keys, model));
   STEPCAST_TRY(keys.optional("mlp_bias", model.ffn_bias));
   STEPCAST_TRY(keys.optional("lm_head_bias", model.head_bias));
   return keys.optional("sliding_window", model.sliding_window_tokens);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
@@ -30,9 +31,8 @@ Status read_image(ObjectReader& keys, const VisionSettings& settings, std::int64
   STEPCAST_TRY(keys.optional("image_size", pixels));
   if (settings.image_size) pixels = *settings.image_size;
   if (pixels >= std::max<std::int64_t>(step, 1) && pixels <= kLargestImage && pixels % step == 0) return Ok{};
-  return Error::at("", settings.image_size ? "--image-size" : "image_size")
-      .found(fmt::format("{}", pixels))
-      .expected(fmt::format("pixels in either direction: a multiple of {} up to {}", step, kLargestImage));
+  return bad_value(settings.image_size ? "--image-size" : "image_size", pixels,
+                   fmt::format("pixels in either direction: a multiple of {} up to {}", step, kLargestImage));
 }
 
 Status in_range(const ObjectReader& keys, std::string_view key, std::int64_t size, std::int64_t largest) {

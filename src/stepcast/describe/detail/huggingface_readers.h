@@ -22,14 +22,14 @@ struct HuggingfaceFamily {
 [[nodiscard]] std::string_view huggingface_keys(std::string_view list);
 
 // A config with its language model as `text_config`, whatever that is called, and, of families that rows describe, with
-// sizes under their usual names (huggingface_spelling.cpp). What is left out goes into `notes`.
+// sizes under their usual names (huggingface_keys.cpp). What is left out goes into `notes`.
 [[nodiscard]] JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& notes);
 
-// Keys that nobody took (huggingface_unknown_keys.cpp): an error where one may shape the model, by its name and value; the
+// Keys that nobody took (huggingface_keys.cpp): an error where one may shape the model, by its name and value; the
 // others go into `notes`, or say nothing.
 [[nodiscard]] Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& notes);
 
-// Shared (huggingface_shared.cpp).
+// Shared (huggingface_families.cpp).
 [[nodiscard]] Status read_activation(ObjectReader& keys, std::string_view key, Activation& out);
 // Features that no Transformer has: refused unless they are off.
 [[nodiscard]] Status refuse_if_true(ObjectReader& keys, std::string_view key, std::string_view why);

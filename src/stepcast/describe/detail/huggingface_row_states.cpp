@@ -35,6 +35,24 @@ Status read_channels(ObjectReader& keys, const StateKeys& names, const Transform
   return Ok{};
 }
 
+// Mamba alone: layers of one part.
+Status read_mamba(ObjectReader& keys, const StateKeys& names, Transformer& model) {
+  model.norm = NormKind::rms_norm;
+  model.norm_bias = false;
+  model.position = PositionEncoding::none;
+  model.ffn_hidden_size = model.n_heads = 1;
+  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(read_state(keys, names, model));
+  STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
+  keys.ignore(huggingface_keys("mamba"));
+  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
+    append_layer(model, {.mixer = names.mixer, .feed_forward = LayerKind::FeedForward::none});
+  return Ok{};
+}
+
 }  // namespace
 
 Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model) {
@@ -65,28 +83,6 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   model.state_mixer = state;
   return Ok{};
 }
-
-namespace {
-
-// Mamba alone: layers of one part.
-Status read_mamba(ObjectReader& keys, const StateKeys& names, Transformer& model) {
-  model.norm = NormKind::rms_norm;
-  model.norm_bias = false;
-  model.position = PositionEncoding::none;
-  model.ffn_hidden_size = model.n_heads = 1;
-  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
-  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
-  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
-  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
-  STEPCAST_TRY(read_state(keys, names, model));
-  STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
-  keys.ignore(huggingface_keys("mamba"));
-  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
-    append_layer(model, {.mixer = names.mixer, .feed_forward = LayerKind::FeedForward::none});
-  return Ok{};
-}
-
-}  // namespace
 
 Status read_mamba2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(refuse_if_false(keys, "rms_norm", "states without a norm are not modelled"));

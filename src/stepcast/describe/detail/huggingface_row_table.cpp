@@ -102,7 +102,7 @@ Result<FamilyRow> read_family(ObjectReader& keys) {
   return row;
 }
 
-Result<std::vector<FamilyRow>> read_rows() {
+Result<std::vector<FamilyRow>> read_family_rows() {
   static const std::string kFile = "huggingface_families.json";
   static const Result<JsonValue> kTable = parse_json(shipped_table(kFile), kFile);
   if (!kTable) return kTable.error();
@@ -122,7 +122,7 @@ Result<std::vector<FamilyRow>> read_rows() {
 }  // namespace
 
 std::span<const FamilyRow> huggingface_rows() {
-  static const std::vector<FamilyRow> rows = as_shipped(read_rows());
+  static const std::vector<FamilyRow> rows = as_shipped(read_family_rows());
   return rows;
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/names.h"
 #include "stepcast/base/shipped_table.h"
@@ -427,10 +428,9 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     constexpr std::int64_t kLargest = 8192;
     if (*settings.image_size < step || *settings.image_size > kLargest ||
         *settings.image_size % s.patch != 0) {
-      return Error::at("", "--image-size")
-          .found(fmt::format("{}", *settings.image_size))
-          .expected(fmt::format("pixels in either direction: a multiple of {} from {} to {}", s.patch, step,
-                                kLargest));
+      return bad_value(
+          "--image-size", *settings.image_size,
+          fmt::format("pixels in either direction: a multiple of {} from {} to {}", s.patch, step, kLargest));
     }
     s.pixels = *settings.image_size;
   }

@@ -4,13 +4,16 @@
 #include <charconv>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/base/words.h"
-#include "stepcast/describe/detail/moe_layer_pattern.h"
 
 namespace stepcast::detail {
+
 namespace {
 
 constexpr std::int64_t kMostLetters = 100'000;
@@ -30,10 +33,62 @@ std::string spread_pattern(std::int64_t n_layers, double attention, double ffn) 
   return pattern;
 }
 
-Error wrong_pattern(std::string_view found, std::string expected) {
-  return Error::at("", "--hybrid-layer-pattern")
-      .found(fmt::format("`{}`", found.substr(0, 60)))
-      .expected(std::move(expected));
+// Which layers are linear: all but the last of every so many, or those of a list; all without either.
+Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_layers) {
+  constexpr std::string_view kFlag = "--linear-attention-freq";
+  const std::string said = s.linear_attention_pattern.value_or("");
+  if (said.find('[') != std::string::npos) return read_layer_list(kFlag, said, n_layers);
+  std::vector<bool> linear(static_cast<std::size_t>(n_layers), true);
+  if (said.empty()) return linear;
+  std::size_t period = 0;
+  const auto read = std::from_chars(said.data(), said.data() + said.size(), period);
+  if (read.ec != std::errc{} || read.ptr != said.data() + said.size() || period < 1 ||
+      period > kMostLetters) {
+    return bad_value(kFlag, said,
+                     "1 or more, or a list such as ([1]*3+[0]*1)*12 with 1 for linear attention");
+  }
+  for (std::size_t layer = period - 1; layer < linear.size(); layer += period) linear[layer] = false;
+  return linear;
+}
+
+Status apply_indexer(const JobSettings& s, Transformer& model) {
+  if (!model.latent_attention || !s.indexer_heads || !s.indexer_head_dim || !s.indexer_keys) {
+    return Error::at("", "--experimental-attention-variant", "dsa needs more flags")
+        .expected(
+            "--multi-latent-attention, --dsa-indexer-n-heads, --dsa-indexer-head-dim and --dsa-indexer-topk");
+  }
+  model.sparse_indexer = SparseIndexer{*s.indexer_heads, *s.indexer_head_dim, *s.indexer_keys};
+  return Ok{};
+}
+
+// "[0,1]*3" as layers with (1) and without (0) experts, added to `pattern`.
+bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::size_t most) {
+  const std::size_t close = term.find(']');
+  if (!term.starts_with('[') || close == std::string_view::npos) return false;
+  std::vector<bool> once;
+  bool expects_digit = true;
+  for (const char c : term.substr(1, close - 1)) {
+    if (c == ' ') continue;
+    if (expects_digit != (c == '0' || c == '1') || (!expects_digit && c != ',')) return false;
+    if (expects_digit) once.push_back(c == '1');
+    expects_digit = !expects_digit;
+  }
+  std::string_view rest = term.substr(close + 1);
+  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  std::size_t times = 1;
+  if (!rest.empty()) {
+    if (!rest.starts_with('*')) return false;
+    rest.remove_prefix(1);
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    while (rest.ends_with(' ')) rest.remove_suffix(1);
+    const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), times);
+    if (read.ec != std::errc{} || read.ptr != rest.data() + rest.size()) return false;
+  }
+  for (std::size_t i = 0; i < times && !once.empty(); ++i) {
+    if (pattern.size() + once.size() > most) return false;
+    pattern.insert(pattern.end(), once.begin(), once.end());
+  }
+  return true;
 }
 
 }  // namespace
@@ -80,10 +135,11 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
   std::string letters = pattern.substr(0, slash);
   std::erase(letters, '|');
   const auto n_letters = static_cast<std::int64_t>(letters.size());
-  if (n_letters == 0 || n_letters > kMostLetters) return wrong_pattern(pattern, "a letter for every layer");
+  if (n_letters == 0 || n_letters > kMostLetters)
+    return bad_value("--hybrid-layer-pattern", pattern, "a letter for every layer");
   if (s.n_layers && *s.n_layers != n_letters) {
-    return wrong_pattern(pattern,
-                         fmt::format("the {} layers of --num-layers, not {}", *s.n_layers, n_letters));
+    return bad_value("--hybrid-layer-pattern", pattern,
+                     fmt::format("the {} layers of --num-layers, not {}", *s.n_layers, n_letters));
   }
   model.n_layers = n_letters;
   model.layer_kinds.clear();
@@ -104,7 +160,8 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
   if (slash < pattern.size()) {
     const std::string further = pattern.substr(slash + 1, pattern.find('/', slash + 1) - slash - 1);
     if (!set_further_layers(model, further)) {
-      return wrong_pattern(pattern, "behind `/` letters of layers that the model has in front of it");
+      return bad_value("--hybrid-layer-pattern", pattern,
+                       "behind `/` letters of layers that the model has in front of it");
     }
   }
   // Megatron's defaults where nothing is said.
@@ -122,39 +179,6 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
 bool takes_chosen_keys(std::int64_t layer, std::int64_t every, std::int64_t offset) {
   return std::max<std::int64_t>(layer - offset + 1, 0) % std::max<std::int64_t>(1, every) != 0;
 }
-
-namespace {
-
-// Which layers are linear: all but the last of every so many, or those of a list; all without either.
-Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_layers) {
-  constexpr std::string_view kFlag = "--linear-attention-freq";
-  const std::string said = s.linear_attention_pattern.value_or("");
-  if (said.find('[') != std::string::npos) return read_layer_list(kFlag, said, n_layers);
-  std::vector<bool> linear(static_cast<std::size_t>(n_layers), true);
-  if (said.empty()) return linear;
-  std::size_t period = 0;
-  const auto read = std::from_chars(said.data(), said.data() + said.size(), period);
-  if (read.ec != std::errc{} || read.ptr != said.data() + said.size() || period < 1 ||
-      period > kMostLetters) {
-    return Error::at("", std::string{kFlag})
-        .found(fmt::format("`{}`", said.substr(0, 60)))
-        .expected("1 or more, or a list such as ([1]*3+[0]*1)*12 with 1 for linear attention");
-  }
-  for (std::size_t layer = period - 1; layer < linear.size(); layer += period) linear[layer] = false;
-  return linear;
-}
-
-Status apply_indexer(const JobSettings& s, Transformer& model) {
-  if (!model.latent_attention || !s.indexer_heads || !s.indexer_head_dim || !s.indexer_keys) {
-    return Error::at("", "--experimental-attention-variant", "dsa needs more flags")
-        .expected(
-            "--multi-latent-attention, --dsa-indexer-n-heads, --dsa-indexer-head-dim and --dsa-indexer-topk");
-  }
-  model.sparse_indexer = SparseIndexer{*s.indexer_heads, *s.indexer_head_dim, *s.indexer_keys};
-  return Ok{};
-}
-
-}  // namespace
 
 Status apply_attention_variant(const JobSettings& s, Transformer& model) {
   if (!s.attention_variant) return Ok{};
@@ -212,6 +236,63 @@ std::vector<std::int64_t> layers_of_hybrid_stages(std::string_view pattern) {
     }
   }
   return layers;
+}
+
+Result<std::vector<bool>> read_layer_list(std::string_view flag, std::string_view text,
+                                          std::int64_t n_layers) {
+  const std::string_view whole = text;
+  while (text.starts_with('(') || text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(')') || text.ends_with(' ')) text.remove_suffix(1);
+  std::vector<bool> pattern;
+  const auto most = static_cast<std::size_t>(n_layers);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('+'), text.size());
+    if (!add_pattern_term(text.substr(0, end), pattern, most)) {
+      return bad_value(flag, whole,
+                       fmt::format("a list of {} zeros and ones, such as [0]*3+[1]*58", n_layers));
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  if (pattern.size() != most) {
+    return bad_value(flag, whole,
+                     fmt::format("an entry for each of {} layers, not {}", n_layers, pattern.size()));
+  }
+  return pattern;
+}
+
+Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, MixtureOfExperts& moe) {
+  constexpr std::string_view kFlag = "--moe-layer-freq";
+  const std::string_view whole = text;
+  if (text.empty()) return Ok{};
+  if (text.find('[') == std::string_view::npos) {
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), moe.moe_every_n_layers);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || moe.moe_every_n_layers < 1) {
+      return bad_value(kFlag, whole, "a whole number or a list such as [0]*3+[1]*58");
+    }
+    // Megatron gives experts to the first of every n layers, not the last; as many if n divides the layers.
+    if (n_layers % moe.moe_every_n_layers != 0) {
+      return bad_value(kFlag, whole, fmt::format("a divisor of {} layers", n_layers));
+    }
+    return Ok{};
+  }
+  STEPCAST_ASSIGN(const std::vector<bool> pattern, read_layer_list(kFlag, text, n_layers));
+  std::int64_t leading = 0;
+  while (leading < n_layers && !pattern[static_cast<std::size_t>(leading)]) ++leading;
+  // Every layer behind the dense ones, or the last of every n from the start.
+  for (const auto& [dense, every] :
+       {std::pair{leading, std::int64_t{1}}, std::pair{std::int64_t{0}, leading + 1}}) {
+    bool fits = true;
+    for (std::int64_t layer = 0; layer < n_layers && fits; ++layer) {
+      fits = pattern[static_cast<std::size_t>(layer)] == (layer >= dense && (layer - dense + 1) % every == 0);
+    }
+    if (!fits) continue;
+    moe.first_dense_layers = dense;
+    moe.moe_every_n_layers = every;
+    return Ok{};
+  }
+  return bad_value(kFlag, whole,
+                   "dense layers in front of layers with experts, or the last of every n with experts");
 }
 
 }  // namespace stepcast::detail

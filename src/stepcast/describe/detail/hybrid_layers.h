@@ -36,4 +36,14 @@ void append_layer(Transformer& model, const LayerKind& kind);
 // Layers between the bars of a pattern.
 [[nodiscard]] std::vector<std::int64_t> layers_of_hybrid_stages(std::string_view pattern);
 
+// Megatron's --moe-layer-freq: which layers have experts.
+// A number, or a list such as "[0]*3+[1]*58" with an entry per layer. Sets the dense layers in front and the
+// period behind; an error if the pattern is neither.
+[[nodiscard]] Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers,
+                                            MixtureOfExperts& moe);
+
+// A list such as "[0]*3+[1]*58" as an entry per layer; `flag` says it.
+[[nodiscard]] Result<std::vector<bool>> read_layer_list(std::string_view flag, std::string_view text,
+                                                        std::int64_t n_layers);
+
 }  // namespace stepcast::detail

@@ -311,7 +311,7 @@ const MegatronSettingFlag* find_setting(std::string_view name) {
 }
 
 // All the others, a row for each reason (tables/megatron_flags.csv).
-Result<std::vector<MegatronFlagRow>> read_rows() {
+Result<std::vector<MegatronFlagRow>> read_flag_rows() {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("megatron_flags.csv"), "megatron_flags.csv"));
   constexpr auto kUses =
       names<MegatronFlagUse::out_of_scope>({"understood", "passed_over", "not_modelled", "out_of_scope"});
@@ -366,7 +366,7 @@ std::string_view part_of(const MegatronSetting& setting) {
 
 std::span<const MegatronSettingFlag> megatron_setting_flags() { return kSettings; }
 std::span<const MegatronFlagRow> megatron_flag_rows() {
-  static const std::vector<MegatronFlagRow> kRows = as_shipped(read_rows());
+  static const std::vector<MegatronFlagRow> kRows = as_shipped(read_flag_rows());
   return kRows;
 }
 

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include "stepcast/base/json_value.h"
+#include "stepcast/logs/detail/settings_blocks.h"
 #include "stepcast/logs/detail/step_lines.h"
 
 namespace stepcast::detail {
@@ -24,6 +27,35 @@ class FrameworkLines {
   std::optional<double> total_ms_;
   std::uint32_t total_step_ = 0, olmo_step_ = 0;
   double olmo_wall_s_ = 0;
+};
+
+// MLPerf's result logs: ":::MLLOG {...}" events, of which some tell a step or a rate, and others how many samples were
+// trained until when.
+class MlperfEvents {
+ public:
+  // `line` holds ":::MLLOG". A step where the event tells one: its own time, the rate since the event before, or the
+  // time of training between two events over the samples between them. What other ranks repeat tells none. `events`
+  // gets evaluations.
+  [[nodiscard]] std::optional<StepLine> take(std::string_view line, SettingsBlocks& blocks,
+                                             std::uint8_t& events);
+
+ private:
+  // In sequences (samples), whatever the benchmark counts.
+  [[nodiscard]] std::optional<double> samples_of(const JsonValue& metadata);
+  void setting(std::string_view key, const JsonValue& value, SettingsBlocks& blocks);
+  [[nodiscard]] std::optional<StepLine> statistics(const JsonValue& value, std::optional<double> samples,
+                                                   double time_ms, std::uint8_t& events);
+  // Ends the stretch of training that is open.
+  [[nodiscard]] std::optional<StepLine> stretch(std::optional<double> samples, double time_ms);
+  [[nodiscard]] StepLine step(double samples, double step_ms, double time_ms, double half_digit_share) const;
+
+  double batch_ = 0, sequence_ = 0, train_samples_ = 0;
+  bool counts_tokens_ = false, counts_steps_ = false;
+  std::optional<double> since_ms_;  // training goes on since
+  double samples_ = 0;              // that were trained until then
+  bool told_ = false;               // a statistic told of the stretch already
+  bool evaluated_ = false;          // since the last statistic
+  bool has_evaluations_ = false;    // with their begin and end
 };
 
 }  // namespace stepcast::detail

@@ -9,7 +9,6 @@
 #include "stepcast/base/result.h"
 #include "stepcast/logs/detail/framework_lines.h"
 #include "stepcast/logs/detail/log_text.h"
-#include "stepcast/logs/detail/mlperf_lines.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 #include "stepcast/logs/detail/step_lines.h"
 #include "stepcast/logs/training_log.h"

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/text.h"
 #include "stepcast/logs/detail/log_text.h"
 
@@ -20,6 +24,94 @@ bool is_word(std::string_view text) {
 }
 
 bool is_letter(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_'; }
+
+struct Section {
+  std::string_view name;
+  std::vector<std::string_view> keys;
+};
+
+// What describe/torchtitan.cpp reads of each section. A dump holds many more.
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all{
+      {"model", {"name", "flavor", "converters"}},
+      {"training",
+       {"batch_size", "local_batch_size", "global_batch_size", "seq_len", "compile", "mixed_precision_param",
+        "mixed_precision_reduce", "dtype", "enable_cpu_offload", "max_norm", "enable_fp8_linear",
+        "data_parallel_degree", "data_parallel_replicate_degree", "data_parallel_shard_degree",
+        "tensor_parallel_degree"}},
+      {"parallelism",
+       {"data_parallel_replicate_degree", "data_parallel_shard_degree", "tensor_parallel_degree",
+        "pipeline_parallel_degree", "context_parallel_degree", "expert_parallel_degree",
+        "expert_tensor_parallel_degree", "pipeline_parallel_schedule", "pipeline_parallel_microbatch_size",
+        "pipeline_parallel_layers_per_stage", "fsdp_reshard_after_forward", "context_parallel_rotate_method",
+        "enable_async_tensor_parallel", "pipeline_parallel_split_points"}},
+      {"experimental",
+       {"pipeline_parallel_degree", "context_parallel_degree", "pipeline_parallel_schedule",
+        "pipeline_parallel_microbatches", "enable_async_tensor_parallel"}},
+      {"optimizer", {"name", "implementation", "fused", "early_step_in_backward"}},
+      {"activation_checkpoint", {"mode", "selective_ac_option"}},
+      {"float8", {"enable_float8_linear", "enable_fsdp_float8_all_gather", "recipe_name", "filter_fqns"}},
+      {"compile", {"enable"}},
+  };
+  return all;
+}
+
+void add_value(std::string& toml, std::string_view key, const JsonValue& value) {
+  if (value.is_bool()) {
+    toml += fmt::format("{} = {}\n", key, value.truth());
+  } else if (value.is_number()) {
+    toml += fmt::format("{} = {}\n", key, value.number());
+  } else if (value.is_text()) {
+    toml += fmt::format("{} = ", key);
+    append_json(toml, value.text());
+    toml += '\n';
+  } else if (value.is_array()) {
+    std::string items;
+    for (const JsonValue& item : value.items()) {
+      if (!item.is_text()) return;
+      if (!items.empty()) items += ", ";
+      append_json(items, item.text());
+    }
+    toml += fmt::format("{} = [{}]\n", key, items);
+  }
+}
+
+// Names of the dimensions of a mesh and their sizes.
+std::vector<std::pair<std::string, std::int64_t>> mesh_of(std::string_view text) {
+  std::vector<std::pair<std::string, std::int64_t>> mesh;
+  constexpr std::size_t kMost = 16;
+  const auto count = [](std::string_view digits) -> std::int64_t {
+    const auto number = number_at(digits);
+    constexpr double kMostGpus = 1e6;
+    return number && number->value >= 1 && number->value <= kMostGpus
+               ? static_cast<std::int64_t>(number->value)
+               : 1;
+  };
+  if (text.find('=') != std::string_view::npos) {
+    for (std::size_t at = text.find('='); at != std::string_view::npos && mesh.size() < kMost;
+         at = text.find('=', at + 1)) {
+      std::size_t from = at;
+      while (from > 0 && (is_digit(text[from - 1]) || lower(text[from - 1]) != ' ')) --from;
+      mesh.emplace_back(text.substr(from, at - from), count(text.substr(at + 1)));
+    }
+    return mesh;
+  }
+  const std::size_t close = text.find(']');
+  if (close == std::string_view::npos) return mesh;
+  for (std::size_t at = text.find('\''); at < close && mesh.size() < kMost;) {
+    const std::size_t end = text.find('\'', at + 1);
+    if (end == std::string_view::npos) break;
+    mesh.emplace_back(text.substr(at + 1, end - at - 1), 1);
+    at = text.find('\'', end + 1);
+  }
+  std::size_t from = text.find('[', close);
+  for (auto& [name, size] : mesh) {
+    if (from == std::string_view::npos || from + 1 >= text.size()) break;
+    size = count(text.substr(from + 1));
+    from = text.find(',', from + 1);
+  }
+  return mesh;
+}
 
 }  // namespace
 
@@ -229,6 +321,86 @@ std::string python_to_json(std::string_view text) {
     }
   }
   return out;
+}
+
+Result<std::string> torchtitan_toml(std::string_view dump, const std::string& file) {
+  STEPCAST_ASSIGN(const JsonValue config, parse_json(python_to_json(dump), file + ": TorchTitan's config"));
+  std::string toml;
+  for (const Section& section : sections()) {
+    const JsonValue* found = config.find(section.name);
+    if (section.name == "float8" && found == nullptr) {
+      const JsonValue* quantize = config.find("quantize");
+      const JsonValue* linear = quantize == nullptr ? nullptr : quantize->find("linear");
+      found = linear == nullptr ? nullptr : linear->find("float8");
+    }
+    if (found == nullptr || !found->is_object()) continue;
+    toml += fmt::format("[{}]\n", section.name);
+    for (const std::string_view key : section.keys)
+      if (const JsonValue* value = found->find(key)) add_value(toml, key, *value);
+  }
+  return toml;
+}
+
+std::string torchtitan_toml_of_words(const std::map<std::string, std::string, std::less<>>& words) {
+  const auto word = [&](std::string_view name) {
+    const auto found = words.find(name);
+    return found == words.end() ? std::string{} : found->second;
+  };
+  const std::string model = word("titan_model");
+  const std::size_t blank = model.find(' ');
+  std::string toml = "[model]\nname = ";
+  append_json(toml, model.substr(0, blank));
+  toml += "\nflavor = ";
+  append_json(toml, blank == std::string::npos ? "" : model.substr(blank + 1));
+  toml += "\n[training]\n";
+  const auto number = [&](std::string_view key, std::string_view name) {
+    if (const std::string value = word(name); !value.empty()) toml += fmt::format("{} = {}\n", key, value);
+  };
+  number("local_batch_size", "titan_local_batch");
+  number("global_batch_size", "titan_global_batch");
+  number("seq_len", "titan_seq_len");
+  toml += "[parallelism]\n";
+  constexpr std::pair<std::string_view, std::string_view> kDegrees[] = {
+      {"dp_replicate", "data_parallel_replicate_degree"},
+      {"dp_shard", "data_parallel_shard_degree"},
+      {"tp", "tensor_parallel_degree"},
+      {"pp", "pipeline_parallel_degree"},
+      {"cp", "context_parallel_degree"},
+      {"ep", "expert_parallel_degree"},
+      {"etp", "expert_tensor_parallel_degree"},
+      {"dp", "data_parallel_shard_degree"}};
+  bool sharded = false;
+  for (const auto& [name, size] : mesh_of(word("titan_mesh"))) {
+    for (const auto& [dimension, key] : kDegrees) {
+      if (dimension != name || (sharded && key == "data_parallel_shard_degree")) continue;
+      sharded = sharded || key == "data_parallel_shard_degree";
+      toml += fmt::format("{} = {}\n", key, size);
+    }
+  }
+  if (!sharded) toml += "data_parallel_shard_degree = 1\n";
+  const std::string recompute = word("titan_recompute");
+  toml += fmt::format("[activation_checkpoint]\nmode = \"{}\"\n",
+                      recompute == "full" || recompute == "selective" ? recompute : "none");
+  if (recompute == "selective") toml += "selective_ac_option = \"op\"\n";
+  if (!word("titan_compile").empty()) toml += "[compile]\nenable = true\n";
+  if (const std::string recipe = word("titan_float8"); !recipe.empty())
+    toml += fmt::format(
+        "[float8]\nenable_float8_linear = true\nrecipe_name = \"{}\"\nfilter_fqns = [\"output\"]\n", recipe);
+  return toml;
+}
+
+std::optional<std::int64_t> torchtitan_gpus(std::string_view mesh) {
+  std::int64_t gpus = 1;
+  bool any = false;
+  constexpr std::int64_t kMost = 10'000'000;
+  for (const auto& [name, size] : mesh_of(mesh)) {
+    if (name == "ep" || name == "etp") continue;  // experts are spread over ranks of the others
+    any = true;
+    if (gpus > kMost / size) return std::nullopt;
+    gpus *= size;
+  }
+  if (!any) return std::nullopt;
+  return gpus;
 }
 
 }  // namespace stepcast::detail

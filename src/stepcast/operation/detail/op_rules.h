@@ -1,5 +1,6 @@
-// How the rows of framework_ops.def turn a call into operations: one function per group of operators that
-// read their tensors alike.
+// How the rows of tables/framework_ops.csv turn a call into operations: one function per group of operators that
+// read their tensors alike. FLOPs per element are counted on the mathematical definition, a special function (exp, log,
+// tanh, erf, a root, a quotient) as one.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/operation/detail/operation_names.h"
@@ -117,6 +119,8 @@ struct OpRow {
   Rule rule;
 };
 
+// All rows of tables/framework_ops.csv.
+[[nodiscard]] Result<std::vector<OpRow>> read_op_table();
 // Finds the row for any spelling that role_of describes; nullptr: unknown.
 [[nodiscard]] const OpRow* find_row(std::string_view name);
 // The name without "autograd::engine::evaluate_function: ".

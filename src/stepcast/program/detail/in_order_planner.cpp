@@ -1,5 +1,3 @@
-#include "stepcast/program/detail/in_order_planner.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "stepcast/program/detail/program_check.h"
+#include "stepcast/program/detail/task_planner.h"
 
 namespace stepcast::detail {
 namespace {

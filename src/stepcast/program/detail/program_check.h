@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "stepcast/base/result.h"
 #include "stepcast/program/execution_order.h"
@@ -25,5 +26,13 @@ inline constexpr std::uint32_t kNoTask = 0xffffffff;
 [[nodiscard]] inline std::uint32_t bound_lane(const BlockInstance& instance, std::uint32_t block_lane) {
   return instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
 }
+
+// How error messages name the parts of a Program.
+[[nodiscard]] std::string name_of_class(const Program& program, std::uint32_t c);
+// With its class and block; the block may be unknown.
+[[nodiscard]] std::string name_of_instance(const Program& program, std::uint32_t c, std::uint32_t i);
+[[nodiscard]] std::string name_of_collective(const Program& program, std::uint32_t k);
+// Member m of collective k; its class must exist.
+[[nodiscard]] std::string name_of_member(const Program& program, std::uint32_t k, std::uint32_t m);
 
 }  // namespace stepcast::detail

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/program/detail/program_check.h"
-#include "stepcast/program/detail/program_names.h"
 
 namespace stepcast::detail {
 namespace {

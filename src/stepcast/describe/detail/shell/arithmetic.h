@@ -30,4 +30,26 @@ void assign(ShellVariables& variables, const std::string& left, ShellWords value
 // `let NAME=EXPRESSION`.
 void let(ShellVariables& variables, const std::string& word, bool surely);
 
+// Characters as a shell sees them.
+[[nodiscard]] constexpr bool begins_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+[[nodiscard]] constexpr bool in_name(char c) { return begins_name(c) || (c >= '0' && c <= '9'); }
+[[nodiscard]] constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+[[nodiscard]] constexpr bool is_space(char c) { return is_blank(c) || c == '\n'; }
+
+// Conditions of a shell, in three values: what a script cannot tell by itself is not known.
+enum class Truth : std::uint8_t { no, unknown, yes };
+
+[[nodiscard]] Truth negated(Truth truth);
+[[nodiscard]] Truth both(Truth a, Truth b);
+[[nodiscard]] Truth either(Truth a, Truth b);
+
+// `[ A = B ]`, `[[ A == B ]]`, `test ...`, `true`, `false`, `:`: comparisons of texts and whole numbers, -z, -n, `!`.
+// unknown: any other command; files; an operand that holds a `$` or a backquote, as what is not known does.
+[[nodiscard]] Truth truth_of_command(const std::vector<std::string>& words);
+
+// A pattern of `case` and `[[`: `*` and `?`. unknown: brackets, or something not known in either.
+[[nodiscard]] Truth matches_pattern(std::string_view text, std::string_view pattern);
+
 }  // namespace stepcast::detail

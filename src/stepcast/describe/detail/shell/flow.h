@@ -7,7 +7,6 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/describe/detail/shell/arithmetic.h"
-#include "stepcast/describe/detail/shell/test.h"
 
 namespace stepcast::detail {
 

@@ -13,9 +13,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/describe/detail/shell/arithmetic.h"
-#include "stepcast/describe/detail/shell/characters.h"
 #include "stepcast/describe/detail/shell/flow.h"
-#include "stepcast/describe/detail/shell/test.h"
 
 namespace stepcast::detail {
 

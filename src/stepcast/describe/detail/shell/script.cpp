@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "stepcast/describe/detail/shell/characters.h"
+#include "stepcast/describe/detail/shell/arithmetic.h"
 #include "stepcast/describe/detail/shell/reader.h"
 
 namespace stepcast::detail {
