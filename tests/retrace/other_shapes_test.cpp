@@ -131,6 +131,26 @@ TEST(OtherShapes, OfEqualStepsChangeNothing) {
   EXPECT_THAT(same.notes, Contains("steps 1 and 2 have the same shapes"));
 }
 
+TEST(OtherShapes, CountByHowMuchMoreWorkThereIs) {
+  const auto shapes_of = [](int tokens) {
+    Capture capture;
+    capture.step(1, 2048);
+    capture.step(2, tokens);
+    const auto rank = parse_kineto(capture.text(), "rank0.json");
+    EXPECT_TRUE(rank.ok());
+    const RecordedInput input{&*rank, nullptr};
+    const auto first = rebuild_program({&input, 1}, {.step = 1}),
+               second = rebuild_program({&input, 1}, {.step = 2});
+    EXPECT_TRUE(first.ok() && second.ok());
+    return *other_shapes(*first, *second);
+  };
+  const OtherShapes little = shapes_of(2056), twice = shapes_of(4096);
+  EXPECT_TRUE(has_same_shapes(little));
+  EXPECT_GT(little.changed_us, 0.99 * little.gpu_us);
+  EXPECT_FALSE(has_same_shapes(twice));
+  EXPECT_NEAR(twice.moved_us, twice.gpu_us, 0.01 * twice.gpu_us);
+}
+
 // What only one of the two does is left out and counted; what stands around it is found all the same.
 TEST(OtherShapes, LeaveOutWhatOneStepDoesAlone) {
   Capture capture;

@@ -312,7 +312,7 @@ std::string shapes_note(const OtherShapes& shapes, const RecordedProgram& step,
   const auto number = [](const RecordedProgram& of) {
     return of.facts.empty() ? -1 : of.facts.front().step_number;
   };
-  if (has_same_shapes(shapes))
+  if (shapes.changed_us <= 0 && shapes.unpaired_us <= 0 && shapes.extra == 0)
     return fmt::format("steps {} and {} have the same shapes", number(step), number(other));
   const double gpu_us = std::max(shapes.gpu_us, 1e-9);
   std::string note = fmt::format(
@@ -377,13 +377,8 @@ constexpr double kShortestUs = 5, kFillsGpuUs = 50;
 
 // The same kernel on other work: in proportion, beyond what the shortest takes. Nothing where it may be too short for that.
 std::optional<TimeChange> in_proportion(double us, const TaskWork& before, const TaskWork& after) {
-  const auto* from = std::get_if<Operation>(&before);
-  const auto* to = std::get_if<Operation>(&after);
-  if (from == nullptr || to == nullptr || us < kFillsGpuUs) return std::nullopt;
-  const Work was = work_of(*from), now = work_of(*to);
-  const double ratio = was.matrix && was.flops.value() > 0 ? now.flops.value() / was.flops.value()
-                       : was.bytes().value() > 0           ? now.bytes().value() / was.bytes().value()
-                                                           : 0;
+  if (!std::holds_alternative<Operation>(before) || us < kFillsGpuUs) return std::nullopt;
+  const double ratio = work_ratio(before, after);
   if (ratio <= 0) return std::nullopt;
   const double factor = (kShortestUs + (us - kShortestUs) * ratio) / us;
   if (us * factor < kFillsGpuUs) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "stepcast/retrace/other_shapes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace stepcast {
 namespace {
 
-// Steps that differ by less are of one shape: sums and copies of a few bytes vary. Assumed (docs/constants.md).
+// Steps whose work differs by less are of one shape: lookups and copies vary a little. Assumed (docs/constants.md).
 constexpr double kSameShapes = 0.01;
 // Stretches that differ are compared piece by piece up to this many pairs, and not paired beyond.
 constexpr std::size_t kMostPairs = std::size_t{1} << 24U;
@@ -124,6 +125,8 @@ void compare_class(const RecordedProgram& step, const RecordedProgram& other, st
       out.unpaired_us -= a.duration_us()[ta];
       if (std::holds_alternative<std::monostate>(now)) continue;
       out.changed_us += a.duration_us()[ta];
+      out.moved_us +=
+          a.duration_us()[ta] * std::abs(work_ratio(step.program.works.of(a.tasks()[ta].work), now) - 1);
       out.same_kernel[id.index()][ta] =
           step.program.names.text(a.tasks()[ta].name) == other.program.names.text(b.tasks()[tb].name);
       out.of_task[id.index()][ta] = std::move(now);
@@ -151,8 +154,21 @@ Result<OtherShapes> other_shapes(const RecordedProgram& step, const RecordedProg
   return out;
 }
 
+double work_ratio(const TaskWork& before, const TaskWork& after) {
+  if (const auto* was = std::get_if<CollectiveWork>(&before)) {
+    const auto* now = std::get_if<CollectiveWork>(&after);
+    return now != nullptr && was->message.value() > 0 ? now->message.value() / was->message.value() : 0;
+  }
+  const auto* from = std::get_if<Operation>(&before);
+  const auto* to = std::get_if<Operation>(&after);
+  if (from == nullptr || to == nullptr) return 0;
+  const Work was = work_of(*from), now = work_of(*to);
+  if (was.matrix && was.flops.value() > 0) return now.flops.value() / was.flops.value();
+  return was.bytes().value() > 0 ? now.bytes().value() / was.bytes().value() : 0;
+}
+
 bool has_same_shapes(const OtherShapes& shapes) {
-  return shapes.changed_us + shapes.unpaired_us <= kSameShapes * shapes.gpu_us;
+  return shapes.moved_us + shapes.unpaired_us <= kSameShapes * shapes.gpu_us;
 }
 
 }  // namespace stepcast

@@ -23,14 +23,19 @@ struct OtherShapes {
   std::vector<std::vector<bool>> same_kernel;  // [block][task] of other work, by a kernel of the same name
   double gpu_us = 0;                           // recorded GPU time of the step
   double changed_us = 0;                       // of it that of pieces whose work is another in the other step
-  double unpaired_us = 0;                      // of pieces that the other step does not have
-  std::size_t extra = 0;                       // pieces that it alone has
+  double moved_us = 0;     // by so much it would change in proportion to its work, longer and shorter alike
+  double unpaired_us = 0;  // of pieces that the other step does not have
+  std::size_t extra = 0;   // pieces that it alone has
 };
 
 // Errors: other ranks.
 [[nodiscard]] Result<OtherShapes> other_shapes(const RecordedProgram& step, const RecordedProgram& other);
 
-// Whether hardly any work is of another shape, or not there: less than a hundredth of the GPU's time.
+// Times the work that there is to do, by its arithmetic on matrix units, else by its bytes; 0: not known.
+[[nodiscard]] double work_ratio(const TaskWork& before, const TaskWork& after);
+
+// Whether hardly any work is more or less, or not there: less than a hundredth of the GPU's time. Lookups vary a little
+// from step to step.
 [[nodiscard]] bool has_same_shapes(const OtherShapes& shapes);
 
 }  // namespace stepcast
