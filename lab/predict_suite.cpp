@@ -13,7 +13,9 @@
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/untimed_program.h"
 #include "stepcast/retrace/host_prices.h"
+#include "stepcast/retrace/other_shapes.h"
 #include "stepcast/retrace/recorded_prices.h"
+#include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 
@@ -114,11 +116,13 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   }
 }
 
-// Every step as each of the others would have it with the data loader's time of the first: recorded, and what the loader
-// changes of it in the replay.
+// Every step as each of the others would have it with the data loader's time and the shapes of the first: recorded, and
+// what these change of it in the replay.
 class LoaderSwaps {
  public:
-  LoaderSwaps(const RecordedJob& job, std::size_t first) : job_(job), first_(first) {}
+  // `models` of the GPU that recorded; null: steps of other shapes count as they are.
+  LoaderSwaps(const RecordedJob& job, std::size_t first, const StepPricer* models)
+      : job_(job), first_(first), models_(models) {}
 
   [[nodiscard]] double step_us(std::size_t s, std::size_t c) const {
     return job_.steps[s].facts[c].step_us.length_us();
@@ -157,6 +161,15 @@ class LoaderSwaps {
     std::vector<double> change(structure.facts.size(), 0.0);
     Costs costs{structure.program};
     bool any = false;
+    const Result<OtherShapes> shapes = other_shapes(structure, job_.steps[s]);
+    if (models_ != nullptr && shapes.ok() && !has_same_shapes(*shapes)) {
+      TracePredictionOptions how;
+      how.recorded_on = &models_->platform();
+      how.change.shapes_of = &job_.steps[s];
+      Result<TracePrediction> by_shape = predict_recorded(structure, how);
+      any = by_shape.ok();
+      if (any) costs = std::move(by_shape->costs);
+    }
     for (const RankClassId c : all_classes(structure)) {
       const double own = data_loader_us(structure, c), given = data_loader_us(job_.steps[s], c);
       if (std::max(own, given) < kLoaderShare * structure.facts[c.index()].step_us.length_us() || own <= 0)
@@ -175,11 +188,14 @@ class LoaderSwaps {
 
   const RecordedJob& job_;
   std::size_t first_;
+  const StepPricer* models_;
   std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> known_;  // [step, as in][rank class]
 };
 
-// The step as the others had it, its data loader's time given, as far as that helped to tell them from each other.
-void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
+// The step as the others had it, its data loader's time and its shapes given, as far as that helped to tell them from each
+// other.
+void cross_step(StepScores& scores, const RecordedJob& job, PricedDevices& devices,
+                std::vector<Skipped>& skipped) {
   const std::size_t first = first_steady_step(job);
   if (first > 0) {
     skipped.push_back({job.name + " cross_step",
@@ -187,7 +203,7 @@ void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>
                                    first, 100 * kSteadyWithin)});
   }
   if (job.steps.size() - first < 3) return;
-  LoaderSwaps swaps{job, first};
+  LoaderSwaps swaps{job, first, devices.find(job.device)};
   for (std::size_t s = first; s < job.steps.size(); ++s) {
     const std::vector<std::size_t> others = swaps.others(s, s);
     if (others.empty()) continue;
@@ -474,7 +490,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
   for (const RecordedJob& job : jobs) {
     leave_one_rank_out(scores, job);
     own_overheads(scores, job);
-    cross_step(scores, job, result.skipped);
+    cross_step(scores, job, devices, result.skipped);
     score_gpu_active(scores, job, devices, result.skipped);
   }
   between_jobs(scores, jobs);

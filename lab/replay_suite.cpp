@@ -60,15 +60,33 @@ void add_lateness(StepScores& scores, const std::string& set, const std::string&
   count("warned_n", is_far_off(rank) ? 1 : 0);
 }
 
-// What is left of the mean step of the ranks without the time of which nobody knows what held it.
-void add_causes(StepScores& scores, const std::string& set, const Replay& replay) {
+// What the traces say of time that nothing in them held.
+std::string why_without_cause(const RecordedProgram& recorded) {
+  for (const std::string& note : recorded.notes)
+    if (note.find("kernels are missing in this trace") != std::string::npos) return note;
+  const auto kept = [](const RecordedStepFacts& facts) { return facts.kept_starts > 0; };
+  if (std::ranges::any_of(recorded.facts, kept))
+    return "its GPU still works on what was launched before the file begins, and the file does not hold that";
+  return "not known";
+}
+
+// What is left of the mean step of the ranks without the time of which nobody knows what held it; where that is much, what
+// the traces say of it.
+void add_causes(StepScores& scores, const std::string& set, const Replay& replay,
+                std::vector<Skipped>& skipped) {
+  constexpr double kMuchWithoutCause = 0.05;
   const Result<StepCulprits> culprits = culprits_of(replay);
   if (!culprits.ok()) return;
   const double step_us = culprits->step_us();
   const std::int64_t step = replay.recorded.facts.front().step_number;
-  scores.add("time_with_a_cause", set,
-             row_of(step < 0 ? "whole trace" : fmt::format("step {}", step), step_us,
-                    step_us - culprits->of(Culprit::rest)));
+  const std::string row = step < 0 ? "whole trace" : fmt::format("step {}", step);
+  const double without_us = culprits->of(Culprit::rest);
+  scores.add("time_with_a_cause", set, row_of(row, step_us, step_us - without_us));
+  if (without_us > kMuchWithoutCause * step_us) {
+    skipped.push_back({fmt::format("{} {} time_with_a_cause", set, row),
+                       fmt::format("{:.1f} % has no cause: {}", 100 * without_us / step_us,
+                                   why_without_cause(replay.recorded))});
+  }
 }
 
 // Twenty draws of how far apart the clocks of the ranks are, for each largest offset.
@@ -97,8 +115,9 @@ Status add_clock_offsets(StepScores& scores, const std::string& set, const Trace
   return Ok{};
 }
 
-void add_step(StepScores& scores, const std::string& set, const Replay& replay) {
-  add_causes(scores, set, replay);
+void add_step(StepScores& scores, const std::string& set, const Replay& replay,
+              std::vector<Skipped>& skipped) {
+  add_causes(scores, set, replay, skipped);
   const std::vector<RecordedStepFacts>& facts = replay.recorded.facts;
   for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
     const ReplayedRank& rank = replay.ranks[c];
@@ -169,7 +188,7 @@ Result<bool> score_steps(StepScores& scores, const std::string& set, std::span<c
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (replays[i]->ok()) {
         any = true;
-        add_step(scores, set, replays[i]->value());
+        add_step(scores, set, replays[i]->value(), skipped);
       } else {
         skipped.push_back({some[i] ? fmt::format("{} step {}", set, *some[i]) : set,
                            message_without_file(replays[i]->error())});

@@ -177,6 +177,8 @@ void add_recorded(PredictOptions& o) {
               {.one_of = {"recorded", "overheads"}});
   o.flags.add("--step", &r.step,
               "number N of ProfilerStep#N (default: the median one of those that all ranks have)");
+  o.flags.add("--shapes-of-step", &r.shapes_of_step,
+              "the step with the shapes of this one, as sequences of other lengths have them");
   o.flags.add("--ranks", &o.traces.ranks, "only these ranks, e.g. 0,2-5");
   o.flags.add("--ranks-from", &r.ranks_from, "where the rank stands in the files' names, as in 'host{}_gpu'");
   o.flags.add("--batch", &o.shared.batches,

@@ -10,6 +10,7 @@
 #include "stepcast/analyze/detail/moment_sweep.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
+#include "stepcast/program/stack_fold.h"
 
 namespace stepcast {
 namespace {
@@ -350,14 +351,11 @@ class RankSweep {
   }
 
   // The outermost frame that says more than which step it is.
-  std::string_view outermost_op(StackId stack) const {
-    const Program& program = flat_.program();
-    std::string_view outermost;
-    for (StackId frame = stack; frame.valid(); frame = program.stacks.parent(frame)) {
-      const std::string_view name = program.names.text(program.stacks.name(frame));
-      if (!name.starts_with("ProfilerStep")) outermost = name;
-    }
-    return outermost;
+  std::string_view outermost_op(StackId stack) {
+    return outermost_ops_.of(stack, [&](std::string_view outer, StackId frame) {
+      const std::string_view name = flat_.program().names.text(flat_.program().stacks.name(frame));
+      return outer.empty() && !name.starts_with("ProfilerStep") ? name : outer;
+    });
   }
 
   void sweep_rank() {
@@ -503,6 +501,7 @@ class RankSweep {
   const TaskTimes& times_;
   const Costs& costs_;
   RankClassId class_;
+  StackFold<std::string_view> outermost_ops_{flat_.program().stacks};
   Interval window_;
   double rank_start_us_;
   std::span<const Meeting> meetings_;

@@ -12,6 +12,7 @@
 #include "stepcast/analyze/detail/rank_parts.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/operation/operation.h"
+#include "stepcast/program/stack_fold.h"
 
 namespace stepcast {
 
@@ -92,16 +93,28 @@ std::vector<OperatorComparison> compare_operators(std::span<const OperatorTimes>
 namespace {
 
 // Operators have a namespace, labels of modules, steps and data loaders have none.
-std::string_view outermost_operator(const Program& program, StackId stack) {
-  std::string_view op, label;
-  for (StackId frame = stack; frame.valid(); frame = program.stacks.parent(frame)) {
-    const std::string_view name = program.names.text(program.stacks.name(frame));
-    if (name.starts_with("ProfilerStep")) continue;
-    if (name.find("::") != std::string_view::npos) op = name;
-    label = name;
+class OutermostOperators {
+ public:
+  explicit OutermostOperators(const Program& program) : program_(program), known_(program.stacks) {}
+
+  std::string_view of(StackId stack) {
+    const Outermost outermost = known_.of(stack, [&](Outermost outer, StackId frame) {
+      const std::string_view name = program_.names.text(program_.stacks.name(frame));
+      if (name.starts_with("ProfilerStep")) return outer;
+      if (outer.op.empty() && name.find("::") != std::string_view::npos) outer.op = name;
+      if (outer.label.empty()) outer.label = name;
+      return outer;
+    });
+    return outermost.op.empty() ? outermost.label : outermost.op;
   }
-  return op.empty() ? label : op;
-}
+
+ private:
+  struct Outermost {
+    std::string_view op, label;
+  };
+  const Program& program_;
+  StackFold<Outermost> known_;
+};
 
 }  // namespace
 
@@ -112,6 +125,7 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
   const std::size_t n = flat.class_count();
   const std::vector<CollectiveOccurrence> occurrences = collective_occurrences(flat, times);
   std::map<std::string_view, AwaitedOperator> by_op;
+  OutermostOperators outermost(program);
   for (std::size_t c = 0; c < n; ++c) {
     const RankClassId id{c};
     const detail::RankParts parts =
@@ -134,14 +148,14 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
         for (; task != lane.end() && times.at(id, *task).start_us < gap.time.end_us; ++task) {
           const double us = detail::clip(times.at(id, *task), gap.time).length_us();
           if (us <= 0) continue;
-          in_gap[outermost_operator(program, flat.info(id, *task).stack)] += us;
+          in_gap[outermost.of(flat.info(id, *task).stack)] += us;
           left -= us;
         }
         // Between the launch and the start of the work it launched.
         const double after = gap.time.end_us - std::max(gap.time.start_us, times.at(id, source.task).end_us);
         const double delay = std::clamp(after, 0.0, std::max(0.0, left));
         if (delay > 0) {
-          in_gap[outermost_operator(program, flat.info(id, gap.next_task).stack)] += delay;
+          in_gap[outermost.of(flat.info(id, gap.next_task).stack)] += delay;
           left -= delay;
         }
       }

@@ -29,6 +29,7 @@ std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
     if (!files.device.empty()) input.device = files.device;
     input.events = files.event_count;
     input.skipped = files.skipped;
+    input.special_steps = files.special_steps;
     inputs.push_back(std::move(input));
   }
   return inputs;

@@ -31,6 +31,7 @@ struct ReplayInput {
   std::optional<std::string> device{};
   std::uint64_t events = 0;
   std::map<std::string, std::uint64_t> skipped{};  // events by reason
+  std::vector<SpecialStep> special_steps{};        // of the whole file
 };
 
 // A delay learned from operations that did not wait.

@@ -217,6 +217,8 @@ struct PredictTraceRequest {
   bool barrier = false;              // all ranks begin the step at one moment
   // Samples per rank to predict for (0: as recorded), and what the traces took (0: as their shapes show); changed_work.h.
   std::int64_t batch = 0, recorded_batch = 0;
+  // The step with the shapes of this one of the same traces, as packed or bucketed sequences vary; other_shapes.h.
+  std::optional<std::int64_t> shapes_of_step{};
   // The same ranks recorded at another batch: what scales is what differs (batch_pair.h). Needs both recorded batches.
   std::vector<std::filesystem::path> second_places{};
   std::int64_t second_batch = 0;

@@ -1,5 +1,6 @@
 // Predictions from recorded traces.
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "stepcast/analyze/sensitivity.h"
@@ -29,6 +30,7 @@ struct TraceQuestion {
   const SourceKind& kind;
   TracePredictionOptions how;
   std::unique_ptr<RecordedSource> source{}, second{};
+  std::optional<RecordedProgram> shapes_of{};  // the step whose shapes are asked for
 
   // That are read: nothing is written over them.
   [[nodiscard]] Files files(const detail::TracePlatforms& platforms) const {
@@ -41,6 +43,12 @@ struct TraceQuestion {
   Status open() {
     const TraceSetOptions options = detail::trace_set_options(request);
     STEPCAST_ASSIGN(source, kind.open(listing, options));
+    if (request.shapes_of_step) {
+      RebuildOptions of_step = how.rebuild;
+      of_step.step = request.shapes_of_step;
+      STEPCAST_ASSIGN(shapes_of, source->program(of_step, how.platform));
+      how.change.shapes_of = &*shapes_of;
+    }
     if (request.second_places.empty()) return Ok{};
     STEPCAST_ASSIGN(second, kind.open(second_listing, options));
     return Ok{};

@@ -56,6 +56,7 @@ void fields(auto& a, Is<RankSummary::Step> auto& step) {
   a("step", step.number);
   a("start_ms", ms(step.start));
   a("step_time_ms", ms(step.duration));
+  a("kind", step.kind, "told by what is in it");
 }
 
 void fields(auto& a, Is<RankSummary::Stream> auto& stream) {

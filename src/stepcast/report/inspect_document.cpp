@@ -120,9 +120,15 @@ ReportTable facts_of(const InspectedProfile& p) {
 ReportDocument document_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   ReportDocument document = document_of(p.file, facts_of(p));
-  ReportTable steps{"step | start ms | step_time_ms"};
-  for (const RankSummary::Step& step : s.steps)
-    steps.row({fmt::format("#{}", step.number), milliseconds(step.start), milliseconds(step.duration)});
+  const auto is_special = [](const RankSummary::Step& step) { return step.kind != StepKind::ordinary; };
+  const bool any_special = std::ranges::any_of(s.steps, is_special);
+  ReportTable steps{any_special ? "step | start ms | step_time_ms | what it does<"
+                                : "step | start ms | step_time_ms"};
+  for (const RankSummary::Step& step : s.steps) {
+    ReportRow row{{fmt::format("#{}", step.number), milliseconds(step.start), milliseconds(step.duration)}};
+    if (any_special) row.cell(is_special(step) ? std::string{describe(step.kind)} : std::string{});
+    steps.rows.push_back(std::move(row));
+  }
   ReportTable threads{"pid | tid | operators | annotations | calls | name<"};
   for (std::size_t i = 0; i < p.threads.size(); ++i) {
     const RankSummary::Thread& counts = s.threads[i];

@@ -303,6 +303,13 @@ void fields(auto& a, Is<ReplayAnalysis> auto& r) {
                      i("device", input.device);
                      i("events", input.events, "read");
                      i("skipped_events", input.skipped, "by reason");
+                     i("special_steps",
+                       Each{input.special_steps,
+                            [](auto& s, const SpecialStep& special) {
+                              s("step", special.number);
+                              s("kind", special.kind);
+                            }},
+                       "not like the other steps of the file");
                    }});
   std::size_t c = 0;
   a("ranks", Each{r.ranks, [&](auto& o, const ReplayedRank& one) { rank(o, one, at_or_none(r.facts, c++)); }},

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/program/stack_fold.h"
 #include "stepcast/retrace/detail/block_edit.h"
 
 namespace stepcast {
@@ -105,26 +106,24 @@ class Finder {
   }
 
   Frame frame_of(StackId stack) {
-    if (!stack.valid()) return {};
-    if (const auto known = frames_.find(stack.index()); known != frames_.end()) return known->second;
-    Frame frame = frame_of(program_.stacks.parent(stack));
-    const std::int64_t sequence =
-        stack.index() < recorded_.sequence_of_stack.size() ? recorded_.sequence_of_stack[stack.index()] : -1;
-    if (!frame.outermost.valid() && sequence >= 0) {
-      const std::string_view name = program_.names.text(program_.stacks.name(stack));
-      frame = {stack, sequence, name.starts_with("autograd::engine::evaluate_function")};
-    }
-    frames_.emplace(stack.index(), frame);
-    return frame;
+    return frames_.of(stack, [&](Frame frame, StackId inner) {
+      const std::int64_t sequence = inner.index() < recorded_.sequence_of_stack.size()
+                                        ? recorded_.sequence_of_stack[inner.index()]
+                                        : -1;
+      if (!frame.outermost.valid() && sequence >= 0) {
+        const std::string_view name = program_.names.text(program_.stacks.name(inner));
+        frame = {inner, sequence, name.starts_with("autograd::engine::evaluate_function")};
+      }
+      return frame;
+    });
   }
 
   // By name and by what runs on the GPU: its work where that is known, else the kernel.
-  void name_kinds(ForwardPass& pass) const {
+  void name_kinds(ForwardPass& pass) {
     using Kind = std::pair<std::uint32_t, std::vector<std::pair<bool, std::uint32_t>>>;
     std::map<Kind, std::uint32_t> kinds;
     for (ForwardOperator& op : pass.operators) {
-      const NameId name =
-          program_.stacks.name(frames_.at(block_.tasks()[op.first_task].stack.index()).outermost);
+      const NameId name = program_.stacks.name(frame_of(block_.tasks()[op.first_task].stack).outermost);
       op.name = program_.names.text(name);
       op.fused_attention = op.name.find("scaled_dot_product") != std::string_view::npos ||
                            std::any_of(op.kernels.begin(), op.kernels.end(), [&](std::uint32_t t) {
@@ -143,7 +142,7 @@ class Finder {
   const RecordedProgram& recorded_;
   const Program& program_;
   const Block& block_;
-  std::unordered_map<std::uint32_t, Frame> frames_;  // [StackId]
+  StackFold<Frame> frames_{program_.stacks};
 };
 
 struct Repetition {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -17,6 +18,7 @@
 #include "stepcast/operation/shape_changes.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
+#include "stepcast/retrace/other_shapes.h"
 
 namespace stepcast {
 namespace {
@@ -305,10 +307,37 @@ Status note_ranks(const Tally& tally, std::int64_t wanted, std::uint64_t all_ran
   return Ok{};
 }
 
+std::string shapes_note(const OtherShapes& shapes, const RecordedProgram& step,
+                        const RecordedProgram& other) {
+  const auto number = [](const RecordedProgram& of) {
+    return of.facts.empty() ? -1 : of.facts.front().step_number;
+  };
+  if (shapes.changed_us <= 0 && shapes.unpaired_us <= 0 && shapes.extra == 0)
+    return fmt::format("steps {} and {} have the same shapes", number(step), number(other));
+  const double gpu_us = std::max(shapes.gpu_us, 1e-9);
+  std::string note = fmt::format(
+      "the times of step {} on the shapes of step {}: {:.0f} % of its GPU time is work of another shape",
+      number(step), number(other), 100 * shapes.changed_us / gpu_us);
+  if (shapes.unpaired_us > 0 || shapes.extra > 0)
+    note +=
+        fmt::format("; {:.1f} % has no counterpart there and stays, {} pieces of work there have none here",
+                    100 * shapes.unpaired_us / gpu_us, shapes.extra);
+  return note;
+}
+
 }  // namespace
 
 Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChange& change) {
   ChangedWork out;
+  if (change.shapes_of != nullptr) {
+    STEPCAST_ASSIGN(OtherShapes other, other_shapes(recorded, *change.shapes_of));
+    for (const std::vector<TaskWork>& of_block : other.of_task)
+      out.unknown_.emplace_back(of_block.size(), false);
+    out.notes_.push_back(shapes_note(other, recorded, *change.shapes_of));
+    out.of_task_ = std::move(other.of_task);
+    out.same_kernel_ = std::move(other.same_kernel);
+    return out;
+  }
   std::int64_t recorded_batch = 0;
   if (change.batch) {
     STEPCAST_ASSIGN(recorded_batch, recorded_batch_of(recorded, *change.batch, out.notes_));
@@ -342,6 +371,19 @@ struct TimeChange {
   double factor = 1;
   EstimateSource source = EstimateSource::assumed;
 };
+
+// What a kernel takes that has next to nothing to do, and from which length on one fills the GPU: assumed.
+constexpr double kShortestUs = 5, kFillsGpuUs = 50;
+
+// The same kernel on other work: in proportion, beyond what the shortest takes. Nothing where it may be too short for that.
+std::optional<TimeChange> in_proportion(double us, const TaskWork& before, const TaskWork& after) {
+  if (!std::holds_alternative<Operation>(before) || us < kFillsGpuUs) return std::nullopt;
+  const double ratio = work_ratio(before, after);
+  if (ratio <= 0) return std::nullopt;
+  const double factor = (kShortestUs + (us - kShortestUs) * ratio) / us;
+  if (us * factor < kFillsGpuUs) return std::nullopt;
+  return TimeChange{factor, EstimateSource::fitted};
+}
 
 // Models of one GPU and its links, asked for new over recorded work.
 class GrowthModel {
@@ -431,7 +473,15 @@ Status ChangedWork::apply(const RecordedProgram& recorded, StepPricer& prices, s
       TimeChange change{.factor = batch_ratio_};
       if (!unknown_[b][t]) {
         if (std::holds_alternative<std::monostate>(of_task_[b][t])) continue;
-        STEPCAST_ASSIGN(change, models.change_of(block.tasks()[t], of_task_[b][t]));
+        std::optional<TimeChange> same;
+        if (!same_kernel_.empty() && same_kernel_[b][t])
+          same =
+              in_proportion(block.duration_us()[t], program.works.of(block.tasks()[t].work), of_task_[b][t]);
+        if (same) {
+          change = *same;
+        } else {
+          STEPCAST_ASSIGN(change, models.change_of(block.tasks()[t], of_task_[b][t]));
+        }
       }
       change_time(change, block.tasks()[t].kernel_class, BlockId{b}, t, program.rank_count(), priced);
     }

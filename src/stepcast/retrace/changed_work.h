@@ -1,4 +1,5 @@
-// Recorded ranks with other work: another batch, other element types, more data-parallel ranks.
+// Recorded ranks with other work: another batch, the shapes of another step, other element types, more data-parallel
+// ranks.
 //
 //   STEPCAST_ASSIGN(const ChangedWork changed, changed_work(recorded, {.batch = {{32, 64}}}));
 //   changed.apply(pricer, gpus_per_node, recorded_gpus_per_node, prices);
@@ -11,6 +12,8 @@
 // to), the batch of convolutions and attention, the bags of a lookup, rows of norms, softmax and losses, elements. What
 // optimizers do, and what is as large as a weight, does not; of transfers, exchanges and messages between
 // pipeline stages do and gradients do not. Time grows no faster than work does.
+// Shapes of another step. What other_shapes.h pairs has the work that it has there. A kernel of the same name that is long
+// enough to fill the GPU takes as much longer as it has more work: the same code in more of the same blocks.
 // Types. Products, convolutions and attention run in the new type; with bf16 and fp16 elementwise work and copies
 // of activations follow, as under automatic mixed precision: norms, softmax, losses, reductions, optimizer and
 // gradients keep theirs. Casts are not added.
@@ -41,7 +44,11 @@ struct WorkChange {
   std::optional<BatchChange> batch{};
   DType dtype = DType::unknown;          // unknown: as recorded
   std::int64_t data_parallel_ranks = 0;  // 0: as recorded
-  [[nodiscard]] bool empty() const { return !batch && dtype == DType::unknown && data_parallel_ranks == 0; }
+  const RecordedProgram* shapes_of =
+      nullptr;  // another step of the same ranks; with it nothing else may be asked for
+  [[nodiscard]] bool empty() const {
+    return !batch && dtype == DType::unknown && data_parallel_ranks == 0 && shapes_of == nullptr;
+  }
 };
 
 // The batch that most convolutions, attentions, lookups or else products of the forward pass show; nothing where none
@@ -60,13 +67,16 @@ class ChangedWork {
   friend Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChange& change);
   std::vector<std::vector<TaskWork>> of_task_;  // [block][task]; monostate: as recorded
   std::vector<std::vector<bool>> unknown_;  // [block][task] of no known operation: in proportion to the batch
+  std::vector<std::vector<bool>>
+      same_kernel_;  // [block][task] done by the kernel that was recorded; empty: none
   double batch_ratio_ = 1;
   std::int64_t data_parallel_ranks_ = 0;
   DType dtype_ = DType::unknown;
   std::vector<std::string> notes_;
 };
 
-// Errors: a batch that no shape shows, or that none is a multiple of; ranks that share no collective.
+// Errors: a batch that no shape shows, or that none is a multiple of; ranks that share no collective; shapes of a step of
+// other ranks.
 [[nodiscard]] Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChange& change);
 
 }  // namespace stepcast

@@ -13,6 +13,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/program/stack_fold.h"
 #include "stepcast/retrace/detail/block_edit.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
@@ -111,18 +112,16 @@ class BucketFinder {
   }
 
   Place place_of(StackId stack) {
-    if (!stack.valid()) return {};
-    if (const auto known = places_.find(stack.index()); known != places_.end()) return known->second;
-    Place place = place_of(program_.stacks.parent(stack));
-    const std::string_view name = program_.names.text(program_.stacks.name(stack));
-    if (!place.gradient.valid()) {
-      if (name.find("torch::autograd::AccumulateGrad") != std::string_view::npos) place.gradient = stack;
-    } else if (!place.reduction.valid() &&
-               (name.starts_with("c10d::allreduce") || name == "nccl:all_reduce")) {
-      place.reduction = stack;
-    }
-    places_.emplace(stack.index(), place);
-    return place;
+    return places_.of(stack, [&](Place place, StackId frame) {
+      const std::string_view name = program_.names.text(program_.stacks.name(frame));
+      if (!place.gradient.valid()) {
+        if (name.find("torch::autograd::AccumulateGrad") != std::string_view::npos) place.gradient = frame;
+      } else if (!place.reduction.valid() &&
+                 (name.starts_with("c10d::allreduce") || name == "nccl:all_reduce")) {
+        place.reduction = frame;
+      }
+      return place;
+    });
   }
 
   // Of several operations on a gradient one may be on its whole bucket.
@@ -168,7 +167,7 @@ class BucketFinder {
 
   const Program& program_;
   const Block& block_;
-  std::unordered_map<std::uint32_t, Place> places_;  // [StackId]
+  StackFold<Place> places_{program_.stacks};
 };
 
 Status same_gradients(const RecordedProgram& recorded, const std::vector<Gradients>& ranks) {

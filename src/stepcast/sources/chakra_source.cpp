@@ -45,7 +45,8 @@ Result<std::unique_ptr<RecordedSource>> open_chakra(const TraceListing& listing,
   return std::unique_ptr<RecordedSource>{std::make_unique<ChakraSource>(std::move(named), std::move(graphs))};
 }
 
-constexpr std::array kNeedProfiler{TraceAsk::second_trace, TraceAsk::step, TraceAsk::all_steps};
+constexpr std::array kNeedProfiler{TraceAsk::second_trace, TraceAsk::step, TraceAsk::all_steps,
+                                   TraceAsk::shapes_of_step};
 constexpr std::array kChakraRefusals{
     Refusal{"Chakra traces hold one step without marks and no operators of PyTorch, which {} would need",
             "leave it out, or give profiler traces of the same ranks", kNeedProfiler}};

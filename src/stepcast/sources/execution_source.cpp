@@ -45,7 +45,8 @@ Result<std::unique_ptr<RecordedSource>> open_execution(const TraceListing& listi
 }
 
 constexpr std::array kNeedTimes{TraceAsk::recorded_kernels, TraceAsk::scaled_kernels, TraceAsk::recorded_on,
-                                TraceAsk::second_trace,     TraceAsk::step,           TraceAsk::all_steps};
+                                TraceAsk::second_trace,     TraceAsk::step,           TraceAsk::all_steps,
+                                TraceAsk::shapes_of_step};
 constexpr std::array kNeedRecordedWork{
     TraceAsk::batch,    TraceAsk::dtype,         TraceAsk::data_parallel_ranks, TraceAsk::bucket_size,
     TraceAsk::links_of, TraceAsk::rank_platform, TraceAsk::recompute,           TraceAsk::overlap};

@@ -55,12 +55,19 @@ Result<std::unique_ptr<RecordedSource>> open_pipeline(const TraceListing& listin
       std::make_unique<PipelineSource>(std::move(named), std::move(timeline))};
 }
 
-constexpr std::array kNeedOperators{TraceAsk::second_trace,   TraceAsk::modelled_kernels,
-                                    TraceAsk::scaled_kernels, TraceAsk::host_overheads,
-                                    TraceAsk::recorded_on,    TraceAsk::batch,
-                                    TraceAsk::dtype,          TraceAsk::data_parallel_ranks,
-                                    TraceAsk::bucket_size,    TraceAsk::recompute,
-                                    TraceAsk::links_of,       TraceAsk::rank_platform};
+constexpr std::array kNeedOperators{TraceAsk::second_trace,
+                                    TraceAsk::modelled_kernels,
+                                    TraceAsk::scaled_kernels,
+                                    TraceAsk::host_overheads,
+                                    TraceAsk::shapes_of_step,
+                                    TraceAsk::recorded_on,
+                                    TraceAsk::batch,
+                                    TraceAsk::dtype,
+                                    TraceAsk::data_parallel_ranks,
+                                    TraceAsk::bucket_size,
+                                    TraceAsk::recompute,
+                                    TraceAsk::links_of,
+                                    TraceAsk::rank_platform};
 constexpr std::array kAllSteps{TraceAsk::all_steps}, kPlatform{TraceAsk::platform}, kRanks{TraceAsk::ranks};
 constexpr std::array kPipelineRefusals{
     Refusal{"a timeline of a pipeline names no operators and no kernels, which {} would need",

@@ -18,9 +18,10 @@ namespace stepcast {
 namespace {
 
 constexpr auto kFlags = names<TraceAsk::rank_platform>(
-    {"--step", "--all-steps", "--ranks", "--platform", "--recorded-on", "--kernels", "--kernels", "--kernels",
-     "--host overheads", "--batch", "--second-trace", "--dtype", "--data-parallel-ranks", "--bucket-size-mb",
-     "--recompute", "--overlap", "--links-of", "--rank-platform"});
+    {"--step", "--all-steps", "--shapes-of-step", "--ranks", "--platform", "--recorded-on", "--kernels",
+     "--kernels", "--kernels", "--host overheads", "--batch", "--second-trace", "--dtype",
+     "--data-parallel-ranks", "--bucket-size-mb", "--recompute", "--overlap", "--links-of",
+     "--rank-platform"});
 
 }  // namespace
 

@@ -38,6 +38,7 @@ inline constexpr std::size_t kSourceKindCount = 0
 enum class TraceAsk : std::uint8_t {
   step,
   all_steps,
+  shapes_of_step,
   ranks,
   platform,
   recorded_on,

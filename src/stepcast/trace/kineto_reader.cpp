@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/trace/detail/json_cursor.h"
@@ -14,6 +15,8 @@
 #include "stepcast/trace/detail/quote.h"
 #include "stepcast/trace/detail/rank_builder.h"
 #include "stepcast/trace/detail/rank_fold.h"
+#include "stepcast/trace/detail/step_signs.h"
+#include "stepcast/trace/detail/trace_index.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/step_selection.h"
@@ -196,14 +199,26 @@ Result<RecordedRank> read_events(ByteSource& source, const StepSelection* only,
                                  detail::RankFold* fold = nullptr) {
   detail::RankBuilder builder(source.name(), fold);
   detail::KinetoHeader header;
+  detail::StepSigns signs;
   STEPCAST_TRY(for_each_event(source, builder.rank(), header, [&](detail::KinetoEvent& event) {
+    signs.add(event);
     if (only != nullptr && !only->keeps(event)) {
       event.event_class = detail::EventClass::skip;
       event.reason = kOfOtherSteps;
     }
     builder.add(event);
   }));
-  return builder.finish(header.base_time_ns);
+  STEPCAST_ASSIGN(RecordedRank rank, builder.finish(header.base_time_ns));
+  std::vector<detail::StepStretch> steps;
+  if (fold != nullptr) {
+    steps = fold->steps();
+  } else {
+    for (const detail::RecordedStep& step : detail::find_steps(rank))
+      steps.push_back(
+          {step.number, step.start.count() - header.base_time_ns, step.end.count() - header.base_time_ns});
+  }
+  rank.special_steps = signs.special(steps);
+  return rank;
 }
 
 Result<ByteSource> open(const std::filesystem::path& file, const ReadOptions& options) {

@@ -20,6 +20,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/trace/detail/rank_file_parts.h"
 #include "stepcast/trace/detail/shared_bytes.h"
+#include "stepcast/trace/detail/step_signs.h"
 
 namespace stepcast {
 namespace {
@@ -476,6 +477,7 @@ Result<RankFile> parse_rank_file_content(std::string_view content, const std::st
   }
   if (!good) return damaged(name, "numbers that make no recording");
   file.rank.file = name;
+  file.rank.special_steps = detail::special_steps(file.rank);
   return file;
 }
 

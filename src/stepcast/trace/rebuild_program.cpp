@@ -80,8 +80,21 @@ std::string longer_by(const RecordedRank& rank, const RecordedStep& longest, con
   return fmt::format("; step {} spends {:.3f} ms more in {}", longest.number, most_us * 1e-3, what);
 }
 
-// Of steps that every rank has the median one of those in which a rank launches GPU work (profilers stop inside a step,
-// which is then empty), or the last of all.
+// Names the steps that are not like the others, as the first rank that tells has them.
+void note_special_steps(std::span<const RecordedInput> ranks, std::vector<std::string>& notes) {
+  constexpr std::size_t kMostNamed = 10;
+  std::map<std::int64_t, StepKind> kinds;
+  for (const RecordedInput& in : ranks)
+    for (const SpecialStep& step : in.kineto->special_steps) kinds.try_emplace(step.number, step.kind);
+  std::vector<std::string> named;
+  for (const auto& [number, kind] : kinds)
+    if (named.size() < kMostNamed) named.push_back(fmt::format("step {} {}", number, describe(kind)));
+  if (kinds.size() > kMostNamed) named.push_back(fmt::format("{} more", kinds.size() - kMostNamed));
+  if (!named.empty()) notes.push_back(fmt::format("not like the other steps: {}", fmt::join(named, "; ")));
+}
+
+// Of steps that every rank has the median one of those ordinary ones in which a rank launches GPU work (profilers stop
+// inside a step, which is then empty), or the last of all.
 std::optional<std::int64_t> typical_step(std::span<const RecordedInput> ranks,
                                          const std::vector<std::vector<RecordedStep>>& steps,
                                          const std::vector<std::int64_t>& common,
@@ -94,13 +107,17 @@ std::optional<std::int64_t> typical_step(std::span<const RecordedInput> ranks,
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const auto step = std::ranges::find_if(steps[r], [&](const RecordedStep& s) { return s.number == n; });
       launches = launches || ranks[r].index->index->launches_gpu_work(*step);
+      length.is_special |= std::ranges::any_of(ranks[r].kineto->special_steps,
+                                               [n](const SpecialStep& s) { return s.number == n; });
       length.us = std::max(length.us, static_cast<double>((step->end - step->start).count()) * 1e-3);
     }
     if (launches) working.push_back(length);
   }
   const std::optional<std::int64_t> typical = detail::median_step(working);
   if (!typical) return common.back();
-  if (working.size() > 2) {
+  const std::size_t n_working = working.size();
+  const bool has_ordinary = std::erase_if(working, &detail::StepLength::is_special) < n_working;
+  if (has_ordinary && working.size() > 2) {
     const auto [least, most] = std::ranges::minmax(working, {}, &detail::StepLength::us);
     notes.push_back(
         fmt::format("step {}: the median of {} steps, which take {:.3f} ms (step {}) to {:.3f} ms (step {})",
@@ -142,6 +159,7 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
     for (const RecordedStep& s : list) numbers.insert(s.number);
     for (const std::int64_t n : numbers) ++seen[n];
   }
+  note_special_steps(ranks, notes);
   std::optional<std::int64_t> number = options.step;
   if (!number) {
     std::vector<std::int64_t> common;
@@ -224,7 +242,8 @@ RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joi
                           .world_size = rank.world_size,
                           .device = rank.devices.empty() ? std::string{} : rank.devices.front().name,
                           .event_count = rank.event_count,
-                          .skipped = rank.skipped};
+                          .skipped = rank.skipped,
+                          .special_steps = rank.special_steps};
   if (joined_execution_trace != nullptr) facts.execution_trace = joined_execution_trace->file;
   return facts;
 }

@@ -185,6 +185,7 @@ struct RecordedFileFacts {
   std::string device;                            // name of the first GPU; empty: not in the file
   std::uint64_t event_count = 0;                 // of the whole file
   std::map<std::string, std::uint64_t> skipped;  // events left out, by reason
+  std::vector<SpecialStep> special_steps;        // of the whole file
 };
 
 // Every task of `program` has its work (TaskInfo::work):

@@ -15,6 +15,7 @@
 #include "stepcast/base/string_table.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/dtype.h"
+#include "stepcast/trace/step_kind.h"
 
 namespace stepcast {
 
@@ -74,6 +75,7 @@ struct GpuOp {
   float blocks_per_sm = -1;      // "blocks per SM"; -1 where absent
   std::int32_t blocks = -1;      // product of "grid"; -1 where absent
   std::int32_t collective = -1;  // index into RecordedRank::collective_infos; -1: no metadata
+  NameId graph_node;  // "graph 3, node 17" of a graph's launch; invalid where the file does not say
   Kind kind = Kind::kernel;
 
   [[nodiscard]] Nanoseconds end() const { return start + duration; }
@@ -148,6 +150,8 @@ struct RecordedRank {
   std::vector<StreamSync> stream_syncs;
   std::vector<AllocatorState> allocator_states;  // by start
   std::vector<CollectiveInfo> collective_infos;
+
+  std::vector<SpecialStep> special_steps;  // by start; told by all events of the file, kept or not
 
   // What was read and what was left out, by reason ("python_function", "flow", "gpu annotation", "no
   // duration", ...).

@@ -16,6 +16,7 @@
 #include "stepcast/trace/detail/kineto_event.h"
 #include "stepcast/trace/detail/median_step.h"
 #include "stepcast/trace/detail/rank_graph.h"
+#include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_rank.h"
 
@@ -70,6 +71,8 @@ class Rows {
 struct StepSelection::Impl {
   std::vector<Mark> marks;
   std::vector<std::int64_t> numbers;
+  detail::StepSigns signs;
+  std::vector<SpecialStep> special;
   detail::ChunkedList<Call> call_list;
   detail::ChunkedList<GpuEnd> work_list;
   std::vector<Call> calls;   // between finish() and choose()
@@ -101,6 +104,7 @@ StepSelection::~StepSelection() = default;
 
 void StepSelection::add(const KinetoEvent& event) {
   Impl& all = *impl_;
+  all.signs.add(event);
   const std::int64_t correlation = event.args.correlation;
   switch (event.event_class) {
     case EventClass::runtime:
@@ -125,6 +129,7 @@ void StepSelection::add(const KinetoEvent& event) {
       break;
     }
     case EventClass::skip:
+    case EventClass::frame:
     case EventClass::sync:
     case EventClass::memory:
     case EventClass::thread_name: break;
@@ -140,13 +145,20 @@ void StepSelection::finish() {
   std::ranges::stable_sort(all.marks, [](const Mark& a, const Mark& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
   });
-  for (const Mark& mark : all.marks) all.numbers.push_back(mark.number);
+  std::vector<detail::StepStretch> steps;
+  for (const Mark& mark : all.marks) {
+    all.numbers.push_back(mark.number);
+    steps.push_back({mark.number, mark.start_ns, mark.end_ns});
+  }
+  all.special = all.signs.special(steps);
   all.calls = all.call_list.take();
   all.work = all.work_list.take();
   std::ranges::sort(all.work, {}, &GpuEnd::correlation);
 }
 
 const std::vector<std::int64_t>& StepSelection::steps() const { return impl_->numbers; }
+
+const std::vector<SpecialStep>& StepSelection::special_steps() const { return impl_->special; }
 
 double StepSelection::length_us(std::int64_t step) const {
   const Mark* const mark = impl_->mark_of(step);
@@ -188,7 +200,9 @@ void StepSelection::choose(std::int64_t step, bool all_operators) {
 
 bool StepSelection::keeps(const KinetoEvent& event) const {
   const Impl& all = *impl_;
-  if (event.event_class == EventClass::skip || event.event_class == EventClass::thread_name) return true;
+  if (event.event_class == EventClass::skip || event.event_class == EventClass::frame ||
+      event.event_class == EventClass::thread_name)
+    return true;
   const bool is_cpu = event.event_class == EventClass::op || event.event_class == EventClass::annotation;
   if (is_cpu && (all.all_operators || profiler_step_number(event.name.raw))) return true;
   if (!all.chosen) return false;
@@ -209,6 +223,7 @@ bool StepSelection::keeps(const KinetoEvent& event) const {
     }
     case EventClass::memory:
     case EventClass::skip:
+    case EventClass::frame:
     case EventClass::thread_name: break;
   }
   return false;
@@ -231,7 +246,11 @@ std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files)
   std::vector<detail::StepLength> working;
   for (const auto& [step, n] : seen) {
     detail::StepLength length{step, 0};
-    for (const StepSelection& file : files) length.us = std::max(length.us, file.length_us(step));
+    for (const StepSelection& file : files) {
+      length.us = std::max(length.us, file.length_us(step));
+      if (std::ranges::find(file.special_steps(), step, &SpecialStep::number) != file.special_steps().end())
+        length.is_special = true;
+    }
     const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step); };
     if (std::ranges::any_of(files, launches)) working.push_back(length);
   }

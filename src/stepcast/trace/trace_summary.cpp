@@ -1,5 +1,6 @@
 #include "stepcast/trace/trace_summary.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -36,6 +37,10 @@ RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replay
   if (s.communication_kernels > s.communication_kernels_with_metadata) {
     note(times(s.communication_kernels - s.communication_kernels_with_metadata, "communication kernel") +
          " without sizes: the execution trace (ET) of the rank would tell them");
+  }
+  for (RankSummary::Step& step : s.steps) {
+    const auto special = std::ranges::find(rank.special_steps, step.number, &SpecialStep::number);
+    if (special != rank.special_steps.end()) step.kind = special->kind;
   }
   s.rank = rank.rank;
   if (!s.rank) s.rank = rank_in_name(std::filesystem::path(rank.file).filename().string());

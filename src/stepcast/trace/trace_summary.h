@@ -36,6 +36,7 @@ struct RankSummary {
     Microseconds start;  // since the first event
     Microseconds duration;
     ThreadId thread;
+    StepKind kind = StepKind::ordinary;  // where the rank tells: behind judged()
   };
   struct Thread {
     std::size_t ops = 0;

@@ -42,6 +42,7 @@ TEST(TraceRequest, ProfilerTracesAnswerEverything) {
 TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
   const std::vector<std::pair<std::string_view, Change>> flags{
       {"--second-trace", [](auto& r) { r.second_places = {"other"}; }},
+      {"--shapes-of-step", [](auto& r) { r.shapes_of_step = 3; }},
       {"--kernels", [](auto& r) { r.kernels = "models"; }},
       {"--host overheads", [](auto& r) { r.host = "overheads"; }},
       {"--recorded-on", [](auto& r) { r.recorded_on = "dgx-a100"; }},
@@ -79,6 +80,7 @@ TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
 TEST(TraceRequest, ChakraTracesHaveOneStep) {
   const std::vector<std::pair<std::string_view, Change>> flags{
       {"--second-trace", [](auto& r) { r.second_places = {"other"}; }},
+      {"--shapes-of-step", [](auto& r) { r.shapes_of_step = 3; }},
       {"--step", [](auto& r) { r.step = 3; }},
       {"--all-steps", [](auto& r) { r.spread.all_steps = true; }},
   };
@@ -92,6 +94,7 @@ TEST(TraceRequest, ExecutionTracesAloneHaveNoTimes) {
       {"--kernels", [](auto& r) { r.kernels = "ratio"; }},
       {"--recorded-on", [](auto& r) { r.recorded_on = "dgx-a100"; }},
       {"--second-trace", [](auto& r) { r.second_places = {"other"}; }},
+      {"--shapes-of-step", [](auto& r) { r.shapes_of_step = 3; }},
       {"--step", [](auto& r) { r.step = 3; }},
       {"--all-steps", [](auto& r) { r.spread.all_steps = true; }},
   };
@@ -103,6 +106,18 @@ TEST(TraceRequest, ExecutionTracesAloneHaveNoTimes) {
   for (const auto& [flag, change] : flags)
     EXPECT_THAT(check_on(SourceKindId::execution, with(change)), FailsWith(flag));
   EXPECT_TRUE(check_on(SourceKindId::execution, with([](auto& r) { r.kernels = "models"; })).ok());
+}
+
+TEST(TraceRequest, ShapesOfAnotherStepAreTheOnlyChangeOfTheWork) {
+  EXPECT_TRUE(prediction_options(with([](auto& r) { r.shapes_of_step = 3; })).ok());
+  const std::vector<Change> changes{[](auto& r) { r.batch = 64; }, [](auto& r) { r.dtype = "bf16"; },
+                                    [](auto& r) { r.data_parallel_ranks = 8; },
+                                    [](auto& r) { r.spread.all_steps = true; }};
+  for (const Change& change : changes) {
+    PredictTraceRequest request = with(change);
+    request.shapes_of_step = 3;
+    EXPECT_THAT(prediction_options(request), FailsWith("--shapes-of-step goes with no other change"));
+  }
 }
 
 TEST(TraceRequest, RecomputationIsFullOrSelective) {

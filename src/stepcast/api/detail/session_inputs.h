@@ -36,6 +36,8 @@ TraceSetOptions trace_set_options(const Request& request) {
   TraceSetOptions options{.ranks = request.ranks, .threads = request.threads};
   options.one_step = !request.spread.all_steps && request.spread.scenarios == 0;
   options.step = request.step;
+  if constexpr (requires { request.shapes_of_step; })
+    options.one_step = options.one_step && !request.shapes_of_step;
   options.progress = request.progress;
   return options;
 }

@@ -93,6 +93,10 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
                          "full or selective"));
   how.recompute = recompute.value_or(how.recompute);
   STEPCAST_TRY(read_batches(request, how));
+  if (request.shapes_of_step && (!how.change.empty() || !request.dtype.empty() || request.spread.all_steps)) {
+    return Error{"--shapes-of-step goes with no other change of the work, nor with --all-steps"}.advice(
+        "ask for one of them at a time");
+  }
   if (!request.dtype.empty()) {
     const DType type = how.change.dtype = parse_dtype(request.dtype);
     if (type != DType::bf16 && type != DType::fp16 && type != DType::fp32 && type != DType::tf32)
@@ -140,6 +144,7 @@ std::vector<TraceAsk> asks_of(const PredictTraceRequest& request) {
   };
   add(TraceAsk::step, request.step.has_value());
   add(TraceAsk::all_steps, request.spread.all_steps);
+  add(TraceAsk::shapes_of_step, request.shapes_of_step.has_value());
   add(TraceAsk::ranks, !request.ranks.empty());
   add(TraceAsk::platform, !request.platform.empty());
   add(TraceAsk::recorded_on, !request.recorded_on.empty());

@@ -92,16 +92,32 @@ class RankAssembler {
   }
 
   StackId stack_of_op(std::int32_t op) {
-    if (op == kNone) return StackId{};
-    const auto it = stack_of_op_.find(op);
-    if (it != stack_of_op_.end()) return it->second;
-    const StackId parent = stack_of_op(g_.parent_of_op[static_cast<std::size_t>(op)]);
-    const StackId stack =
-        program_.stacks.push(parent, intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name));
-    stack_of_op_.emplace(op, stack);
-    sequence_of_stack_.resize(program_.stacks.size(), -1);
-    sequence_of_stack_[stack.index()] = g_.recorded->cpu_ops[static_cast<std::size_t>(op)].sequence_number;
+    std::vector<std::int32_t> inward;  // outermost last
+    StackId stack;
+    for (; op != kNone; op = g_.parent_of_op[static_cast<std::size_t>(op)]) {
+      if (const auto known = stack_of_op_.find(op); known != stack_of_op_.end()) {
+        stack = known->second;
+        break;
+      }
+      inward.push_back(op);
+    }
+    for (; !inward.empty(); inward.pop_back()) {
+      const CpuOp& inner = g_.recorded->cpu_ops[static_cast<std::size_t>(inward.back())];
+      stack = program_.stacks.push(stack, intern(inner.name));
+      stack_of_op_.emplace(inward.back(), stack);
+      sequence_of_stack_.resize(program_.stacks.size(), -1);
+      sequence_of_stack_[stack.index()] = inner.sequence_number;
+    }
     return stack;
+  }
+
+  // Of the operator that launched it, and the node of the graph where it is one.
+  StackId stack_of_work(const GpuWork& w) {
+    const StackId stack = stack_of_op(w.op);
+    const NameId node = g_.recorded->gpu_ops[w.recorded].graph_node;
+    if (!node.valid()) return stack;
+    sequence_of_stack_.resize(program_.stacks.size() + 1, -1);
+    return program_.stacks.push(stack, intern(node));
   }
 
   NameId intern(NameId recorded_name) {
@@ -254,7 +270,7 @@ class RankAssembler {
                                                     : TaskKind::kernel;
         info.name = intern(g_.recorded->gpu_ops[w.recorded].name);
         info.recorded_event = w.recorded;
-        info.stack = stack_of_op(w.op);
+        info.stack = stack_of_work(w);
         set_work(static_cast<std::size_t>(i), info);
         double length = w.length_us();
         if (w.collective != kNone) {

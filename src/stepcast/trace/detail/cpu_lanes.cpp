@@ -92,8 +92,8 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
       const std::int32_t op = boundaries[b].op;
       if (boundaries[b].begins)
         open.push_back(op);
-      else
-        std::erase(open, op);
+      else if (const auto at = std::find(open.rbegin(), open.rend(), op); at != open.rend())
+        open.erase(std::next(at).base());  // mostly the innermost
     }
   };
   for (const std::int32_t c : item(g.calls_of_thread, thread)) {
@@ -107,10 +107,6 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
   }
   pass_boundaries(lane_end, false);
   return tasks;
-}
-
-bool is_top_level(const RankGraph& g, std::int32_t op) {
-  return op == kNone || item(g.parent_of_op, op) == kNone;
 }
 
 // Recorded end of the last top-level op of a lane at or before `time_us`, as (task, end): the last task
@@ -127,10 +123,7 @@ Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, 
     --it;
     // A top-level op ends with this task when the next task is in no op, or in an op that begins there.
     const auto next = std::next(it);
-    const auto root = [&](std::int32_t op) {
-      while (op != kNone && !is_top_level(g, op)) op = item(g.parent_of_op, op);
-      return op;
-    };
+    const auto root = [&](std::int32_t op) { return g.index->context_of(op).root; };
     if (root(it->op) == kNone) continue;
     if (next != tasks.end() && root(next->op) == root(it->op)) continue;
     anchor.task = static_cast<std::int32_t>(it - tasks.begin());

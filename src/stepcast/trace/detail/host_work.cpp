@@ -9,6 +9,7 @@
 
 #include "stepcast/operation/framework_ops.h"
 #include "stepcast/operation/overhead_name.h"
+#include "stepcast/trace/detail/item.h"
 
 namespace stepcast::detail {
 namespace {
@@ -73,21 +74,20 @@ class DataLoaders {
   explicit DataLoaders(const RankGraph& g) : g_(g), known_(g.recorded->cpu_ops.size(), -1) {}
 
   bool around(std::int32_t op) {
-    if (op == kNone) return false;
-    std::int8_t& known = known_[static_cast<std::size_t>(op)];
-    if (known < 0) {
-      const NameId name = g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name;
-      known = g_.recorded->names.text(name).starts_with(kDataLoader) ||
-                      around(g_.parent_of_op[static_cast<std::size_t>(op)])
-                  ? 1
-                  : 0;
+    std::int32_t outer = op;
+    for (; outer != kNone && item(known_, outer) < 0; outer = item(g_.parent_of_op, outer)) {
+      inward_.push_back(outer);
+      if (g_.recorded->names.text(item(g_.recorded->cpu_ops, outer).name).starts_with(kDataLoader)) break;
     }
-    return known == 1;
+    const bool inside = outer != kNone && item(known_, outer) != 0;  // not asked yet: a data loader's own
+    for (; !inward_.empty(); inward_.pop_back()) item(known_, inward_.back()) = inside ? 1 : 0;
+    return inside;
   }
 
  private:
   const RankGraph& g_;
-  std::vector<std::int8_t> known_;  // [cpu op]; -1: not asked yet
+  std::vector<std::int8_t> known_;    // [cpu op]; -1: not asked yet
+  std::vector<std::int32_t> inward_;  // on the way out, outermost last
 };
 
 class LaneCutter {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "stepcast/trace/detail/quote.h"
+#include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast::detail {
@@ -129,6 +130,9 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
       if (key == "stream"sv) return loose_integer(c, a.stream);
       if (key == "device"sv) return loose_integer(c, a.device);
       break;
+    case 8:
+      if (key == "graph id"sv) return loose_integer(c, a.graph);
+      break;
     case 9:
       if (key == "Python id"sv) a.has_python_id = true;
       if (key == "Device Id"sv) return loose_integer(c, a.memory_device);
@@ -144,6 +148,7 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
       break;
     case 13:
       if (key == "blocks per SM"sv) return read_blocks_per_sm(c, a.blocks_per_sm);
+      if (key == "graph node id"sv) return loose_integer(c, a.graph_node);
       break;
     case 14:
       if (key == "wait_on_stream"sv) return loose_integer(c, a.wait_on_stream);
@@ -283,7 +288,7 @@ class EventReader {
       case 4:
         if (key == "name"sv) {
           loose_string(cursor_, event_.name);
-          return false;
+          return phase_ == 'X' && is_frame_ && !tells_of_its_step();
         }
         if (key == "args"sv) {
           // Before it is known what the event is, its args are only remembered.
@@ -306,7 +311,14 @@ class EventReader {
     phase_ = text.raw.front();
     if (phase_ == 'M' || phase_ == 'i') return false;
     if (phase_ != 'X') return skip(event_, skipped_phase(phase_));
-    return has_category_ && event_.event_class == EventClass::skip;
+    return has_category_ && event_.event_class == EventClass::skip && !is_frame_;
+  }
+
+  // A frame that does is read on.
+  bool tells_of_its_step() {
+    if (!sign_in(event_.name.raw)) return false;
+    event_.event_class = EventClass::frame;
+    return true;
   }
 
   bool read_category() {
@@ -318,6 +330,8 @@ class EventReader {
     if (!cursor_.string(text) || text.raw.empty()) return false;
     has_category_ = true;
     event_.event_class = class_of_category(text.raw, event_.reason);
+    is_frame_ = text.raw == "python_function"sv || text.raw == "overhead"sv;
+    if (is_frame_) return phase_ == 'X' && !event_.name.raw.empty() && !tells_of_its_step();
     return phase_ == 'X' && event_.event_class == EventClass::skip;
   }
 
@@ -383,7 +397,7 @@ class EventReader {
   KinetoEvent& event_;
   EventProblem& problem_;
   char phase_ = '\0';
-  bool has_category_ = false;
+  bool has_category_ = false, is_frame_ = false;
   std::string_view ts_, duration_, late_args_;
 };
 

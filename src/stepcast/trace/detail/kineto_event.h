@@ -39,6 +39,7 @@ struct EventArgs {
   std::int64_t wait_on_stream = -1;
   std::int64_t wait_on_event_record = -1;
   std::int64_t blocks = -1;
+  std::int64_t graph = -1, graph_node = -1;
   std::int64_t device_type = -1;  // of a memory event: 0 is the host
   std::int64_t memory_device = -1, total_allocated = -1, total_reserved = -1;
   float blocks_per_sm = -1;
@@ -65,6 +66,7 @@ enum class EventClass : std::uint8_t {
   runtime,
   op,
   annotation,
+  frame,  // of Python, or the profiler's own time: not kept (`reason`), but its name tells what a step does
   sync,
   memory,       // totals of the caching allocator on a GPU
   thread_name,  // metadata: the name of a thread

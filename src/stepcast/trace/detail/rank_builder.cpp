@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "stepcast/trace/detail/rank_fold.h"
 
 namespace stepcast::detail {
@@ -57,7 +59,8 @@ void RankBuilder::keep(ChunkedList<Event>& list, const Event& event) {
 void RankBuilder::add(const KinetoEvent& event) {
   ++rank_.event_count;
   switch (event.event_class) {
-    case EventClass::skip: count_skip(event.reason); break;
+    case EventClass::skip:
+    case EventClass::frame: count_skip(event.reason); break;
     case EventClass::kernel:
     case EventClass::memcpy:
     case EventClass::memset: add_gpu(event); break;
@@ -149,6 +152,11 @@ void RankBuilder::add_gpu(const KinetoEvent& event) {
            .blocks_per_sm = a.blocks_per_sm,
            .blocks = narrow(a.blocks, std::numeric_limits<std::int32_t>::max())};
   if (a.collective.any) op.collective = add_collective(event);
+  if (a.graph_node >= 0 && fold_ == nullptr) {
+    scratch_ = a.graph >= 0 ? fmt::format("graph {}, node {}", a.graph, a.graph_node)
+                            : fmt::format("graph node {}", a.graph_node);
+    op.graph_node = interner_.text({scratch_, false});
+  }
   if (event.event_class == EventClass::memcpy)
     op.kind = GpuOp::Kind::memcpy;
   else if (event.event_class == EventClass::memset)

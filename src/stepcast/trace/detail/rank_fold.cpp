@@ -230,6 +230,14 @@ void RankFold::finish(std::span<const ThreadId> renamed, std::size_t n_threads, 
   s_.external_id = external_id_meaning(with_external_id_, with_correlation_as_id_, operators_.count());
 }
 
+std::vector<StepStretch> RankFold::steps() const {
+  std::vector<StepStretch> all;
+  for (const Step& step : steps_)
+    if (step.duration > Nanoseconds{0})
+      all.push_back({step.number, step.start.count(), (step.start + step.duration).count()});
+  return all;
+}
+
 ExternalIdMeaning external_id_meaning(std::size_t with_id, std::size_t is_correlation, std::size_t names_op) {
   if (with_id == 0) return ExternalIdMeaning::absent;
   // Ids are small numbers in both spaces and meet by chance; what nearly all events do is the rule.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/recorded_rank.h"
 #include "stepcast/trace/trace_summary.h"
 
@@ -79,7 +80,8 @@ class RankFold {
 
   // `renamed`: [thread of the events] -> thread of `n_threads`, invalid for those that are none.
   void finish(std::span<const ThreadId> renamed, std::size_t n_threads, Nanoseconds base_time);
-  // Behind finish().
+  // Behind finish(): the steps by start, on the clock of the events.
+  [[nodiscard]] std::vector<StepStretch> steps() const;
   [[nodiscard]] RankSummary take() { return std::move(s_); }
 
  private:

@@ -33,47 +33,18 @@ bool waits_for_own_copy(std::string_view call_name, std::string_view gpu_name, M
   return call_name == "cudaMemcpy" || call_name == "hipMemcpyWithStream" || call_name == "hipMemcpy";
 }
 
-struct OpContext {
-  std::int32_t comm_op = kNone;
-  bool in_library_annotation = false;
-};
-
-OpContext context_of(const RecordedRank& r, std::span<const std::int32_t> parent_of_op, std::int32_t op,
-                     std::unordered_map<std::uint32_t, std::uint8_t>& name_role) {
-  // 1: record_param_comms, 2: nccl:* annotation, 0: anything else
-  const auto role = [&](NameId name) {
-    const auto [it, fresh] = name_role.try_emplace(name.index(), std::uint8_t{0});
-    if (fresh) {
-      const std::string_view text = r.names.text(name);
-      if (text == "record_param_comms")
-        it->second = 1;
-      else if (text.starts_with("nccl:") || text.starts_with("rccl:"))
-        it->second = 2;
-    }
-    return it->second;
-  };
-  OpContext context;
-  for (; op != kNone; op = item(parent_of_op, op)) {
-    const std::uint8_t what = role(item(r.cpu_ops, op).name);
-    if (what == 1 && context.comm_op == kNone) context.comm_op = op;
-    if (what == 2) context.in_library_annotation = true;
-  }
-  return context;
-}
-
 // Operators of calls and GPU work that lie inside none on their thread, from "External id" where that names the
 // operator: calls of helper threads, launches that are not in the file.
 void link_operators(RankGraph& g) {
   const RecordedRank& r = *g.recorded;
   for (GpuWork& w : g.gpu)
     if (w.call != kNone) w.op = item(g.calls, w.call).op;
-  std::unordered_map<std::uint32_t, std::uint8_t> name_role;
   for (GpuWork& w : g.gpu) {
     if (w.op != kNone) continue;
     w.op = g.index->op_with_external_id(r.gpu_ops[w.recorded].external_id);
     if (w.op == kNone || w.call == kNone) continue;
     Call& call = item(g.calls, w.call);
-    const OpContext context = context_of(r, g.parent_of_op, w.op, name_role);
+    const OpContext context = g.index->context_of(w.op);
     call.op = w.op;
     call.comm_op = context.comm_op;
     call.in_library_annotation = context.in_library_annotation;
@@ -110,7 +81,6 @@ class RankLinker {
  private:
   // Calls of the window. A call that spans the window's begin belongs to the time before.
   void add_calls() {
-    std::unordered_map<std::uint32_t, std::uint8_t> name_role;
     g_.calls.reserve(in_window_.last - in_window_.first);
     for (std::size_t i = in_window_.first; i < in_window_.last; ++i) {
       const RuntimeCall& call = r_.runtime_calls[i];
@@ -122,7 +92,7 @@ class RankLinker {
       c.start_us = g_.us(call.start);
       c.end_us = g_.us(call.end());
       c.op = index_->op_of_call()[i];
-      const OpContext context = context_of(r_, g_.parent_of_op, c.op, name_role);
+      const OpContext context = index_->context_of(c.op);
       c.comm_op = context.comm_op;
       c.in_library_annotation = context.in_library_annotation;
       const std::int32_t number = next_position(g_.calls);

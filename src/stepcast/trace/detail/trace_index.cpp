@@ -1,6 +1,7 @@
 #include "stepcast/trace/detail/trace_index.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
 
 #include "stepcast/trace/detail/rank_graph.h"
@@ -23,11 +24,12 @@ Nesting nest(const RecordedRank& r) {
   n.op_of_call.assign(r.runtime_calls.size(), kNone);
   std::vector<std::vector<std::int32_t>> open(r.threads.size());
   const auto close_until = [&](std::vector<std::int32_t>& stack, Nanoseconds start, Nanoseconds end) {
-    // An op that ended before `start` is closed; of two ops meeting in one instant the second is a sibling.
-    std::erase_if(stack, [&](std::int32_t i) {
-      const CpuOp& op = r.cpu_ops[static_cast<std::size_t>(i)];
+    // An op that ended before `start` is closed; of two ops meeting in one instant the second is a sibling. What is
+    // closed below an open op is never looked at before it comes up.
+    const auto closed = [&](const CpuOp& op) {
       return op.end() < start || (op.end() == start && end > start);
-    });
+    };
+    while (!stack.empty() && closed(r.cpu_ops[static_cast<std::size_t>(stack.back())])) stack.pop_back();
   };
   std::size_t c = 0;
   const auto nest_call = [&](std::size_t index) {
@@ -48,6 +50,30 @@ Nesting nest(const RecordedRank& r) {
   }
   while (c < r.runtime_calls.size()) nest_call(c++);
   return n;
+}
+
+// Each from that of the op around it, which began before it.
+std::vector<OpContext> contexts_of(const RecordedRank& r, std::span<const std::int32_t> parent_of_op) {
+  std::vector<OpContext> contexts(r.cpu_ops.size());
+  enum class Role : std::uint8_t { unknown, other, collective, library };
+  std::vector<Role> roles(r.names.size(), Role::unknown);
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    const NameId name = r.cpu_ops[i].name;
+    Role& role = roles[name.index()];
+    if (role == Role::unknown) {
+      const std::string_view text = r.names.text(name);
+      role = text == "record_param_comms"                             ? Role::collective
+             : text.starts_with("nccl:") || text.starts_with("rccl:") ? Role::library
+                                                                      : Role::other;
+    }
+    const auto own = static_cast<std::int32_t>(i);
+    OpContext& context = contexts[i];
+    context.root = own;
+    if (parent_of_op[i] != kNone) context = contexts[static_cast<std::size_t>(parent_of_op[i])];
+    if (role == Role::collective) context.comm_op = own;
+    if (role == Role::library) context.in_library_annotation = true;
+  }
+  return contexts;
 }
 
 // Older profilers write whole microseconds.
@@ -118,6 +144,7 @@ TraceIndex::TraceIndex(const RecordedRank& r)
   Nesting nesting = nest(r);
   parent_of_op_ = std::move(nesting.parent_of_op);
   op_of_call_ = std::move(nesting.op_of_call);
+  context_of_op_ = contexts_of(r, parent_of_op_);
   ops_of_thread_.resize(r.threads.size());
   for (std::size_t i = 0; i < r.cpu_ops.size(); ++i)
     if (r.cpu_ops[i].thread.valid())

@@ -32,6 +32,13 @@ struct IndexRange {
   std::size_t first = 0, last = 0;
 };
 
+// Where an operator or annotation lies among those around it on its thread, itself included.
+struct OpContext {
+  std::int32_t root = -1;              // the outermost
+  std::int32_t comm_op = -1;           // the innermost record_param_comms; -1: none
+  bool in_library_annotation = false;  // inside "nccl:*"
+};
+
 class TraceIndex {
  public:
   // `recorded` has to outlive the index.
@@ -41,6 +48,10 @@ class TraceIndex {
   [[nodiscard]] std::span<const RecordedStep> steps() const { return steps_; }
   // [cpu op] -> enclosing op on the thread, -1: none.
   [[nodiscard]] std::span<const std::int32_t> parent_of_op() const { return parent_of_op_; }
+  // Of an index into RecordedRank::cpu_ops; -1: in none.
+  [[nodiscard]] OpContext context_of(std::int32_t op) const {
+    return op < 0 ? OpContext{} : context_of_op_[static_cast<std::size_t>(op)];
+  }
   // [runtime call] -> innermost open op on its thread, -1: none.
   [[nodiscard]] std::span<const std::int32_t> op_of_call() const { return op_of_call_; }
 
@@ -79,6 +90,7 @@ class TraceIndex {
   const RecordedRank* recorded_;
   std::vector<RecordedStep> steps_;
   std::vector<std::int32_t> parent_of_op_, op_of_call_;
+  std::vector<OpContext> context_of_op_;
   std::vector<std::vector<std::int32_t>> ops_of_thread_;  // by start
   ByNumber calls_, work_;                                 // by correlation
   ByNumber op_of_external_id_;

@@ -1,0 +1,184 @@
+#include "stepcast/trace/detail/step_signs.h"
+
+#include <algorithm>
+#include <string>
+
+#include "stepcast/operation/overhead_name.h"
+#include "stepcast/trace/detail/trace_index.h"
+
+namespace stepcast::detail {
+namespace {
+
+using namespace std::string_view_literals;
+
+// A step that differs by less is like the others, whatever it does: assumed (docs/constants.md).
+constexpr double kMuchLonger = 0.05;
+constexpr double kManyTimes = 2;
+// Operators this close are one stretch: nothing of a step lies between.
+constexpr std::int64_t kOneStretchNs = 100'000;
+constexpr std::size_t kKinds = static_cast<std::size_t>(StepKind::start_up) + 1;
+
+struct Word {
+  std::string_view text;  // in lower case
+  StepKind kind;
+};
+// Of annotations and frames of PyTorch, Lightning, Megatron and Transformers. The first that is there tells.
+constexpr std::array kWords{
+    Word{"dynamo_timed", StepKind::start_up},       Word{"convert_frame.py", StepKind::start_up},
+    Word{"compile_fx", StepKind::start_up},         Word{"autotune", StepKind::start_up},
+    Word{"profiler", StepKind::profiler},           Word{"cupti", StepKind::profiler},
+    Word{"activity buffer", StepKind::profiler},    Word{"buffer flush", StepKind::profiler},
+    Word{"instrumentation", StepKind::profiler},    Word{"module loading", StepKind::start_up},
+    Word{"lazy function", StepKind::start_up},      Word{"torch.save", StepKind::checkpoint},
+    Word{"state_dict", StepKind::checkpoint},       Word{"checkpoint", StepKind::checkpoint},
+    Word{"serialization.py", StepKind::checkpoint}, Word{"evaluat", StepKind::evaluation},
+    Word{"validat", StepKind::evaluation},          Word{"eval_step", StepKind::evaluation},
+};
+// What repeats in every step, or in every operator.
+constexpr std::array kNoSign{"profilerstep"sv, "profiler::_record"sv, "evaluate_function"sv,
+                             "checkpointfunction"sv, "utils/checkpoint"sv};
+
+std::optional<StepKind> sign_of_call(std::string_view name) {
+  const auto begins = [&](std::string_view with) { return name.starts_with(with); };
+  if (begins("cudaProfiler") || begins("cuProfiler") || begins("hipProfiler")) return StepKind::profiler;
+  const bool allocates = begins("cudaMalloc") || begins("cudaHostAlloc") || begins("hipMalloc") ||
+                         begins("hipHostMalloc") || begins("cuMemAlloc");
+  const bool loads = begins("cuModuleLoad") || begins("cuLibraryLoad") || begins("cudaLibraryLoad") ||
+                     begins("hipModuleLoad");
+  if (loads || (allocates && name.find("Async") == std::string_view::npos)) return StepKind::start_up;
+  return std::nullopt;
+}
+
+// The middle one; of two in the middle the smaller: of two steps the one without a sign is ordinary.
+double middle(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::ranges::nth_element(values, at);
+  return *at;
+}
+
+}  // namespace
+
+std::optional<StepKind> sign_in(std::string_view name) {
+  if (name.starts_with("aten::")) return std::nullopt;
+  if (name.starts_with(kDataLoader)) return StepKind::loader;
+  constexpr std::size_t kLongest = 256;  // names of templates go on for thousands
+  std::string lower{name.substr(0, kLongest)};
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const auto holds = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
+  if (holds("dataloader.py") && holds("__next__")) return StepKind::loader;
+  for (const Word& word : kWords)
+    if (holds(word.text))
+      return std::ranges::any_of(kNoSign, holds) ? std::nullopt : std::optional{word.kind};
+  return std::nullopt;
+}
+
+void CoveredTime::add(std::int64_t start_ns, std::int64_t end_ns) {
+  if (!stretches_.empty() && start_ns >= stretches_.back().start_ns &&
+      start_ns <= stretches_.back().end_ns + apart_ns_) {
+    stretches_.back().end_ns = std::max(stretches_.back().end_ns, end_ns);
+    return;
+  }
+  stretches_.push_back({start_ns, end_ns});
+  if (stretches_.size() < unite_at_) return;
+  unite();
+  unite_at_ = 2 * stretches_.size() + 1024;
+}
+
+void CoveredTime::unite() {
+  std::ranges::sort(stretches_, {}, &Stretch::start_ns);
+  std::size_t n = 0;
+  for (const Stretch& s : stretches_) {
+    if (n > 0 && s.start_ns <= stretches_[n - 1].end_ns + apart_ns_)
+      stretches_[n - 1].end_ns = std::max(stretches_[n - 1].end_ns, s.end_ns);
+    else
+      stretches_[n++] = s;
+  }
+  stretches_.resize(n);
+}
+
+std::vector<double> CoveredTime::in(std::span<const StepStretch> steps) {
+  unite();
+  std::vector<double> covered_ns;
+  for (const StepStretch& step : steps) {
+    double& sum = covered_ns.emplace_back(0);
+    auto s =
+        std::ranges::partition_point(stretches_, [&](const Stretch& x) { return x.end_ns <= step.start_ns; });
+    for (; s != stretches_.end() && s->start_ns < step.end_ns; ++s)
+      sum += static_cast<double>(std::min(s->end_ns, step.end_ns) - std::max(s->start_ns, step.start_ns));
+  }
+  return covered_ns;
+}
+
+StepSigns::StepSigns()
+    : of_kind_(kKinds, CoveredTime{0}), operators_(kOneStretchNs), backward_(kOneStretchNs) {}
+
+void StepSigns::add(const KinetoEvent& event) {
+  add(event.event_class, event.name.raw, event.start_ns, event.duration_ns);
+}
+
+void StepSigns::add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns) {
+  std::optional<StepKind> kind;
+  switch (what) {
+    case EventClass::op:
+      operators_.add(start_ns, start_ns + duration_ns);
+      if (name.starts_with("autograd::engine::evaluate_function"))
+        backward_.add(start_ns, start_ns + duration_ns);
+      [[fallthrough]];
+    case EventClass::annotation:
+    case EventClass::frame: kind = sign_in(name); break;
+    case EventClass::runtime: kind = sign_of_call(name); break;
+    case EventClass::memcpy:
+      if (name.find("DtoH") != std::string_view::npos || name.find("DeviceToHost") != std::string_view::npos)
+        kind = StepKind::checkpoint;
+      break;
+    default: break;
+  }
+  if (kind) of_kind_[static_cast<std::size_t>(*kind)].add(start_ns, start_ns + duration_ns);
+}
+
+std::vector<SpecialStep> StepSigns::special(std::span<const StepStretch> steps) {
+  std::vector<double> lengths;
+  for (const StepStretch& step : steps) lengths.push_back(static_cast<double>(step.end_ns - step.start_ns));
+  const double much_ns = kMuchLonger * middle(std::move(lengths));
+  std::vector<StepKind> kinds(steps.size(), StepKind::ordinary);
+  std::vector<double> most_ns(steps.size(), much_ns);
+  for (std::size_t k = 1; k < kKinds; ++k) {
+    const std::vector<double> ns = of_kind_[k].in(steps);
+    const double usual_ns = middle(ns);
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      const double more_ns = ns[s] - usual_ns;
+      if (ns[s] <= kManyTimes * usual_ns || more_ns <= most_ns[s]) continue;
+      most_ns[s] = more_ns;
+      kinds[s] = static_cast<StepKind>(k);
+    }
+  }
+  const std::vector<double> backward_ns = backward_.in(steps), operators_ns = operators_.in(steps);
+  const bool most_have_one = middle(backward_ns) > 0;
+  std::vector<SpecialStep> special;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    const bool evaluates = most_have_one && backward_ns[s] == 0 && operators_ns[s] > much_ns;
+    if (kinds[s] == StepKind::ordinary && evaluates) kinds[s] = StepKind::evaluation;
+    if (kinds[s] != StepKind::ordinary) special.push_back({steps[s].number, kinds[s]});
+  }
+  return special;
+}
+
+std::vector<SpecialStep> special_steps(const RecordedRank& rank) {
+  StepSigns signs;
+  const auto add = [&](EventClass what, const auto& event) {
+    signs.add(what, rank.names.text(event.name), event.start.count(), event.duration.count());
+  };
+  for (const CpuOp& op : rank.cpu_ops)
+    add(op.kind == CpuOp::Kind::op ? EventClass::op : EventClass::annotation, op);
+  for (const RuntimeCall& call : rank.runtime_calls) add(EventClass::runtime, call);
+  for (const GpuOp& op : rank.gpu_ops)
+    add(op.kind == GpuOp::Kind::memcpy ? EventClass::memcpy : EventClass::kernel, op);
+  std::vector<StepStretch> steps;
+  for (const RecordedStep& step : find_steps(rank))
+    steps.push_back({step.number, step.start.count(), step.end.count()});
+  return signs.special(steps);
+}
+
+}  // namespace stepcast::detail
