@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "stepcast/trace/detail/shared_bytes.h"
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_summary.h"
@@ -37,9 +36,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view content{reinterpret_cast<const char*>(data), size};
   check(stepcast::parse_rank_file(content, "fuzz"));
   check(stepcast::parse_rank_file_content(content, "fuzz"));
-  const std::string_view base = content.substr(0, size / 2), rest = content.substr(size / 2);
-  const std::string own = stepcast::detail::bytes_without(base, rest);
-  require(stepcast::detail::bytes_with(base, own, rest.size()) == rest);
-  static_cast<void>(stepcast::detail::bytes_with(base, rest, 2 * size));
   return 0;
 }

@@ -1,5 +1,8 @@
 #include "lab/gpu_time_scores.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -70,7 +73,8 @@ std::map<std::string_view, KernelTimes> convolution_times(const RecordedProgram&
 }
 
 // All of them, with the band of their sum.
-KernelTimes together(const std::map<KernelClass, KernelTimes>& times, KernelClass without) {
+KernelTimes together(const std::map<KernelClass, KernelTimes>& times, KernelClass without,
+                     KernelTimeSource ground = KernelTimeSource::models) {
   KernelTimes all;
   std::vector<ClassBand> bands;
   for (const auto& [kernel_class, of] : times) {
@@ -78,7 +82,7 @@ KernelTimes together(const std::map<KernelClass, KernelTimes>& times, KernelClas
     all.add(of.recorded_us, of.predicted_us, of.low_us, of.high_us);
     bands.push_back({of.predicted_us, of.low_us, of.high_us});
   }
-  const BandShares shares = shares_together(bands);
+  const BandShares shares = shares_together(bands, ground);
   all.low_us = all.predicted_us + shares.low * (all.low_us - all.predicted_us);
   all.high_us = all.predicted_us + shares.high * (all.high_us - all.predicted_us);
   return all;
@@ -168,16 +172,48 @@ std::map<KernelClass, KernelTimes> all_kernels(const RecordedJob& job, const Rec
 // Classes of less of the time are not scored by themselves.
 constexpr double kScoredClass = 0.1;
 
+// With `recorded_us` as measured on the other GPU: the kernels of every class, and the classes that are scored.
+struct PairTimes {
+  std::map<KernelClass, KernelTimes> of_class;
+  KernelTimes all;
+};
+
+std::optional<PairTimes> pair_times(const DevicePair& pair, const RecordedPricing& how) {
+  const Result<RecordedPrices> priced = price_recorded(pair.from->steps.back(), how);
+  if (!priced.ok()) return std::nullopt;
+  std::map<KernelClass, KernelTimes> predicted = all_kernels(*pair.from, &*priced);
+  const std::map<KernelClass, KernelTimes> measured = all_kernels(*pair.to, nullptr);
+  PairTimes out{.of_class = {}, .all = together(predicted, KernelClass::none, how.kernels)};
+  out.all.recorded_us = together(measured, KernelClass::none).recorded_us;
+  for (const auto& [kernel_class, of] : measured) {
+    if (of.recorded_us < kScoredClass * out.all.recorded_us) continue;
+    KernelTimes& times = out.of_class[kernel_class] = predicted[kernel_class];
+    times.recorded_us = of.recorded_us;
+  }
+  return out;
+}
+
 }  // namespace
 
-void score_cross_device(StepScores& scores, const RecordedJob& from, const RecordedJob& to,
-                        PricedDevices& devices) {
+std::vector<double> ratio_errors(const DevicePair& pair, PricedDevices& devices) {
+  StepPricer* origin = devices.find(pair.from->device);
+  StepPricer* target = devices.find(pair.to->device);
+  std::vector<double> errors;
+  if (origin == nullptr || target == nullptr) return errors;
+  const auto times =
+      pair_times(pair, {.kernels = KernelTimeSource::ratio, .target = target, .origin = origin});
+  if (!times) return errors;
+  for (const auto& [kernel_class, of] : times->of_class)
+    errors.push_back(std::abs(std::log(of.predicted_us / of.recorded_us)));
+  return errors;
+}
+
+void score_cross_device(StepScores& scores, const DevicePair& pair, double spread, PricedDevices& devices) {
+  const RecordedJob &from = *pair.from, &to = *pair.to;
   StepPricer* origin = devices.find(from.device);
   StepPricer* target = devices.find(to.device);
   if (origin == nullptr || target == nullptr) return;
-  const RecordedProgram& recorded = from.steps.back();
-  const std::map<KernelClass, KernelTimes> measured = all_kernels(to, nullptr);
-  const double all_us = together(measured, KernelClass::none).recorded_us, all = all_us / kUsPerMs;
+  const double all = together(all_kernels(to, nullptr), KernelClass::none).recorded_us / kUsPerMs;
   const double unchanged = together(all_kernels(from, nullptr), KernelClass::none).recorded_us / kUsPerMs;
   const Device &was = origin->platform().device, &is = target->platform().device;
   const std::string row = fmt::format("{} to {}", from.device, to.device);
@@ -186,19 +222,14 @@ void score_cross_device(StepScores& scores, const RecordedJob& from, const Recor
   scores.add("cross_device_bandwidth_ratio", to.name, {row, all, unchanged * bandwidth_ratio(was, is)});
   for (const auto& [test, ground] : {std::pair{"cross_device", KernelTimeSource::ratio},
                                      std::pair{"cross_device_models", KernelTimeSource::models}}) {
-    const Result<RecordedPrices> priced =
-        price_recorded(recorded, {.kernels = ground, .target = target, .origin = origin});
-    if (!priced.ok()) continue;
-    std::map<KernelClass, KernelTimes> predicted = all_kernels(from, &*priced);
-    KernelTimes sum = together(predicted, KernelClass::none);
-    sum.recorded_us = all_us;
-    scores.add(test, to.name, kernel_row(row, sum));
-    for (const auto& [kernel_class, of] : measured) {
-      if (of.recorded_us < kScoredClass * all_us) continue;
+    const auto times =
+        pair_times(pair, {.kernels = ground, .target = target, .origin = origin, .ratio_spread = spread});
+    if (!times) continue;
+    scores.add(test, to.name, kernel_row(row, times->all));
+    for (const auto& [kernel_class, of] : times->of_class) {
       const std::string name{to_string(kernel_class)};
-      predicted[kernel_class].recorded_us = of.recorded_us;
-      scores.add(fmt::format("{}_by_class", test), fmt::format("{} {}", to.name, name),
-                 kernel_row(row, predicted[kernel_class]), 0, name);
+      scores.add(fmt::format("{}_by_class", test), fmt::format("{} {}", to.name, name), kernel_row(row, of),
+                 0, name);
     }
   }
 }

@@ -35,8 +35,16 @@ class PricedDevices {
 void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices& devices,
                       std::vector<Skipped>& skipped);
 
-// Adds `cross_device`, by models alone and left as recorded. One rank each, of the same work.
-void score_cross_device(StepScores& scores, const RecordedJob& from, const RecordedJob& to,
-                        PricedDevices& devices);
+// A step of one rank each, of the same work on two GPUs.
+struct DevicePair {
+  const RecordedJob* from = nullptr;
+  const RecordedJob* to = nullptr;
+};
+
+// How far the ratio of the models is off by class of kernels, as |ln|: the classes that are scored.
+[[nodiscard]] std::vector<double> ratio_errors(const DevicePair& pair, PricedDevices& devices);
+
+// Adds `cross_device`, by models alone and left as recorded. `spread`: RecordedPricing::ratio_spread, from other pairs.
+void score_cross_device(StepScores& scores, const DevicePair& pair, double spread, PricedDevices& devices);
 
 }  // namespace stepcast

@@ -453,6 +453,33 @@ void hold_against(std::span<TestScore> tests, std::string_view name,
   }
 }
 
+// The band of a pair is what pairs of other workloads were off.
+void cross_device(StepScores& scores, const std::vector<RecordedJob>& jobs, PricedDevices& devices) {
+  struct Scored {
+    DevicePair pair;
+    std::vector<double> errors;
+  };
+  std::vector<Scored> pairs;
+  for (const RecordedJob& from : jobs) {
+    for (const RecordedJob& to : jobs) {
+      if (from.device == to.device || from.steps.back().facts.size() != 1 || from.operators.size() <= 5 ||
+          !same_workload(from, to))
+        continue;
+      const DevicePair pair{&from, &to};
+      pairs.push_back({pair, ratio_errors(pair, devices)});
+    }
+  }
+  for (const Scored& scored : pairs) {
+    std::vector<double> others;
+    for (const Scored& other : pairs)
+      if (!same_workload(*scored.pair.from, *other.pair.from))
+        others.insert(others.end(), other.errors.begin(), other.errors.end());
+    std::ranges::sort(others);
+    score_cross_device(scores, scored.pair, others.empty() ? kRatioSpread : future_quantile(others, 0.8),
+                       devices);
+  }
+}
+
 }  // namespace
 
 Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& options) {
@@ -494,14 +521,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
     score_gpu_active(scores, job, devices, result.skipped);
   }
   between_jobs(scores, jobs);
-  for (const RecordedJob& from : jobs) {
-    for (const RecordedJob& to : jobs) {
-      if (from.device != to.device && from.steps.back().facts.size() == 1 && from.operators.size() > 5 &&
-          same_workload(from, to)) {
-        score_cross_device(scores, from, to, devices);
-      }
-    }
-  }
+  cross_device(scores, jobs, devices);
   result.tests = std::move(scores).finish();
   hold_against(result.tests, "step_time", {"mean_of_others"});
   hold_against(result.tests, "cross_step", {"median_of_others"});

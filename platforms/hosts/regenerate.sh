@@ -13,7 +13,7 @@ host() {
   name=$1 platform=$2 date=$3 document=$4
   shift 4
   "$stepcast" calibrate overheads "$@" --platform "$platform" --overheads-only --name "$name-host" \
-    --document "$document" --date "$date" -o "$here/$name.json" --top 5
+    --document "$document" ${date:+--date "$date"} -o "$here/$name.json" --top 5
 }
 
 traces=$data/traces

@@ -228,6 +228,11 @@ TEST(PriceRecorded, ClassesErrApart) {
   EXPECT_DOUBLE_EQ(two.low, std::sqrt(0.5));
   EXPECT_DOUBLE_EQ(two.high, std::sqrt(0.5));
   EXPECT_DOUBLE_EQ(shares_together({}).low, 1);
+  // By the ratio of two GPUs they err half together.
+  const BandShares ratio =
+      shares_together(std::vector<ClassBand>{{10, 8, 13}, {20, 18, 23}}, KernelTimeSource::ratio);
+  EXPECT_DOUBLE_EQ(ratio.low, std::sqrt(0.75));
+  EXPECT_DOUBLE_EQ(shares_together({}, KernelTimeSource::ratio).high, 1);
 }
 
 // NCCL kernels of old profilers say nothing of their message: they move with the links, not with the memory.

@@ -69,6 +69,23 @@ TEST(PredictTrace, SpeedsUpWithWhatTheJobWaitsFor) {
   EXPECT_GT(gpu_bound.step_us(fast_host), 0.85 * long_step);
 }
 
+// A profiler slows the host: the band of a step that the host decides reaches down to what it may take without one.
+TEST(PredictTrace, ABandAllowsForWhatAProfilerCosts) {
+  const Result<TracePrediction> host_bound =
+      predict_trace(GeneratedTraces{test::GeneratorOptions{}}.inputs(), {});
+  ASSERT_TRUE(host_bound.ok()) << host_bound.error().message();
+  EXPECT_LT(host_bound->step.p10.value(), 0.8 * host_bound->step.time.value());
+  EXPECT_LT(host_bound->step.p90.value(), 1.02 * host_bound->step.time.value());
+  EXPECT_THAT(host_bound->notes, ::testing::Contains(HasSubstr("profilers slow the host")));
+
+  test::GeneratorOptions slow_kernels;
+  slow_kernels.kernel_scale = 300;
+  const Result<TracePrediction> gpu_bound = predict_trace(GeneratedTraces{slow_kernels}.inputs(), {});
+  ASSERT_TRUE(gpu_bound.ok()) << gpu_bound.error().message();
+  EXPECT_GT(gpu_bound->step.p10.value(), 0.98 * gpu_bound->step.time.value());
+  EXPECT_THAT(gpu_bound->notes, ::testing::Not(::testing::Contains(HasSubstr("profilers slow the host"))));
+}
+
 // Rank 3 loads its batches for 3 ms longer than the others: without stragglers nobody waits for it.
 TEST(PredictTrace, WithoutStragglers) {
   test::GeneratorOptions options;

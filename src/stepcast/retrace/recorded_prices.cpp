@@ -44,15 +44,21 @@ constexpr double kMovesToOtherVendor = 0.5;
 // Correlation of what the models err on two GPUs, for bands: the same figure.
 constexpr double kSharedError = 0.5;
 
+// Correlation of what the classes of one step are off that moves by the ratio of the models: 11 of the 13 of the two workloads
+// lie on the side on which their step does. Assumed to be half.
+constexpr double kClassesTogether = 0.5;
+
 // Time on the target over the recorded one, which took `distance` times what the models say of the origin. `moves`: the
 // part of the distance that the target shares.
-// `least`: half-width of the band, in ln.
-Factor over(const Estimate& target, const Estimate& origin, double distance, double moves, double least) {
+// `spread`: half-width of the band, in ln, where pairs of GPUs showed it; 0: as far as the models may err.
+Factor over(const Estimate& target, const Estimate& origin, double distance, double moves, double spread) {
   const double ratio = target.time.value() / origin.time.value();
   // The same work on the same GPU: nothing is taken from the models.
   if (moves == 1 && std::abs(ratio - 1) < 1e-9) return {};
   const double middle = distance > 0 ? ratio * std::pow(distance, moves - 1) : ratio;
-  const auto spread = [](const Estimate& e, Microseconds edge) {
+  const EstimateSource source = weaker(target.source, origin.source);
+  if (spread > 0) return {middle, middle * std::exp(-spread), middle * std::exp(spread), source};
+  const auto from_middle = [](const Estimate& e, Microseconds edge) {
     return edge.value() > 0 && e.time.value() > 0 ? std::abs(std::log(edge.value() / e.time.value())) : 0.0;
   };
   // Estimates on different grounds err apart.
@@ -62,9 +68,9 @@ Factor over(const Estimate& target, const Estimate& origin, double distance, dou
     return std::sqrt(of_target * of_target + moved * moved - 2 * shared * of_target * moved);
   };
   // A fast target and a slow origin make the smallest ratio.
-  const double down = std::max(least, joint(spread(target, target.p10), spread(origin, origin.p90)));
-  const double up = std::max(least, joint(spread(target, target.p90), spread(origin, origin.p10)));
-  return {middle, middle * std::exp(-down), middle * std::exp(up), weaker(target.source, origin.source)};
+  const double down = joint(from_middle(target, target.p10), from_middle(origin, origin.p90));
+  const double up = joint(from_middle(target, target.p90), from_middle(origin, origin.p10));
+  return {middle, middle * std::exp(-down), middle * std::exp(up), source};
 }
 
 class Pricing {
@@ -92,7 +98,7 @@ class Pricing {
   RecordedPrices run() {
     RecordedPrices out{Costs{program_}, Costs{program_}, Costs{program_}, {}};
     for (std::size_t b = 0; b < program_.blocks().size(); ++b) price_block(BlockId{b}, out);
-    const BandShares together = shares_together(bands_);
+    const BandShares together = shares_together(bands_, how_.kernels);
     out.together_low = together.low;
     out.together_high = together.high;
     for (Costs* costs : {&out.costs, &out.low, &out.high}) costs->rescale_shared_delays(program_);
@@ -170,11 +176,9 @@ class Pricing {
       if (work.origin && work.origin->time.value() > 0) {
         const double modelled_us = work.origin->time.value() * task.work_times;
         const double distance = modelled_us > 0 ? recorded_us / modelled_us : 0;
-        // Kernels of a trace are further from models of benchmarks than those say themselves.
-        const double least =
-            task.kind == TaskKind::kernel ? kLongSpread * std::sqrt(1 - kSharedError * kSharedError) : 0;
+        const double spread = task.kind == TaskKind::kernel ? how_.ratio_spread : 0;
         return scaled(recorded_us,
-                      over(*work.target, *work.origin, distance, shared_cause(task, modelled_us), least));
+                      over(*work.target, *work.origin, distance, shared_cause(task, modelled_us), spread));
       }
       return without_model(task, recorded_us, work.why);
     }
@@ -373,7 +377,7 @@ class Pricing {
 
 }  // namespace
 
-BandShares shares_together(std::span<const ClassBand> classes) {
+BandShares shares_together(std::span<const ClassBand> classes, KernelTimeSource ground) {
   double down = 0, up = 0, squares_down = 0, squares_up = 0;
   for (const ClassBand& of : classes) {
     down += of.us - of.low_us;
@@ -381,7 +385,11 @@ BandShares shares_together(std::span<const ClassBand> classes) {
     squares_down += (of.us - of.low_us) * (of.us - of.low_us);
     squares_up += (of.high_us - of.us) * (of.high_us - of.us);
   }
-  return {down > 0 ? std::sqrt(squares_down) / down : 1, up > 0 ? std::sqrt(squares_up) / up : 1};
+  const double shared = ground == KernelTimeSource::ratio ? kClassesTogether : 0;
+  const auto share = [shared](double sum, double squares) {
+    return sum > 0 ? std::sqrt(shared + (1 - shared) * squares / (sum * sum)) : 1;
+  };
+  return {share(down, squares_down), share(up, squares_up)};
 }
 
 std::string_view to_string(KernelTimeSource ground) {

@@ -32,6 +32,10 @@ namespace stepcast {
 enum class KernelTimeSource : std::uint8_t { recorded, models, ratio };
 [[nodiscard]] std::string_view to_string(KernelTimeSource ground);
 
+// Half-width of the band of kernels whose time moves by the ratio of the models, in ln, p10 or p90: future_quantile() at 0.8 of what
+// classes of kernels were off, of the two workloads that were recorded on an H100 and an MI300X, both ways.
+inline constexpr double kRatioSpread = 0.156;
+
 struct RecordedPricing {
   KernelTimeSource kernels = KernelTimeSource::recorded;
   // Prices on the GPU and links to predict, with the what-if factors; needed for `models` and `ratio`.
@@ -42,6 +46,7 @@ struct RecordedPricing {
   StepAssumptions assumptions{};
   // Work without a recorded time takes that of the target's models whatever the ground.
   bool price_unrecorded = false;
+  double ratio_spread = kRatioSpread;     // 0: as far as the models of the two GPUs may err
   std::int64_t gpus_per_node = 0;         // of the target; 0: all recorded ranks share a node
   std::int64_t origin_gpus_per_node = 0;  // of the recorded job; 0: as above
 };
@@ -61,7 +66,8 @@ struct ClassBand {
 struct BandShares {
   double low = 1, high = 1;
 };
-[[nodiscard]] BandShares shares_together(std::span<const ClassBand> classes);
+[[nodiscard]] BandShares shares_together(std::span<const ClassBand> classes,
+                                         KernelTimeSource ground = KernelTimeSource::models);
 
 // Host time is left as recorded (host_prices.h changes it). Errors: a ground without its prices.
 [[nodiscard]] Result<RecordedPrices> price_recorded(const RecordedProgram& recorded,
