@@ -21,8 +21,9 @@
 
 namespace stepcast {
 
-// Fewer rows of an operation family than this are better used to adapt a generic model than to fit a new one.
-inline constexpr std::size_t kFewKernelRows = 40;
+// Fewer rows of an operation family than this are better used to adapt a generic model than to fit a new one: of products,
+// attention and convolutions, and of what only streams, whose reference has three constants.
+inline constexpr std::size_t kFewMatrixRows = 24, kFewStreamingRows = 8;
 
 struct MeasuredDevice {
   Device device;

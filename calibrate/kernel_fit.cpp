@@ -31,15 +31,19 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
                                     const KernelFitOptions& options) {
   const AnalyticModel analytic{device};
   std::map<std::string, detail::KernelRows> groups;
-  for (const KernelMeasurement& row : rows) {
+  const std::vector<std::string_view> families = record_families(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const KernelMeasurement& row = rows[i];
     const double us = row.time.value();
     if (!(us > 0) || !std::isfinite(us)) continue;
     if (kernel_feature_set_of(row.operation) == KernelFeatureSet::none) continue;
     // Faster than the device can be: broken rows would teach the model to be so, too.
     if (us < analytic.lower_bound(row.operation).value()) continue;
     detail::KernelRows& group =
-        groups[kernel_record_name(family_of(row.operation), row.operation.dtype, row.operation.direction)];
+        groups[kernel_record_name(families[i], row.operation.dtype, row.operation.direction)];
+    group.family = families[i];
     group.sustained = row.regime == Regime::sustained;
+    group.cold = group.cold && row.cold;
     group.operations.push_back(&row.operation);
     group.log_us.push_back(std::log(us));
     group.model_size.push_back(static_cast<double>(row.hidden_size));

@@ -15,6 +15,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/names.h"
 #include "stepcast/base/statistics.h"
+#include "stepcast/cost/families/fitted_kernel.h"
 
 #include "calibrate/detail/kernel_layouts.h"
 
@@ -68,6 +69,8 @@ Result<bool> read_into(std::string_view text, const std::string& name, KernelMea
   return true;
 }
 
+// Of a time, that is of the kernel whatever timing adds: assumed, keeps times positive.
+constexpr double kLeastOfTimed = 0.1;
 // Sustained rows have to reach this share of the largest extents of the others: assumed.
 constexpr double kLeastReach = 0.25;
 
@@ -230,6 +233,10 @@ std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& 
   return skipped;
 }
 
+void take_off_timing(std::vector<KernelMeasurement>& rows, Microseconds timing) {
+  for (KernelMeasurement& m : rows) m.time = std::max(m.time - timing, kLeastOfTimed * m.time);
+}
+
 std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows) {
   const std::map<std::string, Reaches> reach_of = reaches_of(rows);
   std::map<std::pair<std::string, std::string_view>, std::size_t> counts;
@@ -282,6 +289,22 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows) {
 std::string kernel_set_name(const KernelMeasurement& measurement) {
   return fmt::format("{}/{}/{}", measurement.gpu, measurement.label,
                      to_string(measurement.operation.direction));
+}
+
+std::vector<std::string_view> record_families(std::span<const KernelMeasurement> rows) {
+  std::map<std::string, std::map<std::string_view, std::size_t>> n_rows;  // [record key][narrow family]
+  for (const KernelMeasurement& m : rows)
+    ++n_rows[kernel_record_key(m.operation)][narrow_family_of(m.operation)];
+  std::vector<std::string_view> families;
+  for (const KernelMeasurement& m : rows) {
+    const auto& of_key = n_rows.at(kernel_record_key(m.operation));
+    const auto& most = of_key.contains("")
+                           ? *of_key.find("")
+                           : *std::ranges::max_element(of_key, {}, [](const auto& f) { return f.second; });
+    const std::string_view narrow = narrow_family_of(m.operation);
+    families.push_back(narrow == most.first ? family_of(m.operation) : narrow);
+  }
+  return families;
 }
 
 std::string kernel_record_key(const Operation& operation) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,7 @@ struct KernelMeasurement {
   std::optional<Microseconds> p10, p90;
   Regime regime = Regime::unstated;
   bool carried = false;                               // by join_regimes(): measured in the other regime
+  bool cold = false;                                  // caches were flushed before each repetition
   std::uint64_t n = 1;                                // repetitions behind the time
   std::int64_t hidden_size = 0, sequence_length = 0;  // of the model, where the source has them; else 0
   std::uint32_t file = 0;                             // index into KernelMeasurements::files
@@ -78,6 +80,9 @@ inline constexpr double kImpossibleShareOfBound = 0.95;
 [[nodiscard]] std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& rows,
                                                               const AnalyticModel& device);
 
+// Takes off what timing added to each of the times.
+void take_off_timing(std::vector<KernelMeasurement>& rows, Microseconds timing);
+
 // Leaves rows of one regime for each family, type and direction, as both together would say two things about
 // one shape: the sustained ones, for a step is one long run, unless they reach less than a quarter of the
 // extents of the others. `rows`: of one device. Those taken out are returned as above.
@@ -93,5 +98,10 @@ std::vector<SkippedRows> join_regimes(std::vector<KernelMeasurement>& rows);
 
 // "gemm/fp16/forward": the rows that one model is fitted to, which is what its record is called.
 [[nodiscard]] std::string kernel_record_key(const Operation& operation);
+
+// The family of the record that each row is fitted to: that of its operation, but where several were measured that
+// narrow_family_of() tells apart (attention by several kernels, copies of pinned and of pageable memory), each has a record of
+// its own, and the one of most rows, or of those with no narrow family, the record that answers for all.
+[[nodiscard]] std::vector<std::string_view> record_families(std::span<const KernelMeasurement> rows);
 
 }  // namespace stepcast

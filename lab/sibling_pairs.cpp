@@ -46,14 +46,19 @@ struct SiblingTask {
   SetScore set;
 };
 
+// Sum of the errors of these times of the rows of a set.
+double errors_of_times(const SetScore& set, const std::vector<double>& us) {
+  double sum = 0;
+  for (std::size_t i = 0; i < set.rows.size(); ++i) sum += std::abs(us[i] / set.rows[i].measured - 1);
+  return sum;
+}
+
 // Ours over the sibling's rows as they are, in percent.
 void add_as_is(SetScore& set, const std::vector<double>& as_is) {
-  double sum = 0, ours = 0;
-  for (std::size_t i = 0; i < set.rows.size(); ++i) {
-    sum += std::abs(as_is[i] / set.rows[i].measured - 1);
-    ours += std::abs(set.rows[i].predicted / set.rows[i].measured - 1);
-  }
   if (set.rows.empty()) return;
+  double ours = 0;
+  for (const ScoredRow& row : set.rows) ours += std::abs(row.predicted / row.measured - 1);
+  const double sum = errors_of_times(set, as_is);
   set.extras.push_back({"as_is_mape_pct", 100 * sum / static_cast<double>(set.rows.size())});
   set.extras.push_back({"of_as_is_pct", 100 * ours / sum});
 }
@@ -63,7 +68,7 @@ std::optional<SiblingTask> task_of(const std::vector<const KernelMeasurement*>& 
                                    const std::vector<const KernelMeasurement*>& own, const Device& sibling,
                                    const Device& device, const std::string& key) {
   std::optional<SiblingTask> best;
-  for (const Regime regime : {Regime::burst, Regime::sustained}) {
+  for (const Regime regime : {Regime::burst, Regime::sustained, Regime::unstated}) {
     SiblingTask task{&sibling, &device, key, std::string{to_string(theirs.front()->operation.dtype)},
                      {},       {},      {}};
     std::set<std::size_t> shapes;
@@ -86,7 +91,8 @@ Status run_sibling_task(SiblingTask& task) {
   const KernelModel model{*task.device, fit.records};
   TimeOf theirs;
   for (const KernelMeasurement& m : task.theirs) theirs.emplace(m.operation, m.time.value());
-  std::vector<double> as_is;
+  std::vector<double> as_is, by_bandwidth, analytic;
+  const double bandwidths = task.sibling->memory_bandwidth / task.device->memory_bandwidth;
   task.set.n_fit = task.theirs.size();
   for (const KernelMeasurement* m : task.tested) {
     const Estimate e = model.estimate(m->operation);
@@ -97,10 +103,16 @@ Status run_sibling_task(SiblingTask& task) {
                              e.p90.value(),
                              {}});
     as_is.push_back(theirs.at(m->operation));
+    by_bandwidth.push_back(as_is.back() * bandwidths);
+    analytic.push_back(model.analytic().time(m->operation).value());
   }
   task.set.set = fmt::format("{} from {}/{}", task.device->name, task.sibling->name, task.key);
   task.set.group = fmt::format("{} {}", task.key.substr(0, task.key.find('/')), task.dtype);
   add_as_is(task.set, as_is);
+  const double n_rows = static_cast<double>(task.set.rows.size());
+  task.set.extras.push_back(
+      {"bandwidth_ratio_mape_pct", 100 * errors_of_times(task.set, by_bandwidth) / n_rows});
+  task.set.extras.push_back({"analytic_mape_pct", 100 * errors_of_times(task.set, analytic) / n_rows});
   return Ok{};
 }
 

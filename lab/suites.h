@@ -184,6 +184,20 @@ namespace stepcast {
 [[nodiscard]] Result<SuiteResult> validate_goodput(const std::filesystem::path& data,
                                                    const SuiteOptions& options = {});
 
+// Scores folders of the collector (docs/collector.md), of several GPUs beside each other: data/measured.
+//
+//   kernels_of_other_gpu   (primary) kernels of a GPU priced by records that were fitted to the other one's rows and moved by the
+//                          factors of siblings (sibling_pairs.h), beside the other one's time unchanged, moved by the ratio of
+//                          bandwidths, and the analytic model
+//   described_steps        steps that the GPU decides, by description, on the platform that ships; milliseconds
+//   described_steps_utilisation   the trivial answer: FLOPs at the median share of the peak of the other steps
+//   steps_of_other_gpu     and the measured step of the other GPU
+//   gpu_active..., cross_device...   GPU time of the traces as in validate_predict()
+//
+// `data`: a folder with a folder for each GPU; where there is none, that of the source tree.
+[[nodiscard]] Result<SuiteResult> validate_measured(const std::filesystem::path& data,
+                                                    const SuiteOptions& options = {});
+
 // Scores published steps of models with experts under FSDP 2 and expert parallelism (fsdp_expert_steps.csv: NeMo Automodel) as a
 // job of `--framework automodel`.
 //

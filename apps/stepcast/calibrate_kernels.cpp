@@ -7,12 +7,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
+#include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/learned_lookup.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/cell_text.h"
@@ -35,6 +37,7 @@ struct CalibrateKernelsOptions : PlatformCalibration {
   std::string device;
   KernelFitOptions fit;
   bool models_only = false;
+  double timing_us = 0;  // in every time
 };
 
 // The rows of one device; what is left out of them, and of which other devices there are rows.
@@ -65,6 +68,7 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
     }
   };
   choose(all.rows, chosen.rows);
+  take_off_timing(chosen.rows, Microseconds{options.timing_us});
   choose(lookups.kernels, chosen.lookups);
   if (chosen.rows.empty() && chosen.lookups.empty()) {
     std::string names;
@@ -90,11 +94,15 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
   return chosen;
 }
 
-// Where the records come from, and which rows are behind each: those of its key, as its name begins.
+// Where the records come from, and which rows are behind each: those of its family, type and direction, as its name begins.
 void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelMeasurement>& rows,
                     const Device& device, const CalibrateKernelsOptions& options) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
-  for (const KernelMeasurement& m : rows) hashes[kernel_record_key(m.operation)].push_back(m.hash);
+  const std::vector<std::string_view> families = record_families(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Operation& operation = rows[i].operation;
+    hashes[kernel_record_name(families[i], operation.dtype, operation.direction)].push_back(rows[i].hash);
+  }
   const Provenance of_all = options.provenance();
   for (ModelRecord& record : records) {
     if (record.device.empty()) record.device = device.name;
@@ -159,8 +167,8 @@ Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const
   std::vector<KernelMeasurement> many;
   std::vector<const KernelMeasurement*> few;
   for (const KernelMeasurement& m : rows) {
-    if (n_rows[kernel_record_key(m.operation)] < kFewKernelRows &&
-        has_generic_model(base.models, m.operation)) {
+    const std::size_t few_rows = work_of(m.operation).matrix ? kFewMatrixRows : kFewStreamingRows;
+    if (n_rows[kernel_record_key(m.operation)] < few_rows && has_generic_model(base.models, m.operation)) {
       few.push_back(&m);
     } else {
       many.push_back(m);
@@ -258,6 +266,11 @@ Calibration kernels_calibration() {
         app.add_option("--seed", options->fit.seed, "of folds and models")->capture_default_str();
         app.add_option("--threads", options->fit.threads, "threads to use")->capture_default_str();
         options->add_origin(app, "measurements", "made", "\"PyTorch 2.1, CUDA 12.1\"");
+        app.add_option("--timing-us", options->timing_us,
+                       "what timing adds to every time, taken off (`between_two_events` in overheads.csv of "
+                       "the collector)")
+            ->check(CLI::Range(0.0, 1000.0))
+            ->capture_default_str();
         app.add_flag("--models-only", options->models_only,
                      "write the models alone, as a part that the platform's own file extends");
         options->add_force(app);

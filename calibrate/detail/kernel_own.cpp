@@ -319,6 +319,7 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
     }
     STEPCAST_ASSIGN(const OperationShape shape, spec->make(rows, op));
     m.operation = {shape, dtype, direction};
+    m.cold = rows.cell("cache") == "flushed";
     STEPCAST_ASSIGN(const auto time, sink.time("time_us"));
     if (!time) {
       sink.skip(m.label, "rows without a time");

@@ -180,7 +180,9 @@ KernelLayout gemm_layout() {
 KernelLayout attention_layout() {
   return {"attention measurements",
           [](const CsvRows& h) {
-            return !h.has("op") && int{h.has("seq_len_tokens")} + h.has("n_heads") + h.has("head_dim") >= 2;
+            // With layers it is of steps of whole models.
+            return !h.has("op") && !h.has("n_layers") &&
+                   int{h.has("seq_len_tokens")} + h.has("n_heads") + h.has("head_dim") >= 2;
           },
           {"gpu", "dtype", "batch", "seq_len_tokens", "n_heads", "n_kv_heads", "head_dim", "time_us"},
           {"causal", "window_tokens", "regime"},

@@ -339,10 +339,11 @@ FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Dev
                          std::uint64_t seed) {
   const Operation& example = *points.operations.front();
   FittedKernel kernel;
-  kernel.family = family_of(example);
+  kernel.family = rows.family;
   kernel.dtype = example.dtype;
   kernel.direction = example.direction;
   kernel.sustained = rows.sustained;
+  kernel.cold = rows.cold;
   kernel.features = kernel_feature_set_of(example);
   const bool matrix = kernel.features == KernelFeatureSet::matrix ||
                       kernel.features == KernelFeatureSet::attention ||

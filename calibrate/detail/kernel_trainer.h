@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -16,11 +17,13 @@ namespace stepcast::detail {
 
 // Measurements of one family, dtype and direction on one device.
 struct KernelRows {
+  std::string_view family;  // as record_families() says
   std::vector<const Operation*> operations;
   std::vector<double> log_us;
   // What larger models have more of; 0 where not known. Decides what is the outer shell.
   std::vector<double> model_size;
   bool sustained = false;  // all of them, as FittedKernel::sustained
+  bool cold = true;        // all of them, as FittedKernel::cold
 };
 
 struct TrainedKernel {

@@ -118,6 +118,36 @@ TEST(KernelRows, NoClockMakesShortRunsTwiceAsFast) {
   EXPECT_EQ(skipped[0].why, "of long runs of slower software than the short ones");
 }
 
+TEST(KernelRows, WhatTimingAddsIsTakenOffAndLeavesATime) {
+  const Operation product = gemm({.m = 64, .n = 64, .k = 64}, DType::fp32);
+  std::vector<KernelMeasurement> rows{measured(product, 10), measured(product, 2)};
+  take_off_timing(rows, Microseconds{1.9});
+  EXPECT_DOUBLE_EQ(rows[0].time.value(), 8.1);
+  EXPECT_DOUBLE_EQ(rows[1].time.value(), 0.2);
+}
+
+TEST(KernelRows, KernelsOfAttentionThatWereMeasuredBesideAnotherHaveRecordsOfTheirOwn) {
+  const auto row = [](AttentionKernel kernel, DType dtype, std::int64_t length) {
+    return measured(attention({.batch = 1,
+                               .query_length = length,
+                               .key_length = length,
+                               .heads = 8,
+                               .head_dim = 64,
+                               .kernel = kernel},
+                              dtype),
+                    10);
+  };
+  using enum AttentionKernel;
+  const std::vector<KernelMeasurement> rows{
+      row(flash3, DType::bf16, 64),  row(flash2, DType::bf16, 64),
+      row(flash2, DType::bf16, 128), row(flash1, DType::fp16, 64),
+      row(flash3, DType::fp8, 64),   row(flash3, DType::fp8, 128),
+      row(any, DType::fp8, 64),      measured(gemm({.m = 8, .n = 8, .k = 8}, DType::bf16), 10)};
+  EXPECT_EQ(record_families(rows),
+            (std::vector<std::string_view>{"attention_flash3", "attention", "attention", "attention",
+                                           "attention_flash3", "attention_flash3", "attention", "gemm"}));
+}
+
 TEST(KernelRows, NamesSetsAndRecords) {
   KernelMeasurement m =
       measured(gemm({.batch = 2, .m = 1, .n = 1, .k = 1}, DType::fp16, Direction::backward), 1);

@@ -102,14 +102,14 @@ TEST(KernelModel, SaysWhenItLeavesTheMeasuredSizesAndIsLessSure) {
 TEST(KernelModel, FarBelowTheMeasuredWorkTheFiguresOfTheDeviceAnswer) {
   const Operation measured = norm({.rows = 65536, .cols = 4096}, DType::bf16);
   FittedKernel kernel = plain_kernel(measured, 1.0);
-  kernel.reference.floor_us = 5000;                              // gaps of a slow host
+  kernel.reference.floor_us = 900;                               // launches, and gaps between them
   kernel.low[3] = static_cast<float>(std::log(65536.0 * 4096));  // log_elements
   const KernelModel model{device(), std::vector{record_of(kernel)}};
   const auto time = [&](std::int64_t rows) {
     return model.estimate(norm({.rows = rows, .cols = 4096}, DType::bf16)).time.value();
   };
-  EXPECT_GT(time(65536), 5000);
-  EXPECT_GT(time(40000), 5000);  // little less: as measured
+  EXPECT_GT(time(65536), 900);
+  EXPECT_GT(time(40000), 900);  // little less: as measured
   const Operation small = norm({.rows = 64, .cols = 4096}, DType::bf16);
   EXPECT_DOUBLE_EQ(time(64), model.analytic().time(small).value());
   double last = time(64);
@@ -118,6 +118,26 @@ TEST(KernelModel, FarBelowTheMeasuredWorkTheFiguresOfTheDeviceAnswer) {
     EXPECT_LT(time(rows), 1.5 * last + 5);
     last = time(rows);
   }
+}
+
+TEST(KernelModel, AGapOfTheHostIsNoTimeOfWhatWasNotMeasured) {
+  const auto step = [](std::int64_t parameters, OptimizerKind kind = OptimizerKind::adam) {
+    return Operation{OptimizerShape{.kind = kind, .parameters = parameters}, DType::fp32, Direction::forward};
+  };
+  FittedKernel kernel = plain_kernel(step(1 << 24), 1.0);
+  kernel.reference.floor_us = 3500;
+  kernel.low[0] = static_cast<float>(std::log(1 << 24));  // log_parameters
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  const auto time = [&](const Operation& operation) { return model.estimate(operation).time.value(); };
+  const Operation smaller = step(1 << 23);
+  EXPECT_GT(time(step(1 << 24)), 3500);
+  EXPECT_DOUBLE_EQ(time(smaller), model.analytic().time(smaller).value());
+  EXPECT_EQ(model.explain(smaller).estimate.source, EstimateSource::analytic);
+  EXPECT_GT(model.estimate(smaller).p90.value(), 1.5 * time(smaller));
+  // With a floor of launches half of the work is still taken as measured.
+  kernel.reference.floor_us = 900;
+  const KernelModel launches{device(), std::vector{record_of(kernel)}};
+  EXPECT_GT(launches.estimate(smaller).time.value(), 900);
 }
 
 TEST(KernelModel, Fp16StandsInForBf16ButWider) {
@@ -226,6 +246,31 @@ TEST(KernelModel, GradientsInFp32TakeTheTimesOfBatchesInTheirLayout) {
   EXPECT_EQ(estimates[1].time, parts);
 }
 
+TEST(KernelModel, AProductInTheLayoutOfAGradientIsTheGradientThatWasMeasured) {
+  const GemmShape layer{.m = 4096, .n = 3072, .k = 768};
+  std::vector<ModelRecord> records;
+  for (const auto& [direction, factor] :
+       {std::pair{Direction::forward, 1.0}, std::pair{Direction::input_gradient, 2.0},
+        std::pair{Direction::weight_gradient, 3.0}}) {
+    FittedKernel kernel = plain_kernel(gemm(layer, DType::fp32, direction), factor);
+    kernel.measured_values = products_in(direction == Direction::forward ? GemmLayout::tn : GemmLayout::any);
+    records.push_back(record_of(kernel));
+  }
+  const KernelModel model{device(), records};
+  const auto answer = [&](std::int64_t m, std::int64_t n, std::int64_t k, GemmLayout layout) {
+    return model.explain(gemm({.m = m, .n = n, .k = k, .layout = layout}, DType::fp32));
+  };
+  const ExplainedEstimate input = answer(4096, 768, 3072, GemmLayout::nn);
+  EXPECT_EQ(input.record, "gemm/fp32/input_gradient");
+  EXPECT_TRUE(input.layout_measured);
+  EXPECT_DOUBLE_EQ(input.estimate.time.value(),
+                   model.estimate(gemm(layer, DType::fp32, Direction::input_gradient)).time.value());
+  const ExplainedEstimate weights = answer(3072, 768, 4096, GemmLayout::nt);
+  EXPECT_EQ(weights.record, "gemm/fp32/weight_gradient");
+  EXPECT_DOUBLE_EQ(weights.estimate.time.value(),
+                   model.estimate(gemm(layer, DType::fp32, Direction::weight_gradient)).time.value());
+}
+
 TEST(KernelModel, NoProductIsFasterThanTheFastestThatWasMeasured) {
   FittedKernel kernel = plain_kernel(kProduct, 0.1);
   kernel.fastest_flops_per_us = 200e6;
@@ -251,6 +296,32 @@ TEST(KernelModel, AttentionBackwardTakesItsRatioFromTheOtherDType) {
   const double ratio = time(DType::fp16, Direction::backward) / time(DType::fp16, Direction::forward);
   EXPECT_NEAR(time(DType::bf16, Direction::backward), ratio * time(DType::bf16, Direction::forward),
               1e-6 * time(DType::bf16, Direction::backward));
+}
+
+TEST(KernelModel, AKernelOfAttentionWithARecordOfItsOwnIsAnsweredByIt) {
+  const auto asked = [](AttentionKernel kernel) {
+    return attention({.batch = 4,
+                      .query_length = 2048,
+                      .key_length = 2048,
+                      .heads = 16,
+                      .head_dim = 128,
+                      .kernel = kernel},
+                     DType::bf16);
+  };
+  FittedKernel all = plain_kernel(asked(AttentionKernel::flash2), 2.0);
+  all.attention_kernels = {AttentionKernel::flash2};
+  FittedKernel third = plain_kernel(asked(AttentionKernel::flash3), 1.0);
+  third.family = narrow_family_of(asked(AttentionKernel::flash3));
+  third.attention_kernels = {AttentionKernel::flash3};
+  third.cold = true;
+  const KernelModel model{device(), std::vector{record_of(all), record_of(third)}};
+  const auto record = [&](AttentionKernel kernel) { return model.explain(asked(kernel)).record; };
+  EXPECT_EQ(record(AttentionKernel::flash3), "attention_flash3/bf16/forward (cold caches)");
+  EXPECT_EQ(record(AttentionKernel::flash2), "attention/bf16/forward");
+  EXPECT_EQ(record(AttentionKernel::any), "attention/bf16/forward");
+  EXPECT_EQ(record(AttentionKernel::efficient), "attention/bf16/forward");
+  const double second_us = model.estimate(asked(AttentionKernel::flash2)).time.value();
+  EXPECT_DOUBLE_EQ(model.estimate(asked(AttentionKernel::flash3)).time.value(), second_us / 2);
 }
 
 TEST(KernelModel, ABatchGivesWhatSingleQuestionsGive) {

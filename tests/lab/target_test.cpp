@@ -194,9 +194,10 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
     EXPECT_NE(find_suite(row.suite), nullptr) << row.suite;
     suites.insert(row.suite);
   }
-  EXPECT_THAT(suites, ElementsAre("ab_pairs", "collectives", "dlrm", "fsdp_experts", "goodput", "hybrid",
-                                  "iterations", "kernels", "megatron_lines", "networks", "node_power",
-                                  "power_limits", "predict", "replay", "rl", "siblings", "tpu"));
+  EXPECT_THAT(suites,
+              ElementsAre("ab_pairs", "collectives", "dlrm", "fsdp_experts", "goodput", "hybrid",
+                          "iterations", "kernels", "measured", "megatron_lines", "networks", "node_power",
+                          "power_limits", "predict", "replay", "rl", "siblings", "tpu"));
   EXPECT_FALSE(shipped_data_file("no such file"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/cost/detail/gemm_tiles.h"
+#include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/shortest_kernel.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/operation/shape_changes.h"
@@ -340,14 +341,17 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
   Estimate time = without_launch(operation, priced);
   double factor = 1, added_us = 0;
   if (const auto* product = std::get_if<GemmShape>(&operation.shape)) {
-    added_us += kColdProductUs + cold_weights_us(*product, operation.dtype, figures);
+    if (priced.record.find(kColdCaches) == std::string_view::npos)
+      added_us += kColdProductUs + cold_weights_us(*product, operation.dtype, figures);
     if (!made_by_amd_ && is_unaligned(*product, operation.dtype, figures)) {
       const double slower = kUnaligned / share_without_pieces(operation.dtype, figures);
       added_us += (slower - 1) * std::max(time.time.value() - figures.kernel_floor_us, 0.0);
     }
   }
   if (made_by_amd_ && std::holds_alternative<AttentionShape>(operation.shape)) factor = 1 / kAmdAttention;
-  if (std::holds_alternative<ReductionShape>(operation.shape)) added_us += kReductionUs;
+  // A measured reduction has its partial sums.
+  if (std::holds_alternative<ReductionShape>(operation.shape) && !priced.record.starts_with("reduction/"))
+    added_us += kReductionUs;
   const double bytes = work_of(operation).bytes().value();
   if (seen.has(KernelImplementation::row_gather))
     return within(figures.kernel_floor_us + bytes / figures.memory.per_us, kClosedFormBand,

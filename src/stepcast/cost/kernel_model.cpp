@@ -40,6 +40,10 @@ constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic mod
 // at an eighth it has arrived; a quarter of the way that it moved is added to the band. Assumed.
 constexpr double kHandOverFrom = 0.7, kHandOverTo = 2.1, kHandOverWidening = 0.25;
 
+// A floor of more kernels than this on the device is a gap of the host that ran the benchmark: optimizers of the A100 and
+// GH200 files have one of 2,200 and 1,400, all other records of at most 170 (convolutions of the P4).
+constexpr double kKernelsOfHostGap = 500;
+
 // Of the way that a sibling's time moved to become this device's, each side of its band: assumed, as above.
 constexpr double kSiblingWidening = 0.25;
 
@@ -149,6 +153,7 @@ struct KernelModel::Impl {
   [[nodiscard]] std::optional<Answer> from_forward(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> gradient_of_product(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> from_batched_product(const Operation& operation) const;
+  [[nodiscard]] std::optional<Answer> from_measured_gradient(const Operation& operation) const;
   [[nodiscard]] Answer from_figures(const Operation& operation) const;
   // A record in this dtype or one like it.
   [[nodiscard]] std::optional<Answer> measured(const Operation& operation) const {
@@ -158,6 +163,8 @@ struct KernelModel::Impl {
 
   [[nodiscard]] Answer to_answer(std::size_t record, const FittedTime& time,
                                  const Operation& operation) const;
+  // How much of an answer the analytic model gives: nothing within the measured work, all of it far below.
+  [[nodiscard]] double share_of_analytic(std::size_t record, const FittedTime& time) const;
   [[nodiscard]] Estimate to_estimate(const Operation& operation, const Answer& answer) const {
     const double bound = analytic.lower_bound(operation).value();
     const double time = std::max(answer.us, bound);
@@ -191,6 +198,17 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
   return std::ranges::find(kernel.attention_kernels, attention->kernel) != kernel.attention_kernels.end();
 }
 
+double KernelModel::Impl::share_of_analytic(std::size_t record, const FittedTime& time) const {
+  // The floor of a record is what its benchmark launched, gaps of the host included. Far below the measured
+  // work nothing else is left of it, and the figures of the device say more. Where it is a gap, they say more of all
+  // that was not measured: the gap is as long with less to do, or with another kind of it.
+  const double kernel_floor_us = analytic.device().kernel_floor.value_or(Microseconds{0}).value();
+  const bool host_gap =
+      kernel_floor_us > 0 && fitted.kernel(record).reference.floor_us > kKernelsOfHostGap * kernel_floor_us;
+  if (host_gap && (time.of_another_value || (time.distance > 0 && time.below > 0))) return 1;
+  return std::clamp((time.below - kHandOverFrom) / (kHandOverTo - kHandOverFrom), 0.0, 1.0);
+}
+
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
                                     const Operation& operation) const {
   const double of_sibling = fitted.log_of_sibling(record, operation, std::exp(time.log_us));
@@ -209,10 +227,8 @@ Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
     answer = answer.scaled(1, kFromForward);
     answer.of_another_value = true;
   }
-  if (time.below <= kHandOverFrom) return answer;
-  // The floor of a record is what its benchmark launched, gaps of the host included. Far below the measured
-  // work nothing else is left of it, and the figures of the device say more.
-  const double share = std::min((time.below - kHandOverFrom) / (kHandOverTo - kHandOverFrom), 1.0);
+  const double share = share_of_analytic(record, time);
+  if (share <= 0) return answer;
   const double shift = share * std::log(std::max(analytic.time(operation).value(), 1e-9) / answer.us);
   answer.us *= std::exp(shift);
   answer.log_low -= kHandOverWidening * std::abs(shift);
@@ -229,6 +245,7 @@ std::optional<Answer> KernelModel::Impl::from_record(const Operation& operation)
   const Operation* pointer = &operation;
   fitted.kernel(record).estimate({&pointer, 1}, {&time, 1});
   if (time.of_another_value) {
+    if (auto gradient = from_measured_gradient(operation)) return gradient;
     if (auto batched = from_batched_product(operation)) return batched;
   }
   const Answer answer = to_answer(record, time, operation);
@@ -238,6 +255,24 @@ std::optional<Answer> KernelModel::Impl::from_record(const Operation& operation)
   std::get<AttentionShape>(measured_one.shape).kernel = fitted.kernel(record).attention_kernels.front();
   const double factor = analytic.time(operation) / analytic.time(measured_one);
   return answer.scaled(factor, kFromAnalytic);
+}
+
+// A product in the layout of a gradient that its own record did not measure, as the gradient that it is, where those were
+// measured: the way back of gradient_of_product().
+std::optional<Answer> KernelModel::Impl::from_measured_gradient(const Operation& operation) const {
+  const auto* product = std::get_if<GemmShape>(&operation.shape);
+  if (product == nullptr || product->batch != 1 || operation.direction != Direction::forward)
+    return std::nullopt;
+  const bool of_input = product->layout == GemmLayout::nn;
+  if (!of_input && product->layout != GemmLayout::nt) return std::nullopt;
+  GemmShape layer{.m = product->m, .n = product->k, .k = product->n};
+  if (!of_input) layer = {.m = product->k, .n = product->m, .k = product->n};
+  const Operation gradient{layer, operation.dtype,
+                           of_input ? Direction::input_gradient : Direction::weight_gradient};
+  if (fitted.find(gradient) == kNoRecord) return std::nullopt;
+  auto answer = from_record(gradient);
+  if (answer) answer->layout_measured = true;
+  return answer;
 }
 
 // A product whose layout its own record did not measure, from batches of products in that layout: as many of

@@ -86,8 +86,10 @@ std::optional<TokenExchange> exchange_of(const Transformer& model, const Layout&
 
 Layout with_software_choices(Layout layout, const Device& device) {
   AttentionKernel& kernel = layout.layer.attention_kernel;
-  if (kernel == AttentionKernel::any)
-    kernel = usual_attention_kernel(layout.software, generation_of(device).asynchronous_products);
+  if (kernel != AttentionKernel::any) return layout;
+  kernel = usual_attention_kernel(layout.software, generation_of(device).asynchronous_products);
+  // FlashAttention multiplies 16 bits and less.
+  if (layout.layer.precision.compute == DType::fp32) kernel = AttentionKernel::efficient;
   return layout;
 }
 

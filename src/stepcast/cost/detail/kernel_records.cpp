@@ -69,7 +69,8 @@ Status KernelRecords::add(const ModelRecord& record) {
     if (of_sibling && !scaled) use_figures(kernel, *device);
     return kernel;
   };
-  const std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
+  std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
+  if (header.cold) name += fmt::format(" {}", kColdCaches);
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
   records_.push_back(std::unique_ptr<Record>(
       new Record{name,
@@ -109,6 +110,10 @@ double KernelRecords::log_of_sibling(std::size_t index, const Operation& operati
 }
 
 std::size_t KernelRecords::find(const Operation& operation) const {
+  if (const std::string_view narrow = narrow_family_of(operation); !narrow.empty()) {
+    const std::size_t own = find(narrow, operation.dtype, operation.direction);
+    if (own != kNone) return own;
+  }
   return find(family_of(operation), operation.dtype, operation.direction);
 }
 

@@ -21,6 +21,11 @@ constexpr double kSameSize = 0.02;
 // Half-width per unit of ln beyond the distance that holding out the largest sizes could show: assumed.
 constexpr double kWiderPerDistance = 0.04;
 
+// PyTorch's norms load four elements at once where rows begin at whole vectors, and take 1 to 2 ns for a row; elsewhere 6 to
+// 10 (data/measured). Matrix units take 16-bit operands in pieces of eight channels.
+constexpr std::int64_t kVectorOfNorm = 4, kChannelsOfUnits = 8;
+constexpr double kHalfBytes = 2;
+
 struct ReferenceKey {
   const char* key;
   double ReferenceParameters::*member;
@@ -143,6 +148,33 @@ Result<std::vector<AttentionKernel>> read_attention_kernels(const JsonValue& par
 
 }  // namespace
 
+std::string_view narrow_family_of(const Operation& operation) {
+  if (const auto* transfer = std::get_if<TransferShape>(&operation.shape); transfer && !transfer->pinned) {
+    if (transfer->kind == MemcpyKind::host_to_device) return "memcpy_h2d_pageable";
+    if (transfer->kind == MemcpyKind::device_to_host) return "memcpy_d2h_pageable";
+  }
+  if (const auto* norm = std::get_if<NormShape>(&operation.shape); norm && norm->cols % kVectorOfNorm != 0) {
+    if (norm->kind == NormKind::layer_norm) return "layer_norm_unaligned";
+    if (norm->kind == NormKind::rms_norm && norm->fused) return "rms_norm_unaligned";
+  }
+  if (const auto* conv = std::get_if<ConvolutionShape>(&operation.shape)) {
+    const bool half = element_size(operation.dtype).value() == kHalfBytes;
+    const bool whole =
+        conv->in_channels % kChannelsOfUnits == 0 && conv->out_channels % kChannelsOfUnits == 0;
+    if (half && !whole) return "convolution_unaligned";
+  }
+  const auto* attention = std::get_if<AttentionShape>(&operation.shape);
+  if (attention == nullptr) return "";
+  switch (attention->kernel) {
+    case AttentionKernel::flash1: return "attention_flash1";
+    case AttentionKernel::flash2: return "attention_flash2";
+    case AttentionKernel::flash3: return "attention_flash3";
+    case AttentionKernel::efficient: return "attention_efficient";
+    case AttentionKernel::any: break;
+  }
+  return "";
+}
+
 std::string kernel_record_name(std::string_view family, DType dtype, Direction direction) {
   return fmt::format("{}/{}/{}", family, to_string(dtype), to_string(direction));
 }
@@ -165,6 +197,8 @@ Result<KernelRecordHeader> KernelRecordHeader::read(const JsonValue& parameters)
   const auto set = parse_kernel_feature_set(features);
   if (!set) return Error{fmt::format("features `{}` are not known", features)};
   out.features = *set;
+  if (const JsonValue* cache = parameters.find("cache"))
+    out.cold = cache->is_text() && cache->text() == "flushed";
   return out;
 }
 
@@ -244,6 +278,7 @@ JsonValue FittedKernel::write() const {
   if (fastest_flops_per_us > 0)
     value.add("fastest_TFLOPs", JsonValue{rounded(fastest_flops_per_us / 1e6, 6)});
   value.add("regime", JsonValue{sustained ? "sustained" : "burst"});
+  if (cold) value.add("cache", JsonValue{"flushed"});
   JsonValue all = JsonValue::array();
   for (const Correction& correction : corrections) all.add(write_correction(correction));
   value.add("corrections", std::move(all));

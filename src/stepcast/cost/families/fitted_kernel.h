@@ -50,12 +50,16 @@ struct FittedTime {
   bool of_another_value = false;
 };
 
+// Behind the name of a record that was measured with flushed caches, as kernels of a step find them; without it on warm ones.
+inline constexpr std::string_view kColdCaches = "(cold caches)";
+
 // What a record answers for: the part of its parameters that is read before it is asked.
 struct KernelRecordHeader {
-  std::string family;  // as family_of() says
+  std::string family;  // as family_of() or narrow_family_of() says
   DType dtype = DType::unknown;
   Direction direction = Direction::forward;
   KernelFeatureSet features = KernelFeatureSet::none;
+  bool cold = false;  // measured with flushed caches
 
   // Errors name what is wrong: "version 7 (this program reads 1)".
   [[nodiscard]] static Result<KernelRecordHeader> read(const JsonValue& parameters);
@@ -86,6 +90,10 @@ class FittedKernel : public KernelRecordHeader {
   void prepare(const Operation& operation, std::span<float, kMostKernelFeatures> out,
                double& log_reference) const;
 };
+
+// The family of a record that answers for operations like this one alone, beside one that answers for all of family_of():
+// "attention_flash3", "memcpy_h2d_pageable", "layer_norm_unaligned". Empty where nothing but sizes sets them apart.
+[[nodiscard]] std::string_view narrow_family_of(const Operation& operation);
 
 // "gemm/bf16/forward"
 [[nodiscard]] std::string kernel_record_name(std::string_view family, DType dtype, Direction direction);
