@@ -10,7 +10,7 @@
 // detail/rank_file_parts.cpp in their order, row by row, the operators and calls of the host by their starts. A begin or an end on
 // a thread is the time since the one before, work of the GPU the time since the work before it on its stream or since its launch.
 // Times count in the unit that stands before them. Names are spelled out where they come first; those of
-// detail/known_names.h count as seen.
+// tables/known_names.txt count as seen.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ struct BitModel {
 struct TextModel {
   TextModel();
 
-  std::string history = std::string(8, ' ');          // all texts, those of known_names.h first
+  std::string history = std::string(8, ' ');          // all texts, those of tables/known_names.txt first
   std::vector<BitModel> as_expected;                  // [hash of length of the match and byte]
   std::vector<std::uint32_t> after_six, after_three;  // [hash of bytes] place in the history of what followed
   std::vector<BitModel> literals;                     // [hash of order, bytes and bits before]
@@ -66,7 +66,7 @@ class AdaptiveCoder {
   std::uint32_t name(std::uint32_t field, std::uint32_t kind, std::string_view value, bool is_there,
                      std::uint64_t all, std::uint64_t roughly);
   bool flag(std::uint32_t field, std::uint64_t circumstances, bool value);
-  // Kinds are those of known_names.h, and 6 for others.
+  // Kinds are those of tables/known_names.txt, and 6 for others.
   std::string text(std::uint32_t kind, std::string_view value);
 
   // Those that were written or read.

@@ -152,7 +152,7 @@ struct Clock {
   std::int64_t all_ = 0;
 };
 
-// Of the names of a field, as known_names.h has them.
+// Of the names of a field, as tables/known_names.txt has them.
 std::uint32_t kind_of(std::uint32_t field) {
   switch (field) {
     case kOp:
