@@ -24,7 +24,8 @@ TEST(ShippedKernels, EveryFileIsReadByTheDeviceThatExtendsIt) {
   for (const auto& entry :
        std::filesystem::directory_iterator(test::source_dir() / "platforms" / "kernels")) {
     if (entry.path().extension() != ".json") continue;
-    const std::string name = entry.path().stem().string();
+    std::string name = entry.path().stem().string();
+    if (name.ends_with("-pytorch")) name.resize(name.size() - 8);  // our own rows, for the device beside them
     if (name == "generic" || name == "experts" || name == "tpu") continue;  // of no device
     SCOPED_TRACE(name);
     // A few hundred kilobytes; twice a thousand is the measure of something gone wrong.

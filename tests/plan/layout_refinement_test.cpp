@@ -244,7 +244,8 @@ TEST(LayoutRefinement, NoRecipeThatIsSaidIsFaster) {
       one.say(said.job.settings);
       const std::optional<double> said_us = comparable_us(said);
       ASSERT_TRUE(said_us) << one.words;
-      EXPECT_LE(whole_us, 1.002 * *said_us) << model << " " << one.words;
+      // Refinement starts from the fastest without choices of a recipe: those within a percent or so may change places by them.
+      EXPECT_LE(whole_us, 1.015 * *said_us) << model << " " << one.words;
     }
   }
 }
