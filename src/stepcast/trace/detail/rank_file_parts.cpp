@@ -727,7 +727,7 @@ void Walk::node(ExecutionTrace& trace, Names& names, EtNode& node, std::size_t i
 void Walk::tensors(std::vector<TensorUse>& tensors) {
   std::unordered_map<std::int64_t, std::size_t> seen;  // by id: its place among them
   std::vector<std::int64_t> ids;
-  Following id, storage;
+  Following id;
   std::uint64_t last = 0, before_last = 0;
   list(tensors, [&](TensorUse& t) {
     std::int64_t back = 0;
