@@ -66,8 +66,8 @@ struct PipelineStepScore {
   std::optional<TimePair> without_delay;
 };
 
-// Every step of the file. Errors: those of read_pipeline_timeline().
-[[nodiscard]] Result<std::vector<PipelineStepScore>> score_pipeline(const std::filesystem::path& timeline);
+// Every step of `file`. Errors: those of read_pipeline_timeline().
+[[nodiscard]] Result<std::vector<PipelineStepScore>> score_pipeline(const std::filesystem::path& file);
 
 // Ranks on clocks that are apart: the time stamps of whole ranks are moved at random, and what a replay says of who the others
 // wait for is held against what it says of the ranks as recorded.

@@ -197,7 +197,7 @@ ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay, cons
   analysis.inputs = inputs_of(recorded);
   add_forecasts(traces, replay, times, steps, options, analysis);
   add_causes(recorded, times, steps, options.platform, analysis);
-  analysis.binding = std::move(binding);
+  analysis.binding = binding;
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
   analysis.warning = warning_of(replay);

@@ -25,7 +25,7 @@ ReplayAnalysis compared(const ReplayRequest& request, const RecordedSource& sour
                                                         .gpus_per_node = 0,
                                                         .network_kind = {},
                                                         .node_bandwidth_Gbps = {}});
-  return analyze_replay(source.traces(), result, times, std::move(binding),
+  return analyze_replay(source.traces(), result, times, binding,
                         {.samples_per_step = request.samples_per_step,
                          .tokens_per_step = request.tokens_per_step,
                          .platform = platform.ok() ? &platform->platform : nullptr,
@@ -88,7 +88,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   STEPCAST_ASSIGN(const Replay result, replay_of(request.step, kind.has_launches));
   STEPCAST_ASSIGN(StepBinding binding, step_binding(result.recorded, result.costs, result.timeline));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
-  ReplayAnalysis analysis = compared(request, *source, result, times, std::move(binding));
+  ReplayAnalysis analysis = compared(request, *source, result, times, binding);
   for (Forecast* forecast : {&analysis.simulated, &analysis.measured})
     STEPCAST_TRY(add_training(*forecast, request.budget));
   STEPCAST_TRY(

@@ -71,8 +71,8 @@ Result<Forecast> forecast_from_json(std::string_view text, const std::string& na
   return forecast_from_json(root, name);
 }
 
-Result<Forecast> forecast_from_json(const JsonValue& root, const std::string& name) {
-  STEPCAST_ASSIGN(Forecast forecast, read_answer<Forecast>(root, "stepcast predict --json", name));
+Result<Forecast> forecast_from_json(const JsonValue& value, const std::string& name) {
+  STEPCAST_ASSIGN(Forecast forecast, read_answer<Forecast>(value, "stepcast predict --json", name));
   STEPCAST_TRY(check_positions(forecast, name));
   STEPCAST_TRY(check_step(forecast, name));
   return forecast;

@@ -394,7 +394,7 @@ class GrowthModel {
         prices_(prices),
         device_(prices.kernels().model(), prices.platform().device),
         places_(std::move(places)),
-        grown_(std::move(grown)) {}
+        grown_(grown) {}
 
   Result<TimeChange> change_of(const TaskInfo& task, const TaskWork& now) {
     if (const auto* operation = std::get_if<Operation>(&now))

@@ -129,7 +129,7 @@ void compare_class(const RecordedProgram& step, const RecordedProgram& other, st
           a.duration_us()[ta] * std::abs(work_ratio(step.program.works.of(a.tasks()[ta].work), now) - 1);
       out.same_kernel[id.index()][ta] =
           step.program.names.text(a.tasks()[ta].name) == other.program.names.text(b.tasks()[tb].name);
-      out.of_task[id.index()][ta] = std::move(now);
+      out.of_task[id.index()][ta] = now;
     }
   }
   out.extra += n_b - n_paired;

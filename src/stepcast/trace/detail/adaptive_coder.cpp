@@ -151,8 +151,8 @@ std::uint64_t AdaptiveCoder::plain_bits(unsigned n, std::uint64_t value) {
   return read;
 }
 
-std::int64_t AdaptiveCoder::number(std::uint32_t context, std::int64_t value) {
-  NumberModel& model = numbers_[context];
+std::int64_t AdaptiveCoder::number(std::uint32_t field, std::int64_t value) {
+  NumberModel& model = numbers_[field];
   // The sign stands in the lowest bit.
   const std::uint64_t unsign = static_cast<std::uint64_t>(value) << 1U ^ (value < 0 ? ~std::uint64_t{0} : 0);
   if (bit(model.is_zero, unsign == 0)) return 0;

@@ -229,9 +229,9 @@ bool overlaps(const RankGraph& g, const GpuWork& running, const GpuWork& next) {
   return running.length_us() > 0 && running.end_us - next.start_us > g.clock_step_us;
 }
 
-bool is_later_node(const RankGraph& g, std::size_t i) {
-  const GpuWork& w = g.gpu[i];
-  return w.call != kNone && item(g.calls, w.call).gpu.front() != static_cast<std::int32_t>(i);
+bool is_later_node(const RankGraph& graph, std::size_t work) {
+  const GpuWork& w = graph.gpu[work];
+  return w.call != kNone && item(graph.calls, w.call).gpu.front() != static_cast<std::int32_t>(work);
 }
 
 void name_calls(RankGraph& g, StringTable& names) {
