@@ -51,7 +51,7 @@ def deflated(data):
         import zopfli.zlib
     except ImportError:
         return None
-    return zopfli.zlib.compress(data, numiterations=1)[2:-4]
+    return zopfli.zlib.compress(data, numiterations=4, blocksplittingmax=0)[2:-4]
 
 
 def write(archive, name, data, mode, date):
