@@ -157,17 +157,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double allocated_GiB(const ForecastStageMemory& stage) { return stage.allocated_GiB.value_or(0); }
+double allocated_gib(const ForecastStageMemory& stage) { return stage.allocated_GiB.value_or(0); }
 
 void add_peak(const Session& session, const PredictRequest& request, std::string row, double measured,
               bool of_last_stage, SetScore& set) {
   const Result<Forecast> forecast = session.predict(request);
   if (!forecast || !forecast->memory || forecast->memory->stages.empty()) return;
   const std::vector<ForecastStageMemory>& stages = forecast->memory->stages;
-  const auto fullest = std::ranges::max_element(stages, {}, allocated_GiB);
+  const auto fullest = std::ranges::max_element(stages, {}, allocated_gib);
   set.rows.push_back({.row = std::move(row),
                       .measured = measured,
-                      .predicted = allocated_GiB(of_last_stage ? stages.back() : *fullest)});
+                      .predicted = allocated_gib(of_last_stage ? stages.back() : *fullest)});
 }
 
 void add_line(const Session& session, const CsvRows& rows, SetScore& set) {

@@ -23,7 +23,7 @@
 namespace stepcast::price_program_test {
 namespace {
 
-using namespace literals;
+using literals::operator""_us;
 using ::testing::HasSubstr;
 
 template <class T>

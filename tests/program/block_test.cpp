@@ -11,7 +11,7 @@
 namespace stepcast::block_test {
 namespace {
 
-using namespace literals;
+using literals::operator""_us;
 using ::testing::ElementsAre;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

@@ -10,7 +10,7 @@
 namespace stepcast::host_prices_test {
 namespace {
 
-using namespace literals;
+using literals::operator""_us;
 using ::testing::ElementsAre;
 
 // A thread of one rank, written down task by task.

@@ -14,7 +14,7 @@
 namespace stepcast::recorded_prices_test {
 namespace {
 
-using namespace literals;
+using literals::operator""_us;
 using ::testing::HasSubstr;
 
 const Platform& platform(const std::string& name) {

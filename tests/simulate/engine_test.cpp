@@ -23,7 +23,6 @@ static void PrintTo(const Interval& i, std::ostream* out) {
 namespace stepcast::engine_test {
 namespace {
 
-using namespace literals;
 using fixtures::BlockSketch;
 using fixtures::ProgramSketch;
 using fixtures::simulated;

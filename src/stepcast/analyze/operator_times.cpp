@@ -131,7 +131,8 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
     const detail::RankParts parts =
         detail::rank_parts(flat, times, costs, id, windows[c], rank_start_us[c], occurrences);
     std::vector<std::vector<std::size_t>> lanes(program.rank_class(id).lanes.size());
-    for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] = flat.lane_tasks(id, lane);
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+      lanes[lane] = flat.lane_tasks(id, static_cast<std::uint16_t>(lane));
     for (const detail::IdleGap& gap : parts.gaps) {
       if (gap.cause != IdleCause::cpu || gap.next_task == kNoTask) continue;
       FlatSource source = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]).source;

@@ -92,10 +92,10 @@ Result<FamilyRow> read_family(ObjectReader& keys) {
     }));
   for (const auto& [key, bias] :
        {std::pair{"qkv_bias", &row.qkv_bias}, {"output_bias", &row.output_bias}, {"ffn_bias", &row.ffn_bias}})
-    STEPCAST_TRY(read_section(keys, key, [to = bias](ObjectReader& o) -> Status {
+    STEPCAST_TRY(read_section(keys, key, [to = bias](ObjectReader& o) {
       *to = {};
-      STEPCAST_TRY(read_texts(o, {{"key", &to->key}}));
-      return o.optional("otherwise", to->otherwise);
+      const Status key_read = read_texts(o, {{"key", &to->key}});
+      return key_read.ok() ? o.optional("otherwise", to->otherwise) : key_read;
     }));
   keys.ignore("why");
   STEPCAST_TRY(keys.finish());

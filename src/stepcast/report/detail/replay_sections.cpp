@@ -25,7 +25,7 @@ constexpr std::size_t kRowsShown = 6, kRowsVerbose = 20, kNameWidth = 60;
 double ms(double us) { return us * 1e-3; }
 // FLOPs or bytes per microsecond as 10^12 or 10^9 of them per second.
 double tflops(double flops, double us) { return us > 0 ? flops / us * 1e-6 : 0; }
-double GBps(double bytes, double us) { return us > 0 ? bytes / us * 1e-3 : 0; }
+double gb_per_s(double bytes, double us) { return us > 0 ? bytes / us * 1e-3 : 0; }
 
 std::string or_dash(const std::optional<double>& value, int decimals) {
   return value ? table_number(*value, decimals) : "-";
@@ -72,7 +72,7 @@ MatrixChart waiting_chart(const ReplayAnalysis& a) {
 ReportTable classes_table(const AchievedRates& rates) {
   ReportTable table{"class< | ms | known\n% | TFLOP/s | GB/s | % of peak\nmemory"};
   for (const ClassRate& c : rates.classes) {
-    const double rate = GBps(c.bytes, c.known_us);
+    const double rate = gb_per_s(c.bytes, c.known_us);
     const bool known = c.known_us > 0;
     table.row({std::string{to_string(c.kernel_class)}, table_number(ms(c.time_us), 3),
                table_number(percent(c.known_us, c.time_us), 1),
@@ -216,7 +216,7 @@ void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool ver
     line += fmt::format(": {} TFLOP/s of the step, {} TFLOP/s and {} GB/s of these kernels",
                         table_number(tflops(sum.flops, sum.step_us), 3),
                         table_number(tflops(sum.flops, sum.known_us), 3),
-                        table_number(GBps(sum.bytes, sum.known_us), 0));
+                        table_number(gb_per_s(sum.bytes, sum.known_us), 0));
   }
   ReportSection& section = document.add("What the GPUs achieve", {ReportText{std::move(line)}});
   if (a.platform && (rates.peak_tflops || rates.peak_GBps)) {
