@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -189,6 +190,30 @@ TEST(SiblingKernels, ATimeMovesByWhatBinds) {
   EXPECT_NEAR(s.time_ratio(1, 0, 0, true), 1, 1e-12);
   EXPECT_NEAR(KernelSibling::limited_share(150), 0.5, 1e-12);
   EXPECT_NEAR(KernelSibling{}.time_ratio(100, 50, 5, false), 1, 1e-12);
+}
+
+// Records of an H100 for an H200: lookups gain less of the memory than it is faster, element-wise kernels all of it, and copies
+// from the host nothing.
+TEST(SiblingKernels, LookupsGainLessOfTheMemoryThanStreamsAndCopiesFromTheHostNothing) {
+  const Platform h100 = load("h100-sxm5-80gb"), h200 = load("h200-sxm-141gb");
+  std::vector<ModelRecord> records = h100.models;
+  const KernelModel there{h100.device, records};
+  records.push_back(sibling_of(h100.device, h200.device).record());
+  const KernelModel here{h200.device, records};
+  const double bandwidths = h100.device.memory_bandwidth / h200.device.memory_bandwidth;
+  const auto ratio = [&](OperationShape shape, DType dtype) {
+    const Operation operation{std::move(shape), dtype};
+    EXPECT_EQ(there.explain(operation).estimate.source, EstimateSource::fitted);
+    return here.estimate(operation).time / there.estimate(operation).time;
+  };
+  const double lookup =
+      ratio(LookupShape{.rows = 1'000'000, .dim = 64, .bags = 16384, .pooling = 8}, DType::fp32);
+  EXPECT_GT(lookup, bandwidths + 0.05);
+  EXPECT_LT(lookup, 1);
+  const ElementwiseShape sum{.function = ElementwiseFunction::add, .elements = 1 << 28, .reads = 2};
+  EXPECT_NEAR(ratio(sum, DType::fp32), bandwidths, 0.02);
+  const TransferShape copy{.kind = MemcpyKind::host_to_device, .bytes = 1 << 26};
+  EXPECT_DOUBLE_EQ(ratio(copy, DType::int8), 1);
 }
 
 // Attention in short sequences is bound by neither bytes nor arithmetic: more bandwidth shortens it, by less than itself.

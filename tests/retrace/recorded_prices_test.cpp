@@ -147,6 +147,29 @@ RecordedProgram one_kernel(const Operation& operation, KernelClass kernel_class,
   return out;
 }
 
+// The bytes of rows that are fetched at random move with the bandwidth as far as they bind, which the recorded time says: on an H200,
+// whose memory is 1.43 times as fast, what takes ten times as long as its bytes is latency.
+TEST(PriceRecorded, RowsFetchedAtRandomGainOfMoreBandwidthWhatTheirBytesTake) {
+  StepPricer h100{platform("dgx-h100"), {}}, h200{platform("dgx-h200"), {}};
+  const Operation lookup{LookupShape{.rows = 1'000'000, .dim = 128, .bags = 2048, .pooling = 32},
+                         DType::fp32};
+  const double bytes_us = h100.kernels().model().analytic().lower_bound(lookup).value();
+  const auto ratio_of = [&](double took_us) {
+    const RecordedProgram program = one_kernel(
+        lookup, KernelClass::embedding, "EmbeddingBag_updateOutputKernel_sum_mean", Microseconds{took_us});
+    const Result<RecordedPrices> prices =
+        price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &h200, .origin = &h100});
+    EXPECT_TRUE(prices.ok());
+    EXPECT_LT(duration(prices->low, 0), duration(prices->costs, 0));
+    EXPECT_GT(duration(prices->high, 0), duration(prices->costs, 0));
+    return duration(prices->costs, 0) / took_us;
+  };
+  const double bandwidths = h100.platform().device.memory_bandwidth / h200.platform().device.memory_bandwidth;
+  EXPECT_NEAR(ratio_of(10 * bytes_us), 1, 0.03);
+  EXPECT_GT(ratio_of(2 * bytes_us), bandwidths + 0.1);
+  EXPECT_NEAR(ratio_of(bytes_us), bandwidths, 0.03);
+}
+
 // Made pairs of captures, one cause each: what an H100 loses by it is no distance from its model, and does not move to a GPU whose
 // library does not lose it.
 class MadePairs : public ::testing::Test {

@@ -13,6 +13,7 @@
 
 #include "stepcast/cost/device_time.h"
 #include "stepcast/cost/shortest_kernel.h"
+#include "stepcast/platform/device_siblings.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
@@ -92,6 +93,8 @@ class Pricing {
       origin_time_.emplace(how.origin->kernels().model(), how.origin->platform().device);
     same_library_ = how.origin == nullptr || how.target == nullptr ||
                     how.origin->platform().device.architecture == how.target->platform().device.architecture;
+    if (same_library_ && how.origin != nullptr && how.target != nullptr)
+      sibling_ = sibling_of(how.origin->platform().device, how.target->platform().device);
     see_kernels();
   }
 
@@ -177,8 +180,10 @@ class Pricing {
         const double modelled_us = work.origin->time.value() * task.work_times;
         const double distance = modelled_us > 0 ? recorded_us / modelled_us : 0;
         const double spread = task.kind == TaskKind::kernel ? how_.ratio_spread : 0;
-        return scaled(recorded_us,
-                      over(*work.target, *work.origin, distance, shared_cause(task, modelled_us), spread));
+        Factor factor = over(*work.target, *work.origin, distance, shared_cause(task, modelled_us), spread);
+        if (sibling_ && task.kernel_class == KernelClass::embedding)
+          factor = of_random_rows(task, recorded_us, factor);
+        return scaled(recorded_us, factor);
       }
       return without_model(task, recorded_us, work.why);
     }
@@ -205,6 +210,18 @@ class Pricing {
         shortest_kernel_us(program_.works.operation(task.work), KernelImplementation::other,
                            how_.origin->kernels().model().analytic().figures());
     return kMovesToOtherVendor * (1 - shortest_us / std::max(modelled_us, shortest_us));
+  }
+
+  // Rows that are fetched at random, on another device of the architecture: their bytes at the bandwidth are the part of the
+  // recorded time that moves with it, the rest is latency. The band keeps its width.
+  Factor of_random_rows(const TaskInfo& task, double recorded_us, const Factor& by_models) const {
+    const AnalyticModel& origin = how_.origin->kernels().model().analytic();
+    const double streamed_us =
+        origin.lower_bound(*program_.works.operation(task.work)).value() * task.work_times;
+    const double middle =
+        sibling_->time_ratio(recorded_us, streamed_us, origin.figures().kernel_floor_us, false);
+    const double moved = middle / by_models.middle;
+    return {middle, by_models.low * moved, by_models.high * moved, by_models.source};
   }
 
   const DeviceFigures& figures() const { return how_.target->kernels().model().analytic().figures(); }
@@ -371,6 +388,7 @@ class Pricing {
   std::vector<std::optional<KernelImplementation>> implementations_;  // [NameId]
   std::int64_t n_ranks_ = 2;  // of the job, or a pair where one alone is known
   bool same_library_ = true;
+  std::optional<KernelSibling> sibling_;  // of the same architecture
   std::optional<DeviceTime> target_time_, origin_time_;
   std::map<std::tuple<std::string_view, KernelClass, std::string>, Sum> unmodelled_;
 };

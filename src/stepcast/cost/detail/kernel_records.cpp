@@ -15,10 +15,22 @@ constexpr double kOfSibling = 0.05;
 // The same of one that answers by factors, beside what these moved: `validate siblings`.
 constexpr double kOfFactors = 0.02;
 
-// The figures of this device in a reference that was fitted on another one; the fitted constants stay. Not of attention:
-// it is bound by neither bytes nor arithmetic, and no reference says how far it moves with either (log_of_sibling).
+// Bound by neither bytes nor arithmetic alone, and no reference says how far it moves with either: attention, and rows of a
+// table, which are fetched at random: what they lack of the bandwidth is latency.
+bool is_of_neither_bound(KernelFeatureSet features) {
+  return features == KernelFeatureSet::attention || features == KernelFeatureSet::lookup;
+}
+
+// Moves with the link to the host, which no factor of a sibling is about.
+bool is_of_host_link(const Operation& operation) {
+  const auto* transfer = std::get_if<TransferShape>(&operation.shape);
+  return transfer != nullptr &&
+         (transfer->kind == MemcpyKind::host_to_device || transfer->kind == MemcpyKind::device_to_host);
+}
+
+// The figures of this device in a reference that was fitted on another one; the fitted constants stay.
 void use_figures(FittedKernel& kernel, const Device& device) {
-  if (kernel.features == KernelFeatureSet::attention) return;
+  if (is_of_neither_bound(kernel.features)) return;
   ReferenceParameters& reference = kernel.reference;
   if (device.memory_bandwidth.value() > 0) reference.bandwidth_GBps = device.memory_bandwidth.value() / 1e9;
   if (const auto peak = device.peak(kernel.dtype); peak && peak->value() > 0) {
@@ -72,25 +84,25 @@ Status KernelRecords::add(const ModelRecord& record) {
   std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
   if (header.cold) name += fmt::format(" {}", kColdCaches);
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
-  records_.push_back(std::unique_ptr<Record>(
-      new Record{name,
-                 fmt::format("{} {}", name, another),
-                 scaled       ? kOfFactors
-                 : of_sibling ? kOfSibling
-                              : 0.0,
-                 scaled,
-                 of_sibling && !scaled && header.features == KernelFeatureSet::attention,
-                 {record.parameters, read, record.is_shipped}}));
+  records_.push_back(
+      std::unique_ptr<Record>(new Record{name,
+                                         fmt::format("{} {}", name, another),
+                                         scaled       ? kOfFactors
+                                         : of_sibling ? kOfSibling
+                                                      : 0.0,
+                                         scaled,
+                                         of_sibling && !scaled && is_of_neither_bound(header.features),
+                                         {record.parameters, read, record.is_shipped}}));
   return Ok{};
 }
 
 double KernelRecords::log_of_sibling(std::size_t index, const Operation& operation, double time_us) const {
   const Record& record = *records_[index];
-  if (!record.of_sibling && !record.of_relative) return 0;
+  if ((!record.of_sibling && !record.of_relative) || is_of_host_link(operation)) return 0;
   const ReferenceParameters& there = kernel(index).reference;
   const double launch_us = std::min(there.floor_us, device_->kernel_floor.value_or(Microseconds{0}).value());
   const bool is_sustained = kernel(index).sustained;
-  if (std::holds_alternative<AttentionShape>(operation.shape)) {
+  if (is_of_neither_bound(kernel(index).features)) {
     const double streamed_us = reference_terms(operation, there).bytes_us;
     const auto ratio = [&](const KernelSibling& rates) {
       return std::log(rates.time_ratio(time_us, streamed_us, launch_us, is_sustained));

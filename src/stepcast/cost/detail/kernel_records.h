@@ -52,8 +52,8 @@ class KernelRecords {
   // Of the band on each side, in ln: the record was fitted on another device.
   [[nodiscard]] double widening(std::size_t index) const { return records_[index]->widening; }
   // On the time of a record of the sibling, `time_us`, in ln: arithmetic and bytes, as far as they bind, go with the rates
-  // of this device, what the launch does not take of the floor with those of its units. Attention of a relative that the
-  // platform file names moves so, too. 0 for all other records.
+  // of this device, what the launch does not take of the floor with those of its units. Attention and lookups of a relative
+  // that the platform file names move so, too. 0 for all other records, and for copies from and to the host.
   [[nodiscard]] double log_of_sibling(std::size_t index, const Operation& operation, double time_us) const;
 
   // "model gemm/fp32/forward: the reason" of all that cannot be read. Reads them all, or all but those that ship.
@@ -71,8 +71,8 @@ class KernelRecords {
     std::string name, name_of_another_value;
     double widening = 0;
     bool of_sibling = false;  // of `sibling_`
-    bool of_relative =
-        false;  // attention that the platform file took from another device of the architecture
+    // Attention or lookups that the platform file took from another device of the architecture.
+    bool of_relative = false;
     OnDemand<FittedKernel> kernel;
   };
 
