@@ -38,6 +38,12 @@ TEST(KernelImplementation, IsReadFromTheNameOfTheKernel) {
       {"void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", K::other},
       {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl>", K::strided},
       {"ampere_sgemm_128x64_nn", K::other},
+      {"void "
+       "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_tn_align1>(cutlass_75_tensorop)",
+       K::pieces_of_one},
+      {"void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x256_64x3_nt_align2>(Params)",
+       K::pieces_of_two},
+      {"void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_64x64_nn_align8>(Params)", K::other},
       {"", K::other},
   };
   for (const auto& [name, implementation] : names) EXPECT_EQ(implementation_of(name), implementation) << name;

@@ -89,6 +89,20 @@ TEST(TracedOperations, AKernelStandsForWhatItCalls) {
   EXPECT_THAT(traced.stands_for, ElementsAre(0, 0, 2));
 }
 
+// Autocast: the operator casts what it was called with, and calls itself. What ran is the product in bf16, and the cast.
+TEST(TracedOperations, UnderAutocastTheInnerCallCounts) {
+  std::string inner = node(5, 2, "aten::mm", {{"[8,16]"}, {"[16,4]"}});
+  for (std::size_t at = inner.find("(float)"); at != std::string::npos; at = inner.find("(float)"))
+    inner.replace(at, 7, "(c10::BFloat16)");
+  const ExecutionTrace trace =
+      trace_of(node(2, 1, "aten::mm", {{"[8,16]"}, {"[16,4]"}}) + "," + node(3, 2, "aten::to", {{"[8,16]"}}) +
+               "," + node(4, 3, "aten::copy_", {{"[8,16]"}, {"[8,16]"}}) + "," + inner);
+  const TracedOperations traced = traced_operations(trace);
+  EXPECT_THAT(listed(trace, traced),
+              ElementsAre(HasSubstr("aten::copy_: "), "aten::mm: gemm bf16 forward m=8 n=4 k=16"));
+  EXPECT_THAT(traced.stands_for, ElementsAre(-1, -1, 2, 3));
+}
+
 TEST(TracedOperations, WorkOfTheCpuIsNone) {
   const ExecutionTrace trace = trace_of(node(2, 1, "aten::add", {{"[8]", "cpu"}, {"[8]", "cpu"}}) + "," +
                                         node(3, 1, "mylib::op", {{"[8]", "cpu"}}));

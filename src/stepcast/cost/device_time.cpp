@@ -25,6 +25,9 @@ constexpr double kClosedFormBand = 1.4;
 // Start of a product whose operands come from memory and not from the run before: cuBLAS products of BERT-small
 // and ViT traces on an H100 against records of repeated runs.
 constexpr double kColdProductUs = 2;
+// Two events around a kernel, as records with cold caches were timed, hold the gap before it, too, which a trace has by itself: 1.34
+// us on an H100 and 1.09 on an H200 (`gap_of_a_full_stream` of data/measured).
+constexpr double kGapOfFullStreamUs = 1.2;
 // A sum of many numbers over a streaming kernel of as few bytes: partial sums of a block, then of its warps. PyTorch's
 // reductions of at most 64 blocks take 8.8 us on a V100 and 7.8 on an A100 where element-wise kernels take 2.0 and 2.1
 // (ns_resolution, nccl_data), 8 and 3 on the A100 of trace_diff_control.
@@ -41,12 +44,16 @@ constexpr double kPoolingBackward = 0.29;
 // the two attentions of PyTorch in a trace of FLUX on an MI300X, 1,024 tokens of one head of 512 and 77 of twelve of 64.
 constexpr double kAmdAttention = 0.6;
 // Rows that do not begin at whole pieces of 16 bytes are loaded in smaller ones: products of a DLRM on an A100, kernels `align1`
-// beside `align4`, medians of those of 25 us and more (trace_diff_control).
+// beside `align4` of 25 us and more (trace_diff_control).
 constexpr double kPieceBytes = 16, kUnaligned = 1.16;
-// From Hopper on NVIDIA's asynchronous products need whole pieces, too; elsewhere kernels of Ampere run, which reach the share of
-// the rate that FlashAttention 2 does beside 3 (0.38 and 0.60 of the peak). Peak from which a device has them: as in
+// From Hopper on NVIDIA's asynchronous products need whole pieces, too; elsewhere kernels of Ampere run. Their share of the rate: of
+// convolutions that of FlashAttention 2 beside 3 (0.38 and 0.60 of the peak), of products that of the head of BERT on an H100
+// (30,522 words, 240 TFLOP/s each way, where whole pieces are priced at 610 to 690). Peak from which a device has them: as in
 // detail/attention_blocks.cpp.
-constexpr double kAsynchronousPerUs = 600e6, kWithoutAsynchronous = 0.63;
+constexpr double kAsynchronousPerUs = 600e6, kWithoutAsynchronous = 0.63, kProductWithoutAsynchronous = 0.42;
+// Pieces below 4 bytes go through registers, in kernels of Turing: the head of GPT-2 (50,257 words) on an H100, 95 to 147 TFLOP/s
+// each way.
+constexpr double kAsynchronousCopyBytes = 4, kThroughRegisters = 1.9;
 // ROCm's kernels with computed offsets relative to those of CUDA: strided element-wise kernels of Flux and pooling
 // of ResNet-18 on an MI300X.
 constexpr double kAmdIrregular = 0.4;
@@ -99,8 +106,28 @@ constexpr double kTransposed = 32, kTransposedPerUsOfSm = 5500;
 constexpr double kStepBytes = 64;
 
 // Of the rate of matrix units that a library of NVIDIA's reaches where operands do not come in whole pieces.
-double share_without_pieces(DType dtype, const DeviceFigures& device) {
-  return device.matrix_of(dtype).per_us >= kAsynchronousPerUs ? kWithoutAsynchronous : 1;
+double share_without_pieces(DType dtype, const DeviceFigures& device, double share = kWithoutAsynchronous) {
+  return device.matrix_of(dtype).per_us >= kAsynchronousPerUs ? share : 1;
+}
+
+// Time of a product of NVIDIA's over that of one whose operands come in whole pieces, by what the kernels' names say of the pieces,
+// or else the extents that are known to lie next to each other.
+double slower_by_pieces(const GemmShape& product, DType dtype, const DeviceFigures& device,
+                        const SeenKernels& seen) {
+  if (!device.has_matrix_units(dtype)) return 1;
+  const double element = element_size(dtype).value();
+  double piece = kPieceBytes;
+  if (seen.has(KernelImplementation::pieces_of_one)) {
+    piece = element;
+  } else if (seen.has(KernelImplementation::pieces_of_two)) {
+    piece = 2 * element;
+  } else {
+    for (const std::int64_t extent : {product.n, product.k})
+      while (piece > element && std::fmod(as_double(extent) * element, piece) != 0) piece /= 2;
+  }
+  if (piece >= kPieceBytes) return 1;
+  return kUnaligned / share_without_pieces(dtype, device, kProductWithoutAsynchronous) *
+         (piece < kAsynchronousCopyBytes ? kThroughRegisters : 1);
 }
 
 struct Convolution {
@@ -283,12 +310,6 @@ double cold_weights_us(const GemmShape& product, DType dtype, const DeviceFigure
   return all < device.l2_bytes ? k * n * element / device.memory.per_us : 0;
 }
 
-bool is_unaligned(const GemmShape& product, DType dtype, const DeviceFigures& device) {
-  const double element = element_size(dtype).value();
-  return device.has_matrix_units(dtype) && (std::fmod(as_double(product.n) * element, kPieceBytes) != 0 ||
-                                            std::fmod(as_double(product.k) * element, kPieceBytes) != 0);
-}
-
 }  // namespace
 
 double DeviceTime::floor_us(const Operation& operation, std::string_view record) {
@@ -339,12 +360,12 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
     if (us > 0 && std::isfinite(us)) return within(us, kClosedFormBand, EstimateSource::analytic);
   }
   Estimate time = without_launch(operation, priced);
-  double factor = 1, added_us = 0;
+  const bool timed_by_events = priced.record.find(kColdCaches) != std::string_view::npos;
+  double factor = 1, added_us = timed_by_events ? -kGapOfFullStreamUs : 0;
   if (const auto* product = std::get_if<GemmShape>(&operation.shape)) {
-    if (priced.record.find(kColdCaches) == std::string_view::npos)
-      added_us += kColdProductUs + cold_weights_us(*product, operation.dtype, figures);
-    if (!made_by_amd_ && is_unaligned(*product, operation.dtype, figures)) {
-      const double slower = kUnaligned / share_without_pieces(operation.dtype, figures);
+    if (!timed_by_events) added_us += kColdProductUs + cold_weights_us(*product, operation.dtype, figures);
+    if (!made_by_amd_) {
+      const double slower = slower_by_pieces(*product, operation.dtype, figures, seen);
       added_us += (slower - 1) * std::max(time.time.value() - figures.kernel_floor_us, 0.0);
     }
   }
@@ -373,7 +394,7 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
     const double passes = operation.direction == Direction::forward ? 1 : kStatisticsPassesBackward;
     added_us = passes * waves * static_cast<double>(norm->cols) / kElementsPerUsOfBlock;
   }
-  if (std::holds_alternative<ElementwiseShape>(operation.shape))
+  if (!timed_by_events && std::holds_alternative<ElementwiseShape>(operation.shape))
     added_us += figures.element_start_us - figures.kernel_floor_us;
   if (std::holds_alternative<ElementwiseShape>(operation.shape) && !made_by_amd_) {
     // What the kernel before left in the cache, and what this one leaves there.

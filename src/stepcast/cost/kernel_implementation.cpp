@@ -13,6 +13,9 @@ struct Pattern {
 
 // The first part that a name holds decides; from the special to the general. Names in lower case.
 constexpr Pattern kPatterns[] = {
+    // At the end of a name, where "align128" does not end so.
+    {"_align1>", KernelImplementation::pieces_of_one},
+    {"_align2>", KernelImplementation::pieces_of_two},
     {"max_pool_backward", KernelImplementation::pooling_backward},
     {"avg_pool2d_backward", KernelImplementation::pooling_backward},
     {"max_pool_forward", KernelImplementation::pooling_forward},

@@ -25,6 +25,8 @@ enum class KernelImplementation : std::uint8_t {
   pooling_forward,     // windows of an image
   pooling_backward,    // every input looks for the windows that chose it
   channel_statistics,  // batch norm with one block per channel
+  pieces_of_one,       // products of CUTLASS that load their operands element by element ("align1"),
+  pieces_of_two,       // or two at once
   // What libraries of convolutions choose, to the end of the list.
   to_channels_last,  // copies around convolutions that want another layout
   to_channels_first,

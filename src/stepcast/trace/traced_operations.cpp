@@ -63,12 +63,15 @@ class Collector {
     by_id.reserve(n);
     for (std::size_t i = 0; i < n; ++i) by_id.try_emplace(trace_.nodes[i].id, static_cast<Index>(i));
     parent_.assign(n, -1);
+    calls_itself_.assign(n, false);
     std::vector<std::vector<Index>> children(n);
     std::vector<Index> stack;
     for (std::size_t i = 0; i < n; ++i) {
       const auto at = by_id.find(trace_.nodes[i].parent);
       if (at == by_id.end() || at->second == static_cast<Index>(i)) continue;
       parent_[i] = at->second;
+      if (trace_.nodes[i].name == node_at(at->second).name)
+        calls_itself_[static_cast<std::size_t>(at->second)] = true;
       children[static_cast<std::size_t>(at->second)].push_back(static_cast<Index>(i));
     }
     for (std::size_t i = n; i-- > 0;)
@@ -161,7 +164,7 @@ class Collector {
     }
     const OpRole role = role_at(i);
     if (role == OpRole::communication) communicates_[at] = true;
-    if (role != OpRole::kernel) return;
+    if (role != OpRole::kernel || calls_itself_[at]) return;
     Result<OperationList> operations = operations_at(i);
     if (!operations.ok()) {
       // What it calls still counts.
@@ -213,6 +216,9 @@ class Collector {
   const TracedOperationsOptions& options_;
   TracedOperations out_;
   std::vector<Index> parent_;
+  // [node] An operator that casts what it was called with and calls itself with that, as autocast does: the casts and the inner
+  // one count.
+  std::vector<bool> calls_itself_;
   std::vector<Index> outermost_first_;
   std::vector<bool> contributes_;   // [node] something at or below it counted
   std::vector<bool> communicates_;  // [node] a collective at or below it

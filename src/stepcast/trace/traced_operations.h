@@ -3,7 +3,8 @@
 //
 // Operators call operators: `aten::linear` calls `aten::addmm`, which launches the kernel. Every piece of
 // work is counted once, at the outermost operator that stands for it (OpRole::kernel); operators that only
-// pass work on count where the trace holds nothing below them that does.
+// pass work on count where the trace holds nothing below them that does. Under autocast an operator casts its inputs and
+// calls itself: the casts and the inner call count, in the types that ran.
 #pragma once
 
 #include <cstddef>
