@@ -23,6 +23,7 @@ struct Constant {
   double centre;     // where it stays without data
   double spread;     // how far data of one row may pull it
   bool matrix_only;
+  bool of_rows = false;  // of kernels that go row by row
 };
 constexpr double kFree = 4;
 const Constant kConstants[] = {
@@ -33,6 +34,8 @@ const Constant kConstants[] = {
     {&ReferenceParameters::tile_cost, -2.0, 4.5, 2.5, 1.5, true},
     {&ReferenceParameters::depth_cost, 0.0, 6.5, 4.2, 1.5, true},
     {&ReferenceParameters::sustained_factor, 0.0, 0.4, 0.0, 0.3, true},
+    {&ReferenceParameters::unit_us, -9.0, 3.0, -6.0, kFree, false, true},
+    {&ReferenceParameters::chain_us, -9.0, 1.0, -6.0, kFree, false, true},
 };
 
 // At most kMostRows of n rows, at random.
@@ -47,12 +50,13 @@ std::vector<std::size_t> drawn(std::size_t n, std::uint64_t seed) {
 }
 
 // Those that operations with tiles, or at least with arithmetic, say something about.
-std::vector<const Constant*> constants_of(bool tiles, bool arithmetic) {
+std::vector<const Constant*> constants_of(bool tiles, bool arithmetic, bool by_row) {
   std::vector<const Constant*> used;
   for (const Constant& constant : kConstants) {
     const bool of_arithmetic = constant.member == &ReferenceParameters::compute_factor ||
                                constant.member == &ReferenceParameters::sharpness;
-    if ((constant.matrix_only && !tiles) || (of_arithmetic && !arithmetic)) continue;
+    if ((constant.matrix_only && !tiles) || (of_arithmetic && !arithmetic) || (constant.of_rows && !by_row))
+      continue;
     used.push_back(&constant);
   }
   return used;
@@ -121,17 +125,18 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   const std::vector<std::size_t> chosen = drawn(operations.size(), seed);
   std::vector<ReferenceTerms> terms;
   terms.reserve(chosen.size());
-  bool tiles = false, arithmetic = false;
+  bool tiles = false, arithmetic = false, by_row = false;
   double least = 1e300;
   for (const std::size_t i : chosen) {
     terms.push_back(reference_terms(*operations[i], start));
     tiles = tiles || terms.back().products > 0;
     arithmetic = arithmetic || tiles || terms.back().flops_us > 0;
+    by_row = by_row || terms.back().units_of_sm > 0;
     least = std::min(least, log_times[i]);
   }
   if (terms.empty()) return start;
 
-  const std::vector<const Constant*> used = constants_of(tiles, arithmetic);
+  const std::vector<const Constant*> used = constants_of(tiles, arithmetic, by_row);
   const auto parameters = [&](std::span<const double> x) {
     ReferenceParameters p = start;
     for (std::size_t i = 0; i < used.size(); ++i) p.*used[i]->member = std::exp(x[i]);

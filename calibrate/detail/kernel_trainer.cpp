@@ -15,6 +15,7 @@
 #include "stepcast/cost/families/record_numbers.h"
 
 #include "calibrate/detail/family_fit.h"
+#include "calibrate/detail/gaussian_process_training.h"
 #include "calibrate/detail/perceptron_training.h"
 #include "calibrate/detail/tree_training.h"
 
@@ -22,13 +23,14 @@ namespace stepcast::detail {
 namespace {
 
 constexpr std::size_t kFolds = 3;
-// Below so many shapes nothing but the constants of the reference is fitted; below the second number no
-// trees.
-constexpr std::size_t kLeastForLearning = 12, kLeastForTrees = 40, kLeastForManyTrees = 2000;
+// Below so many shapes nothing but the constants of the reference is fitted; below the others no tables, no trees.
+constexpr std::size_t kLeastForProcess = 4, kLeastForLearning = 12, kLeastForTrees = 40,
+                      kLeastForManyTrees = 2000;
 // Networks are trained on at most so many shapes: what their training may cost.
 constexpr std::size_t kMostForNetwork = 500;
-// A costlier correction has to be better by this share of the error.
-constexpr double kWorthIt = 0.97;
+// A costlier correction has to be better by this share of the error; one that also knows the measured shapes themselves, which
+// errors of shapes that were held out do not show, no worse by as much.
+constexpr double kWorthIt = 0.97, kNoWorse = 1.03;
 constexpr double kLeafScale = 1e-4;
 constexpr std::size_t kMostKnotsOfBand = 6, kLeastRowsPerKnot = 60;
 // The largest rows, held out to see how errors grow outside of the measured sizes.
@@ -96,7 +98,8 @@ struct Candidate {
   std::string name;
   Learner learn;
   // Candidates before this one whose mean it is: nothing has to be trained to know how well it does.
-  std::vector<std::size_t> mean_of;
+  std::vector<std::size_t> mean_of = {};
+  bool knows_its_points = false;
 };
 
 Learner tree_learner(BoosterOptions options) {
@@ -133,6 +136,17 @@ Learner table_learner(std::vector<std::size_t> axes, std::size_t knots) {
   };
 }
 
+Learner process_learner(KernelFeatureSet set) {
+  return [set](const Table& t) -> Result<std::vector<Correction>> {
+    std::vector<Correction> out;
+    STEPCAST_ASSIGN(
+        GaussianProcess process,
+        GaussianProcess::make(train_gaussian_process(set, t.x, t.target, t.weight), t.n_features));
+    out.push_back({1, std::move(process)});
+    return out;
+  };
+}
+
 // The mean of two.
 Learner blend(Learner a, Learner b) {
   return [a = std::move(a), b = std::move(b)](const Table& t) -> Result<std::vector<Correction>> {
@@ -148,6 +162,8 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   std::vector<Candidate> all;
   all.push_back({"reference",
                  [](const Table&) -> Result<std::vector<Correction>> { return std::vector<Correction>{}; }});
+  if (n_points < kLeastForProcess) return all;
+  if (n_points <= kMostForProcess) all.push_back({"gaussian process", process_learner(set), {}, true});
   if (n_points < kLeastForLearning) return all;
   if (set == KernelFeatureSet::rows)
     all.push_back({"table", table_learner({3, 1}, 16), {}});
@@ -179,21 +195,6 @@ std::vector<double> predictions(const std::vector<Correction>& corrections, cons
   std::vector<double> out(t.target.size(), 0.0);
   for (const Correction& c : corrections)
     std::visit([&](const auto& learned) { learned.add(t.x, t.n_features, c.weight, out); }, c.learned);
-  return out;
-}
-
-// Predicted corrections of all points, each by a model that did not see it.
-Result<std::vector<double>> held_out(const Learner& learn, const Table& all,
-                                     const std::vector<std::size_t>& fold_of) {
-  std::vector<double> out(all.target.size(), 0.0);
-  for (std::size_t fold = 0; fold < kFolds; ++fold) {
-    STEPCAST_TRY(not_stopped());
-    std::vector<std::size_t> train, test;
-    for (std::size_t i = 0; i < fold_of.size(); ++i) (fold_of[i] == fold ? test : train).push_back(i);
-    STEPCAST_ASSIGN(const std::vector<Correction> corrections, learn(all.rows(train)));
-    const std::vector<double> predicted = predictions(corrections, all.rows(test));
-    for (std::size_t i = 0; i < test.size(); ++i) out[test[i]] = predicted[i];
-  }
   return out;
 }
 
@@ -352,7 +353,8 @@ FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Dev
                                    reference_of_device(device, example.dtype, matrix), seed);
   for (double* constant :
        {&kernel.reference.compute_factor, &kernel.reference.memory_factor, &kernel.reference.floor_us,
-        &kernel.reference.sharpness, &kernel.reference.tile_cost, &kernel.reference.depth_cost})
+        &kernel.reference.sharpness, &kernel.reference.tile_cost, &kernel.reference.depth_cost,
+        &kernel.reference.unit_us, &kernel.reference.chain_us})
     *constant = rounded(*constant, 6);
   for (const Operation* operation : points.operations) {
     const auto* attention = std::get_if<AttentionShape>(&operation->shape);
@@ -389,23 +391,26 @@ void forget_queries(KernelFeatureSet set, Table& table) {
   for (std::size_t row = 1; row < n; ++row) at(row, queries) = at(0, queries);
 }
 
-// Fills the table, and in `kernel` what it says of all points.
-void fill_table(FittedKernel& kernel, Task& task) {
+// Fills the table, and in `kernel` what it says of all points; its middle without those whose `fold_of` is `left_out`.
+void fill_table(FittedKernel& kernel, Task& task, const std::vector<std::size_t>& fold_of = {},
+                std::size_t left_out = kFolds) {
   const Points& points = task.points;
   const std::size_t n = points.operations.size();
   Table& table = task.table;
   table.n_features = kernel_features_of(kernel.features).size();
   task.log_form.resize(n);
-  std::vector<double> residual(n);
+  std::vector<double> residual(n), of_middle;
   for (std::size_t i = 0; i < n; ++i) {
     std::array<float, kMostKernelFeatures> features{};
     kernel.prepare(*points.operations[i], features, task.log_form[i]);
     table.x.insert(table.x.end(), features.begin(),
                    features.begin() + static_cast<std::ptrdiff_t>(table.n_features));
     residual[i] = points.log_us[i] - task.log_form[i];
+    if (left_out == kFolds || fold_of[i] != left_out) of_middle.push_back(residual[i]);
   }
   // Few points say little about the middle.
-  kernel.log_offset = rounded(median(residual) * static_cast<double>(n) / static_cast<double>(n + 2), 6);
+  const auto n_middle = static_cast<double>(of_middle.size());
+  kernel.log_offset = rounded(median(std::move(of_middle)) * n_middle / (n_middle + 2), 6);
   for (std::size_t i = 0; i < n; ++i) {
     table.target.push_back(static_cast<float>(residual[i] - kernel.log_offset));
     task.log_form[i] += kernel.log_offset;
@@ -431,15 +436,54 @@ std::vector<std::size_t> random_folds(std::size_t n, std::uint64_t seed) {
   return fold_of;
 }
 
+// What is to be learned without the points of each fold. Few points are closer to constants that were fitted to them than to
+// what those would be without them; many are not, and their fits are the same for all folds.
+std::vector<Task> tasks_without(const Task& task, const Device& device, std::uint64_t seed,
+                                const std::vector<std::size_t>& fold_of) {
+  std::vector<Task> out;
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    Points others;
+    for (std::size_t i = 0; i < fold_of.size(); ++i) {
+      if (fold_of[i] == fold) continue;
+      others.operations.push_back(task.points.operations[i]);
+      others.log_us.push_back(task.points.log_us[i]);
+    }
+    if (fold_of.size() > kMostForProcess || others.log_us.empty()) {
+      out.push_back(task);
+      continue;
+    }
+    Task& part = out.emplace_back(Task{task.rows, task.points});
+    FittedKernel kernel = uncorrected(task.rows, others, device, seed);
+    fill_table(kernel, part, fold_of, fold);
+  }
+  return out;
+}
+
+// ln(predicted us) of all points, each by a model that did not see it.
+Result<std::vector<double>> held_out(const Learner& learn, const std::vector<Task>& without,
+                                     const std::vector<std::size_t>& fold_of) {
+  std::vector<double> out(fold_of.size(), 0.0);
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    STEPCAST_TRY(not_stopped());
+    std::vector<std::size_t> train, test;
+    for (std::size_t i = 0; i < fold_of.size(); ++i) (fold_of[i] == fold ? test : train).push_back(i);
+    const Task& task = without[fold];
+    STEPCAST_ASSIGN(const std::vector<Correction> corrections, learn(task.table.rows(train)));
+    const std::vector<double> predicted = predictions(corrections, task.table.rows(test));
+    for (std::size_t i = 0; i < test.size(); ++i) out[test[i]] = task.log_form[test[i]] + predicted[i];
+  }
+  return out;
+}
+
 // Forecasts of rows by models that did not see them.
 struct HeldOutRows {
   std::vector<double> log_predicted, residual;
 
-  // `correction`: [point].
-  void add(const Task& task, const std::vector<double>& correction) {
+  // `log_us`: [point].
+  void add(const Task& task, const std::vector<double>& log_us) {
     for (std::size_t row = 0; row < task.points.of_row.size(); ++row) {
       const std::size_t i = task.points.of_row[row];
-      log_predicted.push_back(task.log_form[i] + correction[i]);
+      log_predicted.push_back(log_us[i]);
       residual.push_back(task.rows.log_us[row] - log_predicted.back());
     }
   }
@@ -450,27 +494,29 @@ struct Choice {
   Candidate candidate;
   HeldOutRows rows;
 };
-Result<Choice> best_candidate(const std::vector<Candidate>& candidates, const Task& task, std::uint64_t seed,
-                              KernelFitNote& note) {
+Result<Choice> best_candidate(const std::vector<Candidate>& candidates, const Task& task,
+                              const Device& device, std::uint64_t seed, KernelFitNote& note) {
   const std::size_t n = task.points.operations.size();
   const std::vector<std::size_t> fold_of = random_folds(n, seed);
+  const std::vector<Task> without = tasks_without(task, device, seed, fold_of);
   Choice best{candidates.front(), {}};
   Errors best_errors;
-  std::vector<std::vector<double>> corrections;  // of points that were held out, per candidate
+  std::vector<std::vector<double>> forecasts;  // of points that were held out, per candidate
   for (const Candidate& candidate : candidates) {
-    std::vector<double> correction(n, 0.0);
+    std::vector<double> log_us(n, 0.0);
     if (candidate.mean_of.empty()) {
-      STEPCAST_ASSIGN(correction, held_out(candidate.learn, task.table, fold_of));
+      STEPCAST_ASSIGN(log_us, held_out(candidate.learn, without, fold_of));
     }
     for (const std::size_t part : candidate.mean_of)
       for (std::size_t i = 0; i < n; ++i)
-        correction[i] += corrections[part][i] / static_cast<double>(candidate.mean_of.size());
+        log_us[i] += forecasts[part][i] / static_cast<double>(candidate.mean_of.size());
     HeldOutRows rows;
-    rows.add(task, correction);
-    corrections.push_back(std::move(correction));
+    rows.add(task, log_us);
+    forecasts.push_back(std::move(log_us));
     const Errors errors = errors_of(rows.residual);
     note.candidates.push_back({candidate.name, errors.gmae, errors.mape});
-    const bool better = errors.mape + errors.gmae < kWorthIt * (best_errors.mape + best_errors.gmae);
+    const double wanted = candidate.knows_its_points ? kNoWorse : kWorthIt;
+    const bool better = errors.mape + errors.gmae < wanted * (best_errors.mape + best_errors.gmae);
     if (!best.rows.residual.empty() && !better) continue;
     best = {candidate, std::move(rows)};
     best_errors = errors;
@@ -487,15 +533,17 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
   FittedKernel& kernel = out.kernel;
   fill_table(kernel, task);
   STEPCAST_ASSIGN(Choice chosen,
-                  best_candidate(candidates_for(kernel.features, n, seed), task, seed, out.note));
+                  best_candidate(candidates_for(kernel.features, n, seed), task, device, seed, out.note));
   const Learner& learn = chosen.candidate.learn;
-  STEPCAST_ASSIGN(kernel.corrections, learn(task.table));
+  STEPCAST_ASSIGN(std::vector<Correction> corrections, learn(task.table));
+  kernel.correct_with(std::move(corrections));
   // Shapes next to which nothing was measured are farther off than shapes between their neighbours: the band
   // is made for both.
   const std::vector<std::size_t> folds = folds_of_model_sizes(task.points.model_size);
   if (!folds.empty()) {
-    STEPCAST_ASSIGN(const std::vector<double> correction, held_out(learn, task.table, folds));
-    chosen.rows.add(task, correction);
+    STEPCAST_ASSIGN(const std::vector<double> log_us,
+                    held_out(learn, tasks_without(task, device, seed, folds), folds));
+    chosen.rows.add(task, log_us);
   }
   fit_band(kernel.band, chosen.rows.log_predicted, chosen.rows.residual);
   STEPCAST_TRY(fit_outside(kernel.band, kernel.features, learn, task.table, task.points));

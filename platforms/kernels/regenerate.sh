@@ -4,11 +4,10 @@
 #
 #   STEPCAST_DATA=/path/to/data STEPCAST=build/release/stepcast platforms/kernels/regenerate.sh [NAME...]
 #
-# B200, GB200, L40S, RTX PRO 6000 and experts come out byte for byte. Products of H100 and H200 and all but attention of the
-# generic models do, too; their attention ships as it was fitted before further features of it were known. The others ship as
-# they were fitted before records said their regime, which tells tables by type, whose device stands in for its relatives, from
-# the rest: with the same figures, they come out with `"regime": "burst"` in each record (A100-SXM4 with other attention in
-# bf16, A100-PCIe-80GB with the generic model, adapted, for batched products).
+# The -pytorch records and experts come out byte for byte. The others ship as they were fitted before further features of
+# products, convolutions and attention were known and before records of few shapes had Gaussian processes; some of them before
+# records said their regime, which tells tables by type, whose device stands in for its relatives, from the rest (A100-SXM4
+# has other attention in bf16, A100-PCIe-80GB the generic model, adapted, for batched products).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 data=${STEPCAST_DATA:?the folder with kernels/*.csv}/kernels

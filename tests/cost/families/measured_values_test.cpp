@@ -79,6 +79,18 @@ TEST(MeasuredValues, AValueAnswersForTheWorkItWasMeasuredOn) {
   EXPECT_EQ(answered_with(values, kNt, 8), kTn);
 }
 
+// What neighbours say reaches no farther than they are: few rows of a value answer, and rows of none do not.
+TEST(MeasuredValues, AnswerForEachWhereNeighboursCorrect) {
+  Rows rows;
+  rows.add(kTn, 30, 4, 12);
+  rows.add(kNn, 3, 4, 5);
+  MeasuredValues values = rows.values();
+  EXPECT_EQ(answered_with(values, kNn, 11), kTn);
+  values.answer_for_each();
+  EXPECT_EQ(answered_with(values, kNn, 11), kNn);
+  EXPECT_EQ(answered_with(values, kNt, 5), kTn);
+}
+
 // Where a value reaches to the edge of all rows it goes on beyond it, as all rows do.
 TEST(MeasuredValues, EdgesOfAllRowsAreNotEdgesOfAValue) {
   Rows rows;

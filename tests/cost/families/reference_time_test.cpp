@@ -40,6 +40,18 @@ TEST(ReferenceTime, OfLittleArithmeticIsMemory) {
   EXPECT_NEAR(reference_time_us(norm_of_rows, device()), 2 * 4096.0 * 4096 * 2 / 1e6, 1e-3);
 }
 
+TEST(ReferenceTime, OfRowsCountsRowsAndTheirLength) {
+  ReferenceParameters p = device();
+  p.unit_us = 0.1;    // 4096 rows on 100 SMs
+  p.chain_us = 0.01;  // 512 elements
+  const NormShape shape{.rows = 4096, .cols = 512};
+  const double streamed = reference_time_us(norm(shape, DType::fp16), device());
+  EXPECT_NEAR(reference_time_us(norm(shape, DType::fp16), p) - streamed, 4.096 + 5.12, 1e-6);
+  NormShape unfused = shape;
+  unfused.fused = false;
+  EXPECT_EQ(reference_time_us(norm(unfused, DType::fp16), p), streamed);
+}
+
 TEST(ReferenceTime, BackwardOfAProductIsBothGradients) {
   const GemmShape shape{.m = 3000, .n = 1700, .k = 900};
   const auto time = [&](Direction direction) {

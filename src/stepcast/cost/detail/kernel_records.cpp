@@ -116,6 +116,8 @@ double KernelRecords::log_of_sibling(std::size_t index, const Operation& operati
     here.bandwidth_GBps *= sibling_->memory;
     here.peak_TFLOPs *= compute;
     here.floor_us = launch_us + (there.floor_us - launch_us) / compute;
+    here.unit_us /= compute;
+    here.chain_us /= compute;
     return std::log(reference_time_us(operation, here) / us);
   };
   return (1 - limited) * moved(sibling_->compute) + limited * moved(sibling_->sustained);

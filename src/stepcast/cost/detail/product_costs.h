@@ -16,6 +16,11 @@ namespace stepcast::detail {
 // it; neusight_train_conv_fp32.csv: median 1.0 to 1.2 of the direct FLOPs at peak.
 inline constexpr double kWinogradGain = 1.45;
 
+// Matrix units are fed in pieces of eight elements along the innermost extents, and with few channels to a tile mostly with
+// padding.
+inline float whole_vectors(std::int64_t a, std::int64_t b) { return std::min(twos_in(a, 3), twos_in(b, 3)); }
+inline constexpr double kFewChannels = 64;
+
 template <>
 struct ShapeCost<GemmShape> {
   static double closed_form_us(const GemmShape& s, const PlainKernel& of) {
@@ -70,6 +75,7 @@ struct ShapeCost<GemmShape> {
     write(s.bias ? 1.F : 0.F);
     write(s.accumulates ? 1.F : 0.F);
     write(s.layout == GemmLayout::any ? kUnknown : static_cast<float>(s.layout));
+    write(whole_vectors(s.n, s.k));
   }
   static GenericShape generic(const GemmShape& s) {
     return {.sides = {at_least_one(s.m), at_least_one(s.n), at_least_one(s.k)}};
@@ -198,6 +204,11 @@ struct ShapeCost<ConvolutionShape> {
     write(twos_in(s.out_channels, 8));
     write(position_within(product.n, 128));
     write(static_cast<float>(s.padding));
+    const bool pixels_alone = s.kernel_height == 1 && s.kernel_width == 1 && s.stride == 1;
+    write(pixels_alone ? 1.F : 0.F);
+    write(whole_vectors(s.in_channels, s.out_channels));
+    write(std::log(std::min(at_least_one(s.in_channels), kFewChannels)));
+    write(std::log(std::min(at_least_one(s.out_channels), kFewChannels)));
   }
   static GenericShape generic(const ConvolutionShape& s) {
     const double groups = at_least_one(s.groups);

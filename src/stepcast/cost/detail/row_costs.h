@@ -15,6 +15,9 @@ struct ShapeCost<NormShape> {
   }
   static void reference(const NormShape& s, ReferenceAmounts& to) {
     to.elements = at_least_one(s.rows) * at_least_one(s.cols) * tensor_passes(to.direction, 2, 3);
+    if (!s.fused) return;
+    to.units = at_least_one(s.rows);
+    to.chain = at_least_one(s.cols);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
   static void features(const NormShape& s, FeatureWriter& write, double, double log_reference) {

@@ -92,6 +92,7 @@ struct ReferenceAmounts {
   double elements = 0;  // moved between memory and chip
   double flops = 0;
   double extra_bytes = 0;
+  double units = 0, chain = 0;  // rows or bags, elements of one
 };
 
 // Tensors of the size of the input that a backward reads and writes, at the least.

@@ -77,6 +77,8 @@ struct ShapeCost<LookupShape> {
     if (to.direction != Direction::forward && !s.fused_update)
       to.elements += at_least_one(s.tables) * at_least_one(s.rows) * at_least_one(s.dim);
     to.extra_bytes = lookups * 8;
+    to.units = at_least_one(s.tables) * at_least_one(s.bags);
+    to.chain = std::max(s.pooling, 1.0);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::lookup;
   static void features(const LookupShape& s, FeatureWriter& write, double, double log_reference) {

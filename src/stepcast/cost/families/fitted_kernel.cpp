@@ -22,13 +22,13 @@ constexpr double kSameSize = 0.02;
 constexpr double kWiderPerDistance = 0.04;
 
 // PyTorch's norms load four elements at once where rows begin at whole vectors, and take 1 to 2 ns for a row; elsewhere 6 to
-// 10 (data/measured). Matrix units take 16-bit operands in pieces of eight channels.
-constexpr std::int64_t kVectorOfNorm = 4, kChannelsOfUnits = 8;
-constexpr double kHalfBytes = 2;
+// 10 (data/measured).
+constexpr std::int64_t kVectorOfNorm = 4;
 
 struct ReferenceKey {
   const char* key;
   double ReferenceParameters::*member;
+  bool may_be_absent = false;  // then it is 0
 };
 constexpr ReferenceKey kReferenceKeys[] = {
     {"peak_TFLOPs", &ReferenceParameters::peak_TFLOPs},
@@ -41,6 +41,8 @@ constexpr ReferenceKey kReferenceKeys[] = {
     {"tile_cost", &ReferenceParameters::tile_cost},
     {"depth_cost", &ReferenceParameters::depth_cost},
     {"sustained_factor", &ReferenceParameters::sustained_factor},
+    {"unit_us", &ReferenceParameters::unit_us, true},
+    {"chain_us", &ReferenceParameters::chain_us, true},
 };
 
 double interpolate(const std::vector<double>& at, const std::vector<double>& values, double x) {
@@ -120,12 +122,17 @@ Result<Correction> read_correction(const JsonValue& value, std::size_t n_feature
     STEPCAST_ASSIGN(GridTable table, GridTable::read(value, n_features));
     return Correction{weight, std::move(table)};
   }
-  return Error{fmt::format("a correction of kind `{}` (known are trees, perceptron, table)", kind)};
+  if (kind == "gaussian_process") {
+    STEPCAST_ASSIGN(GaussianProcess process, GaussianProcess::read(value, n_features));
+    return Correction{weight, std::move(process)};
+  }
+  return Error{
+      fmt::format("a correction of kind `{}` (known are trees, perceptron, table, gaussian_process)", kind)};
 }
 
 JsonValue write_correction(const Correction& correction) {
   JsonValue value = JsonValue::object();
-  constexpr std::string_view kNames[] = {"trees", "perceptron", "table"};
+  constexpr std::string_view kNames[] = {"trees", "perceptron", "table", "gaussian_process"};
   value.add("kind", JsonValue{kNames[correction.learned.index()]});
   value.add("weight", JsonValue{correction.weight});
   JsonValue learned = std::visit([](const auto& l) { return l.write(); }, correction.learned);
@@ -156,12 +163,6 @@ std::string_view narrow_family_of(const Operation& operation) {
   if (const auto* norm = std::get_if<NormShape>(&operation.shape); norm && norm->cols % kVectorOfNorm != 0) {
     if (norm->kind == NormKind::layer_norm) return "layer_norm_unaligned";
     if (norm->kind == NormKind::rms_norm && norm->fused) return "rms_norm_unaligned";
-  }
-  if (const auto* conv = std::get_if<ConvolutionShape>(&operation.shape)) {
-    const bool half = element_size(operation.dtype).value() == kHalfBytes;
-    const bool whole =
-        conv->in_channels % kChannelsOfUnits == 0 && conv->out_channels % kChannelsOfUnits == 0;
-    if (half && !whole) return "convolution_unaligned";
   }
   const auto* attention = std::get_if<AttentionShape>(&operation.shape);
   if (attention == nullptr) return "";
@@ -209,6 +210,7 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
 
   STEPCAST_ASSIGN(const JsonValue* reference, object_of(parameters, "reference"));
   for (const ReferenceKey& key : kReferenceKeys) {
+    if (key.may_be_absent && reference->find(key.key) == nullptr) continue;
     STEPCAST_ASSIGN(out.reference.*key.member, finite_number(*reference, key.key));
     const double value = out.reference.*key.member;
     if (!(value >= 1e-9 && value <= 1e12))
@@ -247,15 +249,24 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   const JsonValue* corrections = parameters.find("corrections");
   if (corrections == nullptr || !corrections->is_array()) return Error{"`corrections` is missing (an array)"};
   if (corrections->items().size() > 8) return Error{"more than 8 corrections"};
+  std::vector<Correction> learned;
   for (const JsonValue& item : corrections->items()) {
     STEPCAST_ASSIGN(Correction correction, read_correction(item, n_stated));
-    out.corrections.push_back(std::move(correction));
+    learned.push_back(std::move(correction));
   }
+  out.correct_with(std::move(learned));
   STEPCAST_ASSIGN(const JsonValue* band, object_of(parameters, "interval"));
   STEPCAST_ASSIGN(out.band, read_band(*band));
 
   STEPCAST_ASSIGN(out.attention_kernels, read_attention_kernels(parameters));
   return out;
+}
+
+void FittedKernel::correct_with(std::vector<Correction> learned) {
+  corrections = std::move(learned);
+  const bool by_neighbours = std::ranges::all_of(
+      corrections, [](const Correction& c) { return std::holds_alternative<GaussianProcess>(c.learned); });
+  if (by_neighbours && !corrections.empty()) measured_values.answer_for_each();
 }
 
 JsonValue FittedKernel::write() const {
@@ -266,7 +277,8 @@ JsonValue FittedKernel::write() const {
   value.add("direction", JsonValue{to_string(direction)});
   value.add("features", JsonValue{to_string(features)});
   JsonValue ref = JsonValue::object();
-  for (const ReferenceKey& key : kReferenceKeys) ref.add(key.key, JsonValue{reference.*key.member});
+  for (const ReferenceKey& key : kReferenceKeys)
+    if (!key.may_be_absent || reference.*key.member > 0) ref.add(key.key, JsonValue{reference.*key.member});
   value.add("reference", std::move(ref));
   value.add("log_offset", JsonValue{log_offset});
   JsonValue range = JsonValue::object();

@@ -1,5 +1,5 @@
-// One fitted kernel model: a reference time with fitted constants, corrected by trees, a network or a table
-// that learned ln(measured / reference), with an interval from residuals of rows that were held out.
+// One fitted kernel model: a reference time with fitted constants, corrected by trees, a network, a
+// table or a Gaussian process that learned ln(measured / reference), with an interval from residuals of rows that were held out.
 //
 // docs/kernels.md describes the parameters of the record.
 #pragma once
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
+#include "stepcast/cost/families/gaussian_process.h"
 #include "stepcast/cost/families/gradient_trees.h"
 #include "stepcast/cost/families/grid_table.h"
 #include "stepcast/cost/families/kernel_features.h"
@@ -28,7 +29,7 @@ inline constexpr int kKernelRecordVersion = 1;
 // Adds weight * (what it learned) to the logarithm of the reference.
 struct Correction {
   double weight = 1;
-  std::variant<GradientTrees, Perceptron, GridTable> learned;
+  std::variant<GradientTrees, Perceptron, GridTable, GaussianProcess> learned;
 };
 
 // ln(measured / predicted) of rows that were held out: 10 % lie below `low` and 10 % above `high`.
@@ -82,6 +83,9 @@ class FittedKernel : public KernelRecordHeader {
   // Errors as of the header, and of everything else: "`range` is missing".
   [[nodiscard]] static Result<FittedKernel> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
+
+  // Its corrections from now on.
+  void correct_with(std::vector<Correction> learned);
 
   // out[i] is the time of *operations[i], all of this family.
   void estimate(std::span<const Operation* const> operations, std::span<FittedTime> out) const;

@@ -30,6 +30,7 @@ constexpr KernelFeature kMatrix[] = {
     {.name = "bias", .is_size = false, .is_discrete = true},
     {.name = "accumulates", .is_size = false, .is_discrete = true},
     {.name = "layout", .is_size = false, .is_discrete = true},
+    {"whole_vectors", false},
 };
 constexpr KernelFeature kAttention[] = {
     {"log_batch", true},
@@ -70,6 +71,10 @@ constexpr KernelFeature kConvolution[] = {
     {"twos_in_out_channels", false},
     {"n_in_128", false},
     {"padding", false},
+    {"pixels_alone", false},
+    {"whole_vectors", false},
+    {"log_few_in_channels", false},
+    {"log_few_out_channels", false},
 };
 constexpr KernelFeature kRows[] = {
     {"log_rows", true},
@@ -110,18 +115,26 @@ struct Names {
 };
 constexpr Names kSets[] = {
     {KernelFeatureSet::none, "none", {}},
-    {KernelFeatureSet::matrix, "matrix_1", kMatrix},
+    {KernelFeatureSet::matrix, "matrix_2", kMatrix},
     {KernelFeatureSet::attention, "attention_2", kAttention},
-    {KernelFeatureSet::convolution, "convolution_1", kConvolution},
+    {KernelFeatureSet::convolution, "convolution_2", kConvolution},
     {KernelFeatureSet::rows, "rows_1", kRows},
     {KernelFeatureSet::elements, "elements_1", kElements},
     {KernelFeatureSet::lookup, "lookup_1", kLookup},
     {KernelFeatureSet::optimizer, "optimizer_1", kOptimizer},
 };
 static_assert(std::size(kMatrix) <= kMostKernelFeatures);
-// Before queries, causal masks and windows were told apart: the features up to those.
-constexpr std::string_view kFirstAttention = "attention_1";
-constexpr std::size_t kOfFirstAttention = 15;
+// Sets that have grown since: records of these names have their first features.
+struct FormerNames {
+  std::string_view name;
+  KernelFeatureSet set;
+  std::size_t n_features;
+};
+constexpr FormerNames kFormerSets[] = {
+    {"matrix_1", KernelFeatureSet::matrix, 24},
+    {"attention_1", KernelFeatureSet::attention, 15},
+    {"convolution_1", KernelFeatureSet::convolution, 18},
+};
 
 }  // namespace
 
@@ -130,13 +143,16 @@ std::string_view to_string(KernelFeatureSet set) { return kSets[static_cast<std:
 std::optional<KernelFeatureSet> parse_kernel_feature_set(std::string_view text) {
   for (const Names& names : kSets)
     if (names.name == text && names.set != KernelFeatureSet::none) return names.set;
-  if (text == kFirstAttention) return KernelFeatureSet::attention;
+  for (const FormerNames& former : kFormerSets)
+    if (former.name == text) return former.set;
   return std::nullopt;
 }
 
 std::size_t stated_features(std::string_view text) {
+  for (const FormerNames& former : kFormerSets)
+    if (former.name == text) return former.n_features;
   const auto set = parse_kernel_feature_set(text);
-  return text == kFirstAttention ? kOfFirstAttention : set ? kernel_features_of(*set).size() : 0;
+  return set ? kernel_features_of(*set).size() : 0;
 }
 
 std::span<const KernelFeature> kernel_features_of(KernelFeatureSet set) {

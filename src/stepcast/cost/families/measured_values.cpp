@@ -103,6 +103,11 @@ JsonValue MeasuredValues::write() const {
   return array;
 }
 
+void MeasuredValues::answer_for_each() {
+  for_each_ = true;
+  prepare();
+}
+
 void MeasuredValues::prepare() {
   features_.clear();
   amount_ = values_.empty() ? kNone : amount_of(set_);
@@ -122,11 +127,15 @@ void MeasuredValues::prepare() {
     feature.usual = usual->value;
     for (const MeasuredValue& other : values_) {
       if (other.feature != value.feature || &other == usual) continue;
+      const double everywhere = std::numeric_limits<double>::infinity();
+      if (for_each_) {
+        feature.answered.push_back({other.value, -everywhere, everywhere});
+        continue;
+      }
       const bool from_the_least = other.log_least_work <= least + kSameEdge;
       const bool to_the_most = other.log_most_work >= most - kSameEdge;
       const bool wide = other.log_most_work - other.log_least_work >= kLeastDecadesOfWork * std::log(10.0);
       if (other.n_rows < kLeastRowsOfValue || !(wide || (from_the_least && to_the_most))) continue;
-      const double everywhere = std::numeric_limits<double>::infinity();
       feature.answered.push_back({other.value, from_the_least ? -everywhere : other.log_least_work,
                                   to_the_most ? everywhere : other.log_most_work});
     }

@@ -38,6 +38,10 @@ class MeasuredValues {
   [[nodiscard]] static Result<MeasuredValues> read(KernelFeatureSet set, const JsonValue& array);
   [[nodiscard]] JsonValue write() const;
 
+  // For corrections that carry a point no farther than its neighbours are: every value that was measured at all answers,
+  // at all amounts of work.
+  void answer_for_each();
+
   [[nodiscard]] const std::vector<MeasuredValue>& values() const { return values_; }
   // True if the record answers for the value itself at some amount of work.
   [[nodiscard]] bool answers(const MeasuredValue& value) const;
@@ -64,6 +68,7 @@ class MeasuredValues {
 
   KernelFeatureSet set_ = KernelFeatureSet::none;
   std::size_t amount_ = kNone;
+  bool for_each_ = false;
   std::vector<MeasuredValue> values_;
   std::vector<Feature> features_;
 };

@@ -102,6 +102,8 @@ ReferenceTerms reference_terms(const Operation& operation, const ReferenceParame
   const double size = element_size(operation.dtype).value() > 0 ? element_size(operation.dtype).value() : 1.0;
   terms.bytes_us = (to.elements * size + to.extra_bytes) / (device.bandwidth_GBps * 1e3);
   terms.flops_us = to.flops / (device.peak_TFLOPs * 1e6);
+  terms.units_of_sm = to.units / device.sm_count;
+  terms.chain = to.chain;
   return terms;
 }
 
@@ -125,9 +127,10 @@ double reference_time_us(const ReferenceTerms& terms, const ReferenceParameters&
   compute *= 1 + (p.sustained_factor - 1) * sustained;
   const double a = p.compute_factor * compute, b = p.memory_factor * terms.bytes_us;
   const double longer = std::max(a, b), shorter = std::min(a, b);
-  if (!(longer > 0)) return p.floor_us;
-  if (shorter <= 0) return p.floor_us + longer;
-  return p.floor_us + longer * std::exp(std::log1p(std::pow(shorter / longer, p.sharpness)) / p.sharpness);
+  const double floor_us = p.floor_us + p.unit_us * terms.units_of_sm + p.chain_us * terms.chain;
+  if (!(longer > 0)) return floor_us;
+  if (shorter <= 0) return floor_us + longer;
+  return floor_us + longer * std::exp(std::log1p(std::pow(shorter / longer, p.sharpness)) / p.sharpness);
 }
 
 double reference_time_us(const Operation& operation, const ReferenceParameters& parameters) {

@@ -4,6 +4,9 @@
 //   t = floor + (c^q + b^q)^(1/q)       c: compute_factor * time of the tiles at peak
 //                                       b: memory_factor * compulsory bytes / bandwidth
 //
+// and where kernels work row by row (norms, lookups), also unit_us * rows / SMs, what each row costs besides its elements, and
+// chain_us * elements of one row, which go one after the other however few the rows are.
+//
 // Everything it reads stands in the record, so a record gives the same times whatever becomes of the figures
 // of the platform or of the analytic model.
 #pragma once
@@ -26,13 +29,16 @@ struct ReferenceParameters {
   double depth_cost = 64;       // elements of k; start and end of a tile
   // At least 1: arithmetic that goes on for milliseconds: clocks fall to the power limit.
   double sustained_factor = 1;
+  double unit_us = 0;   // of an SM for one row or bag
+  double chain_us = 0;  // of one element of a row, or one lookup of a bag
 };
 
 // Amounts of one operation that do not depend on fitted constants.
 struct ReferenceTerms {
   static constexpr int kMostTiles = 40;
-  double bytes_us = 0;  // compulsory bytes at peak bandwidth
-  double flops_us = 0;  // arithmetic at peak, of what is not made of tiles
+  double bytes_us = 0;                // compulsory bytes at peak bandwidth
+  double flops_us = 0;                // arithmetic at peak, of what is not made of tiles
+  double units_of_sm = 0, chain = 0;  // rows of one SM, elements of a row; 0: nothing that goes row by row
   // Matrix products: choices of tiles; the fastest of each product counts.
   struct Tile {
     double work_us_per_k;    // waves * arithmetic of a wave at peak, per element of k
