@@ -48,16 +48,35 @@ std::optional<double> step_us(const RecordedProgram& recorded, const Costs& cost
   return scores->ranks[c].step.simulated_us;
 }
 
-// The step of rank `c` with the host times of these ranks.
-std::optional<double> step_with_host_of(const RecordedJob& job, std::size_t c,
-                                        std::span<const std::size_t> others) {
-  const RecordedProgram& recorded = job.steps.back();
-  OverheadSamples samples;
-  for (const std::size_t o : others) samples.add(job.host_of_ranks[o]);
-  Costs costs{recorded.program};
-  (void)apply_host_overheads(fit_overheads(samples).host(), recorded, RankClassId{c}, costs);
-  return step_us(recorded, costs, c);
-}
+// Steps of every rank with the host times of each of the others.
+class SwappedHosts {
+ public:
+  explicit SwappedHosts(const RecordedJob& job) : job_(job) {}
+
+  // Rank `c` with the host of `o`.
+  [[nodiscard]] std::optional<double> as(std::size_t c, std::size_t o) {
+    const auto [at, fresh] = known_.try_emplace({c, o});
+    if (fresh) {
+      const RecordedProgram& recorded = job_.steps.back();
+      Costs costs{recorded.program};
+      (void)apply_host_overheads(fit_overheads(job_.host_of_ranks[o]).host(), recorded, RankClassId{c},
+                                 costs);
+      at->second = step_us(recorded, costs, c);
+    }
+    return at->second;
+  }
+  // With the host of each of these.
+  [[nodiscard]] std::vector<double> as_each(std::size_t c, std::span<const std::size_t> others) {
+    std::vector<double> us;
+    for (const std::size_t o : others)
+      if (const auto one = as(c, o)) us.push_back(*one);
+    return us;
+  }
+
+ private:
+  const RecordedJob& job_;
+  std::map<std::pair<std::size_t, std::size_t>, std::optional<double>> known_;
+};
 double mean_step_us(const RecordedJob& job, std::span<const std::size_t> ranks) {
   double mean = 0;
   for (const std::size_t o : ranks)
@@ -71,30 +90,31 @@ std::vector<std::size_t> all_but(std::size_t n, std::size_t c) {
   return others;
 }
 
-// What ranks share with the others is told from what is their own by the others: each way to the step counts by how
-// far it is off among them.
+// As it would be on the host of the median one of the others: a few slow hosts move the mean, and say nothing of this one.
+// What ranks share with the others is told from what is their own by the others: each way to the step counts by how far
+// it is off among them.
 void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   const std::size_t n = recorded.facts.size();
   if (n < 2 || recorded.facts.front().step_number < 0) return;
+  SwappedHosts hosts{job};
   for (std::size_t c = 0; c < n; ++c) {
     const std::vector<std::size_t> others = all_but(n, c);
-    const std::optional<double> structured = step_with_host_of(job, c, others);
-    if (!structured) continue;
+    const std::vector<double> each = hosts.as_each(c, others);
+    if (each.empty()) continue;
     const double mean = mean_step_us(job, others);
-    std::vector<double> alone;  // how far it would be with each of the others alone
     TwoWays ways;
     for (const std::size_t o : others) {
-      if (const auto one = step_with_host_of(job, c, std::span{&o, 1})) alone.push_back(*one);
       std::vector<std::size_t> rest = others;
       std::erase(rest, o);
-      const std::optional<double> us = rest.empty() ? std::nullopt : step_with_host_of(job, o, rest);
-      if (us) ways.seen(recorded.facts[o].step_us.length_us(), *us, mean_step_us(job, rest));
+      const std::vector<double> as_rest = hosts.as_each(o, rest);
+      if (!as_rest.empty())
+        ways.seen(recorded.facts[o].step_us.length_us(), median(as_rest), mean_step_us(job, rest));
     }
-    const double us = ways.together(*structured, mean);
+    const double us = ways.together(median(each), mean);
     const double measured = recorded.facts[c].step_us.length_us();
     const std::string row = row_name(recorded.facts[c]);
-    Spread spread = spread_of(alone);
+    Spread spread = spread_of(each);
     if (!spread.half_width) spread.half_width = (kOverheadBand - 1) * us;
     scores.add("step_time", job.name, row_of(row, measured, us, spread), others.size());
     scores.add("mean_of_others", job.name, row_of(row, measured, mean));
