@@ -54,22 +54,28 @@ HostSpeed speed_over(const OverheadFit& job, const HostOverheads& others) {
   return {of(parts[0]), of(parts[1]), of(parts[2]), loaders.empty() ? 1 : median(std::move(loaders))};
 }
 
+// Of several jobs, each counting alike.
+class PooledMeans {
+ public:
+  void add(const OverheadFit& job, const HostSpeed& speed) {
+    for (const OverheadRecord& record : job.records)
+      us_[{record.type, record.op}].push_back(record.mean_us / speed.of(record.type));
+  }
+  [[nodiscard]] OverheadFit medians() const {
+    OverheadFit fit;
+    for (const auto& [key, us] : us_)
+      fit.records.push_back({.type = key.first, .op = key.second, .mean_us = median(us), .n = 1});
+    return fit;
+  }
+
+ private:
+  std::map<std::pair<OverheadType, std::string>, std::vector<double>> us_;
+};
+
 }  // namespace
 
 HostSpeed speed_of(const OverheadFit& job, const OverheadFit& others) {
   return speed_over(job, others.host());
-}
-
-HostSpeed median_speed(std::span<const OverheadFit> jobs, const OverheadFit& others) {
-  const HostOverheads host = others.host();
-  std::vector<double> between, in, calls;
-  for (const OverheadFit& job : jobs) {
-    const HostSpeed speed = speed_over(job, host);
-    between.push_back(speed.between_ops);
-    in.push_back(speed.in_ops);
-    calls.push_back(speed.calls);
-  }
-  return {.between_ops = median(between), .in_ops = median(in), .calls = median(calls)};
 }
 
 double share_known(const OverheadFit& others, const OverheadFit& job) {
@@ -85,17 +91,19 @@ double share_known(const OverheadFit& others, const OverheadFit& job) {
 }
 
 OverheadFit pooled_jobs(std::span<const OverheadFit> jobs) {
-  std::map<std::pair<OverheadType, std::string>, std::vector<double>> means;
+  PooledMeans means;
   OverheadFit pool;
   for (const OverheadFit& job : jobs) {
-    const HostSpeed speed = speed_of(job, pool);
-    for (const OverheadRecord& record : job.records)
-      means[{record.type, record.op}].push_back(record.mean_us / speed.of(record.type));
-    pool.records.clear();
-    for (const auto& [key, us] : means)
-      pool.records.push_back({.type = key.first, .op = key.second, .mean_us = median(us), .n = 1});
+    means.add(job, speed_of(job, pool));
+    pool = means.medians();
   }
   return pool;
+}
+
+OverheadFit median_costs(std::span<const OverheadFit> jobs) {
+  PooledMeans means;
+  for (const OverheadFit& job : jobs) means.add(job, {});
+  return means.medians();
 }
 
 OverheadFit by_family_alone(OverheadFit fit) {

@@ -48,16 +48,35 @@ std::optional<double> step_us(const RecordedProgram& recorded, const Costs& cost
   return scores->ranks[c].step.simulated_us;
 }
 
-// The step of rank `c` with the host times of these ranks.
-std::optional<double> step_with_host_of(const RecordedJob& job, std::size_t c,
-                                        std::span<const std::size_t> others) {
-  const RecordedProgram& recorded = job.steps.back();
-  OverheadSamples samples;
-  for (const std::size_t o : others) samples.add(job.host_of_ranks[o]);
-  Costs costs{recorded.program};
-  (void)apply_host_overheads(fit_overheads(samples).host(), recorded, RankClassId{c}, costs);
-  return step_us(recorded, costs, c);
-}
+// Steps of every rank with the host times of each of the others.
+class SwappedHosts {
+ public:
+  explicit SwappedHosts(const RecordedJob& job) : job_(job) {}
+
+  // Rank `c` with the host of `o`.
+  [[nodiscard]] std::optional<double> as(std::size_t c, std::size_t o) {
+    const auto [at, fresh] = known_.try_emplace({c, o});
+    if (fresh) {
+      const RecordedProgram& recorded = job_.steps.back();
+      Costs costs{recorded.program};
+      (void)apply_host_overheads(fit_overheads(job_.host_of_ranks[o]).host(), recorded, RankClassId{c},
+                                 costs);
+      at->second = step_us(recorded, costs, c);
+    }
+    return at->second;
+  }
+  // With the host of each of these.
+  [[nodiscard]] std::vector<double> as_each(std::size_t c, std::span<const std::size_t> others) {
+    std::vector<double> us;
+    for (const std::size_t o : others)
+      if (const auto one = as(c, o)) us.push_back(*one);
+    return us;
+  }
+
+ private:
+  const RecordedJob& job_;
+  std::map<std::pair<std::size_t, std::size_t>, std::optional<double>> known_;
+};
 double mean_step_us(const RecordedJob& job, std::span<const std::size_t> ranks) {
   double mean = 0;
   for (const std::size_t o : ranks)
@@ -71,30 +90,31 @@ std::vector<std::size_t> all_but(std::size_t n, std::size_t c) {
   return others;
 }
 
-// What ranks share with the others is told from what is their own by the others: each way to the step counts by how
-// far it is off among them.
+// As it would be on the host of the median one of the others: a few slow hosts move the mean, and say nothing of this one.
+// What ranks share with the others is told from what is their own by the others: each way to the step counts by how far
+// it is off among them.
 void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   const std::size_t n = recorded.facts.size();
   if (n < 2 || recorded.facts.front().step_number < 0) return;
+  SwappedHosts hosts{job};
   for (std::size_t c = 0; c < n; ++c) {
     const std::vector<std::size_t> others = all_but(n, c);
-    const std::optional<double> structured = step_with_host_of(job, c, others);
-    if (!structured) continue;
+    const std::vector<double> each = hosts.as_each(c, others);
+    if (each.empty()) continue;
     const double mean = mean_step_us(job, others);
-    std::vector<double> alone;  // how far it would be with each of the others alone
     TwoWays ways;
     for (const std::size_t o : others) {
-      if (const auto one = step_with_host_of(job, c, std::span{&o, 1})) alone.push_back(*one);
       std::vector<std::size_t> rest = others;
       std::erase(rest, o);
-      const std::optional<double> us = rest.empty() ? std::nullopt : step_with_host_of(job, o, rest);
-      if (us) ways.seen(recorded.facts[o].step_us.length_us(), *us, mean_step_us(job, rest));
+      const std::vector<double> as_rest = hosts.as_each(o, rest);
+      if (!as_rest.empty())
+        ways.seen(recorded.facts[o].step_us.length_us(), median(as_rest), mean_step_us(job, rest));
     }
-    const double us = ways.together(*structured, mean);
+    const double us = ways.together(median(each), mean);
     const double measured = recorded.facts[c].step_us.length_us();
     const std::string row = row_name(recorded.facts[c]);
-    Spread spread = spread_of(alone);
+    Spread spread = spread_of(each);
     if (!spread.half_width) spread.half_width = (kOverheadBand - 1) * us;
     scores.add("step_time", job.name, row_of(row, measured, us, spread), others.size());
     scores.add("mean_of_others", job.name, row_of(row, measured, mean));
@@ -258,10 +278,8 @@ std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) 
 }
 
 // The mean step of `job` with these host times; `band`: to either side, a factor.
-void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job,
-                  const HostOverheads& host, const HostSpeed& speed, std::size_t n_fit, double band,
-                  bool loader_given = false) {
-  const auto pairs = steps_with_host_of(job, host, speed, loader_given);
+void add_means(StepScores& scores, std::string_view test, const RecordedJob& job,
+               std::span<const std::vector<TimePair>> pairs, std::size_t n_fit, double band) {
   for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
     const TimePair mean = mean_of(pairs[r]);
     const double ms = mean.simulated_us / kUsPerMs;
@@ -270,6 +288,11 @@ void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& 
         {mean_row_name(job, r, pairs[r].size()), mean.measured_us / kUsPerMs, ms, ms / band, ms * band, {}},
         n_fit);
   }
+}
+void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job,
+                  const HostOverheads& host, const HostSpeed& speed, std::size_t n_fit, double band,
+                  bool loader_given = false) {
+  add_means(scores, test, job, steps_with_host_of(job, host, speed, loader_given), n_fit, band);
 }
 
 // Every step of `job` alone, with the host times of another capture.
@@ -314,21 +337,52 @@ void median_of_captures(StepScores& scores, const RecordedJob& job,
 }
 
 // With the host times of all other jobs, whatever their GPU, at the speed that operators they share say. The data
-// loader's time is given: it is an input. Beside it: at the speed of other jobs on GPUs of that name, without a word of this
-// one, and without knowing operators by name.
+// loader's time is given: it is an input. Beside it: without knowing operators by name.
 void with_foreign_hosts(StepScores& scores, const RecordedJob& job, const OverheadFit& own,
-                        std::span<const OverheadFit> others, std::span<const OverheadFit> of_device) {
-  if (others.empty()) return;
+                        std::span<const OverheadFit> others) {
   const OverheadFit pool = pooled_jobs(others);
   const bool related = share_known(pool, own) >= kRelated;
   const HostSpeed speed = speed_of(own, pool);
   with_host_of(scores, related ? "foreign_overheads" : "foreign_overheads_unrelated", job, pool.host(), speed,
                others.size(), related ? kRelatedBand : kUnrelatedBand, true);
-  with_host_of(scores, "foreign_overheads_speed_untold", job, pool.host(),
-               median_speed(of_device.empty() ? others : of_device, pool), others.size(), kUnrelatedBand,
-               true);
   with_host_of(scores, "foreign_overheads_by_family", job, by_family_alone(pool).host(), speed, others.size(),
                kUnrelatedBand, true);
+}
+
+// Without a word of the job: families of operators take what they take in the median job. An operator by its name is
+// known from few jobs, and their hosts and programs are further apart than its family is from it; the median over jobs
+// of each operator stands beside. The band is what other workloads were off.
+void with_untold_hosts(StepScores& scores, std::span<const RecordedJob> jobs,
+                       std::span<const OverheadFit> host_of_jobs) {
+  struct Answer {
+    const RecordedJob* job;
+    std::size_t n_fit;
+    std::vector<std::vector<TimePair>> pairs;
+  };
+  std::vector<Answer> answers;
+  for (const RecordedJob& job : jobs) {
+    if (job.steps.back().facts.front().step_number < 0) continue;
+    std::vector<OverheadFit> others;
+    for (std::size_t o = 0; o < jobs.size(); ++o)
+      if (!same_workload(jobs[o], job)) others.push_back(host_of_jobs[o]);
+    if (others.empty()) continue;
+    const OverheadFit costs = median_costs(others);
+    answers.push_back(
+        {&job, others.size(), steps_with_host_of(job, by_family_alone(costs).host(), {}, true)});
+    with_host_of(scores, "foreign_overheads_median_cost", job, costs.host(), {}, others.size(),
+                 kUnrelatedBand, true);
+  }
+  for (const Answer& answer : answers) {
+    std::vector<double> off;  // ln, of other workloads
+    for (const Answer& other : answers) {
+      if (same_workload(*other.job, *answer.job)) continue;
+      for (const std::vector<TimePair>& pairs : other.pairs)
+        off.push_back(std::abs(std::log(mean_of(pairs).simulated_us / mean_of(pairs).measured_us)));
+    }
+    std::ranges::sort(off);
+    const double band = off.empty() ? kUnrelatedBand : std::exp(future_quantile(off, 0.8));
+    add_means(scores, "foreign_overheads_speed_untold", *answer.job, answer.pairs, answer.n_fit, band);
+  }
 }
 
 void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
@@ -338,7 +392,7 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
     const RecordedJob& job = jobs[j];
     if (job.steps.back().facts.front().step_number < 0) continue;
     OverheadSamples captures;
-    std::vector<OverheadFit> foreign, of_device;  // the second: of the first, on GPUs of the same name
+    std::vector<OverheadFit> foreign;
     std::vector<const RecordedJob*> same;
     std::size_t n_captures = 0;
     for (std::size_t o = 0; o < jobs.size(); ++o) {
@@ -351,7 +405,6 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
         n_captures += other.steps.size();
       } else if (!same_workload(other, job)) {
         foreign.push_back(host_of_jobs[o]);
-        if (other.device == job.device && !job.device.empty()) of_device.push_back(host_of_jobs[o]);
       }
     }
     if (n_captures > 0) {
@@ -367,8 +420,9 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
       median_of_captures(scores, job, same);
       each_step_of_two_captures(scores, job, host, n_captures);
     }
-    with_foreign_hosts(scores, job, host_of_jobs[j], foreign, of_device);
+    if (!foreign.empty()) with_foreign_hosts(scores, job, host_of_jobs[j], foreign);
   }
+  with_untold_hosts(scores, jobs, host_of_jobs);
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ namespace stepcast {
 //                      which operators that both know are slower here, which this capture tells: between operators, in
 //                      them, calls; the data loader's time as recorded; mean step
 //   foreign_overheads_unrelated      the same where those jobs know less than 60 % of the calls
-//   foreign_overheads_speed_untold   with the factors of other jobs on GPUs of that name: no word of this capture
+//   foreign_overheads_speed_untold   no word of this capture: families of operators as in the median job
+//   foreign_overheads_median_cost    the same of every operator by its name
 //   foreign_overheads_by_family      without knowing operators by name
 //   execution_traces_alone   a rank's step from the execution traces of all ranks: its own recorded time
 //                      gives no more than when it began; host times and launches of the other ranks

@@ -39,6 +39,9 @@ TEST(ForeignHosts, OfSeveralJobsAreMediansAtOneSpeed) {
   EXPECT_NEAR(speed_of(jobs[1], pool).in_ops, 10, 0.1);
   EXPECT_DOUBLE_EQ(share_known(pool, jobs[2]), 1);
   EXPECT_LT(share_known(by_family_alone(pool), jobs[2]), 1);
+  // As their own hosts took them, one that is ten times slower moves it no more than another.
+  EXPECT_DOUBLE_EQ(median_costs(jobs).host().time(OverheadType::t5, "aten::mm").mean_us, 10000);
+  EXPECT_DOUBLE_EQ(median_costs(jobs).host().time(OverheadType::t1, "aten::mm").mean_us, 90000);
 }
 
 }  // namespace

@@ -62,6 +62,25 @@ TEST(PredictSuite, LeavesEveryRankOutInTurn) {
   EXPECT_EQ(find_test(*result, "published_algorithm"), nullptr);
 }
 
+// The mean of the others would be 0.6 ms too long on the rank that all wait for.
+TEST(PredictSuite, OneSlowHostMovesNoOtherRank) {
+  const TraceFolder folder;
+  test::GeneratorOptions options;
+  options.ranks = 5;
+  options.loader_us = {600, 600, 600, 600, 3000};
+  options.start_skew_us = 20000;  // the last one to begin waits for nobody
+  const test::GeneratedJob job = test::generate_job(options);
+  for (std::size_t r = 0; r < 5; ++r)
+    folder.write("job/rank" + std::to_string(r) + ".json.gz", job.ranks[r].recorded);
+  const Result<SuiteResult> result = validate_predict(folder.path(), {.threads = 1, .protocol = {}});
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  ASSERT_EQ(result->tests.front().sets.size(), 1U);
+  const std::vector<ScoredRow>& rows = result->tests.front().sets[0].rows;
+  ASSERT_EQ(rows.size(), 5U);
+  for (std::size_t r = 0; r < 4; ++r)
+    EXPECT_NEAR(rows[r].predicted / rows[r].measured, 1, 0.02) << rows[r].row;
+}
+
 // One value says nothing of how far apart ranks are: the band of host times from means, 8 %, stands in.
 TEST(PredictSuite, AssumesTheBandFromASingleOtherRank) {
   const TraceFolder folder;
