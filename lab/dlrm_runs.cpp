@@ -1,11 +1,17 @@
-#include "lab/dlrm_runs.h"
-
+// Scores steps of recommendation models predicted from a description against measured ones: files with the columns of
+// iterations/dlrm_runs.csv, and DLRM rows of iterations/nvidia_dle.csv. Nothing is fitted to their times; one factor
+// per software stack, from other organisations' rows (of one organisation: its other systems' with that release), is a test of
+// its own beside a median of like machines. And the recorded step of such a model against the same step predicted from a
+// description: what a rank's GPU computes in all and by class of kernels, and how long the step takes.
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,6 +24,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/operation/dtype.h"
 #include "stepcast/plan/sharders.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
@@ -25,6 +32,7 @@
 #include "stepcast/predict/replay.h"
 #include "stepcast/sources/trace_listing.h"
 #include "stepcast/sources/trace_set.h"
+#include "stepcast/workload/dlrm.h"
 
 #include "lab/dlrm_lookups.h"
 #include "lab/sharding_study.h"
@@ -32,6 +40,16 @@
 
 namespace stepcast {
 namespace {
+
+struct DlrmRun {
+  std::string set, model, organisation, system, gpu, links, framework, round;
+  DlrmStack stack = DlrmStack::hugectr;
+  DType dtype = DType::fp16;
+  std::int64_t n_nodes = 1, gpus_per_node = 1, n_gpus = 1, global_batch = 1;
+  double iter_time_ms = 0;
+  std::int32_t release = 0;  // of the software, as DlrmTraining has it
+  std::uint32_t line = 0;
+};
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -201,8 +219,6 @@ double sum_of(const ClassTimes& us) {
   return sum;
 }
 
-}  // namespace
-
 bool looks_like_dlrm_runs(std::string_view text) {
   const std::string_view header = text.substr(0, text.find('\n'));
   const bool runs = contains(header, "global_batch_samples") && contains(header, "model,");
@@ -261,6 +277,7 @@ Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::s
   return runs;
 }
 
+// Adds the tests steps, one_factor_per_stack and median_of_like_machines.
 void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& options, SuiteResult& result) {
   RunPredictor predictor{options};
   std::vector<Predicted> predicted;
@@ -316,6 +333,8 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
   result.add(finished({&steps, &factored, &baseline}));
 }
 
+// Adds the test described_trace for the traces in `folder` of TorchRec's DLRM on eight V100 (the 26 tables of DCNv2 with 16
+// columns, 16 samples per rank, eager Adagrad). Errors: traces that cannot be read or rebuilt.
 Status score_described_trace(const std::filesystem::path& folder, SuiteResult& result) {
   constexpr std::int64_t kRanks = 8, kSamples = 16;
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(std::vector{folder}));
@@ -375,8 +394,6 @@ Status score_described_trace(const std::filesystem::path& folder, SuiteResult& r
   result.tests.push_back(std::move(test));
   return Ok{};
 }
-
-namespace {
 
 // The CSV files of a folder and of the folders below it that hold measurements of recommendation models.
 std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) {

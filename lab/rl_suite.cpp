@@ -1,5 +1,11 @@
-#include "lab/rl_suite.h"
-
+// Scores forecasts of published steps of post-training (rl_steps.csv).
+//
+//   leave_one_configuration_out   (primary) the six RlConstants fitted to the other configurations: model, GPUs, policy
+//                                 and type; releases of one configuration stay together; s
+//   leave_one_model_out           fitted to the other models
+//   tokens_per_s_per_gpu          the trivial answer: the median rate of the same model's other configurations
+//   off_over_on                   off- over on-policy time of a model on as many GPUs in one release, by the first test
+//   constant_off_over_on          the trivial answer: always 0.70
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,9 +22,34 @@
 #include "stepcast/base/number.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/rollout/rl_step.h"
+
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {
+
+// Published steps of post-training (rl_steps.csv), and the questions that they answer.
+struct RlRun {
+  std::string name;           // "GRPO LLAMA3.1_8B 16 off:1 fp8, Nemo RL v0.5"
+  std::string model;          // as published
+  std::string configuration;  // equal for one job in several releases
+  std::string pair;           // equal for on- and off-policy at as many GPUs in one release
+  bool on_policy = true;
+  RlQuestion question;
+  double step_s = 0;
+  double tokens_per_gpu = 0;  // generated
+};
+
+struct RlRuns {
+  std::vector<RlRun> runs;
+  std::vector<std::string> skipped;  // with the reason
+};
+
+struct RlMeasured {
+  const RlRun* run = nullptr;
+  RlAnswer answer;
+};
 
 // What was assumed of each constant before any step was seen, and how far off that may be, in ln.
 struct Assumed {
@@ -82,9 +113,8 @@ double squares_of(const std::vector<double>& values) {
   return sum;
 }
 
-}  // namespace
-
-// Levenberg and Marquardt.
+// Those that make the steps likeliest: errors in ln of 15 %, a release of a configuration weighing as one of all of them,
+// and what was assumed before (docs/constants.md). By Levenberg and Marquardt.
 RlConstants fit_rl_constants(const std::vector<const RlMeasured*>& rows) {
   std::map<std::string, int> releases;
   for (const RlMeasured* row : rows) ++releases[row->run->configuration];
@@ -122,8 +152,6 @@ RlConstants fit_rl_constants(const std::vector<const RlMeasured*>& rows) {
   }
   return constants_of(ln);
 }
-
-namespace {
 
 using KeyOf = std::function<std::string(const RlRun&)>;
 
@@ -205,40 +233,6 @@ TestScore policy_ratios(const std::string& name, const std::vector<RlMeasured>& 
   return test;
 }
 
-}  // namespace
-
-Result<SuiteResult> validate_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
-  std::error_code ignored;
-  const std::filesystem::path file =
-      std::filesystem::is_directory(data, ignored) ? data / "rl_steps.csv" : data;
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  if (!looks_like_rl_runs(text))
-    return Error::at(file.string(), "the header").expected("the columns of rl_steps.csv");
-  STEPCAST_ASSIGN(const RlRuns runs, parse_rl_runs(text, file.string()));
-  SuiteResult result{.suite = "rl"};
-  for (const std::string& what : runs.skipped) result.skipped.push_back({what, "not described", 1});
-  STEPCAST_ASSIGN(const Platform platform, load_platform("dgx-h100"));
-  StepModel steps{platform};
-  std::vector<RlMeasured> all;
-  for (const RlRun& run : runs.runs) {
-    Result<RlAnswer> answer = rl_step(run.question, steps);
-    if (answer)
-      all.push_back({&run, std::move(*answer)});
-    else
-      result.skipped.push_back({run.name, answer.error().message(), 1});
-  }
-  const TestScore by_configuration =
-      steps_left_out("leave_one_configuration_out", all, [](const RlRun& run) { return run.configuration; });
-  const TestScore by_model =
-      steps_left_out("leave_one_model_out", all, [](const RlRun& run) { return run.model; });
-  result.add(std::vector{by_configuration, by_model, rates_of_the_model(all),
-                         policy_ratios("off_over_on", all, by_configuration, 0),
-                         policy_ratios("constant_off_over_on", all, by_configuration, kConstantRatio)});
-  return result;
-}
-
-namespace {
-
 struct PublishedName {
   std::string_view published, preset;
 };
@@ -305,12 +299,11 @@ Result<RlRun> run_of(const CsvRows& rows, std::string_view preset) {
   return run;
 }
 
-}  // namespace
-
 bool looks_like_rl_runs(std::string_view text) {
   return text.substr(0, text.find('\n')).find("generated_batch_sequences") != std::string_view::npos;
 }
 
+// Errors name line and column.
 Result<RlRuns> parse_rl_runs(std::string_view text, const std::string& name) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   RlRuns out;
@@ -327,6 +320,38 @@ Result<RlRuns> parse_rl_runs(std::string_view text, const std::string& name) {
     STEPCAST_ASSIGN(RlRun run, run_of(rows, known->preset));
     out.runs.push_back(std::move(run));
   }
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_rl(const std::filesystem::path& data, const SuiteOptions& /*options*/) {
+  std::error_code ignored;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(data, ignored) ? data / "rl_steps.csv" : data;
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  if (!looks_like_rl_runs(text))
+    return Error::at(file.string(), "the header").expected("the columns of rl_steps.csv");
+  STEPCAST_ASSIGN(const RlRuns runs, parse_rl_runs(text, file.string()));
+  SuiteResult result{.suite = "rl"};
+  for (const std::string& what : runs.skipped) result.skipped.push_back({what, "not described", 1});
+  STEPCAST_ASSIGN(const Platform platform, load_platform("dgx-h100"));
+  StepModel steps{platform};
+  std::vector<RlMeasured> all;
+  for (const RlRun& run : runs.runs) {
+    Result<RlAnswer> answer = rl_step(run.question, steps);
+    if (answer)
+      all.push_back({&run, std::move(*answer)});
+    else
+      result.skipped.push_back({run.name, answer.error().message(), 1});
+  }
+  const TestScore by_configuration =
+      steps_left_out("leave_one_configuration_out", all, [](const RlRun& run) { return run.configuration; });
+  const TestScore by_model =
+      steps_left_out("leave_one_model_out", all, [](const RlRun& run) { return run.model; });
+  result.add(std::vector{by_configuration, by_model, rates_of_the_model(all),
+                         policy_ratios("off_over_on", all, by_configuration, 0),
+                         policy_ratios("constant_off_over_on", all, by_configuration, kConstantRatio)});
+  return result;
 }
 
 }  // namespace stepcast

@@ -12,7 +12,6 @@
 
 #include "lab/megatron_lines_suite.h"
 #include "lab/power_suites.h"
-#include "lab/rl_suite.h"
 #include "lab/shipped_data.h"
 #include "lab/sibling_pairs.h"
 #include "lab/suites.h"

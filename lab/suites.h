@@ -136,6 +136,10 @@ namespace stepcast {
 [[nodiscard]] Result<SuiteResult> validate_dlrm(const std::filesystem::path& data,
                                                 const SuiteOptions& options = {});
 
+// Scores forecasts of published steps of post-training. `data`: a folder with rl_steps.csv.
+[[nodiscard]] Result<SuiteResult> validate_rl(const std::filesystem::path& data,
+                                              const SuiteOptions& options = {});
+
 // Scores steps of MaxText on TPUs (tpu_steps.csv): each row as a config of MaxText with its layout and what its recipe
 // recomputes, on the platform file of its chip and slices of the size that it states.
 //

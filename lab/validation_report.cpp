@@ -12,8 +12,7 @@
 
 #include "stepcast/base/version.h"
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast::detail {
 namespace {

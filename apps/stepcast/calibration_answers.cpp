@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast {
 

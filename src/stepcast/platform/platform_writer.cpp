@@ -83,6 +83,21 @@ class GroupWriter {
     return base_ == nullptr || group_.*member != base_->*member;
   }
 
+  // Whether to write a member that need not be there.
+  template <class Value>
+  [[nodiscard]] bool is_news(Value Group::*member) const {
+    return base_ != nullptr ? differs(member) : group_.*member != Value{};
+  }
+  // A member that null takes away, as json(value).
+  template <class Value, class Json>
+  void nullable(std::string_view key, Value Group::*member, const Json& json) {
+    if (group_.*member != Value{}) {
+      if (says(key, differs(member))) out_.add(key, json(group_.*member));
+    } else if (base_ != nullptr && base_->*member != Value{}) {
+      out_.add(key, JsonValue{});
+    }
+  }
+
   void figures(std::span<const detail::Figure<Group>> figures) {
     for (const auto& figure : figures) {
       const auto value = figure.get(group_);
@@ -148,12 +163,9 @@ JsonValue device_json(const Device& device, const Device* base, Documents& docum
   JsonValue out = JsonValue::object();
   GroupWriter<Device> group{device, base, out};
   if (group.differs(&Device::name)) out.add("name", JsonValue{device.name});
-  if (base != nullptr ? device.aliases != base->aliases : !device.aliases.empty())
-    out.add("aliases", texts(device.aliases));
-  if (base != nullptr ? device.vendor != base->vendor : !device.vendor.empty())
-    out.add("vendor", JsonValue{device.vendor});
-  if (base != nullptr ? device.architecture != base->architecture : !device.architecture.empty())
-    out.add("architecture", JsonValue{device.architecture});
+  if (group.is_news(&Device::aliases)) out.add("aliases", texts(device.aliases));
+  if (group.is_news(&Device::vendor)) out.add("vendor", JsonValue{device.vendor});
+  if (group.is_news(&Device::architecture)) out.add("architecture", JsonValue{device.architecture});
   group.figures(detail::device_figures());
   group.sources(documents);
   return out;
@@ -175,19 +187,12 @@ JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& d
   GroupWriter<IntraNode> group{intra, base, out};
   if (group.says("kind", group.differs(&IntraNode::kind))) out.add("kind", JsonValue{to_string(intra.kind)});
   group.figures(detail::intra_figures());
-  const bool had_links = base != nullptr && !base->links.empty();
-  if (!intra.links.empty()) {
-    if (group.says("links", group.differs(&IntraNode::links))) out.add("links", links_json(intra.links));
-  } else if (had_links) {
-    out.add("links", JsonValue{});
-  }
-  if (!intra.axes.empty()) {
+  group.nullable("links", &IntraNode::links, links_json);
+  group.nullable("axes", &IntraNode::axes, [](const std::vector<std::uint32_t>& sides) {
     JsonValue axes = JsonValue::array();
-    for (const std::uint32_t side : intra.axes) axes.add(whole(side));
-    if (group.says("axes", group.differs(&IntraNode::axes))) out.add("axes", std::move(axes));
-  } else if (base != nullptr && !base->axes.empty()) {
-    out.add("axes", JsonValue{});
-  }
+    for (const std::uint32_t side : sides) axes.add(whole(side));
+    return axes;
+  });
   group.sources(documents);
   return out;
 }
@@ -209,17 +214,9 @@ JsonValue network_json(const Network& network, const Network* base, Documents& d
   const bool has_kind = !network.kind.empty() || network.sources.find("kind") != nullptr || base != nullptr;
   if (has_kind && group.says("kind", group.differs(&Network::kind))) out.add("kind", JsonValue{network.kind});
   group.figures(detail::network_figures());
-  if (network.rail_optimized) {
-    if (group.says("rail_optimized", group.differs(&Network::rail_optimized)))
-      out.add("rail_optimized", JsonValue{*network.rail_optimized});
-  } else if (base != nullptr && base->rail_optimized) {
-    out.add("rail_optimized", JsonValue{});
-  }
-  if (!network.tiers.empty()) {
-    if (group.says("tiers", group.differs(&Network::tiers))) out.add("tiers", tiers_json(network.tiers));
-  } else if (base != nullptr && !base->tiers.empty()) {
-    out.add("tiers", JsonValue{});
-  }
+  group.nullable("rail_optimized", &Network::rail_optimized,
+                 [](const std::optional<bool>& rail) { return JsonValue{*rail}; });
+  group.nullable("tiers", &Network::tiers, tiers_json);
   group.sources(documents);
   return out;
 }

@@ -11,8 +11,7 @@
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/network_presets.h"
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast {
 
@@ -36,28 +35,6 @@ ModelsAnswer models_answer(const std::vector<const Preset*>& presets) {
   return answer;
 }
 
-constexpr AnswerHead answer_head(const ModelsAnswer*) {
-  return {"stepcast.models/1", "stepcast models --json"};
-}
-constexpr AnswerHead answer_head(const PlatformListings*) {
-  return {"stepcast.platforms/1", "stepcast platforms --json"};
-}
-
-void fields(auto& a, Is<ModelAnswer> auto& m) {
-  a("name", m.name);
-  a("aliases", m.aliases);
-  a("parameters", m.parameters);
-  a("active_parameters", m.active_parameters, "that a token meets");
-  a("n_layers", m.n_layers);
-  a("hidden_size", m.hidden_size);
-  a("n_heads", m.n_heads);
-  a("n_kv_heads", m.n_kv_heads);
-  a("vocab_size", m.vocab_size);
-  a("n_experts", m.n_experts, "0: none");
-}
-
-void fields(auto& a, Is<ModelsAnswer> auto& m) { a("models", m.models); }
-
 static std::string_view to_string(PlatformListing::Role role) {
   return name_of<PlatformListing::Role::benchmark>(role, {"device", "node", "benchmark"}, "node");
 }
@@ -80,10 +57,8 @@ void fields(auto& a, Is<PlatformListings> auto& all) {
   a("unreadable", all.unreadable, "files that could not be read, an error each");
 }
 
-std::string models_json(const ModelsAnswer& models) { return answer_json(models); }
-std::string models_schema() { return answer_schema<ModelsAnswer>(); }
-std::string platforms_json(const PlatformListings& platforms) { return answer_json(platforms); }
-std::string platforms_schema() { return answer_schema<PlatformListings>(); }
+STEPCAST_ANSWER(models, ModelsAnswer, "stepcast.models/1", "stepcast models --json")
+STEPCAST_ANSWER(platforms, PlatformListings, "stepcast.platforms/1", "stepcast platforms --json")
 
 ReportDocument models_document(const ModelsAnswer& models) {
   ReportTable table{

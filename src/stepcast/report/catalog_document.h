@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stepcast/base/fields.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/document.h"
@@ -12,13 +13,22 @@
 namespace stepcast {
 
 struct ModelAnswer {
-  std::string name;
-  std::vector<std::string> aliases;
-  std::int64_t parameters = 0, active_parameters = 0, n_layers = 0, hidden_size = 0, n_heads = 0,
-               n_kv_heads = 0, vocab_size = 0, n_experts = 0, experts_per_token = 0, longest_sequence = 0;
+  STEPCAST_FIELDS(ModelAnswer);
+  STEPCAST_FIELD(std::string, name, "");
+  STEPCAST_FIELD(std::vector<std::string>, aliases, "");
+  STEPCAST_FIELD(std::int64_t, parameters, "");
+  STEPCAST_FIELD(std::int64_t, active_parameters, "that a token meets");
+  STEPCAST_FIELD(std::int64_t, n_layers, "");
+  STEPCAST_FIELD(std::int64_t, hidden_size, "");
+  STEPCAST_FIELD(std::int64_t, n_heads, "");
+  STEPCAST_FIELD(std::int64_t, n_kv_heads, "");
+  STEPCAST_FIELD(std::int64_t, vocab_size, "");
+  STEPCAST_FIELD(std::int64_t, n_experts, "0: none");
+  std::int64_t experts_per_token = 0, longest_sequence = 0;
 };
 struct ModelsAnswer {
-  std::vector<ModelAnswer> models;
+  STEPCAST_FIELDS(ModelsAnswer);
+  STEPCAST_FIELD(std::vector<ModelAnswer>, models, "");
 };
 [[nodiscard]] ModelsAnswer models_answer(const std::vector<const Preset*>& presets);
 // Schema stepcast.models/1.

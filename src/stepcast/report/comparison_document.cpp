@@ -9,8 +9,7 @@
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/comparison_fields.h"
 #include "stepcast/report/detail/document_parts.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 
@@ -81,18 +80,13 @@ ComparisonAnswer comparison_answer(std::string a_name, const Forecast& a, std::s
   return {std::move(a_name), std::move(b_name), step_source(a), step_source(b), compare(a, b)};
 }
 
-constexpr AnswerHead answer_head(const ComparisonAnswer*) {
-  return {"stepcast.comparison/1", "stepcast compare --json"};
-}
-
 void fields(auto& a, Is<ComparisonAnswer> auto& answer) {
   a("a", answer.a);
   a("b", answer.b);
   fields(a, answer.comparison);
 }
 
-std::string comparison_json(const ComparisonAnswer& answer) { return answer_json(answer); }
-std::string comparison_schema() { return answer_schema<ComparisonAnswer>(); }
+STEPCAST_ANSWER(comparison, ComparisonAnswer, "stepcast.comparison/1", "stepcast compare --json")
 
 ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t rows) {
   const Comparison& c = answer.comparison;

@@ -6,14 +6,10 @@
 #include <vector>
 
 #include "stepcast/report/detail/log_fields.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast {
 
-constexpr AnswerHead answer_head(const InspectAnswer*) {
-  return {"stepcast.inspect/1", "stepcast inspect --json"};
-}
 constexpr std::string_view schema_name(const InspectedProfile*) { return "kineto"; }
 constexpr std::string_view schema_name(const InspectedExecutionTrace*) { return "execution_trace"; }
 constexpr std::string_view schema_name(const InspectedChakra*) { return "chakra"; }
@@ -21,7 +17,6 @@ constexpr std::string_view schema_name(const InspectedTimeline*) { return "pipel
 constexpr std::string_view schema_name(const InspectedTables*) { return "embedding_tables"; }
 constexpr std::string_view schema_name(const InspectedIndices*) { return "table_indices"; }
 constexpr std::string_view schema_name(const InspectedOperations*) { return "operations"; }
-constexpr std::string_view schema_name(const UnreadableFile*) { return "unreadable"; }
 constexpr std::string_view schema_name(const ReuseFactors*) { return "reuse_factors"; }
 
 namespace {
@@ -269,15 +264,7 @@ void fields(auto& a, Is<InspectedIndices> auto& i) {
   a("by_table", m.tables);
 }
 
-void fields(auto& a, Is<UnreadableFile> auto& u) {
-  a("file", u.file);
-  a("error", u.error);
-}
-
-void fields(auto& a, Is<InspectAnswer> auto& answer) { a("files", answer.files); }
-
-std::string inspect_json(const InspectAnswer& answer) { return answer_json(answer); }
-std::string inspect_schema() { return answer_schema<InspectAnswer>(); }
+STEPCAST_ANSWER(inspect, InspectAnswer, "stepcast.inspect/1", "stepcast inspect --json")
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "stepcast/base/fields.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/plan/table_sets.h"
@@ -125,7 +126,9 @@ struct InspectedIndices {
 };
 
 struct UnreadableFile {
-  std::string file, error;
+  STEPCAST_FIELDS(UnreadableFile, "unreadable");
+  STEPCAST_FIELD(std::string, file, "");
+  STEPCAST_FIELD(std::string, error, "");
 };
 
 using InspectedFile =
@@ -133,7 +136,8 @@ using InspectedFile =
                  InspectedTables, InspectedIndices, InspectedOperations, UnreadableFile>;
 
 struct InspectAnswer {
-  std::vector<InspectedFile> files;
+  STEPCAST_FIELDS(InspectAnswer);
+  STEPCAST_FIELD(std::vector<InspectedFile>, files, "");
 };
 
 [[nodiscard]] InspectedProfile inspected(const RecordedRank& rank, RankSummary summary);

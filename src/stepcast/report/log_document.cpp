@@ -16,8 +16,7 @@
 #include "stepcast/report/comparison_document.h"
 #include "stepcast/report/detail/comparison_fields.h"
 #include "stepcast/report/detail/log_fields.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/html/charts.h"
 
 namespace stepcast {

@@ -10,8 +10,7 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_ranking.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast {
 namespace {
@@ -27,23 +26,21 @@ RankedLayoutAnswer answer_of(const LayoutPoint& point, const StepPrediction& ste
                              const MemoryForecast& memory) {
   const StepShares& s = step.shares;
   const double percent = 100 / std::max(1e-9, s.total_us());
-  RankedLayoutAnswer out;
-  out.point = point;
-  out.step_ms = ms_of(step.step.time);
-  out.p10_ms = ms_of(step.step.p10);
-  out.source = step.step.source;
-  out.p90_ms = ms_of(step.step.p90);
-  out.tokens_per_s_per_gpu = step.tokens_per_second() / static_cast<double>(step.n_gpus);
-  out.mfu = step.model_flops_utilization();
-  out.computation_percent = s.computation_us() * percent;
-  out.communication_percent = s.exposed_communication_us() * percent;
-  out.bubble_percent = s.bubble_us * percent;
-  out.rest_percent = (s.host_us + s.optimizer_us + s.fixed_us) * percent;
-  out.peak_GiB = gibibytes(memory.peak());
-  out.margin_GiB = gibibytes(memory.margin());
-  out.worst_stage = memory.worst_stage;
-  out.memory_verdict = memory.verdict;
-  return out;
+  return {.point = point,
+          .step_ms = ms_of(step.step.time),
+          .p10_ms = ms_of(step.step.p10),
+          .p90_ms = ms_of(step.step.p90),
+          .tokens_per_s_per_gpu = step.tokens_per_second() / static_cast<double>(step.n_gpus),
+          .mfu = step.model_flops_utilization(),
+          .percent = {.computation = s.computation_us() * percent,
+                      .communication = s.exposed_communication_us() * percent,
+                      .bubble = s.bubble_us * percent,
+                      .rest = (s.host_us + s.optimizer_us + s.fixed_us) * percent},
+          .peak_GiB = gibibytes(memory.peak()),
+          .margin_GiB = gibibytes(memory.margin()),
+          .worst_stage = memory.worst_stage,
+          .memory_verdict = memory.verdict,
+          .source = step.step.source};
 }
 
 RankedLayoutAnswer answer_of(const RankedLayout& l, const LayoutPrototypes& prototypes) {
@@ -108,11 +105,11 @@ RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranki
           .step_ms = ms_of(r.step.step.time),
           .p10_ms = ms_of(r.step.step.p10),
           .p90_ms = ms_of(r.step.step.p90),
-          .before_ms = ranking.layouts[r.of].step_ms(),
           .peak_GiB = gibibytes(r.memory.peak()),
           .changes = r.changes,
           .layers_per_stage = r.layout.pipeline.layers_per_stage,
-          .megatron_flags = megatron_flags_of(r.settings)};
+          .megatron_flags = megatron_flags_of(r.settings),
+          .before_ms = ranking.layouts[r.of].step_ms()};
 }
 
 RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
@@ -130,48 +127,39 @@ RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
 }  // namespace
 
 PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
-  PlanAnswer out;
-  out.model = plan.prototypes.model().name;
-  out.platform = subject.platform;
-  out.gpu = subject.gpu;
-  out.n_gpus = plan.space.n_gpus;
-  out.global_batch_sequences = plan.prototypes.global_batch();
-  out.seq_len_tokens = plan.prototypes.seq_len();
-  out.memory_GiB = gibibytes(plan.memory);
-  out.framework = plan.prototypes.framework();
-  out.top = subject.top;
-  out.why = subject.why;
-  out.space = plan.space.lines();
-  out.n_layouts = plan.space.size();
-  out.n_rejected = plan.found.n_rejected;
-  out.n_same = plan.found.n_same;
-  out.n_too_large = plan.found.n_too_large;
-  out.n_priced = plan.found.priced.size();
-  out.rejections = plan.found.rejections;
-  out.same = plan.found.same;
-  out.too_large = plan.found.too_large;
-  out.n_alike = plan.ranking.n_alike;
-  out.more_alike = plan.ranking.more_alike;
+  const SearchedLayouts& found = plan.found;
+  PlanAnswer out{.model = plan.prototypes.model().name,
+                 .platform = subject.platform,
+                 .gpu = subject.gpu,
+                 .n_gpus = plan.space.n_gpus,
+                 .global_batch_sequences = plan.prototypes.global_batch(),
+                 .seq_len_tokens = plan.prototypes.seq_len(),
+                 .memory_GiB = gibibytes(plan.memory),
+                 .space = plan.space.lines(),
+                 .n = {.all = plan.space.size(),
+                       .cannot_run = found.n_rejected,
+                       .same = found.n_same,
+                       .too_large = found.n_too_large,
+                       .priced = found.priced.size()},
+                 .rejections = found.rejections,
+                 .same = found.same,
+                 .too_large = found.too_large,
+                 .n_alike = plan.ranking.n_alike,
+                 .n_refined = plan.n_refined,
+                 .notes = plan.notes,
+                 .jittered = plan.jittered,
+                 .framework = plan.prototypes.framework(),
+                 .top = subject.top,
+                 .why = subject.why,
+                 .more_alike = plan.ranking.more_alike};
   for (const RankedLayout& l : plan.ranking.layouts) out.layouts.push_back(answer_of(l, plan.prototypes));
   out.chosen = chosen_of(plan, out.layouts);
-  out.n_refined = plan.n_refined;
   for (const RefinedLayout& r : plan.refined) out.refined.push_back(answer_of(r, plan.ranking));
   if (subject.now) out.now = answer_of(*subject.now, plan.memory);
-  for (const PricedLayout& l : pareto_of(plan.found.priced)) out.pareto.push_back(answer_of(l, plan.memory));
-  out.jittered = plan.jittered;
-  out.notes = plan.notes;
+  for (const PricedLayout& l : pareto_of(found.priced)) out.pareto.push_back(answer_of(l, plan.memory));
   return out;
 }
 
-constexpr AnswerHead answer_head(const PlanAnswer*) { return {"stepcast.plan/1", "stepcast plan --json"}; }
-constexpr AnswerHead answer_head(const TrainingAnswer*) {
-  return {"stepcast.training_plan/1", "stepcast plan --train-tokens --json"};
-}
-constexpr AnswerHead answer_head(const JobPool*) {
-  return {"stepcast.job_plan/1", "stepcast plan --jobs FILE --json"};
-}
-constexpr std::string_view schema_name(const LayoutAnswer*) { return "priced_layout"; }
-constexpr std::string_view schema_name(const RankedLayoutAnswer*) { return "layout"; }
 constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
 
 void fields(auto& a, Is<LayoutPoint> auto& p) {
@@ -191,82 +179,11 @@ void fields(auto& a, Is<LayoutPoint> auto& p) {
   a("dtype", p.dtype);
 }
 
-void fields(auto& a, Is<LayoutAnswer> auto& l) {
-  fields(a, l.point);
-  a("step_time_ms", l.step_ms);
-  a("peak_memory_GiB", l.peak_GiB, "of the worst stage");
-  a("memory_margin_GiB", l.margin_GiB);
-}
-
-void fields(auto& a, Is<RankedLayoutAnswer> auto& l) {
-  fields(a, l.point);
-  a("step_time_ms", l.step_ms);
-  a("step_time_p10_ms", l.p10_ms);
-  a("step_time_p90_ms", l.p90_ms);
-  a("behind_fastest_ms", l.behind_ms);
-  a("uncertainty_of_difference_ms", l.uncertain_ms, "half of the band of the difference to the fastest");
-  a("cannot_be_told_from_fastest", l.alike);
-  a("rank", l.rank, "among all priced layouts, from 1");
-  a("unmeasured_kind", if_any(l.unmeasured),
-    "the kind of layouts, where no run of it was published: its band is wider, and it is chosen only beyond "
-    "that");
-  a("tokens_per_s_per_gpu", l.tokens_per_s_per_gpu);
-  a("mfu", if_any(l.mfu));
-  a("percent_of_step", Object{[&](auto& s) {
-      s("computation", l.computation_percent);
-      s("exposed_communication", l.communication_percent);
-      s("bubble", l.bubble_percent);
-      s("rest", l.rest_percent);
-    }});
-  a("peak_memory_GiB", l.peak_GiB, "of the worst stage");
-  a("memory_margin_GiB", l.margin_GiB);
-  a("worst_stage", l.worst_stage);
-  a("memory_verdict", l.memory_verdict);
-  a("megatron_flags", if_any(l.megatron_flags));
-  a("torchtitan_toml", if_any(l.torchtitan_toml));
-  a("deepspeed_json", if_any(l.deepspeed_json));
-}
-
-void fields(auto& a, Is<RefinedLayoutAnswer> auto& r) {
-  a("of", r.of, "index into layouts");
-  a("step_time_ms", r.step_ms);
-  a("step_time_p10_ms", r.p10_ms);
-  a("step_time_p90_ms", r.p90_ms);
-  a("peak_memory_GiB", r.peak_GiB);
-  a("changes", r.changes);
-  a("layers_per_stage", r.layers_per_stage);
-  a("megatron_flags", r.megatron_flags);
-}
-
-void fields(auto& a, Is<ChosenLayoutAnswer> auto& c) {
-  a("of", c.of, "index into layouts");
-  a("changes", c.changes, "that refine that layout, and are in the numbers that follow; empty: none");
-  a("promised_step_time_ms", c.promised_ms,
-    "what to count on: the forecast (step_time_ms) times what published runs took over what a search finds");
-  a("promised_step_time_p10_ms", c.promised_p10_ms);
-  a("promised_step_time_p90_ms", c.promised_p90_ms);
-  a("promised_tokens_per_s_per_gpu", c.promised_tokens_per_s_per_gpu);
-  fields(a, c.layout);
-}
-
 void fields(auto& a, Is<LayoutRejection> auto& r) {
   a("layouts", r.count, "number of layouts, for this reason");
   a("reason", r.reason);
   a("example", r.example);
   a("cure", r.cure, "nearest change that makes one run; empty: none is known");
-}
-
-void fields(auto& a, Is<NearbyLayoutAnswer> auto& n) {
-  a("changes", n.changes, "choices that differ from now");
-  a("which", n.which);
-  a("becomes", n.becomes);
-}
-
-void fields(auto& a, Is<RunningLayoutAnswer> auto& now) {
-  fields(a, now.point);
-  a("step_time_ms", now.step_ms);
-  a("why_no_time", now.why_no_time, "it cannot run on this machine");
-  a("nearby", now.nearby, "faster layouts that differ in few choices");
 }
 
 void fields(auto& a, Is<JitteredLayout> auto& j) {
@@ -275,39 +192,6 @@ void fields(auto& a, Is<JitteredLayout> auto& j) {
   a("p50_ms", j.p50_ms);
   a("p90_ms", j.p90_ms);
   a("slowdown", j.slowdown, "the mean over the step without differences");
-}
-
-void fields(auto& a, Is<PlanAnswer> auto& p) {
-  a("model", p.model);
-  a("platform", p.platform);
-  a("gpu", p.gpu);
-  a("n_gpus", p.n_gpus);
-  a("global_batch_sequences", p.global_batch_sequences);
-  a("seq_len_tokens", p.seq_len_tokens);
-  a("memory_GiB", p.memory_GiB, "of a GPU");
-  a("space", p.space, "every list of the product, as text");
-  a("layouts_counted", Object{[&](auto& n) {
-      n("all", p.n_layouts);
-      n("cannot_run", p.n_rejected);
-      n("same_as_another", p.n_same);
-      n("too_large", p.n_too_large);
-      n("priced", p.n_priced);
-    }});
-  a("cannot_run", p.rejections);
-  a("same_as_another", p.same);
-  a("too_large", p.too_large);
-  a("n_cannot_be_told_apart", p.n_alike);
-  a("chosen", p.chosen.of, "index into layouts; chosen_layout may refine it");
-  a("chosen_layout", p.chosen, "what is recommended");
-  a("layouts", p.layouts);
-  a("refined", p.refined);
-  a("refinement_tried_on", p.n_refined, "layouts");
-  a("now", if_any(p.now), "with --from: what runs now");
-  a("pareto", p.pareto,
-    "of all that were priced: no other is as fast and leaves as much memory, and is better in one");
-  a("jitter", given_if(!p.jittered.empty(), p.jittered),
-    "with --jitter: the first layouts with GPUs that differ from step to step");
-  a("notes", p.notes);
 }
 
 void fields(auto& a, Is<TrainingAnswer> auto& t) {
@@ -382,12 +266,9 @@ void fields(auto& a, Is<JobPool> auto& pool) {
                  }});
 }
 
-std::string plan_json(const PlanAnswer& plan) { return answer_json(plan); }
-std::string plan_schema() { return answer_schema<PlanAnswer>(); }
-std::string training_json(const TrainingAnswer& training) { return answer_json(training); }
-std::string jobs_json(const JobPool& pool) { return answer_json(pool); }
-std::string jobs_schema() { return answer_schema<JobPool>(); }
-std::string training_schema() { return answer_schema<TrainingAnswer>(); }
+STEPCAST_ANSWER(plan, PlanAnswer, "stepcast.plan/1", "stepcast plan --json")
+STEPCAST_ANSWER(training, TrainingAnswer, "stepcast.training_plan/1", "stepcast plan --train-tokens --json")
+STEPCAST_ANSWER(jobs, JobPool, "stepcast.job_plan/1", "stepcast plan --jobs FILE --json")
 
 std::string plan_jsonl(const LayoutPlan& plan) {
   std::string text;

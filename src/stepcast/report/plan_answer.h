@@ -13,6 +13,7 @@
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/training_plan.h"
 #include "stepcast/report/document.h"
+#include "stepcast/report/fields/fields.h"
 
 namespace stepcast {
 
@@ -26,81 +27,138 @@ struct PlanSubject {
 
 // A layout that was priced.
 struct LayoutAnswer {
-  LayoutPoint point;
-  double step_ms = 0, peak_GiB = 0, margin_GiB = 0;
+  STEPCAST_FIELDS(LayoutAnswer, "priced_layout");
+  STEPCAST_FIELDS_OF(LayoutPoint, point);
+  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "");
+  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "of the worst stage");
+  STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "");
+};
+
+// Shares of the step, in percent.
+struct PlanShares {
+  STEPCAST_FIELDS(PlanShares);
+  STEPCAST_FIELD(double, computation, "");
+  STEPCAST_FIELD_AS("exposed_communication", double, communication, "");
+  STEPCAST_FIELD(double, bubble, "");
+  STEPCAST_FIELD(double, rest, "");
 };
 
 // A layout that was looked at in full.
 struct RankedLayoutAnswer {
-  LayoutPoint point;
-  double step_ms = 0, p10_ms = 0, p90_ms = 0;
+  STEPCAST_FIELDS(RankedLayoutAnswer, "layout");
+  STEPCAST_FIELDS_OF(LayoutPoint, point);
+  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "");
+  STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "");
+  STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "");
+  STEPCAST_FIELD_AS("behind_fastest_ms", double, behind_ms, "");
+  STEPCAST_FIELD_AS("uncertainty_of_difference_ms", double, uncertain_ms,
+                    "half of the band of the difference to the fastest");
+  STEPCAST_FIELD_AS("cannot_be_told_from_fastest", bool, alike, "");
+  STEPCAST_FIELD(std::size_t, rank, "among all priced layouts, from 1");
+  STEPCAST_FIELD_IF_ANY("unmeasured_kind", std::string, unmeasured,
+                        "the kind of layouts, where no run of it was published: its band is wider, and it is "
+                        "chosen only beyond that");
+  STEPCAST_FIELD(double, tokens_per_s_per_gpu, "");
+  STEPCAST_FIELD_IF_ANY("mfu", double, mfu, "");
+  STEPCAST_FIELD_AS("percent_of_step", PlanShares, percent, "");
+  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "of the worst stage");
+  STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "");
+  STEPCAST_FIELD(std::size_t, worst_stage, "");
+  STEPCAST_FIELD(MemoryVerdict, memory_verdict, "");
+  STEPCAST_FIELD_IF_ANY("megatron_flags", std::string, megatron_flags, "");
+  STEPCAST_FIELD_IF_ANY("torchtitan_toml", std::string, torchtitan_toml, "");
+  STEPCAST_FIELD_IF_ANY("deepspeed_json", std::string, deepspeed_json, "");
   EstimateSource source{};
-  double behind_ms = 0, uncertain_ms = 0;  // the fastest one; half of the band of that difference
-  bool alike = false;                      // within it
-  std::size_t rank = 0;                    // among all priced layouts, from 1
-  std::optional<std::string> unmeasured;   // the kind of layouts, if no run of it was published
-  double tokens_per_s_per_gpu = 0;
-  std::optional<double> mfu;
-  double computation_percent = 0, communication_percent = 0, bubble_percent = 0,
-         rest_percent = 0;  // of the step
-  double peak_GiB = 0, margin_GiB = 0;
-  std::size_t worst_stage = 0;
-  MemoryVerdict memory_verdict{};
-  std::optional<std::string> megatron_flags, torchtitan_toml, deepspeed_json;
 };
 
 struct RefinedLayoutAnswer {
-  std::size_t of = 0;  // index of the layouts, which takes `before_ms`
-  double step_ms = 0, p10_ms = 0, p90_ms = 0, before_ms = 0, peak_GiB = 0;
-  std::vector<std::string> changes;
-  std::vector<std::int64_t> layers_per_stage;
-  std::string megatron_flags;
+  STEPCAST_FIELDS(RefinedLayoutAnswer);
+  STEPCAST_FIELD(std::size_t, of, "index into layouts");
+  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "");
+  STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "");
+  STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "");
+  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "");
+  STEPCAST_FIELD(std::vector<std::string>, changes, "");
+  STEPCAST_FIELD(std::vector<std::int64_t>, layers_per_stage, "");
+  STEPCAST_FIELD(std::string, megatron_flags, "");
+  double before_ms = 0;  // of the layout that it refines
 };
 
 // What is recommended: `layout` has the numbers with the changes in it.
 struct ChosenLayoutAnswer {
-  std::size_t of = 0;                // index of the layouts
-  std::vector<std::string> changes;  // what refines that one; empty: it is that one
-  RankedLayoutAnswer layout;
-  double promised_ms = 0, promised_p10_ms = 0, promised_p90_ms = 0;  // what to count on
-  double promised_tokens_per_s_per_gpu = 0;
-  StageMemory worst_stage;
-  std::string reason;  // "2.3 % behind #1 by the forecast, and with memory to spare"
+  STEPCAST_FIELDS(ChosenLayoutAnswer);
+  STEPCAST_FIELD(std::size_t, of, "index into layouts");
+  STEPCAST_FIELD(std::vector<std::string>, changes,
+                 "that refine that layout, and are in the numbers that follow; empty: none");
+  STEPCAST_FIELD_AS(
+      "promised_step_time_ms", double, promised_ms,
+      "what to count on: the forecast (step_time_ms) times what published runs took over what a "
+      "search finds");
+  STEPCAST_FIELD_AS("promised_step_time_p10_ms", double, promised_p10_ms, "");
+  STEPCAST_FIELD_AS("promised_step_time_p90_ms", double, promised_p90_ms, "");
+  STEPCAST_FIELD(double, promised_tokens_per_s_per_gpu, "");
+  STEPCAST_FIELDS_OF(RankedLayoutAnswer, layout);
+  StageMemory worst_stage{};
+  std::string reason{};  // "2.3 % behind #1 by the forecast, and with memory to spare"
 };
 
 struct NearbyLayoutAnswer {
-  int changes = 0;
-  std::string which;
-  LayoutAnswer becomes;
+  STEPCAST_FIELDS(NearbyLayoutAnswer);
+  STEPCAST_FIELD(int, changes, "choices that differ from now");
+  STEPCAST_FIELD(std::string, which, "");
+  STEPCAST_FIELD(LayoutAnswer, becomes, "");
 };
 
 struct RunningLayoutAnswer {
-  LayoutPoint point;
-  std::optional<double> step_ms;
-  std::optional<std::string> why_no_time;
-  std::vector<NearbyLayoutAnswer> nearby;
+  STEPCAST_FIELDS(RunningLayoutAnswer);
+  STEPCAST_FIELDS_OF(LayoutPoint, point);
+  STEPCAST_FIELD_AS("step_time_ms", std::optional<double>, step_ms, "");
+  STEPCAST_FIELD(std::optional<std::string>, why_no_time, "it cannot run on this machine");
+  STEPCAST_FIELD(std::vector<NearbyLayoutAnswer>, nearby, "faster layouts that differ in few choices");
+};
+
+struct LayoutCounts {
+  STEPCAST_FIELDS(LayoutCounts);
+  STEPCAST_FIELD(std::uint64_t, all, "");
+  STEPCAST_FIELD(std::uint64_t, cannot_run, "");
+  STEPCAST_FIELD_AS("same_as_another", std::uint64_t, same, "");
+  STEPCAST_FIELD(std::uint64_t, too_large, "");
+  STEPCAST_FIELD(std::uint64_t, priced, "");
 };
 
 struct PlanAnswer {
-  std::string model, platform, gpu;
-  std::int64_t n_gpus = 0, global_batch_sequences = 0, seq_len_tokens = 0;
-  double memory_GiB = 0;
+  using Space = std::vector<std::pair<std::string, std::string>>;
+  STEPCAST_FIELDS(PlanAnswer);
+  STEPCAST_FIELD(std::string, model, "");
+  STEPCAST_FIELD(std::string, platform, "");
+  STEPCAST_FIELD(std::string, gpu, "");
+  STEPCAST_FIELD(std::int64_t, n_gpus, "");
+  STEPCAST_FIELD(std::int64_t, global_batch_sequences, "");
+  STEPCAST_FIELD(std::int64_t, seq_len_tokens, "");
+  STEPCAST_FIELD(double, memory_GiB, "of a GPU");
+  STEPCAST_FIELD(Space, space, "every list of the product, as text");
+  STEPCAST_FIELD_AS("layouts_counted", LayoutCounts, n, "");
+  STEPCAST_FIELD_AS("cannot_run", std::vector<LayoutRejection>, rejections, "");
+  STEPCAST_FIELD_AS("same_as_another", std::vector<LayoutRejection>, same, "");
+  STEPCAST_FIELD(std::vector<LayoutRejection>, too_large, "");
+  STEPCAST_FIELD_AS("n_cannot_be_told_apart", std::size_t, n_alike, "");
+  STEPCAST_COMPUTED_FIELD("chosen", x.chosen.of, "index into layouts; chosen_layout may refine it")
+  STEPCAST_FIELD_AS("chosen_layout", ChosenLayoutAnswer, chosen, "what is recommended");
+  STEPCAST_FIELD(std::vector<RankedLayoutAnswer>, layouts, "");
+  STEPCAST_FIELD(std::vector<RefinedLayoutAnswer>, refined, "");
+  STEPCAST_FIELD_AS("refinement_tried_on", std::size_t, n_refined, "layouts");
+  STEPCAST_FIELD_IF_ANY("now", RunningLayoutAnswer, now, "with --from: what runs now");
+  STEPCAST_FIELD(
+      std::vector<LayoutAnswer>, pareto,
+      "of all that were priced: no other is as fast and leaves as much memory, and is better in one");
+  STEPCAST_COMPUTED_FIELD("jitter", given_if(!x.jittered.empty(), x.jittered),
+                          "with --jitter: the first layouts with GPUs that differ from step to step")
+  STEPCAST_FIELD(std::vector<std::string>, notes, "");
+  std::vector<JitteredLayout> jittered{};
   Framework framework{};
   std::size_t top = 20;
   bool why = false;
-  std::vector<std::pair<std::string, std::string>> space;
-  std::uint64_t n_layouts = 0, n_rejected = 0, n_same = 0, n_too_large = 0, n_priced = 0;
-  std::vector<LayoutRejection> rejections, same, too_large;
-  std::size_t n_alike = 0;
   bool more_alike = false;
-  ChosenLayoutAnswer chosen;
-  std::vector<RankedLayoutAnswer> layouts;
-  std::vector<RefinedLayoutAnswer> refined;
-  std::size_t n_refined = 0;  // layouts that refinement was tried on
-  std::optional<RunningLayoutAnswer> now;
-  std::vector<LayoutAnswer> pareto;
-  std::vector<JitteredLayout> jittered;
-  std::vector<std::string> notes;
 };
 
 // Step time against memory, what cannot be told apart, the flags to run what is chosen, and why the others are not in the

@@ -66,8 +66,8 @@ std::string counts_text(const PlanAnswer& plan) {
   return fmt::format(
       "{} cannot run, {} are another one of them, {} do not fit {:.1f} GiB, {} were priced: all that are "
       "left",
-      table_count(plan.n_rejected), table_count(plan.n_same), table_count(plan.n_too_large), plan.memory_GiB,
-      table_count(plan.n_priced));
+      table_count(plan.n.cannot_run), table_count(plan.n.same), table_count(plan.n.too_large),
+      plan.memory_GiB, table_count(plan.n.priced));
 }
 
 ReportFigure pareto_figure(const PlanAnswer& plan) {
@@ -118,14 +118,14 @@ void add_lines(ReportDocument& document, std::string lines) {
 
 void add_space(ReportDocument& document, const PlanAnswer& plan) {
   ReportTable table{"choice< | values<"};
-  std::string lines = fmt::format("Space: {} layouts\n", table_count(plan.n_layouts));
+  std::string lines = fmt::format("Space: {} layouts\n", table_count(plan.n.all));
   for (const auto& [name, list] : plan.space) {
     lines += fmt::format("  {:<19}{}\n", name, list);
     table.row({name, list});
   }
   add_lines(document, plan.why ? "\n" + lines + counts_text(plan) + "\n"
                                : fmt::format("\n{} layouts: {}; --why prints the space and the reasons\n",
-                                             table_count(plan.n_layouts), counts_text(plan)));
+                                             table_count(plan.n.all), counts_text(plan)));
   ReportSection& section = document.add("The space that was searched", {std::move(table)});
   section.folded = true;
   section.shown = Shown::page;
@@ -172,7 +172,7 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
         .numbers({l.tokens_per_s_per_gpu}, 0)
         .cell(l.mfu ? number(100 * *l.mfu) : "-")
         .numbers(
-            {l.peak_GiB, l.computation_percent, l.communication_percent, l.bubble_percent, l.rest_percent}, 1)
+            {l.peak_GiB, l.percent.computation, l.percent.communication, l.percent.bubble, l.percent.rest}, 1)
         .cell(mark);
   };
   if (is_refined)
@@ -340,7 +340,7 @@ ReportDocument plan_document(const PlanAnswer& plan) {
        std::string{to_string(chosen.source)}, "chosen_layout.promised_step_time_ms"},
       {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),
        "analytic", "chosen_layout.peak_memory_GiB"},
-      {"Layouts", table_count(plan.n_layouts), table_count(plan.n_priced) + " run, fit and were priced"},
+      {"Layouts", table_count(plan.n.all), table_count(plan.n.priced) + " run, fit and were priced"},
       {"Cannot be told apart", table_count(plan.n_alike), "from the fastest"}};
   add_lines(document, fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n{}\n", plan.model,
                                   table_count(plan.n_gpus), plan.gpu, plan.platform,

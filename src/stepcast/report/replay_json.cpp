@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/replay_verdict.h"
@@ -25,9 +24,6 @@ struct ReplayCulprits {
 constexpr std::string_view schema_name(const ReplayCulprits*) { return "culprits"; }
 }  // namespace detail
 
-constexpr AnswerHead answer_head(const ReplayAnalysis*) {
-  return {"stepcast.replay/2", "stepcast replay --json"};
-}
 constexpr std::string_view schema_name(const TimePair*) { return "pair"; }
 constexpr std::string_view schema_name(const ErrorSpread*) { return "spread"; }
 
@@ -338,8 +334,6 @@ void fields(auto& a, Is<ReplayAnalysis> auto& r) {
 
 }  // namespace detail
 
-std::string replay_json(const ReplayAnalysis& analysis) { return answer_json(analysis); }
-
-std::string replay_schema() { return answer_schema<ReplayAnalysis>(); }
+STEPCAST_ANSWER(replay, ReplayAnalysis, "stepcast.replay/2", "stepcast replay --json")
 
 }  // namespace stepcast

@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast {
 

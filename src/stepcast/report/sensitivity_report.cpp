@@ -2,8 +2,7 @@
 #include <utility>
 
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 
@@ -47,12 +46,6 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
       Shown::page);
 }
 
-constexpr AnswerHead answer_head(const Sensitivity*) {
-  return {"stepcast.sensitivity/1", "stepcast predict --sensitivity --json"};
-}
-
-std::string sensitivity_json(const Sensitivity& sensitivity) { return answer_json(sensitivity); }
-
-std::string sensitivity_schema() { return answer_schema<Sensitivity>(); }
+STEPCAST_ANSWER(sensitivity, Sensitivity, "stepcast.sensitivity/1", "stepcast predict --sensitivity --json")
 
 }  // namespace stepcast

@@ -11,8 +11,7 @@
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/scaling_series.h"

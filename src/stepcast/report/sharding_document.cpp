@@ -6,8 +6,7 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/html/charts.h"
 
 namespace stepcast {

@@ -18,8 +18,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/report/cell_text.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/rl_document.h"
 #include "stepcast/workload/memory.h"
 
@@ -398,21 +397,7 @@ std::string sweep_row(const SweepPoint& point, const Error& error) {
   return written(row);
 }
 
-constexpr AnswerHead answer_head(const SweepStatus*) {
-  return {"stepcast.sweep_status/1", "stepcast sweep --status --json"};
-}
-
-void fields(auto& a, Is<SweepStatus> auto& s) {
-  a("spec", s.spec, "hash of its points");
-  a("n_points", s.n_points);
-  a("n_done", s.n_done, "with a row");
-  a("n_failed", s.n_failed, "of them: cannot be run");
-  a("n_does_not_fit", s.n_does_not_fit, "of them: too large for the memory");
-}
-
-std::string sweep_status_json(const SweepStatus& status) { return answer_json(status); }
-
-std::string sweep_status_schema() { return answer_schema<SweepStatus>(); }
+STEPCAST_ANSWER(sweep_status, SweepStatus, "stepcast.sweep_status/1", "stepcast sweep --status --json")
 
 std::string sweep_row_schema() { return answer_schema<detail::SweepRow>(); }
 

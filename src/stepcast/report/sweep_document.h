@@ -8,6 +8,7 @@
 #include <string>
 
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/base/fields.h"
 #include "stepcast/base/result.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/report/document.h"
@@ -52,8 +53,12 @@ inline constexpr std::size_t kMostSweepRowsOfPage = 10'000;
 
 // How far a sweep is.
 struct SweepStatus {
-  std::string spec;  // its hash
-  std::uint64_t n_points = 0, n_done = 0, n_failed = 0, n_does_not_fit = 0;
+  STEPCAST_FIELDS(SweepStatus);
+  STEPCAST_FIELD(std::string, spec, "hash of its points");
+  STEPCAST_FIELD(std::uint64_t, n_points, "");
+  STEPCAST_FIELD(std::uint64_t, n_done, "with a row");
+  STEPCAST_FIELD(std::uint64_t, n_failed, "of them: cannot be run");
+  STEPCAST_FIELD(std::uint64_t, n_does_not_fit, "of them: too large for the memory");
 };
 [[nodiscard]] std::string sweep_status_json(const SweepStatus& status);
 [[nodiscard]] std::string sweep_status_schema();

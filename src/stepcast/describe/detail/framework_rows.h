@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
@@ -49,13 +50,13 @@ struct ConfigFramework {
   std::string_view name;
   std::string_view
       needs;  // paths that show it, all of them, blanks between; `a|b`: one of the two; `!a`: not a
-  std::span<const ConfigRow> rows;
   double rank_batch = 1;             // what the framework takes where the config says nothing
   std::int64_t sequence_tokens = 0;  // the same; 0: the model's
   std::int64_t adapter_rank = 8;     // the same
   Framework habits = Framework::pytorch;
-  bool recomputes = false;     // where the config says nothing
-  bool batch_per_gpu = false;  // and not per data-parallel rank
+  bool recomputes = false;           // where the config says nothing
+  bool batch_per_gpu = false;        // and not per data-parallel rank
+  std::vector<ConfigRow> rows = {};  // of tables/framework_settings.csv
   // Paths with blanks between; `*` at an end stands for any rest, and what is below a path counts as the path. They are in
   // tables/framework_keys.csv.
   std::string not_priced = {}, passed_over = {};

@@ -10,11 +10,11 @@
 
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/named_members.h"
 #include "stepcast/base/names.h"
 #include "stepcast/base/shipped_table.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/network_builder.h"
-#include "stepcast/describe/detail/transformer_features.h"
 
 namespace stepcast::detail {
 namespace {
@@ -63,26 +63,17 @@ struct TowerRow {
   std::int64_t heads = 0;     // likewise
 };
 
+STEPCAST_MEMBERS(kTowerRow, &TowerRow::model_types, &TowerRow::encoder, &TowerRow::layer_norm,
+                 &TowerRow::gated, &TowerRow::class_token, &TowerRow::layer_scale, &TowerRow::norm_in_front,
+                 &TowerRow::norm_behind, &TowerRow::norms, &TowerRow::head_norms, &TowerRow::positions,
+                 &TowerRow::merge, &TowerRow::pixels, &TowerRow::heads, &TowerRow::projector);
+
 Result<TowerRow> read_tower_row(const JsonValue& item, const std::string& file) {
   STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", file));
   TowerRow row;
   std::string biases = "patch qkv output ffn";
-  STEPCAST_TRY(keys.optional("model_types", row.model_types));
-  STEPCAST_TRY(keys.optional("encoder", row.encoder));
+  STEPCAST_TRY(read_members(keys, kTowerRow, row));
   STEPCAST_TRY(keys.optional("biases", biases));
-  STEPCAST_TRY(keys.optional("layer_norm", row.layer_norm));
-  STEPCAST_TRY(keys.optional("gated", row.gated));
-  STEPCAST_TRY(keys.optional("class_token", row.class_token));
-  STEPCAST_TRY(keys.optional("layer_scale", row.layer_scale));
-  STEPCAST_TRY(keys.optional("norm_in_front", row.norm_in_front));
-  STEPCAST_TRY(keys.optional("norm_behind", row.norm_behind));
-  STEPCAST_TRY(keys.optional("norms", row.norms));
-  STEPCAST_TRY(keys.optional("head_norms", row.head_norms));
-  STEPCAST_TRY(keys.optional("positions", row.positions));
-  STEPCAST_TRY(keys.optional("merge", row.merge));
-  STEPCAST_TRY(keys.optional("pixels", row.pixels));
-  STEPCAST_TRY(keys.optional("heads", row.heads));
-  STEPCAST_TRY(read_word<Projector::tiles>(keys, "projector", row.projector));
   row.patch_bias = is_among("patch", biases);
   row.qkv_bias = is_among("qkv", biases);
   row.output_bias = is_among("output", biases);

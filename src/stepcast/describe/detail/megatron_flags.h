@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "stepcast/describe/job.h"
 #include "stepcast/describe/megatron.h"
@@ -26,7 +27,7 @@ struct MegatronSwitch {
 template <class Value>
 struct MegatronChoice {
   std::optional<Value> JobSettings::*field;
-  std::span<const std::pair<std::string_view, Value>> words;
+  std::vector<std::pair<std::string_view, Value>> words;
 };
 // One word or several, kept as text with blanks between them.
 struct MegatronWordList {
@@ -45,8 +46,9 @@ using MegatronSetting =
 struct MegatronSettingFlag {
   std::string_view name;
   MegatronSetting setting;
+  std::string_view printed_as;  // its argument, where that is not called as the flag is
 };
-// Every setting has at least one flag; of several, the first is the one that errors name.
+// Of tables/megatron_settings.csv. Every setting has at least one flag; of several, the first is the one that errors name.
 [[nodiscard]] std::span<const MegatronSettingFlag> megatron_setting_flags();
 
 // Flags of one class for one reason, with any number of values: names without hyphens in front and with blanks

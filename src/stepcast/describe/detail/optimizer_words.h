@@ -13,13 +13,6 @@ namespace stepcast::detail {
 
 using OptimizerWord = std::pair<std::string_view, OptimizerKind>;
 
-// --optimizer of Megatron-LM, whose SGD has momentum and whose Muon is that of Megatron Core; soap and shampoo are no
-// words of its own.
-inline constexpr OptimizerWord kMegatronOptimizers[] = {
-    {"adam", OptimizerKind::adam},        {"adamw", OptimizerKind::adamw},
-    {"sgd", OptimizerKind::momentum_sgd}, {"lamb", OptimizerKind::lamb},
-    {"muon", OptimizerKind::muon},        {"dist_muon", OptimizerKind::dist_muon},
-    {"shampoo", OptimizerKind::shampoo},  {"soap", OptimizerKind::soap}};
 // optimizer.type of DeepSpeed.
 inline constexpr OptimizerWord kDeepSpeedOptimizers[] = {
     {"Adam", OptimizerKind::adam},       {"AdamW", OptimizerKind::adamw},

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/named_members.h"
+#include "stepcast/base/shipped_table.h"
 #include "stepcast/base/text.h"
 #include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/detail/settings_blocks.h"
@@ -17,6 +21,7 @@ namespace {
 struct Mark {
   std::string_view text, what;
 };
+STEPCAST_MEMBERS(kMark, &Mark::text, &Mark::what);
 
 constexpr Mark kMagics[] = {
     {"SQLite format 3", "a database of SQLite (an export of Nsight Systems, say)"},
@@ -44,60 +49,19 @@ constexpr Mark kMagics[] = {
     {":W&B", "a run file of Weights & Biases: export its history as CSV"},
 };
 
-// The first of the list that a text holds names it.
-constexpr Mark kTexts[] = {
-    {"version https://git-lfs", "a pointer of git-lfs, not the file"},
-    {"<!DOCTYPE", "a page (HTML)"},
-    {"<html", "a page (HTML)"},
-    {"NVIDIA-SMI", "the output of nvidia-smi"},
-    {"utilization.gpu [%]", "readings of nvidia-smi"},
-    {"# gpu ", "readings of nvidia-smi (dmon)"},
-    {"#Entity", "readings of DCGM"},
-    {"rocm-smi", "the output of rocm-smi"},
-    {"# nThread", "the output of nccl-tests: `stepcast calibrate collectives` reads it"},
-    {"# Collective test starting", "the output of rccl-tests: `stepcast calibrate collectives` reads it"},
-    {"algbw", "the output of nccl-tests: `stepcast calibrate collectives` reads it"},
-    {"BW average[", "the output of perftest (bandwidth of InfiniBand)"},
-    {"Generating '/tmp/nsys-report", "messages of Nsight Systems"},
-    {"CUDA Kernel Statistics", "a report of Nsight Systems"},
-    {"cuda_gpu_kern_sum", "a report of Nsight Systems"},
-    {"Avg prompt throughput", "the log of a server of models (vLLM): no training"},
-    {"Decode batch. #running-req", "the log of a server of models (SGLang): no training"},
-    {"[TRT-LLM]", "the log of TensorRT-LLM: no training"},
-    {"text_generation_", "the log of a server of models (TGI): no training"},
-    {"GRPCInferenceService", "the log of a server of models (Triton): no training"},
-    {"llama_model_loader", "the log of llama.cpp: no training"},
-    {"Uvicorn running on", "the log of a server"},
-    {"lm_eval", "the log of an evaluation (lm-evaluation-harness)"},
-    {"Requirement already satisfied", "the log of an installation (pip)"},
-    {"Collecting package metadata", "the log of an installation (conda)"},
-    {" : FROM ", "the log of building a container"},
-    {"#0 building with", "the log of building a container"},
-    {"[ 50%] Building ", "the log of a build"},
-    {"ninja: ", "the log of a build"},
-    {"diff --git", "a patch"},
-    {"apiVersion:", "a manifest of Kubernetes"},
-    {"NVRM: Xid", "the log of a system, with an error of a GPU (Xid)"},
-    {"kernel: ", "the log of a system"},
-    {"JobID", "a list of jobs (sacct): `stepcast predict --failures` reads logs of failures"},
-    {"NODELIST", "a list of nodes (sinfo, squeue)"},
-    {"NCCL WARN", "messages of NCCL"},
-    {"torch.cuda.OutOfMemoryError", "a run that died before its first step: out of memory"},
-    {"torch.OutOfMemoryError", "a run that died before its first step: out of memory"},
-    {"CUDA out of memory", "a run that died before its first step: out of memory"},
-    {"Traceback (most recent call last)", "a run that died before its first step (a Python traceback)"},
-    {"Fatal Python error", "a run that died before its first step (Python itself)"},
-    {"Segmentation fault", "a run that died before its first step (a segmentation fault)"},
-    {"slurmstepd: error", "a run that Slurm ended before its first step"},
-    {"NCCL INFO", "messages of NCCL"},
-    {"\n```", "a document (Markdown)"},
-    {"#!/", "a script: `--command-line` reads it"},
-    {"#SBATCH", "a script: `--command-line` reads it"},
-    {"torchrun ", "a script: `--command-line` reads it"},
-    {"import torch", "a program in Python"},
-    {"'loss':", "a log that tells losses and no times (lines of Hugging Face's Trainer without its bars)"},
-    {"{\"loss\":", "a log that tells losses and no times"},
-};
+// What a file is that holds a text (tables/foreign_texts.json); the first of the list that it holds names it.
+Result<std::vector<Mark>> read_texts() {
+  static const std::string kFile = "foreign_texts.json";
+  static const Result<JsonValue> kTable = parse_json(shipped_table(kFile), kFile);
+  if (!kTable) return kTable.error();
+  std::vector<Mark> texts;
+  for (const JsonValue& item : kTable->items()) {
+    STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", kFile));
+    STEPCAST_TRY(read_members(keys, kMark, texts.emplace_back()));
+    STEPCAST_TRY(keys.finish());
+  }
+  return texts;
+}
 
 // So many of the first lines are those of a document in YAML.
 bool looks_like_yaml(std::string_view text) {
@@ -223,6 +187,7 @@ std::string_view name_of_binary(std::string_view beginning) {
 }
 
 std::string_view name_of_text(std::string_view beginning) {
+  static const std::vector<Mark> kTexts = as_shipped(read_texts());
   for (const Mark& mark : kTexts)
     if (beginning.find(mark.text) != std::string_view::npos) return mark.what;
   const std::string_view text = trimmed(beginning);

@@ -50,7 +50,20 @@ class GroupReader {
   }
   // For what is no plain number.
   void state(std::string_view key) { stated_.emplace(key); }
-  void remove(std::string_view key) { removed_.emplace(key); }
+  // A list or a choice that null takes away; of what the object says otherwise read(member) makes `value`.
+  template <class Value, class Read>
+  Status nullable(std::string_view key, Value& value, const Read& read) {
+    const JsonValue* member = o_.take(key);
+    if (member != nullptr && member->is_null()) {
+      value = {};
+      removed_.emplace(key);
+    } else if (member != nullptr) {
+      STEPCAST_TRY(read(*member));
+      state(key);
+    }
+    if (value == Value{}) without_value_.emplace_back(key);
+    return Ok{};
+  }
 
   // Last: it looks at what was stated.
   Status sources(const Documents& documents) {
@@ -82,6 +95,7 @@ class GroupReader {
     }
     for (auto& [key, p] : by_key)
       if (is_given(key)) group_.sources.set(key, std::move(p));
+    for (const std::string& key : without_value_) group_.sources.erase(key);
     return Ok{};
   }
 
@@ -108,6 +122,7 @@ class GroupReader {
   std::span<const Figure<Group>> figures_;
   std::span<const std::string_view> others_;
   std::set<std::string> stated_, removed_;
+  std::vector<std::string> without_value_;
 };
 
 Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& links) {
@@ -169,27 +184,11 @@ Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents)
     group.state("kind");
   }
   STEPCAST_TRY(group.figures());
-  if (const JsonValue* links = o.take("links")) {
-    if (links->is_null()) {
-      intra.links.clear();
-      group.remove("links");
-    } else {
-      STEPCAST_TRY(read_links(o, *links, intra.links));
-      group.state("links");
-    }
-  }
-  if (const JsonValue* axes = o.take("axes")) {
-    if (axes->is_null()) {
-      intra.axes.clear();
-      group.remove("axes");
-    } else {
-      STEPCAST_TRY(read_axes(o, *axes, intra.axes));
-      group.state("axes");
-    }
-  }
+  STEPCAST_TRY(group.nullable("links", intra.links,
+                              [&](const JsonValue& list) { return read_links(o, list, intra.links); }));
+  STEPCAST_TRY(group.nullable("axes", intra.axes,
+                              [&](const JsonValue& list) { return read_axes(o, list, intra.axes); }));
   STEPCAST_TRY(group.sources(documents));
-  if (intra.links.empty()) intra.sources.erase("links");
-  if (intra.axes.empty()) intra.sources.erase("axes");
   return o.finish();
 }
 
@@ -220,28 +219,14 @@ Status read_network(ObjectReader& o, Network& network, const Documents& document
     group.state("kind");
   }
   STEPCAST_TRY(group.figures());
-  if (const JsonValue* rail = o.take("rail_optimized")) {
-    if (rail->is_null()) {
-      network.rail_optimized.reset();
-      group.remove("rail_optimized");
-    } else {
-      if (!rail->is_bool()) return o.wrong_kind("rail_optimized", *rail, "true, false or null");
-      network.rail_optimized = rail->truth();
-      group.state("rail_optimized");
-    }
-  }
-  if (const JsonValue* tiers = o.take("tiers")) {
-    if (tiers->is_null()) {
-      network.tiers.clear();
-      group.remove("tiers");
-    } else {
-      STEPCAST_TRY(read_tiers(o, *tiers, network.tiers));
-      group.state("tiers");
-    }
-  }
+  STEPCAST_TRY(group.nullable("rail_optimized", network.rail_optimized, [&](const JsonValue& rail) -> Status {
+    if (!rail.is_bool()) return o.wrong_kind("rail_optimized", rail, "true, false or null");
+    network.rail_optimized = rail.truth();
+    return Ok{};
+  }));
+  STEPCAST_TRY(group.nullable("tiers", network.tiers,
+                              [&](const JsonValue& list) { return read_tiers(o, list, network.tiers); }));
   STEPCAST_TRY(group.sources(documents));
-  if (!network.rail_optimized) network.sources.erase("rail_optimized");
-  if (network.tiers.empty()) network.sources.erase("tiers");
   return o.finish();
 }
 

@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/fields/read_fields.h"
-#include "stepcast/report/fields/schema_fields.h"
-#include "stepcast/report/fields/write_fields.h"
 
 namespace stepcast::detail {
 namespace {

@@ -7,16 +7,13 @@
 //      `ReportDocument x_document(const X&)`, which is its text, its page and its Markdown (report/document.h);
 //   2. x_answer.cpp: the list, what instantiates it, and the document:
 //
-//        constexpr AnswerHead answer_head(const X*) { return {"stepcast.x/1", "stepcast x --json"}; }
-//
 //        void fields(auto& a, Is<X> auto& x) {
 //          a("model", x.model, "name of the model");
 //          a("step_time_ms", fixed<6>(x.step_us * 1e-3), "simulated");  // not to be read back
 //          a("stages", x.stages, "of the pipeline");                    // lists of structs with lists of their own
 //        }
 //
-//        std::string x_json(const X& x) { return answer_json(x); }      // report/fields/write_fields.h
-//        std::string x_schema() { return answer_schema<X>(); }          // report/fields/schema_fields.h
+//        STEPCAST_ANSWER(x, X, "stepcast.x/1", "stepcast x --json")    // report/fields/answer_fields.h
 //
 //   3. a line in report/answers.cpp. `./dev docs` writes docs/schemas/x.json.
 //
@@ -25,7 +22,8 @@
 //
 //        constexpr std::string_view schema_name(const Stage*) { return "stage"; }
 //
-// A struct whose keys are its members is declared with STEPCAST_FIELDS (base/fields.h), which is its list, too.
+// A struct whose keys are its members is declared with STEPCAST_FIELDS (base/fields.h), which is its list, too; among its
+// rows may stand those of the macros below.
 //
 // A member is a bool, a number, a text, a unit, an
 // enumeration with to_string(), a std::optional (null), a list, a list of entries (an object), a variant of scalars or
@@ -47,6 +45,20 @@
 
 #include "stepcast/base/fields.h"
 #include "stepcast/base/json_value.h"
+
+// Rows of a described struct `x` (base/fields.h) that are not a member as it is: a value that is computed; a member whose
+// key is left out where it has no value; all fields of a member, as if they stood in its place.
+#define STEPCAST_COMPUTED_FIELD(key, value, meaning)                                 \
+  static void field_at(std::integral_constant<int, __LINE__>, auto& list, auto& x) { \
+    list(key, value, meaning);                                                       \
+  }
+#define STEPCAST_FIELD_IF_ANY(key, Type, member, meaning) \
+  STEPCAST_COMPUTED_FIELD(key, if_any(x.member), meaning) std::optional<Type> member {}
+#define STEPCAST_FIELDS_OF(Type, member)                                             \
+  static void field_at(std::integral_constant<int, __LINE__>, auto& list, auto& x) { \
+    fields(list, x.member);                                                          \
+  }                                                                                  \
+  Type member {}
 
 namespace stepcast {
 
