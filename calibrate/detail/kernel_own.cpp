@@ -288,6 +288,18 @@ Result<Direction> direction_of(const CsvRows& rows) {
   return rows.error("direction").expected("forward, backward, input_gradient or weight_gradient");
 }
 
+// A cast of fp32 that writes half of what it reads, as the collector writes it, as traces and descriptions have it: of the type
+// that it makes, which reads twice as much.
+void name_by_narrower_type(Operation& operation) {
+  auto* cast = std::get_if<ElementwiseShape>(&operation.shape);
+  if (cast == nullptr || cast->function != ElementwiseFunction::cast || operation.dtype != DType::fp32 ||
+      cast->writes != 0.5F)
+    return;
+  cast->reads /= cast->writes;
+  cast->writes = 1;
+  operation.dtype = DType::bf16;
+}
+
 Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
   const MeasurementSink sink{rows, layout, out};
   std::vector<std::pair<const OpSpec*, std::vector<std::size_t>>> foreign;
@@ -319,6 +331,7 @@ Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& o
     }
     STEPCAST_ASSIGN(const OperationShape shape, spec->make(rows, op));
     m.operation = {shape, dtype, direction};
+    name_by_narrower_type(m.operation);
     m.cold = rows.cell("cache") == "flushed";
     STEPCAST_ASSIGN(const auto time, sink.time("time_us"));
     if (!time) {

@@ -37,6 +37,7 @@ TEST(KernelImplementation, IsReadFromTheNameOfTheKernel) {
       {"void at::native::vectorized_gather_kernel<16, long>", K::row_gather},
       {"void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>", K::other},
       {"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl>", K::strided},
+      {"void at::native::unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float>>", K::mixed_types},
       {"ampere_sgemm_128x64_nn", K::other},
       {"void "
        "cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_tn_align1>(cutlass_75_tensorop)",

@@ -25,6 +25,9 @@ constexpr double kClosedFormBand = 1.4;
 // Start of a product whose operands come from memory and not from the run before: cuBLAS products of BERT-small
 // and ViT traces on an H100 against records of repeated runs.
 constexpr double kColdProductUs = 2;
+// Time over that of vectorized kernels of as many bytes: PyTorch's element-wise kernels on tensors that are not contiguous, and on
+// tensors of several types. GPT-2, BERT and Llama on our H100, kernels of 20 us and more; the H200's are the test.
+constexpr double kStrided = 1.9, kMixedTypes = 1.6;
 // Two events around a kernel, as records with cold caches were timed, hold the gap before it, too, which a trace has by itself: 1.34
 // us on an H100 and 1.09 on an H200 (`gap_of_a_full_stream` of data/measured).
 constexpr double kGapOfFullStreamUs = 1.2;
@@ -373,6 +376,14 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
   // A measured reduction has its partial sums.
   if (std::holds_alternative<ReductionShape>(operation.shape) && !priced.record.starts_with("reduction/"))
     added_us += kReductionUs;
+  // A measured cast to a wider type is one.
+  if (!made_by_amd_ && std::holds_alternative<ElementwiseShape>(operation.shape) &&
+      !priced.record.starts_with("cast_widening/")) {
+    const double slower = seen.has(KernelImplementation::strided)       ? kStrided
+                          : seen.has(KernelImplementation::mixed_types) ? kMixedTypes
+                                                                        : 1;
+    added_us += (slower - 1) * std::max(time.time.value() - figures.kernel_floor_us, 0.0);
+  }
   const double bytes = work_of(operation).bytes().value();
   if (seen.has(KernelImplementation::row_gather))
     return within(figures.kernel_floor_us + bytes / figures.memory.per_us, kClosedFormBand,

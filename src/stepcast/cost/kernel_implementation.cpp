@@ -55,7 +55,7 @@ constexpr Pattern kPatterns[] = {
     {"topk", KernelImplementation::selection},
     {"bitonicsort", KernelImplementation::selection},
     {"vectorized_elementwise", KernelImplementation::other},
-    {"unrolled_elementwise", KernelImplementation::other},
+    {"unrolled_elementwise", KernelImplementation::mixed_types},
     {"elementwise_kernel", KernelImplementation::strided},
 };
 

@@ -16,7 +16,8 @@ namespace stepcast {
 
 enum class KernelImplementation : std::uint8_t {
   other,
-  strided,             // element-wise on tensors that are not contiguous, or of mixed types
+  strided,             // element-wise on tensors that are not contiguous
+  mixed_types,         // element-wise on tensors of several types, one element at a time
   concatenation,       // many inputs, described in memory
   indexing,            // index tensors of several dimensions, offsets computed per element
   row_gather,          // rows of one table, one for each index

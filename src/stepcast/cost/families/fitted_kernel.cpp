@@ -164,6 +164,10 @@ std::string_view narrow_family_of(const Operation& operation) {
     if (norm->kind == NormKind::layer_norm) return "layer_norm_unaligned";
     if (norm->kind == NormKind::rms_norm && norm->fused) return "rms_norm_unaligned";
   }
+  // Casts to a wider type have no kernel of their own in PyTorch, and load one element at a time.
+  if (const auto* cast = std::get_if<ElementwiseShape>(&operation.shape);
+      cast && cast->function == ElementwiseFunction::cast && cast->writes > cast->reads)
+    return "cast_widening";
   const auto* attention = std::get_if<AttentionShape>(&operation.shape);
   if (attention == nullptr) return "";
   switch (attention->kernel) {

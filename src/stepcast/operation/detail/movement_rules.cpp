@@ -35,15 +35,20 @@ Status copy_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
   if (to->on_gpu != from->on_gpu) return transfer_between(*to, *from, flag_at(call, 2, false), out);
   const std::int64_t elements = to->elements();
   const std::int64_t inner = to->shape.empty() ? 1 : to->shape.back();
-  if (to->dtype != from->dtype && element_size(to->dtype).value() > 0) {
-    const double reads = static_cast<double>(from->elements()) * element_size(from->dtype).value() /
-                         std::max(bytes_of(*to), 1.0);
+  const double to_size = element_size(to->dtype).value(), from_size = element_size(from->dtype).value();
+  if (to->dtype != from->dtype && to_size > 0) {
+    // In elements of the narrower type: kernels that widen are others than those that narrow.
+    const bool widens = from_size > 0 && to_size > from_size;
+    const double element = widens ? from_size : to_size;
+    const double reads = static_cast<double>(from->elements()) * from_size /
+                         std::max(static_cast<double>(elements) * element, 1.0);
     out.push_back(elementwise({.function = ElementwiseFunction::cast,
                                .elements = elements,
                                .reads = static_cast<float>(reads),
+                               .writes = static_cast<float>(to_size / element),
                                .flops_per_element = 0,
                                .inner = inner},
-                              to->dtype));
+                              widens ? from->dtype : to->dtype));
     return Ok{};
   }
   out.push_back({MovementShape{MovementKind::copy, elements, inner}, to->dtype});
