@@ -195,6 +195,7 @@ ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay, cons
   for (const ReplayedRank& rank : replay.ranks) steps.push_back(rank.simulated_step);
   ReplayAnalysis analysis;
   analysis.inputs = inputs_of(recorded);
+  analysis.shape_groups = recorded.shape_groups;
   add_forecasts(traces, replay, times, steps, options, analysis);
   add_causes(recorded, times, steps, options.platform, analysis);
   analysis.binding = binding;

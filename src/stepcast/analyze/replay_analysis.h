@@ -46,9 +46,10 @@ struct ReplayConstant {
 struct ReplayAnalysis {
   // One class per recorded rank each; notes stand in `simulated`.
   Forecast simulated, measured;
-  std::vector<ReplayInput> inputs;       // [rank class]
-  std::vector<ReplayedRank> ranks;       // [rank class]
-  std::vector<RecordedStepFacts> facts;  // [rank class]
+  std::vector<ReplayInput> inputs;         // [rank class]
+  std::vector<ShapeGroup> shape_groups{};  // of the steps of the files; empty: one shape, or it is not known
+  std::vector<ReplayedRank> ranks;         // [rank class]
+  std::vector<RecordedStepFacts> facts;    // [rank class]
   // What holds the simulated step back: who and what it waits for, and what would shorten it.
   StepCulprits culprits;
   StepBinding binding{};

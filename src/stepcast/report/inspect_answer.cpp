@@ -52,6 +52,8 @@ void fields(auto& a, Is<RankSummary::Step> auto& step) {
   a("start_ms", ms(step.start));
   a("step_time_ms", ms(step.duration));
   a("kind", step.kind, "told by what is in it");
+  a("like_step", if_any(step.like_step),
+    "the median step of those of its shapes, where steps differ by them; none of special steps");
 }
 
 void fields(auto& a, Is<RankSummary::Stream> auto& stream) {

@@ -122,10 +122,13 @@ ReportDocument document_of(const InspectedProfile& p) {
   ReportDocument document = document_of(p.file, facts_of(p));
   const auto is_special = [](const RankSummary::Step& step) { return step.kind != StepKind::ordinary; };
   const bool any_special = std::ranges::any_of(s.steps, is_special);
-  ReportTable steps{any_special ? "step | start ms | step_time_ms | what it does<"
-                                : "step | start ms | step_time_ms"};
+  const bool any_shapes =
+      std::ranges::any_of(s.steps, [](const RankSummary::Step& step) { return step.like_step.has_value(); });
+  ReportTable steps{fmt::format("step | start ms | step_time_ms{}{}", any_shapes ? " | shapes of" : "",
+                                any_special ? " | what it does<" : "")};
   for (const RankSummary::Step& step : s.steps) {
     ReportRow row{{fmt::format("#{}", step.number), milliseconds(step.start), milliseconds(step.duration)}};
+    if (any_shapes) row.cell(step.like_step ? fmt::format("#{}", *step.like_step) : std::string{});
     if (any_special) row.cell(is_special(step) ? std::string{describe(step.kind)} : std::string{});
     steps.rows.push_back(std::move(row));
   }

@@ -307,6 +307,15 @@ void fields(auto& a, Is<ReplayAnalysis> auto& r) {
                             }},
                        "not like the other steps of the file");
                    }});
+  a("shape_groups",
+    given_if(!r.shape_groups.empty(), Each{r.shape_groups,
+                                           [](auto& g, const ShapeGroup& group) {
+                                             g("steps", group.steps);
+                                             g("median_step", group.median_step);
+                                             g("median_ms", fixed<6>(group.median_ms));
+                                           }}),
+    "where the steps of the files differ by shape: the most frequent shape first, which is replayed where no "
+    "step is named");
   std::size_t c = 0;
   a("ranks", Each{r.ranks, [&](auto& o, const ReplayedRank& one) { rank(o, one, at_or_none(r.facts, c++)); }},
     "in the order of rank_classes of both forecasts");

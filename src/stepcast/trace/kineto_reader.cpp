@@ -218,6 +218,7 @@ Result<RecordedRank> read_events(ByteSource& source, const StepSelection* only,
           {step.number, step.start.count() - header.base_time_ns, step.end.count() - header.base_time_ns});
   }
   rank.special_steps = signs.special(steps);
+  rank.step_sizes = signs.sizes(steps);
   return rank;
 }
 

@@ -142,7 +142,9 @@ Result<RankFile> parse_rank_file_content(std::string_view content, const std::st
     return damaged(name, "numbers that make no recording");
   if (file.execution_trace) file.execution_trace->file = name;
   file.rank.file = name;
-  file.rank.special_steps = detail::special_steps(file.rank);
+  detail::tell_steps_apart(file.rank);
+  if (file.step)  // of the others some operators are here
+    std::erase_if(file.rank.step_sizes, [&](const StepSize& work) { return work.number != *file.step; });
   return file;
 }
 

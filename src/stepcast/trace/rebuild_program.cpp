@@ -15,7 +15,6 @@
 #include "stepcast/trace/detail/et_join.h"
 #include "stepcast/trace/detail/gpu_waits.h"
 #include "stepcast/trace/detail/launch_queue.h"
-#include "stepcast/trace/detail/median_step.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/traced_operations.h"
@@ -93,49 +92,72 @@ void note_special_steps(std::span<const RecordedInput> ranks, std::vector<std::s
   if (!named.empty()) notes.push_back(fmt::format("not like the other steps: {}", fmt::join(named, "; ")));
 }
 
-// Of steps that every rank has the median one of those ordinary ones in which a rank launches GPU work (profilers stop
-// inside a step, which is then empty), or the last of all.
-std::optional<std::int64_t> typical_step(std::span<const RecordedInput> ranks,
-                                         const std::vector<std::vector<RecordedStep>>& steps,
-                                         const std::vector<std::int64_t>& common,
-                                         std::vector<std::string>& notes) {
-  if (common.empty()) return std::nullopt;
-  std::vector<detail::StepLength> working;
+// Those that every rank has.
+std::vector<StepLength> step_lengths(std::span<const RecordedInput> ranks,
+                                     const std::vector<std::vector<RecordedStep>>& steps,
+                                     const std::vector<std::int64_t>& common) {
+  std::vector<StepLength> lengths;
   for (const std::int64_t n : common) {
-    detail::StepLength length{n, 0};
-    bool launches = false;
+    StepLength& length = lengths.emplace_back(StepLength{.number = n});
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      const auto step = std::ranges::find_if(steps[r], [&](const RecordedStep& s) { return s.number == n; });
-      launches = launches || ranks[r].index->index->launches_gpu_work(*step);
-      length.is_special |= std::ranges::any_of(ranks[r].kineto->special_steps,
-                                               [n](const SpecialStep& s) { return s.number == n; });
+      const RecordedRank& rank = *ranks[r].kineto;
+      const auto step = std::ranges::find(steps[r], n, &RecordedStep::number);
+      length.is_special |=
+          std::ranges::find(rank.special_steps, n, &SpecialStep::number) != rank.special_steps.end();
       length.us = std::max(length.us, static_cast<double>((step->end - step->start).count()) * 1e-3);
+      length.size.push_back(size_of(rank.step_sizes, n));
     }
-    if (launches) working.push_back(length);
   }
-  const std::optional<std::int64_t> typical = detail::median_step(working);
-  if (!typical) return common.back();
-  const std::size_t n_working = working.size();
-  const bool has_ordinary = std::erase_if(working, &detail::StepLength::is_special) < n_working;
-  if (has_ordinary && working.size() > 2) {
-    const auto [least, most] = std::ranges::minmax(working, {}, &detail::StepLength::us);
+  return lengths;
+}
+
+// Of steps that every rank has the typical one of those in which a rank launches GPU work (profilers stop inside a step,
+// which is then empty), or the last of all.
+std::optional<std::int64_t> step_to_take(std::span<const RecordedInput> ranks,
+                                         const std::vector<std::vector<RecordedStep>>& steps,
+                                         std::vector<StepLength> lengths, std::vector<std::string>& notes) {
+  if (lengths.empty()) return std::nullopt;
+  const std::size_t n_common = lengths.size();
+  const std::int64_t last = lengths.back().number;
+  std::erase_if(lengths, [&](const StepLength& length) {
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const auto step = std::ranges::find(steps[r], length.number, &RecordedStep::number);
+      if (ranks[r].index->index->launches_gpu_work(*step)) return false;
+    }
+    return true;
+  });
+  const std::optional<std::int64_t> typical = typical_step(lengths);
+  if (!typical) return last;
+  const std::vector<ShapeGroup> groups = shape_groups(lengths);
+  const std::size_t n_working = lengths.size();
+  const bool has_ordinary = std::erase_if(lengths, &StepLength::is_special) < n_working;
+  if (groups.size() > 1) {
+    const auto taken = std::ranges::find_if(
+        groups, [&](const ShapeGroup& group) { return std::ranges::binary_search(group.steps, *typical); });
+    if (taken != groups.end() && taken->median_step == *typical)
+      std::erase_if(lengths, [&](const StepLength& length) {
+        return !std::ranges::binary_search(taken->steps, length.number);
+      });
+  }
+  if (has_ordinary && lengths.size() > 2) {
+    const auto [least, most] = std::ranges::minmax(lengths, {}, &StepLength::us);
     notes.push_back(
         fmt::format("step {}: the median of {} steps, which take {:.3f} ms (step {}) to {:.3f} ms (step {})",
-                    *typical, working.size(), least.us * 1e-3, least.number, most.us * 1e-3, most.number));
+                    *typical, lengths.size(), least.us * 1e-3, least.number, most.us * 1e-3, most.number));
     const auto of = [&](std::int64_t number) {
-      return *std::ranges::find_if(steps[0], [&](const RecordedStep& s) { return s.number == number; });
+      return *std::ranges::find(steps[0], number, &RecordedStep::number);
     };
     notes.back() += longer_by(*ranks[0].kineto, of(most.number), of(*typical));
-  } else if (*typical != common.back()) {
-    notes.push_back(fmt::format("step {} of {} in the files is replayed", *typical, common.size()));
+  } else if (*typical != last) {
+    notes.push_back(fmt::format("step {} of {} in the files is replayed", *typical, n_common));
   }
   return typical;
 }
 
 // The step that is replayed: the asked one, else the typical one that every rank has.
 Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks,
-                                               const RebuildOptions& options,
-                                               std::vector<std::string>& notes) {
+                                               const RebuildOptions& options, std::vector<std::string>& notes,
+                                               std::vector<ShapeGroup>& groups) {
   std::vector<std::vector<RecordedStep>> steps;
   std::size_t without = 0;
   for (const RecordedInput& in : ranks) {
@@ -160,12 +182,14 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
     for (const std::int64_t n : numbers) ++seen[n];
   }
   note_special_steps(ranks, notes);
+  std::vector<std::int64_t> common;
+  for (const auto& [n, count] : seen)
+    if (count == ranks.size()) common.push_back(n);
+  std::vector<StepLength> lengths = step_lengths(ranks, steps, common);
+  groups = shape_groups(lengths);
   std::optional<std::int64_t> number = options.step;
   if (!number) {
-    std::vector<std::int64_t> common;
-    for (const auto& [n, count] : seen)
-      if (count == ranks.size()) common.push_back(n);
-    number = typical_step(ranks, steps, common, notes);
+    number = step_to_take(ranks, steps, std::move(lengths), notes);
     if (!number) {
       std::vector<std::string> lists;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -191,6 +215,7 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
     }
     chosen.push_back(*it);
   }
+  if (groups.size() > 1) notes.push_back(describe(groups, number));
   return chosen;
 }
 
@@ -384,9 +409,10 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
   std::vector<std::string> notes;
+  std::vector<ShapeGroup> groups;
   for (RecordedInput& rank : ranks)
     if (!rank.index) rank.index = index_trace(rank);
-  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options, notes));
+  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options, notes, groups));
   Nanoseconds origin = Nanoseconds::max();
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
 
@@ -428,6 +454,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   STEPCAST_TRY(
       detail::assemble(std::move(graphs), std::move(lanes), std::move(starts), constants, match, how, out));
   out.clock_uncertainty_us = match.clock_uncertainty_us;
+  if (groups.size() > 1) out.shape_groups = std::move(groups);
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
   if (world && static_cast<std::size_t>(*world) > ranks.size())
@@ -439,9 +466,10 @@ Status can_be_replayed(const RecordedRank& rank) {
   RecordedInput input{&rank, nullptr};
   const std::span<const RecordedInput> alone{&input, 1};
   std::vector<std::string> notes;
+  std::vector<ShapeGroup> groups;
   STEPCAST_TRY(check_ranks(alone));
   input.index = index_trace(input);
-  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(alone, {}, notes));
+  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(alone, {}, notes, groups));
   const RankGraph graph = detail::link_rank(input.index->index, steps.front(), steps.front().start);
   return check_gpu_work({&graph, 1});
 }

@@ -207,7 +207,8 @@ struct RecordedProgram {
   std::vector<KernelTimeCoverage> coverage;  // [rank class] recorded GPU time with known work
   // [StackId] autograd's sequence number of the operator, which joins forward and backward; -1 where it has none.
   std::vector<std::int64_t> sequence_of_stack;
-  DelayTable delays;  // what EdgeInfo::delay names
+  DelayTable delays;                     // what EdgeInfo::delay names
+  std::vector<ShapeGroup> shape_groups;  // of the steps of the files; empty: one shape, or it is not known
   std::vector<LearnedConstant> constants;
   std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
 };

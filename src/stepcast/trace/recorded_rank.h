@@ -16,6 +16,7 @@
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/trace/step_kind.h"
+#include "stepcast/trace/step_shapes.h"
 
 namespace stepcast {
 
@@ -152,6 +153,7 @@ struct RecordedRank {
   std::vector<CollectiveInfo> collective_infos;
 
   std::vector<SpecialStep> special_steps;  // by start; told by all events of the file, kept or not
+  std::vector<StepSize> step_sizes;         // the same, of every step
 
   // What was read and what was left out, by reason ("python_function", "flow", "gpu annotation", "no
   // duration", ...).

@@ -14,7 +14,6 @@
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/detail/event_store.h"
 #include "stepcast/trace/detail/kineto_event.h"
-#include "stepcast/trace/detail/median_step.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/readers.h"
@@ -73,6 +72,7 @@ struct StepSelection::Impl {
   std::vector<std::int64_t> numbers;
   detail::StepSigns signs;
   std::vector<SpecialStep> special;
+  std::vector<StepSize> sizes;
   detail::ChunkedList<Call> call_list;
   detail::ChunkedList<GpuEnd> work_list;
   std::vector<Call> calls;   // between finish() and choose()
@@ -151,6 +151,7 @@ void StepSelection::finish() {
     steps.push_back({mark.number, mark.start_ns, mark.end_ns});
   }
   all.special = all.signs.special(steps);
+  all.sizes = all.signs.sizes(steps);
   all.calls = all.call_list.take();
   all.work = all.work_list.take();
   std::ranges::sort(all.work, {}, &GpuEnd::correlation);
@@ -159,6 +160,8 @@ void StepSelection::finish() {
 const std::vector<std::int64_t>& StepSelection::steps() const { return impl_->numbers; }
 
 const std::vector<SpecialStep>& StepSelection::special_steps() const { return impl_->special; }
+
+const std::vector<StepSize>& StepSelection::step_sizes() const { return impl_->sizes; }
 
 double StepSelection::length_us(std::int64_t step) const {
   const Mark* const mark = impl_->mark_of(step);
@@ -243,10 +246,11 @@ std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files)
   for (const StepSelection& file : files)
     for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
   std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
-  std::vector<detail::StepLength> working;
+  std::vector<StepLength> working;
   for (const auto& [step, n] : seen) {
-    detail::StepLength length{step, 0};
+    StepLength length{step, 0};
     for (const StepSelection& file : files) {
+      length.size.push_back(size_of(file.step_sizes(), step));
       length.us = std::max(length.us, file.length_us(step));
       if (std::ranges::find(file.special_steps(), step, &SpecialStep::number) != file.special_steps().end())
         length.is_special = true;
@@ -255,7 +259,7 @@ std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files)
     if (std::ranges::any_of(files, launches)) working.push_back(length);
   }
   if (working.empty()) return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
-  return detail::median_step(std::move(working));
+  return typical_step(std::move(working));
 }
 
 Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::path> files,

@@ -19,6 +19,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/trace/read_progress.h"
 #include "stepcast/trace/step_kind.h"
+#include "stepcast/trace/step_shapes.h"
 
 namespace stepcast {
 
@@ -41,6 +42,7 @@ class StepSelection {
   [[nodiscard]] const std::vector<std::int64_t>& steps() const;
   // Of them those that are not ordinary.
   [[nodiscard]] const std::vector<SpecialStep>& special_steps() const;
+  [[nodiscard]] const std::vector<StepSize>& step_sizes() const;
   [[nodiscard]] double length_us(std::int64_t step) const;
   // Whether a call inside the step starts GPU work.
   [[nodiscard]] bool launches_gpu_work(std::int64_t step) const;
@@ -55,8 +57,8 @@ class StepSelection {
   std::unique_ptr<Impl> impl_;
 };
 
-// The step of a job's profiler traces that is replayed where nobody says: of those that all have the median of the
-// ordinary ones with GPU work (of all with GPU work where none is ordinary), else the last. Nothing where they have none in common.
+// The step of a job's profiler traces that is replayed where nobody says: of those that all have the typical_step() of the
+// ones with GPU work, else the last. Nothing where they have none in common.
 [[nodiscard]] std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files);
 
 // A selection of one step for each of the profiler traces of a job: `step`, else step_to_replay(). Empty where one has no steps: then they are best kept whole. `all_operators` as for choose(). Errors: a

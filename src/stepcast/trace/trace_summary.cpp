@@ -18,6 +18,21 @@ std::string times(std::size_t count, std::string_view what) {
   return std::to_string(count) + ' ' + std::string(what) + (count == 1 ? "" : "s");
 }
 
+void note_shapes(RankSummary& s, const RecordedRank& rank) {
+  std::vector<StepLength> lengths;
+  for (const RankSummary::Step& step : s.steps)
+    lengths.push_back({.number = step.number,
+                       .us = step.duration.value(),
+                       .is_special = step.kind != StepKind::ordinary,
+                       .size = {size_of(rank.step_sizes, step.number)}});
+  const std::vector<ShapeGroup> groups = shape_groups(std::move(lengths));
+  if (groups.size() < 2) return;
+  for (RankSummary::Step& step : s.steps)
+    for (const ShapeGroup& group : groups)
+      if (std::ranges::binary_search(group.steps, step.number)) step.like_step = group.median_step;
+  s.notes.push_back(describe(groups, std::nullopt));
+}
+
 }  // namespace
 
 RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replayable) {
@@ -42,6 +57,7 @@ RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replay
     const auto special = std::ranges::find(rank.special_steps, step.number, &SpecialStep::number);
     if (special != rank.special_steps.end()) step.kind = special->kind;
   }
+  note_shapes(s, rank);
   s.rank = rank.rank;
   if (!s.rank) s.rank = rank_in_name(std::filesystem::path(rank.file).filename().string());
   if (!s.rank) note("the rank is not known: replayed alone it counts as 0");

@@ -37,6 +37,8 @@ struct RankSummary {
     Microseconds duration;
     ThreadId thread;
     StepKind kind = StepKind::ordinary;  // where the rank tells: behind judged()
+    std::optional<std::int64_t>
+        like_step;  // the median one of those of its shape, where shapes differ; the same
   };
   struct Thread {
     std::size_t ops = 0;

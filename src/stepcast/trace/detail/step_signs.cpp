@@ -1,6 +1,7 @@
 #include "stepcast/trace/detail/step_signs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "stepcast/operation/overhead_name.h"
@@ -115,14 +116,18 @@ StepSigns::StepSigns()
     : of_kind_(kKinds, CoveredTime{0}), operators_(kOneStretchNs), backward_(kOneStretchNs) {}
 
 void StepSigns::add(const KinetoEvent& event) {
-  add(event.event_class, event.name.raw, event.start_ns, event.duration_ns);
+  add(event.event_class, event.name.raw, event.start_ns, event.duration_ns, event.args.input_dims);
 }
 
-void StepSigns::add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns) {
+void StepSigns::add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns,
+                    std::string_view input_dims) {
   std::optional<StepKind> kind;
   switch (what) {
     case EventClass::op:
       operators_.add(start_ns, start_ns + duration_ns);
+      if (!input_dims.empty())
+        if (const double size = size_by_shapes(name, input_dims); size > 0)
+          sized_.push_back({start_ns, size});
       if (name.starts_with("autograd::engine::evaluate_function"))
         backward_.add(start_ns, start_ns + duration_ns);
       [[fallthrough]];
@@ -165,20 +170,34 @@ std::vector<SpecialStep> StepSigns::special(std::span<const StepStretch> steps) 
   return special;
 }
 
-std::vector<SpecialStep> special_steps(const RecordedRank& rank) {
+std::vector<StepSize> StepSigns::sizes(std::span<const StepStretch> steps) const {
+  std::vector<StepSize> work;
+  for (const StepStretch& step : steps) work.push_back({step.number, 0});
+  for (const Sized& op : sized_) {
+    const auto behind = std::ranges::partition_point(
+        steps, [&](const StepStretch& step) { return step.start_ns <= op.start_ns; });
+    if (behind == steps.begin() || op.start_ns >= std::prev(behind)->end_ns) continue;
+    work[static_cast<std::size_t>(std::prev(behind) - steps.begin())].size += op.size;
+  }
+  return work;
+}
+
+void tell_steps_apart(RecordedRank& rank) {
   StepSigns signs;
-  const auto add = [&](EventClass what, const auto& event) {
-    signs.add(what, rank.names.text(event.name), event.start.count(), event.duration.count());
+  const auto add = [&](EventClass what, const auto& event, NameId shapes = {}) {
+    signs.add(what, rank.names.text(event.name), event.start.count(), event.duration.count(),
+              shapes.valid() ? rank.names.text(shapes) : std::string_view{});
   };
   for (const CpuOp& op : rank.cpu_ops)
-    add(op.kind == CpuOp::Kind::op ? EventClass::op : EventClass::annotation, op);
+    add(op.kind == CpuOp::Kind::op ? EventClass::op : EventClass::annotation, op, op.input_shapes);
   for (const RuntimeCall& call : rank.runtime_calls) add(EventClass::runtime, call);
   for (const GpuOp& op : rank.gpu_ops)
     add(op.kind == GpuOp::Kind::memcpy ? EventClass::memcpy : EventClass::kernel, op);
   std::vector<StepStretch> steps;
   for (const RecordedStep& step : find_steps(rank))
     steps.push_back({step.number, step.start.count(), step.end.count()});
-  return signs.special(steps);
+  rank.special_steps = signs.special(steps);
+  rank.step_sizes = signs.sizes(steps);
 }
 
 }  // namespace stepcast::detail

@@ -1,8 +1,9 @@
-// Tells special steps (step_kind.h) from the events of a profiler trace, which come in any order and are not kept.
+// Tells special steps (step_kind.h), and how much steps have to do by their shapes (step_shapes.h), from the events of a profiler
+// trace, which come in any order and are not kept.
 //
 //   StepSigns signs;
 //   for (...) signs.add(event);
-//   signs.special(steps);
+//   signs.special(steps), signs.sizes(steps);
 //
 // A step is special where events of one kind take more than twice as long in it as in the middle one of all steps, and
 // longer by a twentieth of a step; or where it runs operators without a backward pass while most steps have one.
@@ -54,16 +55,24 @@ class StepSigns {
  public:
   StepSigns();
   void add(const KinetoEvent& event);
-  void add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns);
+  void add(EventClass what, std::string_view name, std::int64_t start_ns, std::int64_t duration_ns,
+           std::string_view input_dims);
   // By start. Of no step twice.
   [[nodiscard]] std::vector<SpecialStep> special(std::span<const StepStretch> steps);
+  // Of each of them, which are by start.
+  [[nodiscard]] std::vector<StepSize> sizes(std::span<const StepStretch> steps) const;
 
  private:
   std::vector<CoveredTime> of_kind_;  // [StepKind]
   CoveredTime operators_, backward_;
+  struct Sized {
+    std::int64_t start_ns;
+    double size;
+  };
+  std::vector<Sized> sized_;  // the few operators that tell the shapes of a step
 };
 
 // Of the events of a rank that is read already.
-[[nodiscard]] std::vector<SpecialStep> special_steps(const RecordedRank& rank);
+void tell_steps_apart(RecordedRank& rank);
 
 }  // namespace stepcast::detail
