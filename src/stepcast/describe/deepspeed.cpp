@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/detail/optimizer_words.h"
@@ -26,19 +27,18 @@ Status read_unless_auto(ObjectReader& keys, std::string_view key, Value& out) {
   return keys.optional(key, out);
 }
 
-// Adds keys that are there and not switched off to what is not modelled.
-template <std::size_t N>
-void note_if_there(ObjectReader& keys, const std::array<std::string_view, N>& names, ResolvedJob& job) {
-  for (const std::string_view name : names) {
+// Adds those of these words that are keys which are there and not switched off to what is not modelled.
+void note_if_there(ObjectReader& keys, std::string_view names, ResolvedJob& job) {
+  (void)any_word(names, [&](std::string_view name) {
     const JsonValue* value = keys.take(name);
     if (value == nullptr || (value->is_bool() && !value->truth()) ||
-        (value->is_number() && value->number() == 0)) {
-      continue;
-    }
+        (value->is_number() && value->number() == 0))
+      return false;
     const JsonValue* enabled = value->find("enabled");
-    if (enabled != nullptr && enabled->is_bool() && !enabled->truth()) continue;
-    job.not_modelled.push_back(keys.path_of(name));
-  }
+    if (enabled == nullptr || !enabled->is_bool() || enabled->truth())
+      job.not_modelled.push_back(keys.path_of(name));
+    return false;
+  });
 }
 
 // "offload_optimizer": {"device": "cpu", ...}
@@ -52,21 +52,17 @@ Status read_offload(ObjectReader& keys, std::string_view key, bool& out, Resolve
   }
   out = device != "none";
   if (device == "nvme") job.not_modelled.push_back(fmt::format("{}: nvme", section->path_of("device")));
-  note_if_there(*section, std::array<std::string_view, 1>{"ratio"}, job);
+  note_if_there(*section, "ratio", job);
   section->ignore(
       "pin_memory nvme_path buffer_count buffer_size fast_init max_in_cpu pipeline_read pipeline_write "
       "pipeline");
   return section->finish();
 }
 
-constexpr std::array<std::string_view, 8> kZeroNotModelled{"zero_hpz_partition_size",
-                                                           "zero_quantized_weights",
-                                                           "zero_quantized_gradients",
-                                                           "zero_quantized_nontrainable_weights",
-                                                           "mics_hierarchical_params_gather",
-                                                           "round_robin_gradients",
-                                                           "zeropp_loco_param",
-                                                           "offload_states"};
+constexpr std::string_view kZeroNotModelled =
+    "zero_hpz_partition_size zero_quantized_weights zero_quantized_gradients "
+    "zero_quantized_nontrainable_weights mics_hierarchical_params_gather round_robin_gradients "
+    "zeropp_loco_param offload_states";
 
 constexpr std::string_view kZeroHarmless =
     "contiguous_gradients reduce_scatter allgather_partitions allgather_bucket_size "
@@ -204,7 +200,7 @@ Status read_checkpointing(ObjectReader& root, ResolvedJob& job) {
   if (!section) return Ok{};
   job.layout.layer.recompute.kind = Recompute::full;
   STEPCAST_TRY(read_unless_auto(*section, "cpu_checkpointing", job.layout.layer.activation_offload));
-  note_if_there(*section, std::array<std::string_view, 1>{"partition_activations"}, job);
+  note_if_there(*section, "partition_activations", job);
   section->ignore(
       "contiguous_memory_optimization number_checkpoints synchronize_checkpoint_boundary profile");
   return section->finish();
@@ -262,18 +258,9 @@ Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& jo
   return Ok{};
 }
 
-constexpr std::array<std::string_view, 12> kRootNotModelled{"amp",
-                                                            "sparse_gradients",
-                                                            "sparse_attention",
-                                                            "compression_training",
-                                                            "curriculum_learning",
-                                                            "data_efficiency",
-                                                            "elasticity",
-                                                            "hybrid_engine",
-                                                            "progressive_layer_drop",
-                                                            "eigenvalue",
-                                                            "quantize_training",
-                                                            "torch_autocast"};
+constexpr std::string_view kRootNotModelled =
+    "amp sparse_gradients sparse_attention compression_training curriculum_learning data_efficiency "
+    "elasticity hybrid_engine progressive_layer_drop eigenvalue quantize_training torch_autocast";
 
 constexpr std::string_view kRootHarmless =
     "steps_per_print wall_clock_breakdown dump_state memory_breakdown tensorboard wandb csv_monitor "

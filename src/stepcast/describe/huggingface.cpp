@@ -11,6 +11,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/words.h"
+#include "stepcast/describe/detail/foreign_words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
@@ -47,20 +48,8 @@ std::string_view why_not_read(std::string_view model_type) {
 
 // Parts that no family here has.
 std::string missing_parts(const ObjectReader& keys) {
-  constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
-      {"altup_num_inputs", "predicted residual streams (AltUp)"},
-      {"lru_width", "gated linear recurrent units"},
-      {"num_mem_blocks", "layers that share their weights"},
-      {"attention_hidden_size", "time mixing of RWKV"},
-      {"qk_dim_factor", "cells of xLSTM"},
-      {"share_q_dim", "queries that heads share in part"},
-      {"hc_lowrank", "mixes of residual streams of low rank, and tables of n-grams"},
-      {"rel_extent", "relative positions and convolutions of keys and values"},
-      {"cca_time0", "attention to convolved vectors"},
-      {"gated_norm_rank", "norms with gates"},
-      {"H_cycles", "layers that run in cycles"}};
   std::string missing;
-  for (const auto& [key, part] : kMissing)
+  for (const auto& [key, part] : detail::foreign_words("parts_not_modelled"))
     if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
   return missing;
 }

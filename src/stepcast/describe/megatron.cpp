@@ -9,6 +9,7 @@
 
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/describe/detail/foreign_words.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/shell/script.h"
 
@@ -176,23 +177,8 @@ Status set(const GivenFlag& flag, const detail::MegatronChoice<Value>& known, Jo
 Error unknown_flag(std::string_view name, std::span<const std::string> others) {
   Error error = Error::at("", std::string{name.substr(0, 80)}, "unknown flag");
   // As other software, or nobody, spells it.
-  constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-      {"--fsdp", "--zero-stage 3 or --framework fsdp shards weights, gradients and optimizer states"},
-      {"--zero", "write --zero-stage 1, 2 or 3"},
-      {"--dp", "data parallel is what --gpus leaves: give --gpus"},
-      {"--lora", "write --lora-rank 16"},
-      {"--qlora",
-       "--lora-rank trains adapters on frozen weights in 16 bits; weights of 4 bits are not modelled"},
-      {"--peft", "write --lora-rank 16"},
-      {"--packing", "write --packed-mean-tokens 512, the mean length of what is packed"},
-      {"--list-models", "`stepcast models` lists them"},
-      {"--batch-size", "write --mbs for a micro-batch and --gbs for a step, both in sequences"},
-      {"--layers-per-stage", "write --pipeline-model-parallel-layout 7,8,8,7"},
-      {"--num-gpus", "write --gpus"},
-      {"--bf16-params", "write --dtype bf16"}};
-  for (const auto& [elsewhere, advice] : kElsewhere) {
+  for (const auto& [elsewhere, advice] : detail::foreign_words("flags_elsewhere"))
     if (name == elsewhere) return std::move(error).advice(std::string{advice});
-  }
   std::vector<std::string> known{others.begin(), others.end()};
   for (const MegatronFlag& flag : megatron_flags()) {
     if (!flag.name.ends_with('*') && flag.use != MegatronFlagUse::out_of_scope) known.push_back(flag.name);
@@ -205,15 +191,8 @@ Error unknown_flag(std::string_view name, std::span<const std::string> others) {
 
 // Values that the setting of their flag cannot hold.
 bool is_value_not_modelled(const GivenFlag& flag) {
-  constexpr std::pair<std::string_view, std::string_view> kValues[] = {
-      {"--cp-comm-type", "a2a+p2p"},
-      {"--position-embedding-type", "relative"},
-      {"--optimizer", "lion"},
-      {"--optimizer", "adaptive_muon"},
-      {"--moe-flex-dispatcher-backend", "ncclep"},
-      {"--fp8-recipe", "custom"}};
-  return std::any_of(std::begin(kValues), std::end(kValues), [&](const auto& known) {
-    return known.first == flag.name && flag.values.size() == 1 && flag.values.front() == known.second;
+  return std::ranges::any_of(detail::foreign_words("values_not_modelled"), [&](const auto& known) {
+    return known.word == flag.name && flag.values.size() == 1 && flag.values.front() == known.says;
   });
 }
 
@@ -412,24 +391,8 @@ Status check_settings_file(std::span<const std::string> words) {
 
 // What the script trains. Errors: none of what is modelled.
 Status apply_script(std::string_view file, MegatronWords& words) {
-  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
-      {"pretrain_vlm", "vision models and vision encoders are not modelled"},
-      {"pretrain_vision", "vision models and vision encoders are not modelled"},
-      {"mimo", "vision models and vision encoders are not modelled"},
-      {"multimodal", "vision models and vision encoders are not modelled"},
-      {"preprocess_data", "it prepares data and does not train"},
-      {"convert", "it converts checkpoints and does not train"},
-      {"evaluate", "evaluation is not modelled: a forecast is of a training step"},
-      {"tasks/", "evaluation is not modelled: a forecast is of a training step"},
-      {"pretrain_ict", "models that retrieve (ICT, RETRO) are not modelled"},
-      {"pretrain_retro", "models that retrieve (ICT, RETRO) are not modelled"},
-      {"train_rl",
-       "reinforcement learning is forecast by --rl grpo (or ppo, dapo) with --model (docs/post-training.md)"},
-      {"inference", "generating text (inference) is not modelled: a forecast is of a training step"},
-      {"generation", "generating text (inference) is not modelled: a forecast is of a training step"}};
-  for (const auto& [name, why] : kOthers) {
+  for (const auto& [name, why] : detail::foreign_words("other_scripts"))
     if (file.find(name) != std::string_view::npos) return Error::at("", std::string{file}, std::string{why});
-  }
   if (file.ends_with("pretrain_bert.py")) words.is_bert = true;
   if (file.ends_with("pretrain_mamba.py") || file.ends_with("pretrain_hybrid.py"))
     words.settings.hybrid = true;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 
 namespace stepcast {
@@ -51,47 +52,9 @@ struct FlagValue {
 
 using Arguments = std::map<std::string_view, std::string_view>;
 
-// What goes without saying, says the same twice, or means something only together with another.
-constexpr std::string_view kLeftOut[] = {
-    "--encoder-num-layers",
-    "--model-parallel-size",
-    "--batch-size",
-    "--encoder-seq-length",
-    "--layers-per-virtual-stage",
-    "--num-layers-per-virtual-pipeline-stage",
-    "--recompute-activations",
-    "--padded-vocab-size",
-    "--expert-load",
-    "--frozen-base",
-    "--lora-rank",
-    "--lora-target-modules",
-    "--reference-model",
-    "--dpo",
-    "--packed-mean-tokens",
-    "--framework-date",
-    "--predicted-token-share",
-    "--align-grad-reduce",
-    "--no-align-grad-reduce",
-    "--enable-gloo-process-groups",
-    "--overlap-p2p-communication",
-    "--pipeline-schedule",
-    "--moe-fp8-dispatch",
-    "--data-parallel-size",
-    "--hybrid-override-pattern",
-    "--gated-linear-unit",
-    "--add-bias-linear",
-    "--share-embeddings-and-output-weights",
-    "--num-moe-experts",
-    "--virtual-pipeline-model-parallel-size",
-    "--num-layers-in-first-pipeline-stage",
-    "--num-layers-in-last-pipeline-stage",
-    "--fp8",
-    "--fp4",
-    "--grad-reduce-in-fp32",
-    "--fp8-multi-head-attention",
-    "--bias-activation-fusion",
-    "--bucket-size",
-};
+// Of flags that are not modelled, what goes without saying.
+constexpr std::string_view kWithoutSaying =
+    "align-grad-reduce no-align-grad-reduce enable-gloo-process-groups";
 
 // "['core_attn', 'moe_act']", "[<CudaGraphScope.attn: 1>]", "AttnBackend.auto", "torch.float32" in a flag's words.
 std::string plain(std::string_view value) {
@@ -186,44 +149,17 @@ class Line {
       text_ += " " + std::string{flag} + " " + in_quotes(plain(value(argument)));
   }
 
-  // Whether the flag means something beside the others.
-  [[nodiscard]] bool counts(std::string_view flag) const {
-    if (std::find(std::begin(kLeftOut), std::end(kLeftOut), flag) != std::end(kLeftOut)) return false;
-    if (flag == "--softmax-type") return value("softmax_type") == "learnable";
-    if (flag == "--data-parallel-sharding-strategy") return on("use_megatron_fsdp") || on("use_custom_fsdp");
-    if (flag == "--use-megatron-fsdp" || flag == "--use-custom-fsdp")
-      return !said("data_parallel_sharding_strategy");
-    if (flag == "--use-distributed-optimizer") return !on("use_megatron_fsdp") && !on("use_custom_fsdp");
-    if (flag == "--main-grads-dtype" || flag == "--main-params-dtype" || flag == "--exp-avg-dtype")
-      return on("use_precision_aware_optimizer");
-    if (flag == "--accumulate-allreduce-grads-in-fp32") return !on("grad_reduce_in_bf16");
-    if (flag == "--cuda-graph-scope") return said("cuda_graph_impl") && value("cuda_graph_impl") != "none";
-    if (flag == "--cpu-offloading-num-layers")
-      return value("cpu_offloading_num_layers") != "0" && on("cpu_offloading");
-    if (flag == "--moe-flex-dispatcher-backend" || flag == "--moe-enable-deepep")
-      return value("moe_token_dispatcher_type") == "flex";
-    if (flag == "--moe-layer-freq" || flag == "--moe-router-topk" || flag == "--moe-ffn-hidden-size" ||
-        flag == "--moe-token-dispatcher-type" || flag == "--moe-router-num-groups" ||
-        flag == "--moe-router-group-topk" || flag == "--moe-expert-capacity-factor" ||
-        flag == "--moe-shared-expert-intermediate-size" || flag == "--moe-shared-expert-overlap" ||
-        flag == "--overlap-moe-expert-parallel-comm")
-      return said("num_experts");
-    if (flag == "--fp8-recipe" || flag == "--fp8-param-gather" || flag == "--no-fp8-wgrad" ||
-        flag == "--fp8-dot-product-attention" || flag == "--first-last-layers-bf16" ||
-        flag == "--num-layers-at-start-in-bf16" || flag == "--num-layers-at-end-in-bf16")
-      return said("fp8") || said("fp4") || on("fp8_hybrid") || on("fp8_e4m3");
-    if (flag == "--no-overlap-p2p-communication") return said("virtual_pipeline_model_parallel_size");
-    if (flag == "--recompute-method" || flag == "--recompute-num-layers")
-      return value("recompute_granularity") == "full" || said("checkpoint_activations");
-    if (flag == "--recompute-modules") return value("recompute_granularity") == "selective";
-    if (flag == "--zero-stage") return on("deepspeed");
-    if (flag.starts_with("--mamba-") || flag.starts_with("--hybrid-"))
-      return on("is_hybrid_model") || said("hybrid_layer_pattern");
-    if (flag == "--num-query-groups") return on("group_query_attention");
-    if (flag == "--q-lora-rank" || flag == "--kv-lora-rank" || flag == "--qk-head-dim" ||
-        flag == "--qk-pos-emb-head-dim" || flag == "--v-head-dim")
-      return on("multi_latent_attention");
-    return true;
+  // All words of `only_with` (detail/megatron_flags.h).
+  [[nodiscard]] bool holds(std::string_view only_with) const {
+    return !any_word(only_with, [&](std::string_view word) {
+      const bool is_wanted = !word.starts_with('!');
+      const auto is_so = [&](std::string_view one) {
+        const std::size_t equals = one.find('=');
+        return equals == std::string_view::npos ? said(one)
+                                                : value(one.substr(0, equals)) == one.substr(equals + 1);
+      };
+      return any_word(word.substr(is_wanted ? 0 : 1), is_so, '|') != is_wanted;
+    });
   }
 
   [[nodiscard]] std::string text() && { return std::move(text_); }
@@ -289,12 +225,16 @@ std::string command_line_of_arguments(std::span<const std::pair<std::string, std
   for (const auto& [name, value] : arguments) known.insert_or_assign(name, value);
   Line line{known};
   for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
-    if (line.counts(flag.name)) line.add(flag);
+    if (line.holds(flag.only_with)) line.add(flag);
   }
   for (const detail::MegatronFlagRow& row : detail::megatron_flag_rows()) {
     if (row.use != MegatronFlagUse::not_modelled) continue;
     detail::each_name(row, [&](std::string_view name) {
-      if (const std::string flag = fmt::format("--{}", name); line.counts(flag)) line.add_not_modelled(flag);
+      const bool is_of_hybrid = name.starts_with("mamba-") || name.starts_with("hybrid-");
+      if (is_among(name, kWithoutSaying) ||
+          (is_of_hybrid && !line.holds("is_hybrid_model=True|hybrid_layer_pattern")))
+        return;
+      line.add_not_modelled(fmt::format("--{}", name));
     });
   }
   return (is_bert ? "pretrain_bert.py" : "pretrain_gpt.py") + std::move(line).text();

@@ -11,6 +11,7 @@
 
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/detail/foreign_words.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/describe/presets.h"
@@ -36,32 +37,6 @@ std::optional<std::int64_t> whole_scalar(std::string_view text) {
 }
 
 bool is_true_scalar(std::string_view text) { return lower(text) == "true"; }
-
-// NeMo's names where they are not Megatron's.
-constexpr std::pair<std::string_view, std::string_view> kNemoNames[] = {
-    {"encoder_seq_length", "seq_length"},
-    {"activations_checkpoint_granularity", "recompute_granularity"},
-    {"activations_checkpoint_method", "recompute_method"},
-    {"activations_checkpoint_num_layers", "recompute_num_layers"},
-    {"ub_tp_comm_overlap", "tp_comm_overlap"},
-    {"gradient_accumulation_fusion", "gradient_accumulation_fusion"},
-    {"num_moe_experts", "num_experts"},
-    {"qk_layernorm", "qk_layernorm"},
-    {"rotary_percentage", "rotary_percent"},
-    {"moe_router_topk", "moe_router_topk"},
-    {"fp8_recipe", "fp8_recipe"},
-    {"fp8_params", "fp8_param_gather"},
-    {"fp8_param", "fp8_param_gather"},
-    {"num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"},
-    {"num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers"},
-};
-
-// What Bridge's names of mixed precision say of fp8: "bf16_with_fp8_subchannel_scaling_mixed".
-constexpr std::pair<std::string_view, std::string_view> kFp8Recipes[] = {{"mxfp8", "mxfp8"},
-                                                                         {"fp8_delayed", "delayed"},
-                                                                         {"fp8_current", "tensorwise"},
-                                                                         {"fp8_subchannel", "blockwise"},
-                                                                         {"fp8_blockwise", "blockwise"}};
 
 // The preset that the class of a model stands for: Llama31Config70B is llama-3.1-70b.
 Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::string& file) {
@@ -145,9 +120,10 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
     if (section != "model" && section != "train") continue;
     key.remove_prefix(section.size() + 1);
     if (key.find('.') != std::string_view::npos) continue;
-    const auto* const other = std::find_if(std::begin(kNemoNames), std::end(kNemoNames),
-                                           [&](const auto& n) { return n.first == key; });
-    const std::string name{other == std::end(kNemoNames) ? key : other->second};
+    // NeMo's names where they are not Megatron's.
+    const auto nemo = foreign_words("nemo_arguments");
+    const auto other = std::ranges::find(nemo, key, &ForeignWord::word);
+    const std::string name{other == nemo.end() ? key : other->says};
     const bool is_truth = lower(value) == "true" || lower(value) == "false";
     arguments.emplace_back(name, is_truth ? (is_true_scalar(value) ? "True" : "False") : value);
   }
@@ -167,7 +143,8 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
                                       std::string{scalar_at(yaml, "mixed_precision")});
   if (precision.starts_with("bf16")) add("bf16", "True");
   if (precision.starts_with("16") || precision.starts_with("fp16")) add("fp16", "True");
-  for (const auto& [word, recipe] : kFp8Recipes) {
+  // What Bridge's names of mixed precision say of fp8: "bf16_with_fp8_subchannel_scaling_mixed".
+  for (const auto& [word, recipe] : foreign_words("precision_recipes")) {
     if (precision.find(word) == std::string::npos) continue;
     add("bf16", "True");
     add("fp8", "hybrid");

@@ -3,11 +3,7 @@
 // `stepcast calibrate iterations` may replace them by what a user's own steps say.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 
 #include "stepcast/cost/training_kernels.h"
 
@@ -56,15 +52,6 @@ struct StepAssumptions {
   double background_load = 0;
   friend bool operator==(const StepAssumptions&, const StepAssumptions&) = default;
 };
-
-// Name and member of every assumption, for command lines, records and documentation.
-struct StepAssumptionField {
-  std::string_view name;
-  double StepAssumptions::*member;
-  double minimum, maximum;
-  std::string_view meaning;
-};
-[[nodiscard]] std::span<const StepAssumptionField> step_assumption_fields();
 
 // How much longer the slowest of many GPUs takes than those of one node: in a synchronous step all others wait for it.
 // Time of the slowest of `n_gpus` over that of the slowest of the eight of a node, less 1, where speeds of GPUs of one

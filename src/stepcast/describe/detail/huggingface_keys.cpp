@@ -10,30 +10,13 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/words.h"
+#include "stepcast/describe/detail/foreign_words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 
 namespace stepcast::detail {
 namespace {
 
-struct Spelling {
-  std::string_view usual, others;  // words
-};
-constexpr Spelling kSpellings[] = {
-    {"num_hidden_layers", "num_layers n_layer"},
-    {"num_attention_heads", "n_head num_heads"},
-    {"intermediate_size", "ffn_hidden_size block_ff_dim"},
-    {"num_key_value_heads", "multi_query_group_num"},
-    {"head_dim", "kv_channels attention_head_dim"},
-    {"vocab_size", "padded_vocab_size"},
-    {"max_position_embeddings",
-     "model_max_length seq_length max_seq_len max_position_embedding max_sequence_length"},
-    {"tie_word_embeddings", "tie_embedding"},
-    {"num_nextn_predict_layers", "num_mtp_layers"},
-    {"topk_group", "topk_groups"},
-    {"n_group", "num_expert_group"},
-    {"decoder_sparse_step", "moe_layer_frequency"},
-    {"moe_topk", "num_experts_per_token"}};
 // Sizes of every layer of models whose layers are all alike (Hunyuan).
 constexpr std::string_view kPerLayer = "moe_topk moe_intermediate_size num_shared_expert";
 
@@ -87,21 +70,22 @@ JsonValue of_row(const JsonValue& config) {
       add_linear_attention(config, member.value, members);
       continue;
     }
-    const auto* spelling =
-        std::ranges::find_if(kSpellings, [&](const Spelling& s) { return is_among(member.key, s.others); });
+    const auto spellings = foreign_words("key_spellings");
+    const auto spelling = std::ranges::find_if(
+        spellings, [&](const ForeignWord& others) { return is_among(member.key, others.word); });
     const JsonValue value = is_among(member.key, kPerLayer) ? without_repetition(member.value) : member.value;
-    if (spelling == std::end(kSpellings) || value.is_null()) {
+    if (spelling == spellings.end() || value.is_null()) {
       members.push_back({member.key, value});
       continue;
     }
-    const JsonValue* usual = config.find(spelling->usual);
+    const JsonValue* usual = config.find(spelling->says);
     const bool is_there =
         (usual != nullptr && !usual->is_null()) ||
-        std::ranges::any_of(members, [&](const auto& m) { return m.key == spelling->usual; });
+        std::ranges::any_of(members, [&](const auto& m) { return m.key == spelling->says; });
     // Said twice; what differs is a key of its own, but for the lengths that software was run with.
     if (!is_there)
-      members.push_back({std::string{spelling->usual}, value});
-    else if (spelling->usual != "max_position_embeddings" && (usual == nullptr || !(*usual == value)))
+      members.push_back({std::string{spelling->says}, value});
+    else if (spelling->says != "max_position_embeddings" && (usual == nullptr || !(*usual == value)))
       members.push_back({member.key, value});
   }
   std::erase_if(members, [&](const JsonValue::Member& member) {
@@ -122,24 +106,6 @@ constexpr std::string_view kWays = "fused kernel backend impl flash compile cach
 constexpr std::string_view kOfLayers = "pattern layer block mixer attention_type attn_type arch kind";
 // A fraction under such a name is one of a size.
 constexpr std::string_view kOfSizes = "ratio expan mult frac width";
-
-// What a key that may shape the model speaks of.
-struct Part {
-  std::string_view names, part;
-};
-constexpr Part kParts[] = {{"mtp nextn predict", "layers that predict further tokens"},
-                           {"expert moe router", "experts"},
-                           {"hc_ hyper stream", "several residual streams"},
-                           {"ngram engram ple_ per_layer", "vectors that layers look up"},
-                           {"index topk sparse", "sparse attention with an indexer"},
-                           {"lora_rank latent mla", "latent vectors"},
-                           {"mamba ssm state conv linear delta kda", "recurrent layers"},
-                           {"window sliding swa chunk", "windows of attention"},
-                           {"vision image audio video", "a tower for pictures or sound"},
-                           {"kv_ head attn attention sink", "attention"},
-                           {"loop recur shared_layer", "layers that run more than once"},
-                           {"norm", "norms"},
-                           {"gate ffn mlp intermediate", "feed-forward parts"}};
 
 bool is_off(const JsonValue& value) {
   if (value.is_bool()) return !value.truth();
@@ -198,10 +164,12 @@ Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& no
           fmt::format("{}`{}` ({})", passed.empty() ? "" : ", ", key.substr(0, 60), describe_value(value));
       continue;
     }
-    const auto* said = std::ranges::find_if(kParts, [&](const Part& p) { return has_any(key, p.names); });
+    const auto parts = foreign_words("key_parts");
+    const auto said =
+        std::ranges::find_if(parts, [&](const ForeignWord& part) { return has_any(key, part.word); });
     return keys
-        .error(key, said == std::end(kParts) ? std::string{"unknown key"}
-                                             : fmt::format("unknown key, by its name of {}", said->part))
+        .error(key, said == parts.end() ? std::string{"unknown key"}
+                                        : fmt::format("unknown key, by its name of {}", said->says))
         .found(describe_value(value))
         .advice(
             "it may change the shape of the model, so it is not passed over; --ignore-key NAME says that it "

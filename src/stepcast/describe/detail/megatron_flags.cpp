@@ -71,7 +71,7 @@ Result<std::vector<MegatronSettingFlag>> read_setting_flags() {
         std::visit([&](auto field) { return setting_of(field, rows.cell("says")); }, *member);
     if (!setting) return rows.error("says").expected("what a flag can say of this setting");
     (void)any_word(rows.cell("flags"), [&](std::string_view flag) {
-      all.push_back({flag, *setting, rows.cell("printed_as")});
+      all.push_back({flag, *setting, rows.cell("printed_as"), rows.cell("only_with")});
       return false;
     });
   }

@@ -47,6 +47,10 @@ struct MegatronSettingFlag {
   std::string_view name;
   MegatronSetting setting;
   std::string_view printed_as;  // its argument, where that is not called as the flag is
+  // Which other arguments that Megatron-LM prints give it a meaning, words that all have to hold: "num_experts" is said,
+  // "a|b" one of them is, "cpu_offloading=True" has this value, "!a" is not so; "never" of what says the same twice or goes
+  // without saying.
+  std::string_view only_with;
 };
 // Of tables/megatron_settings.csv. Every setting has at least one flag; of several, the first is the one that errors name.
 [[nodiscard]] std::span<const MegatronSettingFlag> megatron_setting_flags();
