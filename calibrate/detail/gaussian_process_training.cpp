@@ -73,8 +73,9 @@ constexpr ScaleOfFeature kScales[] = {
     {KernelFeatureSet::optimizer, "kind", 1},
 };
 // Scaled features over which points reach, and the variance of a single measurement over that of what is left over.
-constexpr double kReaches[] = {0.25, 0.5, 1, 2, 4, 8, 16};
-constexpr double kNoises[] = {0.003, 0.03, 0.2};
+// Farther than an e-fold of four sizes, with less noise, few points become polynomials that swing between them.
+constexpr double kReaches[] = {0.25, 0.5, 1, 2, 4};
+constexpr double kNoises[] = {0.01, 0.05, 0.2};
 // Errors below this are as good as none: of the robust mean that chooses.
 constexpr double kSmallError = 0.01;
 

@@ -30,7 +30,7 @@ constexpr std::size_t kLeastForProcess = 4, kLeastForLearning = 12, kLeastForTre
 constexpr std::size_t kMostForNetwork = 500;
 // A costlier correction has to be better by this share of the error; one that also knows the measured shapes themselves, which
 // errors of shapes that were held out do not show, no worse by as much.
-constexpr double kWorthIt = 0.97, kNoWorse = 1.03;
+constexpr double kWorthIt = 0.97, kNoWorse = 1.1;
 constexpr double kLeafScale = 1e-4;
 constexpr std::size_t kMostKnotsOfBand = 6, kLeastRowsPerKnot = 60;
 // The largest rows, held out to see how errors grow outside of the measured sizes.

@@ -1,10 +1,15 @@
 // What operations on rows cost.
 #pragma once
 
+#include <algorithm>
+
 #include "stepcast/cost/detail/shape_cost_facts.h"
 #include "stepcast/operation/operation.h"
 
 namespace stepcast::detail {
+
+// PyTorch's batch norm gives a channel to one block of 512 threads, and an SM has room for 2,048.
+inline constexpr double kChannelsOfUnit = 4;
 
 template <>
 struct ShapeCost<NormShape> {
@@ -18,6 +23,8 @@ struct ShapeCost<NormShape> {
     if (!s.fused) return;
     to.units = at_least_one(s.rows);
     to.chain = at_least_one(s.cols);
+    if (s.kind == NormKind::batch_norm)
+      to.chain *= std::max(1.0, at_least_one(s.rows) / (kChannelsOfUnit * to.device.sm_count));
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
   static void features(const NormShape& s, FeatureWriter& write, double, double log_reference) {
