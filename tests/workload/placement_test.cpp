@@ -189,7 +189,7 @@ TEST(Placement, AgreesWithEveryRankOfRandomLayouts) {
     Layout layout{.degrees = {.tensor = pick({1, 2, 4, 8, 3}),
                               .pipeline = pick({1, 2, 4, 5, 8}),
                               .context = pick({1, 1, 2, 4}),
-                              .data = pick({1, 2, 3, 4, 8, 16})}};
+                              .data = pick({1, 2, 3, 4, 8, 12, 16, 24, 36})}};
     if (layout.world_size() > 512) continue;
     layout.rank_order = orders[static_cast<std::size_t>(pick({0, 0, 1, 2, 3, 4}))];
     if (layout.rank_order.ends_with("pp")) {
@@ -274,6 +274,18 @@ TEST(Placement, IsQuickForManyRanks) {
   const auto refused = place(layout, 7);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("nodes of 7 GPUs"));
+  // Nodes cut through groups whose places repeat after a few nodes: as many ranks as one likes.
+  Layout odd{.degrees = {.tensor = 5, .pipeline = 16, .data = 1'000'000}};
+  const auto cut = place(odd, 8);
+  ASSERT_TRUE(cut.ok()) << cut.error().message();
+  EXPECT_EQ(cut->n_nodes, 10'000'000);
+  EXPECT_EQ(cut->data.n_nodes, 625'000);
+  EXPECT_EQ(cut->model.n_ranks, 80);
+  odd.degrees.data = 8;  // a stage is five nodes, as before
+  const auto small = place(odd, 8);
+  ASSERT_TRUE(small.ok());
+  EXPECT_EQ(cut->tensor, small->tensor);
+  EXPECT_EQ(cut->boundaries, small->boundaries);
   // One node with room for all, whatever its number of places.
   const auto slice = place(layout, 8'960'001);
   ASSERT_TRUE(slice.ok());

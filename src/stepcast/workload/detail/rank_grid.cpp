@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -51,6 +52,13 @@ RankGrid::RankGrid(std::vector<GridAxis> axes, std::int64_t gpus_per_node)
     if (left % here != 0 || axis.size % here != 0) nodes_fit_ = false;
     left /= here;
   }
+  if (nodes_fit_) return;
+  for (const GridAxis& axis : axes_) {
+    const std::int64_t missing = gpus_per_node / std::gcd(period_, gpus_per_node);  // to whole nodes
+    in_period_.push_back(axis.size % missing == 0 ? missing : axis.size);
+    period_ *= in_period_.back();
+    if (axis.axis == Axis::pipeline) stages_in_period_ = in_period_.back();
+  }
 }
 
 std::int64_t RankGrid::stride(Axis axis) const {
@@ -63,7 +71,7 @@ std::int64_t RankGrid::stride(Axis axis) const {
 }
 
 GroupPlacement RankGrid::place_group(const std::vector<bool>& mask) const {
-  if (!nodes_fit_) return enumerate(mask);
+  if (!nodes_fit_) return enumerate_once(mask);
   GroupPlacement group;
   std::int64_t others_on_node = 1;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -80,21 +88,50 @@ GroupPlacement RankGrid::place_group(const std::vector<bool>& mask) const {
   return group;
 }
 
+GroupPlacement RankGrid::enumerate_once(std::vector<bool> mask) const {
+  bool is_alone = true, is_world = true;
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    mask[i] = mask[i] && axes_[i].size > 1;
+    is_alone = is_alone && !mask[i];
+    is_world = is_world && (mask[i] || axes_[i].size == 1);
+  }
+  const std::int64_t n_nodes = (n_ranks_ + gpus_per_node_ - 1) / gpus_per_node_;
+  const std::int64_t fullest = std::min(gpus_per_node_, n_ranks_);
+  if (is_alone) return {.groups_per_node = fullest};
+  if (is_world) {
+    return {.n_ranks = n_ranks_,
+            .n_nodes = n_nodes,
+            .ranks_per_node = fullest,
+            .min_ranks_per_node = n_ranks_ - (n_nodes - 1) * gpus_per_node_};
+  }
+  auto known = std::ranges::find(enumerated_, mask, &PlacedGroups::mask);
+  if (known == enumerated_.end()) known = enumerated_.insert(known, {mask, enumerate(mask)});
+  return known->placement;
+}
+
 GroupPlacement RankGrid::enumerate(const std::vector<bool>& mask) const {
+  std::int64_t ranks_per_group = 1, periods_per_group = 1;
+  for (std::size_t i = 0; i < axes_.size(); ++i) {
+    if (!mask[i]) continue;
+    ranks_per_group *= in_period_[i];
+    periods_per_group *= axes_[i].size / in_period_[i];
+  }
+  // A group of many periods lies on each as on the first; two of them show that it goes over several nodes.
+  const std::int64_t looked_at = std::min<std::int64_t>(2, periods_per_group);
   // A group is named by its rank that has place 0 along every axis that varies.
-  std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(n_ranks_));
-  std::int64_t ranks_per_group = 1;
-  for (std::size_t i = 0; i < axes_.size(); ++i)
-    if (mask[i]) ranks_per_group *= axes_[i].size;
-  for (std::int64_t rank = 0; rank < n_ranks_; ++rank) {
-    std::int64_t name = rank, stride = 1;
+  std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(period_ * looked_at));
+  for (std::int64_t rank = 0; rank < period_ * looked_at; ++rank) {
+    std::int64_t name = rank % period_, stride = 1;
     for (std::size_t i = 0; i < axes_.size(); ++i) {
-      if (mask[i]) name -= rank / stride % axes_[i].size * stride;
-      stride *= axes_[i].size;
+      if (mask[i]) name -= rank / stride % in_period_[i] * stride;
+      stride *= in_period_[i];
     }
     group_of_rank[static_cast<std::size_t>(rank)] = name;
   }
-  return summarize(group_of_rank, ranks_per_group);
+  GroupPlacement group = summarize(group_of_rank, ranks_per_group * looked_at);
+  group.n_ranks = group.n_ranks / looked_at * periods_per_group;
+  group.n_nodes = group.n_nodes / looked_at * periods_per_group;
+  return group;
 }
 
 GroupPlacement RankGrid::pipeline_pair(std::int64_t from, std::int64_t to) const {
@@ -118,27 +155,38 @@ GroupPlacement RankGrid::pipeline_pair(std::int64_t from, std::int64_t to) const
     pair.rail_aligned = !crosses || from % on_node == to % on_node;
     return pair;
   }
-  const std::int64_t step = stride(Axis::pipeline);
-  std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(n_ranks_), kNoGroup);
-  for (std::int64_t rank = 0; rank < n_ranks_; ++rank) {
-    if (rank / step % size != from) continue;
+  // Stages of different periods lie on their nodes as those of two neighbours do.
+  const bool crosses = from / stages_in_period_ != to / stages_in_period_;
+  from %= stages_in_period_;
+  to = to % stages_in_period_ + (crosses ? stages_in_period_ : 0);
+  const auto known = std::ranges::find_if(
+      pairs_, [&](const PlacedPair& placed) { return placed.from == from && placed.to == to; });
+  if (known != pairs_.end()) return known->placement;
+  const std::int64_t step = std::min(stride(Axis::pipeline), period_);
+  std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(crosses ? 2 * period_ : period_),
+                                          kNoGroup);
+  for (std::int64_t rank = 0; rank < period_; ++rank) {
+    if (rank / step % stages_in_period_ != from) continue;
     const std::int64_t other = rank + (to - from) * step;
     group_of_rank[static_cast<std::size_t>(rank)] = rank;
     group_of_rank[static_cast<std::size_t>(other)] = rank;
   }
-  return summarize(group_of_rank, 2);
+  pairs_.push_back({from, to, summarize(group_of_rank, 2)});
+  return pairs_.back().placement;
 }
 
 GroupPlacement RankGrid::summarize(const std::vector<std::int64_t>& group_of_rank,
                                    std::int64_t ranks_per_group) const {
-  std::vector<std::pair<std::int64_t, std::uint32_t>> members;  // group, rank
-  for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank)
-    if (group_of_rank[rank] != kNoGroup)
-      members.emplace_back(group_of_rank[rank], static_cast<std::uint32_t>(rank));
-  std::ranges::sort(members);
-  std::vector<std::uint32_t> ranks;
-  ranks.reserve(members.size());
-  for (const auto& [group, rank] : members) ranks.push_back(rank);
+  // By group, of each in ascending order.
+  std::vector<std::size_t> next(group_of_rank.size() + 1, 0);
+  for (const std::int64_t group : group_of_rank)
+    if (group != kNoGroup) ++next[static_cast<std::size_t>(group) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<std::uint32_t> ranks(next.back());
+  for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank) {
+    const std::int64_t group = group_of_rank[rank];
+    if (group != kNoGroup) ranks[next[static_cast<std::size_t>(group)]++] = static_cast<std::uint32_t>(rank);
+  }
   const auto group_size = static_cast<std::size_t>(ranks_per_group);
   std::vector<RankSpan> groups;
   for (std::size_t i = 0; i + group_size <= ranks.size(); i += group_size)

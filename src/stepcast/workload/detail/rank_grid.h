@@ -37,14 +37,15 @@ class RankGrid {
   // Distance of ranks that are neighbours along `axis`.
   [[nodiscard]] std::int64_t stride(Axis axis) const;
 
-  // Above this many ranks nodes must cut the grid along its axes.
+  // Of more ranks than these before their places on nodes repeat, nodes must cut the grid along its axes.
   static constexpr std::int64_t kMostEnumerated = std::int64_t{1} << 20;
   // Nodes cut the grid along its axes, so that no group lies on a node in part.
   [[nodiscard]] bool nodes_fit() const { return nodes_fit_; }
-  [[nodiscard]] bool can_place() const { return nodes_fit_ || n_ranks_ <= kMostEnumerated; }
+  [[nodiscard]] bool can_place() const { return nodes_fit_ || period_ <= kMostEnumerated; }
 
  private:
   [[nodiscard]] GroupPlacement place_group(const std::vector<bool>& mask) const;
+  [[nodiscard]] GroupPlacement enumerate_once(std::vector<bool> mask) const;
   [[nodiscard]] GroupPlacement enumerate(const std::vector<bool>& mask) const;
   [[nodiscard]] GroupPlacement summarize(const std::vector<std::int64_t>& group_of_rank,
                                          std::int64_t ranks_per_group) const;
@@ -55,6 +56,21 @@ class RankGrid {
   // Places along each axis that lie on one node, if nodes cut the grid along its axes (the usual case).
   std::vector<std::int64_t> on_node_;
   bool nodes_fit_ = true;
+  // Otherwise: places along each axis that fill whole nodes together, and their number. Ranks so far apart have the same
+  // place of a node. Without such a number: the whole grid.
+  std::vector<std::int64_t> in_period_;
+  std::int64_t period_ = 1, stages_in_period_ = 1;
+  // What was enumerated. Of pairs of stages the first is in the first period.
+  struct PlacedGroups {
+    std::vector<bool> mask;
+    GroupPlacement placement;
+  };
+  struct PlacedPair {
+    std::int64_t from = 0, to = 0;
+    GroupPlacement placement;
+  };
+  mutable std::vector<PlacedGroups> enumerated_;
+  mutable std::vector<PlacedPair> pairs_;
 };
 
 // The axes of a layout's ranks, from the fastest to the slowest: of the model without its experts, and of the experts.
