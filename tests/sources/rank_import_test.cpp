@@ -81,6 +81,36 @@ TEST(RankImport, AFolderOfRankFilesReplaysAsTheTraces) {
   EXPECT_THAT((*files)->program({.step = (*files)->steps().front() - 1}), FailsWith("--all-steps"));
 }
 
+TEST(RankImport, RankFilesAndTracesOfOneJobReplayTogether) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const auto kineto = [&](int rank) { return example / ("kineto_rank" + std::to_string(rank) + ".json.gz"); };
+  const auto et = [&](int rank) { return example / ("et_rank" + std::to_string(rank) + ".json.gz"); };
+  const TraceFolder folder;
+  Paths places;
+  for (const int rank : {0, 1, 2, 3}) {
+    if (rank == 1 || rank == 2) {
+      places.insert(places.end(), {kineto(rank), et(rank)});
+      continue;
+    }
+    const auto file = imported({kineto(rank), et(rank)}, folder, "rank" + std::to_string(rank) + ".step");
+    ASSERT_TRUE(file.ok());
+    places.push_back(*file);
+  }
+  const auto traces = open({example}), both = open(places);
+  ASSERT_TRUE(traces.ok());
+  ASSERT_TRUE(both.ok()) << both.error().message();
+  ASSERT_EQ((*both)->traces().ranks.size(), 4U);
+  expect_same(**traces, **both);
+  const TraceListing listing = *list_traces(places);
+  const auto two = source_kind(listing.kind()).open(listing, {.ranks = {0, 2}});
+  ASSERT_TRUE(two.ok()) << two.error().message();
+  ASSERT_EQ((*two)->traces().ranks.size(), 2U);
+  EXPECT_EQ((*two)->traces().ranks[1].rank, 2);
+  EXPECT_THAT(source_kind(listing.kind()).open(listing, {.ranks = {0, 9}}), FailsWith("rank 9 is not here"));
+  places.push_back(kineto(3));
+  EXPECT_THAT(open(places), FailsWith("two files with the same rank 3"));
+}
+
 TEST(RankImport, RanksOfDifferentStepsAreRefused) {
   const TraceFolder traces, same, different;
   for (int rank = 0; rank < 2; ++rank) {

@@ -325,6 +325,33 @@ TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files) 
   return set;
 }
 
+Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces, std::vector<RankFile> files) {
+  TraceSet of_files = trace_set_of(listing, std::move(files));
+  struct Place {
+    TraceSet* set;
+    std::size_t i;
+  };
+  std::map<std::int32_t, Place> by_rank;
+  for (TraceSet* set : {&traces, &of_files}) {
+    for (std::size_t i = 0; i < set->ranks.size(); ++i) {
+      const std::int32_t rank = set->ranks[i].rank.value_or(0);
+      const auto [other, is_new] = by_rank.emplace(rank, Place{set, i});
+      if (!is_new) return two_files(rank, other->second.set->ranks[other->second.i].file, set->ranks[i].file);
+    }
+  }
+  TraceSet all;
+  all.name = listing.name;
+  all.ranks.reserve(by_rank.size());
+  all.execution_traces.reserve(by_rank.size());
+  for (const auto& [rank, place] : by_rank) {
+    all.ranks.push_back(std::move(place.set->ranks[place.i]));
+    all.execution_traces.push_back(std::move(place.set->execution_traces[place.i]));
+  }
+  note_world(all);
+  note_others(listing, all);
+  return all;
+}
+
 Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options) {
   const std::vector<fs::path>&profiler = listing.of(kProfiler), &execution = listing.of(kExecution);
   if (profiler.empty()) return no_profiler_trace(listing);

@@ -68,6 +68,9 @@ struct TraceSet {
 [[nodiscard]] Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing,
                                                             const TraceSetOptions& options = {});
 [[nodiscard]] TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files);
+// Both together, in ascending order of rank. Error: a trace and a rank file of the same rank.
+[[nodiscard]] Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces,
+                                               std::vector<RankFile> files);
 
 // One rank out of its traces, of one step: the one asked for, else the last with GPU work.
 struct ImportOptions {
