@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 using fixtures::TraceFolder;
 using test::FailsWith;
+using ::testing::AllOf;
 
 Result<std::unique_ptr<RecordedSource>> open(const Paths& places) {
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
@@ -135,6 +136,13 @@ TEST(RankImport, RanksOfDifferentStepsAreRefused) {
   EXPECT_THAT(imported({traces.path() / "rank0.json"}, folder, "x.step", {.step = 5}),
               FailsWith("there is no such step"));
   EXPECT_THAT(imported({traces.path()}, folder, "x.step"), FailsWith("those of one rank"));
+}
+
+TEST(RankImport, AnExecutionTraceOfAnotherRankIsRefused) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const TraceFolder folder;
+  EXPECT_THAT(imported({example / "kineto_rank2.json.gz", example / "et_rank3.json.gz"}, folder, "odd.step"),
+              AllOf(FailsWith("et_rank3"), FailsWith("belongs to no profiler trace")));
 }
 
 TEST(RankImport, ADamagedFileOfAFolderIsNamed) {

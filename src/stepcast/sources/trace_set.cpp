@@ -65,6 +65,11 @@ Error rank_unknown(const TraceListing& listing, const fs::path& file) {
       .advice("say where the rank stands in the names with --ranks-from, as in 'host{}_gpu'");
 }
 
+Error belongs_nowhere(const fs::path& execution_trace) {
+  return Error::at(execution_trace.string(), "this execution trace belongs to no profiler trace")
+      .expected("a Kineto trace of the same rank, or with the same name apart from \"et\" and \"kineto\"");
+}
+
 // Everything of a listing in memory, before anybody decided what belongs together.
 struct ReadFiles {
   std::vector<RecordedRank> profiler;          // as listed
@@ -248,11 +253,8 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
   }
   std::vector<std::size_t> without_profiler;
   const std::map<std::size_t, std::size_t> pairs = pair_up(listing, files, without_profiler);
-  if (!without_profiler.empty() && options.ranks.empty()) {
-    return Error::at(listing.of(kExecution)[without_profiler.front()].string(),
-                     "this execution trace belongs to no profiler trace")
-        .expected("a Kineto trace of the same rank, or with the same name apart from \"et\" and \"kineto\"");
-  }
+  if (!without_profiler.empty() && options.ranks.empty())
+    return belongs_nowhere(listing.of(kExecution)[without_profiler.front()]);
   std::vector<std::int32_t> present;
   for (const auto& [rank, p] : by_rank) present.push_back(rank);
   for (const std::int32_t rank : options.ranks)
@@ -381,8 +383,16 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
                                                             .only = file.step ? &selection : nullptr}));
   file.rank.rank = listing.rank_of(profiler.front(), file.rank.rank);
   if (execution.empty()) return file;
-  STEPCAST_ASSIGN(file.execution_trace,
+  STEPCAST_ASSIGN(ExecutionTrace trace,
                   read_execution_trace(execution.front(), {.progress = progress.of_file()}));
+  ReadFiles files;
+  files.profiler.push_back(std::move(file.rank));
+  files.execution.push_back(std::move(trace));
+  std::vector<std::size_t> without_profiler;
+  static_cast<void>(pair_up(listing, files, without_profiler));
+  if (!without_profiler.empty()) return belongs_nowhere(execution.front());
+  file.rank = std::move(files.profiler.front());
+  file.execution_trace = std::move(files.execution.front());
   return file;
 }
 
