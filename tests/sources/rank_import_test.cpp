@@ -145,6 +145,28 @@ TEST(RankImport, AnExecutionTraceOfAnotherRankIsRefused) {
               AllOf(FailsWith("et_rank3"), FailsWith("belongs to no profiler trace")));
 }
 
+TEST(RankImport, TheRankAskedForOfAFolderIsTakenOrMissing) {
+  const TraceFolder traces, folder;
+  for (int rank = 0; rank < 2; ++rank) {
+    test::TraceBuilder builder(rank, 2);
+    const int thread = builder.thread(1);
+    builder.step(thread, 1, 100, 98);
+    builder.launch(thread, 110, 5, 7, "gemm", 120, 30);
+    traces.write(rank == 0 ? "a.json" : "b.json", builder.build());  // names do not tell
+  }
+  const Result<fs::path> one = imported({traces.path()}, folder, "one.step", {.ranks = {1}});
+  ASSERT_TRUE(one.ok()) << one.error().message();
+  const Result<RankFile> read = read_rank_file(*one);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->rank.rank, 1);
+  EXPECT_THAT(imported({traces.path()}, folder, "x.step", {.ranks = {99}}),
+              AllOf(FailsWith("rank 99 is not here"), FailsWith("0-1")));
+  EXPECT_THAT(imported({traces.path() / "a.json"}, folder, "x.step", {.ranks = {1}}),
+              FailsWith("rank 1 is not here"));
+  const TraceFolder empty;
+  EXPECT_THAT(open({empty.path()}), FailsWith("*.step"));
+}
+
 TEST(RankImport, ADamagedFileOfAFolderIsNamed) {
   const TraceFolder folder;
   const Paths trace{test::source_dir() / "examples" / "dlrm_4gpu" / "kineto_rank0.json.gz"};

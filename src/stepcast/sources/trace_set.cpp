@@ -354,9 +354,32 @@ Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces, s
   return all;
 }
 
+namespace {
+
+// The profiler trace of the rank that is asked for among several. Error: none shows it.
+Result<TraceListing> of_one_rank(const TraceListing& listing, std::int32_t rank) {
+  if (std::optional<TraceListing> found = only_ranks(listing, {&rank, 1})) return *std::move(found);
+  std::vector<std::int32_t> present;
+  for (const fs::path& file : listing.of(kProfiler)) {
+    const Result<std::optional<std::int32_t>> said = read_kineto_rank(file);
+    if (const auto shown = listing.rank_of(file, said.ok() ? *said : std::nullopt)) present.push_back(*shown);
+  }
+  std::ranges::sort(present);
+  if (!std::ranges::binary_search(present, rank)) return rank_is_missing(listing, rank, present);
+  return listing;
+}
+
+}  // namespace
+
 Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options) {
   const std::vector<fs::path>&profiler = listing.of(kProfiler), &execution = listing.of(kExecution);
   if (profiler.empty()) return no_profiler_trace(listing);
+  if (profiler.size() > 1 && options.ranks.size() == 1) {
+    ImportOptions of_one = options;
+    of_one.ranks.clear();
+    STEPCAST_ASSIGN(const TraceListing one, of_one_rank(listing, options.ranks.front()));
+    return import_rank(one, of_one);
+  }
   if (profiler.size() > 1 || execution.size() > 1) {
     return Error::at(listing.name, "traces")
         .found(fmt::format("{} profiler traces, {} execution traces", profiler.size(), execution.size()))
@@ -382,6 +405,8 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
   STEPCAST_ASSIGN(file.rank, read_kineto(profiler.front(), {.progress = progress.of_file(),
                                                             .only = file.step ? &selection : nullptr}));
   file.rank.rank = listing.rank_of(profiler.front(), file.rank.rank);
+  if (file.rank.rank && !is_asked_for(options.ranks, *file.rank.rank))
+    return rank_is_missing(listing, options.ranks.front(), {&*file.rank.rank, 1});
   if (execution.empty()) return file;
   STEPCAST_ASSIGN(ExecutionTrace trace,
                   read_execution_trace(execution.front(), {.progress = progress.of_file()}));
@@ -417,7 +442,7 @@ Error no_profiler_trace(const TraceListing& listing) {
         fmt::format("{} ({})", listing.others.front().file.filename().string(), listing.others.front().why));
   }
   return std::move(error).expected(
-      "one Kineto trace (*.json or *.json.gz) per rank; sub-folders are not searched");
+      "one Kineto trace (*.json or *.json.gz) or rank file (*.step) per rank; sub-folders are not searched");
 }
 
 Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptions& options) {

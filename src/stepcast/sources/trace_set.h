@@ -77,8 +77,9 @@ struct ImportOptions {
   std::optional<std::int64_t> step{};
   bool all_steps = false;
   ProgressReport progress{};
+  std::vector<std::int32_t> ranks{};  // the one to take of several; empty: there is one
 };
-// Errors: no profiler trace, several of them; execution traces that do not belong to it; no such step.
+// Errors: no profiler trace, several of them, none of that rank; execution traces that do not belong to it; no such step.
 [[nodiscard]] Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options = {});
 
 // The execution traces of the listing without profiler traces, or its Chakra traces, in ascending order of their ranks
