@@ -145,6 +145,15 @@ TEST(RankImport, AnExecutionTraceOfAnotherRankIsRefused) {
               AllOf(FailsWith("et_rank3"), FailsWith("belongs to no profiler trace")));
 }
 
+TEST(RankImport, AnExecutionTraceBesideRankFilesIsRefused) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const TraceFolder folder;
+  const auto file = imported({example / "kineto_rank0.json.gz"}, folder, "rank0.step");
+  ASSERT_TRUE(file.ok());
+  EXPECT_THAT(open({*file, example / "et_rank0.json.gz"}),
+              AllOf(FailsWith("et_rank0"), FailsWith("name the rank files alone")));
+}
+
 TEST(RankImport, TheRankAskedForOfAFolderIsTakenOrMissing) {
   const TraceFolder traces, folder;
   for (int rank = 0; rank < 2; ++rank) {
