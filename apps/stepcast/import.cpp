@@ -62,7 +62,8 @@ Result<int> run_import(Options options) {
   std::optional<ProgressLine> progress{"import"};
   STEPCAST_ASSIGN(const RankFile file, import_rank(listing, {.step = options.step,
                                                              .all_steps = options.all_steps,
-                                                             .progress = progress->reading("import")}));
+                                                             .progress = progress->reading("import"),
+                                                             .ranks = options.list.ranks}));
   STEPCAST_ASSIGN(const std::string bytes, rank_file_bytes(file, like ? &*like : nullptr));
   STEPCAST_TRY(output.write(bytes));
   progress.reset();

@@ -131,6 +131,18 @@ TEST(OtherShapes, OfEqualStepsChangeNothing) {
   EXPECT_THAT(same.notes, Contains("steps 1 and 2 have the same shapes"));
 }
 
+TEST(OtherShapes, OfTheStepItselfLeaveItMeasured) {
+  Capture capture;
+  const double length = capture.step(1, 2048);
+  capture.step(2, 5120);
+  const fixtures::TraceFolder folder;
+  folder.write("rank0.json", capture.text());
+  const Forecast same = predicted(folder, 1, 1);
+  EXPECT_NEAR(1e3 * same.step_time_ms, length, 1e-3 * length);
+  EXPECT_THAT(same.notes, Contains("--shapes-of-step 1: the step has these shapes already"));
+  EXPECT_EQ(same.source, EstimateSource::measured);
+}
+
 TEST(OtherShapes, CountByHowMuchMoreWorkThereIs) {
   const auto shapes_of = [](int tokens) {
     Capture capture;

@@ -49,6 +49,21 @@ TEST(PredictTrace, WithoutChangesIsTheReplay) {
   EXPECT_GT(p->step.p90, p->step.time);
 }
 
+// Nobody measured a step with another host, another overlap or without stragglers.
+TEST(PredictTrace, AChangedStepIsNotMeasured) {
+  const GeneratedTraces traces{test::GeneratorOptions{}};
+  TracePredictionOptions host, gemm, overlap, ranks;
+  host.assumptions.host_factor = 0.5;
+  gemm.assumptions.gemm_factor = 0.5;
+  overlap.overlap = OverlapChange::none;
+  ranks.median_ranks = true;
+  for (const TracePredictionOptions& how : {host, gemm, overlap, ranks}) {
+    const Result<TracePrediction> p = predict_trace(traces.inputs(), how);
+    ASSERT_TRUE(p.ok()) << p.error().message();
+    EXPECT_EQ(p->step.source, EstimateSource::assumed);
+  }
+}
+
 // A job whose kernels take ten times as long waits for the GPU, one with the plain ones for its host: each
 // speeds up with what it waits for and hardly with the other.
 TEST(PredictTrace, SpeedsUpWithWhatTheJobWaitsFor) {

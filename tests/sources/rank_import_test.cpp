@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 using fixtures::TraceFolder;
 using test::FailsWith;
+using ::testing::AllOf;
 
 Result<std::unique_ptr<RecordedSource>> open(const Paths& places) {
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
@@ -81,6 +82,36 @@ TEST(RankImport, AFolderOfRankFilesReplaysAsTheTraces) {
   EXPECT_THAT((*files)->program({.step = (*files)->steps().front() - 1}), FailsWith("--all-steps"));
 }
 
+TEST(RankImport, RankFilesAndTracesOfOneJobReplayTogether) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const auto kineto = [&](int rank) { return example / ("kineto_rank" + std::to_string(rank) + ".json.gz"); };
+  const auto et = [&](int rank) { return example / ("et_rank" + std::to_string(rank) + ".json.gz"); };
+  const TraceFolder folder;
+  Paths places;
+  for (const int rank : {0, 1, 2, 3}) {
+    if (rank == 1 || rank == 2) {
+      places.insert(places.end(), {kineto(rank), et(rank)});
+      continue;
+    }
+    const auto file = imported({kineto(rank), et(rank)}, folder, "rank" + std::to_string(rank) + ".step");
+    ASSERT_TRUE(file.ok());
+    places.push_back(*file);
+  }
+  const auto traces = open({example}), both = open(places);
+  ASSERT_TRUE(traces.ok());
+  ASSERT_TRUE(both.ok()) << both.error().message();
+  ASSERT_EQ((*both)->traces().ranks.size(), 4U);
+  expect_same(**traces, **both);
+  const TraceListing listing = *list_traces(places);
+  const auto two = source_kind(listing.kind()).open(listing, {.ranks = {0, 2}});
+  ASSERT_TRUE(two.ok()) << two.error().message();
+  ASSERT_EQ((*two)->traces().ranks.size(), 2U);
+  EXPECT_EQ((*two)->traces().ranks[1].rank, 2);
+  EXPECT_THAT(source_kind(listing.kind()).open(listing, {.ranks = {0, 9}}), FailsWith("rank 9 is not here"));
+  places.push_back(kineto(3));
+  EXPECT_THAT(open(places), FailsWith("two files with the same rank 3"));
+}
+
 TEST(RankImport, RanksOfDifferentStepsAreRefused) {
   const TraceFolder traces, same, different;
   for (int rank = 0; rank < 2; ++rank) {
@@ -105,6 +136,44 @@ TEST(RankImport, RanksOfDifferentStepsAreRefused) {
   EXPECT_THAT(imported({traces.path() / "rank0.json"}, folder, "x.step", {.step = 5}),
               FailsWith("there is no such step"));
   EXPECT_THAT(imported({traces.path()}, folder, "x.step"), FailsWith("those of one rank"));
+}
+
+TEST(RankImport, AnExecutionTraceOfAnotherRankIsRefused) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const TraceFolder folder;
+  EXPECT_THAT(imported({example / "kineto_rank2.json.gz", example / "et_rank3.json.gz"}, folder, "odd.step"),
+              AllOf(FailsWith("et_rank3"), FailsWith("belongs to no profiler trace")));
+}
+
+TEST(RankImport, AnExecutionTraceBesideRankFilesIsRefused) {
+  const fs::path example = test::source_dir() / "examples" / "dlrm_4gpu";
+  const TraceFolder folder;
+  const auto file = imported({example / "kineto_rank0.json.gz"}, folder, "rank0.step");
+  ASSERT_TRUE(file.ok());
+  EXPECT_THAT(open({*file, example / "et_rank0.json.gz"}),
+              AllOf(FailsWith("et_rank0"), FailsWith("name the rank files alone")));
+}
+
+TEST(RankImport, TheRankAskedForOfAFolderIsTakenOrMissing) {
+  const TraceFolder traces, folder;
+  for (int rank = 0; rank < 2; ++rank) {
+    test::TraceBuilder builder(rank, 2);
+    const int thread = builder.thread(1);
+    builder.step(thread, 1, 100, 98);
+    builder.launch(thread, 110, 5, 7, "gemm", 120, 30);
+    traces.write(rank == 0 ? "a.json" : "b.json", builder.build());  // names do not tell
+  }
+  const Result<fs::path> one = imported({traces.path()}, folder, "one.step", {.ranks = {1}});
+  ASSERT_TRUE(one.ok()) << one.error().message();
+  const Result<RankFile> read = read_rank_file(*one);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->rank.rank, 1);
+  EXPECT_THAT(imported({traces.path()}, folder, "x.step", {.ranks = {99}}),
+              AllOf(FailsWith("rank 99 is not here"), FailsWith("0-1")));
+  EXPECT_THAT(imported({traces.path() / "a.json"}, folder, "x.step", {.ranks = {1}}),
+              FailsWith("rank 1 is not here"));
+  const TraceFolder empty;
+  EXPECT_THAT(open({empty.path()}), FailsWith("*.step"));
 }
 
 TEST(RankImport, ADamagedFileOfAFolderIsNamed) {

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_series.h"
@@ -59,9 +61,20 @@ struct TraceQuestion {
     TracePredictionOptions of_step = how;
     of_step.rebuild.step = step;
     STEPCAST_ASSIGN(RecordedProgram recorded, source->program(of_step.rebuild, how.platform));
+    if (shapes_of && number_of(recorded) == number_of(*shapes_of)) {
+      of_step.change.shapes_of = nullptr;
+      STEPCAST_ASSIGN(TracePrediction as_is, predict_recorded(std::move(recorded), of_step));
+      as_is.notes.push_back(
+          fmt::format("--shapes-of-step {}: the step has these shapes already", *request.shapes_of_step));
+      return as_is;
+    }
     if (second == nullptr) return predict_recorded(std::move(recorded), of_step);
     STEPCAST_ASSIGN(RecordedProgram other, second->program(of_step.rebuild, how.platform));
     return predict_between(std::move(recorded), std::move(other), of_step);
+  }
+
+  static std::int64_t number_of(const RecordedProgram& step) {
+    return step.facts.empty() ? -1 : step.facts.front().step_number;
   }
 
   // Samples of all ranks per step: what was said, else the batch of every rank that was asked for.

@@ -56,6 +56,12 @@ void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
   }
 }
 
+// Factors and other suppositions about the recorded step.
+bool rests_on_what_if(const TracePredictionOptions& options) {
+  return options.assumptions != StepAssumptions{} || options.median_ranks || options.barrier ||
+         options.overlap != OverlapChange::as_recorded || options.recompute != RecomputedPart::none;
+}
+
 EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& options) {
   const bool measured =
       options.kernels == KernelTimeSource::recorded || coverage.gpu_share(EstimateSource::measured) > 0.5;
@@ -65,6 +71,8 @@ EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& o
   if (coverage.gpu_share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
   if (changes_gpu_times(options)) source = weaker(source, EstimateSource::fitted);
   if (options.host == HostTimeSource::overheads) source = weaker(source, EstimateSource::fitted);
+  // What was measured is another step then.
+  if (source == EstimateSource::measured && rests_on_what_if(options)) source = EstimateSource::assumed;
   return source;
 }
 

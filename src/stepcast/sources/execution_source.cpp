@@ -37,6 +37,7 @@ class ExecutionSource : public RecordedSource {
 
 Result<std::unique_ptr<RecordedSource>> open_execution(const TraceListing& listing,
                                                        const TraceSetOptions& options) {
+  if (!listing.of(SourceKindId::rank_file).empty()) return no_profiler_trace(listing);
   STEPCAST_ASSIGN(std::vector<ExecutionTrace> traces, read_execution_traces(listing, options));
   TraceSet set;
   set.name = listing.name;

@@ -62,6 +62,7 @@ class ProfilerSource : public RecordedSource {
 
 Result<std::unique_ptr<RecordedSource>> open_profiler(const TraceListing& listing,
                                                       const TraceSetOptions& options) {
+  if (!listing.of(SourceKindId::rank_file).empty()) return open_rank_files(listing, options);
   STEPCAST_ASSIGN(TraceSet traces, read_trace_set(listing, options));
   return make_profiler_source(std::move(traces), options.threads);
 }

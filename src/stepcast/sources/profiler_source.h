@@ -14,4 +14,8 @@ namespace stepcast {
 [[nodiscard]] Result<std::unique_ptr<RecordedSource>> make_profiler_source(
     TraceSet traces, unsigned threads, std::optional<std::int64_t> only_step = {});
 
+// The rank files of the listing, with its profiler traces where it has both.
+[[nodiscard]] Result<std::unique_ptr<RecordedSource>> open_rank_files(const TraceListing& listing,
+                                                                      const TraceSetOptions& options);
+
 }  // namespace stepcast

@@ -1,4 +1,5 @@
 // Ranks that `stepcast import` wrote, each as a file of its own (trace/rank_file.h).
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,14 +33,28 @@ Result<std::optional<std::int64_t>> only_step_of(const std::vector<RankFile>& fi
   return step;
 }
 
+}  // namespace
+
 Result<std::unique_ptr<RecordedSource>> open_rank_files(const TraceListing& listing,
                                                         const TraceSetOptions& options) {
-  STEPCAST_ASSIGN(std::vector<RankFile> files, read_rank_files(listing, options));
+  const bool has_traces = !listing.of(SourceKindId::profiler).empty();
+  TraceSetOptions of_files = options, of_traces = options;
+  if (has_traces) of_files.ranks.clear();  // a trace may be of one that is asked for
+  STEPCAST_ASSIGN(std::vector<RankFile> files, read_rank_files(listing, of_files));
+  if (has_traces && !options.ranks.empty()) {
+    std::erase_if(files, [&](const RankFile& file) {
+      return std::ranges::find(options.ranks, file.rank.rank.value_or(0)) == options.ranks.end();
+    });
+    for (const RankFile& file : files) std::erase(of_traces.ranks, file.rank.rank.value_or(0));
+  }
   STEPCAST_ASSIGN(const std::optional<std::int64_t> only_step, only_step_of(files));
-  return make_profiler_source(trace_set_of(listing, std::move(files)), options.threads, only_step);
+  if (!has_traces || (of_traces.ranks.empty() && !options.ranks.empty()))
+    return make_profiler_source(trace_set_of(listing, std::move(files)), options.threads, only_step);
+  if (!of_traces.step) of_traces.step = only_step;
+  STEPCAST_ASSIGN(TraceSet traces, read_trace_set(listing, of_traces));
+  STEPCAST_ASSIGN(TraceSet all, with_rank_files(listing, std::move(traces), std::move(files)));
+  return make_profiler_source(std::move(all), options.threads, only_step);
 }
-
-}  // namespace
 
 SourceKind rank_file_source() {
   return {.called = "rank files",

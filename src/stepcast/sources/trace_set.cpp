@@ -65,6 +65,11 @@ Error rank_unknown(const TraceListing& listing, const fs::path& file) {
       .advice("say where the rank stands in the names with --ranks-from, as in 'host{}_gpu'");
 }
 
+Error belongs_nowhere(const fs::path& execution_trace) {
+  return Error::at(execution_trace.string(), "this execution trace belongs to no profiler trace")
+      .expected("a Kineto trace of the same rank, or with the same name apart from \"et\" and \"kineto\"");
+}
+
 // Everything of a listing in memory, before anybody decided what belongs together.
 struct ReadFiles {
   std::vector<RecordedRank> profiler;          // as listed
@@ -248,11 +253,8 @@ Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& opti
   }
   std::vector<std::size_t> without_profiler;
   const std::map<std::size_t, std::size_t> pairs = pair_up(listing, files, without_profiler);
-  if (!without_profiler.empty() && options.ranks.empty()) {
-    return Error::at(listing.of(kExecution)[without_profiler.front()].string(),
-                     "this execution trace belongs to no profiler trace")
-        .expected("a Kineto trace of the same rank, or with the same name apart from \"et\" and \"kineto\"");
-  }
+  if (!without_profiler.empty() && options.ranks.empty())
+    return belongs_nowhere(listing.of(kExecution)[without_profiler.front()]);
   std::vector<std::int32_t> present;
   for (const auto& [rank, p] : by_rank) present.push_back(rank);
   for (const std::int32_t rank : options.ranks)
@@ -325,9 +327,59 @@ TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files) 
   return set;
 }
 
+Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces, std::vector<RankFile> files) {
+  TraceSet of_files = trace_set_of(listing, std::move(files));
+  struct Place {
+    TraceSet* set;
+    std::size_t i;
+  };
+  std::map<std::int32_t, Place> by_rank;
+  for (TraceSet* set : {&traces, &of_files}) {
+    for (std::size_t i = 0; i < set->ranks.size(); ++i) {
+      const std::int32_t rank = set->ranks[i].rank.value_or(0);
+      const auto [other, is_new] = by_rank.emplace(rank, Place{set, i});
+      if (!is_new) return two_files(rank, other->second.set->ranks[other->second.i].file, set->ranks[i].file);
+    }
+  }
+  TraceSet all;
+  all.name = listing.name;
+  all.ranks.reserve(by_rank.size());
+  all.execution_traces.reserve(by_rank.size());
+  for (const auto& [rank, place] : by_rank) {
+    all.ranks.push_back(std::move(place.set->ranks[place.i]));
+    all.execution_traces.push_back(std::move(place.set->execution_traces[place.i]));
+  }
+  note_world(all);
+  note_others(listing, all);
+  return all;
+}
+
+namespace {
+
+// The profiler trace of the rank that is asked for among several. Error: none shows it.
+Result<TraceListing> of_one_rank(const TraceListing& listing, std::int32_t rank) {
+  if (std::optional<TraceListing> found = only_ranks(listing, {&rank, 1})) return *std::move(found);
+  std::vector<std::int32_t> present;
+  for (const fs::path& file : listing.of(kProfiler)) {
+    const Result<std::optional<std::int32_t>> said = read_kineto_rank(file);
+    if (const auto shown = listing.rank_of(file, said.ok() ? *said : std::nullopt)) present.push_back(*shown);
+  }
+  std::ranges::sort(present);
+  if (!std::ranges::binary_search(present, rank)) return rank_is_missing(listing, rank, present);
+  return listing;
+}
+
+}  // namespace
+
 Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options) {
   const std::vector<fs::path>&profiler = listing.of(kProfiler), &execution = listing.of(kExecution);
   if (profiler.empty()) return no_profiler_trace(listing);
+  if (profiler.size() > 1 && options.ranks.size() == 1) {
+    ImportOptions of_one = options;
+    of_one.ranks.clear();
+    STEPCAST_ASSIGN(const TraceListing one, of_one_rank(listing, options.ranks.front()));
+    return import_rank(one, of_one);
+  }
   if (profiler.size() > 1 || execution.size() > 1) {
     return Error::at(listing.name, "traces")
         .found(fmt::format("{} profiler traces, {} execution traces", profiler.size(), execution.size()))
@@ -353,9 +405,19 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
   STEPCAST_ASSIGN(file.rank, read_kineto(profiler.front(), {.progress = progress.of_file(),
                                                             .only = file.step ? &selection : nullptr}));
   file.rank.rank = listing.rank_of(profiler.front(), file.rank.rank);
+  if (file.rank.rank && !is_asked_for(options.ranks, *file.rank.rank))
+    return rank_is_missing(listing, options.ranks.front(), {&*file.rank.rank, 1});
   if (execution.empty()) return file;
-  STEPCAST_ASSIGN(file.execution_trace,
+  STEPCAST_ASSIGN(ExecutionTrace trace,
                   read_execution_trace(execution.front(), {.progress = progress.of_file()}));
+  ReadFiles files;
+  files.profiler.push_back(std::move(file.rank));
+  files.execution.push_back(std::move(trace));
+  std::vector<std::size_t> without_profiler;
+  static_cast<void>(pair_up(listing, files, without_profiler));
+  if (!without_profiler.empty()) return belongs_nowhere(execution.front());
+  file.rank = std::move(files.profiler.front());
+  file.execution_trace = std::move(files.execution.front());
   return file;
 }
 
@@ -367,6 +429,11 @@ std::vector<RecordedInput> TraceSet::inputs() const {
 }
 
 Error no_profiler_trace(const TraceListing& listing) {
+  if (!listing.of(kExecution).empty() && !listing.of(SourceKindId::rank_file).empty()) {
+    return Error::at(listing.of(kExecution).front().string(),
+                     "an execution trace beside rank files, which hold those of their ranks")
+        .advice("name the rank files alone, or import it together with the profiler trace of its rank");
+  }
   Error error = Error::at(listing.name, "no profiler trace here");
   if (!listing.of(kExecution).empty()) {
     return std::move(error)
@@ -380,7 +447,7 @@ Error no_profiler_trace(const TraceListing& listing) {
         fmt::format("{} ({})", listing.others.front().file.filename().string(), listing.others.front().why));
   }
   return std::move(error).expected(
-      "one Kineto trace (*.json or *.json.gz) per rank; sub-folders are not searched");
+      "one Kineto trace (*.json or *.json.gz) or rank file (*.step) per rank; sub-folders are not searched");
 }
 
 Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptions& options) {

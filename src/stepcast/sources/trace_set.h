@@ -68,14 +68,18 @@ struct TraceSet {
 [[nodiscard]] Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing,
                                                             const TraceSetOptions& options = {});
 [[nodiscard]] TraceSet trace_set_of(const TraceListing& listing, std::vector<RankFile> files);
+// Both together, in ascending order of rank. Error: a trace and a rank file of the same rank.
+[[nodiscard]] Result<TraceSet> with_rank_files(const TraceListing& listing, TraceSet traces,
+                                               std::vector<RankFile> files);
 
 // One rank out of its traces, of one step: the one asked for, else the last with GPU work.
 struct ImportOptions {
   std::optional<std::int64_t> step{};
   bool all_steps = false;
   ProgressReport progress{};
+  std::vector<std::int32_t> ranks{};  // the one to take of several; empty: there is one
 };
-// Errors: no profiler trace, several of them; execution traces that do not belong to it; no such step.
+// Errors: no profiler trace, several of them, none of that rank; execution traces that do not belong to it; no such step.
 [[nodiscard]] Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& options = {});
 
 // The execution traces of the listing without profiler traces, or its Chakra traces, in ascending order of their ranks
