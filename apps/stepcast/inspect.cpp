@@ -217,10 +217,10 @@ Inspected inspect_timeline(const std::string& file, const InspectOptions& option
 }
 
 Inspected inspect_profile(const std::string& file, RecordedRank rank, const InspectOptions& options,
-                          std::set<std::int32_t>& shown_ranks) {
+                          std::set<std::int32_t>& shown_ranks, bool execution_trace = false) {
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown_ranks));
   if (!asked_for) return {std::nullopt};
-  if (!options.operations) return {inspected(rank, summarize(rank))};
+  if (!options.operations) return {inspected(rank, summarize(rank, execution_trace))};
   STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
   const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
   return {inspected(operators.trace, traced,
@@ -238,7 +238,14 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
   }
   if (is_rank_file(beginning)) {
     STEPCAST_ASSIGN(RankFile rank, read_rank_file(file));
-    return inspect_profile(file, std::move(rank.rank), options, shown_ranks);
+    const std::optional<ExecutionTrace>& nodes = rank.execution_trace;
+    STEPCAST_ASSIGN(std::optional<InspectedFile> found,
+                    inspect_profile(file, std::move(rank.rank), options, shown_ranks, nodes.has_value()));
+    if (auto* profile = found ? std::get_if<InspectedProfile>(&*found) : nullptr) {
+      profile->is_rank_file = true;
+      if (nodes) profile->execution_trace_nodes = nodes->nodes.size();
+    }
+    return found;
   }
   if (may_be_training_log(beginning)) return inspect_log(file, options);
   STEPCAST_ASSIGN(const TraceFormat format, detect_trace_format(file));

@@ -39,13 +39,13 @@ CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target,
       target);
 }
 
-constexpr char kWholeOrMax[] = "INT|max";
+constexpr char kWholeOrMax[] = "INT|max", kAboveZero[] = "above zero";
 
 void restrict_values(CLI::Option& option, const FlagValues& values) {
   if (values.with_commas) option.delimiter(',');
   if (values.one_word) option.allow_extra_args(false);
   if (values.takes_max) option.type_name(kWholeOrMax);
-  if (values.above_zero) option.check(above_zero);
+  if (values.above_zero) option.check(CLI::Validator{above_zero, "", kAboveZero});
   if (values.range) option.check(CLI::Range(values.range->first, values.range->second));
   if (!values.one_of.empty()) option.check(CLI::IsMember(values.one_of));
   if (values.shows_default) option.capture_default_str();
@@ -282,6 +282,18 @@ std::vector<std::string> flags_of(const CLI::App& app) {
   return flags;
 }
 
+namespace {
+
+bool is_above_zero(CLI::Option& option) {
+  try {
+    return option.get_validator(kAboveZero) != nullptr;
+  } catch (const CLI::OptionNotFound&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void make_strict(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_expected_max() == 0) continue;  // a switch
@@ -289,7 +301,8 @@ void make_strict(CLI::App& app) {
     const bool whole = type.starts_with("INT") || type.starts_with("UINT");
     const bool takes_max = type == kWholeOrMax;
     const bool of_search = !takes_max && option->get_delimiter() == ',' && option->check_lname("mbs");
-    const auto spell_out = [takes_max, of_search](std::string& text) {
+    const auto spell_out = [takes_max, of_search, above = is_above_zero(*option)](std::string& text) {
+      if (above && text.starts_with('-')) return above_zero(text);
       if (of_search && text == "max")
         return std::string{
             "found `max`, a question about one layout, which `stepcast predict` answers; a search looks at "

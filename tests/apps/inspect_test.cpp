@@ -113,6 +113,24 @@ TEST_F(Inspect, ShowsAnExecutionTrace) {
   EXPECT_THAT(result.out, HasSubstr("format        PyTorch execution trace, schema 1.0.1\n"));
 }
 
+TEST_F(Inspect, ShowsTheExecutionTraceThatARankFileHolds) {
+  const std::filesystem::path example = source_dir() / "examples" / "dlrm_4gpu";
+  const std::string trace = example / "kineto_rank2.json.gz", with = file("with.step", ""),
+                    without = file("without.step", "");
+  ASSERT_EQ(
+      run_command({stepcast_executable().string(), "import", trace, example / "et_rank2.json.gz", "-o", with})
+          .exit_code,
+      0);
+  ASSERT_EQ(run_command({stepcast_executable().string(), "import", trace, "-o", without}).exit_code, 0);
+  const auto both = inspect({with}), alone = inspect({without});
+  EXPECT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("rank file of a profiler trace"));
+  EXPECT_THAT(both.out, HasSubstr("nodes, read with it"));
+  EXPECT_THAT(both.out, Not(HasSubstr("would tell them")));
+  EXPECT_THAT(alone.out, HasSubstr("execution trace  none"));
+  EXPECT_THAT(alone.out, HasSubstr("would tell them"));
+}
+
 TEST_F(Inspect, ShowsTheOtherFilesWhenOneIsBad) {
   const std::string pointer = file("p.json", "version https://git-lfs.github.com/spec/v1\n");
   const auto result = inspect({pointer, file("t.json", kTrace)});

@@ -136,6 +136,8 @@ TEST(NetworkPresets, EncoderInFrontOfADecoderFromMegatronsFlags) {
   int sums = 0;
   for (const WorkItem& item : work->layer_kinds[1]->forward) sums += item.transfer() != nullptr ? 1 : 0;
   EXPECT_EQ(sums, 2);  // behind attention and behind the FFN
+  *job.command_line += " --sequence-parallel";
+  EXPECT_THAT(resolve(job).error().message(), HasSubstr("sequence parallelism is not modelled for T5"));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(RankFile, IsRefusedWhereItEndsEarly) {
 TEST(RankFile, IsRefusedWhereItWasChanged) {
   const std::string bytes = bytes_of(small_file());
   std::size_t refused = 0, tried = 0;
-  for (std::size_t at = 32; at < bytes.size(); at += 97) {
+  for (std::size_t at = 16; at < bytes.size(); at += at < 33 ? 1U : 97U) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 4);
     const Result<RankFile> read = parse_rank_file(changed, "r.step");
@@ -92,6 +92,9 @@ TEST(RankFile, IsRefusedWhereItWasChanged) {
     refused += read.ok() ? 0U : 1U;
   }
   EXPECT_EQ(refused, tried);
+  std::string version = bytes;
+  version[15] = '\x8a';
+  EXPECT_THAT(parse_rank_file(version, "r.step"), FailsWith("found `stepcast-rank 3?"));
 }
 
 TEST(RankFile, IsRefusedWhereItIsOfAnotherKind) {

@@ -218,7 +218,7 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
   if (!settings.decoder_layers) return model;
   if (base) return Error::at("", "--decoder-num-layers").found("`--model`").expected("one of the two");
   // Megatron's T5: learned positions, biases and norms of mean and variance as in its GPT.
-  return encoder_decoder({.name = model.name,
+  return encoder_decoder({.name = "T5",
                           .encoder_layers = model.n_layers,
                           .decoder_layers = *settings.decoder_layers,
                           .hidden_size = model.hidden_size,

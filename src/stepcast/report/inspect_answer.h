@@ -28,7 +28,9 @@ namespace stepcast {
 struct InspectedProfile {
   std::string file, schema;
   RankSummary summary;
-  bool rank_is_by_name = false;  // of the file
+  bool rank_is_by_name = false;                      // of the file
+  bool is_rank_file = false;                         // of `stepcast import`
+  std::optional<std::size_t> execution_trace_nodes;  // of the one that a rank file holds
   std::optional<std::int32_t> world_size;
   std::vector<DeviceProperties> devices;
   std::vector<RecordedThread> threads;

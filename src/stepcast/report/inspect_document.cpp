@@ -91,10 +91,17 @@ std::string_view link_text(ExternalIdMeaning meaning) {
 ReportTable facts_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   ReportTable facts = ReportTable::facts();
-  facts.row({"format", format_text("profiler trace (kineto)", p.schema)});
+  facts.row(
+      {"format",
+       format_text(p.is_rank_file ? "rank file of a profiler trace" : "profiler trace (kineto)", p.schema)});
   facts.row({"rank",
              fmt::format("{}{}, world size {}", or_not_told(s.rank),
                          p.rank_is_by_name ? " (by the name of the file)" : "", or_not_told(p.world_size))});
+  if (p.is_rank_file) {
+    facts.row({"execution trace", p.execution_trace_nodes
+                                      ? counted(*p.execution_trace_nodes, "node", "nodes") + ", read with it"
+                                      : "none"});
+  }
   facts.row({"device", device_names(p.devices)});
   facts.row({"events", fmt::format("{} over {} ms", table_count(p.events), milliseconds(s.span))});
   facts.row({"kept", kept_text(p)});

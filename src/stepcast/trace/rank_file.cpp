@@ -169,7 +169,9 @@ Result<std::string> base_of(std::string_view bytes, const std::string& name) {
   }
   const std::string_view version = bytes.substr(kMagic.size(), kVersion.size());
   if (version.size() == kVersion.size() && version != kVersion) {
-    const std::string_view line = bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), kFrame));
+    std::string line{bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), kFrame))};
+    std::ranges::replace_if(
+        line, [](char c) { return c < ' ' || c > '~'; }, '?');
     return Error::at(name, "version")
         .found(fmt::format("`{}`", line))
         .expected(fmt::format("`{}{}`", kMagic, kVersion.substr(0, kVersion.size() - 1)))
@@ -186,6 +188,8 @@ Result<std::string> base_of(std::string_view bytes, const std::string& name) {
 Result<std::string_view> content_of(std::string_view bytes, const std::string& wanted,
                                     const std::string& name) {
   const std::string_view content = bytes.substr(kFrame + wanted.size());
+  if (wanted.empty() && eight_bytes_at(bytes, kMagic.size() + kVersion.size() + 8) != 0)
+    return damaged(name, "the checksum of another file, and no name of it");
   if (content_hash(content) != eight_bytes_at(bytes, kMagic.size() + kVersion.size()))
     return damaged(
         name, fmt::format("{} bytes that were cut or changed: their checksum is another", content.size()));

@@ -35,7 +35,7 @@ void note_shapes(RankSummary& s, const RecordedRank& rank) {
 
 }  // namespace
 
-RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replayable) {
+RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replayable, bool execution_trace) {
   const std::size_t gpu_events = s.gpu_events;
   const auto note = [&s](std::string text) { s.notes.push_back(std::move(text)); };
   if (gpu_events == 0) note("no GPU work was recorded");
@@ -49,7 +49,7 @@ RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replay
   if (s.steps.empty() && gpu_events > 0) note("no ProfilerStep: the step is the span of all events");
   if (s.external_id == ExternalIdMeaning::correlation)
     note("\"External id\" of GPU events repeats the correlation: operators are found by time");
-  if (s.communication_kernels > s.communication_kernels_with_metadata) {
+  if (!execution_trace && s.communication_kernels > s.communication_kernels_with_metadata) {
     note(times(s.communication_kernels - s.communication_kernels_with_metadata, "communication kernel") +
          " without sizes: the execution trace (ET) of the rank would tell them");
   }
@@ -87,7 +87,7 @@ ExternalIdMeaning external_id_meaning(const RecordedRank& rank) {
   return detail::external_id_meaning(with_id, is_correlation, operators.count());
 }
 
-RankSummary summarize(const RecordedRank& rank) {
+RankSummary summarize(const RecordedRank& rank, bool execution_trace) {
   detail::RankFold fold{true};  // events are sorted by their start
   const auto add = [&](const auto& rows) {
     for (const auto& row : rows) fold.add(row, rank.names);
@@ -100,7 +100,7 @@ RankSummary summarize(const RecordedRank& rank) {
   std::vector<ThreadId> threads;
   for (std::size_t t = 0; t < rank.threads.size(); ++t) threads.emplace_back(t);
   fold.finish(threads, threads.size(), Nanoseconds{});
-  return judged(fold.take(), rank, can_be_replayed(rank));
+  return judged(fold.take(), rank, can_be_replayed(rank), execution_trace);
 }
 
 ExecutionTraceSummary summarize(const ExecutionTrace& trace) {

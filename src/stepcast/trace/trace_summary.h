@@ -75,7 +75,8 @@ struct RankSummary {
   std::vector<std::string> notes;       // what is missing and what follows from it, one sentence each
 };
 
-[[nodiscard]] RankSummary summarize(const RecordedRank& rank);
+// `execution_trace`: whether there is one of the rank, which tells what transfers carry.
+[[nodiscard]] RankSummary summarize(const RecordedRank& rank, bool execution_trace = false);
 
 // A profiler trace of any size, of which no event is kept: memory grows with its streams, threads, steps and different names.
 struct SummarizedRank {
@@ -87,7 +88,8 @@ struct SummarizedRank {
                                                       const ReadOptions& options = {});
 
 // With the rank, and with what is missing and what follows from it.
-[[nodiscard]] RankSummary judged(RankSummary summary, const RecordedRank& rank, const Status& replayable);
+[[nodiscard]] RankSummary judged(RankSummary summary, const RecordedRank& rank, const Status& replayable,
+                                 bool execution_trace = false);
 
 struct ExecutionTraceSummary {
   std::size_t threads = 0;
