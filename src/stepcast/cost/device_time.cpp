@@ -400,7 +400,7 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
     factor = 1 / kAmdIrregular;
   }
   if (const auto* norm = std::get_if<NormShape>(&operation.shape);
-      norm != nullptr && seen.has(KernelImplementation::channel_statistics)) {
+      norm != nullptr && !timed_by_events && seen.has(KernelImplementation::channel_statistics)) {
     const double waves = std::ceil(static_cast<double>(norm->rows) / (2 * figures.sm_count));
     const double passes = operation.direction == Direction::forward ? 1 : kStatisticsPassesBackward;
     added_us = passes * waves * static_cast<double>(norm->cols) / kElementsPerUsOfBlock;
