@@ -239,7 +239,7 @@ TEST(DeviceTime, GathersOfRowsAreCopies) {
            3.4, 1);
   EXPECT_NEAR(us_of("h100-sxm5-80gb", words, seen), 2.5, 0.3);
   // As the lookup that it also is: data/measured has 3.5 us of 189 rows of 256, between events.
-  EXPECT_NEAR(us_of("h100-sxm5-80gb", words), 2.5, 1);
+  EXPECT_NEAR(us_of("h100-sxm5-80gb", words), 2.3, 1.2);
 }
 
 // PyTorch's default from Ampere on. Kernels that were seen decide otherwise; a V100 has no such units.

@@ -340,7 +340,7 @@ TEST(FrameworkOps, CopiesCastsAndTransfers) {
   const TensorArgument gpu{{8, 4}, kFp32}, cpu{{8, 4}, kFp32, false}, half{{8, 4}, kBf16};
   EXPECT_EQ(launched("aten::copy_", {gpu, gpu}), "copy fp32 forward elements=32 inner=4");
   EXPECT_EQ(launched("aten::copy_", {gpu, half}),
-            "cast fp32 forward cast elements=32 reads=0.5 writes=1 flops_per_element=0 inner=4");
+            "cast bf16 forward cast elements=32 reads=1 writes=2 flops_per_element=0 inner=4");
   EXPECT_EQ(launched("aten::copy_", {gpu, cpu}, {tensor(0), tensor(1), flag(true)}),
             "memcpy_h2d fp32 forward bytes=128");
   EXPECT_EQ(launched("aten::copy_", {cpu, gpu}, {tensor(0), tensor(1), flag(false)}),
@@ -350,7 +350,7 @@ TEST(FrameworkOps, CopiesCastsAndTransfers) {
             "transpose fp32 forward elements=32 inner=4");
   EXPECT_EQ(launched("aten::clone", {gpu}, {tensor(0), none()}), "copy fp32 forward elements=32 inner=4");
   EXPECT_EQ(launched("aten::_to_copy", {half}, {}, {gpu}),
-            "cast fp32 forward cast elements=32 reads=0.5 writes=1 flops_per_element=0 inner=4");
+            "cast bf16 forward cast elements=32 reads=1 writes=2 flops_per_element=0 inner=4");
   EXPECT_EQ(launched("aten::cat", {gpu, gpu}, {tensors(0, 2), integer(0)}, {{{16, 4}, kFp32}}),
             "concatenate fp32 forward elements=64 inner=4");
   EXPECT_EQ(launched("aten::_local_scalar_dense", {{{}, kFp32}}), "memcpy_d2h fp32 forward bytes=4 pageable");

@@ -216,8 +216,8 @@ class Pricing {
   // recorded time that moves with it, the rest is latency. The band keeps its width.
   Factor of_random_rows(const TaskInfo& task, double recorded_us, const Factor& by_models) const {
     const AnalyticModel& origin = how_.origin->kernels().model().analytic();
-    const double streamed_us =
-        origin.lower_bound(*program_.works.operation(task.work)).value() * task.work_times;
+    const double bytes = work_of(*program_.works.operation(task.work)).bytes().value() * task.work_times;
+    const double streamed_us = bytes / origin.figures().memory.per_us;
     const double middle =
         sibling_->time_ratio(recorded_us, streamed_us, origin.figures().kernel_floor_us, false);
     const double moved = middle / by_models.middle;

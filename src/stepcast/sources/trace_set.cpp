@@ -431,7 +431,7 @@ std::vector<RecordedInput> TraceSet::inputs() const {
 Error no_profiler_trace(const TraceListing& listing) {
   if (!listing.of(kExecution).empty() && !listing.of(SourceKindId::rank_file).empty()) {
     return Error::at(listing.of(kExecution).front().string(),
-                     "an execution trace beside rank files, which hold those of their ranks")
+                     "an execution trace next to rank files, which hold those of their ranks")
         .advice("name the rank files alone, or import it together with the profiler trace of its rank");
   }
   Error error = Error::at(listing.name, "no profiler trace here");
