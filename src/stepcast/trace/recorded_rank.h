@@ -153,7 +153,7 @@ struct RecordedRank {
   std::vector<CollectiveInfo> collective_infos;
 
   std::vector<SpecialStep> special_steps;  // by start; told by all events of the file, kept or not
-  std::vector<StepSize> step_sizes;         // the same, of every step
+  std::vector<StepSize> step_sizes;        // the same, of every step
 
   // What was read and what was left out, by reason ("python_function", "flow", "gpu annotation", "no
   // duration", ...).

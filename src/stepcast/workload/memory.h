@@ -38,6 +38,7 @@ struct StageMemory {
   // What PyTorch reports as allocated, and as reserved, at their highest.
   [[nodiscard]] Bytes allocated() const { return weights + gradients + optimizer + activations + working; }
   [[nodiscard]] Bytes in_allocator() const { return allocated() + reserve; }
+  friend bool operator==(const StageMemory&, const StageMemory&) = default;
 };
 
 enum class MemoryVerdict : std::uint8_t { fits, tight, does_not_fit };
