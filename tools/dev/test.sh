@@ -1,0 +1,142 @@
+# What must hold: `quick` before a commit, `test` before a change lands, `nightly` before an issue is resolved.
+
+scope=test # or nightly
+parts=()   # of the run; none: all of them
+
+wants() { [ ${#parts[@]} -eq 0 ] || [[ " ${parts[*]} " == *" $1 "* ]]; }
+
+# What the tests of pages, wheel and collector take beyond the packages of a build. They do without what cannot be had.
+install_tools() {
+  local missing=() python=''
+  if [ "${STEPCAST_SKIP_BROWSER:-0}" != 1 ]; then browser_tools || missing+=('chromium and puppeteer-core'); fi
+  if [ "${STEPCAST_SKIP_WHEEL:-0}" != 1 ]; then wheel_tools || missing+=(scikit-build-core); fi
+  if [ "${STEPCAST_SKIP_COLLECTOR:-0}" != 1 ]; then
+    find_torch_python || install_optional python3-torch || missing+=(python3-torch)
+  fi
+  [ ${#missing[@]} -eq 0 ] || printf 'note: could not be installed:%s\n' "$(printf ' [%s]' "${missing[@]}")"
+}
+
+run_release_tests() { run_ctest release; }
+
+# The tests of the release build, one after the other and beside the sanitizer build: most of them keep a single core busy.
+begin_release_tests() {
+  local python='' lane=('release tests' run_release_tests)
+  if [ "${STEPCAST_SKIP_WHEEL:-0}" = 1 ]; then
+    leave_out wheel STEPCAST_SKIP_WHEEL=1
+  elif ! has_wheel_tools; then
+    leave_out wheel 'scikit-build-core could not be installed'
+  else
+    # After the tests: it configures their build anew.
+    if [ $scope = nightly ]; then lane+=(wheel check_wheel); else lane+=(wheel check_wheel_ends); fi
+    lane+=('Python library under sanitizers' check_extension_sanitized)
+  fi
+  if [ "${STEPCAST_SKIP_COLLECTOR:-0}" = 1 ]; then
+    leave_out collector STEPCAST_SKIP_COLLECTOR=1
+  elif ! find_torch_python; then
+    leave_out collector 'no python3 can import torch, and python3-torch could not be installed'
+  else
+    lane+=(collector check_collector)
+  fi
+  beside "${lane[@]}"
+}
+
+check_release() {
+  beside format check_format 'tools of tests' install_tools
+  build_preset release
+  phase 'release build' configure_and_build release || return 0
+  wait_beside
+  begin_release_tests
+}
+
+check_sanitized() {
+  local targets=() tests=reading seconds=3 keep=no
+  if [ $scope = nightly ]; then tests=all seconds=60 keep=yes; fi
+  build_preset sanitize
+  configure_arguments+=(-DSTEPCAST_TESTS=$tests)
+  mapfile -t targets < <(fuzz_target_names)
+  if ! wants sanitize; then
+    phase 'fuzz build' configure_and_build sanitize --target "${targets[@]/#/fuzz_}" || return 0
+  else
+    phase 'sanitize build' configure_and_build sanitize || return 0
+    report_beside
+    # The fuzzers read their seeds, too.
+    phase 'sanitize tests' run_ctest sanitize -LE '^fuzz$' || true
+    count_ctest sanitize
+    report_beside
+  fi
+  if wants fuzz; then
+    phase 'fuzz' fuzz_targets "${STEPCAST_FUZZ_SECONDS:-$seconds}" $keep ${targets[@]+"${targets[@]}"} || true
+  fi
+}
+
+check_threads() {
+  build_preset thread
+  phase 'thread build' configure_and_build thread --target stepcast_tests || return 0
+  phase 'thread tests' run_ctest thread -L threads || true
+  count_ctest thread
+}
+
+check_sources() {
+  phase 'commands of each source' configure_alone || return 0
+  if wants alone; then phase 'each source alone' check_each_alone || true; fi
+  if wants lint; then phase 'lint' lint_changed || true; fi
+}
+
+check_everything() {
+  find_data
+  need_llvm clang clang-format clang-tidy -- "${packages_tool[@]}" "${packages_test[@]}"
+  rm -f "$logs"/{release,sanitize,thread}.xml "$logs"/{wheel,collector}.log
+  if wants release; then check_release; fi
+  if wants sanitize || wants fuzz; then check_sanitized; fi
+  report_beside
+  if [ $scope = nightly ] && wants thread; then check_threads; fi
+  report_beside
+  if wants alone || wants lint; then check_sources; fi
+  wait_beside
+  count_ctest release
+  count_pytest wheel
+  count_collector
+  report_all
+}
+
+verb_test() { check_everything; }
+
+verb_nightly() {
+  local part
+  for part in "$@"; do
+    case $part in
+      release | sanitize | fuzz | thread | alone | lint) parts+=("$part") ;;
+      *) die "unknown part '$part' (release, sanitize, fuzz, thread, alone, lint)" ;;
+    esac
+  done
+  scope=nightly
+  STEPCAST_ALONE=${STEPCAST_ALONE:-all} STEPCAST_LINT=${STEPCAST_LINT:-all}
+  check_everything
+}
+
+# ------------------------------------------------------------------------------------------------------- quick
+
+# The rooms of tests/ that belong to the named files.
+rooms_of() {
+  printf '%s\n' "$@" | sed -nE 's,^(src/stepcast|tests)/([a-z]+)/.*,\2,p; s,^(apps|calibrate|lab)/.*,\1,p; s,^platforms/.*,platform,p' |
+    { grep -vxE 'support|consumer|architecture' || true; } | sort -u
+}
+
+# What changed since the last commit, or with the last commit where nothing did.
+verb_quick() {
+  local files=() rooms=()
+  find_data
+  need_llvm clang-format
+  mapfile -t files < <(uncommitted_files | existing_once)
+  if [ ${#files[@]} -eq 0 ]; then
+    mapfile -t files < <(git show --format= --name-only --diff-filter=d HEAD | existing_once)
+  fi
+  mapfile -t rooms < <(printf 'architecture\n' && rooms_of ${files[@]+"${files[@]}"})
+  printf '%s\n' ${files[@]+"${files[@]}"} | { grep -E '\.(h|cpp)$' || true; } | format_sources
+  build_preset release
+  phase 'build' configure_and_build release --target stepcast_cli stepcast_lab_cli stepcast_tests || exit 1
+  printf 'rooms: %s\n' "${rooms[*]}"
+  phase 'release tests' run_ctest release -LE numeric -L "^($(IFS='|' && printf '%s' "${rooms[*]}"))\$" || true
+  count_ctest release
+  report_all
+}
