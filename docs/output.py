@@ -53,7 +53,7 @@ class Shell:
 
     def run(self, command, text=""):
         run = subprocess.run(
-            ["bash", "-c", command], cwd=ROOT, env=self.environment, input=text, capture_output=True, text=True, timeout=240
+            ["bash", "-c", command], cwd=ROOT, env=self.environment, input=text, capture_output=True, text=True, timeout=900
         )
         printed = (run.stdout + run.stderr).replace(self.folder, "$OUT")
         if os.environ.get("STEPCAST_DATA"):

@@ -49,7 +49,7 @@ def in_browser(script, *arguments):
     modules = os.environ.get("STEPCAST_BROWSER_MODULES", str(ROOT / "build" / "browser" / "node_modules"))
     try:
         done = subprocess.run(["node", ROOT / "python" / "tests" / script, *arguments], capture_output=True, text=True, check=False,
-                              env={**os.environ, "NODE_PATH": modules}, timeout=240)
+                              env={**os.environ, "NODE_PATH": modules}, timeout=1200)
     except FileNotFoundError:
         pytest.skip("no node")
     if done.returncode == 77:

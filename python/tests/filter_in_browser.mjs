@@ -4,7 +4,7 @@ import {open, unreadable} from './browser.mjs';
 const {browser, tab, problems} = await open();
 const [address, ...cases] = process.argv.slice(2), took = [];
 await tab.goto(address, {waitUntil: 'load'});
-await tab.waitForFunction(() => document.body.dataset.found !== undefined, {timeout: 30000});
+await tab.waitForFunction(() => document.body.dataset.found !== undefined, {timeout: 120000});
 const look = () => tab.evaluate(() => [Number(document.body.dataset.found), Number(document.body.dataset.took)]);
 for (let round = 0; round < 10; ++round) {
   for (const one of cases) {

@@ -9,7 +9,7 @@ import {open, unreadable} from './browser.mjs';
 
 const [address, file] = process.argv.slice(2), expected = JSON.parse(fs.readFileSync(file, 'utf8')), took = [];
 const {browser, tab, problems} = await open();
-const ready = () => tab.waitForFunction(() => document.body.dataset.busy === '', {timeout: 20000, polling: 5});
+const ready = () => tab.waitForFunction(() => document.body.dataset.busy === '', {timeout: 120000, polling: 5});
 const shown = () => tab.evaluate(() => [Number(document.body.dataset.step), Number(document.body.dataset.took)]);
 const check = async (what, step) => {
   await ready();
@@ -46,7 +46,7 @@ if (!unfolded || tips !== 1 || doubled !== 0) problems.push(`after all changes: 
 // The address holds the whole question, and the command line on the page is that question.
 const [step] = await shown(), other = await browser.newPage();
 await other.goto(tab.url(), {waitUntil: 'load'});
-await other.waitForFunction(() => document.body.dataset.busy === '', {timeout: 20000});
+await other.waitForFunction(() => document.body.dataset.busy === '', {timeout: 120000});
 const [again, line, mine] = [await other.evaluate(() => Number(document.body.dataset.step)), await other.$eval('#command', one => one.value), await tab.$eval('#command', one => one.value)];
 if (again !== step || line !== mine) problems.push(`another browser shows ${again} of "${line}", expected ${step} of "${mine}"`);
 problems.push(...await unreadable(tab));

@@ -17,7 +17,8 @@ LONG = {"model": "llama-3.1-405b", "platform": "dgx-h100", "gpus": 2048, "gbs": 
 def test_progress_is_told(traces):
     said = []
     stepcast.replay(traces, progress=said.append)
-    assert said[0] == "replay"
+    # Of texts that come at once only the last is told, so where it begins depends on the machine.
+    assert said and {what.split(":")[0] for what in said} == {"replay"}
     said.clear()
     stepcast.plan("llama-3-8b", gpus=8, gbs=32, progress=said.append)
     assert said == ["plan on 8 GPUs"]
@@ -77,7 +78,7 @@ def threads():
 
 def ends_with(before):
     """Whether no more threads are left than before: what was not ended would go on for minutes."""
-    for _ in range(500):
+    for _ in range(6000):
         if threads() <= before:
             return True
         time.sleep(0.01)  # a thread that has ended is there for a moment more
@@ -88,8 +89,8 @@ def ends_with(before):
 def test_interrupts_end_a_call_and_the_work_behind_it(what, traces):
     before = threads()
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()
         ENDLESS[what](traces)
     timer.join()
     assert ends_with(before)

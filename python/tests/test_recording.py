@@ -81,7 +81,7 @@ def run(tmp_path):
         for rank in ranks:
             environment = {**base, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(max(ranks) + 1)}
             done.append(subprocess.run([*wrapper, sys.executable, str(tmp_path / "train.py")], env=environment, check=False,
-                                       capture_output=True, text=True, timeout=60, cwd=tmp_path))
+                                       capture_output=True, text=True, timeout=600, cwd=tmp_path))
         calls = tmp_path / "calls0"
         return done, calls.read_text().splitlines() if calls.exists() else []
 

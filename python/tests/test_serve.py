@@ -38,7 +38,7 @@ def ask(server, path, body=None, **headers):
     data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
     request = urllib.request.Request(f"http://127.0.0.1:{server.server_address[1]}{path}", data, given)
     try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             return reply.status, reply.read()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read()
@@ -154,10 +154,9 @@ def test_takes_files(server, traces):
 
 def test_two_hundred_at_once_are_answered_or_refused(server):
     """100 forecasts, 50 plans, 30 that are malformed and 20 that read and write slowly."""
-    statuses, slow, lock = [], [], threading.Lock()
+    statuses, lock = [], threading.Lock()
 
     def one(number):
-        began = time.monotonic()
         if number < 100:
             status = run(server, [*JOB[:-1], str(64 + 8 * number)])[0]
         elif number < 150:
@@ -167,11 +166,10 @@ def test_two_hundred_at_once_are_answered_or_refused(server):
         else:
             with socket.create_connection(server.server_address) as plain:
                 plain.sendall(b"GET / HTTP/1.1\r\nHost:")  # and no more
-                plain.settimeout(4 * serve.MOST_SILENCE_SECONDS)
+                plain.settimeout(60 * serve.MOST_SILENCE_SECONDS)
                 status = len(plain.recv(1)) or 408
         with lock:
             statuses.append(status)
-            slow.append(time.monotonic() - began)
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
     for thread in threads:
@@ -185,7 +183,7 @@ def test_two_hundred_at_once_are_answered_or_refused(server):
 def test_short_questions_go_first(monkeypatch):
     processors, order, lock = serve.Processors(1), [], threading.Lock()
     assert processors.take(False) and not processors.take(False)
-    monkeypatch.setattr(serve, "MOST_BUSY_SECONDS", 10)
+    monkeypatch.setattr(serve, "MOST_BUSY_SECONDS", 1000)
 
     def one(name, is_long):
         assert processors.take(is_long)
@@ -194,23 +192,27 @@ def test_short_questions_go_first(monkeypatch):
         processors.give_back(is_long, 0.01)
 
     threads = [threading.Thread(target=one, args=(name, name.startswith("plan"))) for name in ("plan a", "plan b", "predict a", "predict b")]
-    for thread in threads:
+    for number, thread in enumerate(threads):
         thread.start()
-        time.sleep(0.05)
+        while len(processors._waiting) <= number:
+            time.sleep(0.001)
     processors.give_back(False, 0.01)
     for thread in threads:
         thread.join()
     assert order == ["predict a", "predict b", "plan a", "plan b"]
 
 
-def test_who_would_be_answered_too_late_is_refused_early():
+def test_who_would_be_answered_too_late_is_refused_early(monkeypatch):
     """The longer answers take, the less a question waits; a minute-long one does not end all waiting."""
+    waited = []
+
     def waits(is_long):
-        began = time.monotonic()
+        waited.clear()
         assert not processors.take(is_long)
-        return time.monotonic() - began
+        return sum(waited)
 
     processors = serve.Processors(1)
+    monkeypatch.setattr(processors._changed, "wait", waited.append)  # and nothing becomes free
     assert processors.take(True)
     at_first = waits(True)
     assert at_first + 0.3 <= serve.MOST_BUSY_SECONDS

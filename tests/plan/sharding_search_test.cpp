@@ -46,7 +46,7 @@ DlrmStepModel steps_of(const Dlrm& model, std::int64_t n, const char* platform =
 TEST(ShardingSearch, IsNoSlowerThanEverySharder) {
   const Dlrm model = model_of(24, 100'000);
   DlrmStepModel steps = steps_of(model, 4);
-  const SharderChoice found = search_sharding(steps, {.max_evaluations = 600});
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 600, .max_seconds = 600});
   ASSERT_TRUE(found.fits);
   for (const Sharder sharder : kSharders)
     EXPECT_LE(found.expected_us, steps.expected_us(shard(model, 4, sharder)) * (1 + 1e-9));
@@ -68,7 +68,8 @@ TEST(ShardingSearch, FindsTheBestOfAllWholePlacementsOfASmallCase) {
   EXPECT_DOUBLE_EQ(best.expected_us, shortest);
   EXPECT_LE(best.least_expected_us, shortest);
   EXPECT_LT(best.evaluations, 600U);
-  const SharderChoice found = search_sharding(steps, {.max_evaluations = 1500, .split = false});
+  const SharderChoice found =
+      search_sharding(steps, {.max_evaluations = 1500, .max_seconds = 600, .split = false});
   EXPECT_TRUE(found.proved);
   EXPECT_DOUBLE_EQ(found.expected_us, shortest);
 }
@@ -76,8 +77,8 @@ TEST(ShardingSearch, FindsTheBestOfAllWholePlacementsOfASmallCase) {
 TEST(ShardingSearch, TheSameSeedGivesTheSamePlan) {
   const Dlrm model = model_of(16, 100'000);
   DlrmStepModel one = steps_of(model, 4), other = steps_of(model, 4);
-  EXPECT_EQ(search_sharding(one, {.max_evaluations = 300, .max_seconds = 60}).plan,
-            search_sharding(other, {.max_evaluations = 300, .max_seconds = 60}).plan);
+  EXPECT_EQ(search_sharding(one, {.max_evaluations = 300, .max_seconds = 600}).plan,
+            search_sharding(other, {.max_evaluations = 300, .max_seconds = 600}).plan);
 }
 
 TEST(ShardingSearch, SplitsATableThatNoRankCanHold) {
@@ -85,7 +86,7 @@ TEST(ShardingSearch, SplitsATableThatNoRankCanHold) {
   model.tables[0].rows = 200'000'000;
   model.tables[0].dim = 128;  // 95 GiB on GPUs of 40
   DlrmStepModel steps = steps_of(model, 4);
-  const SharderChoice found = search_sharding(steps, {.max_evaluations = 200});
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 200, .max_seconds = 600});
   EXPECT_TRUE(found.fits);
   EXPECT_GT(found.plan.tables[0].ranks.size(), 2U);
   const Result<DlrmStep> step = steps.predict(found.plan);
@@ -98,10 +99,11 @@ TEST(ShardingSearch, TakesTheMemoryOfTheHostWhereItMust) {
   model.tables[0].rows = 2'000'000'000;
   model.tables[0].dim = 128;  // 954 GiB
   DlrmStepModel steps = steps_of(model, 4);
-  const SharderChoice found = search_sharding(steps, {.max_evaluations = 50});
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 50, .max_seconds = 600});
   EXPECT_TRUE(found.fits);
   EXPECT_NE(found.plan.tables[0].memory, TableMemory::hbm);
-  EXPECT_FALSE(search_sharding(steps, {.max_evaluations = 50, .host_memory = false}).fits);
+  EXPECT_FALSE(
+      search_sharding(steps, {.max_evaluations = 50, .max_seconds = 600, .host_memory = false}).fits);
 }
 
 double spare(std::uint64_t& state) {
@@ -143,7 +145,7 @@ TEST(ShardingSearch, IsNeverBeatenByTheLargestTableByRowsBehindACache) {
     table.rows = static_cast<std::int64_t>((1.05 + 2 * spare(state)) * 4 * 40e9 / (128 * 4));
     DlrmStepModel steps = steps_of(model, 4);
     const SharderChoice found = search_sharding(
-        steps, {.seed = 1 + static_cast<std::uint64_t>(task), .max_evaluations = 400, .max_seconds = 60});
+        steps, {.seed = 1 + static_cast<std::uint64_t>(task), .max_evaluations = 400, .max_seconds = 600});
     ASSERT_TRUE(found.fits) << task;
     const double by_rows = best_by_rows(steps, largest);
     beyond += std::isfinite(by_rows) ? 1 : 0;

@@ -28,7 +28,7 @@ const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js', {paths: [...(
 const [out, ...pages] = process.argv.slice(2);
 fs.mkdirSync(out, {recursive: true});
 const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'stepcast-browser-'));
-const browser = await puppeteer.launch({executablePath, headless: true, userDataDir: profile, args: ['--no-sandbox',
+const browser = await puppeteer.launch({executablePath, headless: true, timeout: 120000, userDataDir: profile, args: ['--no-sandbox',
   '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
   '--disable-sync', '--force-color-profile=srgb']});
 const problems = [];
@@ -70,6 +70,7 @@ const pale = () => {
 
 for (const file of pages) {
   const name = path.basename(file, '.html'), tab = await browser.newPage();
+  tab.setDefaultTimeout(120000);
   const say = text => problems.push(`${name}: ${text}`);
   tab.on('console', message => say(`console: ${message.text()}`));
   tab.on('pageerror', error => say(`script: ${error.message}`));
@@ -87,6 +88,7 @@ for (const file of pages) {
 
   // Everybody can read it: what is named, reached by keys, and dark enough, with everything unfolded.
   const reader = await browser.newPage();
+  reader.setDefaultTimeout(120000);
   await reader.setBypassCSP(true);
   await reader.setViewport({width: 1280, height: 900});
   for (const scheme of ['light', 'dark']) {
