@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_summary.h"
 
 #include "lab/kineto_writer.h"
@@ -67,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   check(*rank);
-  const stepcast::RankSummary summary = stepcast::summarize(*rank);
+  const stepcast::RankSummary summary = stepcast::summarize(*rank, stepcast::can_be_replayed);
   require(summary.gpu_events == rank->gpu_ops.size() && summary.runtime_calls == rank->runtime_calls.size());
   const auto back = stepcast::parse_kineto(stepcast::to_kineto_json(*rank), "written");
   require(back.ok());

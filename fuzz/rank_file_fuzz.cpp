@@ -24,7 +24,7 @@ void check(const stepcast::Result<stepcast::RankFile>& file) {
   const std::string content = stepcast::rank_file_content(*file);
   const auto again = stepcast::parse_rank_file_content(content, "again");
   require(again.ok() && stepcast::rank_file_content(*again) == content);
-  static_cast<void>(stepcast::summarize(file->rank));
+  static_cast<void>(stepcast::summarize(file->rank, stepcast::can_be_replayed));
   const stepcast::RecordedInput input{&file->rank, file->execution_trace ? &*file->execution_trace : nullptr};
   const auto recorded = stepcast::rebuild_program({&input, 1});
   require(recorded.ok() || !recorded.error().message().empty());

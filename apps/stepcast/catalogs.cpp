@@ -7,7 +7,6 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/catalog_document.h"
@@ -41,7 +40,7 @@ Result<int> run_models(const ModelsOptions& options) {
     if (options.word.empty() || is_meant(preset, options.word)) chosen.push_back(&preset);
   }
   // Recommendation models have names alone: the list of all ends with them.
-  std::vector<std::string> recommendation = dlrm_preset_names();
+  std::vector<std::string> recommendation = recommendation_names();
   names.insert(names.end(), recommendation.begin(), recommendation.end());
   std::erase_if(recommendation, [&](const std::string& name) {
     return spelling_core(name).find(spelling_core(options.word)) == std::string::npos;

@@ -26,6 +26,7 @@
 #include "stepcast/trace/profiled_operators.h"
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_program.h"
 
 #include "progress.h"
 #include "verbs.h"
@@ -220,7 +221,7 @@ Inspected inspect_profile(const std::string& file, RecordedRank rank, const Insp
                           std::set<std::int32_t>& shown_ranks, bool execution_trace = false) {
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown_ranks));
   if (!asked_for) return {std::nullopt};
-  if (!options.operations) return {inspected(rank, summarize(rank, execution_trace))};
+  if (!options.operations) return {inspected(rank, summarize(rank, can_be_replayed, execution_trace))};
   STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
   const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
   return {inspected(operators.trace, traced,
@@ -264,7 +265,10 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
     STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
     return inspect_profile(file, std::move(rank), options, shown_ranks);
   }
-  Result<SummarizedRank> found = shown_reading(file, summarize_kineto);
+  Result<SummarizedRank> found = shown_reading(
+      file, [](const std::filesystem::path& path, const ReadOptions& how) {
+        return summarize_kineto(path, can_be_replayed, how);
+      });
   if (!found && format == TraceFormat::unknown) return std::move(found).error().expected(kReadable);
   if (!found) return std::move(found).error();
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, found->rank.rank, shown_ranks));

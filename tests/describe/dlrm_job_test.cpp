@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/presets.h"
 #include "stepcast/describe/torchrec_plan.h"
 
 namespace stepcast::dlrm_job_test {
@@ -71,7 +72,7 @@ TEST(DlrmJob, RowsOfInt8CarryScaleAndOffset) {
 }
 
 TEST(DlrmJob, PresetsAreSound) {
-  for (const std::string& name : dlrm_preset_names()) {
+  for (const std::string& name : recommendation_names()) {
     const std::optional<Dlrm> model = dlrm_preset(name);
     ASSERT_TRUE(model) << name;
     EXPECT_EQ(model->check().ok(), !model->tables.empty()) << name;

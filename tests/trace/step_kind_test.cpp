@@ -138,7 +138,7 @@ TEST(StepKind, LeavesSpecialStepsOutOfTheTypicalOne) {
   const auto scanned = scan_steps(file);
   ASSERT_TRUE(scanned.ok());
   EXPECT_EQ(step_to_replay({&*scanned, 1}), 2);
-  const auto summary = summarize_kineto(file);
+  const auto summary = summarize_kineto(file, can_be_replayed);
   ASSERT_TRUE(summary.ok());
   const RankSummary steps = judged(summary->summary, summary->rank, summary->replayable);
   EXPECT_EQ(steps.steps[2].kind, StepKind::ordinary);

@@ -109,7 +109,7 @@ TEST(StepShapes, OfATraceAreToldApart) {
   const auto scanned = scan_steps(file);
   ASSERT_TRUE(scanned.ok());
   EXPECT_EQ(step_to_replay({&*scanned, 1}), 4);
-  const RankSummary summary = summarize(*rank);
+  const RankSummary summary = summarize(*rank, can_be_replayed);
   EXPECT_EQ(summary.steps[2].like_step, 6);
   EXPECT_THAT(summary.notes, Contains(HasSubstr("of 2 shapes")));
   // A rank file of one step holds some operators of others, which say nothing of those.

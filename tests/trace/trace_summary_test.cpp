@@ -9,6 +9,7 @@
 
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_program.h"
 
 #include "tests/support/data.h"
 #include "tests/support/trace_files.h"
@@ -23,7 +24,7 @@ using ::testing::HasSubstr;
 RankSummary summary_of(const std::string& events, const std::string& more = "") {
   const auto rank = parse_kineto("{\"traceEvents\": [" + events + "]" + more + "}", "t");
   EXPECT_TRUE(rank.ok()) << rank.error().message();
-  return rank.ok() ? summarize(*rank) : RankSummary{};
+  return rank.ok() ? summarize(*rank, can_be_replayed) : RankSummary{};
 }
 
 TEST(TraceSummary, CountsAndMeasures) {
@@ -89,9 +90,9 @@ TEST(TraceSummary, AgreesWithTheReplayOnUsability) {
 TEST(TraceSummary, TakesTheRankFromTheNameWhereTheFileDoesNotSay) {
   RecordedRank rank;
   rank.file = "folder/kineto_rank3.json.gz";
-  EXPECT_EQ(summarize(rank).rank, 3);
+  EXPECT_EQ(summarize(rank, can_be_replayed).rank, 3);
   rank.rank = 5;
-  EXPECT_EQ(summarize(rank).rank, 5);
+  EXPECT_EQ(summarize(rank, can_be_replayed).rank, 5);
 }
 
 TEST(TraceSummary, SaysWhatIsMissing) {
@@ -111,9 +112,9 @@ TEST(TraceSummary, SaysWhatIsMissing) {
 // Read without keeping its events, a file says the same as with all of them.
 void expect_same_summary(const std::filesystem::path& file) {
   const auto whole = read_kineto(file);
-  const auto folded = summarize_kineto(file);
+  const auto folded = summarize_kineto(file, can_be_replayed);
   ASSERT_TRUE(whole.ok() && folded.ok()) << file;
-  const InspectAnswer one{{inspected(*whole, summarize(*whole))}};
+  const InspectAnswer one{{inspected(*whole, summarize(*whole, can_be_replayed))}};
   const InspectAnswer other{
       {inspected(folded->rank, judged(folded->summary, folded->rank, folded->replayable))}};
   EXPECT_EQ(inspect_json(other), inspect_json(one)) << file;
@@ -181,7 +182,7 @@ TEST(TraceSummary, TellsTheMeaningOfExternalIdsInMeasuredTraces) {
         Case{"kineto_w0/worker0.1623143089861.pt.trace.json.gz", ExternalIdMeaning::op}}) {
     const auto rank = read_kineto(*test::measured_data() / "traces" / c.file);
     ASSERT_TRUE(rank.ok());
-    EXPECT_EQ(to_string(summarize(*rank).external_id), to_string(c.meaning)) << c.file;
+    EXPECT_EQ(to_string(summarize(*rank, can_be_replayed).external_id), to_string(c.meaning)) << c.file;
   }
 }
 

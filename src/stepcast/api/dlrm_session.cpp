@@ -56,7 +56,8 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   }
   StepAssumptions assumptions;
   DlrmWhatIf what_if;
-  STEPCAST_TRY(apply_what_if(request.what_if, assumptions, what_if));
+  const WhatIfFactor own[] = {{"reuse", &what_if.reuse}, {"rank_skew", &what_if.rank_skew}};
+  STEPCAST_TRY(apply_what_if(request.what_if, assumptions, own));
   std::optional<Platform> links;
   if (!request.links_of.empty()) {
     STEPCAST_ASSIGN(links, load_platform(request.links_of));

@@ -18,6 +18,7 @@
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/presets.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/operation/optimizer_rule.h"
 
@@ -256,7 +257,7 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
   STEPCAST_TRY(keys.optional("model", preset));
   if (!preset.empty()) {
     if (!dlrm_preset(preset)) {
-      const std::vector<std::string> names = dlrm_preset_names();
+      const std::vector<std::string> names = recommendation_names();
       return keys.error("model")
           .found(fmt::format("`{}`", preset))
           .expected(fmt::format("one of {}", fmt::join(names, ", ")));

@@ -5,13 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
 
-[[nodiscard]] std::vector<std::string> dlrm_preset_names();
 // Nothing for another name. `dlrm-multi-gpu` has no tables: a table file brings them.
 [[nodiscard]] std::optional<Dlrm> dlrm_preset(std::string_view name);
 

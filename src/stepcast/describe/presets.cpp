@@ -17,7 +17,6 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/transformer_features.h"
-#include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/network_presets.h"
 
@@ -184,7 +183,7 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
     if (std::ranges::any_of(row.names, [&](const std::string& n) { return spelling_core(n) == wanted; }))
       return row.config.empty() ? Result<Transformer>{row.model} : read_config(row, vision, notes);
   }
-  const std::vector<std::string> recommendation = dlrm_preset_names();
+  const std::vector<std::string> recommendation = recommendation_names();
   known.insert(known.end(), recommendation.begin(), recommendation.end());
   Error error{fmt::format("no model is named `{}`", name)};
   const std::vector<std::string> networks = network_names();
@@ -204,6 +203,14 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
     return std::move(error).advice(
         "`stepcast models` lists the names; the path of a config.json does as well");
   return std::move(error).advice(fmt::format("names that begin so: {}", fmt::join(known, ", ")));
+}
+
+std::vector<std::string> recommendation_names() {
+  const std::string file = "dlrm_presets.json";
+  const JsonValue rows = as_shipped(parse_json(shipped_table(file), file));
+  std::vector<std::string> names;
+  for (const JsonValue& row : rows.items()) names.push_back(row.find("name")->text());
+  return names;
 }
 
 std::optional<std::string> preset_of_hub_name(std::string_view hub) {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/node_power.h"
-#include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
 namespace {
@@ -60,14 +59,15 @@ Status check_names(std::span<const std::string> changes) {
 
 }  // namespace
 
-Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions, DlrmWhatIf& dlrm) {
+Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions,
+                     std::span<const WhatIfFactor> own) {
   STEPCAST_TRY(check_names(changes));
   std::vector<std::string> others;
   for (const std::string& change : changes) {
     const std::size_t equals = change.find('=');
     const std::string_view name = std::string_view{change}.substr(0, equals);
-    double* factor = name == "reuse" ? &dlrm.reuse : name == "rank_skew" ? &dlrm.rank_skew : nullptr;
-    if (factor == nullptr) {
+    const auto changed = std::ranges::find(own, name, &WhatIfFactor::name);
+    if (changed == own.end()) {
       others.push_back(change);
       continue;
     }
@@ -78,7 +78,7 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
           .found(fmt::format("`{}`", change.substr(0, 60)))
           .expected(fmt::format("{}=2x, from 0.1 to 100 times", name));
     }
-    *factor *= times;
+    *changed->factor *= times;
   }
   return apply_what_if(others, assumptions);
 }

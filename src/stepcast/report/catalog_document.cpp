@@ -8,8 +8,8 @@
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/network_presets.h"
+#include "stepcast/describe/presets.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
 
@@ -79,7 +79,7 @@ ReportDocument models_document(const ModelsAnswer& models) {
                                  "\nRecommendation models: {}.\nNetworks of images, and encoders "
                                  "in front of decoders: {}.\nAny other: `--model config.json` of "
                                  "Hugging Face, or Megatron's flags from --num-layers on.\n",
-                                 fmt::join(dlrm_preset_names(), ", "), fmt::join(network_names(), ", "))}});
+                                 fmt::join(recommendation_names(), ", "), fmt::join(network_names(), ", "))}});
   return document;
 }
 

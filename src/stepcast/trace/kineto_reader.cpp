@@ -18,7 +18,6 @@
 #include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/detail/trace_index.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/step_selection.h"
 #include "stepcast/trace/trace_summary.h"
 
@@ -239,7 +238,7 @@ Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOp
 namespace {
 
 // Whether a replay of the file finds a step, where adding up its events leaves that open.
-Status read_step_to_replay(const std::filesystem::path& file, const ReadOptions& options) {
+Status read_step_to_replay(const std::filesystem::path& file, ReplayCheck check, const ReadOptions& options) {
   STEPCAST_ASSIGN(StepSelection selection, scan_steps(file, options));
   ReadOptions how = options;
   if (const auto step = step_to_replay({&selection, 1})) {
@@ -247,12 +246,13 @@ Status read_step_to_replay(const std::filesystem::path& file, const ReadOptions&
     how.only = &selection;
   }
   STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file, how));
-  return can_be_replayed(rank);
+  return check(rank);
 }
 
 }  // namespace
 
-Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, const ReadOptions& options) {
+Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, ReplayCheck check,
+                                        const ReadOptions& options) {
   for (bool bounded = true;; bounded = false) {
     STEPCAST_ASSIGN(ByteSource source, open(file, options));
     detail::RankFold fold{bounded};
@@ -261,10 +261,10 @@ Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, const
     Status replayable = Ok{};
     if (fold.work_count() == 0) {
       if (fold.first_op()) rank.cpu_ops.push_back(*fold.first_op());
-      replayable = can_be_replayed(rank);
+      replayable = check(rank);
       rank.cpu_ops.clear();
     } else if (!fold.launches_in_a_step() && !fold.is_only_work()) {
-      replayable = read_step_to_replay(file, options);
+      replayable = read_step_to_replay(file, check, options);
     }
     return SummarizedRank{std::move(rank), fold.take(), std::move(replayable)};
   }

@@ -9,7 +9,6 @@
 #include "stepcast/base/names.h"
 #include "stepcast/trace/detail/rank_fold.h"
 #include "stepcast/trace/file_ranks.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 namespace {
@@ -87,7 +86,7 @@ ExternalIdMeaning external_id_meaning(const RecordedRank& rank) {
   return detail::external_id_meaning(with_id, is_correlation, operators.count());
 }
 
-RankSummary summarize(const RecordedRank& rank, bool execution_trace) {
+RankSummary summarize(const RecordedRank& rank, ReplayCheck check, bool execution_trace) {
   detail::RankFold fold{true};  // events are sorted by their start
   const auto add = [&](const auto& rows) {
     for (const auto& row : rows) fold.add(row, rank.names);
@@ -100,7 +99,7 @@ RankSummary summarize(const RecordedRank& rank, bool execution_trace) {
   std::vector<ThreadId> threads;
   for (std::size_t t = 0; t < rank.threads.size(); ++t) threads.emplace_back(t);
   fold.finish(threads, threads.size(), Nanoseconds{});
-  return judged(fold.take(), rank, can_be_replayed(rank), execution_trace);
+  return judged(fold.take(), rank, check(rank), execution_trace);
 }
 
 ExecutionTraceSummary summarize(const ExecutionTrace& trace) {

@@ -75,16 +75,21 @@ struct RankSummary {
   std::vector<std::string> notes;       // what is missing and what follows from it, one sentence each
 };
 
+// Says whether a replay of the rank alone finds a step with GPU work. Callers give `can_be_replayed`: readers know
+// nothing of replays.
+using ReplayCheck = Status (*)(const RecordedRank& rank);
+
 // `execution_trace`: whether there is one of the rank, which tells what transfers carry.
-[[nodiscard]] RankSummary summarize(const RecordedRank& rank, bool execution_trace = false);
+[[nodiscard]] RankSummary summarize(const RecordedRank& rank, ReplayCheck check,
+                                    bool execution_trace = false);
 
 // A profiler trace of any size, of which no event is kept: memory grows with its streams, threads, steps and different names.
 struct SummarizedRank {
   RecordedRank rank;    // without events
   RankSummary summary;  // for judged()
-  Status replayable;    // can_be_replayed()
+  Status replayable;    // what the check said
 };
-[[nodiscard]] Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file,
+[[nodiscard]] Result<SummarizedRank> summarize_kineto(const std::filesystem::path& file, ReplayCheck check,
                                                       const ReadOptions& options = {});
 
 // With the rank, and with what is missing and what follows from it.
