@@ -22,6 +22,7 @@
 #include "stepcast/describe/torchtitan.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/workload/expert_load.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
@@ -167,22 +168,21 @@ void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes)
 
 // DeepSpeed trains whatever model it is given: without Megatron's command line one of Hugging Face, whose layers are
 // PyTorch's own kernels.
-void use_plain_layers(const Job& job, DType compute, Layout& layout, std::vector<std::string>& notes) {
-  if (job.command_line || !(job.deepspeed || job.framework == Framework::deepspeed)) return;
-  Layout plain = layout;
-  set_software_defaults(plain, Framework::pytorch, compute);
-  layout.layer.fused = plain.layer.fused;
+void use_plain_layers(const Job& job, Layout& layout, std::vector<std::string>& notes) {
+  const bool is_plain = job.deepspeed || (job.framework && rule_of(*job.framework).layers.runs_plain_models);
+  if (job.command_line || !is_plain) return;
+  layout.layer.fused = rule_of(Framework::pytorch).fused;
   notes.emplace_back(
       "DeepSpeed: layers as Hugging Face has them, without fused kernels; for Megatron-DeepSpeed give its "
       "--command-line");
 }
 
-// Who names FSDP means weights that are sharded; TorchTitan, Automodel and MaxText do so by themselves.
+// A framework that was named shards weights if it always does.
 void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& s,
                              std::vector<std::string>& notes) {
-  const bool shards = job.framework == Framework::fsdp || job.framework == Framework::torchtitan ||
-                      job.framework == Framework::maxtext || job.framework == Framework::automodel;
-  if (!shards || job.command_line || job.deepspeed) return;
+  if (!job.framework || !rule_of(*job.framework).sharding.shards_weights() || job.command_line ||
+      job.deepspeed)
+    return;
   if (s.sharding || s.distributed_optimizer || s.fully_sharded || s.zero_stage) return;
   if (layout.degrees.data * layout.degrees.context < 2) return;
   s.fully_sharded = true;
@@ -356,7 +356,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
                           : of_images   ? Framework::pytorch
                                         : Framework::megatron;
   set_software_defaults(layout, job.framework.value_or(usual), settings.dtype.value_or(DType::fp32));
-  use_plain_layers(job, settings.dtype.value_or(DType::fp32), layout, result.notes);
+  use_plain_layers(job, layout, result.notes);
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
     layout.software.framework = Framework::deepspeed;
     if (!job.command_line && !job.deepspeed) {
@@ -368,7 +368,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   }
   STEPCAST_TRY(detail::apply_choices(settings, layout));
   // Megatron Core where it is said, by a script or by name; NeMo runs the same layers tuned.
-  if ((job.command_line || job.framework) && layout.software.framework == Framework::megatron &&
+  if ((job.command_line || job.framework) && rule_of(layout).layers.counts_operators &&
       !settings.legacy_models.value_or(false)) {
     layout.layer.operator_launches = detail::operator_launches(settings);
     layout.layer.fused.permutation = settings.fuse_permutation.value_or(false);
