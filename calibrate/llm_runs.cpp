@@ -13,6 +13,7 @@
 #include "stepcast/base/words.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
+#include "stepcast/workload/framework_rule.h"
 
 #include "calibrate/detail/llm_run_checks.h"
 #include "calibrate/run_recipe.h"

@@ -17,6 +17,7 @@
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/text.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/workload/framework_rule.h"
 
 #include "outputs.h"
 
@@ -270,9 +271,7 @@ std::string check_date(const std::string& text) {
 Result<Framework> framework_named(const std::string& text) {
   const Framework framework = parse_framework(text);
   if (framework != Framework::unknown) return framework;
-  return Error::at("", "--framework")
-      .found(fmt::format("`{}`", text))
-      .expected("megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
+  return Error::at("", "--framework").found(fmt::format("`{}`", text)).expected(framework_names(" or "));
 }
 
 std::vector<std::string> flags_of(const CLI::App& app) {

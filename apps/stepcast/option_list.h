@@ -23,7 +23,7 @@
 #include <CLI/CLI.hpp>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/software_defaults.h"
+#include "stepcast/workload/layout.h"
 
 namespace stepcast::cli {
 

@@ -35,6 +35,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_answer.h"
+#include "stepcast/workload/framework_rule.h"
 
 #include "in_process.h"
 #include "option_list.h"
@@ -406,10 +407,7 @@ void add_subject(PlanOptions& o) {
   o.flags.add("--zone", &o.zones, "of pools: east:price=2.5,bandwidth=400Gbps (docs/shared-clusters.md)");
   o.flags.add("--gpus-per-node", &o.gpus_per_node, "GPUs of a node, where not as the platform has",
               {.range = {{1, kMostGpusPerNode}}});
-  o.flags.add(
-      "--framework", &o.framework,
-      "whose kernels, overlaps and sharding: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, "
-      "pytorch, libai, maxtext");
+  o.flags.add("--framework", &o.framework, "whose kernels, overlaps and sharding: " + framework_names());
   o.flags.add("--framework-date", &s.framework_date,
               "month of its release, as 2024-05: attention kernels and memory as then; otherwise the newest");
   o.flags.add("--gbs,--global-batch-size", &s.global_batch_sequences,

@@ -8,6 +8,7 @@
 
 #include "stepcast/base/words.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/workload/framework_rule.h"
 
 #include "rl_flags.h"
 
@@ -79,11 +80,7 @@ void add_subject(PredictOptions& o) {
               "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace and recommendation "
               "models: tf32, too",
               {.one_of = {"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}}, kSteps | kTraces | kRecommendation);
-  o.flags.add(
-      "--framework", &step.framework,
-      "whose kernels and overlaps: megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, "
-      "libai, maxtext",
-      {}, kSteps);
+  o.flags.add("--framework", &step.framework, "whose kernels and overlaps: " + framework_names(), {}, kSteps);
   o.flags.add("--framework-date", &step.request.job.settings.framework_date,
               "month of its release, as 2024-05: attention kernels and memory as then; otherwise the newest",
               {}, kSteps);

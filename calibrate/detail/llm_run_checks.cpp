@@ -10,7 +10,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/software_defaults.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast::detail {
 namespace {

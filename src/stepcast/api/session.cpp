@@ -36,6 +36,7 @@
 #include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/rollout/rl_step.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
@@ -441,7 +442,7 @@ Result<RlForecast> Session::predict(const PredictRlRequest& request) const {
                   impl_->take(request.platform, request.actor.gpus_per_node));
   priced->steps.set_assumptions(assumptions);
   const TrainingLayout open_layout = [&](const Job& asked, const ResolvedJob& usual) {
-    return usual.layout.software.framework == Framework::megatron
+    return rule_of(usual.layout).search.plans_post_training
                ? detail::planned_layout(asked, usual, *priced->platform, assumptions)
                : std::nullopt;
   };

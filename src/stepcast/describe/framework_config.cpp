@@ -19,8 +19,8 @@
 #include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/detail/framework_rows.h"
+#include "stepcast/describe/detail/job_format.h"
 #include "stepcast/describe/megatron.h"
-#include "stepcast/describe/nemo_arguments.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 
@@ -90,14 +90,13 @@ class ConfigReader {
     STEPCAST_TRY(level(root, ""));
     if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
       STEPCAST_TRY(use_deepspeed(*deepspeed));
-    if (framework_.name == "TRL") words_.work = work_of_trl(root);
-    if (framework_.name == "torchtune") words_.work = work_of_loss(root);
+    if (framework_.work != nullptr) words_.work = framework_.work(root);
     const JsonValue* precomputed = root.find("precompute_ref_log_probs");
     STEPCAST_TRY(use_work(precomputed != nullptr && precomputed->is_bool() && precomputed->truth()));
     STEPCAST_TRY(use_words());
     STEPCAST_TRY(use_model());
     merge();
-    if (framework_.habits == Framework::maxtext && !said_.settings.sharding) STEPCAST_TRY(use_copies());
+    if (framework_.has_mesh_axes && !said_.settings.sharding) STEPCAST_TRY(use_copies());
     return use_batches();
   }
 
@@ -235,37 +234,6 @@ class ConfigReader {
     return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
   }
 
-  // TRL's trainers have configs of their own; what no other has shows which one it is.
-  static std::string work_of_trl(const JsonValue& root) {
-    constexpr std::pair<const char*, const char*> kKeys[] = {{"num_generations", "grpo or ppo"},
-                                                             {"reward_funcs", "grpo or ppo"},
-                                                             {"reward_model_path", "grpo or ppo"},
-                                                             {"num_ppo_epochs", "grpo or ppo"},
-                                                             {"desirable_weight", "kto"},
-                                                             {"center_rewards_coefficient", "reward"},
-                                                             {"simpo_gamma", "simpo"},
-                                                             {"max_prompt_length", "dpo"},
-                                                             {"precompute_ref_log_probs", "dpo"},
-                                                             {"rpo_alpha", "dpo"},
-                                                             {"ref_model_init_kwargs", "dpo"}};
-    const JsonValue* loss = root.find("loss_type");
-    const std::string word = loss != nullptr && loss->is_text() ? lower(loss->text()) : "nll";
-    if (word == "kto" || word == "apo_zero_unpaired") return "kto";
-    if (word == "simpo") return "simpo";
-    for (const auto& [key, work] : kKeys)
-      if (root.find(key) != nullptr) return work;
-    return word == "nll" || word == "dft" ? "sft" : "dpo";
-  }
-
-  // torchtune's recipes differ in their loss: torchtune.rlhf.loss.DPOLoss.
-  static std::string work_of_loss(const JsonValue& root) {
-    const JsonValue* const loss = config_value(root, "loss._component_");
-    const std::string name = loss != nullptr && loss->is_text() ? lower(loss->text()) : "";
-    for (const char* work : {"simpo", "dpo", "ppo", "grpo"})
-      if (name.find(work) != std::string::npos) return work;
-    return name.find("rso") != std::string::npos ? "dpo" : "";
-  }
-
   // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy, unless what it
   // says was computed before the training (TRL).
   Status use_work(bool knows_reference) {
@@ -303,7 +271,7 @@ class ConfigReader {
       if (!said_.settings.recompute)
         out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
     }
-    if (framework_.habits == Framework::maxtext && !recompute.empty() && recompute != "none") {
+    if (framework_.has_remat_policies && !recompute.empty() && recompute != "none") {
       STEPCAST_TRY(use_policy(recompute));
     } else if (recompute == "true" || recompute == "full" || recompute == "unsloth" ||
                recompute == "offload") {
@@ -393,7 +361,7 @@ class ConfigReader {
         std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == word; });
     if (known == std::end(kWords)) return wrong("dtype", words_.precision, "bfloat16, float16 or float32");
     s.dtype = known->second;
-    if (framework_.name == "torchtune" && s.dtype == DType::bf16)
+    if (framework_.has_no_master_weights && s.dtype == DType::bf16)
       out_.job.not_modelled.emplace_back("dtype: bf16 (weights and states without a copy in fp32)");
     return Ok{};
   }
@@ -428,7 +396,7 @@ class ConfigReader {
       const bool named =
           any_word(kNames[i], [&](std::string_view n) { return targets.find(n) != std::string::npos; });
       const bool all =
-          targets.starts_with("all") || (words_.all_linear && (framework_.name == "Axolotl" || i >= 2));
+          targets.starts_with("all") || (words_.all_linear && (framework_.all_linear_of_attention || i >= 2));
       if (named || all) products += (products.empty() ? "" : " ") + std::string{kProducts[i]};
     }
     if (products.empty()) products = "linear_qkv";  // PEFT's own: queries and values
@@ -559,17 +527,14 @@ Result<FrameworkConfig> parse_framework_config(const Job& said) {
   FrameworkConfig out;
   out.framework = framework->name;
   out.notes.push_back(fmt::format("read as a config of {}", framework->name));
-  if (framework->rows.empty()) {
-    STEPCAST_TRY(detail::read_nemo_config(root, said, out));
-  } else {
-    ConfigReader reader{*framework, said, out};
-    STEPCAST_TRY(reader.read(root));
-  }
+  STEPCAST_TRY(framework->read != nullptr ? framework->read(root, said, out)
+                                          : ConfigReader(*framework, said, out).read(root));
   return out;
 }
 
 std::string known_maxtext_keys(std::string_view parameters) {
-  const ConfigFramework& maxtext = detail::config_frameworks().front();
+  const ConfigFramework& maxtext =
+      *std::ranges::find(detail::config_frameworks(), "MaxText", &ConfigFramework::name);
   std::string known;
   const auto add = [&](std::string_view line) {
     const std::string_view key = line.substr(0, line.find(':'));
@@ -581,4 +546,21 @@ std::string known_maxtext_keys(std::string_view parameters) {
   return known;
 }
 
+namespace detail {
+
+JobFormat config_format() {
+  static constexpr JobPart kOthers[] = {JobPart::command_line, JobPart::torchtitan};
+  const auto read = [](const Job& job) -> Result<ResolvedJob> {
+    STEPCAST_ASSIGN(const FrameworkConfig config, parse_framework_config(job));
+    STEPCAST_ASSIGN(ResolvedJob result, stepcast::resolve(config.job));
+    result.notes.insert(result.notes.begin(), config.notes.begin(), config.notes.end());
+    return result;
+  };
+  return {.flag = "--config",
+          .is = [](const Job& job) { return job.config.has_value(); },
+          .excludes = kOthers,
+          .resolve = read};
+}
+
+}  // namespace detail
 }  // namespace stepcast

@@ -9,19 +9,18 @@
 #include "stepcast/base/file.h"
 #include "stepcast/describe/deepspeed.h"
 #include "stepcast/describe/detail/apply_settings.h"
+#include "stepcast/describe/detail/job_format.h"
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
-#include "stepcast/describe/framework_config.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/ignored_settings.h"
-#include "stepcast/describe/launch_script.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/network_presets.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
-#include "stepcast/describe/torchtitan.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/workload/expert_load.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
@@ -38,7 +37,7 @@ Error no_such_path(const std::string& path) {
                           : "`stepcast models` lists the names that need no file; or give its config.json");
 }
 
-Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::string>& notes) {
+Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::string>& notes) {
   if (job.transformer) return std::optional{*job.transformer};
   const auto nothing_to_ignore = [&] {
     return Error::at("", "--ignore-key")
@@ -78,22 +77,6 @@ Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::s
                   is_file ? read_huggingface_config(job.model, job.ignored_model_keys, &notes, job.vision)
                           : find_preset(job.model, job.vision, &notes));
   return std::optional{std::move(model)};
-}
-
-Status check_files(const Job& job) {
-  if (!job.torchtitan) return Ok{};
-  if (job.command_line || job.deepspeed) {
-    return Error::at(
-               "", "--torchtitan",
-               fmt::format("given together with {}", job.command_line ? "--command-line" : "--deepspeed"))
-        .advice("each describes a whole training run: choose one");
-  }
-  if (job.framework && *job.framework != Framework::torchtitan) {
-    return Error::at("", "--framework", "a TorchTitan config is run by torchtitan")
-        .found(std::string{to_string(*job.framework)})
-        .advice("leave --framework out, or say with flags what is different");
-  }
-  return Ok{};
 }
 
 void fill_in_length(const std::optional<Transformer>& model, JobSettings& s,
@@ -167,22 +150,21 @@ void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes)
 
 // DeepSpeed trains whatever model it is given: without Megatron's command line one of Hugging Face, whose layers are
 // PyTorch's own kernels.
-void use_plain_layers(const Job& job, DType compute, Layout& layout, std::vector<std::string>& notes) {
-  if (job.command_line || !(job.deepspeed || job.framework == Framework::deepspeed)) return;
-  Layout plain = layout;
-  set_software_defaults(plain, Framework::pytorch, compute);
-  layout.layer.fused = plain.layer.fused;
+void use_plain_layers(const Job& job, Layout& layout, std::vector<std::string>& notes) {
+  const bool is_plain = job.deepspeed || (job.framework && rule_of(*job.framework).layers.runs_plain_models);
+  if (job.command_line || !is_plain) return;
+  layout.layer.fused = rule_of(Framework::pytorch).fused;
   notes.emplace_back(
       "DeepSpeed: layers as Hugging Face has them, without fused kernels; for Megatron-DeepSpeed give its "
       "--command-line");
 }
 
-// Who names FSDP means weights that are sharded; TorchTitan, Automodel and MaxText do so by themselves.
+// A framework that was named shards weights if it always does.
 void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& s,
                              std::vector<std::string>& notes) {
-  const bool shards = job.framework == Framework::fsdp || job.framework == Framework::torchtitan ||
-                      job.framework == Framework::maxtext || job.framework == Framework::automodel;
-  if (!shards || job.command_line || job.deepspeed) return;
+  if (!job.framework || !rule_of(*job.framework).sharding.shards_weights() || job.command_line ||
+      job.deepspeed)
+    return;
   if (s.sharding || s.distributed_optimizer || s.fully_sharded || s.zero_stage) return;
   if (layout.degrees.data * layout.degrees.context < 2) return;
   s.fully_sharded = true;
@@ -356,7 +338,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
                           : of_images   ? Framework::pytorch
                                         : Framework::megatron;
   set_software_defaults(layout, job.framework.value_or(usual), settings.dtype.value_or(DType::fp32));
-  use_plain_layers(job, settings.dtype.value_or(DType::fp32), layout, result.notes);
+  use_plain_layers(job, layout, result.notes);
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
     layout.software.framework = Framework::deepspeed;
     if (!job.command_line && !job.deepspeed) {
@@ -368,7 +350,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   }
   STEPCAST_TRY(detail::apply_choices(settings, layout));
   // Megatron Core where it is said, by a script or by name; NeMo runs the same layers tuned.
-  if ((job.command_line || job.framework) && layout.software.framework == Framework::megatron &&
+  if ((job.command_line || job.framework) && rule_of(layout).layers.counts_operators &&
       !settings.legacy_models.value_or(false)) {
     layout.layer.operator_launches = detail::operator_launches(settings);
     layout.layer.fused.permutation = settings.fuse_permutation.value_or(false);
@@ -452,41 +434,33 @@ Result<ConfigText> read_config_text(const std::filesystem::path& file) {
   return ConfigText{std::move(text), file.string()};
 }
 
-Result<ResolvedJob> resolve(const Job& job) {
-  if (const std::optional<Job> arguments = config_of_command_line(job)) return resolve(*arguments);
-  if (job.config) {
-    if (job.command_line || job.torchtitan) {
-      return Error::at(
-                 "", "--config",
-                 fmt::format("given together with {}", job.command_line ? "--command-line" : "--torchtitan"))
-          .advice("each describes a whole training run: choose one");
-    }
-    STEPCAST_ASSIGN(const FrameworkConfig config, parse_framework_config(job));
-    STEPCAST_ASSIGN(ResolvedJob result, resolve(config.job));
-    result.notes.insert(result.notes.begin(), config.notes.begin(), config.notes.end());
-    return result;
-  }
-  STEPCAST_TRY(check_files(job));
+namespace detail {
+
+Result<BaseModel> base_model(const Job& job) {
   if (job.gpus_per_node && (*job.gpus_per_node < 1 || *job.gpus_per_node > kMostGpusPerNode)) {
     return Error{"the GPUs of a node"}
         .found(fmt::format("{}", *job.gpus_per_node))
         .expected(fmt::format("1 to {}", kMostGpusPerNode));
   }
-  std::vector<std::string> said;
-  STEPCAST_ASSIGN(const std::optional<Transformer> base, base_model(job, said));
-  if (!job.torchtitan) {
-    STEPCAST_ASSIGN(ResolvedJob result, resolve_settings(job, base));
-    note_model(job, said, result);
-    STEPCAST_TRY(apply_expert_load(job.settings, result));
-    return result;
-  }
-  STEPCAST_TRY(detail::check_numbers(job.settings));
-  STEPCAST_ASSIGN(ResolvedJob result, parse_torchtitan_config(job.torchtitan->text, job.torchtitan->name,
-                                                              {base, job.n_gpus, job.settings}));
-  note_model(job, said, result);
-  result.not_modelled.insert(result.not_modelled.end(), job.not_modelled.begin(), job.not_modelled.end());
-  STEPCAST_TRY(apply_expert_load(job.settings, result));
-  return result;
+  BaseModel base;
+  STEPCAST_ASSIGN(base.model, named_model(job, base.notes));
+  return base;
 }
 
+Status finish(const Job& job, const BaseModel& base, ResolvedJob& result) {
+  note_model(job, base.notes, result);
+  return apply_expert_load(job.settings, result);
+}
+
+JobFormat settings_format() {
+  const auto read = [](const Job& job) -> Result<ResolvedJob> {
+    STEPCAST_ASSIGN(const BaseModel base, base_model(job));
+    STEPCAST_ASSIGN(ResolvedJob result, resolve_settings(job, base.model));
+    STEPCAST_TRY(finish(job, base, result));
+    return result;
+  };
+  return {.flag = "", .is = [](const Job&) { return true; }, .excludes = {}, .resolve = read};
+}
+
+}  // namespace detail
 }  // namespace stepcast

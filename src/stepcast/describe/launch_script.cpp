@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,6 +14,8 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
+#include "stepcast/describe/detail/job_format.h"
 #include "stepcast/describe/detail/shell/script.h"
 #include "stepcast/describe/megatron.h"
 
@@ -60,6 +63,23 @@ Result<std::string> with_sources(const std::filesystem::path& file, int depth) {
   return out;
 }
 
+// How frameworks that have the keys of a config as arguments write them.
+struct ArgumentStyle {
+  std::string_view shown_by;  // beginnings of words, blanks between, all of which are there
+  bool has_dashes;            // --key value; otherwise key=value
+};
+constexpr ArgumentStyle kStyles[] = {{"--model_name_or_path", true},  // Hugging Face's Trainer
+                                     {"model_name= per_device_batch_size=", false}};  // MaxText
+
+const ArgumentStyle* style_of(const std::vector<std::string>& words) {
+  const auto is_missing = [&](std::string_view beginning) {
+    return std::ranges::none_of(words, [&](const std::string& word) { return word.starts_with(beginning); });
+  };
+  const auto* const found = std::ranges::find_if(
+      kStyles, [&](const ArgumentStyle& style) { return !any_word(style.shown_by, is_missing); });
+  return found == std::end(kStyles) ? nullptr : found;
+}
+
 }  // namespace
 
 Result<std::string> read_launch_script(const std::filesystem::path& file) { return with_sources(file, 0); }
@@ -72,12 +92,9 @@ std::optional<Job> config_of_command_line(const Job& said) {
   if (!said.command_line) return std::nullopt;
   const auto words = words_of_launch_script(*said.command_line);
   if (!words) return std::nullopt;
-  const auto begins = [&](std::string_view with) {
-    return std::ranges::any_of(*words, [&](const std::string& word) { return word.starts_with(with); });
-  };
-  const bool is_trainer = begins("--model_name_or_path"),
-             is_maxtext = begins("model_name=") && begins("per_device_batch_size=");
-  if (!is_trainer && !is_maxtext) return std::nullopt;
+  const ArgumentStyle* const style = style_of(*words);
+  if (style == nullptr) return std::nullopt;
+  const bool is_trainer = style->has_dashes;
   // A key, then its values: what stands alone is a switch.
   std::vector<std::pair<std::string, std::vector<std::string>>> keys;
   for (const std::string& word : *words) {
@@ -122,4 +139,14 @@ std::optional<Job> config_of_command_line(const Job& said) {
   return job;
 }
 
+namespace detail {
+
+JobFormat arguments_format() {
+  return {.flag = "--command-line",
+          .is = [](const Job& job) { return config_of_command_line(job).has_value(); },
+          .excludes = {},
+          .resolve = [](const Job& job) { return stepcast::resolve(*config_of_command_line(job)); }};
+}
+
+}  // namespace detail
 }  // namespace stepcast

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/workload/framework_rule.h"
+
 namespace stepcast {
 namespace {
 
@@ -13,11 +15,10 @@ using S = JobSettings;
 constexpr std::int64_t kMostPipeline = 64, kMostGpus = 16384;
 constexpr std::int64_t kMicroBatchesPerStage = 4;
 
-bool shards_weights_first(const Job& job) {
-  return job.framework == Framework::fsdp || job.framework == Framework::torchtitan ||
-         job.framework == Framework::deepspeed || job.framework == Framework::maxtext ||
-         job.framework == Framework::automodel;
+WeightSharding weight_sharding(const Job& job) {
+  return job.framework ? *rule_of(*job.framework).sharding.weights : WeightSharding::asked_for;
 }
+bool shards_weights_first(const Job& job) { return weight_sharding(job) != WeightSharding::asked_for; }
 
 std::string flags_of(const JobSettings& s) {
   std::string text;
@@ -37,8 +38,9 @@ std::string flags_of(const JobSettings& s) {
 std::vector<JobSettings> ways_to_shard(const Job& job) {
   const JobSettings none{};
   const JobSettings states{.distributed_optimizer = true}, weights{.zero_stage = 3};
-  if (job.framework == Framework::deepspeed) return {none, {.zero_stage = 1}, {.zero_stage = 2}, weights};
-  if (shards_weights_first(job)) return {none};  // sharded anyway (resolve)
+  const WeightSharding sharding = weight_sharding(job);
+  if (sharding == WeightSharding::first) return {none, {.zero_stage = 1}, {.zero_stage = 2}, weights};
+  if (sharding == WeightSharding::always) return {none};  // resolve() shards them
   return {none, states};
 }
 

@@ -11,6 +11,7 @@
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
+#include "stepcast/describe/detail/job_format.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/torchtitan_sections.h"
 #include "stepcast/describe/software_defaults.h"
@@ -284,4 +285,30 @@ Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::st
   return job;
 }
 
+namespace detail {
+
+JobFormat torchtitan_format() {
+  static constexpr JobPart kOthers[] = {JobPart::command_line, JobPart::deepspeed};
+  const auto read = [](const Job& job) -> Result<ResolvedJob> {
+    constexpr Framework kIts = Framework::torchtitan;
+    if (job.framework.value_or(kIts) != kIts) {
+      return Error::at("", "--framework", "a TorchTitan config is run by torchtitan")
+          .found(std::string{to_string(*job.framework)})
+          .advice("leave --framework out, or say with flags what is different");
+    }
+    STEPCAST_ASSIGN(const BaseModel base, base_model(job));
+    STEPCAST_TRY(check_numbers(job.settings));
+    STEPCAST_ASSIGN(ResolvedJob result, parse_torchtitan_config(job.torchtitan->text, job.torchtitan->name,
+                                                                {base.model, job.n_gpus, job.settings}));
+    result.not_modelled.insert(result.not_modelled.end(), job.not_modelled.begin(), job.not_modelled.end());
+    STEPCAST_TRY(finish(job, base, result));
+    return result;
+  };
+  return {.flag = "--torchtitan",
+          .is = [](const Job& job) { return job.torchtitan.has_value(); },
+          .excludes = kOthers,
+          .resolve = read};
+}
+
+}  // namespace detail
 }  // namespace stepcast

@@ -127,6 +127,82 @@ Status from_deepspeed(const TrainingLog& log, LoggedJob& out) {
   return Ok{};
 }
 
+// The configuration that the log prints as YAML, as arguments of Megatron-LM and as the job of LLM Foundry.
+struct PrintedYaml {
+  explicit PrintedYaml(const TrainingLog& log) {
+    // What other lines broke is no YAML any more; the log is read without it.
+    const Result<JsonValue> document =
+        parse_yaml(log.settings.yaml, log.file + ": the configuration as YAML");
+    const YamlScalars scalars = document ? yaml_scalars(*document) : YamlScalars{};
+    arguments = detail::megatron_arguments_of(scalars, n_gpus);
+    if (arguments.empty()) foundry = detail::foundry_job(scalars);
+  }
+  std::optional<std::int64_t> n_gpus;
+  Arguments arguments;
+  std::optional<Job> foundry;
+};
+
+// Where a log prints the settings of its run, and who reads them: the first that is there.
+struct SettingsSource {
+  std::string_view called;
+  bool (*is_printed)(const TrainingLog& log, const PrintedYaml& yaml);
+  Status (*read)(const TrainingLog& log, const PrintedYaml& yaml, LoggedJob& out);
+};
+
+Status use_torchtitan(std::string toml, std::string_view words, const TrainingLog& log, LoggedJob& out) {
+  out.job.torchtitan = ConfigText{std::move(toml), fmt::format("{}: {}", log.file, words)};
+  out.job.n_gpus = detail::torchtitan_gpus(word(log, "titan_mesh"));
+  return Ok{};
+}
+
+constexpr SettingsSource kSources[] = {
+    {"Megatron's arguments",
+     [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.megatron.empty(); },
+     [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) -> Status {
+       from_megatron(log.settings.megatron, log, out);
+       return log.settings.deepspeed.empty() ? Status{Ok{}} : from_deepspeed(log, out);
+     }},
+    {"TorchTitan's config",
+     [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.torchtitan.empty(); },
+     [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) -> Status {
+       STEPCAST_ASSIGN(std::string toml, detail::torchtitan_toml(log.settings.torchtitan, log.file));
+       return use_torchtitan(std::move(toml), "TorchTitan's config", log, out);
+     }},
+    {"what TorchTitan says when it starts",
+     [](const TrainingLog& log, const PrintedYaml&) { return !word(log, "titan_model").empty(); },
+     [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) {
+       return use_torchtitan(detail::torchtitan_toml_of_words(log.settings.words), "what TorchTitan says",
+                             log, out);
+     }},
+    {"the configuration as YAML",
+     [](const TrainingLog&, const PrintedYaml& yaml) { return !yaml.arguments.empty(); },
+     [](const TrainingLog& log, const PrintedYaml& yaml, LoggedJob& out) -> Status {
+       out.job.n_gpus = yaml.n_gpus;
+       out.job.framework = Framework::nemo;
+       from_megatron(yaml.arguments, log, out);
+       return Ok{};
+     }},
+    {"LLM Foundry's configuration",
+     [](const TrainingLog&, const PrintedYaml& yaml) { return yaml.foundry.has_value(); },
+     [](const TrainingLog&, const PrintedYaml& yaml, LoggedJob& out) -> Status {
+       out.job = *yaml.foundry;
+       return Ok{};
+     }},
+    {"MaxText's parameters",
+     [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.maxtext.empty(); },
+     [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) -> Status {
+       out.job.config =
+           ConfigText{known_maxtext_keys(log.settings.maxtext), log.file + ": MaxText's parameters"};
+       return Ok{};
+     }},
+    {"DeepSpeed's config",
+     [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.deepspeed.empty(); },
+     [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) { return from_deepspeed(log, out); }},
+    {"the model's config",
+     [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.model_config.empty(); },
+     [](const TrainingLog&, const PrintedYaml&, LoggedJob&) { return Status{Ok{}}; }},
+};
+
 // What somebody said holds; what describes the same model otherwise gives way.
 void put_over(const Job& said, Job& job) {
   if (!said.model.empty() || said.transformer) {
@@ -193,41 +269,12 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
   LoggedJob out;
   out.gpu = word(log, "gpu");
   const LoggedSettings& printed = log.settings;
-  // What other lines broke is no YAML any more; the log is read without it.
-  const Result<JsonValue> document = parse_yaml(printed.yaml, log.file + ": the configuration as YAML");
-  const YamlScalars yaml = document ? yaml_scalars(*document) : YamlScalars{};
-  std::optional<std::int64_t> yaml_gpus;
-  const Arguments of_yaml = detail::megatron_arguments_of(yaml, yaml_gpus);
-  if (!printed.megatron.empty()) {
-    out.source = "Megatron's arguments";
-    from_megatron(printed.megatron, log, out);
-    if (!printed.deepspeed.empty()) STEPCAST_TRY(from_deepspeed(log, out));
-  } else if (!printed.torchtitan.empty()) {
-    out.source = "TorchTitan's config";
-    STEPCAST_ASSIGN(const std::string toml, detail::torchtitan_toml(printed.torchtitan, log.file));
-    out.job.torchtitan = ConfigText{toml, log.file + ": TorchTitan's config"};
-    out.job.n_gpus = detail::torchtitan_gpus(word(log, "titan_mesh"));
-  } else if (!word(log, "titan_model").empty()) {
-    out.source = "what TorchTitan says when it starts";
-    out.job.torchtitan =
-        ConfigText{detail::torchtitan_toml_of_words(printed.words), log.file + ": what TorchTitan says"};
-    out.job.n_gpus = detail::torchtitan_gpus(word(log, "titan_mesh"));
-  } else if (!of_yaml.empty()) {
-    out.source = "the configuration as YAML";
-    out.job.n_gpus = yaml_gpus;
-    out.job.framework = Framework::nemo;
-    from_megatron(of_yaml, log, out);
-  } else if (std::optional<Job> foundry = detail::foundry_job(yaml)) {
-    out.source = "LLM Foundry's configuration";
-    out.job = *std::move(foundry);
-  } else if (!printed.maxtext.empty()) {
-    out.source = "MaxText's parameters";
-    out.job.config = ConfigText{known_maxtext_keys(printed.maxtext), log.file + ": MaxText's parameters"};
-  } else if (!printed.deepspeed.empty()) {
-    out.source = "DeepSpeed's config";
-    STEPCAST_TRY(from_deepspeed(log, out));
-  } else if (!printed.model_config.empty()) {
-    out.source = "the model's config";
+  const PrintedYaml yaml{log};
+  const auto* const source =
+      std::ranges::find_if(kSources, [&](const SettingsSource& one) { return one.is_printed(log, yaml); });
+  if (source != std::end(kSources)) {
+    out.source = source->called;
+    STEPCAST_TRY(source->read(log, yaml, out));
   }
   if (!printed.model_config.empty() && !out.job.command_line && !out.job.torchtitan && said.model.empty()) {
     STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(detail::python_to_json(printed.model_config),

@@ -9,45 +9,20 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/byte_source.h"
-#include "stepcast/base/names.h"
 #include "stepcast/logs/detail/foreign_files.h"
 #include "stepcast/logs/detail/log_scanner.h"
 
 namespace stepcast {
 namespace {
 
-constexpr auto kWords = names<LogFormat::huggingface>({"megatron",    "nemo",
-                                                       "torchtitan",  "deepspeed_pipeline",
-                                                       "deepspeed",   "megatron_bridge",
-                                                       "composer",    "mlperf",
-                                                       "maxtext",     "nanotron",
-                                                       "olmo",        "internevo",
-                                                       "llm_c",       "modded_nanogpt",
-                                                       "verl",        "torchtune",
-                                                       "lightning",   "levanter",
-                                                       "tensorboard", "csv",
-                                                       "huggingface"});
-constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
-                                                           "NeMo",
-                                                           "TorchTitan",
-                                                           "DeepSpeed's pipeline engine",
-                                                           "DeepSpeed's engine",
-                                                           "Megatron-Bridge",
-                                                           "Composer (LLM Foundry)",
-                                                           "MLPerf",
-                                                           "MaxText",
-                                                           "Nanotron",
-                                                           "OLMo",
-                                                           "InternEvo",
-                                                           "llm.c or nanoGPT",
-                                                           "modded-nanogpt",
-                                                           "verl",
-                                                           "torchtune",
-                                                           "Lightning",
-                                                           "Levanter",
-                                                           "TensorBoard (event file)",
-                                                           "CSV",
-                                                           "Hugging Face Trainer"};
+struct FormatNames {
+  std::string_view word, name;
+};
+constexpr FormatNames kNames[] = {
+#define STEPCAST_LOG_FORMAT(word, name) {#word, name},
+#include "stepcast/logs/log_formats.def"
+#undef STEPCAST_LOG_FORMAT
+};
 
 // Text has no zero bytes, and few other controls than those of terminals.
 bool is_text(std::string_view beginning) {
@@ -160,8 +135,8 @@ Result<TrainingLog> read(ByteSource source) {
 
 }  // namespace
 
-std::string_view to_string(LogFormat format) { return kWords[format]; }
-std::string_view log_format_name(LogFormat format) { return kNames[static_cast<std::size_t>(format)]; }
+std::string_view to_string(LogFormat format) { return kNames[static_cast<std::size_t>(format)].word; }
+std::string_view log_format_name(LogFormat format) { return kNames[static_cast<std::size_t>(format)].name; }
 
 Result<TrainingLog> read_training_log(const std::filesystem::path& file, const LogReadOptions& options) {
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, {.progress = options.progress}));

@@ -22,31 +22,17 @@
 
 namespace stepcast {
 
-// In the order of preference where a log has lines of several.
+// log_formats.def, in the order of preference where a log has lines of several.
 enum class LogFormat : std::uint8_t {
-  megatron,  // Megatron-LM, its forks, Megatron-Bridge's long line
-  nemo,      // NeMo 1 and 2
-  torchtitan,
-  deepspeed_pipeline,
-  deepspeed,        // the engine's throughput timer
-  megatron_bridge,  // "Step Time : 8.32s"
-  composer,         // LLM Foundry
-  mlperf,           // ":::MLLOG" of MLPerf results
-  maxtext,
-  nanotron,
-  olmo,  // OLMo, OLMo-core
-  internevo,
-  llm_c,  // and nanoGPT
-  modded_nanogpt,
-  verl,  // a step of post-training
-  torchtune,
-  lightning,  // its bars
-  levanter,
-  tensorboard,  // event files
-  csv,
-  huggingface,  // Trainer: progress bars and the summary at the end
+#define STEPCAST_LOG_FORMAT(word, name) word,
+#include "stepcast/logs/log_formats.def"
+#undef STEPCAST_LOG_FORMAT
 };
-inline constexpr std::size_t kLogFormats = 21;
+inline constexpr std::size_t kLogFormats = 0
+#define STEPCAST_LOG_FORMAT(word, name) +1
+#include "stepcast/logs/log_formats.def"
+#undef STEPCAST_LOG_FORMAT
+    ;
 [[nodiscard]] std::string_view to_string(LogFormat format);
 // As people call it: "Megatron-LM".
 [[nodiscard]] std::string_view log_format_name(LogFormat format);

@@ -13,27 +13,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "stepcast/base/stated.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/operation.h"
 
 namespace stepcast {
-
-// A member without a default: a row that does not state it does not compile.
-template <class T>
-class Stated {
- public:
-  // NOLINTNEXTLINE(google-explicit-constructor): rows state plain values
-  constexpr Stated(T value) : value_(std::move(value)) {}
-  // NOLINTNEXTLINE(google-explicit-constructor): and readers get them
-  constexpr operator const T&() const { return value_; }
-  constexpr const T& operator*() const { return value_; }
-  constexpr const T* operator->() const { return &value_; }
-
- private:
-  T value_;
-};
 
 // What an optimizer keeps beside an embedding table.
 struct TableState {

@@ -13,6 +13,7 @@
 #include "stepcast/plan/step_models.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -142,9 +143,7 @@ Status note_slow_type(StepModels& models, LayoutPlan& plan) {
 // Where nothing fits: what does with the states of the optimizer, and its step, on the host, if that is not said either way.
 std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, const Platform& platform,
                                                  const LayoutPrototypes& prototypes) {
-  const Framework framework = prototypes.framework();
-  if (request.job.settings.optimizer_offload ||
-      (framework != Framework::megatron && framework != Framework::nemo))
+  if (request.job.settings.optimizer_offload || !rule_of(prototypes.framework()).search.has_megatron_flags)
     return std::nullopt;
   PlanRequest on_host = request;
   on_host.job.settings.optimizer_offload = true;

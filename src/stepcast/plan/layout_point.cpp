@@ -6,15 +6,14 @@
 #include <fmt/format.h>
 
 #include "stepcast/describe/setting_groups.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
 namespace {
 
 // Software that has Megatron's flags for what travels beside computation; others do it by themselves.
-bool asks_for_overlap(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::libai || framework == Framework::unknown;
-}
+bool asks_for_overlap(Framework framework) { return !rule_of(framework).overlap.gradient_reduction; }
 
 JobSettings choices(const JobSettings& said, Framework framework, DType dtype, const DataSharding& sharding,
                     Recompute recompute, bool sequence_parallel) {
@@ -39,11 +38,6 @@ JobSettings choices(const JobSettings& said, Framework framework, DType dtype, c
     if (!said.overlap_parameter_gather && sharding.kind == Sharding::zero1) s.overlap_parameter_gather = true;
   }
   return s;
-}
-
-// Interleaved schedules of these send beside computation unless told not to.
-bool overlaps_interleaved(Framework framework) {
-  return framework == Framework::nemo || framework == Framework::automodel || asks_for_overlap(framework);
 }
 
 // What somebody may have said of the choices that a search makes.
@@ -224,7 +218,7 @@ void LayoutPrototypes::layout(const LayoutPoint& point, Layout& into) const {
                   .virtual_stages = point.virtual_stages};
   into.batch.micro_batch_sequences = point.micro_batch;
   set_schedule(point.schedule, into);
-  if (!said_.overlap_p2p && point.virtual_stages > 1 && overlaps_interleaved(into.software.framework))
+  if (!said_.overlap_p2p && point.virtual_stages > 1 && rule_of(into).overlap.interleaved_sends)
     into.pipeline.overlap = true;
   into.layer.recompute.kind = point.recompute;
   into.sharding.kind = point.sharding.kind;

@@ -14,14 +14,13 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/recipe_dimensions.h"
 #include "stepcast/plan/step_models.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 
 namespace {
 
-bool has_all_flags(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::nemo;
-}
+bool has_all_flags(Framework framework) { return rule_of(framework).search.has_megatron_flags; }
 
 double passes_us(const PricedLayer& layer) {
   return layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -25,10 +26,6 @@ LayoutVerdict refused_by(const Error& error) {
   const std::size_t advice = message.find("; ");
   if (advice == std::string::npos) return refused(std::move(message));
   return refused(message.substr(0, advice), {}, message.substr(advice + 2));
-}
-
-bool is_megatron(Framework framework) {
-  return framework == Framework::megatron || framework == Framework::nemo;
 }
 
 std::int64_t micro_batches(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
@@ -129,7 +126,8 @@ LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
       return refused("sequence parallelism: tokens of a rank are not divisible by tensor parallel",
                      fmt::format("{} tokens, {}", prototypes.seq_len() / point.context, point.tensor));
     }
-  } else if (prototypes.model().moe && point.tensor > 1 && is_megatron(prototypes.framework())) {
+  } else if (prototypes.model().moe && point.tensor > 1 &&
+             rule_of(prototypes.framework()).search.has_megatron_flags) {
     return refused("Megatron-LM splits tensors of a model with experts under sequence parallelism alone", {},
                    "--sequence-parallel");
   }
@@ -163,8 +161,8 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
                    "--sharding zero1");
   }
   const Framework framework = prototypes.framework();
-  if (point.pipeline > 1 && sharding.kind == Sharding::zero3 && framework != Framework::torchtitan &&
-      framework != Framework::fsdp && framework != Framework::maxtext && framework != Framework::automodel) {
+  if (point.pipeline > 1 && sharding.kind == Sharding::zero3 &&
+      !rule_of(framework).sharding.shards_weights()) {
     return refused(fmt::format("sharded weights with a pipeline: not supported by {}", to_string(framework)),
                    {}, "--sharding zero1");
   }

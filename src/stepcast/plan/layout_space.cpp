@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "stepcast/base/number.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -94,22 +95,10 @@ List usual_virtual_stages(const Transformer& model, const List& pipelines) {
 }
 
 std::vector<DataSharding> usual_shardings(const SpaceOf& of) {
-  const DataSharding none{}, states{Sharding::zero1, 0}, gradients{Sharding::zero2, 0},
-      weights{Sharding::zero3, 0};
-  switch (of.framework) {
-    case Framework::torchtitan:
-    case Framework::automodel:
-    case Framework::maxtext:
-      return {weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
-    case Framework::fsdp:
-      return {gradients, weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
-    // Recipes of Megatron-Bridge shard weights, too (FSDP), where all GPUs are one NVLink domain; beyond it none was published.
-    case Framework::nemo:
-      return of.n_gpus <= of.gpus_per_node ? std::vector{none, states, weights} : std::vector{none, states};
-    case Framework::pytorch:
-    case Framework::libai: return {none, states};
-    default: return {none, states, gradients, weights};
-  }
+  std::vector<DataSharding> all;
+  for (const SearchedSharding& s : *rule_of(of.framework).sharding.searched)
+    if (!s.inside_node || of.n_gpus <= of.gpus_per_node) all.push_back({s.kind, s.nodes});
+  return all;
 }
 
 std::string words(const List& list) { return fmt::format("{}", fmt::join(list, ", ")); }

@@ -1,6 +1,7 @@
 #include "stepcast/plan/recipe_dimensions.h"
 
 #include "stepcast/platform/device_generation.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -12,9 +13,7 @@ bool unsaid(const JobSettings& said) {
   return (!(said.*Fields).has_value() && ...);
 }
 
-bool is_megatron(const Layout& layout) {
-  return layout.software.framework == Framework::megatron || layout.software.framework == Framework::nemo;
-}
+bool is_megatron(const Layout& layout) { return rule_of(layout).search.has_megatron_flags; }
 
 // DeepEP and HybridEP run on Hopper and on what came after it.
 bool is_hopper_or_newer(const Device& device) { return generation_of(device).nccl >= NcclGeneration::hopper; }

@@ -8,6 +8,7 @@
 
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/layout_point.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -87,30 +88,11 @@ namespace {
 
 Status check_sharding(Framework framework, std::string_view flag, const std::string& said,
                       const DataSharding& sharding) {
-  std::string_view has;
-  const bool shards_all = sharding.kind == Sharding::zero2 || sharding.kind == Sharding::zero3;
-  switch (framework) {
-    case Framework::torchtitan:
-    case Framework::fsdp:
-      if (sharding.kind == Sharding::zero1) has = "none, zero2, zero3 or hybrid:N";
-      break;
-    case Framework::automodel:
-      if (sharding.kind == Sharding::zero1 || sharding.kind == Sharding::zero2)
-        has = "none, zero3 or hybrid:N";
-      break;
-    case Framework::pytorch:  // DistributedDataParallel, ZeroRedundancyOptimizer
-      if (shards_all) has = "none or zero1 (--framework fsdp shards weights)";
-      break;
-    case Framework::neox:
-    case Framework::libai:
-      if (sharding.nodes > 0) has = "none, zero1, zero2 or zero3";
-      break;
-    default: break;
-  }
-  if (has.empty()) return Ok{};
+  const ShardingKinds& kinds = rule_of(framework).sharding.kinds;
+  if (kinds.has(sharding.kind, sharding.nodes > 0)) return Ok{};
   return Error::at("", std::string{flag})
       .found(fmt::format("`{}`, which {} does not have", said, to_string(framework)))
-      .expected(fmt::format("{}{}", flag == "--sharding" ? "" : "--sharding ", has));
+      .expected(fmt::format("{}{}", flag == "--sharding" ? "" : "--sharding ", kinds.words()));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/plan_answer.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -202,9 +203,7 @@ std::vector<ReportCode> flags_of(const RankedLayoutAnswer& l, const std::string&
 // What the framework that was asked for is told.
 std::string flags_text(const PlanAnswer& plan) {
   const std::vector<ReportCode> all = flags_of(plan.chosen.layout, plan.platform);
-  const std::string_view wanted = plan.framework == Framework::torchtitan  ? "TorchTitan"
-                                  : plan.framework == Framework::deepspeed ? "DeepSpeed"
-                                                                           : "Megatron";
+  const std::string_view wanted = rule_of(plan.framework).search.told_in;
   for (const std::string_view name : {wanted, std::string_view{"Megatron"}}) {
     for (const ReportCode& code : all) {
       if (!code.label.starts_with(name)) continue;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/launch_script.h"
 #include "stepcast/describe/presets.h"
@@ -21,17 +23,6 @@
 
 namespace stepcast {
 namespace {
-
-enum class RlFramework : std::uint8_t { nemo_rl, verl, open_rlhf };
-
-constexpr std::string_view name_of(RlFramework framework) {
-  switch (framework) {
-    case RlFramework::nemo_rl: return "NeMo-RL";
-    case RlFramework::verl: return "verl";
-    case RlFramework::open_rlhf: return "OpenRLHF";
-  }
-  return {};
-}
 
 // Values by their path, which are asked for one by one. The first that cannot be read is kept.
 class RlKeys {
@@ -319,18 +310,31 @@ YamlScalars values_of(const std::vector<std::string>& words) {
   return values;
 }
 
-std::optional<RlFramework> framework_of_values(const YamlScalars& values) {
-  const auto has = [&](std::string_view section) {
+// A framework of post-training: by what its config or command line is recognised, and its reader.
+struct RlFormat {
+  std::string_view name;
+  std::string_view section;      // that only its config has
+  std::string_view key, one_of;  // or a key, and one of several together with it
+  void (*read)(RlKeys& keys, RlConfig& out);
+};
+constexpr RlFormat kFormats[] = {
+    {"verl", "actor_rollout_ref.", "", "", read_verl},
+    {"NeMo-RL", "grpo.", "", "", read_nemo_rl},
+    {"OpenRLHF", "", "pretrain", "rollout_batch_size vllm_num_engines actor_num_nodes", read_open_rlhf},
+};
+
+// Null: of none of them.
+const RlFormat* format_of(const YamlScalars& values) {
+  const auto has_section = [&](std::string_view section) {
     const auto at = values.lower_bound(section);
-    return at != values.end() && at->first.starts_with(section);
+    return !section.empty() && at != values.end() && at->first.starts_with(section);
   };
-  if (has("actor_rollout_ref.")) return RlFramework::verl;
-  if (has("grpo.")) return RlFramework::nemo_rl;
-  if (values.contains("pretrain") &&
-      (values.contains("rollout_batch_size") || values.contains("vllm_num_engines") ||
-       values.contains("actor_num_nodes")))
-    return RlFramework::open_rlhf;
-  return std::nullopt;
+  const auto has = [&](std::string_view key) { return values.contains(key); };
+  const auto* const found = std::ranges::find_if(kFormats, [&](const RlFormat& format) {
+    return has_section(format.section) ||
+           (!format.key.empty() && has(format.key) && any_word(format.one_of, has));
+  });
+  return found == std::end(kFormats) ? nullptr : found;
 }
 
 // A file with what its `defaults` say below it; of defaults that are not here, a note.
@@ -358,7 +362,7 @@ Result<YamlScalars> config_values(const ConfigText& file, std::vector<std::strin
 // The values of a config or command line, and whose they are.
 struct FoundConfig {
   YamlScalars values;
-  std::optional<RlFramework> framework;
+  const RlFormat* format = nullptr;
   std::string name;
 };
 
@@ -380,7 +384,7 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
       out.values = std::move(all);
     }
   }
-  out.framework = framework_of_values(out.values);
+  out.format = format_of(out.values);
   return out;
 }
 
@@ -430,7 +434,7 @@ bool is_rl_config(const Job& job) {
   if (!job.config && !job.command_line) return false;
   std::vector<std::string> ignored;
   const Result<FoundConfig> found = found_config(job, ignored);
-  return found.ok() && found->framework.has_value();
+  return found.ok() && found->format != nullptr;
 }
 
 Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::string>& notes) {
@@ -438,20 +442,16 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   out.job.config.reset();
   out.job.command_line.reset();
   STEPCAST_ASSIGN(FoundConfig found, found_config(said.job, notes));
-  if (!found.framework) {
+  if (found.format == nullptr) {
     return Error::at(found.name, "")
         .found("keys of no framework of post-training that is known")
         .expected("a config or command line of NeMo-RL, verl or OpenRLHF (docs/post-training.md)");
   }
   RlKeys keys{std::move(found.values), found.name};
   RlConfig config;
-  switch (*found.framework) {
-    case RlFramework::nemo_rl: read_nemo_rl(keys, config); break;
-    case RlFramework::verl: read_verl(keys, config); break;
-    case RlFramework::open_rlhf: read_open_rlhf(keys, config); break;
-  }
+  found.format->read(keys, config);
   if (keys.wrong()) return *keys.wrong();
-  notes.push_back(fmt::format("read as settings of {}", name_of(*found.framework)));
+  notes.push_back(fmt::format("read as settings of {}", found.format->name));
   notes.insert(notes.end(), config.notes.begin(), config.notes.end());
   keys.note_slips(notes);
   Job& job = out.job;

@@ -14,12 +14,12 @@
 #include "stepcast/base/units.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/megatron.h"
-#include "stepcast/describe/software_defaults.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/rollout/rl_config.h"
 #include "stepcast/sweep/sweep_keys.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -337,7 +337,7 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
     if (question.job.framework == Framework::unknown) {
       return Error::at("", "framework")
           .found(fmt::format("`{}`", framework.substr(0, 40)))
-          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
+          .expected(framework_names(" or "));
     }
   }
   STEPCAST_TRY(point.mode == SweepMode::plan ? read_plan(settings, question)

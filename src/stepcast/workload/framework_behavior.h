@@ -1,5 +1,5 @@
-// What frameworks do that depends on the device, the date or on sizes, so that no Layout says it: asked for where work,
-// memory and times are counted. What a Layout can say is set by describe/software_defaults.h.
+// Facts of frameworks (framework_rule.h) that depend on the device, the date or on sizes, so that no Layout says them:
+// asked for where work, memory and times are counted.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,6 @@ namespace stepcast {
 [[nodiscard]] inline bool attention_is_fused(const Transformer& model, const LayerChoices& layer) {
   return layer.attention == AttentionMethod::flash && model.position != PositionEncoding::relative;
 }
-
-// Rows of the word embedding are padded to a multiple of this per tensor-parallel rank, unless said otherwise.
-[[nodiscard]] std::int64_t usual_vocabulary_multiple(Framework framework);
 
 // Parameters whose gradients travel together, unless said otherwise.
 [[nodiscard]] std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_parallel);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stepcast/base/names.h"
-#include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 
@@ -29,13 +29,6 @@ std::string_view to_string(ContextParallelKind kind) {
 
 std::string_view to_string(Recompute recompute) {
   return name_of<Recompute::full>(recompute, {"none", "selective", "selective_ops", "full"}, "?");
-}
-
-std::string_view to_string(Framework framework) {
-  return name_of<Framework::maxtext>(framework,
-                                     {"unknown", "megatron", "nemo", "automodel", "torchtitan", "fsdp",
-                                      "deepspeed", "neox", "pytorch", "libai", "maxtext"},
-                                     "?");
 }
 
 std::string_view to_string(AttentionMethod method) {
@@ -106,7 +99,7 @@ LayerKey layer_key(const Layout& layout) {
 
 std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout) {
   std::int64_t per_rank = layout.software.vocab_divisible_by;
-  if (per_rank == 0) per_rank = usual_vocabulary_multiple(layout.software.framework);
+  if (per_rank == 0) per_rank = rule_of(layout).sizes.vocabulary_multiple;
   const std::int64_t step = per_rank * layout.degrees.tensor;
   return (model.vocab_size + step - 1) / step * step;
 }
@@ -149,8 +142,7 @@ std::string_view unmeasured_kind(bool has_experts, Framework framework, Sharding
                                  std::int64_t expert_parallel, PipelineSchedule schedule) {
   if (!has_experts) return {};
   // Published runs that shard the weights of experts are those of PyTorch's FSDP with expert parallelism.
-  const bool is_torch = framework == Framework::fsdp || framework == Framework::torchtitan ||
-                        framework == Framework::pytorch || framework == Framework::automodel;
+  const bool is_torch = rule_of(framework).sharding.published_with_experts;
   if (sharding == Sharding::zero3 && (expert_parallel == 1 || !is_torch))
     return is_torch ? "sharded experts without expert parallelism" : "experts whose weights are sharded";
   if (splits_backward(schedule) && schedule != PipelineSchedule::dual_pipe)

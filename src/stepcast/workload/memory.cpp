@@ -8,6 +8,7 @@
 #include "stepcast/workload/detail/activation_count.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/network.h"
 #include "stepcast/workload/optimizer_work.h"
 #include "stepcast/workload/pipeline_schedule.h"
@@ -84,15 +85,14 @@ FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpP
   // Those of layers may be gathered in 8 bits and stay so.
   const Precision& precision = layout.layer.precision;
   const double gathered = detail::is_narrow(precision.compute) && precision.fp8.gather_weights ? 1 : weight;
-  const Framework framework = layout.software.framework;
-  const bool fsdp2 = framework == Framework::torchtitan;
+  const WeightGathers gathers = rule_of(layout).memory.gathers;
+  const bool fsdp2 = gathers == WeightGathers::fsdp2;
   const double reduced = element_size(precision.reduction).value();
   // The gradient of a layer, and behind it two copies in the type of the reduction: one travels, one is filled.
   buffers.of_a_layer = parameters.largest_layer * (weight + (fsdp2 ? 2 * reduced : 0));
   // Layers are gathered two at a time. The root of the model is gathered once, with what no layer holds: embedding, last
   // norm, vocabulary layer (`_lazy_init` of fully_shard; FSDP 1 alike; DeepSpeed frees what it has used).
-  const bool keeps_root = fsdp2 || framework == Framework::fsdp || framework == Framework::pytorch;
-  const double root = keeps_root ? parameters.outside_layers * weight : 0;
+  const double root = gathers != WeightGathers::freed ? parameters.outside_layers * weight : 0;
   const double layers = 2 * parameters.largest_layer * gathered;
   // FSDP 2 gathers into buffers of a stream of its own and copies what it got to where it is used; the allocator hands
   // memory of one stream to no other.
@@ -124,7 +124,7 @@ double loss_working(const ActivationCount& count, const Layout& layout, double v
 // results until their backward, and of the last stage until the end of the step (`PipelineStage`).
 double pipeline_buffers(const ActivationCount& count, const StepWork& work, const Transformer& model,
                         const Layout& layout, std::uint32_t stage, std::uint32_t held, bool has_head) {
-  if (layout.software.framework != Framework::torchtitan || work.stages == 1) return 0;
+  if (!rule_of(layout).memory.torch_pipelining || work.stages == 1) return 0;
   const double micro_batches = work.micro_batches;
   const double to_come = std::max(0.0, micro_batches - held);  // those under way are kept activations
   double bytes = stage > 0 ? to_come * count.hidden() : 0;
@@ -387,7 +387,7 @@ class StageMemories {
     const double buffers = pipeline_buffers(count_, work_, model_, layout_, s, held, by.has_head);
     m.working = Bytes{by.working.all_through + buffers + std::max(by.working.of_a_layer, by.of_the_loss)};
     m.reserve = Bytes{kFragmentation * m.allocated().value()};
-    if (work_.stages > 1 && layout_.software.framework == Framework::torchtitan)
+    if (work_.stages > 1 && rule_of(layout_).memory.torch_pipelining)
       m.reserve += Bytes{kHolesOfPipelines * (m.activations + m.working).value()};
     return m;
   }

@@ -5,6 +5,7 @@
 
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -72,11 +73,9 @@ class MatrixList {
     add(heads * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, times, false);
   }
 
-  // Megatron Core keeps both matrices of a gated unit as one (linear_fc1).
   void feed_forward(std::int64_t width, std::int64_t tp, std::int64_t times, bool of_experts) {
     const std::int64_t h = model_.hidden_size, cut = share(width, tp);
-    const Framework framework = layout_.software.framework;
-    const bool as_one = framework == Framework::megatron || framework == Framework::nemo;
+    const bool as_one = rule_of(layout_).layers.joins_gated_weights;
     const std::int64_t up = model_.gated_ffn ? 2 : 1;
     add(as_one ? up * cut : cut, h, as_one ? times : up * times, of_experts);
     add(h, cut, times, of_experts);

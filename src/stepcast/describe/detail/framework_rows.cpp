@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -15,7 +16,9 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/named_members.h"
 #include "stepcast/base/shipped_table.h"
+#include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
+#include "stepcast/describe/nemo_arguments.h"
 #include "stepcast/describe/setting_groups.h"
 
 namespace stepcast::detail {
@@ -50,18 +53,72 @@ std::optional<ConfigTarget> target_named(std::string_view name) {
       *setting);
 }
 
+// TRL's trainers have configs of their own; what no other has shows which one it is.
+std::string work_of_trl(const JsonValue& root) {
+  constexpr std::pair<const char*, const char*> kKeys[] = {{"num_generations", "grpo or ppo"},
+                                                           {"reward_funcs", "grpo or ppo"},
+                                                           {"reward_model_path", "grpo or ppo"},
+                                                           {"num_ppo_epochs", "grpo or ppo"},
+                                                           {"desirable_weight", "kto"},
+                                                           {"center_rewards_coefficient", "reward"},
+                                                           {"simpo_gamma", "simpo"},
+                                                           {"max_prompt_length", "dpo"},
+                                                           {"precompute_ref_log_probs", "dpo"},
+                                                           {"rpo_alpha", "dpo"},
+                                                           {"ref_model_init_kwargs", "dpo"}};
+  const JsonValue* loss = root.find("loss_type");
+  const std::string word = loss != nullptr && loss->is_text() ? lower(loss->text()) : "nll";
+  if (word == "kto" || word == "apo_zero_unpaired") return "kto";
+  if (word == "simpo") return "simpo";
+  for (const auto& [key, work] : kKeys)
+    if (root.find(key) != nullptr) return work;
+  return word == "nll" || word == "dft" ? "sft" : "dpo";
+}
+
+// torchtune's recipes differ in their loss: torchtune.rlhf.loss.DPOLoss.
+std::string work_of_loss(const JsonValue& root) {
+  const JsonValue* const loss = config_value(root, "loss._component_");
+  const std::string name = loss != nullptr && loss->is_text() ? lower(loss->text()) : "";
+  for (const char* work : {"simpo", "dpo", "ppo", "grpo"})
+    if (name.find(work) != std::string::npos) return work;
+  return name.find("rso") != std::string::npos ? "dpo" : "";
+}
+
 const ConfigFramework kFrameworks[] = {
-    {"MaxText", "per_device_batch_size model_name|base_num_decoder_layers", 12, 2048, 8, Framework::maxtext,
-     true, true},
-    {"Nanotron", "parallelism.dp tokens.micro_batch_size model.model_config", 1, 0, 8, Framework::megatron},
-    {"torchtune", "model._component_ batch_size", 1, 0, 8, Framework::fsdp},
-    // Which have Megatron-LM's names: describe/nemo_arguments.h.
-    {"NeMo 2 or Megatron-Bridge", "model train|trainer !model.hidden_dim"},
-    {"Axolotl", "base_model", 1, 512, 8, Framework::pytorch},
-    {"LLaMA-Factory", "model_name_or_path stage", 8, 2048, 8, Framework::pytorch, true},
-    {"TRL", "model_name_or_path dataset_name|use_peft|max_length|packing !block_size", 8, 1024, 16,
-     Framework::pytorch},
-    {"Hugging Face's Trainer", "per_device_train_batch_size output_dir", 8, 0, 8, Framework::pytorch},
+    {.name = "MaxText",
+     .needs = "per_device_batch_size model_name|base_num_decoder_layers",
+     .rank_batch = 12,
+     .sequence_tokens = 2048,
+     .habits = Framework::maxtext,
+     .recomputes = true,
+     .batch_per_gpu = true,
+     .has_mesh_axes = true,
+     .has_remat_policies = true},
+    {.name = "Nanotron",
+     .needs = "parallelism.dp tokens.micro_batch_size model.model_config",
+     .habits = Framework::megatron},
+    {.name = "torchtune",
+     .needs = "model._component_ batch_size",
+     .habits = Framework::fsdp,
+     .has_no_master_weights = true,
+     .work = work_of_loss},
+    // Which have Megatron-LM's names.
+    {.name = "NeMo 2 or Megatron-Bridge",
+     .needs = "model train|trainer !model.hidden_dim",
+     .read = read_nemo_config},
+    {.name = "Axolotl", .needs = "base_model", .sequence_tokens = 512, .all_linear_of_attention = true},
+    {.name = "LLaMA-Factory",
+     .needs = "model_name_or_path stage",
+     .rank_batch = 8,
+     .sequence_tokens = 2048,
+     .recomputes = true},
+    {.name = "TRL",
+     .needs = "model_name_or_path dataset_name|use_peft|max_length|packing !block_size",
+     .rank_batch = 8,
+     .sequence_tokens = 1024,
+     .adapter_rank = 16,
+     .work = work_of_trl},
+    {.name = "Hugging Face's Trainer", .needs = "per_device_train_batch_size output_dir", .rank_batch = 8},
 };
 
 // Calls add(framework) for each that a row names.

@@ -13,6 +13,10 @@
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
 
+namespace stepcast {
+struct FrameworkConfig;
+}
+
 namespace stepcast::detail {
 
 // What keys say, before it is known what several of them come to together.
@@ -46,16 +50,25 @@ struct ConfigRow {
   ConfigTarget target;
 };
 
+// A framework whose config is recognised by its keys. It is read by the rows of its keys, or by a reader of its own.
 struct ConfigFramework {
-  std::string_view name;
+  std::string_view name;  // as it is called
   std::string_view
       needs;  // paths that show it, all of them, blanks between; `a|b`: one of the two; `!a`: not a
   double rank_batch = 1;             // what the framework takes where the config says nothing
   std::int64_t sequence_tokens = 0;  // the same; 0: the model's
   std::int64_t adapter_rank = 8;     // the same
   Framework habits = Framework::pytorch;
-  bool recomputes = false;           // where the config says nothing
-  bool batch_per_gpu = false;        // and not per data-parallel rank
+  bool recomputes = false;             // where the config says nothing
+  bool batch_per_gpu = false;          // and not per data-parallel rank
+  bool has_mesh_axes = false;          // degrees inside and between slices, which leave copies of the weights
+  bool has_remat_policies = false;     // recomputation by the names of policies (use_remat_policy)
+  bool has_no_master_weights = false;  // in fp32 where it computes in bf16
+  bool all_linear_of_attention = false;  // adapters on "all linear layers" are on those of attention, too
+  // What is trained (a word of ConfigReader::use_work), where several keys say it; null: ConfigWords::work.
+  std::string (*work)(const JsonValue& root) = nullptr;
+  // Instead of rows of keys.
+  Status (*read)(const JsonValue& root, const Job& said, FrameworkConfig& out) = nullptr;
   std::vector<ConfigRow> rows = {};  // of tables/framework_settings.csv
   // Paths with blanks between; `*` at an end stands for any rest, and what is below a path counts as the path. They are in
   // tables/framework_keys.csv.
@@ -64,11 +77,10 @@ struct ConfigFramework {
 // In the order in which they are tried.
 [[nodiscard]] std::span<const ConfigFramework> config_frameworks();
 
-// Which training framework a config is of: what its keys show.
 // The value at a path ("tokens.micro_batch_size"); null if it is not there.
 [[nodiscard]] const JsonValue* config_value(const JsonValue& root, std::string_view path);
 
-// Errors name the file it looks like, what to do with that, or the keys that are missing.
+// Which training framework a config is of. Errors name the file it looks like, what to do with that, or the keys that are missing.
 [[nodiscard]] Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::string& file);
 
 // Rematerialisation policies of MaxText (models/decoders.py, get_remat_policy): what a layer keeps and what the CPU keeps.

@@ -11,6 +11,7 @@
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/transformer.h"
 
@@ -58,7 +59,7 @@ class ActivationCount {
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear, bool adapter) const {
     if (layout_.layer.frozen_base && !(adapter && layout_.layer.adapters.rank > 0)) return 0;
     const bool narrow = fp8_linear && is_narrow(layout_.layer.precision.compute) &&
-                        layout_.software.framework != Framework::torchtitan;
+                        rule_of(layout_).fp8.linears != Fp8Linears::torch_ao;
     return narrow ? bytes / element_ : bytes;
   }
   // What an activation needs in the backward pass.

@@ -3,6 +3,7 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast::detail {
 namespace {
@@ -149,7 +150,7 @@ void LayerLists::order_own_tokens(WorkList& list, std::string_view name, Movemen
                                   const ExpertFlow& flow, Direction direction) const {
   if (!permutes_own_tokens()) return;
   const LayerChoices& layer = layout_.layer;
-  if (layout_.software.framework != Framework::maxtext || !layer.expert_pads_to_capacity ||
+  if (!rule_of(layout_).layers.routes_by_masks || !layer.expert_pads_to_capacity ||
       !layer.expert_capacity_factor) {
     return move_tokens(list, name, movement, flow.busiest);
   }

@@ -3,6 +3,7 @@
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast::detail {
 namespace {
@@ -416,7 +417,7 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
     const LayerResults& kept = layout_.layer.recompute.kept;
     // A compiler drops the last product, whose result the backward pass needs only where a norm is behind it, or the
     // scores of experts.
-    const bool drops_last = layout_.software.framework == Framework::maxtext && model_.norms_per_layer <= 2;
+    const bool drops_last = rule_of(layout_).layers.one_program && model_.norms_per_layer <= 2;
     std::erase_if(backward, [&](const WorkItem& item) {
       const auto is = [&](std::string_view dense, std::string_view of_experts) {
         return item.name == dense || item.name == of_experts;
