@@ -1,5 +1,5 @@
 // Members that say what they mean, once: a row declares the member, and gives its key, its place and its meaning to what
-// writes, reads and describes answers (report/fields/fields.h).
+// writes, reads and describes answers (report/fields/field_list.h).
 //
 //   struct PathShare {
 //     STEPCAST_FIELDS(PathShare, "path_share");

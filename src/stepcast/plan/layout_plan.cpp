@@ -9,8 +9,8 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
-#include "stepcast/plan/narrow_types.h"
 #include "stepcast/plan/step_models.h"
+#include "stepcast/plan/why_slower.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/workload/framework_behavior.h"
 

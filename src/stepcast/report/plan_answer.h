@@ -13,7 +13,7 @@
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/training_plan.h"
 #include "stepcast/report/document.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
 

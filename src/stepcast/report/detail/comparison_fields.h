@@ -1,8 +1,8 @@
-// What a Comparison holds beside its own fields in JSON (report/fields/fields.h), for every answer that holds one.
+// What a Comparison holds beside its own fields in JSON (report/fields/field_list.h), for every answer that holds one.
 #pragma once
 
 #include "stepcast/analyze/compare.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
 

@@ -1,4 +1,4 @@
-// The JSON of an answer and its JSON Schema (draft 2020-12) from the list of its fields (report/fields/fields.h). For the one
+// The JSON of an answer and its JSON Schema (draft 2020-12) from the list of its fields (report/fields/field_list.h). For the one
 // source file that holds the list.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 // g++ 12 takes the address of a lambda that captures nothing for a use of its value.
 #ifndef __clang__

@@ -1,4 +1,4 @@
-// Reads the JSON of an answer by the list of its fields (report/fields/fields.h). For the one source file that holds the
+// Reads the JSON of an answer by the list of its fields (report/fields/field_list.h). For the one source file that holds the
 // list. Keys that it does not know are passed over: a later version may have added them.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
 namespace detail {
