@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -135,7 +136,10 @@ Result<TrainingLog> read(ByteSource source) {
 
 }  // namespace
 
-std::string_view to_string(LogFormat format) { return kNames[static_cast<std::size_t>(format)].word; }
+std::string_view to_string(LogFormat format) {
+  const auto i = static_cast<std::size_t>(format);
+  return kNames[i < kLogFormats ? i : 0].word;
+}
 std::string_view log_format_name(LogFormat format) { return kNames[static_cast<std::size_t>(format)].name; }
 
 Result<TrainingLog> read_training_log(const std::filesystem::path& file, const LogReadOptions& options) {

@@ -1,4 +1,4 @@
-// Every answer whose JSON comes from a list of fields (report/fields/fields.h).
+// Every answer whose JSON comes from a list of fields (report/fields/field_list.h).
 #pragma once
 
 #include <span>

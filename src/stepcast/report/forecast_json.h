@@ -12,7 +12,7 @@
 
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/base/result.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
 

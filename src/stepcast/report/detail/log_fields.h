@@ -1,4 +1,4 @@
-// The members of a training log in JSON (report/fields/fields.h), for every answer that holds one.
+// The members of a training log in JSON (report/fields/field_list.h), for every answer that holds one.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/logs/logged_run.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 #include "stepcast/report/forecast_json.h"
 
 namespace stepcast {

@@ -1,4 +1,4 @@
-// The JSON of an answer and its JSON Schema (draft 2020-12) from the list of its fields (report/fields/fields.h). For the one
+// The JSON of an answer and its JSON Schema (draft 2020-12) from the list of its fields (report/fields/field_list.h). For the one
 // source file that holds the list.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 // g++ 12 takes the address of a lambda that captures nothing for a use of its value.
 #ifndef __clang__
@@ -38,7 +38,8 @@ class FieldWriter {
   explicit FieldWriter(JsonWriter& json) : json_(json) {}
 
   template <class T>
-  void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {}) {
+  void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {},
+                  const TableColumn& /*column*/ = {}) {
     if constexpr (kIs<T, Omittable>) {
       if (member.is_given) (*this)(key, member.value);
     } else {
@@ -151,7 +152,8 @@ class FieldSchema {
   explicit FieldSchema(SchemaDefinitions& definitions) : definitions_(definitions) {}
 
   template <class T>
-  void operator()(std::string_view key, const T& member, std::string_view meaning = {}) {
+  void operator()(std::string_view key, const T& member, std::string_view meaning = {},
+                  const TableColumn& /*column*/ = {}) {
     if constexpr (kIs<T, Omittable>) {
       add(key, schema_of(member.value), meaning);
     } else {

@@ -1,4 +1,4 @@
-// Reads the JSON of an answer by the list of its fields (report/fields/fields.h). For the one source file that holds the
+// Reads the JSON of an answer by the list of its fields (report/fields/field_list.h). For the one source file that holds the
 // list. Keys that it does not know are passed over: a later version may have added them.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
 namespace detail {
@@ -36,7 +36,8 @@ class FieldReader {
       : object_(object), path_(std::move(path)), name_(name) {}
 
   template <class T>
-  void operator()(std::string_view key, T& member, std::string_view /*meaning*/ = {}) {
+  void operator()(std::string_view key, T& member, std::string_view /*meaning*/ = {},
+                  const TableColumn& /*column*/ = {}) {
     if (error_) return;
     const JsonValue* value = object_.find(key);
     const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};

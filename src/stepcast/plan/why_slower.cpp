@@ -1,4 +1,4 @@
-#include "stepcast/plan/narrow_types.h"
+#include "stepcast/plan/why_slower.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/fields/field_list.h"
 
 #include <array>
 #include <charconv>
