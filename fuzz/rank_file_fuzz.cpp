@@ -1,10 +1,9 @@
-// Any bytes as a rank file, with and without the frame that tells accidents: an error, or a recording that is written as it
-// was read and that a replay can be tried of.
+// Any bytes as a rank file, compressed or not: an error, or a recording that is written as it was read and that a replay can be
+// tried of.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-#include <string_view>
 
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/recorded_program.h"
@@ -21,9 +20,10 @@ void check(const stepcast::Result<stepcast::RankFile>& file) {
     require(!file.error().message().empty());
     return;
   }
-  const std::string content = stepcast::rank_file_content(*file);
-  const auto again = stepcast::parse_rank_file_content(content, "again");
-  require(again.ok() && stepcast::rank_file_content(*again) == content);
+  const auto bytes = stepcast::rank_file_bytes(*file);
+  require(bytes.ok());
+  const auto again = stepcast::parse_rank_file(*bytes, "again");
+  require(again.ok() && stepcast::rank_file_bytes(*again).value() == *bytes);
   static_cast<void>(stepcast::summarize(file->rank, stepcast::can_be_replayed));
   const stepcast::RecordedInput input{&file->rank, file->execution_trace ? &*file->execution_trace : nullptr};
   const auto recorded = stepcast::rebuild_program({&input, 1});
@@ -33,8 +33,6 @@ void check(const stepcast::Result<stepcast::RankFile>& file) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view content{reinterpret_cast<const char*>(data), size};
-  check(stepcast::parse_rank_file(content, "fuzz"));
-  check(stepcast::parse_rank_file_content(content, "fuzz"));
+  check(stepcast::parse_rank_file({reinterpret_cast<const char*>(data), size}, "fuzz"));
   return 0;
 }

@@ -24,7 +24,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> places;
-  std::string output, ranks, like;
+  std::string output, ranks;
   ListOptions list;
   std::optional<std::int64_t> step;
   bool all_steps = false;
@@ -52,19 +52,13 @@ Result<int> run_import(Options options) {
   }
   const std::vector<std::filesystem::path> places(options.places.begin(), options.places.end());
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places, options.list));
-  std::vector<std::filesystem::path> inputs = listing.files();
-  std::optional<RankBase> like;
-  if (!options.like.empty()) {
-    STEPCAST_ASSIGN(like, read_rank_base(options.like));
-    inputs.emplace_back(options.like);
-  }
-  STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.output, inputs));
+  STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.output, listing.files()));
   std::optional<ProgressLine> progress{"import"};
   STEPCAST_ASSIGN(const RankFile file, import_rank(listing, {.step = options.step,
                                                              .all_steps = options.all_steps,
                                                              .progress = progress->reading("import"),
                                                              .ranks = options.list.ranks}));
-  STEPCAST_ASSIGN(const std::string bytes, rank_file_bytes(file, like ? &*like : nullptr));
+  STEPCAST_ASSIGN(const std::string bytes, rank_file_bytes(file));
   STEPCAST_TRY(output.write(bytes));
   progress.reset();
   const RecordedRank& rank = file.rank;
@@ -93,10 +87,6 @@ Verb import_verb() {
             ->required();
         add_output_option(app, "-o,--output", options->output, "the file to write, e.g. rank3.step")
             ->required();
-        app.add_option("--like", options->like,
-                       "a rank file of the same job, which has to stay in the folder of the one to write: "
-                       "what both say is "
-                       "kept once");
         app.add_option("--ranks", options->ranks, "of a folder: which rank");
         app.add_option("--ranks-from", options->list.ranks_from,
                        "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");

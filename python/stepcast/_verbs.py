@@ -305,8 +305,7 @@ def import_ranks(traces, folder, executor=None, *, step=None, all_steps=False, p
 
     Each of `traces` is the profiler trace of a rank, or a list of it and its execution trace; the workers of `executor`
     read them where they see them, and write NAME.step. `executor` is any concurrent.futures.Executor, or one like it (Dask's
-    `Client.get_executor()`; docs/python.md has Ray in three lines). Without one they are read here, on all cores. The first is
-    written before the others, which keep what it does not say (`stepcast import --like`): it has to stay in the folder.
+    `Client.get_executor()`; docs/python.md has Ray in three lines). Without one they are read here, on all cores.
     """
     folder = _text("the folder", folder)
     os.makedirs(folder, exist_ok=True)
@@ -329,10 +328,7 @@ def import_ranks(traces, folder, executor=None, *, step=None, all_steps=False, p
 
 
 def _import_all(work, executor, options, progress):
-    first = [executor.submit(_import_rank, *work[0], options)] if work else []
-    names = [piece.result() for piece in first]
-    options = {**options, "like": names[0]} if names else options
-    pieces = first + [executor.submit(_import_rank, places, output, options) for places, output in work[1:]]
+    pieces = [executor.submit(_import_rank, places, output, options) for places, output in work]
     names = []
     try:
         for piece in pieces:

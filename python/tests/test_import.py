@@ -12,7 +12,6 @@ def test_replay_reads_them_like_the_traces(traces, tmp_path):
     with ProcessPoolExecutor(2) as executor:
         names = stepcast.import_ranks(ranks, tmp_path, executor)
     assert names == [str(tmp_path / f"kineto_rank{r}.step") for r in range(4)]
-    assert (tmp_path / "kineto_rank2.step").stat().st_size < 0.6 * (tmp_path / "kineto_rank0.step").stat().st_size
     assert stepcast.replay(tmp_path).simulated.step_time_ms == stepcast.replay(traces).simulated.step_time_ms
 
 

@@ -113,7 +113,7 @@ TEST(StepShapes, OfATraceAreToldApart) {
   EXPECT_EQ(summary.steps[2].like_step, 6);
   EXPECT_THAT(summary.notes, Contains(HasSubstr("of 2 shapes")));
   // A rank file of one step holds some operators of others, which say nothing of those.
-  const auto again = parse_rank_file_content(rank_file_content({6, *rank, {}}), "rank0.step");
+  const auto again = parse_rank_file(rank_file_bytes({6, *rank, {}}).value(), "rank0.step");
   ASSERT_TRUE(again.ok()) << again.error().message();
   EXPECT_EQ(again->rank.step_sizes.size(), 1U);
 }

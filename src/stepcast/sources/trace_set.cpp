@@ -296,9 +296,8 @@ Result<std::vector<RankFile>> read_rank_files(const TraceListing& listing, const
     std::optional<std::int32_t> rank;
     RankFile file;
   };
-  RankBases bases;
-  const auto read = [&bases](const fs::path& path) -> Result<Ranked> {
-    STEPCAST_ASSIGN(RankFile file, read_rank_file(path, &bases));
+  const auto read = [](const fs::path& path) -> Result<Ranked> {
+    STEPCAST_ASSIGN(RankFile file, read_rank_file(path));
     const std::optional<std::int32_t> rank = file.rank.rank;
     return Ranked{rank, std::move(file)};
   };

@@ -2,28 +2,32 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/content_hash.h"
+#include "stepcast/base/byte_source.h"
 #include "stepcast/base/file.h"
-#include "stepcast/trace/detail/rank_file_parts.h"
+#include "stepcast/trace/detail/quote.h"
 #include "stepcast/trace/detail/step_signs.h"
+#include "stepcast/trace/detail/table_columns.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::string_view kMagic = "stepcast-rank ", kVersion = "3\n";
-constexpr std::size_t kFrame = 33;                               // bytes before the name of the base
-constexpr std::size_t kLongestName = 255;                        // of a file
-constexpr std::uint64_t kMostContent = std::uint64_t{1} << 34U;  // bytes
-constexpr std::size_t kRowsOfAByte =
-    512;  // at most, so that a file cannot claim memory that it does not pay for
-constexpr std::size_t kRowsOfNothing = 4096;
+using detail::Coding;
+using detail::ColumnFile;
+using detail::Columns;
+using detail::counts;
+using detail::Names;
+using detail::table;
+using detail::Table;
+
+constexpr std::string_view kMagic = "stepcast-rank ", kHead = "stepcast-rank 4\n";
+// The most content of a small file, and for each byte of a large one (recordings have 5 to 14): a guard against decompression bombs.
+constexpr std::uint64_t kContentOfAny = std::uint64_t{1} << 24U, kContentOfAByte = 64;
 
 // Of equal starts the longest first.
 template <class Rows>
@@ -81,64 +85,238 @@ bool is_consistent(const ExecutionTrace& trace) {
          });
 }
 
-std::string eight_bytes(std::uint64_t value) {
-  std::string bytes;
-  for (unsigned i = 0; i < 8; ++i) bytes += static_cast<char>((value >> (8 * i)) & 0xffU);
-  return bytes;
+// ---- what a file holds
+
+void host(ColumnFile& file, RecordedRank& rank, Names& names) {
+  table(file, "threads", rank.threads)
+      .add("pid", &RecordedThread::pid)
+      .add("tid", &RecordedThread::tid)
+      .add("name", &RecordedThread::name);
+  table(file, "cpu_ops", rank.cpu_ops, &names)
+      .add("start", &CpuOp::start, Coding::changes)
+      .add("duration", &CpuOp::duration)
+      .add("name", &CpuOp::name)
+      .add("thread", &CpuOp::thread)
+      .add("input_shapes", &CpuOp::input_shapes)
+      .add("input_types", &CpuOp::input_types)
+      .add("input_values", &CpuOp::input_values)
+      .add("external_id", &CpuOp::external_id, Coding::changes)
+      .add("order", &CpuOp::order, Coding::changes)
+      .add("sequence_number", &CpuOp::sequence_number, Coding::changes)
+      .add("collective", &CpuOp::collective, Coding::changes)
+      .add("kind", &CpuOp::kind);
+  table(file, "runtime_calls", rank.runtime_calls, &names)
+      .add("start", &RuntimeCall::start, Coding::changes)
+      .add("duration", &RuntimeCall::duration)
+      .add("name", &RuntimeCall::name)
+      .add("thread", &RuntimeCall::thread)
+      .add("correlation", &RuntimeCall::correlation, Coding::changes)
+      .add("external_id", &RuntimeCall::external_id, Coding::changes);
 }
 
-std::uint64_t eight_bytes_at(std::string_view bytes, std::size_t at) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 8; i-- > 0;) value = value << 8U | static_cast<unsigned char>(bytes[at + i]);
-  return value;
+void gpu(ColumnFile& file, RecordedRank& rank, Names& names) {
+  table(file, "devices", rank.devices)
+      .add("id", &DeviceProperties::id)
+      .add("name", &DeviceProperties::name)
+      .add("memory_bytes", &DeviceProperties::memory_bytes)
+      .add("sm_count", &DeviceProperties::sm_count)
+      .add("max_threads_per_sm", &DeviceProperties::max_threads_per_sm);
+  const std::int32_t sms = rank.devices.empty() ? 0 : rank.devices.front().sm_count;
+  const auto expected_per_sm = [&](std::size_t i) {
+    return sms > 0 ? detail::number_of(static_cast<float>(rank.gpu_ops[i].blocks) / static_cast<float>(sms))
+                   : 0;
+  };
+  table(file, "gpu_ops", rank.gpu_ops, &names)
+      .add("start", &GpuOp::start, Coding::changes)
+      .add("duration", &GpuOp::duration)
+      .add("name", &GpuOp::name)
+      .add("device", &GpuOp::device)
+      .add("stream", &GpuOp::stream)
+      .add("correlation", &GpuOp::correlation, Coding::changes)
+      .add("external_id", &GpuOp::external_id, Coding::changes)
+      .add("bytes", &GpuOp::bytes)
+      .add("blocks", &GpuOp::blocks)
+      .add("blocks_per_sm", &GpuOp::blocks_per_sm, Coding::values, expected_per_sm)
+      .add("collective", &GpuOp::collective, Coding::changes)
+      .add("graph_node", &GpuOp::graph_node)
+      .add("kind", &GpuOp::kind);
+  table(file, "stream_syncs", rank.stream_syncs)
+      .add("start", &StreamSync::start, Coding::changes)
+      .add("duration", &StreamSync::duration)
+      .add("correlation", &StreamSync::correlation, Coding::changes)
+      .add("stream", &StreamSync::stream)
+      .add("wait_on_stream", &StreamSync::wait_on_stream)
+      .add("wait_on_event", &StreamSync::wait_on_event_record_correlation, Coding::changes)
+      .add("kind", &StreamSync::kind);
+  table(file, "allocator_states", rank.allocator_states)
+      .add("start", &AllocatorState::start, Coding::changes)
+      .add("device", &AllocatorState::device)
+      .add("allocated_bytes", &AllocatorState::allocated_bytes, Coding::changes)
+      .add("reserved_bytes", &AllocatorState::reserved_bytes, Coding::changes);
+  table(file, "collectives", rank.collective_infos, &names)
+      .add("name", &CollectiveInfo::name)
+      .add("op", &CollectiveInfo::op)
+      .add("dtype", &CollectiveInfo::dtype)
+      .add("in_elements", &CollectiveInfo::in_elements)
+      .add("out_elements", &CollectiveInfo::out_elements)
+      .add("group_size", &CollectiveInfo::group_size)
+      .add("process_group", &CollectiveInfo::process_group)
+      .add("sequence", &CollectiveInfo::sequence, Coding::changes)
+      .add("comms_id", &CollectiveInfo::comms_id)
+      .add("group_ranks", &CollectiveInfo::group_ranks)
+      .add("in_split", &CollectiveInfo::in_split)
+      .add("out_split", &CollectiveInfo::out_split);
 }
+
+void execution_trace(ColumnFile& file, ExecutionTrace& trace) {
+  Table<ExecutionTrace>{file, "execution_trace", {&trace, 1}}
+      .add("schema", &ExecutionTrace::schema)
+      .add("rank", &ExecutionTrace::rank);
+  counts(file, "execution_trace.skipped", trace.skipped);
+  std::vector<EtNode>& nodes = trace.nodes;
+  Names names{file, trace.names};
+  table(file, "nodes", nodes, &names)
+      .add("id", &EtNode::id, Coding::changes)
+      .add("parent", &EtNode::parent, Coding::values, [&](std::size_t i) { return nodes[i].id; })
+      .add("order", &EtNode::order, Coding::changes)
+      .add("sequence_number", &EtNode::sequence_number, Coding::changes)
+      .add("forward_parent", &EtNode::forward_parent, Coding::changes)
+      .add("thread", &EtNode::thread)
+      .add("forward_thread", &EtNode::forward_thread)
+      .add("name", &EtNode::name)
+      .add("input_shapes", &EtNode::input_shapes)
+      .add("input_types", &EtNode::input_types)
+      .add("output_shapes", &EtNode::output_shapes)
+      .add("output_types", &EtNode::output_types)
+      .add("values", &EtNode::values)
+      .add("first_input", &EtNode::first_input, Coding::changes)
+      .add("first_output", &EtNode::first_output, Coding::values,
+           [&](std::size_t i) { return std::int64_t{nodes[i].first_input}; })
+      .add("end_output", &EtNode::end_output, Coding::values,
+           [&](std::size_t i) { return std::int64_t{nodes[i].first_output}; })
+      .add("collective", &EtNode::collective, Coding::changes);
+  const auto tensor = [&](std::size_t i) { return trace.tensors[i].tensor; };
+  table(file, "tensors", trace.tensors)
+      .add("tensor", &TensorUse::tensor)
+      .add("storage", &TensorUse::storage, Coding::values, tensor)
+      .add("offset", &TensorUse::offset)
+      .add("elements", &TensorUse::elements)
+      .add("element_bytes", &TensorUse::element_bytes)
+      .add("on_gpu", &TensorUse::on_gpu);
+  table(file, "node_collectives", trace.collectives, &names)
+      .add("op", &EtCollective::op)
+      .add("is_wait", &EtCollective::is_wait)
+      .add("sequence", &EtCollective::sequence, Coding::changes)
+      .add("elements_in", &EtCollective::elements_in)
+      .add("elements_out", &EtCollective::elements_out)
+      .add("dtype", &EtCollective::dtype)
+      .add("group_size", &EtCollective::group_size)
+      .add("process_group", &EtCollective::process_group)
+      .add("in_split", &EtCollective::in_split)
+      .add("out_split", &EtCollective::out_split);
+}
+
+void all_columns(ColumnFile& file, RankFile& content) {
+  Table<RankFile>{file, "file", {&content, 1}}.add("step", &RankFile::step);
+  RecordedRank& rank = content.rank;
+  Table<RecordedRank>{file, "rank", {&rank, 1}}
+      .add("schema", &RecordedRank::schema)
+      .add("rank", &RecordedRank::rank)
+      .add("world_size", &RecordedRank::world_size)
+      .add("events", &RecordedRank::event_count);
+  counts(file, "skipped", rank.skipped);
+  Names names{file, rank.names};
+  host(file, rank, names);
+  gpu(file, rank, names);
+  const auto has_trace = [&](std::size_t) { return std::int64_t{content.execution_trace.has_value()}; };
+  file.column("execution_traces", Coding::values, 1, has_trace, [&](std::size_t, std::int64_t n) {
+    if (n == 1) content.execution_trace.emplace();
+    return n == 0 || n == 1;
+  });
+  if (content.execution_trace) execution_trace(file, *content.execution_trace);
+}
+
+// ---- texts
+
+constexpr std::int64_t kEnd = 0, kZero = 256;
+
+std::vector<std::int64_t> spelled(const StringTable& texts) {
+  std::vector<std::int64_t> letters;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    for (const char c : texts.text(NameId{i}))
+      letters.push_back(c == 0 ? kZero : static_cast<unsigned char>(c));
+    letters.push_back(kEnd);
+  }
+  return letters;
+}
+
+// False: a letter is none, or a text stands there twice.
+bool read_texts(const std::vector<std::int64_t>& letters, StringTable& texts) {
+  std::string text;
+  for (const std::int64_t letter : letters) {
+    if (letter < 0 || letter > kZero) return false;
+    if (letter != kEnd) {
+      text += static_cast<char>(letter);
+      continue;
+    }
+    if (texts.find(text).valid()) return false;
+    texts.intern(text);
+    text.clear();
+  }
+  return text.empty();
+}
+
+// ---- files
 
 Error damaged(const std::string& name, std::string found) {
   return Error::at(name, "content")
       .found(std::move(found))
-      .expected("what `stepcast import` wrote")
+      .expected("what `stepcast import` of this version writes")
       .advice("copy the file again, or import the trace again");
 }
 
-}  // namespace
-
-bool is_rank_file(std::string_view beginning) { return beginning.starts_with(kMagic); }
-
-namespace {
-
-detail::AdaptiveCoder coder_after(const RankBase* base) {
-  return base != nullptr ? *base->learned : detail::AdaptiveCoder{};
+Error of_another_version(const std::string& name, std::string_view content) {
+  return Error::at(name, "version")
+      .found(detail::quote_for_message(content.substr(0, content.find('\n'))))
+      .expected(detail::quote_for_message(kHead.substr(0, kHead.size() - 1)))
+      .advice(fmt::format("write it again with this version: stepcast import TRACE -o {}", name));
 }
 
-std::string written(detail::AdaptiveCoder& coder, const RankFile& file) {
-  coder.start_writing();
-  detail::code_rank_file(coder, const_cast<RankFile&>(file), kMostContent);  // a writer only looks
-  std::string content = coder.finish();
-  content.resize(std::max<std::size_t>(content.size(), detail::rows_of(file) / kRowsOfAByte));
+Result<std::string> content_of(ByteSource& source) {
+  std::string content;
+  std::size_t size = 0;
+  for (;;) {
+    content.resize(std::max<std::size_t>(size * 2, std::size_t{1} << 16U));
+    STEPCAST_ASSIGN(const std::size_t n, source.read(content.data() + size, content.size() - size));
+    if (n == 0) break;
+    size += n;
+  }
+  content.resize(size);
   return content;
 }
 
-}  // namespace
-
-std::string rank_file_content(const RankFile& file, const RankBase* base) {
-  detail::AdaptiveCoder coder = coder_after(base);
-  return written(coder, file);
+ByteSource::Options most_content(std::uint64_t file_bytes) {
+  return {.progress = {}, .max_bytes = std::max(kContentOfAny, kContentOfAByte * file_bytes)};
 }
 
-RankBase rank_base_of(const RankFile& file, std::string name) {
-  const auto coder = std::make_shared<detail::AdaptiveCoder>();
-  const std::uint64_t hash = content_hash(written(*coder, file));
-  return {.name = std::move(name), .hash = hash, .learned = coder};
-}
-
-Result<RankFile> parse_rank_file_content(std::string_view content, const std::string& name,
-                                         const RankBase* base) {
+Result<RankFile> parse_content(std::string_view content, const std::string& name) {
+  if (!is_rank_file(content)) {
+    return Error::at(name, "content")
+        .found(content.empty() ? "nothing" : "something else")
+        .expected("a rank file, which begins with \"stepcast-rank\"");
+  }
+  if (!content.starts_with(kHead)) return of_another_version(name, content);
+  Columns io{content.substr(kHead.size())};
+  std::vector<std::int64_t> letters;
+  io.column("texts", Coding::values, letters);
+  StringTable texts;
+  if (!read_texts(letters, texts)) io.fail("texts that are none");
   RankFile file;
-  detail::AdaptiveCoder coder = coder_after(base);
-  coder.start_reading(content);
-  detail::code_rank_file(coder, file, kRowsOfAByte * (content.size() + 1) + kRowsOfNothing);
-  if (coder.failed() || !is_consistent(file.rank) ||
-      (file.execution_trace && !is_consistent(*file.execution_trace)))
+  ColumnFile tables{io, texts};
+  all_columns(tables, file);
+  if (io.bytes_left() > 0) io.fail("bytes behind the last column");
+  if (!io.problem().empty()) return damaged(name, io.problem());
+  if (!is_consistent(file.rank) || (file.execution_trace && !is_consistent(*file.execution_trace)))
     return damaged(name, "numbers that make no recording");
   if (file.execution_trace) file.execution_trace->file = name;
   file.rank.file = name;
@@ -148,100 +326,32 @@ Result<RankFile> parse_rank_file_content(std::string_view content, const std::st
   return file;
 }
 
-Result<std::string> rank_file_bytes(const RankFile& file, const RankBase* like) {
-  const std::string base = like != nullptr ? std::filesystem::path{like->name}.filename().string() : "";
-  if (base.size() > kLongestName)
-    return Error::at(base, "").found("a name of more bytes than a rank file holds");
-  const std::string content = rank_file_content(file, like);
-  return fmt::format("{}{}{}{}{}{}{}", kMagic, kVersion, eight_bytes(content_hash(content)),
-                     eight_bytes(like != nullptr ? like->hash : 0), static_cast<char>(base.size()), base,
-                     content);
-}
-
-namespace {
-
-// Of a rank file that says what it has in common with another one, the name of that.
-Result<std::string> base_of(std::string_view bytes, const std::string& name) {
-  if (!is_rank_file(bytes)) {
-    return Error::at(name, "content")
-        .found(bytes.empty() ? "nothing" : "something else")
-        .expected("a rank file, which begins with \"stepcast-rank\"");
-  }
-  const std::string_view version = bytes.substr(kMagic.size(), kVersion.size());
-  if (version.size() == kVersion.size() && version != kVersion) {
-    std::string line{bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), kFrame))};
-    std::ranges::replace_if(
-        line, [](char c) { return c < ' ' || c > '~'; }, '?');
-    return Error::at(name, "version")
-        .found(fmt::format("`{}`", line))
-        .expected(fmt::format("`{}{}`", kMagic, kVersion.substr(0, kVersion.size() - 1)))
-        .advice("import the trace with this stepcast, or read the file with a newer one");
-  }
-  if (bytes.size() < kFrame)
-    return damaged(name, fmt::format("a file that ends after {} bytes", bytes.size()));
-  const auto length = static_cast<unsigned char>(bytes[kFrame - 1]);
-  if (bytes.size() < kFrame + length) return damaged(name, "a name that ends early");
-  return std::string{bytes.substr(kFrame, length)};
-}
-
-// What is behind the frame, which has to be what was written.
-Result<std::string_view> content_of(std::string_view bytes, const std::string& wanted,
-                                    const std::string& name) {
-  const std::string_view content = bytes.substr(kFrame + wanted.size());
-  if (wanted.empty() && eight_bytes_at(bytes, kMagic.size() + kVersion.size() + 8) != 0)
-    return damaged(name, "the checksum of another file, and no name of it");
-  if (content_hash(content) != eight_bytes_at(bytes, kMagic.size() + kVersion.size()))
-    return damaged(
-        name, fmt::format("{} bytes that were cut or changed: their checksum is another", content.size()));
-  return content;
-}
-
 }  // namespace
 
-Result<RankBase> read_rank_base(const std::filesystem::path& file) {
-  STEPCAST_ASSIGN(const std::string bytes, read_file(file, kMostContent));
-  STEPCAST_ASSIGN(const std::string other, base_of(bytes, file.string()));
-  if (!other.empty()) {
-    return Error::at(file.string(), "content")
-        .found(fmt::format("a rank file that needs `{}`", other))
-        .expected("one that stands alone");
-  }
-  STEPCAST_ASSIGN(const RankFile content, parse_rank_file(bytes, file.string()));
-  return rank_base_of(content, file.string());
+bool is_rank_file(std::string_view beginning) { return beginning.starts_with(kMagic); }
+
+Result<std::string> rank_file_bytes(const RankFile& file) {
+  StringTable texts;
+  Columns tables, first;
+  ColumnFile sink{tables, texts};
+  all_columns(sink, const_cast<RankFile&>(file));  // a writer only looks
+  std::vector<std::int64_t> letters = spelled(texts);
+  first.column("texts", Coding::values, letters);
+  return gzip_compress(fmt::format("{}{}{}", kHead, first.bytes(), tables.bytes()));
 }
 
-Result<RankFile> parse_rank_file(std::string_view bytes, const std::string& name, const RankBase* base) {
-  STEPCAST_ASSIGN(const std::string wanted, base_of(bytes, name));
-  STEPCAST_ASSIGN(const std::string_view content, content_of(bytes, wanted, name));
-  if (wanted.empty()) return parse_rank_file_content(content, name);
-  if (base == nullptr || base->hash != eight_bytes_at(bytes, kMagic.size() + kVersion.size() + 8)) {
-    return Error::at(name, "content")
-        .found(base == nullptr ? fmt::format("no `{}` next to it", wanted)
-                               : fmt::format("another `{}` than it was imported with", wanted))
-        .expected("the rank file that it was imported with --like")
-        .advice("copy that one into the folder, too");
-  }
-  return parse_rank_file_content(content, name, base);
+Result<RankFile> read_rank_file(const std::filesystem::path& file) {
+  std::error_code unknown;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, unknown);
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, most_content(unknown ? 0 : bytes)));
+  STEPCAST_ASSIGN(const std::string content, content_of(source));
+  return parse_content(content, file.string());
 }
 
-Result<RankFile> read_rank_file(const std::filesystem::path& file, RankBases* bases) {
-  STEPCAST_ASSIGN(const std::string bytes, read_file(file, kMostContent));
-  STEPCAST_ASSIGN(const std::string like, base_of(bytes, file.string()));
-  const std::filesystem::path near = file.parent_path() / std::filesystem::path{like}.filename();
-  if (like.empty() || !std::filesystem::exists(near)) return parse_rank_file(bytes, file.string());
-  RankBases own;
-  RankBases& known = bases != nullptr ? *bases : own;
-  const RankBase* base = nullptr;
-  {
-    const std::lock_guard lock{known.mutex};
-    auto found = known.read.find(near);
-    if (found == known.read.end()) {
-      STEPCAST_ASSIGN(RankBase read, read_rank_base(near));
-      found = known.read.emplace(near, std::move(read)).first;
-    }
-    base = &found->second;
-  }
-  return parse_rank_file(bytes, file.string(), base);
+Result<RankFile> parse_rank_file(std::string_view bytes, const std::string& name) {
+  ByteSource source = ByteSource::from_memory(bytes, name, most_content(bytes.size()));
+  STEPCAST_ASSIGN(const std::string content, content_of(source));
+  return parse_content(content, name);
 }
 
 }  // namespace stepcast
