@@ -102,9 +102,8 @@ std::size_t StepPricer::GroupKeyHash::operator()(const GroupKey& key) const {
 
 void StepPricer::price_as(const std::optional<TokenExchange>& exchange, bool on_device) {
   exchange_ = exchange;
-  if (on_device == on_device_.has_value()) return;
-  on_device_.reset();
-  if (on_device) on_device_.emplace(kernels_.model(), platform_->device);
+  is_on_device_ = on_device;
+  if (on_device && !on_device_) on_device_.emplace(kernels_.model(), platform_->device);
 }
 
 Estimate StepPricer::on_device(const Operation& operation, const PricedOperation& priced) {

@@ -35,7 +35,7 @@ class StepPricer {
   }
   // What the operation takes that kernels() priced so.
   [[nodiscard]] Estimate time_of(const Operation& operation, const PricedOperation& priced) {
-    return on_device_ ? on_device(operation, priced) : priced.time;
+    return is_on_device_ ? on_device(operation, priced) : priced.time;
   }
   // An error if the platform cannot hold the group: several nodes without a network, say.
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
@@ -99,7 +99,8 @@ class StepPricer {
   StepAssumptions assumptions_;
   TrainingKernels kernels_;
   CollectiveModel collectives_;
-  std::optional<DeviceTime> on_device_;
+  std::optional<DeviceTime> on_device_;  // once it was asked for
+  bool is_on_device_ = false;
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
   std::unordered_map<GroupKey, TimeCurve, GroupKeyHash> curves_;
