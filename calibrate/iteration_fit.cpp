@@ -35,28 +35,22 @@ class Steps {
   std::vector<double> predict(const StepAssumptions& assumptions,
                               std::vector<std::string>* skipped = nullptr) {
     std::vector<double> result(steps_.size(), 0.0);
-    std::map<const Platform*, std::unique_ptr<StepModel>> models;
     for (std::size_t i = 0; i < steps_.size() && !is_stop_requested(); ++i) {
-      auto& model = models[steps_[i].platform];
-      if (model == nullptr) {
-        auto& kept = kept_[steps_[i].platform];
-        if (kept == nullptr) kept = std::make_unique<StepModel>(*steps_[i].platform, assumptions);
-        kept->set_assumptions(assumptions);
-        model = std::move(kept);
-      }
-      Result<StepPrediction> p = model->predict(steps_[i].model, steps_[i].layout);
+      const Platform* const platform = steps_[i].platform;
+      auto kept = kept_.find(platform);
+      if (kept == kept_.end()) kept = kept_.emplace(platform, StepModel{*platform}).first;
+      Result<StepPrediction> p = kept->second.with(assumptions).predict(steps_[i].model, steps_[i].layout);
       if (p)
         result[i] = p->step.time.value() / 1e3;
       else if (skipped != nullptr)
         skipped->push_back(fmt::format("run {}: {}", i + 1, p.error().message()));
     }
-    for (auto& [platform, model] : models) kept_[platform] = std::move(model);
     return result;
   }
 
  private:
   std::span<const MeasuredStep> steps_;
-  std::map<const Platform*, std::unique_ptr<StepModel>> kept_;
+  std::map<const Platform*, StepModel> kept_;
 };
 
 struct Errors {

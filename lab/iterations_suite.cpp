@@ -122,7 +122,7 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
         const LlmRun& run = *others[i];
         Result<StepModel*> model = platforms.model_for(run);
         if (!model) continue;
-        steps.push_back({run.model, run.layout, &(*model)->pricer().platform(), run.iter_time_ms});
+        steps.push_back({run.model, run.layout, &(*model)->platform(), run.iter_time_ms});
       }
       const Result<IterationFit> fit = fit_iterations(steps);
       if (!fit) continue;
@@ -130,9 +130,7 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
       for (const LlmRun* run : scored_runs) {
         Result<StepModel*> model = platforms.model_for(*run);
         if (!model) continue;
-        (*model)->set_assumptions(fit->assumptions);
-        Result<StepPrediction> prediction = (*model)->predict(run->model, run->layout);
-        (*model)->set_assumptions({});
+        Result<StepPrediction> prediction = (*model)->with(fit->assumptions).predict(run->model, run->layout);
         if (!prediction) continue;
         const PredictedRun one{run, std::move(*prediction)};
         set.rows.push_back(scored(one));
@@ -163,7 +161,7 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
     STEPCAST_ASSIGN(Platform platform, platforms.choose(*members.front()));
     std::erase_if(platform.models,
                   [&](const ModelRecord& record) { return record.device == platform.device.name; });
-    StepModel model{platform};
+    const StepModel model{platform};
     SetScore set;
     set.set = members.front()->set + " " + members.front()->gpu;
     std::mt19937_64 random{kDraws + n_given};
@@ -175,9 +173,9 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
       const Result<IterationFit> fit = fit_iterations(given);
       if (!fit) continue;
       set.n_fit = n_given;
-      model.set_assumptions(fit->assumptions);
+      const StepModel fitted = model.with(fit->assumptions);
       for (std::size_t i = n_given; i < std::min(members.size(), n_given + kScoredPerDraw); ++i) {
-        Result<StepPrediction> prediction = model.predict(members[i]->model, members[i]->layout);
+        Result<StepPrediction> prediction = fitted.predict(members[i]->model, members[i]->layout);
         if (prediction) set.rows.push_back(scored(PredictedRun{members[i], std::move(*prediction)}));
       }
     }

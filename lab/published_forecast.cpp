@@ -131,10 +131,9 @@ Result<Forecast> published_step_forecast(const PredictRequest& request) {
         "say how the model is spread, as in --tp 4 --pp 4 --mbs 1 --gbs 256");
   }
   STEPCAST_ASSIGN(Forecast forecast, Session{}.predict(request));
-  STEPCAST_ASSIGN(Platform platform, load_platform(request.platform));
-  if (const auto node = default_node_for(platform, static_cast<std::int64_t>(forecast.n_gpus))) {
-    STEPCAST_ASSIGN(platform, load_platform(*node));
-  }
+  STEPCAST_ASSIGN(PlatformChoice meant,
+                  load_meant_platform(request.platform, static_cast<std::int64_t>(forecast.n_gpus)));
+  Platform& platform = meant.platform;
   std::string adapted;
   if (request.job.gpus_per_node) adapt_to({.gpus_per_node = *request.job.gpus_per_node}, platform, adapted);
   StepModel steps{platform};

@@ -104,7 +104,7 @@ struct Candidate {
 Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned threads) {
   const LlmRun& measured = *run.run;
   STEPCAST_ASSIGN(StepModel * steps, platforms.model_for(measured));
-  const Platform& platform = steps->pricer().platform();
+  const Platform& platform = steps->platform();
   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(request_for(measured, threads), platform));
   if (plan.found.priced.empty()) return why_none(plan);
   Verdict verdict{&run, run.prediction.step.time.value() * 1e-3, true, {}};

@@ -55,8 +55,7 @@ TestScore score_runs_that_ran(const std::vector<PredictedRun>& runs, RunPlatform
     if (p.run->gpu.empty()) continue;
     const Result<StepModel*> model = platforms.model_for(*p.run);
     if (!model) continue;
-    const auto memory =
-        memory_forecast(p.run->model, p.run->layout, (*model)->pricer().platform().device.memory_size);
+    const auto memory = memory_forecast(p.run->model, p.run->layout, (*model)->platform().device.memory_size);
     if (!memory) continue;
     Counts& of = sets[p.run->set];
     ScoredRow row = scored(p);

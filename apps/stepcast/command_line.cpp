@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -196,18 +197,69 @@ int code_of(const Result<int>& result) {
   return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
 }
 
-// The words of a prediction with --pools where --gpus names pools ("64xh100+64xa100"): a number of GPUs is another type.
-// `kept` holds what was rewritten.
+// The value of `flag` at `i`, as "--flag value" or "--flag=value"; nothing if another word stands there.
+std::optional<std::string> value_at(std::span<const char* const> words, std::size_t i,
+                                    std::string_view flag) {
+  const std::string_view word = words[i];
+  if (word == flag) return i + 1 < words.size() ? std::optional{std::string{words[i + 1]}} : std::nullopt;
+  if (word.starts_with(flag) && word.substr(flag.size()).starts_with('='))
+    return std::string{word.substr(flag.size() + 1)};
+  return std::nullopt;
+}
+
+// Pools of GPUs in other words, before flags are parsed: a number of GPUs is another type.
+//   --gpus 64xdgx-h100@east --zone east:price=2   is  --gpus 64 --platform dgx-h100 --gpu-hour-price 2
+//   --gpus 64xh100+64xa100                        is  --pools 64xh100+64xa100, in a prediction
+// What does not parse, or says the same thing twice, stays for the verb to refuse. `kept` holds what was rewritten.
 std::vector<const char*> with_pools(std::span<const char* const> words, std::deque<std::string>& kept) {
   std::vector<const char*> out(words.begin(), words.end());
-  constexpr std::string_view kFlag = "--gpus";
-  if (out.size() < 2 || std::string_view{out[1]} != "predict") return out;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::string_view word = out[i];
-    if (word == kFlag && i + 1 < out.size() && names_gpu_pools(out[i + 1])) out[i] = "--pools";
-    if (word.starts_with("--gpus=") && names_gpu_pools(word.substr(kFlag.size() + 1)))
-      out[i] = kept.emplace_back("--pools" + std::string{word.substr(kFlag.size())}).c_str();
+  if (words.size() < 2) return out;
+  const std::string_view verb = words[1];
+  const bool predicts = verb == "predict" || verb == "export";
+  if (!predicts && verb != "plan" && verb != "shard") return out;
+  std::string pools;
+  std::vector<std::string> zones;
+  bool says_more = false, has_price = false, trains = false;
+  out.resize(2);
+  const auto put = [&](std::string word) { out.push_back(kept.emplace_back(std::move(word)).c_str()); };
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const auto taken = [&](std::string_view flag) {
+      const std::optional<std::string> value = value_at(words, i, flag);
+      if (value && word == flag) ++i;
+      return value;
+    };
+    for (const std::string_view flag : {"--platform", "--nodes"})
+      says_more = says_more || value_at(words, i, flag);
+    trains = trains || word.starts_with("--train-");
+    has_price = has_price || value_at(words, i, "--gpu-hour-price");
+    const std::optional<std::string> gpus = value_at(words, i, "--gpus");
+    if (const auto value = predicts ? taken("--pools") : std::nullopt; value) {
+      says_more = says_more || !pools.empty();
+      pools = *value;
+    } else if (gpus && names_gpu_pools(*gpus)) {
+      says_more = says_more || !pools.empty();
+      pools = *taken("--gpus");
+    } else if (const auto zone = taken("--zone")) {
+      zones.push_back(*zone);
+    } else {
+      says_more = says_more || gpus;
+      out.push_back(words[i]);
+    }
   }
+  if (pools.empty()) return {words.begin(), words.end()};
+  const Result<Cluster> cluster = parse_cluster(pools, zones);
+  const GpuPool* const one = cluster && cluster->pools.size() == 1 ? &cluster->pools.front() : nullptr;
+  const GpuZone* const zone = one != nullptr ? cluster->zone_of(*one) : nullptr;
+  const bool priced = trains && zone != nullptr && zone->price_per_gpu_hour;
+  if (one != nullptr && !says_more && !(priced && has_price)) {
+    put(fmt::format("--gpus={}", one->n_gpus));
+    put(fmt::format("--platform={}", one->platform));
+    if (priced) put(fmt::format("--gpu-hour-price={}", *zone->price_per_gpu_hour));
+    return out;
+  }
+  put(fmt::format("--{}={}", predicts ? "pools" : "gpus", pools));
+  for (std::string& text : zones) put("--zone=" + text);
   return out;
 }
 
@@ -231,8 +283,9 @@ std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
 int parse_and_run(const Program& program, int argc, const char* const* argv) {
   std::deque<std::string> kept;
   const std::vector<const char*> words = with_pools({argv, static_cast<std::size_t>(argc)}, kept);
-  const char* const* const given = argv;
+  const std::span<const char* const> given{argv, static_cast<std::size_t>(argc)};
   argv = words.data();
+  argc = static_cast<int>(words.size());
   CLI::App app{program.description};
   app.name(program.name);
   app.set_version_flag("-V,--version", fmt::format("{} {}", program.name, version_text()));
@@ -287,7 +340,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
       if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
         return fail(kBadInput, flag + ": files are not written here");
     }
-    const Running running{{given, static_cast<std::size_t>(argc)}};
+    const Running running{given};
     return code_of(verb.action());
   }
   return fail(kInternalError, "no verb ran");

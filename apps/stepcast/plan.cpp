@@ -174,13 +174,9 @@ Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
 
 // By its own name, or by that of the node which a GPU stands for.
 Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& options) {
-  STEPCAST_ASSIGN(Platform platform, load_platform(name));
-  NamedPlatform found{name, std::move(platform)};
   const bool one_gpu = options.n_gpus == std::vector<std::int64_t>{1};
-  if (const auto node = default_node_for(found.platform, one_gpu ? 1 : 2)) {
-    found.name = *node;
-    STEPCAST_ASSIGN(found.platform, load_platform(*node));
-  }
+  STEPCAST_ASSIGN(PlatformChoice meant, load_meant_platform(name, one_gpu ? 1 : 2));
+  NamedPlatform found{meant.note.empty() ? name : meant.platform.name, std::move(meant.platform)};
   if (options.gpus_per_node) {
     std::string note;
     adapt_to({.gpus_per_node = *options.gpus_per_node}, found.platform, note);
@@ -320,7 +316,7 @@ Result<int> run_plan(const PlanOptions& options) {
                   session->searched_platform(options.platforms.front(), options.gpus_per_node,
                                              options.n_gpus == std::vector<std::int64_t>{1} ? 1 : 2));
   const Platform& platform = *named.platform;
-  request.models = named.models.get();
+  request.steps = named.steps.get();
   std::optional<OutputFile> csv;
   if (!options.csv.empty()) {
     std::vector<std::filesystem::path> inputs = platform.files;

@@ -1,5 +1,6 @@
 // stepcast plan --gpus 64xh100+64xa100: layouts over pools of different GPUs.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -8,7 +9,9 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/cost/node_power.h"
 #include "stepcast/describe/gpu_pools.h"
+#include "stepcast/plan/restriction_words.h"
 
 #include "plan_options.h"
 #include "progress.h"
@@ -21,63 +24,25 @@ bool plans_pools(const PlanOptions& options) {
 
 // Layouts over pools of different GPUs, as `predict` searches them, and the best of them as a table.
 Result<int> run_pools(const PlanOptions& options) {
-  constexpr std::string_view kTaken[] = {"--model",
-                                         "--ignore-key",
-                                         "--image-size",
-                                         "--images",
-                                         "--text-only",
-                                         "--gpus",
-                                         "--zone",
-                                         "--gpus-per-node",
-                                         "--framework",
-                                         "--gbs",
-                                         "--seq",
-                                         "--what-if",
-                                         "--tp",
-                                         "--pp",
-                                         "--cp",
-                                         "--ep",
-                                         "--mbs",
-                                         "--recompute",
-                                         "--dtype",
-                                         "--sharding",
-                                         "--top",
-                                         "--json",
-                                         "--report",
-                                         "--format",
-                                         "--train-tokens",
-                                         "--gpu-hour-price",
-                                         "--carbon-intensity",
-                                         "--failures",
-                                         "--recovery"};
+  constexpr std::string_view kRefused[] = {
+      "--platform",       "--from",      "--jobs",   "--within", "--power-budget",
+      "--max-memory-GiB", "--objective", "--jitter", "--why",    "--csv"};
   for (const GivenFlag& flag : options.flags.given())
-    if (std::ranges::find(kTaken, flag.name) == std::end(kTaken))
+    if (std::ranges::find(kRefused, flag.name) != std::end(kRefused))
       return Error{fmt::format("{} means nothing for pools of GPUs", flag.name)}.advice("leave it out");
-  const auto one_of = [](const char* flag, const Words& words) -> Status {
-    if (words.size() < 2) return Ok{};
-    return Error::at("", flag).found("several values").expected("one, with pools of GPUs");
-  };
-  STEPCAST_TRY(one_of("--dtype", options.space.dtypes));
-  STEPCAST_TRY(one_of("--sharding", options.space.shardings));
-  STEPCAST_TRY(one_of("--gpu-hour-price", options.prices));
+  if (options.prices.size() > 1)
+    return Error::at("", "--gpu-hour-price").found("several values").expected("one, with pools of GPUs");
   PredictRequest request;
   STEPCAST_ASSIGN(request.job, job_of(options));
-  STEPCAST_ASSIGN(const LayoutRestrictions lists, restrictions_of(options.space));
-  JobSettings& settings = request.job.settings;
-  if (lists.shardings) set_sharding(lists.shardings->front().kind, settings);
-  if (lists.dtypes) {
-    settings.fp8 = lists.dtypes->front() == DType::fp8;
-    settings.fp4 = lists.dtypes->front() == DType::fp4;
-  }
+  STEPCAST_ASSIGN(LayoutRestrictions lists, restrictions_of(options.space));
+  request.pool_space = {std::make_shared<const LayoutRestrictions>(std::move(lists)), options.top};
   request.job.gpus_per_node = options.gpus_per_node;
   request.pools = options.gpus.front();
   request.zones = options.zones;
   request.what_if = options.what_if;
-  const RestrictionWords& space = options.space;
-  request.pool_space = {space.tensor,      space.pipeline,
-                        space.context,     space.expert,
-                        space.micro_batch, lists.recomputations.value_or(std::vector<Recompute>{}),
-                        options.top};
+  if (!options.power_limit.empty()) {
+    STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.power_limit, "--power-limit"));
+  }
   if (options.goal.tokens > 0) request.budget.tokens = options.goal.tokens;
   request.budget.carbon_g_per_kWh = options.goal.carbon_g_per_kWh;
   request.budget.failures = options.failures;

@@ -195,15 +195,14 @@ TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
     SCOPED_TRACE(fmt::format("{}: {}", i, describe(training)));
     const PredictedStep step = value_of(predict_step(training.model, training.layout, steps()));
     const StepForecastOptions options{.explained = false, .forecast = {.collectives = 0, .path_names = 0}};
-    const Forecast whole = value_of(
-        step_forecast({training.model, training.layout, platform(), steps().pricer()}, step, options));
+    const Forecast whole =
+        value_of(step_forecast({training.model, training.layout, platform(), steps()}, step, options));
     const PipelineShape& shape = step.parts.schedule.shape;
     const Layout more = with_more(training.layout, round_micro_batches(shape) * std::int64_t{1 + i % 40});
-    static_cast<void>(value_of(
-        step_forecast({training.model, more, platform(), steps().pricer()}, steps(), known, options)));
+    static_cast<void>(value_of(step_forecast({training.model, more, platform(), steps()}, known, options)));
     const std::size_t n_known = known.size();
-    const StepForecastInput input{training.model, training.layout, platform(), steps().pricer()};
-    const Forecast quick = value_of(step_forecast(input, steps(), known, options));
+    const StepForecastInput input{training.model, training.layout, platform(), steps()};
+    const Forecast quick = value_of(step_forecast(input, known, options));
     if (!same(quick, whole)) ++other_causes;
     expect_numbered(quick);
     if (short_step_micro_batches(shape, 0) < shape.micro_batches && n_known < 40) {
@@ -211,7 +210,7 @@ TEST(SteadyRounds, ForecastsAreThoseOfAllMicroBatches) {
     }
     StepForecastOptions short_list = options;
     short_list.forecast.collectives = 16;
-    expect_dearest(value_of(step_forecast(input, steps(), known, short_list)), quick);
+    expect_dearest(value_of(step_forecast(input, known, short_list)), quick);
     if (testing::Test::HasFailure()) return;
     PricedStep parts = value_of(steps().price(training.model, training.layout));
     const std::uint32_t few = short_step_micro_batches(parts.schedule.shape, 0);

@@ -42,7 +42,7 @@ TEST(MemoryOfMeasuredRuns, EveryRunFitsItsDevice) {
     if (run.gpu.empty()) continue;  // a GPU that nobody stated has no memory to compare with
     Result<StepModel*> model = platforms.model_for(run);
     ASSERT_TRUE(model.ok()) << model.error().message();
-    const Bytes available = (*model)->pricer().platform().device.memory_size;
+    const Bytes available = (*model)->platform().device.memory_size;
     const Result<MemoryForecast> memory = memory_forecast(run.model, run.layout, available);
     ASSERT_TRUE(memory.ok()) << name_of(run) << ": " << memory.error().message();
     ++verdicts[std::string{to_string(memory->verdict)}];

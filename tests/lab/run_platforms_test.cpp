@@ -59,7 +59,7 @@ TEST(RunPlatforms, TakesWhatTheRowSaysAboutNodesAndNetwork) {
   const auto shipped = platforms.model_for(rows[0]);
   const auto changed = platforms.model_for(rows[1]);
   ASSERT_TRUE(shipped.ok() && changed.ok());
-  const Platform& p = (*changed)->pricer().platform();
+  const Platform& p = (*changed)->platform();
   EXPECT_EQ(p.node.gpus_per_node, 4U);
   // 100 Gb/s per node are 12.5 GB/s.
   EXPECT_NEAR(p.node.network->bandwidth_per_node().value(), 12.5e9, 1);
@@ -75,7 +75,7 @@ TEST(RunPlatforms, FindsADeviceThatIsSpelledWithItsMemory) {
   RunPlatforms platforms;
   const auto model = platforms.model_for(rows.at(0));
   ASSERT_TRUE(model.ok());
-  EXPECT_THAT((*model)->pricer().platform().device.name, HasSubstr("B200"));
+  EXPECT_THAT((*model)->platform().device.name, HasSubstr("B200"));
   EXPECT_THAT(platform_for(machine_of(rows[0]))->note, HasSubstr("is not shipped"));
 }
 

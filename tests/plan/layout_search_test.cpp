@@ -16,7 +16,6 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/layout_rules.h"
-#include "stepcast/plan/step_models.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/simulate/engine.h"
@@ -376,14 +375,14 @@ TEST(LayoutPlan, EndsWhereSomebodyAsksItTo) {
 
 // What is kept from other questions changes no number: experts and none, other assumptions, other threads.
 TEST(LayoutPlan, IsTheSameWithModelsThatPlannedBefore) {
-  StepModels kept{platform()};
+  const StepModel kept{platform()};
   for (const char* model : {"llama-3-8b", "mixtral-8x7b", "llama-3-8b"}) {
     for (const double slower : {1.0, 2.0}) {
       PlanRequest request = request_of(model, 16, 64);
       request.refines = true;
       request.assumptions.inter_node_factor = slower;
       const LayoutPlan alone = plan_of(request);
-      request.models = &kept;
+      request.steps = &kept;
       request.threads = 1;
       const LayoutPlan shared = plan_of(request);
       ASSERT_EQ(alone.found.priced.size(), shared.found.priced.size());

@@ -40,9 +40,8 @@ struct Machines {
 TEST(PoolSplit, PoolsOfOneKindAreOneMachine) {
   Machines m;
   const ResolvedJob job = job_of(2, 4, 32);
-  const std::vector<SplitPool> pools{{16, &m.fast, {}}, {16, &m.fast_too, {}}};
+  const std::vector<SplitPool> pools{{16, m.fast, {}}, {16, m.fast_too, {}}};
   const PoolSplit replicas = value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas));
-  m.fast.set_pool_links({});
   const double alone = value_of(m.fast.predict(job.model, job.layout)).step.time.value();
   EXPECT_NEAR(replicas.step.time.value() / alone, 1, 1e-9);
   EXPECT_EQ(replicas.layouts[0].batch.global_batch_sequences, 128);
@@ -54,7 +53,7 @@ TEST(PoolSplit, PoolsOfOneKindAreOneMachine) {
 TEST(PoolSplit, FasterPoolsGetMoreMicroBatches) {
   Machines m;
   const ResolvedJob job = job_of(2, 1, 32);
-  const std::vector<SplitPool> pools{{16, &m.fast, {}}, {16, &m.slow, {}}};
+  const std::vector<SplitPool> pools{{16, m.fast, {}}, {16, m.slow, {}}};
   const PoolSplit split = value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas));
   const std::int64_t fast = split.layouts[0].micro_batches(), slow = split.layouts[1].micro_batches();
   EXPECT_GT(fast, slow);
@@ -70,8 +69,8 @@ TEST(PoolSplit, SaysWhatTheTightestGpuLeaves) {
   small.device.memory_size = Bytes{20 * kGiB};
   StepModel tight{small};
   const ResolvedJob job = job_of(2, 1, 32);
-  const std::vector<SplitPool> roomy{{16, &m.fast, {}}, {16, &m.slow, {}}},
-      with_small{{16, &m.fast, {}}, {16, &tight, {}}};
+  const std::vector<SplitPool> roomy{{16, m.fast, {}}, {16, m.slow, {}}},
+      with_small{{16, m.fast, {}}, {16, tight, {}}};
   const Bytes spare = value_of(split_over_pools(job.model, job.layout, roomy, SpreadOver::replicas)).spare;
   const PoolSplit split = value_of(split_over_pools(job.model, job.layout, with_small, SpreadOver::replicas));
   EXPECT_NEAR((spare - split.spare).value(), 60 * kGiB, 1);
@@ -83,7 +82,7 @@ TEST(PoolSplit, SaysWhatTheTightestGpuLeaves) {
 TEST(PoolSplit, FasterPoolsGetMoreLayers) {
   Machines m;
   const ResolvedJob job = job_of(2, 4, 32);
-  const std::vector<SplitPool> pools{{16, &m.fast, {}}, {16, &m.slow, {}}};
+  const std::vector<SplitPool> pools{{16, m.fast, {}}, {16, m.slow, {}}};
   const PoolSplit split = value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::stages));
   const std::vector<std::int64_t>& layers = split.layouts[0].pipeline.layers_per_stage;
   ASSERT_EQ(layers.size(), 4U);
@@ -103,12 +102,12 @@ TEST(PoolSplit, LatencyBetweenZonesIsPaidByWhatCrosses) {
   const auto of_stages = [&](double us) {
     ResolvedJob job = job_of(2, 2, 32);
     job.layout.batch.global_batch_sequences = 8;
-    const std::vector<StagePool> pools{{1, &m.fast, links(0, us)}, {2, &m.fast_too, links(1, us)}};
+    const std::vector<StagePool> pools{{1, m.fast, links(0, us)}, {2, m.fast_too, links(1, us)}};
     return value_of(predict_on_pools(job.model, job.layout, pools)).step.time.value();
   };
   const auto of_replicas = [&](double us) {
     const ResolvedJob job = job_of(2, 1, 32);
-    const std::vector<SplitPool> pools{{16, &m.fast, links(0, us)}, {16, &m.fast_too, links(1, us)}};
+    const std::vector<SplitPool> pools{{16, m.fast, links(0, us)}, {16, m.fast_too, links(1, us)}};
     return value_of(split_over_pools(job.model, job.layout, pools, SpreadOver::replicas)).step.time.value();
   };
   constexpr double kLatency = 10'000;
@@ -120,7 +119,7 @@ TEST(PoolSplit, LatencyBetweenZonesIsPaidByWhatCrosses) {
 TEST(PoolSplit, RefusesStagesWithoutAllOfTheirGpus) {
   Machines m;
   const ResolvedJob job = job_of(4, 4, 32);
-  const std::vector<SplitPool> pools{{20, &m.fast, {}}, {12, &m.slow, {}}};
+  const std::vector<SplitPool> pools{{20, m.fast, {}}, {12, m.slow, {}}};
   const Result<PoolSplit> split = split_over_pools(job.model, job.layout, pools);
   ASSERT_FALSE(split.ok());
   EXPECT_THAT(split.error().message(),

@@ -202,7 +202,7 @@ TEST(LayerWalkOfTrainings, LanesAreFilledWithoutOverlap) {
     std::vector<PlacedItem> items;
     for (const auto& layer : step->work.layer_kinds) {
       for (const WorkList* list : {&layer->forward, &layer->backward, &layer->held_back}) {
-        ASSERT_TRUE(lay_out(*list, steps.pricer(), step->placement, items).ok());
+        ASSERT_TRUE(lay_out(*list, steps.worker(*step).pricer(), step->placement, items).ok());
         std::array<double, 3> free_us = {};  // by lane
         double end_us = 0;
         for (const PlacedItem& item : items) {

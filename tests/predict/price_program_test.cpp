@@ -61,7 +61,7 @@ class Recorded {
     const RankClassId rank = program.add_rank_class(
         {.name = "rank 0", .lanes = {{LaneKind::cpu_thread, "main"}, {LaneKind::gpu_stream, "stream 7"}}});
     program.add_instance(rank, {.block = id});
-    return value_of(price_program(program, steps().pricer(), groups));
+    return value_of(price_program(program, steps().worker().pricer(), groups));
   }
   Program program;
 
@@ -175,7 +175,8 @@ TEST(PriceProgram, PricesAProgramOfAnotherPlatform) {
     if (training.layout.layer.operator_launches) continue;                    // counted for one host
     const PredictedStep here = value_of(predict_step(training.model, training.layout, steps()));
     const PredictedStep there = value_of(predict_step(training.model, training.layout, others));
-    const PricedProgram moved = value_of(price_program(here.program, others.pricer(), here.groups));
+    const PricedProgram moved =
+        value_of(price_program(here.program, others.worker(there.parts).pricer(), here.groups));
     const double end = value_of(value_of(Plan::compile(here.program)).simulate(moved.costs)).end_us();
     EXPECT_NEAR(end / there.timeline.end_us(), 1, 1e-9);
   }
@@ -198,7 +199,7 @@ TEST(PriceProgram, SlowsComputationBesideTransfers) {
   const GroupPlacement place{.n_ranks = 8, .n_nodes = 1, .ranks_per_node = 8, .min_ranks_per_node = 8};
   const PricedProgram priced = recorded.priced({place});
   const auto us = [&](TaskId task) { return priced.costs.duration_us(BlockId{0})[task.index()]; };
-  EXPECT_DOUBLE_EQ(us(alone), steps().pricer().price(product).time.value());
+  EXPECT_DOUBLE_EQ(us(alone), steps().worker().pricer().price(product).time.value());
   ASSERT_LT(us(first) + us(second), us(alone));
   EXPECT_DOUBLE_EQ(us(slow), us(alone) + 0.02 * (us(first) + us(second)));
 }
@@ -221,13 +222,13 @@ TEST(PriceProgram, KeepsRecordedTimesOfWhatItDoesNotKnow) {
   const TaskId pause = recorded.add(TaskKind::wait, "wait", Waiting{});
   const PricedProgram priced = recorded.priced({GroupPlacement{}});
   const auto us = [&](TaskId task) { return priced.costs.duration_us(BlockId{0})[task.index()]; };
-  const double once = steps().pricer().price(product).time.value();
+  const double once = steps().worker().pricer().price(product).time.value();
   EXPECT_DOUBLE_EQ(us(half), once / 2);
   EXPECT_DOUBLE_EQ(us(twice), 2 * once);
   EXPECT_DOUBLE_EQ(us(custom), 7);
   EXPECT_DOUBLE_EQ(us(copy), 7);
   EXPECT_DOUBLE_EQ(us(launch), 7);
-  EXPECT_DOUBLE_EQ(us(between), steps().pricer().assumptions().step_fixed_us);
+  EXPECT_DOUBLE_EQ(us(between), steps().assumptions().step_fixed_us);
   EXPECT_DOUBLE_EQ(us(pause), 0);
 
   const Coverage& coverage = priced.coverage;
@@ -251,7 +252,7 @@ TEST(PriceProgram, KeepsRecordedTimesOfWhatItDoesNotKnow) {
 TEST(PriceProgram, RefusesPlacementsOfAnotherProgram) {
   Program program;
   program.add_group({.label = "tensor"});
-  const auto priced = price_program(program, steps().pricer(), {});
+  const auto priced = price_program(program, steps().worker().pricer(), {});
   ASSERT_FALSE(priced.ok());
   EXPECT_THAT(priced.error().message(), HasSubstr("found 0 placements, expected 1, one per group"));
 }
@@ -278,7 +279,7 @@ TEST(PriceProgram, SaysWhatItCannotPriceOfARecordedStep) {
   const RecordedProgram recorded = value_of(rebuild_program(set.inputs()));
   const Program& program = recorded.program;
   const PricedProgram priced =
-      value_of(price_program(program, steps().pricer(), place_recorded_groups(program, 8)));
+      value_of(price_program(program, steps().worker().pricer(), place_recorded_groups(program, 8)));
   ASSERT_TRUE(priced.costs.check(program).ok());
   const Timeline timeline = value_of(value_of(Plan::compile(program)).simulate(priced.costs));
   EXPECT_TRUE(std::isfinite(timeline.end_us()));

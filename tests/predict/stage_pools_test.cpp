@@ -35,12 +35,12 @@ TEST(StagePools, PricesAreThoseOfThePoolOfEachStage) {
     ++tried;
     const Result<StepPrediction> whole = fast.predict(t.model, t.layout);
     ASSERT_TRUE(whole.ok()) << whole.error().message();
-    const std::array alike{StagePool{stages / 2, &fast}, StagePool{stages, &same}};
+    const std::array alike{StagePool{stages / 2, fast}, StagePool{stages, same}};
     const Result<StepPrediction> twice = predict_on_pools(t.model, t.layout, alike);
     ASSERT_TRUE(twice.ok());
     ASSERT_NEAR(twice->step.time.value() / whole->step.time.value(), 1, 1e-12);
 
-    const std::array pools{StagePool{stages / 2, &fast}, StagePool{stages, &slow}};
+    const std::array pools{StagePool{stages / 2, fast}, StagePool{stages, slow}};
     const Result<PredictedStep> mixed = predict_step(t.model, t.layout, pools);
     ASSERT_TRUE(mixed.ok()) << mixed.error().message();
     ASSERT_NEAR(mixed->timeline.end_us() / mixed->summary.times.step_us, 1, 1e-9);

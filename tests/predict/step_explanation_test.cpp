@@ -29,7 +29,7 @@ StepModel& steps() {
 }
 
 std::vector<ExplainedList> explanation(const PricedStep& step) {
-  return value_of(explain(step, steps().pricer()));
+  return value_of(explain(step, steps().worker(step).pricer()));
 }
 
 const ExplainedList& titled(const std::vector<ExplainedList>& lists, std::string_view title) {

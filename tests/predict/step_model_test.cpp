@@ -38,7 +38,7 @@ const Platform& platform() {
   return kPlatform;
 }
 
-StepPrediction predicted(StepModel& steps, const Transformer& model, const Layout& layout) {
+StepPrediction predicted(const StepModel& steps, const Transformer& model, const Layout& layout) {
   Result<StepPrediction> p = steps.predict(model, layout);
   EXPECT_TRUE(p.ok()) << p.error().message();
   return p.ok() ? std::move(*p) : StepPrediction{};
@@ -251,29 +251,28 @@ TEST(StepModel, TheHostLimitsShortLayersOfAnEagerStack) {
 TEST(StepModel, PricesALayerOnce) {
   StepModel steps{platform()};
   predicted(steps, gpt(), layout_of(4, 2, 4));
-  EXPECT_EQ(steps.pricer().layers_priced(), 3U);
+  EXPECT_EQ(steps.worker().pricer().layers_priced(), 3U);
   Layout sharded = layout_of(4, 8, 2);
   sharded.sharding.kind = Sharding::zero1;
   predicted(steps, gpt(), sharded);
-  EXPECT_EQ(steps.pricer().layers_priced(), 3U);
+  EXPECT_EQ(steps.worker().pricer().layers_priced(), 3U);
   Layout spread = layout_of(4, 2, 4);
   spread.rank_order = "dp-tp-pp";  // four ranks of a tensor-parallel group on two nodes
   const double on_two_nodes = predicted(steps, gpt(), spread).step.time.value();
-  EXPECT_EQ(steps.pricer().layers_priced(), 6U);
+  EXPECT_EQ(steps.worker().pricer().layers_priced(), 6U);
   EXPECT_GT(on_two_nodes, predicted(steps, gpt(), layout_of(4, 2, 4)).step.time.value());
-  EXPECT_EQ(steps.pricer().layers_priced(), 6U);
+  EXPECT_EQ(steps.worker().pricer().layers_priced(), 6U);
 }
 
-TEST(StepModel, ForgetsPricesWithTheAssumptionsTheyRestOn) {
+TEST(StepModel, KeepsThePricesOfOtherAssumptionsApart) {
   StepAssumptions slow;
   slow.gemm_factor = 2;
   slow.host_launch_us *= 3;
-  StepModel steps{platform()}, other{platform(), slow};
+  const StepModel steps{platform()}, other{platform(), slow}, slower = steps.with(slow);
   const StepPrediction before = predicted(steps, gpt(), layout_of(4, 2, 4));
-  steps.set_assumptions(slow);
-  EXPECT_EQ(steps.pricer().layers_priced(), 0U);
-  expect_same(predicted(steps, gpt(), layout_of(4, 2, 4)), predicted(other, gpt(), layout_of(4, 2, 4)));
-  steps.set_assumptions({});
+  EXPECT_EQ(slower.worker().pricer().layers_priced(), 0U);
+  expect_same(predicted(slower, gpt(), layout_of(4, 2, 4)), predicted(other, gpt(), layout_of(4, 2, 4)));
+  EXPECT_EQ(steps.worker().pricer().layers_priced(), 3U);
   expect_same(predicted(steps, gpt(), layout_of(4, 2, 4)), before);
 }
 
@@ -491,7 +490,10 @@ TEST(StepModel, HybridShardingGathersWithinACopy) {
   const auto time = [&](CollectiveOp op, const GroupPlacement& group, double bytes) {
     Placement placement = hybrid->placement;
     placement.data_context = group;
-    return steps.pricer().price(Transfer{op, GroupKind::data, Bytes{bytes}}, placement)->time.value();
+    return steps.worker()
+        .pricer()
+        .price(Transfer{op, GroupKind::data, Bytes{bytes}}, placement)
+        ->time.value();
   };
   EXPECT_DOUBLE_EQ(unit.gather_us, time(CollectiveOp::all_gather, hybrid->placement.shard, 2 * parameters));
   EXPECT_DOUBLE_EQ(unit.reduce_us,
@@ -516,9 +518,9 @@ TEST(StepModel, ExpertsThatTensorParallelRanksShareAreReduced) {
   ASSERT_EQ(whole->placement.expert_data.n_ranks, 4);
   // Gradients in fp32: four bytes of each parameter of an expert, in one message that a bucket does not exceed.
   const Result<Estimate> all =
-      steps.pricer().price(Transfer{CollectiveOp::all_reduce, GroupKind::expert_data,
-                                    Bytes{4 * whole->work.layer_kinds[0]->expert_parameters}},
-                           whole->placement);
+      steps.worker().pricer().price(Transfer{CollectiveOp::all_reduce, GroupKind::expert_data,
+                                             Bytes{4 * whole->work.layer_kinds[0]->expert_parameters}},
+                                    whole->placement);
   ASSERT_TRUE(all.ok());
   EXPECT_DOUBLE_EQ(whole->layers[0].transfers.reduce.time_us(), all->time.value());
   EXPECT_GT(whole->schedule.chunks[0].units[1].reduce_us, 0);

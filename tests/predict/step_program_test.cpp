@@ -44,7 +44,7 @@ struct Expanded {
 Result<Expanded> expand(const test::RandomTraining& training) {
   STEPCAST_ASSIGN(const PricedStep step, steps().price(training.model, training.layout));
   Expanded result;
-  STEPCAST_ASSIGN(result.program, step_program(step, training.layout, steps().pricer()));
+  STEPCAST_ASSIGN(result.program, step_program(step, training.layout, steps().worker(step).pricer()));
   ScheduleEvaluator evaluator;
   result.evaluated_us = evaluator.evaluate(step.schedule).step_us;
   result.passes_walked = evaluator.passes_walked();

@@ -29,7 +29,7 @@ TEST(TouchedExperts, OfFewAndManyTokens) {
 }
 
 TEST(Generation, KeepsKeysAndValuesOfItsHeads) {
-  StepModel steps{h100()};
+  StepWorker steps = StepModel{h100()}.worker();
   // 32 layers x 8 heads x (128 + 128) elements x 2 bytes.
   const Result<Generation> whole = Generation::create(preset("llama-3.1-8b"), {}, steps.pricer());
   ASSERT_TRUE(whole.ok()) << whole.error().message();
@@ -50,7 +50,7 @@ TEST(Generation, KeepsKeysAndValuesOfItsHeads) {
 }
 
 TEST(Generation, ReadsItsWeightsInEveryIteration) {
-  StepModel steps{h100()};
+  StepWorker steps = StepModel{h100()}.worker();
   Result<Generation> engine = Generation::create(preset("llama-3.1-8b"), {}, steps.pricer());
   ASSERT_TRUE(engine.ok()) << engine.error().message();
   const double bandwidth = h100().device.memory_bandwidth.value();
@@ -70,7 +70,7 @@ TEST(Generation, ReadsItsWeightsInEveryIteration) {
 
 // A trainer adds the biases of experts one expert after the other; products of engines add them all.
 TEST(Generation, AddsBiasesOfExpertsInTheirProducts) {
-  StepModel steps{h100()};
+  StepWorker steps = StepModel{h100()}.worker();
   Transformer model = preset("gpt-oss-120b");
   ASSERT_TRUE(model.ffn_bias);
   Result<Generation> with = Generation::create(model, {.tensor = 8}, steps.pricer());
@@ -84,7 +84,7 @@ TEST(Generation, AddsBiasesOfExpertsInTheirProducts) {
 }
 
 TEST(Generation, WaitsForTheLongestUnlessOthersStartMeanwhile) {
-  StepModel steps{h100()};
+  StepWorker steps = StepModel{h100()}.worker();
   Result<Generation> engine = Generation::create(preset("llama-3.1-8b"), {}, steps.pricer());
   ASSERT_TRUE(engine.ok()) << engine.error().message();
   const Lengths lengths = *Lengths::read("mean=1000,max=4096");
@@ -114,7 +114,7 @@ TEST(Generation, WaitsForTheLongestUnlessOthersStartMeanwhile) {
 }
 
 TEST(Generation, RefusesWhatGeneratesNothing) {
-  StepModel steps{h100()};
+  StepWorker steps = StepModel{h100()}.worker();
   EXPECT_THAT(Generation::create(preset("bert-large"), {}, steps.pricer()), FailsWith("expected a decoder"));
   EXPECT_THAT(Generation::create(preset("llama-3.1-8b"), {.tensor = 3}, steps.pricer()), FailsWith("3"));
   EXPECT_THAT(Generation::create(preset("llama-3.1-8b"), {.pipeline = 64}, steps.pricer()),

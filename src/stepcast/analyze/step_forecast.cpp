@@ -36,7 +36,7 @@ std::optional<ForecastNetwork> network_of(const StepForecastInput& input, const 
   const NetworkUse& use = parts.network;
   const std::optional<Network>& network = input.platform.node.network;
   if (use.sweeps == 0 || !network || network->tiers.empty()) return std::nullopt;
-  ForecastNetwork out{.background_load = input.prices.assumptions().background_load,
+  ForecastNetwork out{.background_load = input.steps.assumptions().background_load,
                       .sweeps = use.sweeps,
                       .residual = use.residual};
   for (std::size_t i = 0; i < network->tiers.size(); ++i)
@@ -181,7 +181,8 @@ Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& part
                   memory_forecast(parts.work, input.model, input.layout, input.platform.device.memory_size));
   asked.memory = memory_of(memory);
   if (options.explained) {
-    STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(parts, input.prices));
+    STEPCAST_ASSIGN(const std::vector<ExplainedList> lists,
+                    explain(parts, input.steps.worker(parts).pricer()));
     asked.explained = explained_items(lists);
   }
   return asked;
@@ -208,12 +209,13 @@ StepAnalysis analysis_of(const PredictedStep& step, const FlatProgram& flat, con
 }
 
 // As StepModel::price() does, into a step that may be another one's.
-Status price(const StepForecastInput& input, StepModel& steps, PricedStep& parts) {
+Status price(const StepForecastInput& input, PricedStep& parts) {
   parts.layers.clear();
   parts.embedding = parts.head = {};
   const Layout layout = with_software_choices(input.layout, input.platform.device);
-  STEPCAST_TRY(steps.begin(input.model, layout, parts));
-  return steps.finish(input.model, layout, parts);
+  StepWorker worker = input.steps.worker();
+  STEPCAST_TRY(worker.begin(input.model, layout, parts));
+  return worker.finish(input.model, layout, parts);
 }
 
 std::optional<BodyProfiles> bodies_of(const PredictedStep& step) {
@@ -278,9 +280,10 @@ ShortSteps::~ShortSteps() = default;
 std::size_t ShortSteps::size() const { return impl_->known.size(); }
 
 Result<std::shared_ptr<const ShortSteps::Known>> ShortSteps::of(PricedStep& parts, const Layout& layout,
-                                                                StepModel& steps, std::uint32_t micro_batches,
+                                                                const StepModel& steps,
+                                                                std::uint32_t micro_batches,
                                                                 const AnalysisOptions& options) {
-  const StepAssumptions& assumptions = steps.pricer().assumptions();
+  const StepAssumptions& assumptions = steps.assumptions();
   const std::uint32_t all = parts.schedule.shape.micro_batches;
   const auto set_micro_batches = [&](PricedStep& step, std::uint32_t n) {
     step.work.micro_batches = step.schedule.shape.micro_batches = n;
@@ -319,19 +322,20 @@ Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedSt
 }
 
 Result<Forecast> step_forecast(const Transformer& model, const Layout& layout, const Platform& platform,
-                               StepModel& steps, const StepForecastOptions& options) {
+                               const StepModel& steps, const StepForecastOptions& options) {
   ShortSteps none;
-  return step_forecast({model, layout, platform, steps.pricer()}, steps, none, options);
+  return step_forecast({model, layout, platform, steps}, none, options);
 }
 
-Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps, ShortSteps& known,
+Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known,
                                const StepForecastOptions& options) {
+  const StepModel& steps = input.steps;
   if (options.pools.size() > 1) {
     STEPCAST_ASSIGN(const PredictedStep step, predict_step(input.model, input.layout, options.pools));
     return forecast_of(input, step, options);
   }
   PricedStep& parts = known.impl_->parts;
-  STEPCAST_TRY(price(input, steps, parts));
+  STEPCAST_TRY(price(input, parts));
   const PipelineShape shape = parts.schedule.shape;
   for (int doubled = 0; !options.forecast.path_steps; ++doubled) {
     const std::uint32_t few = short_step_micro_batches(shape, doubled);

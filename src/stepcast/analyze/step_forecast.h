@@ -1,6 +1,6 @@
 // The Forecast of a described training step.
 //
-//   StepModel steps{platform};
+//   const StepModel steps{platform};
 //   STEPCAST_ASSIGN(const Forecast f, step_forecast(model, layout, platform, steps));
 #pragma once
 
@@ -20,7 +20,7 @@
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/stage_pools.h"
 #include "stepcast/predict/step_explanation.h"
-#include "stepcast/predict/step_prices.h"
+#include "stepcast/predict/step_model.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
 #include "stepcast/workload/transformer.h"
@@ -31,7 +31,7 @@ struct StepForecastInput {
   const Transformer& model;
   const Layout& layout;
   const Platform& platform;
-  StepPricer& prices;  // as the step is priced with
+  const StepModel& steps;
 };
 
 struct StepForecastOptions {
@@ -56,13 +56,13 @@ class ShortSteps {
   [[nodiscard]] std::size_t size() const;
 
  private:
-  friend Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps, ShortSteps& known,
+  friend Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known,
                                         const StepForecastOptions& options);
   struct Known;
   struct Key;
   struct Impl;
   // `parts` are those of the whole step, and are so again when it returns.
-  Result<std::shared_ptr<const Known>> of(PricedStep& parts, const Layout& layout, StepModel& steps,
+  Result<std::shared_ptr<const Known>> of(PricedStep& parts, const Layout& layout, const StepModel& steps,
                                           std::uint32_t micro_batches, const AnalysisOptions& options);
   std::unique_ptr<Impl> impl_;
 };
@@ -71,11 +71,11 @@ class ShortSteps {
 // simulated, the others are added: the forecast of all (the last step_forecast()) but for rounding. With `path_steps` all
 // are. Errors: those of predict_step and memory_forecast.
 [[nodiscard]] Result<Forecast> step_forecast(const Transformer& model, const Layout& layout,
-                                             const Platform& platform, StepModel& steps,
+                                             const Platform& platform, const StepModel& steps,
                                              const StepForecastOptions& options = {});
 // The same, with what is known from other steps.
-[[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, StepModel& steps,
-                                             ShortSteps& known, const StepForecastOptions& options = {});
+[[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known,
+                                             const StepForecastOptions& options = {});
 // Of a step with all of its micro-batches, which predict_step() gave.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,
                                              const StepForecastOptions& options = {});

@@ -62,12 +62,8 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   if (!request.links_of.empty()) {
     STEPCAST_ASSIGN(links, load_platform(request.links_of));
   }
-  STEPCAST_ASSIGN(Platform platform, load_platform(request.platform));
-  std::string note;
-  if (const auto node = default_node_for(platform, request.n_gpus)) {
-    note = node_note(request.platform, *node);
-    STEPCAST_ASSIGN(platform, load_platform(*node));
-  }
+  STEPCAST_ASSIGN(PlatformChoice chosen, load_meant_platform(request.platform, request.n_gpus));
+  auto& [platform, note] = chosen;
   if (request.gpus_per_node) {
     std::string ignored;
     adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, ignored);
@@ -235,12 +231,10 @@ Result<DlrmJob> job_of(const ShardRequest& request, const Platform& platform) {
 }  // namespace
 
 Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
-  STEPCAST_ASSIGN(std::shared_ptr<const Platform> shipped, impl_->platform(request.platform));
+  STEPCAST_ASSIGN(const MeantPlatform meant, impl_->meant_platform(request.platform, request.n_gpus));
+  const std::shared_ptr<const Platform>& shipped = meant.platform;
   std::vector<std::string> notes;
-  if (const auto node = default_node_for(*shipped, request.n_gpus)) {
-    notes.push_back(node_note(request.platform, *node));
-    STEPCAST_ASSIGN(shipped, impl_->platform(*node));
-  }
+  if (!meant.note.empty()) notes.push_back(meant.note);
   std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices,
                                             request.choices.now};
   inputs.insert(inputs.end(), shipped->files.begin(), shipped->files.end());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
+#include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/plan/layout_plan.h"
@@ -96,17 +98,6 @@ std::string fill_in_layout(
   return why;
 }
 
-// More are a mistake: batches count sequences.
-Status check_micro_batches(const Layout& layout) {
-  constexpr std::int64_t kMost = 65'536;
-  if (layout.micro_batches() <= kMost) return Ok{};
-  return Error{fmt::format("{} micro-batches per step", layout.micro_batches())}
-      .expected(fmt::format("at most {}", kMost))
-      .advice(
-          "global_batch_sequences (--gbs) counts sequences, not tokens; or raise the micro-batch size or the "
-          "GPUs");
-}
-
 // What the memory forecast takes away from the GPU and the time does not charge the host for.
 void note_offload(const Layout& layout, std::vector<std::string>& notes) {
   if (layout.optimizer.cpu_offload) {
@@ -137,7 +128,7 @@ void note_types(DType compute, const Device& device, std::vector<std::string>& n
 
 // The nearest layout that fits, predicted to be sure.
 std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob& job,
-                                             const Platform& platform, StepModel& steps) {
+                                             const Platform& platform, const StepModel& steps) {
   constexpr std::size_t kMost = 4;  // to predict until one can run on the platform
   const LayoutSearch layouts = layouts_of(asked, job, platform);
   const auto described = [&](const LayoutChoice& choice) -> std::optional<std::string> {
@@ -175,7 +166,7 @@ StepPictures pictures_of(const PredictedStep& step) {
 }
 
 // How the step grows with one micro-batch more on every rank.
-void add_batch_sensitivity(const ResolvedJob& job, StepModel& steps, Sensitivity& sensitive) {
+void add_batch_sensitivity(const ResolvedJob& job, const StepModel& steps, Sensitivity& sensitive) {
   Layout more = job.layout;
   const std::int64_t now = more.micro_batches();
   more.batch.global_batch_sequences += more.batch.global_batch_sequences / std::max<std::int64_t>(1, now);
@@ -208,16 +199,8 @@ Status check_background(double load, const Platform& platform) {
       .advice("see docs/shared-clusters.md");
 }
 
-// Settings that act and have no price make the band wider, as errors that do not know of each other.
-void widen_for_unpriced(std::size_t n_settings, StepAssumptions& assumptions) {
-  constexpr double kBandPerUnpricedSetting = 0.02;  // of the step, to either side
-  const double more = kBandPerUnpricedSetting * std::sqrt(static_cast<double>(n_settings));
-  assumptions.structure_low = std::hypot(assumptions.structure_low, more);
-  assumptions.structure_high = std::hypot(assumptions.structure_high, more);
-}
-
 // What the step takes on the busiest rank beyond what it would with tokens spread evenly.
-Status add_expert_load(const std::string& load, const ResolvedJob& job, StepModel& steps,
+Status add_expert_load(const std::string& load, const ResolvedJob& job, const StepModel& steps,
                        Forecast& forecast) {
   Layout balanced = job.layout;
   balanced.layer.expert_imbalance = 1;
@@ -231,7 +214,7 @@ Status add_expert_load(const std::string& load, const ResolvedJob& job, StepMode
 }
 
 // Why narrow products do not pay, where they do not.
-Status note_slow_type(const ResolvedJob& job, StepModel& steps, std::vector<std::string>& notes) {
+Status note_slow_type(const ResolvedJob& job, const StepModel& steps, std::vector<std::string>& notes) {
   const std::optional<Layout> wide = with_wide_products(job.layout);
   if (!wide) return Ok{};
   STEPCAST_ASSIGN(const StepPrediction narrow_step, steps.predict(job.model, job.layout));
@@ -242,31 +225,36 @@ Status note_slow_type(const ResolvedJob& job, StepModel& steps, std::vector<std:
   return Ok{};
 }
 
-// What was filled in, and what the price leaves out.
-void note_job(const ResolvedJob& job, const Platform& platform, StepModel& steps,
-              std::vector<std::string>& notes) {
-  for (const std::string& problem : steps.pricer().kernels().model().skipped(/*also_shipped=*/false))
-    notes.push_back(fmt::format("left out of the platform: {}", problem));
-  note_types(job.layout.layer.precision.compute, platform.device, notes);
+// What was filled in, and what the price leaves out. `pools`: one for every pool.
+void note_job(const ResolvedJob& job, std::span<const StepModel> pools, std::vector<std::string>& notes) {
+  for (const StepModel& steps : pools) {
+    StepWorker worker = steps.worker();
+    for (const std::string& problem : worker.pricer().kernels().model().skipped(/*also_shipped=*/false))
+      notes.push_back(fmt::format("left out of the platform: {}", problem));
+    note_types(job.layout.layer.precision.compute, steps.platform().device, notes);
+  }
   note_offload(job.layout, notes);
   for (const std::string& setting : job.not_modelled)
     notes.push_back(fmt::format("not modelled: {}", setting));
 }
 
 std::string note_no_fit(const Job& asked, const ResolvedJob& job, const Platform& platform,
-                        StepModel& steps) {
+                        const StepModel& steps) {
   const std::optional<std::string> nearest = nearest_that_fits(asked, job, platform, steps);
   return fmt::format("does not fit into the memory of {}; {}", platform.device.name,
                      nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits");
 }
 
-Status add_run(const ResolvedJob& job, const TrainingBudget& budget, StepModel& steps, Forecast& forecast) {
-  std::optional<RunJob> run_job;
-  if (budget.asked()) {
-    STEPCAST_ASSIGN(run_job,
-                    routine_job(job.routine, job.model, job.layout, steps, forecast.step_time_ms * 1e-3));
-  }
-  return add_training(forecast, budget, run_job ? &*run_job : nullptr);
+// The question about one pool as one about its platform. Errors: two prices, a search that only several pools have.
+Result<PredictRequest> on_one_pool(PredictRequest request, const Cluster& cluster) {
+  request.pools.clear();
+  request.zones.clear();
+  request.platform = cluster.pools.front().platform;
+  request.job.n_gpus = cluster.n_gpus();
+  if (request.pool_space != PoolSpace{})
+    return Error{"pool_space is about several pools of GPUs"}.advice("plan_layouts() searches one platform");
+  STEPCAST_ASSIGN(request.budget, detail::with_prices_of_zones(request.budget, cluster));
+  return request;
 }
 
 ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, const Forecast& forecast,
@@ -280,7 +268,48 @@ ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, c
           .layout_source = std::move(layout_source)};
 }
 
+Status add_run(const ResolvedJob& job, const TrainingBudget& budget, std::vector<RunPool> pools,
+               const Layout& layout, const StepModel& steps, Forecast& forecast) {
+  std::optional<RunJob> run_job;
+  if (budget.asked()) {
+    STEPCAST_ASSIGN(run_job,
+                    routine_job(job.routine, job.model, layout, steps, forecast.step_time_ms * 1e-3));
+    run_job->pools = std::move(pools);
+  }
+  return add_training(forecast, budget, run_job ? &*run_job : nullptr);
+}
+
 }  // namespace
+
+// More are a mistake: batches count sequences.
+Status detail::check_micro_batches(const Layout& layout) {
+  constexpr std::int64_t kMost = 65'536;
+  if (layout.micro_batches() <= kMost) return Ok{};
+  return Error{fmt::format("{} micro-batches per step", layout.micro_batches())}
+      .expected(fmt::format("at most {}", kMost))
+      .advice(
+          "global_batch_sequences (--gbs) counts sequences, not tokens; or raise the micro-batch size or the "
+          "GPUs");
+}
+
+Result<StepAssumptions> detail::assumptions_on(const Platform& platform, const PredictRequest& request,
+                                               const std::vector<std::string>& what_if) {
+  StepAssumptions assumptions;
+  STEPCAST_TRY(apply_what_if(what_if, assumptions));
+  STEPCAST_TRY(check_background(request.background_load, platform));
+  if (request.power_limit_W) STEPCAST_TRY(apply_power_limit(platform, *request.power_limit_W, assumptions));
+  assumptions.background_load = request.background_load;
+  return assumptions;
+}
+
+// As errors that do not know of each other.
+StepAssumptions detail::widened_for(std::size_t n_unpriced, StepAssumptions assumptions) {
+  constexpr double kBandPerUnpricedSetting = 0.02;  // of the step, to either side
+  const double more = kBandPerUnpricedSetting * std::sqrt(static_cast<double>(n_unpriced));
+  assumptions.structure_low = std::hypot(assumptions.structure_low, more);
+  assumptions.structure_high = std::hypot(assumptions.structure_high, more);
+  return assumptions;
+}
 
 std::optional<LayoutChoice> Session::Impl::planned_layout(LayoutQuestion question, const ResolvedJob& usual) {
   constexpr std::size_t kMostKept = 32;
@@ -291,7 +320,7 @@ std::optional<LayoutChoice> Session::Impl::planned_layout(LayoutQuestion questio
       return found->second;
   }
   std::optional<LayoutChoice> found = detail::planned_layout(
-      question.job, usual, *question.platform, question.assumptions, models_of(question.platform).get());
+      question.job, usual, *question.platform, question.assumptions, searched_steps(question.platform).get());
   if (is_stop_requested()) return found;  // not of all layouts
   const std::scoped_lock lock{mutex};
   layouts.emplace_front(std::move(question), found);
@@ -307,14 +336,9 @@ Session::~Session() = default;
 Result<SearchedPlatform> Session::searched_platform(const std::string& name,
                                                     std::optional<std::int64_t> gpus_per_node,
                                                     std::int64_t n_gpus) const {
-  SearchedPlatform found{name, nullptr, nullptr};
-  STEPCAST_ASSIGN(const std::shared_ptr<const Platform> as_named, impl_->platform(name));
-  if (const auto node = default_node_for(*as_named, n_gpus)) found.name = *node;
-  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(found.name, gpus_per_node));
-  found.platform = priced->platform;
-  found.models = impl_->models_of(found.platform);
-  impl_->give_back(found.name, gpus_per_node, std::move(priced));
-  return found;
+  STEPCAST_ASSIGN(const MeantPlatform meant, impl_->meant_platform(name, n_gpus));
+  STEPCAST_ASSIGN(const Impl::Lease priced, impl_->lease(meant.name, gpus_per_node));
+  return SearchedPlatform{meant.name, priced->platform, impl_->searched_steps(priced->platform)};
 }
 
 Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, Extras{}); }
@@ -349,106 +373,135 @@ Result<Report> Session::report(const PredictTraceRequest& request) const {
   return result;
 }
 
-Result<Forecast> Session::predict(const PredictRequest& request, const Extras& extras) const {
-  if (!request.pools.empty()) return predict_pools(request);
+Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& request, const Extras& extras) {
   bool needs_layout = false;
   STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request.job, needs_layout));
-  StepAssumptions assumptions, as_it_is;
-  STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
   std::vector<std::string> notes;
-  STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
-  std::string name = request.platform;
-  if (const auto node = default_node_for(*as_shipped, job.n_gpus.value_or(job.layout.world_size()))) {
-    notes.push_back(node_note(name, *node));
-    name = *node;
-    STEPCAST_ASSIGN(as_shipped, impl_->platform(name));
-  }
-  const std::optional<std::int64_t> gpus_per_node = node_size(request.job, job, *as_shipped);
-  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, gpus_per_node));
-  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
-                  output_at(request.timeline, request.timeline.empty()
-                                                  ? std::vector<std::filesystem::path>{}
-                                                  : detail::files_of(request.job, *priced->platform)));
-  const bool is_open = leaves_layout_open(request.job);
-  STEPCAST_TRY(check_background(request.background_load, *priced->platform));
-  for (StepAssumptions* const these : {&assumptions, &as_it_is}) {
-    if (request.power_limit_W)
-      STEPCAST_TRY(apply_power_limit(*priced->platform, *request.power_limit_W, *these));
-    these->background_load = request.background_load;
-  }
+  STEPCAST_ASSIGN(const MeantPlatform meant,
+                  meant_platform(request.platform, job.n_gpus.value_or(job.layout.world_size())));
+  if (!meant.note.empty()) notes.push_back(meant.note);
+  STEPCAST_ASSIGN(Lease priced, lease(meant.name, node_size(request.job, job, *meant.platform)));
+  const Platform& platform = *priced->platform;
+  STEPCAST_ASSIGN(
+      std::optional<OutputFile> timeline,
+      output_at(request.timeline, request.timeline.empty() ? std::vector<std::filesystem::path>{}
+                                                           : detail::files_of(request.job, platform)));
+  STEPCAST_ASSIGN(const StepAssumptions assumptions,
+                  detail::assumptions_on(platform, request, request.what_if));
   std::string layout_source;
-  if (is_open) {
+  if (leaves_layout_open(request.job)) {
+    STEPCAST_ASSIGN(const StepAssumptions as_it_is, detail::assumptions_on(platform, request, {}));
     const auto planned = [&](const ResolvedJob& usual) {
-      return impl_->planned_layout({request.job, usual.model, usual.layout, priced->platform,
-                                    request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},
-                                   usual);
+      return planned_layout({request.job, usual.model, usual.layout, priced->platform,
+                             request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},
+                            usual);
     };
-    layout_source = fill_in_layout(request, *priced->platform, planned, job, extras.chosen);
+    layout_source = fill_in_layout(request, platform, planned, job, extras.chosen);
   }
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
   // A log prints settings that do nothing, too.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
-  STEPCAST_TRY(detail::take_largest_batch(request.largest, request.job.settings,
-                                          priced->platform->device.memory_size, job));
-  STEPCAST_TRY(check_micro_batches(job.layout));
-  StepModel& steps = priced->steps;
-  widen_for_unpriced(job.not_modelled.size(), assumptions);
-  steps.set_assumptions(assumptions);
-  STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, job.layout, *priced->platform, steps.pricer()},
-                                                   steps, priced->short_steps,
-                                                   {.explained = request.explained,
-                                                    .forecast = {.collectives = request.collectives,
-                                                                 .path_steps = request.path_steps,
-                                                                 .only_critical = request.only_critical}}));
-  if (request.compares_types) STEPCAST_TRY(note_slow_type(job, steps, notes));
-  if (const std::optional<std::string>& load = request.job.settings.expert_load)
-    STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
+  STEPCAST_TRY(
+      detail::take_largest_batch(request.largest, request.job.settings, platform.device.memory_size, job));
+  STEPCAST_TRY(detail::check_micro_batches(job.layout));
+  const StepModel steps = priced->steps.with(detail::widened_for(job.not_modelled.size(), assumptions));
+  Layout layout = job.layout;
+  LaidOut step{std::move(job), std::move(layout), steps, {}};
+  step.sites.push_back(std::move(priced));
+  step.options.forecast.only_critical = request.only_critical;
+  step.layout_source = std::move(layout_source);
+  step.notes = std::move(notes);
+  if (meant.platform->node.gpus_per_node != platform.node.gpus_per_node) {
+    step.site_notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
+                                          platform.node.gpus_per_node, meant.name,
+                                          meant.platform->node.gpus_per_node));
+  }
+  step.timeline = std::move(timeline);
+  step.budget = request.budget;
+  return step;
+}
+
+Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut step, const Extras& extras) {
+  const ResolvedJob& job = step.job;
+  const StepModel& steps = step.steps;
+  step.options.explained = request.explained;
+  step.options.forecast.collectives = request.collectives;
+  step.options.forecast.path_steps = request.path_steps;
+  STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, step.layout, step.platform(), steps},
+                                                   step.sites[step.base]->short_steps, step.options));
+  std::vector<std::string>& notes = step.notes;
+  if (!step.on_several_pools()) {
+    if (request.compares_types) STEPCAST_TRY(note_slow_type(job, steps, notes));
+    if (const std::optional<std::string>& load = request.job.settings.expert_load)
+      STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
+  }
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
-  if (as_shipped->node.gpus_per_node != priced->platform->node.gpus_per_node) {
-    notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
-                                priced->platform->node.gpus_per_node, name, as_shipped->node.gpus_per_node));
-  }
-  note_job(job, *priced->platform, steps, notes);
+  notes.insert(notes.end(), step.site_notes.begin(), step.site_notes.end());
+  note_job(job,
+           step.on_several_pools() ? std::span<const StepModel>{step.found.front().split.steps}
+                                   : std::span<const StepModel>{&steps, 1},
+           notes);
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
-  if (!forecast.fits()) notes.push_back(note_no_fit(request.job, job, *priced->platform, steps));
+  forecast.notes.clear();
+  if (step.on_several_pools())
+    STEPCAST_TRY(add_pools(step, request, forecast));
+  else
+    add_power(forecast, step.platform(), request.power_limit_W);
+  if (!forecast.fits())
+    notes.push_back(step.on_several_pools() ? "does not fit into the memory of every pool"
+                                            : note_no_fit(request.job, job, step.platform(), steps));
   forecast.notes = std::move(notes);
-  add_power(forecast, *priced->platform, request.power_limit_W);
-  STEPCAST_TRY(add_run(job, request.budget, steps, forecast));
+  STEPCAST_TRY(add_run(job, step.budget, std::move(step.run_pools), step.layout, steps, forecast));
   if (extras.job != nullptr) *extras.job = job;
   if (extras.point != nullptr)
-    *extras.point = point_of_series(job, *priced->platform, forecast, layout_source);
-  if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {
-    STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
+    *extras.point = point_of_series(job, step.platform(), forecast, step.layout_source);
+  if (extras.sensitivity != nullptr || extras.pictures != nullptr || step.timeline ||
+      !request.chakra.empty()) {
+    STEPCAST_ASSIGN(const PredictedStep predicted,
+                    step.options.pools.size() > 1 ? predict_step(job.model, step.layout, step.options.pools)
+                                                  : predict_step(job.model, step.layout, steps));
     if (extras.sensitivity != nullptr) {
-      STEPCAST_ASSIGN(*extras.sensitivity, step_sensitivity(step));
-      add_batch_sensitivity(job, steps, *extras.sensitivity);
+      STEPCAST_ASSIGN(*extras.sensitivity, step_sensitivity(predicted));
+      if (!step.on_several_pools()) add_batch_sensitivity(job, steps, *extras.sensitivity);
     }
-    if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
-    if (timeline) STEPCAST_TRY(detail::write_step_timeline(*timeline, step));
+    if (extras.pictures != nullptr) *extras.pictures = pictures_of(predicted);
+    if (step.timeline) STEPCAST_TRY(detail::write_step_timeline(*step.timeline, predicted));
     if (!request.chakra.empty())
       STEPCAST_TRY(
-          write_step_graphs(request, job.layout, step, detail::files_of(request.job, *priced->platform)));
+          write_step_graphs(request, step.layout, predicted, detail::files_of(request.job, step.platform())));
   }
-  impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;
+}
+
+Result<Forecast> Session::predict(const PredictRequest& request, const Extras& extras) const {
+  if (request.pools.empty()) {
+    STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out(request, extras));
+    return impl_->forecast(request, std::move(step), extras);
+  }
+  STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(request.pools, request.zones));
+  if (cluster.pools.size() == 1) {
+    STEPCAST_ASSIGN(const PredictRequest on_platform, on_one_pool(request, cluster));
+    STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out(on_platform, extras));
+    return impl_->forecast(on_platform, std::move(step), extras);
+  }
+  STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out_on_pools(request, cluster));
+  return impl_->forecast(request, std::move(step), extras);
 }
 
 Result<RlForecast> Session::predict(const PredictRlRequest& request) const {
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
-  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced,
-                  impl_->take(request.platform, request.actor.gpus_per_node));
-  priced->steps.set_assumptions(assumptions);
+  STEPCAST_ASSIGN(const Impl::Lease priced, impl_->lease(request.platform, request.actor.gpus_per_node));
   const TrainingLayout open_layout = [&](const Job& asked, const ResolvedJob& usual) {
     return rule_of(usual.layout).search.plans_post_training
                ? detail::planned_layout(asked, usual, *priced->platform, assumptions)
                : std::nullopt;
   };
-  STEPCAST_ASSIGN(RlAnswer answer, rl_step({request.actor, request.rl}, priced->steps, {}, open_layout));
+  STEPCAST_ASSIGN(RlAnswer answer,
+                  rl_step({request.actor, request.rl}, priced->steps.with(assumptions), {}, open_layout));
   answer.forecast.platform = request.platform;
-  impl_->give_back(request.platform, request.actor.gpus_per_node, std::move(priced));
   return std::move(answer.forecast);
 }
 

@@ -48,7 +48,8 @@
 
 namespace stepcast {
 
-class StepModels;
+class StepModel;
+struct LayoutRestrictions;
 struct LoggedRun;
 struct Platform;
 struct ReplayAnalysis;
@@ -72,12 +73,11 @@ enum class LargestBatch : std::uint8_t {
   global,  // the largest batch that fits without adding up gradients of several micro-batches
 };
 
-// What is tried where the layout on several pools of GPUs is open. An empty list: what the job says, else powers of two of
-// degrees, one context-parallel rank, micro-batches of 1 and 2, and recomputation only where nothing fits without.
+// What is searched where the layout on several pools of GPUs is open.
 struct PoolSpace {
-  std::vector<std::int64_t> tensor{}, pipeline{}, context{}, expert{}, micro_batch{};
-  std::vector<Recompute> recomputations{};
+  std::shared_ptr<const LayoutRestrictions> lists{};  // plan/layout_space.h; null: what the job leaves open
   std::size_t top = 0;  // layouts to list (Forecast::pool_layouts); above 0 searches what the job leaves open
+  friend bool operator==(const PoolSpace&, const PoolSpace&) = default;
 };
 
 struct PredictRequest {
@@ -88,8 +88,9 @@ struct PredictRequest {
   // Share of what the links between switches pass that other jobs ask for (predict/network_sharing.h); the platform has to
   // state the tiers of its network.
   double background_load = 0;
-  // Several pools of GPUs instead of `platform` and the GPUs of `job`, as "64xh100@east+64xa100@west", and their zones, as
-  // "east:price=2.5,bandwidth=400Gbps" (describe/gpu_pools.h, docs/shared-clusters.md). Empty: one.
+  // Pools of GPUs instead of `platform` and the GPUs of `job`, as "64xh100@east+64xa100@west", and their zones, as
+  // "east:price=2.5,bandwidth=400Gbps" (describe/gpu_pools.h, docs/shared-clusters.md). One pool is the question about its
+  // platform, and so are several of one platform in one zone.
   std::string pools{};
   std::vector<std::string> zones{};
   PoolSpace pool_space{};
@@ -334,7 +335,7 @@ class Resharder {
 struct SearchedPlatform {
   std::string name;  // of the node that a GPU was named for, where there are several
   std::shared_ptr<const Platform> platform;
-  std::shared_ptr<StepModels> models;  // what searches have priced: PlanRequest::models
+  std::shared_ptr<const StepModel> steps;  // shares what searches have priced: PlanRequest::steps
 };
 
 class Session {
@@ -412,7 +413,6 @@ class Session {
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;
-  [[nodiscard]] Result<Forecast> predict_pools(const PredictRequest& request) const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -86,13 +86,11 @@ Result<std::string> Session::run(const SweepPoint& point) const {
 Result<std::string> Session::answer(const SweepPoint& point) const {
   STEPCAST_ASSIGN(SweepQuestion question, question_of(point));
   if (point.mode == SweepMode::plan) {
-    STEPCAST_ASSIGN(const std::shared_ptr<const Platform> named, impl_->platform(question.platform));
-    const std::optional<std::string> node = default_node_for(*named, question.plan.n_gpus);
-    const std::string name = node.value_or(question.platform);
-    STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, question.gpus_per_node));
+    STEPCAST_ASSIGN(const MeantPlatform meant,
+                    impl_->meant_platform(question.platform, question.plan.n_gpus));
+    STEPCAST_ASSIGN(const Impl::Lease priced, impl_->lease(meant.name, question.gpus_per_node));
     STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(question.plan, *priced->platform));
-    impl_->give_back(name, question.gpus_per_node, std::move(priced));
-    if (node) plan.notes.push_back(node_note(question.platform, *node));
+    if (!meant.note.empty()) plan.notes.push_back(meant.note);
     if (plan.found.priced.empty()) return why_none(plan);
     return sweep_row(point, plan, question.budget);
   }

@@ -153,4 +153,40 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
   return Ok{};
 }
 
+std::int64_t Cluster::n_gpus() const {
+  std::int64_t all = 0;
+  for (const GpuPool& pool : pools) all += pool.n_gpus;
+  return all;
+}
+
+const GpuZone* Cluster::zone_of(const GpuPool& pool) const {
+  const auto found = std::ranges::find(zones, pool.zone, &GpuZone::name);
+  return found == zones.end() ? nullptr : &*found;
+}
+
+void Cluster::merge() {
+  std::vector<GpuPool> merged;
+  for (const GpuPool& pool : pools) {
+    const auto same = std::ranges::find_if(
+        merged, [&](const GpuPool& m) { return m.platform == pool.platform && m.zone == pool.zone; });
+    if (same == merged.end())
+      merged.push_back(pool);
+    else
+      same->n_gpus += pool.n_gpus;
+  }
+  pools = std::move(merged);
+}
+
+Result<Cluster> parse_cluster(std::string_view pools, std::span<const std::string> zones) {
+  Cluster cluster;
+  STEPCAST_ASSIGN(cluster.pools, parse_gpu_pools(pools));
+  for (const std::string& text : zones) {
+    STEPCAST_ASSIGN(GpuZone zone, parse_gpu_zone(text));
+    cluster.zones.push_back(std::move(zone));
+  }
+  STEPCAST_TRY(check_gpu_zones(cluster.pools, cluster.zones));
+  cluster.merge();
+  return cluster;
+}
+
 }  // namespace stepcast

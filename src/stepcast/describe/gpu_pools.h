@@ -1,7 +1,7 @@
-// Pools of different GPUs that train one job, and the zones that they stand in, as people write them.
+// The GPUs that train one job: pools of different GPUs, and the zones that they stand in, as people write them.
 //
-//   parse_gpu_pools("64xdgx-h100@east+64xdgx-a100@west")
-//   parse_gpu_zone("west:price=1.1,bandwidth=100Gbps,latency=20ms")
+//   parse_cluster("64xdgx-h100@east+64xdgx-a100@west", {"east:bandwidth=400Gbps", "west:bandwidth=400Gbps"})
+//   parse_cluster("32xdgx-h100+32xdgx-h100", {})     // one pool of 64
 #pragma once
 
 #include <cstdint>
@@ -39,5 +39,19 @@ struct GpuZone {
 // Whether zones and pools belong together: every zone has a pool, is said once, and all have a price or none. Pools of
 // several zones say what joins them.
 [[nodiscard]] Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> zones);
+
+// No two pools have the same platform and zone. A question about one pool is the question about as many GPUs of its
+// platform.
+struct Cluster {
+  std::vector<GpuPool> pools;
+  std::vector<GpuZone> zones;
+  [[nodiscard]] std::int64_t n_gpus() const;
+  // Null: nothing is known of the zone, or the pool names none.
+  [[nodiscard]] const GpuZone* zone_of(const GpuPool& pool) const;
+  // Pools with the same platform and zone become one, at the place of the first.
+  void merge();
+};
+// Errors: those of the three functions above.
+[[nodiscard]] Result<Cluster> parse_cluster(std::string_view pools, std::span<const std::string> zones);
 
 }  // namespace stepcast

@@ -21,6 +21,14 @@ JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
   return s;
 }
 
+JobSettings settings_beyond(const Job& asked, JobSettings complete) {
+  complete.seq_len_tokens.reset();
+  if (asked.settings.global_batch_sequences) complete.global_batch_sequences.reset();
+  if (asked.settings.micro_batch_sequences) complete.micro_batch_sequences.reset();
+  if (asked.settings.dtype || complete.dtype == DType::bf16) complete.dtype.reset();
+  return complete;
+}
+
 std::optional<std::string> megatron_text(const LayoutPoint& point, const Layout& layout,
                                          const LayoutPrototypes& prototypes) {
   const bool has_flags =

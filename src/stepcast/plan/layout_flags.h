@@ -15,6 +15,8 @@ namespace stepcast {
 // --pipeline-model-parallel-layout string.
 [[nodiscard]] JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
                                             const LayoutPrototypes& prototypes);
+// What of them the job does not say, nor has without saying it.
+[[nodiscard]] JobSettings settings_beyond(const Job& asked, JobSettings complete);
 // Nothing for layouts that Megatron-LM has no flags for (a zero-bubble schedule, hybrid sharding).
 [[nodiscard]] std::optional<std::string> megatron_text(const LayoutPoint& point, const Layout& layout,
                                                        const LayoutPrototypes& prototypes);

@@ -58,8 +58,7 @@ double slowest_of(double n, double sigma, Random& random) {
 
 class Shaker {
  public:
-  Shaker(StepModel& steps, const Jitter& jitter, const JitterOptions& options)
-      : steps_(steps), jitter_(jitter), options_(options) {}
+  Shaker(const Jitter& jitter, const JitterOptions& options) : jitter_(jitter), options_(options) {}
 
   JitteredLayout shake(const PricedStep& step, const Layout& layout) {
     const Degrees& d = layout.degrees;
@@ -121,10 +120,10 @@ class Shaker {
       to.reduce_at_end_us[s] = from.reduce_at_end_us[s] * network;
       to.gather_after_step_us[s] = from.gather_after_step_us[s] * network;
     }
-    return steps_.times(shaken_).step_us;
+    return evaluator_.evaluate(shaken_.schedule).step_us;
   }
 
-  StepModel& steps_;
+  ScheduleEvaluator evaluator_;
   const Jitter& jitter_;
   const JitterOptions& options_;
   PricedStep shaken_;
@@ -134,9 +133,9 @@ class Shaker {
 }  // namespace
 
 Result<std::vector<JitteredLayout>> jitter_layouts(const LayoutRanking& ranking,
-                                                   const LayoutPrototypes& prototypes, StepModel& steps,
+                                                   const LayoutPrototypes& prototypes, const StepModel& steps,
                                                    const Jitter& jitter, const JitterOptions& options) {
-  Shaker shaker{steps, jitter, options};
+  Shaker shaker{jitter, options};
   std::vector<JitteredLayout> all;
   for (std::size_t i = 0; i < std::min(kMostJittered, ranking.layouts.size()); ++i) {
     const Layout& layout = ranking.layouts[i].layout;

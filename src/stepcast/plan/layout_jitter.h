@@ -44,7 +44,7 @@ inline constexpr std::size_t kMostJittered = 50;
 // no part, as described steps hardly wait for hosts. The same for one seed wherever it runs.
 [[nodiscard]] Result<std::vector<JitteredLayout>> jitter_layouts(const LayoutRanking& ranking,
                                                                  const LayoutPrototypes& prototypes,
-                                                                 StepModel& steps, const Jitter& jitter,
+                                                                 const StepModel& steps, const Jitter& jitter,
                                                                  const JitterOptions& options = {});
 
 // Of the layouts that cannot be told from the fastest and whose memory is not tight: the one with the least p90 under

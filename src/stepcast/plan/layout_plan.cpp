@@ -9,8 +9,8 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
-#include "stepcast/plan/step_models.h"
 #include "stepcast/plan/why_slower.h"
+#include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/framework_rule.h"
@@ -122,10 +122,9 @@ void choose_refinement(LayoutPlan& plan) {
 }
 
 // Of a choice in 16 bits where narrower products were searched, too: what these would do to it, if they slow it.
-Status note_slow_type(StepModels& models, LayoutPlan& plan) {
+Status note_slow_type(const StepModel& steps, LayoutPlan& plan) {
   if (plan.ranking.layouts.empty()) return Ok{};
   const ChosenLayout chosen = chosen_layout(plan);
-  const StepModels::Lease steps = models.take(plan.assumptions);
   for (const DType type : plan.space.dtypes) {
     const bool is_narrow = type == DType::fp8 || type == DType::fp4;
     if (!is_narrow || chosen.point.dtype == DType::fp8 || chosen.point.dtype == DType::fp4) continue;
@@ -133,7 +132,7 @@ Status note_slow_type(StepModels& models, LayoutPlan& plan) {
     point.dtype = type;
     Layout narrow = chosen.layout;
     narrow.layer.precision = plan.prototypes.layout(point).layer.precision;
-    STEPCAST_ASSIGN(const StepPrediction step, steps->predict(plan.prototypes.model(), narrow));
+    STEPCAST_ASSIGN(const StepPrediction step, steps.predict(plan.prototypes.model(), narrow));
     if (auto why = why_slower(step, type, chosen.step, chosen.point.dtype))
       plan.notes.push_back(std::move(*why));
   }
@@ -231,35 +230,31 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   }
   LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, {}, memory,
                   std::move(notes),      assumptions};
-  StepModels own{platform};
-  StepModels& models = request.models != nullptr ? *request.models : own;
+  const StepModel steps =
+      request.steps != nullptr ? request.steps->with(assumptions) : StepModel{platform, assumptions};
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
-                                             {memory, request.threads, assumptions, &models}));
+                                             {memory, request.threads, assumptions, &steps}));
   if (plan.found.priced.empty() && plan.found.n_too_large > 0 && request.refines) {
     if (std::optional<LayoutPlan> on_host = with_optimizer_on_host(request, platform, plan.prototypes))
       return std::move(*on_host);
   }
-  {
-    const StepModels::Lease steps = models.take(assumptions);
-    STEPCAST_ASSIGN(plan.ranking,
-                    rank_layouts(plan.found.priced, plan.prototypes, *steps, memory, request.top));
-    if (request.objective == PlanObjective::memory)
-      plan.ranking.chosen = with_most_memory(plan.ranking.layouts);
-    if (request.jitter.any()) {
-      STEPCAST_ASSIGN(plan.jittered, jitter_layouts(plan.ranking, plan.prototypes, *steps, request.jitter));
-      plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
-    }
+  STEPCAST_ASSIGN(plan.ranking, rank_layouts(plan.found.priced, plan.prototypes, steps, memory, request.top));
+  if (request.objective == PlanObjective::memory)
+    plan.ranking.chosen = with_most_memory(plan.ranking.layouts);
+  if (request.jitter.any()) {
+    STEPCAST_ASSIGN(plan.jittered, jitter_layouts(plan.ranking, plan.prototypes, steps, request.jitter));
+    plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
   }
   if (request.refines) {
     STEPCAST_ASSIGN(RefinedLayouts refined,
                     refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
-                                   {memory, request.threads, assumptions, job.settings, &models}));
+                                   {memory, request.threads, assumptions, job.settings, &steps}));
     plan.refined = std::move(refined.faster);
     plan.n_refined = refined.n_tried;
     const bool wants_room = request.objective == PlanObjective::memory;
     if (!wants_room && !request.jitter.any()) choose_refinement(plan);
   }
-  STEPCAST_TRY(note_slow_type(models, plan));
+  STEPCAST_TRY(note_slow_type(steps, plan));
   return plan;
 }
 

@@ -24,7 +24,7 @@
 
 namespace stepcast {
 
-class StepModels;
+class StepModel;
 
 struct PlanRequest {
   Job job;  // what it says of degrees, sharding, recomputation and micro-batch restricts the space
@@ -40,8 +40,8 @@ struct PlanRequest {
   // Also what the lists do not hold (layout_refinement.h): where the fastest step is wanted, the fastest of these whose
   // memory is not tight and which the framework has flags for is chosen if no choice of the lists is as fast.
   bool refines = false;
-  StepModels* models =
-      nullptr;  // of the platform, that keep what they price for the next plan; nothing: its own
+  // Of the platform, that keeps what is priced for the next plan; nothing: its own.
+  const StepModel* steps = nullptr;
 };
 
 struct LayoutPlan {

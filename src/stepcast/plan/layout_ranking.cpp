@@ -82,7 +82,7 @@ std::size_t with_most_memory(const std::vector<RankedLayout>& layouts) {
 }
 
 Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank,
-                             const LayoutPrototypes& prototypes, StepModel& steps, Bytes memory) {
+                             const LayoutPrototypes& prototypes, const StepModel& steps, Bytes memory) {
   RankedLayout one;
   one.rank = rank;
   one.point = priced[rank].point;
@@ -95,7 +95,7 @@ Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_
 }
 
 Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
-                                   const LayoutPrototypes& prototypes, StepModel& steps, Bytes memory,
+                                   const LayoutPrototypes& prototypes, const StepModel& steps, Bytes memory,
                                    std::size_t most) {
   LayoutRanking ranking;
   if (priced.empty()) return ranking;

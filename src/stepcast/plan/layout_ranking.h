@@ -77,12 +77,12 @@ enum class PlanObjective : std::uint8_t {
 
 // One of `priced`, in full.
 [[nodiscard]] Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank,
-                                           const LayoutPrototypes& prototypes, StepModel& steps,
+                                           const LayoutPrototypes& prototypes, const StepModel& steps,
                                            Bytes memory);
 
 // `priced` ascends in time. Errors: none but those of the platform.
 [[nodiscard]] Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
-                                                 const LayoutPrototypes& prototypes, StepModel& steps,
+                                                 const LayoutPrototypes& prototypes, const StepModel& steps,
                                                  Bytes memory, std::size_t most);
 
 }  // namespace stepcast

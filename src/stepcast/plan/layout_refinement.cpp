@@ -13,7 +13,6 @@
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/recipe_dimensions.h"
-#include "stepcast/plan/step_models.h"
 #include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
@@ -28,12 +27,11 @@ double passes_us(const PricedLayer& layer) {
 
 class Refiner {
  public:
-  Refiner(const LayoutPrototypes& prototypes, const Platform& platform, StepModels& models,
-          const RefinementOptions& options)
+  Refiner(const LayoutPrototypes& prototypes, const StepModel& steps, const RefinementOptions& options)
       : prototypes_(prototypes),
         model_(prototypes.model()),
-        steps_(models.take(options.assumptions)),
-        device_(platform.device),
+        steps_(steps),
+        device_(steps.platform().device),
         memory_(options.memory),
         said_(options.said) {}
 
@@ -49,8 +47,8 @@ class Refiner {
       one.changes.back().apply(leaner, unused);
       if (check(leaner, model_).ok()) layout = std::move(leaner);
     }
-    STEPCAST_ASSIGN(const PricedStep step, steps_->price(model_, layout));
-    const StepPrediction p = steps_->predict(step, layout);
+    STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, layout));
+    const StepPrediction p = steps_.predict(step, layout);
     double sum_us = 0, most_us = 0;
     for (const StageTimes& stage : p.times.stages) {
       sum_us += stage.compute_us;
@@ -63,7 +61,7 @@ class Refiner {
   }
 
   Result<RankedLayout> look_at(const std::vector<PricedLayout>& priced, std::size_t rank) {
-    return stepcast::look_at(priced, rank, prototypes_, *steps_, memory_);
+    return stepcast::look_at(priced, rank, prototypes_, steps_, memory_);
   }
 
   Result<RefinedLayout> refined(const RankedLayout& ranked) {
@@ -94,11 +92,11 @@ class Refiner {
   // Takes the change if it is faster and fits. What cannot run is no change.
   bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words,
              double least_gain = kWorthIt) {
-    const Result<PricedStep> step = steps_->price(model_, layout);
+    const Result<PricedStep> step = steps_.price(model_, layout);
     if (!step.ok()) return false;
     Result<MemoryForecast> memory = memory_forecast(step->work, model_, layout, memory_);
     if (!memory.ok() || !suffices(memory->verdict, best)) return false;
-    StepPrediction prediction = steps_->predict(*step, layout);
+    StepPrediction prediction = steps_.predict(*step, layout);
     if (!(prediction.step.time.value() < best.step.step.time.value() * (1 - least_gain))) return false;
     best.layout = layout;
     best.settings = settings;
@@ -117,7 +115,7 @@ class Refiner {
 
   Status balance(RefinedLayout& best) {
     if (best.layout.degrees.pipeline < 2) return Ok{};
-    STEPCAST_ASSIGN(const PricedStep step, steps_->price(model_, best.layout));
+    STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, best.layout));
     Layout layout = best.layout;
     layout.pipeline.layers_per_stage = best_stages(step, model_);
     if (layout.pipeline.layers_per_stage.empty()) return Ok{};
@@ -208,7 +206,7 @@ class Refiner {
 
   const LayoutPrototypes& prototypes_;
   const Transformer& model_;
-  StepModels::Lease steps_;
+  StepModel steps_;
   const Device& device_;
   Bytes memory_;
   const JobSettings& said_;
@@ -241,14 +239,14 @@ class Refinement {
  public:
   Refinement(LayoutRanking& ranking, const std::vector<PricedLayout>& priced,
              const LayoutPrototypes& prototypes, const Platform& platform, const RefinementOptions& options)
-      : own_(platform),
-        ranking_(ranking),
+      : ranking_(ranking),
         priced_(priced),
         prototypes_(prototypes),
         n_threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
         fastest_(prototypes) {
-    StepModels& models = options.models != nullptr ? *options.models : own_;
-    for (unsigned i = 0; i < n_threads_; ++i) refiners_.emplace_back(prototypes, platform, models, options);
+    const StepModel steps = options.steps != nullptr ? options.steps->with(options.assumptions)
+                                                     : StepModel{platform, options.assumptions};
+    for (unsigned i = 0; i < n_threads_; ++i) refiners_.emplace_back(prototypes, steps, options);
   }
 
   Result<RefinedLayouts> all() {
@@ -357,7 +355,6 @@ class Refinement {
   // Refinement does not make a step three times as fast (2.6 times where tokens go over many nodes).
   static constexpr double kReach = 3;
 
-  StepModels own_;
   LayoutRanking& ranking_;
   const std::vector<PricedLayout>& priced_;
   const LayoutPrototypes& prototypes_;

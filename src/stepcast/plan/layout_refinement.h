@@ -20,7 +20,7 @@
 
 namespace stepcast {
 
-class StepModels;
+class StepModel;
 
 struct RefinedLayout {
   std::size_t of = 0;  // index of the ranking's layouts
@@ -40,8 +40,8 @@ struct RefinementOptions {
   Bytes memory;          // of a GPU
   unsigned threads = 0;  // 0: one per hardware thread; the result is the same
   StepAssumptions assumptions{};
-  JobSettings said{};            // of the recipe: what was said stays
-  StepModels* models = nullptr;  // of the platform, that keep what they price; nothing: its own
+  JobSettings said{};                // of the recipe: what was said stays
+  const StepModel* steps = nullptr;  // of the platform, that keeps what is priced; nothing: its own
 };
 
 // Each change is kept if the step gets faster and still fits. The first of the ranking are refined in any case; layouts

@@ -15,7 +15,7 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/plan/layout_rules.h"
-#include "stepcast/plan/step_models.h"
+#include "stepcast/predict/step_model.h"
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
@@ -91,8 +91,7 @@ struct Part {
 // once.
 class Searcher {
  public:
-  Searcher(const LayoutSpace& space, const LayoutPrototypes& prototypes, StepModels::Lease steps,
-           Bytes memory)
+  Searcher(const LayoutSpace& space, const LayoutPrototypes& prototypes, StepWorker steps, Bytes memory)
       : space_(space), prototypes_(prototypes), memory_(memory), steps_(std::move(steps)) {}
 
   void search(LayoutPoint point, Part& part) {
@@ -108,7 +107,7 @@ class Searcher {
     std::vector<const StepSchedule*> schedules;
     for (const Waiting& one : waiting_) schedules.push_back(one.schedule.get());
     std::vector<double> step_us(waiting_.size());
-    steps_->evaluator().evaluate(schedules, step_us);
+    steps_.evaluator().evaluate(schedules, step_us);
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       Waiting& one = waiting_[i];
       one.part->priced[one.place].step_us = step_us[i];
@@ -171,9 +170,9 @@ class Searcher {
   Status price(const LayoutPoint& point) {
     const Transformer& model = prototypes_.model();
     prototypes_.layout(point, layout_);
-    layout_ = with_software_choices(std::move(layout_), steps_->pricer().platform().device);
+    layout_ = with_software_choices(std::move(layout_), steps_.pricer().platform().device);
     if (!is_begun_) {
-      STEPCAST_TRY(steps_->begin(model, layout_, step_));
+      STEPCAST_TRY(steps_.begin(model, layout_, step_));
       STEPCAST_TRY(count_activations(step_.work, model, layout_, kept_));
       is_begun_ = true;
       begun_for_ = point.sharding;
@@ -184,12 +183,12 @@ class Searcher {
       return Ok{};
     }
     if (!is_finished_) {
-      STEPCAST_TRY(steps_->finish(model, layout_, step_));
+      STEPCAST_TRY(steps_.finish(model, layout_, step_));
       is_finished_ = true;
       // It was begun for another sharding, which did not fit.
-      if (begun_for_ != point.sharding) STEPCAST_TRY(steps_->share_differently(model, layout_, step_));
+      if (begun_for_ != point.sharding) STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
     } else {
-      STEPCAST_TRY(steps_->share_differently(model, layout_, step_));
+      STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
     }
     constexpr std::size_t kMostWaiting = 128;  // some 10 kB each
     if (waiting_.size() == kMostWaiting) evaluate();
@@ -205,7 +204,7 @@ class Searcher {
   const LayoutSpace& space_;
   const LayoutPrototypes& prototypes_;
   Bytes memory_;
-  StepModels::Lease steps_;
+  StepWorker steps_;
   Part* part_ = nullptr;
   Layout layout_;
   PricedStep step_;
@@ -226,9 +225,9 @@ class Searcher {
 // One searcher per thread, each with what it has priced already.
 class Searchers {
  public:
-  Searchers(const LayoutSpace& space, const LayoutPrototypes& prototypes, StepModels& models,
+  Searchers(const LayoutSpace& space, const LayoutPrototypes& prototypes, const StepModel& steps,
             const LayoutSearchOptions& options)
-      : space_(space), prototypes_(prototypes), models_(models), options_(options) {}
+      : space_(space), prototypes_(prototypes), steps_(steps), options_(options) {}
 
   void search(const LayoutPoint& point, Part& part) {
     std::unique_ptr<Searcher> searcher = take();
@@ -254,13 +253,12 @@ class Searchers {
         return taken;
       }
     }
-    return std::make_unique<Searcher>(space_, prototypes_, models_.take(options_.assumptions),
-                                      options_.memory);
+    return std::make_unique<Searcher>(space_, prototypes_, steps_.worker(), options_.memory);
   }
 
   const LayoutSpace& space_;
   const LayoutPrototypes& prototypes_;
-  StepModels& models_;
+  const StepModel& steps_;
   const LayoutSearchOptions& options_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Searcher>> free_;
@@ -348,8 +346,9 @@ Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPro
                                        const Platform& platform, const LayoutSearchOptions& options) {
   const std::vector<LayoutPoint> units = units_of(space);
   std::vector<Part> parts(units.size());
-  StepModels own{platform};
-  Searchers searchers{space, prototypes, options.models != nullptr ? *options.models : own, options};
+  const StepModel steps = options.steps != nullptr ? options.steps->with(options.assumptions)
+                                                   : StepModel{platform, options.assumptions};
+  Searchers searchers{space, prototypes, steps, options};
   STEPCAST_TRY(parallel_for(units.size(), options.threads, [&](std::size_t i) -> Status {
     searchers.search(units[i], parts[i]);
     return Ok{};

@@ -23,7 +23,7 @@
 
 namespace stepcast {
 
-class StepModels;
+class StepModel;
 
 struct PricedLayout {
   LayoutPoint point;
@@ -48,7 +48,7 @@ struct LayoutSearchOptions {
   Bytes memory;          // of a GPU
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
-  StepModels* models = nullptr;  // of the platform, that keep what they price; nothing: its own
+  const StepModel* steps = nullptr;  // of the platform, that keeps what is priced; nothing: its own
 };
 
 struct SearchedLayouts {

@@ -14,17 +14,20 @@
 
 namespace stepcast {
 
-void link_pools(std::span<const SplitPool> pools, SpreadOver over) {
+namespace {
+
+// [pool] with groups that span the pools so.
+std::vector<StepModel> linked(std::span<const SplitPool> pools, SpreadOver over) {
+  std::vector<StepModel> steps;
   for (const SplitPool& pool : pools) {
     PoolLinks links = pool.links;
     links.replicas = over == SpreadOver::replicas;
-    pool.steps->set_pool_links(links);
+    steps.push_back(pool.steps.with(links));
   }
+  return steps;
 }
 
-namespace {
-
-Bytes memory_of_pool(const SplitPool& pool) { return pool.steps->pricer().platform().device.memory_size; }
+Bytes memory_of_pool(const SplitPool& pool) { return pool.steps.platform().device.memory_size; }
 
 constexpr Bytes kNothingFits{-std::numeric_limits<double>::infinity()};
 
@@ -84,7 +87,7 @@ Result<std::vector<std::int64_t>> LayerSplit::balanced(const Layout& layout,
   std::vector<Stage> stages;
   std::vector<PricedStep> alone;
   for (const StagePool& pool : stages_) {
-    STEPCAST_ASSIGN(PricedStep priced, pool.steps->price(model_, layout));
+    STEPCAST_ASSIGN(PricedStep priced, pool.steps.price(model_, layout));
     alone.push_back(std::move(priced));
   }
   for (std::size_t s = 0; s < even.size(); ++s) {
@@ -145,13 +148,12 @@ Result<LayerSplit::Found> LayerSplit::from(const Layout& layout) {
 
 Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
                               std::span<const SplitPool> pools) {
-  link_pools(pools, SpreadOver::stages);
-  PoolSplit split{SpreadOver::stages, {}, {}, {}, {}, kNothingFits, 0};
+  PoolSplit split{SpreadOver::stages, {}, linked(pools, SpreadOver::stages), {}, {}, {}, kNothingFits, 0};
   const std::int64_t of_stage = layout.world_size() / layout.degrees.pipeline;
   std::int64_t stages = 0;
-  for (const SplitPool& pool : pools) {
-    stages += pool.n_gpus / of_stage;
-    split.stages.push_back({static_cast<std::uint32_t>(stages), pool.steps, pool.links});
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    stages += pools[p].n_gpus / of_stage;
+    split.stages.push_back({static_cast<std::uint32_t>(stages), split.steps[p], pools[p].links});
   }
   LayerSplit layers{model, pools, split.stages};
   STEPCAST_ASSIGN(const LayerSplit::Found found, layers.from(layout));
@@ -165,8 +167,14 @@ Result<PoolSplit> over_stages(const Transformer& model, const Layout& layout,
 
 Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
                                 std::span<const SplitPool> pools) {
-  link_pools(pools, SpreadOver::replicas);
-  PoolSplit split{SpreadOver::replicas, {}, {}, {}, {}, Bytes{std::numeric_limits<double>::infinity()}, 0};
+  PoolSplit split{SpreadOver::replicas,
+                  {},
+                  linked(pools, SpreadOver::replicas),
+                  {},
+                  {},
+                  {},
+                  Bytes{std::numeric_limits<double>::infinity()},
+                  0};
   const std::int64_t replicas = layout.degrees.data, all = layout.micro_batches() * replicas;
   const std::int64_t per_replica = layout.world_size() / replicas;
   const auto with = [&](std::int64_t micro_batches) {
@@ -174,8 +182,8 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
     own.batch.global_batch_sequences = micro_batches * replicas * layout.batch.micro_batch_sequences;
     return own;
   };
-  const auto time_us = [&](const SplitPool& pool, std::int64_t micro_batches) -> Result<double> {
-    STEPCAST_ASSIGN(const StepPrediction step, pool.steps->predict(model, with(micro_batches)));
+  const auto time_us = [&](const StepModel& steps, std::int64_t micro_batches) -> Result<double> {
+    STEPCAST_ASSIGN(const StepPrediction step, steps.predict(model, with(micro_batches)));
     return step.step.time.value();
   };
   // A step grows in a line with its micro-batches once the pipeline is full.
@@ -185,11 +193,11 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
   };
   std::vector<Line> lines;
   const std::int64_t few = std::max<std::int64_t>(1, layout.degrees.pipeline), more = 2 * few;
-  for (const SplitPool& pool : pools) {
-    STEPCAST_ASSIGN(const double short_us, time_us(pool, few));
-    STEPCAST_ASSIGN(const double long_us, time_us(pool, more));
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    STEPCAST_ASSIGN(const double short_us, time_us(split.steps[p], few));
+    STEPCAST_ASSIGN(const double long_us, time_us(split.steps[p], more));
     const double each = std::max(1e-3, (long_us - short_us) / static_cast<double>(more - few));
-    lines.push_back({short_us - each * static_cast<double>(few), each, pool.n_gpus / per_replica});
+    lines.push_back({short_us - each * static_cast<double>(few), each, pools[p].n_gpus / per_replica});
   }
   // The shortest time in which all micro-batches get done, whole ones on every replica; of interleaved schedules whole
   // rounds of them.
@@ -209,7 +217,7 @@ Result<PoolSplit> over_replicas(const Transformer& model, const Layout& layout,
   for (int i = 0; i < 60; ++i) (done_within((low + high) / 2) ? high : low) = (low + high) / 2;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     split.layouts.push_back(with(within(lines[p], high)));
-    STEPCAST_ASSIGN(const StepPrediction step, pools[p].steps->predict(model, split.layouts[p]));
+    STEPCAST_ASSIGN(const StepPrediction step, split.steps[p].predict(model, split.layouts[p]));
     split.own_us.push_back(step.step.time.value());
     if (step.step.time > split.step.time) {
       split.slowest = p;
@@ -268,7 +276,6 @@ Result<PoolSplit> split_over_pools(const Transformer& model, const Layout& layou
   if (stages) offer(over_stages(model, layout, pools));
   if (replicas) offer(over_replicas(model, layout, pools));
   if (!best) return *failed;
-  link_pools(pools, best->over);
   return std::move(*best);
 }
 

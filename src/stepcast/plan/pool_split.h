@@ -1,9 +1,9 @@
 // How the work of a step is spread over pools of different GPUs: stages of the pipeline on each pool, with as many layers
 // as it is fast, or whole replicas, with as many micro-batches.
 //
-//   std::vector<SplitPool> pools{{64, 8, &h100, memory}, {64, 8, &a100, memory}};
+//   const std::vector<SplitPool> pools{{64, on_h100}, {64, on_a100}};
 //   STEPCAST_ASSIGN(const PoolSplit split, split_over_pools(model, layout, pools));
-//   split.step_us, split.layouts[1].pipeline.layers_per_stage
+//   split.step, split.layouts[1].pipeline.layers_per_stage
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace stepcast {
 
 struct SplitPool {
   std::int64_t n_gpus = 0;
-  StepModel* steps = nullptr;  // of its platform
-  PoolLinks links;             // to the others; `replicas` does not count
+  StepModel steps;    // of its platform; its links do not count
+  PoolLinks links{};  // to the others; `replicas` does not count
 };
 
 enum class SpreadOver : std::uint8_t { stages, replicas };
@@ -34,6 +34,7 @@ struct PoolSplit {
   // [pool] stages: all alike, with layers_per_stage. replicas: with the micro-batches of its replicas, in
   // batch.global_batch_sequences, as if all replicas had as many.
   std::vector<Layout> layouts;
+  std::vector<StepModel> steps;   // [pool] with groups that span the pools so
   std::vector<StagePool> stages;  // of `stages`
   std::vector<double> own_us;     // [pool] of replicas: the step if all were like its
   Estimate step{};                // of the pool that decides
@@ -41,9 +42,6 @@ struct PoolSplit {
   std::size_t slowest = 0;        // pool that decides
   [[nodiscard]] bool fits() const { return spare.value() >= 0; }
 };
-
-// Prices steps from here on with groups that span the pools so.
-void link_pools(std::span<const SplitPool> pools, SpreadOver over);
 
 // Whether pools of so many GPUs hold whole stages, and whole replicas.
 struct WholeParts {

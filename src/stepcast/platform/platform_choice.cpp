@@ -164,6 +164,16 @@ std::optional<std::string> default_node_for(const Platform& platform, std::int64
   return *std::move(node);
 }
 
+Result<PlatformChoice> load_meant_platform(const std::string& name, std::int64_t n_gpus) {
+  PlatformChoice meant;
+  STEPCAST_ASSIGN(meant.platform, load_platform(name));
+  if (const auto node = default_node_for(meant.platform, n_gpus)) {
+    meant.note = node_note(name, *node);
+    STEPCAST_ASSIGN(meant.platform, load_platform(*node));
+  }
+  return meant;
+}
+
 std::optional<std::string> rack_of_trays(std::string_view gpu, std::int64_t gpus_per_node,
                                          std::int64_t n_gpus) {
   const std::vector<std::filesystem::path> dirs = platform_search_dirs();

@@ -43,7 +43,7 @@ bool is_of_several_stages(const Program& program, const Block& block, std::size_
 
 // Prices of every pool for the blocks of its own stages.
 Result<PricedProgram> price_pools(const Program& program, std::span<const PricedStep> parts,
-                                  std::span<const StagePool> pools) {
+                                  std::span<const StagePool> pools, std::span<StepWorker> workers) {
   std::vector<std::size_t> pool_of_block(program.blocks().size(), 0);
   for (std::size_t s = 0; s < program.rank_classes().size(); ++s) {
     for (const BlockInstance& instance : program.rank_classes()[s].instances)
@@ -52,7 +52,7 @@ Result<PricedProgram> price_pools(const Program& program, std::span<const Priced
   std::optional<PricedProgram> all;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     const std::vector<GroupPlacement> groups = group_placements(program, parts[p].placement);
-    STEPCAST_ASSIGN(PricedProgram priced, price_program(program, pools[p].steps->pricer(), groups));
+    STEPCAST_ASSIGN(PricedProgram priced, price_program(program, workers[p].pricer(), groups));
     if (!all) {
       all = std::move(priced);
       continue;
@@ -81,19 +81,22 @@ Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& lay
         .expected(fmt::format("at most {}", kMostMicroBatches))
         .advice("raise the micro-batch size (--mbs) or the GPUs; timelines and GPipe need every one of them");
   }
+  std::vector<StepWorker> workers;
+  for (std::size_t p = 0; p < pools.size(); ++p) workers.push_back(pools[p].steps.worker(parts[p]));
   std::vector<StagesOfStep> stages;
   for (std::size_t p = 0; p < pools.size(); ++p)
-    stages.push_back({&parts[p], &pools[p].steps->pricer(), pools[p].end_stage});
+    stages.push_back({&parts[p], &workers[p].pricer(), pools[p].end_stage});
   TaskBodies bodies;
   STEPCAST_ASSIGN(Program program,
                   step_program(stages, layout, micro_batches, as_bodies ? &bodies : nullptr));
   std::vector<GroupPlacement> groups = group_placements(program, parts.front().placement);
-  STEPCAST_ASSIGN(PricedProgram prices, price_pools(program, parts, pools));
+  STEPCAST_ASSIGN(PricedProgram prices, price_pools(program, parts, pools, workers));
   std::optional<PricedBodies> priced_bodies;
   if (bodies.size() > 0) {
     STEPCAST_ASSIGN(priced_bodies,
-                    price_bodies(std::move(bodies), program, pools.front().steps->pricer(), prices));
+                    price_bodies(std::move(bodies), program, workers.front().pricer(), prices));
   }
+  workers.clear();
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(Timeline timeline, plan.simulate(prices.costs));
   StepPrediction summary = predict_on_pools(parts, layout, pools);
@@ -104,8 +107,8 @@ Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& lay
 
 }  // namespace
 
-Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, StepModel& steps) {
-  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
+Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, const StepModel& steps) {
+  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), steps}};
   return predict_step(model, layout, whole);
 }
 
@@ -116,13 +119,13 @@ Result<PredictedStep> predict_step(const Transformer& model, const Layout& layou
   return predicted(std::move(parts), layout, pools, all, {}, false);
 }
 
-Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout, StepModel& steps,
+Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout, const StepModel& steps,
                                          std::uint32_t micro_batches, bool as_bodies) {
   const std::uint32_t all = parts.schedule.shape.micro_batches;
   LeftOutRounds rounds;
   if (micro_batches < all) rounds = left_out(parts.schedule.shape, micro_batches);
   if (rounds.of_class.empty()) micro_batches = all;
-  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), &steps}};
+  const std::array whole{StagePool{static_cast<std::uint32_t>(layout.degrees.pipeline), steps}};
   std::vector<PricedStep> of_whole;
   of_whole.push_back(std::move(parts));
   return predicted(std::move(of_whole), layout, whole, micro_batches, std::move(rounds), as_bodies);
@@ -143,7 +146,7 @@ double rounds_left_out(const PipelineShape& shape, std::uint32_t micro_batches) 
 
 Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout, const Platform& platform,
                                    const StepAssumptions& assumptions) {
-  StepModel steps{platform, assumptions};
+  const StepModel steps{platform, assumptions};
   return predict_step(model, layout, steps);
 }
 

@@ -1,6 +1,6 @@
 // Everything a forecast of one layout is made of: the step as a Program, its prices, and when every task runs.
 //
-//   StepModel steps{platform};
+//   const StepModel steps{platform};
 //   STEPCAST_ASSIGN(const PredictedStep step, predict_step(model, layout, steps));
 //   step.timeline.end_us()                 // the step, as the engine finds it
 //   step.program, step.prices.costs        // for breakdowns, critical paths, timelines
@@ -49,14 +49,14 @@ struct PredictedStep {
 
 // Errors: a layout that does not fit the model or the platform.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
-                                                 StepModel& steps);
+                                                 const StepModel& steps);
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  std::span<const StagePool> pools);
 // The same with a Program, prices and a Timeline of so many micro-batches; the summary is that of the whole step, which
 // `parts` are of. Where no round of them repeats, all are simulated and `rounds` is empty. `as_bodies`: a pass that runs by
 // itself is one task.
 [[nodiscard]] Result<PredictedStep> predict_short_step(PricedStep parts, const Layout& layout,
-                                                       StepModel& steps, std::uint32_t micro_batches,
+                                                       const StepModel& steps, std::uint32_t micro_batches,
                                                        bool as_bodies = true);
 // How many to simulate: about short_walk_micro_batches(), `doubled` so often; all where little would be left out.
 [[nodiscard]] std::uint32_t short_step_micro_batches(const PipelineShape& shape, int doubled);

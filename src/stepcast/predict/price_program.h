@@ -1,6 +1,6 @@
 // The times of a Program on a platform: recorded and described Programs alike.
 //
-//   STEPCAST_ASSIGN(const PricedProgram priced, price_program(program, steps.pricer(), groups));
+//   STEPCAST_ASSIGN(const PricedProgram priced, price_program(program, worker.pricer(), groups));
 //   plan.simulate(priced.costs)
 //   priced.coverage.unmodelled          // what kept its recorded time, and why
 //

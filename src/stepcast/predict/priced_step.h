@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "stepcast/cost/expert_exchange.h"
 #include "stepcast/predict/layer_walk.h"
 #include "stepcast/predict/step_schedule.h"
 #include "stepcast/workload/placement.h"
@@ -89,6 +91,8 @@ struct PricedStep {
   double launch_us = 0;          // of one kernel, or of one operator of an eager stack,
   double operator_launches = 1;  // which is so many launches
   NetworkUse network;
+  std::optional<TokenExchange> exchange;  // how tokens go to their experts; nothing: by collectives
+  bool on_device = false;                 // kernels as a profiler shows them (StepPricer)
   StepSchedule schedule;
   // Works are the same if they are one.
   friend bool operator==(const PricedStep&, const PricedStep&) = default;

@@ -5,8 +5,8 @@
 namespace stepcast {
 
 Result<RunJob> routine_job(const TrainingRoutine& routine, const Transformer& model, const Layout& layout,
-                           StepModel& steps, double step_s) {
-  STEPCAST_ASSIGN(RunJob job, run_job_of(model, layout, steps.pricer().platform(), step_s));
+                           const StepModel& steps, double step_s) {
+  STEPCAST_ASSIGN(RunJob job, run_job_of(model, layout, steps.platform(), step_s));
   job.save_interval = as_double(routine.save_interval);
   job.saves_asynchronously = routine.saves_asynchronously;
   if (routine.evaluation_interval < 1 || routine.evaluation_batches < 1) return job;

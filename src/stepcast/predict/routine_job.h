@@ -11,6 +11,6 @@ namespace stepcast {
 // run_job_of() on the platform of `steps`, with the routine; a batch of evaluation takes the forward passes of the step.
 // Errors: those of a prediction.
 [[nodiscard]] Result<RunJob> routine_job(const TrainingRoutine& routine, const Transformer& model,
-                                         const Layout& layout, StepModel& steps, double step_s);
+                                         const Layout& layout, const StepModel& steps, double step_s);
 
 }  // namespace stepcast

@@ -14,7 +14,7 @@ Result<std::vector<PricedStep>> price_on_pools(const Transformer& model, const L
                                                std::span<const StagePool> pools) {
   std::vector<PricedStep> parts;
   for (const StagePool& pool : pools) {
-    STEPCAST_ASSIGN(PricedStep part, pool.steps->price(model, layout));
+    STEPCAST_ASSIGN(PricedStep part, pool.steps.price(model, layout));
     parts.push_back(std::move(part));
   }
   if (parts.size() < 2) return parts;
@@ -53,9 +53,9 @@ Result<std::vector<PricedStep>> price_on_pools(const Transformer& model, const L
 
 StepPrediction predict_on_pools(std::span<const PricedStep> parts, const Layout& layout,
                                 std::span<const StagePool> pools) {
-  const std::uint32_t critical = pools.front().steps->times(parts.front()).critical_stage;
+  const std::uint32_t critical = pools.front().steps.critical_stage(parts.front());
   const std::size_t pool = pool_of_stage(pools, critical);
-  return pools[pool].steps->predict(parts[pool], layout);
+  return pools[pool].steps.predict(parts[pool], layout);
 }
 
 Result<StepPrediction> predict_on_pools(const Transformer& model, const Layout& layout,

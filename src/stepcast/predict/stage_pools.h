@@ -1,6 +1,6 @@
 // A pipeline whose stages lie on several pools of GPUs: every pool prices all of the step, and gives its own stages.
 //
-//   const std::array pools{StagePool{4, &on_h100}, StagePool{8, &on_a100}};   // stages 0 to 3, and 4 to 7
+//   const std::array pools{StagePool{4, on_h100}, StagePool{8, on_a100}};   // stages 0 to 3, and 4 to 7
 //   STEPCAST_ASSIGN(const StepPrediction p, predict_on_pools(model, layout, pools));
 #pragma once
 
@@ -20,7 +20,7 @@ namespace stepcast {
 
 struct StagePool {
   std::uint32_t end_stage = 0;  // behind its last one; the first is behind those of the pool before
-  StepModel* steps = nullptr;
+  StepModel steps;
   PoolLinks links{};  // latency to other zones
 };
 

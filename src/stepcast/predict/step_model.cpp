@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -93,8 +95,19 @@ Layout with_software_choices(Layout layout, const Device& device) {
   return layout;
 }
 
-struct StepModel::Impl {
-  Impl(const Platform& platform, const StepAssumptions& assumptions) : pricer(platform, assumptions) {}
+struct StepWorker::Impl {
+  explicit Impl(const Platform& platform) : pricer(platform, {}) {}
+
+  // Answers as a model of these assumptions and links.
+  void take_on(const StepAssumptions& assumptions, const std::optional<PoolLinks>& links) {
+    constexpr std::size_t kMostLayers = 4096;  // some 50 kB each
+    if (layers.size() > kMostLayers) layers = {};
+    if (assumptions != said || links != pool_links) placed.clear();
+    if (assumptions != said || pricer.layers_priced() > kMostLayers) pricer.assume(assumptions);
+    said = assumptions;
+    pool_links = links;
+    pricer.price_as(std::nullopt, false);
+  }
 
   // Fill a `step`: it is large, and a search asks for thousands.
   Status begin(const Transformer& model, const Layout& layout, PricedStep& step);
@@ -116,6 +129,17 @@ struct StepModel::Impl {
   // Where the ranks of a layout lie: as before while the degrees are the same. Sharding alternates in a search, so one
   // placement is kept for every size of its groups.
   Status place_ranks(const Layout& layout, PricedStep& step) {
+    STEPCAST_ASSIGN(const Placed* found, placed_ranks(layout));
+    step.placement = found->placement;
+    return Ok{};
+  }
+
+  struct Placed {
+    std::int64_t shard_group = 0;  // ranks that share
+    Placement placement;           // where all lie
+    std::optional<NetworkSharing> sharing;
+  };
+  Result<const Placed*> placed_ranks(const Layout& layout) {
     Degrees degrees = layout.degrees;
     degrees.virtual_stages = 1;  // a rank has all of them
     if (degrees != placed_degrees || layout.rank_order != placed_order) {
@@ -138,18 +162,11 @@ struct StepModel::Impl {
       if (pool_links) set_latencies(*pool_links, fresh.placement);
       known = placed.insert(placed.end(), std::move(fresh));
     }
-    step.placement = known->placement;
-    sharing = known->sharing ? &*known->sharing : nullptr;
-    return Ok{};
+    return &*known;
   }
 
-  struct Placed {
-    std::int64_t shard_group = 0;  // ranks that share
-    Placement placement;           // where all lie
-    std::optional<NetworkSharing> sharing;
-  };
   std::deque<Placed> placed;
-  const NetworkSharing* sharing = nullptr;  // of the layout that was placed last
+  StepAssumptions said;
   std::optional<PoolLinks> pool_links;
   Degrees placed_degrees;
   std::string placed_order;
@@ -159,20 +176,23 @@ struct StepModel::Impl {
 };
 
 // `layout` with its software's choices.
-Status StepModel::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepWorker::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
   STEPCAST_TRY(step_work(model, layout, layers, step.work));
   return place_ranks(layout, step);
 }
 
-Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepWorker::Impl::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(price_with_slowdowns(model, layout, step));
   return share_network(model, layout, step);
 }
 
-Status StepModel::Impl::share_network(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepWorker::Impl::share_network(const Transformer& model, const Layout& layout, PricedStep& step) {
   step.network = {};
-  if (sharing == nullptr) return Ok{};
+  if (!shares_network()) return Ok{};
+  STEPCAST_ASSIGN(const Placed* found, placed_ranks(layout));
+  if (!found->sharing) return Ok{};
+  const NetworkSharing* const sharing = &*found->sharing;
   constexpr double kAgreed = 0.005;  // as near as slowdowns are told apart
   SlowdownOfKind now = sharing->alone();
   step.network.alone = now;
@@ -192,11 +212,12 @@ Status StepModel::Impl::share_network(const Transformer& model, const Layout& la
   return Ok{};
 }
 
-Status StepModel::Impl::price_with_slowdowns(const Transformer& model, const Layout& layout,
-                                             PricedStep& step) {
+Status StepWorker::Impl::price_with_slowdowns(const Transformer& model, const Layout& layout,
+                                              PricedStep& step) {
   const StepAssumptions& assume = pricer.assumptions();
-  pricer.set_exchange(exchange_of(model, layout));
-  pricer.set_on_device(model.network != nullptr);
+  step.exchange = exchange_of(model, layout);
+  step.on_device = model.network != nullptr;
+  pricer.price_as(step.exchange, step.on_device);
   step.slowest_gpu_factor = 1 + slowest_gpu_excess(layout.world_size(), assume.gpu_speed_spread);
   step.compiled = layout.layer.fused.compiled;
   const std::optional<double>& eager = layout.layer.operator_launches;
@@ -225,41 +246,51 @@ Status StepModel::Impl::price_with_slowdowns(const Transformer& model, const Lay
   return price_transfers(model, layout, pricer, step);
 }
 
-StepModel::StepModel(const Platform& platform, const StepAssumptions& assumptions)
-    : impl_(std::make_unique<Impl>(platform, assumptions)) {}
-StepModel::StepModel(StepModel&&) noexcept = default;
-StepModel& StepModel::operator=(StepModel&&) noexcept = default;
-StepModel::~StepModel() = default;
+// What models of one platform have priced: workers that no thread uses at the moment.
+struct StepWorker::Shared {
+  explicit Shared(const Platform& on) : platform(on) { free.push_back(std::make_unique<Impl>(on)); }
 
-StepPricer& StepModel::pricer() { return impl_->pricer; }
+  std::unique_ptr<Impl> take() {
+    {
+      const std::scoped_lock lock{mutex};
+      if (!free.empty()) {
+        std::unique_ptr<Impl> taken = std::move(free.back());
+        free.pop_back();
+        return taken;
+      }
+    }
+    return std::make_unique<Impl>(platform);
+  }
+  void give_back(std::unique_ptr<Impl> impl) {
+    const std::scoped_lock lock{mutex};
+    free.push_back(std::move(impl));  // the next one to be taken: a single thread always has the same
+  }
 
-void StepModel::set_assumptions(const StepAssumptions& assumptions) {
-  impl_->pricer.set_assumptions(assumptions);
-  impl_->placed.clear();
-  impl_->sharing = nullptr;
+  const Platform& platform;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Impl>> free;
+};
+
+StepWorker::StepWorker(std::shared_ptr<Shared> of, std::unique_ptr<Impl> impl)
+    : of_(std::move(of)), impl_(std::move(impl)) {}
+StepWorker::StepWorker(StepWorker&&) noexcept = default;
+StepWorker::~StepWorker() {
+  if (impl_ != nullptr) of_->give_back(std::move(impl_));
 }
 
-void StepModel::set_pool_links(const std::optional<PoolLinks>& links) {
-  impl_->pool_links = links;
-  impl_->placed.clear();
-  impl_->sharing = nullptr;
-}
+StepPricer& StepWorker::pricer() { return impl_->pricer; }
 
-Result<PricedStep> StepModel::price(const Transformer& model, const Layout& layout) {
-  PricedStep step;
-  STEPCAST_TRY(impl_->price(model, with_software_choices(layout, impl_->pricer.platform().device), step));
-  return step;
-}
+ScheduleEvaluator& StepWorker::evaluator() { return impl_->evaluator; }
 
-Status StepModel::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepWorker::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   return impl_->begin(model, layout, step);
 }
 
-Status StepModel::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepWorker::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
   return impl_->finish(model, layout, step);
 }
 
-Status StepModel::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepWorker::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
   const bool shares = impl_->shares_network();
   if (shares || step.placement.shard.n_ranks != layout.shard_group()) {
     STEPCAST_TRY(impl_->place_ranks(layout, step));
@@ -268,18 +299,57 @@ Status StepModel::share_differently(const Transformer& model, const Layout& layo
   return price_transfers(model, layout, impl_->pricer, step);
 }
 
-const StepTimes& StepModel::times(const PricedStep& step) { return impl_->evaluator.evaluate(step.schedule); }
+StepModel::StepModel(const Platform& platform, const StepAssumptions& assumptions,
+                     const std::optional<PoolLinks>& links)
+    : shared_(std::make_shared<StepWorker::Shared>(platform)), assumptions_(assumptions), links_(links) {}
 
-ScheduleEvaluator& StepModel::evaluator() { return impl_->evaluator; }
-
-Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout& layout) {
-  PricedStep step;
-  STEPCAST_TRY(impl_->price(model, with_software_choices(layout, impl_->pricer.platform().device), step));
-  return step_prediction(step, impl_->evaluator.evaluate(step.schedule), layout, impl_->pricer);
+StepModel StepModel::with(const StepAssumptions& assumptions) const {
+  StepModel other = *this;
+  other.assumptions_ = assumptions;
+  return other;
 }
 
-StepPrediction StepModel::predict(const PricedStep& step, const Layout& layout) {
-  return step_prediction(step, impl_->evaluator.evaluate(step.schedule), layout, impl_->pricer);
+StepModel StepModel::with(const PoolLinks& links) const {
+  StepModel other = *this;
+  other.links_ = links;
+  return other;
+}
+
+const Platform& StepModel::platform() const { return shared_->platform; }
+
+StepWorker StepModel::worker() const {
+  StepWorker worker{shared_, shared_->take()};
+  worker.impl_->take_on(assumptions_, links_);
+  return worker;
+}
+
+StepWorker StepModel::worker(const PricedStep& step) const {
+  StepWorker of_step = worker();
+  of_step.pricer().price_as(step.exchange, step.on_device);
+  return of_step;
+}
+
+Result<PricedStep> StepModel::price(const Transformer& model, const Layout& layout) const {
+  const StepWorker own = worker();
+  PricedStep step;
+  STEPCAST_TRY(own.impl_->price(model, with_software_choices(layout, platform().device), step));
+  return step;
+}
+
+Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout& layout) const {
+  const StepWorker own = worker();
+  PricedStep step;
+  STEPCAST_TRY(own.impl_->price(model, with_software_choices(layout, platform().device), step));
+  return step_prediction(step, own.impl_->evaluator.evaluate(step.schedule), layout, own.impl_->pricer);
+}
+
+StepPrediction StepModel::predict(const PricedStep& step, const Layout& layout) const {
+  const StepWorker own = worker();
+  return step_prediction(step, own.impl_->evaluator.evaluate(step.schedule), layout, own.impl_->pricer);
+}
+
+std::uint32_t StepModel::critical_stage(const PricedStep& step) const {
+  return worker().evaluator().evaluate(step.schedule).critical_stage;
 }
 
 }  // namespace stepcast

@@ -31,14 +31,14 @@ const GroupPlacement& group_of(GroupKind kind, const Placement& placement) {
 
 StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumptions)
     : platform_(&platform), kernels_(platform), collectives_(platform) {
-  set_assumptions(assumptions);
+  assume(assumptions);
   const ModelRecord* record = platform.find_model(ExpertExchange::kRecordKind);
   if (record == nullptr) return;
   // One that cannot be read counts as missing.
   if (auto rates = ExpertExchange::read(record->parameters)) exchange_rates_ = std::move(*rates);
 }
 
-void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
+void StepPricer::assume(const StepAssumptions& assumptions) {
   const StepAssumptions before = assumptions_;
   assumptions_ = assumptions;
   kernels_.set_options({.gemm_factor = assumptions.gemm_factor,
@@ -100,10 +100,10 @@ std::size_t StepPricer::GroupKeyHash::operator()(const GroupKey& key) const {
   return static_cast<std::size_t>(state ^ state >> 32U);
 }
 
-void StepPricer::set_on_device(bool on) {
-  if (on == on_device_.has_value()) return;
-  on_device_.reset();
-  if (on) on_device_.emplace(kernels_.model(), platform_->device);
+void StepPricer::price_as(const std::optional<TokenExchange>& exchange, bool on_device) {
+  exchange_ = exchange;
+  is_on_device_ = on_device;
+  if (on_device && !on_device_) on_device_.emplace(kernels_.model(), platform_->device);
 }
 
 Estimate StepPricer::on_device(const Operation& operation, const PricedOperation& priced) {

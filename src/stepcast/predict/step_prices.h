@@ -1,7 +1,7 @@
 // Prices the operations and transfers of a step on a platform, each distinct one once.
 //
 // A StepPricer remembers what it priced: layouts that share shapes find their times in a table. It is not
-// safe to use from several threads at once; give every thread its own.
+// safe to use from several threads at once; give every thread its own (StepModel does).
 #pragma once
 
 #include <cstdint>
@@ -35,19 +35,12 @@ class StepPricer {
   }
   // What the operation takes that kernels() priced so.
   [[nodiscard]] Estimate time_of(const Operation& operation, const PricedOperation& priced) {
-    return on_device_ ? on_device(operation, priced) : priced.time;
+    return is_on_device_ ? on_device(operation, priced) : priced.time;
   }
-  // From now on as a profiler shows kernels, without what the host takes to launch them (cost/device_time.h), and as
-  // libraries usually run convolutions, pooling and batch norm: for networks whose blocks are told by their operations.
-  void set_on_device(bool on);
   // An error if the platform cannot hold the group: several nodes without a network, say.
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
   // The same for any group; nothing for a group of one rank or a message of no bytes.
   [[nodiscard]] Result<Estimate> price(CollectiveOp op, Bytes message, const GroupPlacement& place);
-  // How tokens go to their experts and back in what is priced from now on: `scatter` and `gather` of a group then are
-  // dispatch and combine of a library that sends a token once to every rank and node (expert_exchange.h), and their
-  // message is what the tokens of one rank weigh, each once. Nothing: they are collectives like others.
-  void set_exchange(const std::optional<TokenExchange>& exchange) { exchange_ = exchange; }
   // The sum of what lay_out() places.
   [[nodiscard]] Result<PricedList> price(const WorkList& list, const Placement& placement);
   // All lists of a layer, each at least as long as its launches of `launch_us` take. Remembered for the layer
@@ -63,10 +56,19 @@ class StepPricer {
   // multiprocessors away.
   [[nodiscard]] double overlap_slowdown(CollectiveOp op) const;
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
-  // From now on. What was priced is remembered for the assumptions of late.
-  void set_assumptions(const StepAssumptions& assumptions);
 
  private:
+  friend class StepModel;
+  friend class StepWorker;
+  // A StepModel hands one pricer to several users, one after the other, each with its assumptions. What was priced is
+  // remembered for the assumptions of late.
+  void assume(const StepAssumptions& assumptions);
+  // The step that is priced. `exchange`: how tokens go to their experts and back: `scatter` and `gather` of a group are
+  // dispatch and combine of a library that sends a token once to every rank and node (expert_exchange.h), and their message
+  // is what the tokens of one rank weigh, each once; nothing: they are collectives like others. `on_device`: as a profiler
+  // shows kernels, without what the host takes to launch them (cost/device_time.h), and as libraries usually run
+  // convolutions, pooling and batch norm: for networks whose blocks are told by their operations.
+  void price_as(const std::optional<TokenExchange>& exchange, bool on_device);
   [[nodiscard]] Estimate on_device(const Operation& operation, const PricedOperation& priced);
   struct GroupKey {
     CollectiveOp op;
@@ -97,7 +99,8 @@ class StepPricer {
   StepAssumptions assumptions_;
   TrainingKernels kernels_;
   CollectiveModel collectives_;
-  std::optional<DeviceTime> on_device_;
+  std::optional<DeviceTime> on_device_;  // once it was asked for
+  bool is_on_device_ = false;
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
   std::unordered_map<GroupKey, TimeCurve, GroupKeyHash> curves_;

@@ -2,7 +2,7 @@
 // work, one rank class per pipeline stage.
 //
 //   STEPCAST_ASSIGN(const PricedStep step, steps.price(model, layout));
-//   STEPCAST_ASSIGN(const Program program, step_program(step, layout, steps.pricer()));
+//   STEPCAST_ASSIGN(const Program program, step_program(step, layout, steps.worker(step).pricer()));
 //   Costs costs{program};         // the prices
 //
 // The engine simulates it like a recorded one, and its end is the step that ScheduleEvaluator finds by

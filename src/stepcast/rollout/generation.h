@@ -1,6 +1,6 @@
 // The time and memory of generating on one engine: GPUs that hold one copy of the weights, split over tensors and stages.
 //
-//   STEPCAST_ASSIGN(Generation engine, Generation::create(model, {.tensor = 8}, steps.pricer()));
+//   STEPCAST_ASSIGN(Generation engine, Generation::create(model, {.tensor = 8}, worker.pricer()));
 //   STEPCAST_ASSIGN(const double us, engine.iteration_us(64, 3000));     // 64 sequences, a token each
 //   STEPCAST_ASSIGN(const GenerationTime time, engine.generate(load));
 //

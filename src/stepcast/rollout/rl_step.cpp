@@ -151,12 +151,15 @@ std::int64_t batch_that_holds(double rows, const JobSettings& s, std::int64_t gp
 
 class RlSearch {
  public:
-  RlSearch(const RlQuestion& question, const Rollout& rollout, const Transformer& model, StepModel& steps,
-           const RlConstants& constants, const TrainingLayout& open_layout)
+  // `prices`: of generation, on the platform of `steps`.
+  RlSearch(const RlQuestion& question, const Rollout& rollout, const Transformer& model,
+           const StepModel& steps, StepPricer& prices, const RlConstants& constants,
+           const TrainingLayout& open_layout)
       : question_(question),
         rollout_(rollout),
         model_(model),
         steps_(steps),
+        prices_(prices),
         constants_(constants),
         open_layout_(open_layout) {}
 
@@ -191,14 +194,15 @@ class RlSearch {
   const RlQuestion& question_;
   const Rollout& rollout_;
   const Transformer& model_;
-  StepModel& steps_;
+  const StepModel& steps_;
+  StepPricer& prices_;
   const RlConstants& constants_;
   const TrainingLayout& open_layout_;
 };
 
 Result<RlSearch::Engine> RlSearch::engine(const EngineLayout& layout, bool colocated) {
-  STEPCAST_ASSIGN(Generation generation, Generation::create(model_, layout, steps_.pricer()));
-  const double memory = steps_.pricer().platform().device.memory_size.value();
+  STEPCAST_ASSIGN(Generation generation, Generation::create(model_, layout, prices_));
+  const double memory = steps_.platform().device.memory_size.value();
   const double share = question_.settings.generation_memory_share.value_or(colocated ? kColocatedMemoryShare
                                                                                      : kEngineMemoryShare);
   const double room = memory * share - generation.weight_bytes();
@@ -216,7 +220,7 @@ Result<RlSearch::Engine> RlSearch::engine(const EngineLayout& layout, bool coloc
 
 std::vector<EngineLayout> RlSearch::engines(std::int64_t gpus) const {
   const RlSettings& s = question_.settings;
-  const std::int64_t in_node = steps_.pricer().platform().node.gpus_per_node;
+  const std::int64_t in_node = steps_.platform().node.gpus_per_node;
   std::vector<EngineLayout> all;
   for (std::int64_t tensor = 1; tensor <= std::min(gpus, kLargestEngine); tensor *= 2) {
     const std::int64_t t = s.generation_tensor.value_or(tensor);
@@ -249,7 +253,7 @@ Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
         .found(fmt::format("{}", n))
         .advice("nearest that works: --gpus 2");
   }
-  const std::int64_t in_node = steps_.pricer().platform().node.gpus_per_node;
+  const std::int64_t in_node = steps_.platform().node.gpus_per_node;
   std::int64_t step = n > in_node && n % in_node == 0 ? in_node : 1;
   while (n / step > kMostSplits && n % (2 * step) == 0) step *= 2;
   std::vector<std::int64_t> out;
@@ -280,7 +284,7 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   }
   STEPCAST_ASSIGN(ResolvedJob resolved, resolve(job));
   Training out;
-  const Platform& platform = steps_.pricer().platform();
+  const Platform& platform = steps_.platform();
   if (is_open) {
     const std::int64_t in_node = platform.node.gpus_per_node;
     const LayoutSearch search{job, {platform.device.memory_size, std::min<std::int64_t>(in_node, 8)}};
@@ -532,7 +536,7 @@ Result<Transformer> decoder_of(const Job& job) {
 
 }  // namespace
 
-Result<RlAnswer> rl_step(const RlQuestion& said, StepModel& steps, const RlConstants& constants,
+Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps, const RlConstants& constants,
                          const TrainingLayout& open_layout) {
   RlQuestion question = said;
   std::vector<std::string> notes;
@@ -549,17 +553,18 @@ Result<RlAnswer> rl_step(const RlQuestion& said, StepModel& steps, const RlConst
     return Error::at("", "--generation-gpus", "on-policy all GPUs generate and train")
         .advice("add --policy off:1, or leave it out");
   }
-  RlSearch search{question, rollout, model, steps, constants, open_layout};
+  StepWorker generating = steps.worker();
+  RlSearch search{question, rollout, model, steps, generating.pricer(), constants, open_layout};
   STEPCAST_ASSIGN(std::vector<RlAnswer> all, search.best(on_policy));
   RlAnswer out = all.front();
   RlForecast& f = out.forecast;
   f.notes.insert(f.notes.begin(), notes.begin(), notes.end());
-  describe_question(question, rollout, model, steps.pricer().platform(), f);
+  describe_question(question, rollout, model, steps.platform(), f);
   RlQuestion open = question;
   open.settings.generation_gpus.reset();
   open.settings.generation_tensor.reset();
   open.settings.generation_pipeline.reset();
-  RlSearch other{open, rollout, model, steps, constants, open_layout};
+  RlSearch other{open, rollout, model, steps, generating.pricer(), constants, open_layout};
   Result<std::vector<RlAnswer>> others = other.best(!on_policy);
   if (settings.options == 0) all.clear();
   if (others) all.insert(all.end(), others->begin(), others->end());

@@ -47,7 +47,7 @@ using TrainingLayout = std::function<std::optional<LayoutChoice>(const Job& aske
 // A question whose job holds a config or command line is one of rl_config.h. `open_layout` is asked where nothing is said
 // of how training is spread. Errors: settings that contradict each other or the model, keys and values that fit on no engine that was tried, each
 // with the nearest that works.
-[[nodiscard]] Result<RlAnswer> rl_step(const RlQuestion& said, StepModel& steps,
+[[nodiscard]] Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps,
                                        const RlConstants& constants = {},
                                        const TrainingLayout& open_layout = {});
 

@@ -13,6 +13,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/plan/restriction_words.h"
@@ -229,6 +230,18 @@ Status read_pools(Settings& settings, SweepQuestion& question) {
       return Error{fmt::format("pools and {} say the same thing", key)}.advice("leave one of the two out");
   for (std::string& zone : split(zones, ' '))
     if (!zone.empty()) question.zones.push_back(std::move(zone));
+  STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(question.pools, question.zones));
+  if (cluster.pools.size() > 1) return Ok{};
+  const GpuPool& pool = cluster.pools.front();
+  question.platform = settings.place(pool.platform);
+  question.n_gpus = pool.n_gpus;
+  question.pools.clear();
+  question.zones.clear();
+  const GpuZone* zone = cluster.zone_of(pool);
+  if (zone == nullptr || !zone->price_per_gpu_hour) return Ok{};
+  if (question.budget.price_per_gpu_hour)
+    return Error{"gpu_hour_price and prices of zones say the same thing"}.advice("leave one of the two out");
+  question.budget.price_per_gpu_hour = zone->price_per_gpu_hour;
   return Ok{};
 }
 

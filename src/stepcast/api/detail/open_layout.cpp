@@ -37,12 +37,13 @@ std::string detail::in_short_flags(std::string flags) {
 
 std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const ResolvedJob& usual,
                                                    const Platform& platform,
-                                                   const StepAssumptions& assumptions, StepModels* models) {
+                                                   const StepAssumptions& assumptions,
+                                                   const StepModel* steps) {
   PlanRequest request{.job = asked, .n_gpus = usual.layout.world_size(), .restrictions = {}};
   request.threads = 1;
   request.assumptions = assumptions;
   request.refines = true;
-  request.models = models;
+  request.steps = steps;
   const Result<LayoutPlan> plan = plan_layouts(request, platform);
   if (!plan || plan->ranking.layouts.empty()) return std::nullopt;
   const ChosenLayout chosen = chosen_layout(*plan);
@@ -52,12 +53,7 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
                       {},
                       {},
                       chosen.memory};
-  // Without what was said, or is the same without being said.
-  JobSettings left = choice.settings;
-  left.seq_len_tokens.reset();
-  if (asked.settings.global_batch_sequences) left.global_batch_sequences.reset();
-  if (asked.settings.micro_batch_sequences) left.micro_batch_sequences.reset();
-  if (asked.settings.dtype || left.dtype == DType::bf16) left.dtype.reset();
+  const JobSettings left = settings_beyond(asked, choice.settings);
   Job job = asked;
   job.settings = over(asked.settings, left);
   Result<ResolvedJob> resolved = resolve(job);

@@ -14,17 +14,17 @@
 #include "stepcast/predict/step_assumptions.h"
 
 namespace stepcast {
-class StepModels;
+class StepModel;
 }
 
 namespace stepcast::detail {
 
 // What `plan` chooses for the same question, on as many GPUs as the usual layout; nothing where none of its layouts runs.
-// `models`: of the platform, that keep what they price (PlanRequest).
+// `steps`: of the platform, that keeps what is priced (PlanRequest).
 [[nodiscard]] std::optional<LayoutChoice> planned_layout(const Job& asked, const ResolvedJob& usual,
                                                          const Platform& platform,
                                                          const StepAssumptions& assumptions,
-                                                         StepModels* models = nullptr);
+                                                         const StepModel* steps = nullptr);
 
 // Flags of Megatron-LM as `predict` also takes them, where these are shorter: --tp, --mbs.
 [[nodiscard]] std::string in_short_flags(std::string flags);

@@ -1,0 +1,232 @@
+#include "stepcast/plan/pool_layouts.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stepcast/describe/layout_choice.h"
+#include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/layout_plan.h"
+
+namespace stepcast {
+namespace {
+
+bool is_open(const PoolLayoutsRequest& request) {
+  return request.completes || leaves_layout_open(request.job);
+}
+
+bool keeps_parts_whole(const Transformer& model, const Layout& layout, std::span<const std::int64_t> gpus) {
+  const WholeParts whole = whole_parts(model, layout, gpus);
+  return whole.stages || whole.replicas;
+}
+
+// What a search on the platform of each pool finds for all GPUs, beyond what the job says.
+std::vector<JobSettings> searched(const PoolLayoutsRequest& request, std::span<const SplitPool> pools,
+                                  std::span<const std::int64_t> gpus, std::optional<Error>& failed) {
+  constexpr std::size_t kMostOfDegrees = 2, kMostOfPlatform = 48;
+  std::vector<JobSettings> all;
+  const auto offer = [&](const JobSettings& settings) {
+    JobSettings beyond = settings_beyond(request.job, settings);
+    if (std::ranges::find(all, beyond) == all.end()) all.push_back(std::move(beyond));
+  };
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    const Platform& platform = pools[p].steps.platform();
+    if (std::ranges::any_of(pools.first(p), [&](const SplitPool& before) {
+          return before.steps.platform().name == platform.name;
+        }))
+      continue;
+    PlanRequest plan_request{.job = request.job, .n_gpus = *request.job.n_gpus, .restrictions = {}};
+    plan_request.restrictions = request.restrictions;
+    plan_request.threads = 1;
+    plan_request.assumptions = pools[p].steps.assumptions();
+    plan_request.refines = true;
+    plan_request.steps = &pools[p].steps;
+    const Result<LayoutPlan> plan = plan_layouts(plan_request, platform);
+    if (!plan) {
+      if (!failed) failed = plan.error();
+      continue;
+    }
+    const Transformer& model = plan->prototypes.model();
+    for (const RefinedLayout& refined : plan->refined)
+      if (keeps_parts_whole(model, refined.layout, gpus)) offer(refined.settings);
+    std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t>, std::size_t> n_of_degrees;
+    std::size_t n = 0;
+    for (const PricedLayout& priced : plan->found.priced) {
+      const LayoutPoint& point = priced.point;
+      const Layout layout = plan->prototypes.layout(point);
+      if (!keeps_parts_whole(model, layout, gpus)) continue;
+      if (++n_of_degrees[{point.tensor, point.pipeline, point.context, point.expert}] > kMostOfDegrees)
+        continue;
+      offer(complete_settings(point, layout, plan->prototypes));
+      if (++n == kMostOfPlatform) break;
+    }
+  }
+  return all;
+}
+
+// Every combination of the lists, or of what the job says, or of powers of two, and of stages also as many as fill pools of
+// so many GPUs; optimizer states are sharded unless the job says how. Those that recompute come last.
+std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestrictions& lists,
+                                         std::span<const std::int64_t> gpus, std::int64_t gpus_per_node) {
+  using Values = std::vector<std::int64_t>;
+  constexpr std::int64_t kMostTensor = 8, kMostStages = 64;
+  const JobSettings& said = asked.settings;
+  const auto powers = [](std::int64_t most) {
+    Values values;
+    for (std::int64_t v = 1; v <= most; v *= 2) values.push_back(v);
+    return values;
+  };
+  const auto values = [](const std::optional<Values>& list, const std::optional<std::int64_t>& one,
+                         Values usual) {
+    if (list) return *list;
+    return one ? Values{*one} : std::move(usual);
+  };
+  const Result<ResolvedJob> plain = resolve(asked);
+  const std::int64_t n_experts =
+      plain ? (plain->model.moe ? plain->model.moe->n_experts : 1) : said.n_experts.value_or(1);
+  std::int64_t common_gpus = 0;
+  for (const std::int64_t n : gpus) common_gpus = std::gcd(common_gpus, n);
+  const Values tensors = values(lists.tensor, said.tensor, powers(std::min(gpus_per_node, kMostTensor)));
+  Values stages = powers(std::min(kMostStages, *asked.n_gpus));
+  for (std::int64_t part = 1; part <= common_gpus; ++part)
+    if (const std::int64_t n = *asked.n_gpus / part;
+        common_gpus % part == 0 && n <= kMostStages && std::ranges::find(stages, n) == stages.end())
+      stages.push_back(n);
+  const Values pipelines = values(lists.pipeline, said.pipeline, std::move(stages));
+  const Values contexts = values(lists.context, said.context, {1});
+  const Values experts = values(lists.expert, said.expert, powers(std::max<std::int64_t>(1, n_experts)));
+  const Values micro_batches = values(lists.micro_batch, said.micro_batch_sequences, {1, 2});
+  std::vector<Recompute> recomputations =
+      lists.recomputations.value_or(std::vector{Recompute::none, Recompute::full});
+  if (said.recompute) recomputations = {*said.recompute};
+  std::vector<JobSettings> all;
+  const auto add = [&](JobSettings settings) {
+    if (!said.sequence_parallel && *settings.tensor > 1) settings.sequence_parallel = true;
+    if (!said.sharding && !said.zero_stage && !said.fully_sharded && !said.distributed_optimizer)
+      settings.distributed_optimizer = true;
+    if (lists.shardings) set_sharding(lists.shardings->front().kind, settings);
+    if (lists.dtypes) {
+      settings.fp8 = lists.dtypes->front() == DType::fp8;
+      settings.fp4 = lists.dtypes->front() == DType::fp4;
+    }
+    if (settings.context == 1) settings.context.reset();
+    if (settings.expert == 1) settings.expert.reset();
+    if (settings.recompute == Recompute::none) settings.recompute.reset();
+    all.push_back(std::move(settings));
+  };
+  for (const Recompute recompute : recomputations)
+    for (const std::int64_t tensor : tensors)
+      for (const std::int64_t pipeline : pipelines)
+        for (const std::int64_t context : contexts)
+          for (const std::int64_t expert : experts)
+            for (const std::int64_t micro_batch : micro_batches)
+              if (tensor * pipeline * std::max(context, expert) <= *asked.n_gpus)
+                add({.tensor = tensor,
+                     .pipeline = pipeline,
+                     .context = context,
+                     .expert = expert,
+                     .micro_batch_sequences = micro_batch,
+                     .recompute = recompute});
+  return all;
+}
+
+// The pool with another size of which some layout would keep stages and replicas whole; nothing where some does, or
+// no pool by itself is to blame.
+std::optional<Error> unfilled_pool(const PoolLayoutsRequest& request, std::vector<std::int64_t> gpus,
+                                   std::int64_t gpus_per_node) {
+  Job asked = request.job;
+  const auto works = [&] {
+    asked.n_gpus = std::accumulate(gpus.begin(), gpus.end(), std::int64_t{0});
+    const std::vector<JobSettings> tried =
+        is_open(request) ? grid_of_degrees(asked, request.restrictions, gpus, gpus_per_node)
+                         : std::vector{JobSettings{}};
+    return std::ranges::any_of(tried, [&](const JobSettings& settings) {
+      Job job = asked;
+      job.settings = over(asked.settings, settings);
+      const Result<ResolvedJob> resolved = resolve(job);
+      const WholeParts whole = resolved ? whole_parts(resolved->model, resolved->layout, gpus) : WholeParts{};
+      return whole.stages || whole.replicas;
+    });
+  };
+  if (works()) return std::nullopt;
+  std::vector<std::size_t> smallest_first(gpus.size());
+  std::iota(smallest_first.begin(), smallest_first.end(), 0);
+  std::ranges::stable_sort(smallest_first, {}, [&](std::size_t p) { return gpus[p]; });
+  for (const std::size_t p : smallest_first) {
+    const std::int64_t n = gpus[p], nodes = n / gpus_per_node;
+    const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+    std::set<std::int64_t> fill;
+    for (const std::int64_t size : {power, 2 * power, nodes * gpus_per_node, (nodes + 1) * gpus_per_node}) {
+      gpus[p] = size;
+      if (size > 0 && size != n && works()) fill.insert(size);
+    }
+    gpus[p] = n;
+    if (fill.empty()) continue;
+    return Error::at("", "--gpus")
+        .found(fmt::format("{} x {}, which no layout fills with whole stages or replicas of the batch", n,
+                           request.names[p]))
+        .expected(fmt::format("{} of them", fmt::join(fill, " or ")));
+  }
+  return std::nullopt;
+}
+
+double us_of_sequence(const PooledLayout& one) {
+  return one.split.step.time.value() / static_cast<double>(one.job.layout.batch.global_batch_sequences);
+}
+
+}  // namespace
+
+Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request,
+                                               std::span<const SplitPool> pools) {
+  std::vector<PooledLayout> found;
+  std::optional<Error> failed;
+  bool fits = false;
+  std::vector<std::int64_t> gpus;
+  std::int64_t in_node = std::numeric_limits<std::int64_t>::max();
+  for (const SplitPool& pool : pools) {
+    gpus.push_back(pool.n_gpus);
+    in_node = std::min<std::int64_t>(in_node, pool.steps.platform().node.gpus_per_node);
+  }
+  const auto try_one = [&](const JobSettings& settings) {
+    Job job = request.job;
+    job.settings = over(request.job.settings, settings);
+    Result<ResolvedJob> resolved = resolve(job);
+    Result<PoolSplit> split = resolved ? split_over_pools(resolved->model, resolved->layout, pools)
+                                       : Result<PoolSplit>{resolved.error()};
+    if (!split) {
+      if (!failed) failed = split.error();
+      return;
+    }
+    fits = fits || split->fits();
+    found.push_back({std::move(*resolved), std::move(*split), settings});
+  };
+  if (!is_open(request)) {
+    try_one({});
+  } else {
+    for (const JobSettings& settings : searched(request, pools, gpus, failed)) try_one(settings);
+    const bool searches_grid = !fits;
+    for (const JobSettings& settings : grid_of_degrees(request.job, request.restrictions, gpus, in_node)) {
+      const bool recomputes = settings.recompute && !request.job.settings.recompute;
+      if (!searches_grid || (fits && recomputes && !request.restrictions.recomputations)) break;
+      try_one(settings);
+    }
+  }
+  if (found.empty()) return unfilled_pool(request, gpus, in_node).value_or(*failed);
+  // Batches differ where nobody says them: the most tokens a second.
+  std::ranges::stable_sort(found, {}, [](const PooledLayout& one) {
+    return std::pair{!one.split.fits(), us_of_sequence(one)};
+  });
+  return found;
+}
+
+}  // namespace stepcast
