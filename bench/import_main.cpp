@@ -4,6 +4,8 @@
 //   import MB/s    uncompressed bytes of the file per second of processor time in read_kineto, median of 5
 //   bare MB/s      the same for a pass that only inflates and marks the JSON structure, median of 5, same run
 //   B/event        the most heap in use during the import, per kept event, above what an empty trace needs
+//   events MB/s    cutting the text, in memory, into events and reading the members that are needed
+//   simdjson MB/s  the same members with simdjson (package libsimdjson-dev; a dash without it)
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -23,9 +25,14 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/trace/detail/bracket_scan.h"
+#include "stepcast/trace/detail/json_splitter.h"
+#include "stepcast/trace/detail/kineto_event.h"
 #include "stepcast/trace/readers.h"
 
 #include "large_trace.h"
+#ifdef STEPCAST_HAVE_SIMDJSON
+#include "simdjson_events.h"
+#endif
 
 namespace {
 
@@ -104,6 +111,34 @@ std::uint64_t bare_pass(const std::string& file) {
   return brackets == 1 ? 0 : bytes;  // keeps the counting from being optimised away
 }
 
+// MB/s of the reader, and of simdjson.
+std::string event_speeds(const std::string& file) {
+  const auto text = stepcast::read_file(file, std::uint64_t{1} << 32U);
+  if (!text.ok()) return {};
+  const double megabytes = static_cast<double>(text->size()) * 1e-6;
+  std::uint64_t events = 0;
+  const double seconds = median_seconds([&] {
+    ByteSource source = ByteSource::from_memory(*text, file);
+    detail::JsonSplitter splitter(source, {"traceEvents"});
+    detail::KinetoEvent event;
+    detail::EventProblem problem;
+    events = 0;
+    for (auto step = splitter.next(); step < detail::JsonSplitter::Step::end; step = splitter.next())
+      if (step == detail::JsonSplitter::Step::element)
+        events += detail::read_kineto_event(splitter.text(), event, problem) ? 1U : 0U;
+  });
+  std::string simdjson = "-";
+#ifdef STEPCAST_HAVE_SIMDJSON
+  const simdjson::padded_string padded(*text);
+  stepcast::bench::SimdjsonEvents reader;
+  stepcast::bench::TakenValues taken;
+  const double simdjson_seconds = median_seconds([&] { taken = reader.take_all(padded); });
+  simdjson = taken.events == events && taken.bytes > 0 ? fmt::format("{:.0f}", megabytes / simdjson_seconds)
+                                                       : "another count";
+#endif
+  return fmt::format("{:>12.0f} {:>14}", megabytes / seconds, simdjson);
+}
+
 std::size_t peak_heap_of(const auto& work) {
   const std::size_t before = heap_bytes;
   heap_peak = before;
@@ -134,9 +169,9 @@ bool measure(const std::string& file, std::size_t heap_of_nothing) {
   const double bare_seconds = median_seconds([&] { bytes = bare_pass(file); });
   const double megabytes = static_cast<double>(bytes) * 1e-6;
   const double above = static_cast<double>(peak) - static_cast<double>(heap_of_nothing);
-  fmt::print("{:>9.1f} {:>9} {:>9} {:>12.0f} {:>10.0f} {:>8.2f} {:>9.1f}  {}\n", megabytes, events, kept,
+  fmt::print("{:>9.1f} {:>9} {:>9} {:>12.0f} {:>10.0f} {:>8.2f} {:>9.1f} {}  {}\n", megabytes, events, kept,
              megabytes / import_seconds, megabytes / bare_seconds, import_seconds / bare_seconds,
-             kept == 0 ? 0.0 : std::max(0.0, above) / static_cast<double>(kept),
+             kept == 0 ? 0.0 : std::max(0.0, above) / static_cast<double>(kept), event_speeds(file),
              std::filesystem::path(file).filename().string());
   return true;
 }
@@ -170,8 +205,8 @@ int main(int argc, char** argv) {
   }
   const std::size_t nothing =
       peak_heap_of([] { static_cast<void>(stepcast::parse_kineto("[]", "nothing")); });
-  fmt::print("{:>9} {:>9} {:>9} {:>12} {:>10} {:>8} {:>9}\n", "MB", "events", "kept", "import MB/s",
-             "bare MB/s", "ratio", "B/event");
+  fmt::print("{:>9} {:>9} {:>9} {:>12} {:>10} {:>8} {:>9} {:>12} {:>14}\n", "MB", "events", "kept",
+             "import MB/s", "bare MB/s", "ratio", "B/event", "events MB/s", "simdjson MB/s");
   bool good = true;
   for (const std::string& file : files) good = measure(file, nothing) && good;
   if (!temporary.empty()) std::filesystem::remove(temporary);

@@ -35,7 +35,7 @@ class NpzArray {
  private:
   friend class NpzFile;
   struct Impl;
-  NpzArray();
+  explicit NpzArray(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

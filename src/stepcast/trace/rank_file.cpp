@@ -310,7 +310,7 @@ Result<RankFile> parse_content(std::string_view content, const std::string& name
   std::vector<std::int64_t> letters;
   io.column("texts", Coding::values, letters);
   StringTable texts;
-  if (!read_texts(letters, texts)) io.fail("texts that are none");
+  if (!read_texts(letters, texts)) io.fail("damaged texts");
   RankFile file;
   ColumnFile tables{io, texts};
   all_columns(tables, file);
