@@ -236,6 +236,14 @@ TEST(HuggingfaceConfig, ReadsTheGroupsThatRoutingIsLimitedTo) {
               HasSubstr("256 experts are not divisible into 7 groups"));
 }
 
+TEST(HuggingfaceConfig, ExpertsMayBeInAnyLayers) {
+  const auto model = parse_huggingface_config(
+      replaced(config_of("qwen3-30b-a3b"), "\"mlp_only_layers\": []", "\"mlp_only_layers\": [3]"), "c");
+  ASSERT_TRUE(model.ok());
+  EXPECT_FALSE(model->has_experts(3));
+  EXPECT_EQ(model->n_moe_layers(), 47);
+}
+
 TEST(HuggingfaceConfig, BertHeadsFollowTheArchitecture) {
   const std::string base = config_of("bert-large");
   EXPECT_EQ(parameter_count(parse_huggingface_config(base, "c").value()).total(), 335'141'888);
@@ -302,14 +310,14 @@ TEST(HuggingfaceConfig, RefusesKeysItDoesNotKnow) {
 TEST(HuggingfaceConfig, RefusesShapesItCannotRepresent) {
   EXPECT_THAT(message_of(replaced(config_of("opt-13b"), "\"activation_dropout\": 0.0",
                                   "\"activation_dropout\": 0.1")),
-              HasSubstr("activation_dropout: dropout between the two products of an FFN is not modelled"));
+              HasSubstr("activation_dropout: this part is not modelled"));
   EXPECT_THAT(message_of(replaced(config_of("opt-13b"), "\"word_embed_proj_dim\": 5120",
                                   "\"word_embed_proj_dim\": 512")),
               HasSubstr("word_embed_proj_dim"));
   EXPECT_THAT(message_of(replaced(config_of("mosaicml-mpt-7b"), "\"qk_ln\": false", "\"qk_ln\": true")),
               HasSubstr("attn_config.qk_ln"));
   EXPECT_THAT(
-      message_of(replaced(config_of("qwen3-30b-a3b"), "\"mlp_only_layers\": []", "\"mlp_only_layers\": [3]")),
+      message_of(replaced(config_of("qwen3-30b-a3b"), "\"mlp_only_layers\": []", "\"mlp_only_layers\": 3")),
       HasSubstr("mlp_only_layers"));
   EXPECT_THAT(message_of(replaced(config_of("qwen2.5-7b"), "\"use_sliding_window\": false, ",
                                   "\"use_sliding_window\": true, ")),

@@ -49,7 +49,8 @@ bool ObjectReader::has(std::string_view key) const {
 
 std::string ObjectReader::path_of(std::string_view key) const {
   constexpr std::size_t kShown = 80;
-  key = key.substr(0, kShown);
+  const auto shown = std::ranges::find(shown_, key, &std::pair<std::string_view, std::string_view>::first);
+  key = (shown == shown_.end() ? key : shown->second).substr(0, kShown);
   if (path_.empty() || key.empty()) return path_ + std::string{key};
   return fmt::format("{}.{}", path_, key);
 }

@@ -56,6 +56,8 @@ class ObjectReader {
 
   // Keys that may stand there and mean nothing here: names with blanks between them.
   void ignore(std::string_view keys);
+  // Errors at `key` name it so; both must outlive this.
+  void show_as(std::string_view key, std::string_view shown) { shown_.emplace_back(key, shown); }
   // Keys that nobody took, in the order of the file.
   [[nodiscard]] std::vector<std::string> left() const;
   // An error if a key is left.
@@ -92,6 +94,7 @@ class ObjectReader {
   std::string advice_;
   std::vector<bool> taken_;  // [member]
   std::vector<std::string> known_;
+  std::vector<std::pair<std::string_view, std::string_view>> shown_;
 };
 
 // "found" of an error: -3, `text`, "an object".

@@ -234,7 +234,7 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
   if (!text && !is_flat)
     return keys.error("", "`text_config` is missing").expected("the language model as an object");
   if (is_flat) {
-    STEPCAST_TRY(detail::read_qwen2(keys, model));
+    STEPCAST_TRY(detail::read_row(*detail::huggingface_row("qwen2"), keys, model));
   } else {
     STEPCAST_TRY(read_family(*text, model, reading, true));
     STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));  // the whole model's counts
@@ -262,11 +262,7 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
   if (model_type.empty()) {
     return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
   }
-  const auto families = detail::huggingface_families();
-  const auto rows = detail::huggingface_rows();
-  const auto family =
-      std::ranges::find_if(families, [&](const auto& one) { return is_among(model_type, one.model_types); });
-  const auto row = std::ranges::find(rows, model_type, &detail::FamilyRow::model_type);
+  const detail::FamilyRow* row = detail::huggingface_row(model_type);
   const bool has_tower = is_among(model_type, detail::huggingface_keys("with_tower"));
   if (!in_text) {
     STEPCAST_ASSIGN(auto network, detail::read_network(model_type, keys, reading.name, reading.vision));
@@ -277,17 +273,14 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
     }
   }
   // Other models around a language model: what stands around it has a section of its own.
-  const bool around = keys.has("text_config") && family == families.end() && row == rows.end() &&
-                      why_not_read(model_type).empty() &&
+  const bool around = keys.has("text_config") && row == nullptr && why_not_read(model_type).empty() &&
                       (keys.has("vision_config") || keys.has("audio_config") || keys.has("encoder_config") ||
                        keys.has("visual_tokenizer_config"));
-  if (!in_text && ((has_tower && (keys.has("text_config") || row == rows.end())) || around)) {
+  if (!in_text && ((has_tower && (keys.has("text_config") || row == nullptr)) || around)) {
     STEPCAST_TRY(read_text_config(model_type, keys, model, reading));
-  } else if (family != families.end()) {
-    STEPCAST_TRY(family->read(keys, model));
-    if (!in_text) set_cross_tokens(model, reading.notes);
-  } else if (row != rows.end()) {
+  } else if (row != nullptr) {
     STEPCAST_TRY(detail::read_row(*row, keys, model));
+    if (!in_text) set_cross_tokens(model, reading.notes);
     if (!row->left_out.empty()) reading.notes.push_back(fmt::format("left out: {}", row->left_out));
   } else {
     return unknown_family(keys, model_type);
@@ -330,7 +323,6 @@ std::vector<std::string> huggingface_model_types() {
   };
   for (const auto& row : detail::huggingface_rows()) add(row.model_type);
   (void)any_word(detail::huggingface_keys("with_tower"), add);
-  for (const auto& family : detail::huggingface_families()) (void)any_word(family.model_types, add);
   return names;
 }
 

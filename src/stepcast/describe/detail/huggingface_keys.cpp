@@ -61,31 +61,51 @@ void add_linear_attention(const JsonValue& config, const JsonValue& section, Jso
     members.push_back({"layer_types", words_of_layers(*full, full->items().size() + linear->items().size())});
 }
 
+// The members of objects that the family names, as "object.member" next to the others.
+void add_section(const JsonValue::Member& section, JsonValue::Object& members) {
+  for (const JsonValue::Member& member : section.value.members())
+    if (!is_among(member.key, huggingface_keys("harmless")))
+      members.push_back({section.key + "." + member.key, member.value});
+}
+
+// The usual name of a key: as the family has it, or as other families do; empty if it has that name already.
+std::string_view usual_name(const FamilyRow& row, std::string_view key) {
+  if (const JsonValue* usual = row.spelled == nullptr ? nullptr : row.spelled->find(key))
+    return usual->text();
+  const auto spellings = foreign_words("key_spellings");
+  const auto spelling =
+      std::ranges::find_if(spellings, [&](const ForeignWord& others) { return is_among(key, others.word); });
+  return spelling == spellings.end() ? std::string_view{} : spelling->says;
+}
+
 JsonValue of_row(const JsonValue& config) {
-  const auto is_row = [&](const FamilyRow& row) { return row.model_type == text_of(config, "model_type"); };
-  if (std::ranges::none_of(huggingface_rows(), is_row)) return config;
-  JsonValue::Object members;
+  const FamilyRow* row = huggingface_row(text_of(config, "model_type"));
+  if (row == nullptr) return config;
+  JsonValue::Object members, flat;
   for (const JsonValue::Member& member : config.members()) {
+    if (is_among(member.key, row->sections) && member.value.is_object())
+      add_section(member, flat);
+    else
+      flat.push_back(member);
+  }
+  for (const JsonValue::Member& member : flat) {
     if (member.key == "linear_attn_config") {
       add_linear_attention(config, member.value, members);
       continue;
     }
-    const auto spellings = foreign_words("key_spellings");
-    const auto spelling = std::ranges::find_if(
-        spellings, [&](const ForeignWord& others) { return is_among(member.key, others.word); });
+    const std::string_view name = usual_name(*row, member.key);
     const JsonValue value = is_among(member.key, kPerLayer) ? without_repetition(member.value) : member.value;
-    if (spelling == spellings.end() || value.is_null()) {
+    if (name.empty() || value.is_null()) {
       members.push_back({member.key, value});
       continue;
     }
-    const JsonValue* usual = config.find(spelling->says);
-    const bool is_there =
-        (usual != nullptr && !usual->is_null()) ||
-        std::ranges::any_of(members, [&](const auto& m) { return m.key == spelling->says; });
+    const JsonValue* usual = config.find(name);
+    const bool is_there = (usual != nullptr && !usual->is_null()) ||
+                          std::ranges::any_of(members, [&](const auto& m) { return m.key == name; });
     // Said twice; what differs is a key of its own, but for the lengths that software was run with.
     if (!is_there)
-      members.push_back({std::string{spelling->says}, value});
-    else if (spelling->says != "max_position_embeddings" && (usual == nullptr || !(*usual == value)))
+      members.push_back({std::string{name}, value});
+    else if (name != "max_position_embeddings" && (usual == nullptr || !(*usual == value)))
       members.push_back({member.key, value});
   }
   std::erase_if(members, [&](const JsonValue::Member& member) {

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "stepcast/base/words.h"
@@ -65,12 +67,13 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   const std::string_view count = first_of(keys, kExpertCounts), per_token = first_of(keys, kPerToken),
                          width = first_of(keys, kWidths), n_shared = first_of(keys, kSharedCounts),
                          shared_width = first_of(keys, kSharedWidths);
-  if (count.empty() || !on) return Ok{};
+  if ((count.empty() && !model.moe) || !on) return Ok{};
+  MixtureOfExperts moe = std::exchange(model.moe, std::nullopt).value_or(MixtureOfExperts{});
+  // What the family has already is the default.
   const auto required = [&](std::string_view key, std::string_view usual, std::int64_t& out) {
-    return keys.required(key.empty() ? usual : key, out);
+    return out > 0 ? optional_size(keys, key, out) : keys.required(key.empty() ? usual : key, out);
   };
-  MixtureOfExperts moe;
-  STEPCAST_TRY(keys.required(count, moe.n_experts));
+  STEPCAST_TRY(required(count, "num_experts", moe.n_experts));
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
   if (moe.n_experts == 1 && keys.has("expert_layer_period")) return Ok{};  // Jamba without experts
   STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));
@@ -82,6 +85,10 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   STEPCAST_TRY(keys.optional("n_group", moe.n_groups));
   moe.groups_per_token = moe.n_groups = std::max<std::int64_t>(1, moe.n_groups);
   STEPCAST_TRY(keys.optional("topk_group", moe.groups_per_token));
+  // DeepSeek-V2-Lite names groups that its "greedy" routing does not look at.
+  const JsonValue* method = keys.take("topk_method");
+  if (method != nullptr && method->is_text() && method->text() == "greedy")
+    moe.n_groups = moe.groups_per_token = 1;
   if (names.dense_beside) {
     model.norms_per_layer = 7;
     moe.n_shared_experts = 1;
@@ -113,6 +120,7 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
   STEPCAST_TRY(keys.optional("moe_layer_interval", interval));
   STEPCAST_TRY(keys.optional("moe_layer_end_index", end));
+  if (!model.moe) every = interval = frequency = 1;
   if (every < 1 || interval != 1 || frequency < 1 || end + 1 < model.n_layers)
     return keys.error(every < 1       ? "decoder_sparse_step"
                       : interval != 1 ? "moe_layer_interval"

@@ -35,24 +35,6 @@ Status read_channels(ObjectReader& keys, const StateKeys& names, const Transform
   return Ok{};
 }
 
-// Mamba alone: layers of one part.
-Status read_mamba(ObjectReader& keys, const StateKeys& names, Transformer& model) {
-  model.norm = NormKind::rms_norm;
-  model.norm_bias = false;
-  model.position = PositionEncoding::none;
-  model.ffn_hidden_size = model.n_heads = 1;
-  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
-  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
-  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
-  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
-  STEPCAST_TRY(read_state(keys, names, model));
-  STEPCAST_TRY(refuse_if_true(keys, "use_bias", "biases of the projections of a state are not modelled"));
-  keys.ignore(huggingface_keys("mamba"));
-  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
-    append_layer(model, {.mixer = names.mixer, .feed_forward = LayerKind::FeedForward::none});
-  return Ok{};
-}
-
 }  // namespace
 
 Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model) {
@@ -76,6 +58,7 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   STEPCAST_TRY(optional_size(keys, names.chunk_tokens, state.chunk_tokens));
   if (!names.conv_bias.empty()) STEPCAST_TRY(keys.optional(names.conv_bias, state.conv_bias));
   if (names.low_rank) state.rank = state.head_dim;
+  state.has_norm = names.has_norm;
   if (!names.norm.empty()) {
     state.has_norm = false;
     STEPCAST_TRY(keys.optional(names.norm, state.has_norm));
@@ -84,23 +67,20 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   return Ok{};
 }
 
-Status read_mamba2(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(refuse_if_false(keys, "rms_norm", "states without a norm are not modelled"));
-  return read_mamba(keys,
-                    {"num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_conv_bias",
-                     "chunk_size", Mixer::mamba2},
-                    model);
-}
-
-Status read_mamba1(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(read_mamba(keys,
-                          {.n_heads = "intermediate_size",
-                           .key_head_dim = "state_size",
-                           .conv_kernel = "conv_kernel",
-                           .conv_bias = "use_conv_bias",
-                           .mixer = Mixer::mamba1},
-                          model));
-  model.state_mixer->has_norm = false;
+// Layers of one part.
+Status read_state_alone(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  model.norm = row.norm;
+  model.norm_bias = row.norm_bias;
+  model.tied_embeddings = row.tied_otherwise;
+  model.ffn_hidden_size = model.n_heads = 1;
+  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(read_state(keys, row.state, model));
+  keys.ignore(huggingface_keys("mamba"));
+  for (std::int64_t layer = 0; layer < model.n_layers && layer < 10'000; ++layer)
+    append_layer(model, {.mixer = row.state.mixer, .feed_forward = LayerKind::FeedForward::none});
   return Ok{};
 }
 

@@ -1,5 +1,8 @@
 // The families that tables/huggingface_families.json describes, a row each: what they always have, and which keys say the
-// rest. A row goes by all the words of its `model_type`; `why` is for readers.
+// rest. A row goes by all the words of its `model_type`; one that is `like` another has what that has, unless it says
+// otherwise; `why` is for readers.
+#include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,14 +25,15 @@ using R = FamilyRow;
 STEPCAST_MEMBERS(kExpertKeys, &E::width, &E::latent_size, &E::layers, &E::one_shared_width, &E::switch_key,
                  &E::shared_gate, &E::router_bias, &E::one_shared, &E::dense_beside);
 STEPCAST_MEMBERS(kStateKeys, &K::n_heads, &K::head_dim, &K::n_key_heads, &K::key_head_dim, &K::conv_kernel,
-                 &K::conv_bias, &K::chunk_tokens, &K::norm, &K::mixer, &K::low_rank);
+                 &K::conv_bias, &K::chunk_tokens, &K::norm, &K::has_norm, &K::mixer, &K::low_rank);
 STEPCAST_MEMBERS(kAttentionKeys, &A::n_heads, &A::n_kv_heads, &A::head_dim, &A::v_head_dim, &A::sinks,
                  &A::values_are_keys);
 STEPCAST_MEMBERS(kBiasKeys, &BiasKey::key, &BiasKey::otherwise);
 STEPCAST_MEMBERS(kRow, &R::model_type, &R::pattern, &R::attending, &R::interval, &R::activation,
                  &R::further_tokens, &R::further_pattern, &R::must_be_off, &R::no_shape, &R::left_out,
                  &R::sliding_kv_factor, &R::latent, &R::own_keys, &R::norm_bias, &R::gated_ffn,
-                 &R::tied_otherwise, &R::norm);
+                 &R::tied_otherwise, &R::norm, &R::sections, &R::must_say, &R::window, &R::hook,
+                 &R::ffn_times, &R::rotary_width, &R::adds_unused, &R::state_alone);
 
 // Calls read(section), if it is there, and complains of what that did not take.
 template <class Read>
@@ -46,9 +50,19 @@ Status read_part(ObjectReader& keys, std::string_view key, const List& members, 
   return read_section(keys, key, [&](ObjectReader& section) { return read_members(section, members, out); });
 }
 
-Result<FamilyRow> read_family(ObjectReader& keys) {
+Result<FamilyRow> read_family(ObjectReader& keys, const std::vector<FamilyRow>& above) {
   FamilyRow row;
+  std::string like;
+  STEPCAST_TRY(keys.optional("like", like));
+  if (!like.empty()) {
+    const auto base = std::ranges::find(above, like, &FamilyRow::model_type);
+    if (base == above.end()) return keys.wrong("like", like, "a family above");
+    row = *base;
+  }
   STEPCAST_TRY(read_members(keys, kRow, row));
+  for (const auto& [key, object] :
+       {std::pair{"spelled", &row.spelled}, {"says", &row.says}, {"must_be", &row.must_be}})
+    if (const JsonValue* said = keys.take(key)) *object = said;
   STEPCAST_TRY(read_section(keys, "model", [&](ObjectReader& o) { return read_features(o, row.model); }));
   STEPCAST_TRY(read_part(keys, "experts", kExpertKeys, row.experts));
   STEPCAST_TRY(read_part(keys, "state", kStateKeys, row.state));
@@ -72,7 +86,7 @@ Result<std::vector<FamilyRow>> read_family_rows() {
   std::vector<FamilyRow> rows;
   for (const JsonValue& item : kTable->items()) {
     STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", kFile));
-    STEPCAST_ASSIGN(FamilyRow row, read_family(keys));
+    STEPCAST_ASSIGN(FamilyRow row, read_family(keys, rows));
     (void)any_word(row.model_type, [&](std::string_view type) {
       rows.push_back(row);
       rows.back().model_type = type;
@@ -87,6 +101,12 @@ Result<std::vector<FamilyRow>> read_family_rows() {
 std::span<const FamilyRow> huggingface_rows() {
   static const std::vector<FamilyRow> rows = as_shipped(read_family_rows());
   return rows;
+}
+
+const FamilyRow* huggingface_row(std::string_view model_type) {
+  const auto rows = huggingface_rows();
+  const auto row = std::ranges::find(rows, model_type, &FamilyRow::model_type);
+  return row == rows.end() ? nullptr : &*row;
 }
 
 }  // namespace stepcast::detail

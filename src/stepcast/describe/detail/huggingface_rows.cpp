@@ -210,11 +210,15 @@ Result<UpperLayers> read_upper_layers(ObjectReader& keys, Transformer& model) {
   return keys.error("hidden_size_per_layer_input").expected("at most 10000");
 }
 
-// Layers that differ in experts alone, with the dense ones in front, need no kinds.
-bool are_dense_in_front(const std::vector<bool>& experts, Transformer& model) {
-  const auto first = std::find(experts.begin(), experts.end(), true);
-  if (std::find(first, experts.end(), false) != experts.end()) return false;
-  if (model.moe) model.moe->first_dense_layers = first - experts.begin();
+// Layers that differ in experts alone need no kinds where the dense ones are in front, or behind those the last of `every`
+// has experts.
+bool are_regular(const std::vector<bool>& experts, std::int64_t every, Transformer& model) {
+  const auto n_front = std::find(experts.begin(), experts.end(), true) - experts.begin();
+  if (!model.moe) return true;
+  model.moe->first_dense_layers = std::max<std::int64_t>(0, n_front - (every - 1));
+  model.moe->moe_every_n_layers = every;
+  for (std::size_t layer = 0; layer < experts.size(); ++layer)
+    if (model.has_experts(static_cast<std::int64_t>(layer)) != experts[layer]) return false;
   return true;
 }
 
@@ -232,10 +236,20 @@ Status refuse_shared_latents(ObjectReader& keys) {
 Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
   STEPCAST_ASSIGN(const std::vector<std::string> words, read_layer_words(row, keys, model));
+  std::vector<bool> without_indexer;
+  if (model.latent_attention && model.sparse_indexer) {
+    STEPCAST_ASSIGN(without_indexer, layers_without_indexer(keys, model.n_layers));
+  }
+  std::int64_t every = 1;
+  STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
   if (row.pattern.empty() && !keys.has("per_layer_config") && !keys.has("attn_layer_period") &&
-      are_dense_in_front(experts, model))
+      std::ranges::count(without_indexer, true) == 0 &&
+      (are_regular(experts, every, model) || are_regular(experts, 1, model)))
     return Ok{};
-  if (model.moe) model.moe->first_dense_layers = 0;
+  if (model.moe) {
+    model.moe->first_dense_layers = 0;
+    model.moe->moe_every_n_layers = 1;
+  }
   LayerKind full, sliding;
   full.attention_sinks = sliding.attention_sinks = model.attention_sinks;
   STEPCAST_TRY(read_attention_keys(keys, row.full, full));
@@ -248,11 +262,8 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   STEPCAST_TRY(read_other_attention(keys, sliding));
   STEPCAST_TRY(keys.optional("sliding_window", sliding.window_tokens));
   STEPCAST_ASSIGN(const UpperLayers upper, read_upper_layers(keys, model));
-  std::vector<bool> without_indexer;
-  if (model.latent_attention && model.sparse_indexer) {
-    STEPCAST_ASSIGN(without_indexer, layers_without_indexer(keys, model.n_layers));
-  }
   STEPCAST_TRY(refuse_shared_latents(keys));
+  const Transformer whole = model;
   for (std::size_t layer = 0; layer < words.size(); ++layer) {
     const auto* word = std::find_if(std::begin(kLayerWords), std::end(kLayerWords),
                                     [&](const LayerWord& known) { return known.word == words[layer]; });
@@ -275,6 +286,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     kind.feed_forward = !is_word         ? one_part->feed_forward
                         : experts[layer] ? FeedForward::experts
                                          : FeedForward::dense;
+    if (!row.window.empty()) kind.window_tokens = whole.window_tokens(static_cast<std::int64_t>(layer));
     STEPCAST_TRY(read_layer_sizes(keys, layer, kind));
     if (layer >= upper.first) {
       kind.shares_keys_values = true;
@@ -283,6 +295,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     append_layer(model, kind);
     if (model.layer_kinds.size() > 255) return keys.error(row.pattern, "more than 255 kinds of layers");
   }
+  model.sliding_window_tokens = model.global_attention_every_n_layers = 0;
   return Ok{};
 }
 
@@ -295,64 +308,65 @@ Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::strin
   return keys.wrong(row.further_pattern, letters, fmt::format("letters of layers that {} has", row.pattern));
 }
 
-// Off: false, 0, nothing.
-Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
-  Status status = Ok{};
-  (void)any_word(row.must_be_off, [&](std::string_view key) {
-    const JsonValue* value = keys.take(key);
-    if (value == nullptr || value->is_null() || (value->is_array() && value->items().empty())) return false;
-    const std::string said = describe_value(*value);
-    if (said == "false" || said == "0" || said == "0.0") return false;
-    status = keys.error(key, "this part is not modelled").found(said).expected("nothing, false or 0");
-    return true;
-  });
-  return status;
-}
-
-// DeciLM: a share of two thirds of the width, in steps of 256.
-std::int64_t width_of_multiple(double multiple, std::int64_t hidden_size) {
-  const auto width = static_cast<std::int64_t>(2 * multiple * static_cast<double>(hidden_size) / 3);
-  return (width + 255) / 256 * 256;
-}
-
-Status read_searched_block(const ObjectReader& keys, const JsonValue& block, const Transformer& model,
-                           LayerKind& kind) {
-  STEPCAST_ASSIGN(ObjectReader parts,
-                  ObjectReader::of(block, "block_configs", keys.file(), NullMeans::absent));
-  STEPCAST_ASSIGN(auto attention, parts.section("attention"));
-  STEPCAST_ASSIGN(auto ffn, parts.section("ffn"));
-  if (!attention || !ffn) return parts.error("", "`attention` or `ffn` of a layer is missing");
-  bool no_attention = false, no_ffn = false;
-  std::int64_t group = 1;
-  STEPCAST_TRY(attention->optional("no_op", no_attention));
-  STEPCAST_TRY(attention->optional("n_heads_in_group", group));
-  STEPCAST_TRY(attention->optional("window_length", kind.window_tokens));
-  STEPCAST_TRY(
-      refuse_if_true(*attention, "replace_with_linear", "attention that is one matrix is not modelled"));
-  STEPCAST_TRY(refuse_if_true(*attention, "unshifted_sink", "sinks of attention are not modelled here"));
-  (void)attention->take("use_prefill_window_in_sink_attention");  // how it generates
-  STEPCAST_TRY(attention->finish());
-  double multiple = 0;
-  STEPCAST_TRY(ffn->optional("no_op", no_ffn));
-  STEPCAST_TRY(ffn->optional("ffn_mult", multiple));
-  STEPCAST_TRY(refuse_if_true(*ffn, "replace_with_linear", "an FFN that is one matrix is not modelled"));
-  STEPCAST_TRY(ffn->finish());
-  STEPCAST_TRY(parts.finish());
-  constexpr double kWidest = 1000;
-  if (group < 1 || !(multiple >= 0 && multiple <= kWidest)) {
-    return parts.error("", "a layer without a size").expected("n_heads_in_group and ffn_mult above 0");
+// num_hidden_layers and so on. A size that the family has already is the default.
+Status read_sizes(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  const std::pair<std::string_view, std::int64_t*> sizes[] = {
+      {"num_hidden_layers", &model.n_layers},
+      {"hidden_size", &model.hidden_size},
+      {"intermediate_size", &model.ffn_hidden_size},
+      {"num_attention_heads", &model.n_heads},
+      {"vocab_size", &model.vocab_size},
+      {"max_position_embeddings", &model.max_position}};
+  for (const auto& [key, size] : sizes) {
+    const bool follows = row.ffn_times > 0 && size == &model.ffn_hidden_size;
+    STEPCAST_TRY(*size > 0 || follows ? keys.optional(key, *size) : keys.required(key, *size));
   }
-  kind.mixer = no_attention ? Mixer::none : Mixer::attention;
-  if (!no_attention) kind.n_kv_heads = std::max<std::int64_t>(1, model.n_heads / group);
-  kind.feed_forward = no_ffn ? FeedForward::none : FeedForward::dense;
-  if (!no_ffn) kind.ffn_hidden_size = width_of_multiple(multiple, model.hidden_size);
+  if (row.ffn_times > 0 && model.ffn_hidden_size == 0) {
+    std::int64_t times = row.ffn_times;
+    STEPCAST_TRY(keys.optional("expansion_ratio", times));
+    constexpr std::int64_t kLargest = 1'000'000;
+    model.ffn_hidden_size = std::min(times, kLargest) * std::min(model.hidden_size, 100 * kLargest);
+  }
+  if (row.adds_unused) model.max_position += model.unused_positions;
   return Ok{};
 }
 
-// Groups of keys and values under either name.
-Status read_key_value_heads(ObjectReader& keys, Transformer& model) {
-  if (keys.has("num_key_value_heads") || !keys.has("num_attention_groups")) return require_kv_heads(keys);
-  return keys.optional("num_attention_groups", model.n_kv_heads);
+// Under either name. Without a default of the family it must be said, unless heads without it have keys of their own.
+Status read_key_value_heads(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  const bool in_groups = !keys.has("num_key_value_heads") && keys.has("num_attention_groups");
+  if (!row.own_keys && !row.latent && model.n_kv_heads == 0 && !in_groups)
+    STEPCAST_TRY(require(keys, "num_key_value_heads"));
+  if (in_groups) STEPCAST_TRY(keys.optional("num_attention_groups", model.n_kv_heads));
+  for (const auto& [key, size] :
+       {std::pair{"num_key_value_heads", &model.n_kv_heads}, std::pair{"head_dim", &model.head_dim}}) {
+    const bool is_given = keys.has(key);
+    STEPCAST_TRY(keys.optional(key, *size));
+    if (is_given && *size == 0 && keys.take(key)->is_number() && !keys.has("kv_lora_rank")) {
+      return keys.error(key).found("0").expected("1 or more, or nothing");
+    }
+  }
+  return Ok{};
+}
+
+// The share of a head that is rotated.
+Status read_rotation(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(keys.optional("partial_rotary_factor", model.rotary_fraction));
+  if (row.rotary_width == 0) return Ok{};
+  std::int64_t width = row.rotary_width;
+  STEPCAST_TRY(keys.optional("rotary_dim", width));
+  const std::int64_t head = model.n_heads > 0 ? model.hidden_size / model.n_heads : 0;
+  model.rotary_fraction =
+      head > 0 ? std::min(1.0, static_cast<double>(width) / static_cast<double>(head)) : 1;
+  return Ok{};
+}
+
+// In files of some families a key says gelu that means another.
+Status read_activation_of(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
+  if (row.activation != "hidden_act") {
+    Activation unused{};
+    STEPCAST_TRY(read_activation(keys, "hidden_act", unused));
+  }
+  return read_activation(keys, row.activation, model.activation);
 }
 
 // LFM2: two thirds of what is said, in whole steps.
@@ -384,12 +398,12 @@ Status read_biases(const FamilyRow& row, ObjectReader& keys, Transformer& model)
 }
 
 // Attention and FFN behind one norm each, both behind one, or norms in front and behind.
-Status read_norm_placement(ObjectReader& keys, Transformer& model) {
+Status read_norm_placement(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   bool behind = model.norms_per_layer == 4;
   STEPCAST_TRY(keys.optional("use_parallel_residual", model.parallel_residual));
   STEPCAST_TRY(keys.optional("use_post_norm", behind));
   STEPCAST_TRY(keys.optional("use_sandwich_norm", behind));
-  if (model.parallel_residual) model.norms_per_layer = 1;
+  if (model.parallel_residual && !row.model.parallel_residual) model.norms_per_layer = 1;
   if (behind) model.norms_per_layer = 4;
   return Ok{};
 }
@@ -434,62 +448,77 @@ Status read_parts_by_words(ObjectReader& keys, std::string_view key, std::string
   return Ok{};
 }
 
+// Of the output of attention: an element each, or one of every head.
+Status read_gates(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(keys.optional("attn_output_gate", model.attention_output_gate));
+  if (const JsonValue* gating = keys.take("gating"); gating != nullptr) {
+    model.attention_output_gate = !gating->is_bool() || gating->truth();
+    model.gate_per_head = gating->is_bool() || (gating->is_text() && gating->text() == "per-head");
+  }
+  if (!model.gate_per_head) return Ok{};
+  STEPCAST_TRY(keys.optional("use_head_wise_attn_gate", model.attention_output_gate));
+  return keys.optional("use_attention_gate", model.attention_output_gate);
+}
+
+Status read_softcap(ObjectReader& keys, std::string_view key, bool& out) {
+  double limit = out ? 1 : 0;
+  STEPCAST_TRY(keys.optional(key, limit));
+  out = limit > 0;
+  return Ok{};
+}
+
 }  // namespace
 
 Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   const std::string name = std::exchange(model, row.model).name;
   model.name = name;
-  if (!row.own_keys && !row.latent) STEPCAST_TRY(read_key_value_heads(keys, model));
-  const bool says_tied = keys.has("tie_word_embeddings");
-  const bool by_words = !row.further_pattern.empty() && keys.has("layers_block_type");
-  std::string letters, further_letters;
-  if (by_words) STEPCAST_TRY(read_parts_by_words(keys, "layers_block_type", letters));
-  model.n_layers = static_cast<std::int64_t>(letters.size());
-  STEPCAST_TRY(read_llama_like(keys, model));
-  if (row.latent) STEPCAST_TRY(read_latent_attention(keys, model));
-  if (!row.further_pattern.empty())
-    STEPCAST_TRY(read_parts_by_words(keys, "mtp_layers_block_type", further_letters));
+  show_spellings(row, keys);
+  STEPCAST_TRY(check_said(row, keys));
+  if (row.state_alone) return read_state_alone(row, keys, model);
   model.norm = row.norm;
   model.norm_bias = row.norm_bias;
   model.gated_ffn = row.gated_ffn;
-  if (!model.gated_ffn && !keys.has(row.activation)) model.activation = row.model.activation;
-  model.position = row.model.position == PositionEncoding::none ? PositionEncoding::none : model.position;
-  if (row.activation != "hidden_act") {
-    model.activation = row.model.activation;
-    STEPCAST_TRY(read_activation(keys, row.activation, model.activation));
+  model.tied_embeddings = row.tied_otherwise;
+  const bool by_words = !row.further_pattern.empty() && keys.has("layers_block_type");
+  std::string letters, further_letters;
+  if (by_words) {
+    STEPCAST_TRY(read_parts_by_words(keys, "layers_block_type", letters));
+    model.n_layers = static_cast<std::int64_t>(letters.size());
   }
-  if (!says_tied) model.tied_embeddings = row.tied_otherwise;
+  STEPCAST_TRY(read_key_value_heads(row, keys, model));
+  STEPCAST_TRY(read_sizes(row, keys, model));
+  STEPCAST_TRY(read_activation_of(row, keys, model));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  STEPCAST_TRY(read_rotation(row, keys, model));
+  if (row.latent) STEPCAST_TRY(read_latent_attention(keys, model));
+  if (!row.further_pattern.empty())
+    STEPCAST_TRY(read_parts_by_words(keys, "mtp_layers_block_type", further_letters));
   bool qk_norm = model.qk_norm;
   STEPCAST_TRY(read_adjusted_width(keys, model));
   STEPCAST_TRY(read_biases(row, keys, model));
   STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("residual_dropout", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("use_qk_norm", qk_norm));
-  STEPCAST_TRY(read_norm_placement(keys, model));
+  STEPCAST_TRY(read_norm_placement(row, keys, model));
   model.qk_norm = qk_norm;
-  STEPCAST_TRY(keys.optional("attn_output_gate", model.attention_output_gate));
-  if (const JsonValue* gating = keys.take("gating"); gating != nullptr) {
-    model.attention_output_gate = !gating->is_bool() || gating->truth();
-    model.gate_per_head = gating->is_bool() || (gating->is_text() && gating->text() == "per-head");
-  }
-  if (model.gate_per_head) {
-    STEPCAST_TRY(keys.optional("use_head_wise_attn_gate", model.attention_output_gate));
-    STEPCAST_TRY(keys.optional("use_attention_gate", model.attention_output_gate));
-  }
-  double logits = 0;
-  STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
-  model.logit_softcap = logits > 0;
+  STEPCAST_TRY(read_gates(keys, model));
+  STEPCAST_TRY(read_softcap(keys, "attn_logit_softcapping", model.attention_softcap));
+  STEPCAST_TRY(read_softcap(keys, "final_logit_softcapping", model.logit_softcap));
+  if (model.n_token_types > 0) STEPCAST_TRY(keys.optional("type_vocab_size", model.n_token_types));
   STEPCAST_TRY(optional_size(keys, row.further_tokens, model.n_multi_token_prediction_layers));
-  STEPCAST_TRY(refuse_what_is_on(row, keys));
+  STEPCAST_TRY(read_said(row, keys, model));
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
   STEPCAST_TRY(keys.optional("dense_intermediate_size", model.ffn_hidden_size));
   STEPCAST_TRY(read_sparse_parts(keys, model));
-  if (model.moe && model.ffn_bias)
+  if (model.moe && model.ffn_bias && !row.ffn_bias.key.empty())
     return keys.error(row.ffn_bias.key, "biases of experts are not modelled here");
   STEPCAST_TRY(read_state(keys, row.state, model));
+  STEPCAST_TRY(read_windows(row, keys, model));
+  STEPCAST_TRY(run_hook(row.hook, keys, model));
   if (by_words) {
     for (const char letter : letters) append_layer(model, *kind_of_letter(letter));
-  } else {
+  } else if (model.layer_kinds.empty()) {
     STEPCAST_TRY(read_pattern(row, keys, model));
   }
   STEPCAST_TRY(read_further_pattern(row, keys, further_letters, model));
@@ -502,31 +531,6 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
     }
   }
   keys.ignore(row.no_shape);
-  return Ok{};
-}
-
-// Layers that a search chose one by one (Nemotron Super): attention or none, and a width of their own.
-Status read_nemotron_nas(ObjectReader& keys, Transformer& model) {
-  model.ffn_hidden_size = 1;
-  STEPCAST_TRY(read_llama(keys, model));
-  const JsonValue* blocks = keys.take("block_configs");
-  const auto wrong = [&](std::string problem) { return keys.error("block_configs", std::move(problem)); };
-  if (blocks == nullptr || !blocks->is_array()) {
-    return keys.error("", "`block_configs` is missing").expected("a list of what each layer is");
-  }
-  if (static_cast<std::int64_t>(blocks->items().size()) != model.n_layers) {
-    return wrong("")
-        .found(fmt::format("{} layers", blocks->items().size()))
-        .expected("num_hidden_layers of them");
-  }
-  for (const JsonValue& block : blocks->items()) {
-    LayerKind kind;
-    STEPCAST_TRY(read_searched_block(keys, block, model, kind));
-    append_layer(model, kind);
-    if (model.layer_kinds.size() > 255) return wrong("more than 255 kinds of layers");
-    if (kind.n_kv_heads > 0) model.n_kv_heads = kind.n_kv_heads;
-    model.ffn_hidden_size = std::max(model.ffn_hidden_size, kind.ffn_hidden_size);
-  }
   return Ok{};
 }
 

@@ -1,5 +1,5 @@
-// Families of models on Hugging Face that are told by their keys alone: what names sizes, experts and the kind of every
-// layer. A row in tables/huggingface_families.json and a test make a family.
+// Families of models on Hugging Face: what they always have, and which keys say sizes, experts and the kind of every layer.
+// A row in tables/huggingface_families.json and a test make a family.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,7 @@ struct AttentionKeys {
 struct StateKeys {
   std::string_view n_heads = {}, head_dim = {}, n_key_heads = {}, key_head_dim = {}, conv_kernel = {},
                    conv_bias = {}, chunk_tokens = {};
+  bool has_norm = true;              // in front of the way out
   Mixer mixer = Mixer::gated_delta;  // what `linear_attention`, `mamba` and `conv` mean
   std::string_view norm = {};        // says whether there is a norm in front of the way out; empty: there is
   bool low_rank = false;             // gates are made of vectors as wide as a head
@@ -51,7 +52,26 @@ struct StateKeys {
 
 struct FamilyRow {
   std::string_view model_type = {};
-  Transformer model = {};         // what the family always has, and defaults
+  // What the family always has, and defaults: of gated SiLU and rotated positions, unless the table says otherwise.
+  Transformer model = {.activation = Activation::silu, .position = PositionEncoding::rotary};
+  // {"n_embd": "hidden_size"}: keys of this family, "section.key" for those in `sections`, under their usual names.
+  const JsonValue* spelled = nullptr;
+  std::string_view sections = {};  // words: objects whose members are keys of the model
+  // {"norm_type": {"rmsnorm": {"norm": "rms_norm"}, "layernorm": {}}}: what each word of a key, or true and false, sets in
+  // the model. Other words are refused. "*Model": any word that ends so.
+  const JsonValue* says = nullptr;
+  // {"rotary": true}: the value of a key that is modelled, a list of such values, or "=key": what that key says.
+  const JsonValue* must_be = nullptr;
+  std::string_view must_say = {};  // words: keys that must be there, by their usual names
+  // "everywhere": sliding_window is of all layers but the last of every so many; "turns": or as layer_types lists them;
+  // "switched", "upper": and only with use_sliding_window, or from layer max_window_layers on. Empty: as `pattern` says.
+  std::string_view window = {};
+  std::string_view hook = {};  // the function that reads the rest (huggingface_row_hooks.cpp)
+  std::int64_t ffn_times = 0;  // the FFN is so many times as wide as the model, unless a key says its width
+  std::int64_t rotary_width =
+      0;  // elements of a head that are rotated, without rotary_dim; 0: a share, by another key
+  bool adds_unused = false;       // max_position_embeddings does not count the unused positions
+  bool state_alone = false;       // layers of a state and nothing else
   std::string_view pattern = {};  // the key that lists what every layer is
   // Of files without that list: the key of the numbers of layers that attend.
   std::string_view attending = {};
@@ -79,6 +99,8 @@ struct FamilyRow {
 };
 
 [[nodiscard]] std::span<const FamilyRow> huggingface_rows();
+// Nothing if there is none.
+[[nodiscard]] const FamilyRow* huggingface_row(std::string_view model_type);
 [[nodiscard]] Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model);
 
 // Sizes of experts, if there are any, into `model`; then which of its layers may have them.
@@ -86,8 +108,24 @@ struct FamilyRow {
 [[nodiscard]] Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKeys& names,
                                                            const Transformer& model);
 
-// Sizes of what carries a state, if the family has any, into `model`.
+// Errors name keys as this family spells them.
+void show_spellings(const FamilyRow& row, ObjectReader& keys);
+// An error if a key is missing, or says what is not modelled (huggingface_row_said.cpp).
+[[nodiscard]] Status check_said(const FamilyRow& row, ObjectReader& keys);
+[[nodiscard]] Status require(ObjectReader& keys, std::string_view key);
+[[nodiscard]] Status read_said(const FamilyRow& row, ObjectReader& keys, Transformer& model);
+// Of models whose sizes and experts are there.
+[[nodiscard]] Status read_windows(const FamilyRow& row, ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status run_hook(std::string_view name, ObjectReader& keys, Transformer& model);
+
+// Sizes of what carries a state, if the family has any, into `model`; all of a model of nothing else.
 [[nodiscard]] Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model);
+[[nodiscard]] Status read_state_alone(const FamilyRow& row, ObjectReader& keys, Transformer& model);
+
+// The sizes of latent attention, of a model whose other sizes are there (huggingface_row_attention.cpp).
+[[nodiscard]] Status read_latent_attention(ObjectReader& keys, Transformer& model);
+// Which layers take what the indexer of one below chose, by a list, letters, or the one of every so many that has its own.
+[[nodiscard]] Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_t n_layers);
 
 // One word per layer, from a list of words or numbers or from a text of letters. `further`: as many more at most, of
 // layers that predict further tokens.

@@ -12,15 +12,17 @@ using T = Transformer;
 using M = MixtureOfExperts;
 using L = LatentAttention;
 
-STEPCAST_MEMBERS(kFeatures, &T::architecture, &T::norm, &T::activation, &T::position, &T::mixer,
-                 &T::ffn_hidden_size, &T::head_dim, &T::unused_positions, &T::norm_bias, &T::norm_weights,
-                 &T::norms_per_layer, &T::final_norm, &T::embedding_norm, &T::qk_norm,
-                 &T::qk_norm_spans_heads, &T::gated_ffn, &T::activation_parameters, &T::rotary_fraction,
-                 &T::parallel_residual, &T::tied_embeddings, &T::qkv_bias, &T::attention_output_bias,
-                 &T::ffn_bias, &T::sliding_window_tokens, &T::global_attention_every_n_layers,
-                 &T::attention_sinks, &T::attention_output_gate, &T::gate_per_head, &T::attends_beside,
-                 &T::attention_softcap, &T::logit_softcap, &T::hidden_dropout, &T::attention_dropout,
-                 &T::n_token_types, &T::pooler, &T::n_multi_token_prediction_layers);
+STEPCAST_MEMBERS(kFeatures, &T::architecture, &T::norm, &T::activation, &T::position, &T::mixer, &T::n_layers,
+                 &T::hidden_size, &T::ffn_hidden_size, &T::n_heads, &T::n_kv_heads, &T::head_dim,
+                 &T::vocab_size, &T::max_position, &T::residual_streams, &T::head_bias, &T::mlm_head,
+                 &T::unused_positions, &T::norm_bias, &T::norm_weights, &T::norms_per_layer, &T::final_norm,
+                 &T::embedding_norm, &T::qk_norm, &T::qk_norm_spans_heads, &T::gated_ffn,
+                 &T::activation_parameters, &T::rotary_fraction, &T::parallel_residual, &T::tied_embeddings,
+                 &T::qkv_bias, &T::attention_output_bias, &T::ffn_bias, &T::sliding_window_tokens,
+                 &T::global_attention_every_n_layers, &T::attention_sinks, &T::attention_output_gate,
+                 &T::gate_per_head, &T::attends_beside, &T::attention_softcap, &T::logit_softcap,
+                 &T::hidden_dropout, &T::attention_dropout, &T::n_token_types, &T::pooler,
+                 &T::n_multi_token_prediction_layers);
 STEPCAST_MEMBERS(kMoe, &M::n_experts, &M::experts_per_token, &M::expert_ffn_hidden_size, &M::n_shared_experts,
                  &M::shared_ffn_hidden_size, &M::shared_expert_gate, &M::router_bias, &M::n_groups,
                  &M::groups_per_token, &M::first_dense_layers, &M::moe_every_n_layers);

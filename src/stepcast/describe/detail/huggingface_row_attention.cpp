@@ -1,0 +1,74 @@
+// Latent attention, and the indexer that chooses its keys.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/huggingface_rows.h"
+#include "stepcast/describe/detail/hybrid_layers.h"
+
+namespace stepcast::detail {
+namespace {
+
+// "indexer_types": which layers share what another chose; all others are full.
+Result<std::vector<bool>> read_indexer_types(ObjectReader& keys, std::int64_t n_layers) {
+  const JsonValue& list = *keys.take("indexer_types");
+  if (!list.is_array() || static_cast<std::int64_t>(list.items().size()) != n_layers)
+    return keys.error("indexer_types").found(describe_value(list)).expected("a word for each layer");
+  std::vector<bool> shared;
+  for (const JsonValue& item : list.items()) {
+    shared.push_back(item.is_text() && item.text() == "shared");
+    if (shared.back() || (item.is_text() && item.text() == "full")) continue;
+    return keys
+        .error("indexer_types", fmt::format("layer {} is of a kind that is not modelled", shared.size() - 1))
+        .found(describe_value(item))
+        .expected("`full` or `shared`");
+  }
+  return shared;
+}
+
+}  // namespace
+
+Status read_latent_attention(ObjectReader& keys, Transformer& model) {
+  model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
+  STEPCAST_TRY(refuse_if_false(keys, "use_mla", "without latent attention this family is not read"));
+  STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
+  STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
+  LatentAttention latent;
+  STEPCAST_TRY(keys.optional("q_lora_rank", latent.q_lora_rank));
+  STEPCAST_TRY(keys.required("kv_lora_rank", latent.kv_lora_rank));
+  STEPCAST_TRY(keys.required("qk_nope_head_dim", latent.qk_nope_head_dim));
+  STEPCAST_TRY(keys.required("qk_rope_head_dim", latent.qk_rope_head_dim));
+  STEPCAST_TRY(keys.required("v_head_dim", latent.v_head_dim));
+  std::int64_t qk_head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
+  STEPCAST_TRY(keys.optional("qk_head_dim", qk_head_dim));
+  if (qk_head_dim != latent.qk_nope_head_dim + latent.qk_rope_head_dim) {
+    return keys.wrong("qk_head_dim", qk_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
+  }
+  model.latent_attention = latent;
+  return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
+}
+
+Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_t n_layers) {
+  std::string letters;
+  std::int64_t every = 1, offset = 2;
+  if (const JsonValue* pattern = keys.take("index_topk_pattern"); pattern != nullptr && pattern->is_text())
+    letters = pattern->text();
+  STEPCAST_TRY(keys.optional("index_topk_freq", every));
+  STEPCAST_TRY(keys.optional("index_skip_topk_offset", offset));
+  if (keys.has("indexer_types")) return read_indexer_types(keys, n_layers);
+  if (!letters.empty() && static_cast<std::int64_t>(letters.size()) != n_layers)
+    return keys.error("index_topk_pattern").found(letters.substr(0, 60)).expected("a letter for each layer");
+  std::vector<bool> without;
+  constexpr std::int64_t kMostLayers = 1'000'000;
+  for (std::int64_t layer = 0; layer < std::min(n_layers, kMostLayers); ++layer) {
+    without.push_back(letters.empty() ? takes_chosen_keys(layer, every, offset)
+                                      : letters[static_cast<std::size_t>(layer)] == 'S');
+  }
+  return without;
+}
+
+}  // namespace stepcast::detail
