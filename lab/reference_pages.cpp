@@ -13,12 +13,14 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/version.h"
+#include "stepcast/base/words.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/operation/framework_ops.h"
 #include "stepcast/report/answers.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"
+#include "stepcast/sweep/option_table.h"
 
 #include "lab/validation_report.h"
 
@@ -128,9 +130,78 @@ std::string megatron_flags_page() {
   return out;
 }
 
-constexpr std::array<ReferencePage, 3> kPages{
+// "whole number (GPUs) above 0; several with commas".
+std::string values_of(const Option& option) {
+  const OptionValues& values = option.values;
+  constexpr std::string_view kKinds[] = {"text", "a switch", "whole number", "number", "file"};
+  std::string text{values.is_output ? "file to write" : kKinds[static_cast<std::size_t>(option.kind)]};
+  if (!values.one_of.empty()) text.clear();
+  any_word(values.one_of, [&](std::string_view word) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", in_backquotes(word));
+    return false;
+  });
+  if (!option.unit.empty()) text += fmt::format(" ({})", option.unit);
+  if (values.above_zero) text += " above 0";
+  if (values.range) text += fmt::format(" from {} to {}", values.range->first, values.range->second);
+  if (values.takes_max) text += ", `max`";
+  if (values.with_commas) text += "; several with commas";
+  if (!values.needs.empty()) text += fmt::format("; with {}", in_backquotes(values.needs));
+  return text;
+}
+
+// Those of a verb that the option means something for; "all" if it does for all.
+std::string questions_of(const Option& option, QuestionSet verb) {
+  if ((option.of & verb) == verb) return "all";
+  std::string text;
+  for (const Question question : kQuestions)
+    if ((option.of & verb & bit(question)) != 0)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(question));
+  return text;
+}
+
+std::string options_of(QuestionSet verb, QuestionSet of_sweeps) {
+  std::string out = "| option | of | value | key of sweeps | meaning |\n|---|---|---|---|---|\n";
+  for (const Option& option : option_table()) {
+    if ((option.of & verb) == 0) continue;
+    std::string names, meaning;
+    any_word(
+        option.flags,
+        [&](std::string_view name) {
+          names += fmt::format("{}{}", names.empty() ? "" : ", ", in_backquotes(name));
+          return false;
+        },
+        ',');
+    for (const char c : option.meaning) meaning += c == '|' ? std::string{"\\|"} : std::string{c};
+    const bool is_key = option.sweep != SweepValue::none && (option.of & of_sweeps) != 0;
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", names, questions_of(option, verb), values_of(option),
+                       is_key ? in_backquotes(option.sweep_key()) : "-", meaning);
+  }
+  return out;
+}
+
+std::string options_page() {
+  std::string out = heading("Options of predict and plan", "options");
+  out +=
+      "As flags of the command line. In Python an option is a keyword: `--gpu-hour-price` is "
+      "`gpu_hour_price`. Sweeps have keys for those that\nname one ([sweeps.md](../sweeps.md)). An option is "
+      "refused for what it means nothing for. Flags of Megatron-LM are taken, too\n"
+      "([megatron-flags.md](megatron-flags.md)).\n";
+  out +=
+      "\n## predict\n\nOf a step in words: a *description*, a *series* of several numbers of GPUs or "
+      "batches, a *log* "
+      "(`--from-log`), *post-training* (`--rl`).\nOf recorded *traces* (`--trace`), and of *recommendation* "
+      "models.\n\n";
+  out += options_of(kPredictQuestions, kPredictQuestions);
+  out +=
+      "\n## plan\n\nOf a *training*, of several *jobs* that share GPUs (`--jobs`), of *post-training* "
+      "(`--rl`).\n\n";
+  return out + options_of(kPlanQuestions, bit(Question::plan));
+}
+
+constexpr std::array<ReferencePage, 4> kPages{
     {{"operators", "operators of PyTorch and the operations they perform", operators_page},
      {"presets", "models that are known by name", presets_page},
+     {"options", "options of predict and plan", options_page},
      {"megatron-flags", "flags of Megatron-LM: what is understood, listed, passed over and refused",
       megatron_flags_page}}};
 

@@ -280,6 +280,22 @@ std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
   return declared;
 }
 
+// Runs the verb whose flags were read from `given`.
+int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::span<const char* const> given) {
+  for (const Declared& verb : declared) {
+    if (!verb.app->parsed()) continue;
+    if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
+      return fail(kBadInput, pairs.error().message());
+    if (current_sink != nullptr && current_sink->listener->reads_only_in) {
+      if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
+        return fail(kBadInput, flag + ": files are not written here");
+    }
+    const Running running{given};
+    return code_of(verb.action());
+  }
+  return fail(kInternalError, "no verb ran");
+}
+
 int parse_and_run(const Program& program, int argc, const char* const* argv) {
   std::deque<std::string> kept;
   const std::vector<const char*> words = with_pools({argv, static_cast<std::size_t>(argc)}, kept);
@@ -332,18 +348,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     return fail(kBadInput, usage_error(app, problem));
   }
 
-  for (const Declared& verb : declared) {
-    if (!verb.app->parsed()) continue;
-    if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
-      return fail(kBadInput, pairs.error().message());
-    if (current_sink != nullptr && current_sink->listener->reads_only_in) {
-      if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
-        return fail(kBadInput, flag + ": files are not written here");
-    }
-    const Running running{given};
-    return code_of(verb.action());
-  }
-  return fail(kInternalError, "no verb ran");
+  return run_parsed(app, declared, given);
 }
 
 // What was printed stands in buffers until here. `code`, or that of a result that could not be written.

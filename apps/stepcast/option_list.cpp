@@ -16,6 +16,7 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/workload/framework_rule.h"
 
@@ -25,11 +26,22 @@ namespace stepcast::cli {
 
 namespace {
 
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> all;
+  any_word(text, [&](std::string_view word) {
+    all.emplace_back(word);
+    return false;
+  });
+  return all;
+}
+
 CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target, const std::string& meaning) {
   return std::visit(
-      [&](auto* to) -> CLI::Option* {
+      [&](auto to) -> CLI::Option* {
         using To = decltype(to);
-        if constexpr (std::is_same_v<To, bool*>)
+        if constexpr (std::is_same_v<To, std::monostate>)
+          return nullptr;
+        else if constexpr (std::is_same_v<To, bool*>)
           return app.add_flag(names, *to, meaning);
         else if constexpr (std::is_same_v<To, std::optional<bool>*>)
           return app.add_flag_callback(
@@ -42,16 +54,16 @@ CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target,
 
 constexpr char kWholeOrMax[] = "INT|max", kAboveZero[] = "above zero";
 
-void restrict_values(CLI::Option& option, const FlagValues& values) {
+void restrict_values(CLI::Option& option, const OptionValues& values) {
   if (values.with_commas) option.delimiter(',');
   if (values.one_word) option.allow_extra_args(false);
   if (values.takes_max) option.type_name(kWholeOrMax);
   if (values.above_zero) option.check(CLI::Validator{above_zero, "", kAboveZero});
   if (values.range) option.check(CLI::Range(values.range->first, values.range->second));
-  if (!values.one_of.empty()) option.check(CLI::IsMember(values.one_of));
+  if (!values.one_of.empty()) option.check(CLI::IsMember(words_of(values.one_of)));
   if (values.shows_default) option.capture_default_str();
   if (values.required) option.required();
-  if (!values.needs.empty()) option.needs(values.needs);
+  if (!values.needs.empty()) option.needs(std::string{values.needs});
 }
 
 // `flag` belongs to `what`, which one of `partners` asks for.
@@ -208,25 +220,22 @@ Status check_inputs(const CLI::App& verb) {
 
 }  // namespace
 
-void FlagList::begin(std::string heading, QuestionSet of) {
-  heading_ = std::move(heading);
-  of_ = of;
+void FlagList::add_table(std::span<const VerbHeading> headings, QuestionSet questions,
+                         std::span<const FlagTarget> targets) {
+  const std::span<const Option> all = option_table();
+  for (const VerbHeading& one : headings)
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].under == one.heading && (all[i].of & questions) != 0) add(all[i], targets[i], one.text);
 }
 
-void FlagList::add(const std::string& names, FlagTarget to, const std::string& meaning,
-                   const FlagValues& values, std::optional<QuestionSet> of) {
-  CLI::Option* option = values.is_output
-                            ? add_output_option(*app_, names, *std::get<std::string*>(to), meaning)
-                            : declare(*app_, names, to, meaning);
-  restrict_values(*option, values);
-  if (!heading_.empty()) option->group(heading_);
-  flags_.emplace_back(option, of.value_or(of_));
-}
-
-void FlagList::add_declared(const std::string& name) {
-  CLI::Option* option = app_->get_option(name);
-  if (!heading_.empty()) option->group(heading_);
-  flags_.emplace_back(option, of_);
+void FlagList::add(const Option& option, FlagTarget to, const char* heading) {
+  const std::string names{option.flags}, meaning{option.meaning};
+  CLI::Option* declared = option.values.is_output
+                              ? add_output_option(*app_, names, *std::get<std::string*>(to), meaning)
+                              : declare(*app_, names, to, meaning);
+  restrict_values(*declared, option.values);
+  if (heading != nullptr) declared->group(heading);
+  flags_.emplace_back(declared, option.of);
 }
 
 std::vector<GivenFlag> FlagList::given() const {

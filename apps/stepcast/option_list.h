@@ -1,13 +1,11 @@
-// The flags of a verb as lists of rows: what a flag is called, where its value goes, what it means, which values it takes,
-// and which questions it means something for.
+// The flags of a verb: those of the table of options (stepcast/sweep/option_table.h), or lines of its own.
 //
 //   FlagList flags{app};
-//   flags.begin("Layout and batch", kDescribed);
-//   flags.add("--tp,--tensor-model-parallel-size", &settings.tensor, "tensor parallel degree");
-//   flags.add("--gbs", &global_batch, "sequences per step", {.above_zero = true}, kDescribed | kRecommendation);
+//   flags.add_table(kPlanHeadings, kPlanQuestions, targets);   // all that `plan` has in the table
+//   flags.add("--critical-path", &o.report.critical_path, "longest contributors to show", {.shows_default = true});
 //
-// A verb that answers one question leaves out questions. One that answers several tells the question once the flags are
-// parsed, and refuses what given() holds besides.
+// A verb that answers several questions tells which one is asked once the flags are parsed, and refuses what given() holds
+// besides.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -23,67 +22,45 @@
 #include <CLI/CLI.hpp>
 
 #include "stepcast/base/result.h"
+#include "stepcast/sweep/option_table.h"
 #include "stepcast/workload/layout.h"
 
 namespace stepcast::cli {
 
 inline constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-// A bool is a switch.
+// A bool is a switch. Nothing: the option is of another verb.
 using FlagTarget =
-    std::variant<bool*, std::optional<bool>*, std::int64_t*, std::uint64_t*, unsigned*, double*, std::string*,
-                 std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
-                 std::vector<std::int64_t>*, std::vector<std::string>*, std::vector<std::filesystem::path>*>;
-
-// Which values a flag takes.
-struct FlagValues {
-  bool above_zero = false;
-  bool takes_max = false;  // also the word `max`, which becomes kLargest
-  std::optional<std::pair<std::int64_t, std::int64_t>> range{};  // from, to
-  std::vector<std::string> one_of{};
-  bool with_commas = false;  // several in one word
-  bool one_word = false;     // with it: the next word is another flag's
-  bool is_output = false;    // the name of a file to write
-  bool shows_default = false;
-  bool required = false;
-  std::string needs{};  // another flag
-};
-
-using QuestionSet = unsigned;  // bits that a verb gives its questions
-inline constexpr QuestionSet kEveryQuestion = ~0U;
+    std::variant<std::monostate, bool*, std::optional<bool>*, std::int64_t*, std::uint64_t*, unsigned*,
+                 double*, std::string*, std::optional<std::int64_t>*, std::optional<double>*,
+                 std::optional<std::string>*, std::vector<std::int64_t>*, std::vector<std::string>*,
+                 std::vector<std::filesystem::path>*>;
 
 struct GivenFlag {
   std::string name;  // the first of its long ones: "--tp"
-  QuestionSet of = kEveryQuestion;
+  QuestionSet of = 0;
 };
 
-// What `predict` and `plan` say alike.
-inline constexpr char kStackFlag[] =
-    "software that runs the step: pytorch, nvidia, torchrec, hugectr, hugectr-2 (docs/dlrm.md)";
-inline constexpr char kReleaseFlag[] =
-    "of the software: year and month of its container, as 23.09, or a round of MLPerf Training, as v3.1";
-inline constexpr char kExchangeFlag[] =
-    "of vectors and their gradients between ranks: fp32, fp16, bf16, fp8, int8 (default: as the stack has "
-    "it)";
-inline constexpr char kFailuresFlag[] =
-    "interruptions of a training: default (rates of a published job), or a CSV log of your own "
-    "(docs/runs.md)";
-inline constexpr char kRecoveryFlag[] =
-    "how it goes on: interval=30m (default: the best), mode=sync|async|memory, storage=200GB/s, restart=15m, "
-    "spares=8 nodes, repair=24h, elastic=yes";
+// A heading of --help.
+struct VerbHeading {
+  OptionHeading heading;
+  const char* text;
+};
 
 class FlagList {
  public:
   // `app` has to outlive it.
   explicit FlagList(CLI::App& app) : app_(&app) {}
 
-  // What follows stands under this heading of --help, and is for these questions unless it says otherwise.
-  void begin(std::string heading, QuestionSet of = kEveryQuestion);
+  // Every option that the table has for `questions`, under the headings of the verb in their order. `targets`: where the
+  // value of each row of option_table() goes.
+  void add_table(std::span<const VerbHeading> headings, QuestionSet questions,
+                 std::span<const FlagTarget> targets);
+  void add(const Option& option, FlagTarget to, const char* heading = nullptr);
   // `names` as CLI11 takes them: "--tp,--tensor-model-parallel-size".
-  void add(const std::string& names, FlagTarget to, const std::string& meaning, const FlagValues& values = {},
-           std::optional<QuestionSet> of = {});
-  // An option that was declared otherwise.
-  void add_declared(const std::string& name);
+  void add(std::string_view names, FlagTarget to, std::string_view meaning, const OptionValues& values = {}) {
+    add(Option{.flags = names, .meaning = meaning, .values = values}, to);
+  }
 
   // What was given, in the order of the declarations.
   [[nodiscard]] std::vector<GivenFlag> given() const;
@@ -95,8 +72,6 @@ class FlagList {
 
  private:
   CLI::App* app_;
-  std::string heading_;
-  QuestionSet of_ = kEveryQuestion;
   std::vector<std::pair<const CLI::Option*, QuestionSet>> flags_;
 };
 

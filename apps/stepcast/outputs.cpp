@@ -12,6 +12,7 @@
 #include "stepcast/report/html/page.h"
 
 #include "command_line.h"
+#include "option_list.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -121,13 +122,14 @@ std::string PlatformOutput::note() const {
 }
 
 void add_report_options(CLI::App& app, ReportOptions& options, bool& json) {
-  add_output_option(
-      app, "--report", options.file,
-      "also write the answer as one page of HTML with pictures, which loads nothing (docs/reports.md)");
-  app.add_option("--format", options.format, "what is printed: text, md (Markdown), html (a page) or json")
-      ->check(CLI::IsMember({"text", "md", "html", "json"}))
-      ->capture_default_str()
-      ->each([&json](const std::string& format) { json = json || format == "json"; });
+  FlagList flags{app};
+  flags.add(*find_option("--report", kPredictQuestions), &options.file);
+  flags.add(*find_option("--format", kPredictQuestions), &options.format);
+  read_format(app, json);
+}
+
+void read_format(CLI::App& app, bool& json) {
+  app.get_option("--format")->each([&json](const std::string& format) { json = json || format == "json"; });
 }
 
 Result<ReportOutput> ReportOutput::at(const ReportOptions& options,

@@ -68,6 +68,8 @@ struct ReportOptions {
 
 // `json` is set by --format json, too.
 void add_report_options(CLI::App& app, ReportOptions& options, bool& json);
+// That alone, where --format is declared.
+void read_format(CLI::App& app, bool& json);
 
 class ReportOutput {
  public:

@@ -234,11 +234,6 @@ Result<int> run_jobs(const PlanOptions& options, const PlanRequest& request) {
 }
 
 Status check_jobs(const PlanOptions& options) {
-  for (const char* flag : {"--model", "--gbs", "--seq", "--from", "--train-tokens", "--within", "--csv",
-                           "--jitter", "--failures", "--carbon-intensity", "--power-budget", "--why"})
-    if (options.flags.is_given(flag))
-      return Error{fmt::format("{} belongs to one training, --jobs names several", flag)}.advice(
-          "leave one of the two out");
   if (options.n_gpus.size() != 1 || options.platforms.size() != 1)
     return Error{"--jobs share one pool"}.expected("one number of GPUs and one platform");
   const std::string& wanted = options.objective;
@@ -284,13 +279,7 @@ Status check_options(const PlanOptions& options) {
   return Ok{};
 }
 
-Result<int> run_plan(const PlanOptions& options) {
-  if (asks_post_training(options)) return run_post_training(options);
-  for (const GivenFlag& flag : options.flags.given())
-    if (flag.of == kPostTraining)
-      return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
-  STEPCAST_TRY(check_options(options));
-  if (plans_pools(options)) return run_pools(options);
+Result<PlanRequest> request_of(const PlanOptions& options) {
   PlanRequest request;
   STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
   STEPCAST_ASSIGN(request.job, job_of(options));
@@ -308,9 +297,11 @@ Result<int> run_plan(const PlanOptions& options) {
   if (!options.jitter.empty()) {
     STEPCAST_ASSIGN(request.jitter, parse_jitter(options.jitter));
   }
-  if (!options.jobs.empty()) return run_jobs(options, request);
-  if (options.goal.tokens > 0) return run_training(options, request, options.goal);
+  return request;
+}
 
+// Layouts of one number of GPUs on one platform.
+Result<int> run_layouts(const PlanOptions& options, PlanRequest request) {
   const std::shared_ptr<const Session> session = session_for_question(options.platforms.front());
   STEPCAST_ASSIGN(const SearchedPlatform named,
                   session->searched_platform(options.platforms.front(), options.gpus_per_node,
@@ -367,6 +358,17 @@ Result<int> run_plan(const PlanOptions& options) {
   return kSuccess;
 }
 
+Result<int> run_plan(const PlanOptions& options) {
+  STEPCAST_ASSIGN(const Question question, question_of(options));
+  if (question == Question::plan_rl) return run_post_training(options);
+  STEPCAST_TRY(check_options(options));
+  if (plans_pools(options)) return run_pools(options);
+  STEPCAST_ASSIGN(PlanRequest request, request_of(options));
+  if (question == Question::plan_jobs) return run_jobs(options, request);
+  if (options.goal.tokens > 0) return run_training(options, request, options.goal);
+  return run_layouts(options, std::move(request));
+}
+
 constexpr char kFooter[] =
     "Lists restrict the space: --tp 4,8 --recompute none. Other flags of Megatron-LM hold for all "
     "layouts\n"
@@ -380,122 +382,51 @@ constexpr char kFooter[] =
     "\\\n"
     "    --train-tokens 2T --within 30d --gpu-hour-price 2";
 
-void add_subject(PlanOptions& o) {
-  JobSettings& s = o.job.settings;
-  o.flags.begin("What is trained, and where");
-  o.flags.add("--model", &o.job.model, "name of a preset, or a Hugging Face config.json");
-  o.flags.add("--ignore-key", &o.job.ignored_model_keys,
-              "key of config.json that is read as if it were not there; several with commas",
-              {.with_commas = true, .one_word = true});
-  o.flags.add("--image-size", &o.job.vision.image_size, "pixels of an image in either direction");
-  o.flags.add("--images", &o.job.vision.images,
-              "images in a sequence, of a config.json with a vision tower; otherwise one");
-  o.flags.add("--text-only", &o.job.vision.text_only,
-              "of a config.json with a vision tower: the language model alone");
-  o.flags.add(
-      "--gpus", &o.gpus,
-      "GPUs in all; with --train-tokens several, as 512,1024, or a range to search: 64..4096; or pools of "
-      "several kinds, as 64xh100+64xa100",
-      {.with_commas = true, .one_word = true});
-  o.flags.add("--platform", &o.platforms,
-              "name of a shipped platform, or a platform file; several with --train-tokens",
-              {.with_commas = true, .shows_default = true});
-  o.flags.add("--zone", &o.zones, "of pools: east:price=2.5,bandwidth=400Gbps (docs/shared-clusters.md)");
-  o.flags.add("--gpus-per-node", &o.gpus_per_node, "GPUs of a node, where not as the platform has",
-              {.range = {{1, kMostGpusPerNode}}});
-  o.flags.add("--framework", &o.framework, "whose kernels, overlaps and sharding: " + framework_names());
-  o.flags.add("--framework-date", &s.framework_date,
-              "month of its release, as 2024-05: attention kernels and memory as then; otherwise the newest");
-  o.flags.add("--gbs,--global-batch-size", &s.global_batch_sequences,
-              "sequences per step (default: four million tokens)", {.above_zero = true});
-  o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});
-  o.flags.add("--what-if", &o.what_if, "as of predict: nvlink=2x, network, gemm, host",
-              {.with_commas = true});
-  o.flags.add("--power-limit", &o.power_limit, "power limit of each GPU, as 500W");
-  o.flags.add(
-      "--from", &o.from,
-      "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
-      "config; better layouts that differ in one, two, three choices. Of a step of post-training: a config "
-      "(.yaml) or script of NeMo-RL, verl or OpenRLHF");
-  o.flags.add(
-      "--jobs", &o.jobs,
-      "several trainings that share the GPUs: a TOML file with a table [[job]] for each (docs/plan.md)");
-  o.flags.begin("A whole training: which machine, how many GPUs");
-  o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
-  o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");
-  o.flags.add("--gpu-hour-price", &o.prices,
-              "price of a GPU-hour, or one for each platform: dgx-a100=1.2,dgx-b200=4",
-              {.with_commas = true});
-  o.flags.add("--carbon-intensity", &o.goal.carbon_g_per_kWh, "of the electricity, g CO2 per kWh",
-              {.above_zero = true});
-  o.flags.add("--power-budget", &o.power_budget, "that nodes and switches may draw: 800kW, 2.5MW");
-  o.flags.add("--failures", &o.failures, kFailuresFlag);
-  o.flags.add("--recovery", &o.recovery, kRecoveryFlag, {.with_commas = true});
-}
+constexpr VerbHeading kPlanHeadings[] = {
+    {OptionHeading::subject, "What is trained, and where"},
+    {OptionHeading::training, "A whole training: which machine, how many GPUs"},
+    {OptionHeading::layout, "Space: lists, as in 1,2,4"},
+    {OptionHeading::rl, kRlHeading},
+    {OptionHeading::result, "Result"}};
 
-void add_space(PlanOptions& o) {
-  RestrictionWords& space = o.space;
-  const FlagValues list{.with_commas = true};
-  o.flags.begin("Space: lists, as in 1,2,4");
-  o.flags.add("--tp,--tensor-model-parallel-size", &space.tensor,
-              "tensor parallel (default: divisors, inside a node)", list);
-  o.flags.add("--pp,--pipeline-model-parallel-size", &space.pipeline, "pipeline parallel", list);
-  o.flags.add("--vp,--num-virtual-stages-per-pipeline-rank", &space.virtual_stages,
-              "chunks of layers per pipeline stage", list);
-  o.flags.add("--schedules", &space.schedules,
-              "1f1b, interleaved, zero-bubble, zb-v, v-half, v-min, dualpipe (default: the first two)", list);
-  o.flags.add("--cp,--context-parallel-size", &space.context, "context parallel", list);
-  o.flags.add("--ep,--expert-model-parallel-size", &space.expert, "expert parallel", list);
-  o.flags.add("--etp,--expert-tensor-parallel-size", &space.expert_tensor,
-              "tensor parallel of experts; 0: as --tp", list);
-  o.flags.add("--mbs,--micro-batch-size", &space.micro_batch, "sequences per micro-batch", list);
-  o.flags.add("--sharding", &space.shardings,
-              "none, zero1, zero2, zero3 (fsdp), hybrid:N (shards over the ranks of N nodes); default: what "
-              "the framework does",
-              list);
-  o.flags.add("--recompute", &space.recomputations, "none, selective, full", list);
-  o.flags.add("--sp", &space.sequence_parallel, "sequence parallelism: on, off", list);
-  o.flags.add("--dtype", &space.dtypes, "bf16, fp16, fp32, fp8, fp4 (default: bf16)", list);
-  o.flags.add("--max-memory-GiB", &o.memory_GiB, "of a GPU (default: all it has)", {.above_zero = true});
-}
-
-void add_result(CLI::App& app, PlanOptions& o) {
-  constexpr char kResult[] = "Result";
-  o.flags.begin(kResult);
-  o.flags.add(
-      "--objective", &o.objective,
-      "of the layouts that cannot be told from the fastest: time (the plainest) or memory (most to "
-      "spare); of options of a training that are in time: time, money (cost), energy, carbon or memory",
-      {.one_of = {"time", "step-time", "money", "cost", "energy", "carbon", "memory"},
-       .shows_default = true});
-  o.flags.add("--jitter", &o.jitter,
-              "speeds of GPUs differ from step to step by so much: 5%, or gpu=5%,network=20%; chosen is the "
-              "layout that stands it best",
-              {.with_commas = true});
-  o.flags.add("--top", &o.top, "layouts to show, or options of a training",
-              {.range = {{1, 400}}, .shows_default = true});
-  o.flags.add("--why", &o.why,
-              "print the space that was searched, and why the other layouts were not priced");
-  o.flags.add("--csv", &o.csv, "write all priced layouts: as CSV, or into a .jsonl as JSON objects",
-              {.is_output = true});
-  o.flags.add("--threads", &o.threads, "0: all; the result is the same", {.shows_default = true});
-  o.flags.add("--json", &o.json, "print one JSON object (docs/plan.md)");
-  add_report_options(app, o.report, o.json);
-  for (const char* name : {"--report", "--format"}) o.flags.add_declared(name);
+std::vector<FlagTarget> targets_of(PlanOptions& o) {
+  return {
+#define STEPCAST_OPTION(flags, heading, questions, goes_to, ...) FlagTarget{goes_to},
+#define PLAN(member) &o.member
+#include "stepcast/sweep/option_table.def"  // NOLINT(bugprone-suspicious-include): a list that several read
+  };
 }
 
 }  // namespace
+
+void declare_plan_options(CLI::App& app, PlanOptions& options) {
+  app.allow_extras();
+  app.footer(kFooter);
+  options.flags.add_table(kPlanHeadings, kPlanQuestions, targets_of(options));
+  read_format(app, options.json);
+}
+
+Result<Question> question_of(const PlanOptions& options) {
+  const Question question = asks_post_training(options) ? Question::plan_rl
+                            : !options.jobs.empty()     ? Question::plan_jobs
+                                                        : Question::plan;
+  for (const GivenFlag& flag : options.flags.given()) {
+    if ((flag.of & bit(question)) != 0) continue;
+    if (question == Question::plan_rl)
+      return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
+    if ((flag.of & kPlanQuestions) == bit(Question::plan_rl))
+      return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
+    return Error{fmt::format("{} belongs to one training, --jobs names several", flag.name)}.advice(
+        "leave one of the two out");
+  }
+  return question;
+}
 
 Verb plan_verb() {
   return {"plan", "search the layouts of a training: fastest, alike, and why not the others",
           [](CLI::App& app) {
             auto options = std::make_shared<PlanOptions>(app);
-            app.allow_extras();
-            app.footer(kFooter);
-            add_subject(*options);
-            add_space(*options);
-            add_rl_flags(options->flags, options->rl, kPostTraining);
-            add_result(app, *options);
+            declare_plan_options(app, *options);
             return [options]() -> Result<int> {
               if (!plans_pools(*options)) {
                 STEPCAST_ASSIGN(options->n_gpus, gpu_counts(options->gpus));

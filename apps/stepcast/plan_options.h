@@ -10,6 +10,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/plan/training_plan.h"
+#include "stepcast/rollout/rl_forecast.h"
 
 #include "option_list.h"
 #include "outputs.h"
@@ -18,8 +19,6 @@
 namespace stepcast::cli {
 
 using Words = std::vector<std::string>;
-
-constexpr QuestionSet kPostTraining = 1;  // flags of --rl; the others are for both questions
 
 struct PlanOptions {
   explicit PlanOptions(CLI::App& app) : flags(app) {}
@@ -41,6 +40,12 @@ struct PlanOptions {
   ReportOptions report;
   FlagList flags;
 };
+
+// Declares all of them on `app`; `options` takes their values and has to outlive it.
+void declare_plan_options(CLI::App& app, PlanOptions& options);
+
+// What is asked, once the flags are parsed. Errors: a flag that means nothing for it.
+[[nodiscard]] Result<Question> question_of(const PlanOptions& options);
 
 // The job in the words of its flags. Errors: flags that contradict each other, words without a flag.
 Result<Job> job_of(const PlanOptions& options);

@@ -1,8 +1,6 @@
 // stepcast plan --rl: both policies of a step of post-training.
-#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,15 +73,6 @@ bool asks_post_training(const PlanOptions& options) {
 
 // Both policies, all splits and engines, and the layout of training for each.
 Result<int> run_post_training(const PlanOptions& options) {
-  constexpr std::string_view kTaken[] = {
-      "--model", "--ignore-key", "--gpus",   "--platform", "--gpus-per-node",
-      "--gbs",   "--framework",  "--from",   "--what-if",  "--tp",
-      "--pp",    "--cp",         "--ep",     "--etp",      "--mbs",
-      "--top",   "--json",       "--report", "--format"};
-  for (const GivenFlag& flag : options.flags.given()) {
-    if (flag.of == kPostTraining || std::ranges::find(kTaken, flag.name) != std::end(kTaken)) continue;
-    return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
-  }
   if (options.n_gpus.size() > 1 || options.platforms.size() > 1)
     return Error{"--rl plans one number of GPUs on one platform"}.advice("name one of each");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));

@@ -334,11 +334,10 @@ Status check_series(const PredictOptions& options) {
     if (!options.described.replans) return Ok{};
     return Error{"--replan is of several GPUs or batches"}.advice("as --gpus 64,128,256");
   }
-  for (const char* flag : {"--timeline", "--chakra", "--sensitivity", "--explain", "--train-tokens",
-                           "--train-samples", "--train-iterations", "--require-fit", "--pools", "--nodes"})
-    if (options.flags.is_given(flag))
-      return Error{fmt::format("{} with several values, and {}, which is of one step", several, flag)}.advice(
-          "name one value");
+  for (const GivenFlag& flag : options.flags.given())
+    if ((flag.of & bit(Question::series)) == 0)
+      return Error{fmt::format("{} with several values, and {}, which is of one step", several, flag.name)}
+          .advice("name one value");
   for (const auto& [flag, values] : {std::pair{"--mbs", &options.described.micro_batches},
                                      std::pair{"--gbs", &options.shared.global_batches}})
     if (std::ranges::find(*values, kLargest) != values->end())

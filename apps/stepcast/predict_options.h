@@ -1,4 +1,4 @@
-// The flags of `predict`: one struct per question, and the list of flags with the questions that each means something for.
+// What the options of `predict` set: one struct per question. option_table.def names the member of each.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,6 @@
 #include "outputs.h"
 
 namespace stepcast::cli {
-
-enum class Question : std::uint8_t {
-  described,       // a step of a description
-  log,             // the run of a log
-  traces,          // recorded ranks under other circumstances
-  recommendation,  // a step of a recommendation model
-  post_training,   // a step of reinforcement learning
-};
 
 // What several questions ask with the same flags.
 struct SharedOptions {

@@ -61,9 +61,9 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
             "a folder with one profiler trace per rank (and their execution traces) or one Chakra trace per "
             "rank, or the files",
             {.required = true});
-  flags.add("--step", &r.step,
-            "number N of ProfilerStep#N (default: the median one of those that all ranks have)");
-  flags.add("--ranks", &o.ranks, "only these ranks, e.g. 0,2-5");
+  constexpr QuestionSet kOf = bit(Question::traces);  // what `predict --trace` says alike
+  flags.add(*find_option("--step", kOf), &r.step);
+  flags.add(*find_option("--ranks", kOf), &o.ranks);
   flags.add("--ranks-from", &r.ranks_from,
             "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
   flags.add("--json", &o.json, "print one JSON object (docs/json.md)");
@@ -87,16 +87,13 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
 void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
   SpreadRequest& spread = o.request.spread;
   TrainingBudget& budget = o.request.budget;
-  const FlagValues above{.above_zero = true};
+  const OptionValues above{.above_zero = true};
   FlagList flags{app};
-  flags.add("--all-steps", &spread.all_steps,
-            "every recorded step by itself: p50, p90, p99, what their spread comes from");
-  flags.add("--scenarios", &spread.scenarios,
-            "number of straggler scenarios, drawn from the measured steps or ranks",
-            {.range = {{1, 10'000'000}}});
-  flags.add("--seed", &spread.seed, "of the scenarios", {.shows_default = true});
-  flags.add("--jitter", &spread.jitter, "draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%",
-            {.with_commas = true});
+  constexpr QuestionSet kOf = bit(Question::traces);
+  flags.add(*find_option("--all-steps", kOf), &spread.all_steps);
+  flags.add(*find_option("--scenarios", kOf), &spread.scenarios);
+  flags.add(*find_option("--seed", kOf), &spread.seed);
+  flags.add(*find_option("--jitter", kOf), &spread.jitter);
   flags.add("--samples-per-step", &o.request.samples_per_step,
             "samples that all ranks take per step, for throughput and --train-samples", above);
   flags.add("--tokens-per-step", &o.request.tokens_per_step,
@@ -104,9 +101,9 @@ void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
   flags.add("--train-samples", &budget.samples, "samples to train on: steps, days, GPU-hours", above);
   flags.add("--train-tokens", &budget.tokens, "tokens to train on instead", above);
   flags.add("--train-iterations", &budget.iterations, "steps to train instead", above);
-  flags.add("--gpu-hour-price", &budget.price_per_gpu_hour, "price of a GPU-hour", above);
+  flags.add(*find_option("--gpu-hour-price", kOf), &budget.price_per_gpu_hour);
   flags.add("--gpu-power-watts", &budget.power_per_gpu_W, "power of a GPU with its share of the host", above);
-  flags.add("--carbon-intensity", &budget.carbon_g_per_kWh, "of the electricity, g CO2 per kWh", above);
+  flags.add(*find_option("--carbon-intensity", kOf), &budget.carbon_g_per_kWh);
   flags.add("--threads", &o.request.threads, "threads to read with (0: all)", {.shows_default = true});
 }
 

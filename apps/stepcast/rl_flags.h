@@ -1,15 +1,11 @@
-// What `predict` and `plan` ask of a step of post-training with the same flags.
+// What `predict` and `plan` say alike of a step of post-training.
 #pragma once
 
 #include <string>
 
-#include "stepcast/rollout/rl_forecast.h"
-
-#include "option_list.h"
-
 namespace stepcast::cli {
 
-void add_rl_flags(FlagList& flags, RlSettings& to, QuestionSet of = kEveryQuestion);
+inline constexpr char kRlHeading[] = "Post-training by reinforcement learning (--rl)";
 
 // Whether a config, or a launch script or command line, is one of a framework of post-training. Files alone are looked
 // into: a pipe can be read once.

@@ -110,10 +110,11 @@ void add_shard_flags(CLI::App& app, ShardOptions& o) {
   flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs of a node, where not as the platform has",
             {.range = {{1, 1024}}});
   flags.add("--gbs,--global-batch-size", &r.global_batch, "samples per step", {.range = {{1, 1 << 30}}});
-  flags.add("--stack", &o.stack, kStackFlag);
-  flags.add("--release,--round", &o.release, kReleaseFlag);
+  constexpr QuestionSet kOf = bit(Question::recommendation);
+  flags.add(*find_option("--stack", kOf), &o.stack);
+  flags.add(*find_option("--release", kOf), &o.release);
   flags.add("--dtype", &o.dtype, "of the dense part: fp32, tf32, fp16, bf16");
-  flags.add("--exchange-dtype", &o.exchange_dtype, kExchangeFlag);
+  flags.add(*find_option("--exchange-dtype", kOf), &o.exchange_dtype);
   flags.add("--sharders", &r.choices.sharders,
             "naive, random, size, lookup, norm_lookup, size_lookup, search, stack (as the software does it; "
             "default: all)",

@@ -4,15 +4,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <set>
 #include <span>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include "stepcast/base/words.h"
 #include "stepcast/describe/dlrm_job.h"
-
-#include "verbs.h"
+#include "stepcast/sweep/option_table.h"
 
 namespace stepcast::python {
 namespace {
@@ -50,20 +49,24 @@ std::optional<std::string> word_of(const Value& value) {
   return value.text;
 }
 
-template <class To, class Read>
-bool take(std::optional<To>& to, const Value& value, const Read& read) {
-  const auto found = read(value);
-  if (found) to = *found;
-  return found.has_value();
+// Whether the value is one that the member takes as the command line would.
+bool take(std::optional<std::int64_t>& to, const Value& value) {
+  to = count_of(value);
+  return to.has_value();
 }
 
-bool take_word(std::string& to, const Value& value) {
+bool take(std::optional<double>& to, const Value& value) {
+  to = amount_of(value);
+  return to.has_value();
+}
+
+bool take(std::string& to, const Value& value) {
   const auto found = value.kind == 's' ? word_of(value) : std::nullopt;
   if (found) to = *found;
   return found.has_value();
 }
 
-bool take_words(std::vector<std::string>& to, const Value& value) {
+bool take(std::vector<std::string>& to, const Value& value) {
   const auto found = word_of(value);
   if (found) to.push_back(*found);
   return found.has_value();
@@ -71,78 +74,27 @@ bool take_words(std::vector<std::string>& to, const Value& value) {
 
 using Taker = bool (*)(DescribedStep&, const Value&);
 
-struct Keyword {
-  std::string_view name;
-  Taker take;
-};
-
-// So few that a look at each costs less than a search; a call comes here with cold caches.
-std::span<const Keyword> keywords_read_here() {
-  static constexpr Keyword kAll[] = {
-      {"model", [](DescribedStep& s, const Value& v) { return take_word(s.request.job.model, v); }},
-      {"platform",
-       [](DescribedStep& s, const Value& v) {
-         s.platform_is_named = true;
-         return take_word(s.request.platform, v);
-       }},
-      {"gpus", [](DescribedStep& s, const Value& v) { return take(s.request.job.n_gpus, v, count_of); }},
-      {"nodes", [](DescribedStep& s, const Value& v) { return take(s.nodes, v, count_of); }},
-      {"gpus-per-node",
-       [](DescribedStep& s, const Value& v) { return take(s.request.job.gpus_per_node, v, count_of); }},
-      {"tp",
-       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.tensor, v, count_of); }},
-      {"pp",
-       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.pipeline, v, count_of); }},
-      {"cp",
-       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.context, v, count_of); }},
-      {"ep",
-       [](DescribedStep& s, const Value& v) { return take(s.request.job.settings.expert, v, count_of); }},
-      {"mbs", [](DescribedStep& s,
-                 const Value& v) { return take(s.request.job.settings.micro_batch_sequences, v, count_of); }},
-      {"gbs",
-       [](DescribedStep& s, const Value& v) {
-         return take(s.request.job.settings.global_batch_sequences, v, count_of);
-       }},
-      {"seq", [](DescribedStep& s,
-                 const Value& v) { return take(s.request.job.settings.seq_len_tokens, v, count_of); }},
-      {"dtype",
-       [](DescribedStep& s, const Value& v) {
-         static const std::set<std::string_view> known = {"bf16", "fp16", "fp32", "fp8", "fp4"};
-         return take_word(s.dtype, v) && known.contains(s.dtype);
-       }},
-      {"framework", [](DescribedStep& s, const Value& v) { return take_word(s.framework, v); }},
-      {"what-if", [](DescribedStep& s, const Value& v) { return take_words(s.request.what_if, v); }},
-      {"train-tokens",
-       [](DescribedStep& s, const Value& v) { return take(s.request.budget.tokens, v, amount_of); }},
-      {"gpu-hour-price",
-       [](DescribedStep& s, const Value& v) {
-         return take(s.request.budget.price_per_gpu_hour, v, amount_of);
-       }},
-      {"carbon-intensity",
-       [](DescribedStep& s, const Value& v) {
-         return take(s.request.budget.carbon_g_per_kWh, v, amount_of);
-       }},
-      {"failures", [](DescribedStep& s, const Value& v) { return take_word(s.request.budget.failures, v); }},
-      {"recovery", [](DescribedStep& s, const Value& v) { return take_words(s.request.budget.recovery, v); }},
-      {"gpu-power-watts",
-       [](DescribedStep& s, const Value& v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
+// How each row of the table of options is read here; null pointers for those that are left to the command line.
+std::span<const Taker> takers() {
+  static constexpr Taker kAll[] = {
+#define STEPCAST_OPTION(flags, heading, questions, goes_to, ...) Taker{goes_to},
+#define PYTHON(member) [](DescribedStep& step, const Value& value) { return take(step.member, value); }
+#include "stepcast/sweep/option_table.def"  // NOLINT(bugprone-suspicious-include): a list that several read
   };
   return kAll;
 }
 
-// Names of the flags that `predict` declares itself; what it leaves over are flags of Megatron-LM.
-bool is_own_flag(const std::string& name) {
-  static const std::vector<std::string> names = [] {
-    CLI::App app;
-    static_cast<void>(cli::predict_verb().declare(app));
-    std::vector<std::string> all;
-    for (const CLI::Option* option : app.get_options()) {
-      all.insert(all.end(), option->get_lnames().begin(), option->get_lnames().end());
-    }
-    std::sort(all.begin(), all.end());
-    return all;
-  }();
-  return std::binary_search(names.begin(), names.end(), name);
+enum class Read : std::uint8_t { taken, left, unknown };
+
+// A keyword of `predict`: taken, left to the command line, or none of its own, which is a flag of Megatron-LM.
+Read read_keyword(std::string_view name, const Value& value, DescribedStep& step) {
+  const Option* option = find_option(fmt::format("--{}", name), kPredictQuestions);
+  if (option == nullptr) return Read::unknown;
+  const Taker take = takers()[static_cast<std::size_t>(option - option_table().data())];
+  // Other spellings are Megatron-LM's.
+  if (take == nullptr || name != option->name().substr(2) || !take(step, value)) return Read::left;
+  const std::string_view words = option->values.one_of;
+  return words.empty() || is_among(value.text, words) ? Read::taken : Read::left;
 }
 
 bool add_megatron_flag(const std::string& name, const Value& value, std::vector<std::string>& flags) {
@@ -163,14 +115,10 @@ std::optional<DescribedStep> described_step(const std::vector<std::string>& keyw
     std::string name = keywords[i];
     const Value value{keywords[i + 1].front(), keywords[i + 2]};
     std::replace(name.begin(), name.end(), '_', '-');
-    const std::span<const Keyword> plain = keywords_read_here();
-    const auto known = std::find_if(plain.begin(), plain.end(),
-                                    [&](const Keyword& keyword) { return keyword.name == name; });
-    if (known != plain.end()) {
-      if (!known->take(step, value)) return std::nullopt;
-    } else if (is_own_flag(name) || !add_megatron_flag(name, value, step.megatron_flags)) {
-      return std::nullopt;
-    }
+    const Read read = read_keyword(name, value, step);
+    if (read == Read::left) return std::nullopt;
+    if (read == Read::unknown && !add_megatron_flag(name, value, step.megatron_flags)) return std::nullopt;
+    if (name == "platform") step.platform_is_named = true;
   }
   const std::string& model = step.request.job.model;
   if (model.find('/') != std::string::npos || model.find('.') == 0 || model.ends_with(".json") ||

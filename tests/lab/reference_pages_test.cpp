@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/sweep/option_table.h"
 
 #include "tests/support/paths.h"
 
@@ -55,6 +57,16 @@ TEST(ReferencePages, ShowWhatIsKnown) {
   // A bar in a name does not end the cell.
   const std::string operators = find_reference_page("operators")->text();
   EXPECT_THAT(operators, HasSubstr("| attention | forward | kernel | `aten::_cudnn_attention_forward`, "));
+}
+
+TEST(ReferencePages, ShowEveryOption) {
+  const std::string page = find_reference_page("options")->text();
+  for (const Option& option : option_table()) {
+    EXPECT_THAT(page, HasSubstr(fmt::format("\n| `{}`", option.name())));
+    EXPECT_THAT(page, HasSubstr(std::string{option.meaning.substr(0, option.meaning.find('|'))}));
+  }
+  EXPECT_THAT(
+      page, HasSubstr("\n| `--nodes` | description, log, post-training | whole number (nodes) | `nodes` | "));
 }
 
 }  // namespace

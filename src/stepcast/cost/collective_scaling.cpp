@@ -56,6 +56,35 @@ TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to
   return result;
 }
 
+// Equal shares: t = start-up + steps x s; the start-up over t of `base`, by the size of the message. `fraction`: of the
+// bandwidth that the base reaches. Without an `other` count it is guessed.
+TimeCurve::Table startup_shares(CollectiveOp op, const RankCurve& base, const RankCurve* other, double n,
+                                const TimeCurve::Table& fraction) {
+  const double shift_base = std::log2(n / base.n_ranks);
+  TimeCurve::Table shares{};
+  if (other == nullptr) {
+    for (std::size_t i = 0; i < kCurvePoints; ++i) {
+      const double x = TimeCurve::log2_bytes(i);
+      const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, kLastPoint);
+      shares[i] = kGuessedStartupShare * (1 - fraction[static_cast<std::size_t>(at)]);
+    }
+    return shares;
+  }
+  const double shift_other = std::log2(n / other->n_ranks);
+  const double steps_base = ring_steps(op, base.n_ranks), steps_other = ring_steps(op, other->n_ranks);
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
+    const double x = TimeCurve::log2_bytes(i);
+    const double t_base = std::exp(base.curve->ln_time_us(x - shift_base));
+    const double t_other = std::exp(other->curve->ln_time_us(x - shift_other));
+    const double step = std::clamp((t_base - t_other) / (steps_base - steps_other), 0.0, t_base / steps_base);
+    shares[i] = 1 - steps_base * step / t_base;
+  }
+  const double from =
+      std::max(base.curve->supported_from + shift_base, other->curve->supported_from + shift_other);
+  const double to = std::min(base.curve->supported_to + shift_base, other->curve->supported_to + shift_other);
+  return smoothed(shares, std::min(from, to), to);
+}
+
 }  // namespace
 
 TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks) {
@@ -72,32 +101,11 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   const RankCurve other = has_other ? nearest[1] : base;
 
   const double n = n_ranks, n_base = base.n_ranks, n_other = other.n_ranks;
-  const double steps = ring_steps(op, n_ranks), steps_base = ring_steps(op, base.n_ranks),
-               steps_other = ring_steps(op, other.n_ranks);
-  const double shift_base = std::log2(n / n_base), shift_other = std::log2(n / n_other);
+  const double steps = ring_steps(op, n_ranks), steps_base = ring_steps(op, base.n_ranks);
+  const double shift_base = std::log2(n / n_base);
   const TimeCurve::Table fraction = bandwidth_share(*base.curve);
-
-  // View 1: equal shares. t = start-up + steps x s; `startup_share` is start-up / t of the base.
-  TimeCurve::Table startup_share{};
-  for (std::size_t i = 0; i < kCurvePoints; ++i) {
-    const double x = TimeCurve::log2_bytes(i);
-    if (!has_other) {
-      const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, kLastPoint);
-      startup_share[i] = kGuessedStartupShare * (1 - fraction[static_cast<std::size_t>(at)]);
-      continue;
-    }
-    const double t_base = std::exp(base.curve->ln_time_us(x - shift_base));
-    const double t_other = std::exp(other.curve->ln_time_us(x - shift_other));
-    const double step = std::clamp((t_base - t_other) / (steps_base - steps_other), 0.0, t_base / steps_base);
-    startup_share[i] = 1 - steps_base * step / t_base;
-  }
-  if (has_other) {
-    const double from =
-        std::max(base.curve->supported_from + shift_base, other.curve->supported_from + shift_other);
-    const double to =
-        std::min(base.curve->supported_to + shift_base, other.curve->supported_to + shift_other);
-    startup_share = smoothed(startup_share, std::min(from, to), to);
-  }
+  // View 1: equal shares.
+  const TimeCurve::Table startup_share = startup_shares(op, base, has_other ? &other : nullptr, n, fraction);
 
   Tables t = tables_of(*base.curve);
   const double doublings = std::abs(std::log2(n / n_base));

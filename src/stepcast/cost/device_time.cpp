@@ -313,6 +313,34 @@ double cold_weights_us(const GemmShape& product, DType dtype, const DeviceFigure
   return all < device.l2_bytes ? k * n * element / device.memory.per_us : 0;
 }
 
+// What the kernel before left in the cache, and what this one leaves there.
+double saved_by_cache_us(double bytes, const DeviceFigures& device) {
+  const double cache = device.l2_bytes > kPartitionedCacheBytes ? device.l2_bytes / 2 : device.l2_bytes;
+  return kCachedShare * std::min(bytes, cache) *
+         (1 / device.memory.per_us - 1 / std::max(device.l2.per_us, device.memory.per_us));
+}
+
+// Kernels that are seen for what they do, whatever was measured of their like.
+std::optional<Estimate> closed_form(const Operation& operation, DType dtype_as_run, const SeenKernels& seen,
+                                    const DeviceFigures& device, bool made_by_amd) {
+  const auto within = [](double us) {
+    return Estimate{Microseconds{us}, Microseconds{us / kClosedFormBand}, Microseconds{us * kClosedFormBand},
+                    EstimateSource::analytic};
+  };
+  if (const auto* shape = std::get_if<ConvolutionShape>(&operation.shape)) {
+    const double us = convolution_us(*shape, dtype_as_run, operation.direction, device, seen, made_by_amd);
+    if (us > 0 && std::isfinite(us)) return within(us);
+  }
+  const double bytes = work_of(operation).bytes().value();
+  if (seen.has(KernelImplementation::row_gather))
+    return within(device.kernel_floor_us + bytes / device.memory.per_us);
+  if (seen.has(KernelImplementation::pooling_backward)) {
+    const double share = made_by_amd ? kAmdIrregular * kPoolingBackward : kPoolingBackward;
+    return within(device.kernel_floor_us + bytes / (device.memory.per_us * share));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 double DeviceTime::floor_us(const Operation& operation, std::string_view record) {
@@ -354,14 +382,9 @@ DType DeviceTime::dtype_as_run(DType dtype, const SeenKernels& seen) const {
 
 Estimate DeviceTime::of(const Operation& operation, const PricedOperation& priced, const SeenKernels& seen) {
   const DeviceFigures& figures = model_->analytic().figures();
-  const auto within = [](double us, double band, EstimateSource source) {
-    return Estimate{Microseconds{us}, Microseconds{us / band}, Microseconds{us * band}, source};
-  };
-  if (const auto* shape = std::get_if<ConvolutionShape>(&operation.shape)) {
-    const double us = convolution_us(*shape, dtype_as_run(operation.dtype, seen), operation.direction,
-                                     figures, seen, made_by_amd_);
-    if (us > 0 && std::isfinite(us)) return within(us, kClosedFormBand, EstimateSource::analytic);
-  }
+  if (const auto known =
+          closed_form(operation, dtype_as_run(operation.dtype, seen), seen, figures, made_by_amd_))
+    return *known;
   Estimate time = without_launch(operation, priced);
   const bool timed_by_events = priced.record.find(kColdCaches) != std::string_view::npos;
   double factor = 1, added_us = timed_by_events ? -kGapOfFullStreamUs : 0;
@@ -384,17 +407,6 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
                                                                         : 1;
     added_us += (slower - 1) * std::max(time.time.value() - figures.kernel_floor_us, 0.0);
   }
-  const double bytes = work_of(operation).bytes().value();
-  if (seen.has(KernelImplementation::row_gather))
-    return within(figures.kernel_floor_us + bytes / figures.memory.per_us, kClosedFormBand,
-                  EstimateSource::analytic);
-  const auto streamed_us = [&](double share) {
-    return figures.kernel_floor_us + bytes / (figures.memory.per_us * share);
-  };
-  if (seen.has(KernelImplementation::pooling_backward)) {
-    return within(streamed_us(made_by_amd_ ? kAmdIrregular * kPoolingBackward : kPoolingBackward),
-                  kClosedFormBand, EstimateSource::analytic);
-  }
   if (made_by_amd_ &&
       (seen.has(KernelImplementation::pooling_forward) || seen.has(KernelImplementation::strided))) {
     factor = 1 / kAmdIrregular;
@@ -408,12 +420,8 @@ Estimate DeviceTime::of(const Operation& operation, const PricedOperation& price
   if (!timed_by_events && std::holds_alternative<ElementwiseShape>(operation.shape))
     added_us += figures.element_start_us - figures.kernel_floor_us;
   if (std::holds_alternative<ElementwiseShape>(operation.shape) && !made_by_amd_) {
-    // What the kernel before left in the cache, and what this one leaves there.
-    const double cache = figures.l2_bytes > kPartitionedCacheBytes ? figures.l2_bytes / 2 : figures.l2_bytes;
-    const double saved_us =
-        kCachedShare * std::min(bytes, cache) *
-        (1 / figures.memory.per_us - 1 / std::max(figures.l2.per_us, figures.memory.per_us));
-    added_us -= std::min(saved_us, std::max(time.time.value() - figures.kernel_floor_us, 0.0));
+    added_us -= std::min(saved_by_cache_us(work_of(operation).bytes().value(), figures),
+                         std::max(time.time.value() - figures.kernel_floor_us, 0.0));
   }
   for (Microseconds* edge : {&time.time, &time.p10, &time.p90})
     *edge = Microseconds{std::max(edge->value() * factor + added_us, 0.5 * figures.kernel_floor_us)};

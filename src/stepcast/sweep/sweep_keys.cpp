@@ -9,46 +9,46 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/nearest_word.h"
-#include "stepcast/base/shipped_table.h"
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/text.h"
-#include "stepcast/base/words.h"
 #include "stepcast/describe/megatron.h"
+#include "stepcast/sweep/option_table.h"
 
 namespace stepcast {
 namespace {
 
-// A row of tables/sweep_keys.csv. `flag` is that of Megatron-LM which the key is short for. `value`: "file", what may name
-// one; "whole" and "number", what is one; "count", a number of Megatron-LM that people write with letters.
-struct SweepKey {
-  std::string_view name, modes, value, flag;
+struct OwnKey {
+  std::string key;
+  const Option* option;
 };
 
-Result<std::vector<SweepKey>> read_keys() {
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(shipped_table("sweep_keys.csv"), "sweep_keys.csv"));
-  std::vector<SweepKey> keys;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return keys;
-    keys.push_back({rows.cell("key"), rows.cell("modes"), rows.cell("value"), rows.cell("flag")});
-  }
-}
-
-const std::vector<SweepKey>& own_keys() {
-  static const std::vector<SweepKey> kKeys = as_shipped(read_keys());
+const std::vector<OwnKey>& own_keys() {
+  static const std::vector<OwnKey> kKeys = [] {
+    std::vector<OwnKey> all;
+    for (const Option& option : option_table())
+      if (option.sweep != SweepValue::none) all.push_back({option.sweep_key(), &option});
+    return all;
+  }();
   return kKeys;
 }
 
-const SweepKey* find_own(std::string_view key) {
-  const auto found = std::ranges::find(own_keys(), key, &SweepKey::name);
-  return found == own_keys().end() ? nullptr : &*found;
+// Null pointer if the key is none of our options.
+const Option* find_own(std::string_view key, QuestionSet questions = kPredictQuestions | kPlanQuestions) {
+  for (const OwnKey& own : own_keys())
+    if (own.key == key && (own.option->of & questions) != 0) return own.option;
+  return nullptr;
 }
 
-std::string_view value_of(std::string_view key) {
-  const SweepKey* own = find_own(key);
-  return own != nullptr ? own->value : std::string_view{};
+SweepValue value_of(std::string_view key) {
+  const Option* own = find_own(key);
+  return own != nullptr ? own->sweep : SweepValue::text;
+}
+
+// What Megatron-LM calls it: "--tensor-model-parallel-size"; empty if it has no such flag.
+std::string_view megatron_name(const Option& option) {
+  const std::size_t comma = option.flags.find(',');
+  return comma == std::string_view::npos ? std::string_view{} : option.flags.substr(comma + 1);
 }
 
 std::string underscored(std::string_view text) {
@@ -60,29 +60,34 @@ std::string underscored(std::string_view text) {
 
 }  // namespace
 
+QuestionSet questions_of(SweepMode mode) {
+  return mode == SweepMode::plan ? bit(Question::plan) : kPredictQuestions;
+}
+
 std::string sweep_key(std::string_view spelled) {
   std::string key = underscored(spelled);
-  for (const SweepKey& own : own_keys())
-    if (!own.flag.empty() && key == own.flag) return std::string{own.name};
+  for (const OwnKey& own : own_keys())
+    if (key == underscored(megatron_name(*own.option))) return own.key;
   return key;
 }
 
 std::string flag_of_key(std::string_view key) {
-  const SweepKey* own = find_own(key);
-  std::string text = fmt::format("--{}", own != nullptr && !own->flag.empty() ? own->flag : key);
+  const Option* own = find_own(key);
+  if (own != nullptr && !megatron_name(*own).empty()) return std::string{megatron_name(*own)};
+  std::string text = fmt::format("--{}", key);
   std::replace(text.begin(), text.end(), '_', '-');
   return text;
 }
 
 bool is_sweep_key(std::string_view key, SweepMode mode) {
-  if (const SweepKey* own = find_own(key)) return is_among(to_string(mode), own->modes);
+  if (find_own(key) != nullptr) return find_own(key, questions_of(mode)) != nullptr;
   return use_of_megatron_flag(flag_of_key(key)).has_value();
 }
 
 std::vector<std::string> own_sweep_keys(SweepMode mode) {
   std::vector<std::string> all;
-  for (const SweepKey& key : own_keys())
-    if (is_among(to_string(mode), key.modes)) all.emplace_back(key.name);
+  for (const OwnKey& own : own_keys())
+    if ((own.option->of & questions_of(mode)) != 0) all.push_back(own.key);
   return all;
 }
 
@@ -98,9 +103,9 @@ std::string advice_for_key(std::string_view key, SweepMode mode) {
 
 std::string_view expected_instead(std::string_view key, const JsonValue& value) {
   const bool is_positive = value.is_number() && value.number() > 0;
-  if (value_of(key) == "whole" && !(is_positive && value.number() == std::floor(value.number())))
+  if (value_of(key) == SweepValue::whole && !(is_positive && value.number() == std::floor(value.number())))
     return "a whole number from 1 on";
-  if (value_of(key) == "number" && !is_positive) return "a number above 0";
+  if (value_of(key) == SweepValue::number && !is_positive) return "a number above 0";
   return {};
 }
 
@@ -108,10 +113,10 @@ JsonValue spelled_out(std::string_view key, const JsonValue& value) {
   if (!value.is_text()) return value;
   std::string text = value.text();
   // Digits of a flag of Megatron-LM stay the text that ids were made of.
-  const std::string_view kind = value_of(key);
-  const bool is_count = kind == "count" && !text.empty() && !is_digit(text.back());
-  const bool is_whole = kind == "whole" || is_count;
-  if (!is_whole && kind != "number") return value;
+  const SweepValue kind = value_of(key);
+  const bool is_count = kind == SweepValue::count && !text.empty() && !is_digit(text.back());
+  const bool is_whole = kind == SweepValue::whole || is_count;
+  if (!is_whole && kind != SweepValue::number) return value;
   if (!(is_whole ? spell_out_whole(text) : spell_out_number(text)).empty()) return value;
   double number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -121,6 +126,6 @@ JsonValue spelled_out(std::string_view key, const JsonValue& value) {
   return result;
 }
 
-bool names_file(std::string_view key) { return value_of(key) == "file"; }
+bool names_file(std::string_view key) { return value_of(key) == SweepValue::file; }
 
 }  // namespace stepcast

@@ -5,9 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/sweep/option_table.h"
 #include "stepcast/sweep/sweep_spec.h"
 
 namespace stepcast {
+
+// The questions that points of a mode ask: their options are its keys.
+[[nodiscard]] QuestionSet questions_of(SweepMode mode);
 
 // "--Tensor-model-parallel-size" -> "tensor_model_parallel_size"; the long names of degrees and batches become the short
 // ones: "tp".

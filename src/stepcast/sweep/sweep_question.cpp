@@ -1,11 +1,14 @@
 #include "stepcast/sweep/sweep_question.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <span>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -19,6 +22,7 @@
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/rollout/rl_config.h"
+#include "stepcast/sweep/option_table.h"
 #include "stepcast/sweep/sweep_keys.h"
 #include "stepcast/workload/framework_rule.h"
 
@@ -40,44 +44,43 @@ class Settings {
  public:
   explicit Settings(const SweepPoint& point) : point_(point), taken_(point.settings.size(), false) {}
 
-  [[nodiscard]] bool has(std::string_view key) const { return point_.find(key) != nullptr; }
-
-  Status text(std::string_view key, std::string& to) {
-    const JsonValue* value = take(key);
+  // The value of `option` goes where its row says: what the member takes decides how it is read.
+  Status read(const Option& option, std::string& to) {
+    const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
-    if (!value->is_text()) return wrong(key, *value, "a text");
+    if (!value->is_text()) return wrong(option, *value, "a text");
     to = value->text();
+    // A name, or the place of a file.
+    if (option.sweep == SweepValue::file && !to.empty()) to = point_.file(to);
     return Ok{};
   }
-  // A name, or the place of a file.
-  Status file(std::string_view key, std::string& to) {
-    std::string said;
-    STEPCAST_TRY(text(key, said));
-    if (!said.empty()) to = point_.file(said);
+  Status read(const Option& option, std::optional<std::string>& to) {
+    std::string text;
+    STEPCAST_TRY(read(option, text));
+    if (!text.empty()) to = text;
     return Ok{};
   }
-  [[nodiscard]] std::string place(const std::string& name) const { return point_.file(name); }
-  Status number(std::string_view key, std::optional<double>& to) {
-    const JsonValue* value = take(key);
+  Status read(const Option& option, std::optional<double>& to) {
+    const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
     if (!value->is_number() || value->number() <= 0 || value->number() > 1e24)
-      return wrong(key, *value, "a number above 0");
+      return wrong(option, *value, "a number above 0");
     to = value->number();
     return Ok{};
   }
-  Status whole(std::string_view key, std::optional<std::int64_t>& to) {
-    const JsonValue* value = take(key);
+  Status read(const Option& option, std::optional<std::int64_t>& to) {
+    const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
     constexpr double kMost = 1e12;
     const bool is_whole = value->is_number() && value->number() == std::floor(value->number());
     if (!is_whole || value->number() < 1 || value->number() > kMost)
-      return wrong(key, *value, "a whole number from 1 on");
+      return wrong(option, *value, "a whole number from 1 on");
     to = static_cast<std::int64_t>(value->number());
     return Ok{};
   }
   // "a,b".
-  Status words(std::string_view key, std::vector<std::string>& to) {
-    const JsonValue* value = take(key);
+  Status read(const Option& option, std::vector<std::string>& to) {
+    const JsonValue* value = take(option);
     if (value == nullptr) return Ok{};
     if (value->is_number())
       to = {compact_json(*value)};
@@ -87,15 +90,15 @@ class Settings {
       to = split(value->text());
     return Ok{};
   }
-  Status wholes(std::string_view key, std::vector<std::int64_t>& to) {
-    const JsonValue* value = point_.find(key);
+  Status read(const Option& option, std::vector<std::int64_t>& to) {
+    const JsonValue* value = point_.find(option.sweep_key());
     std::vector<std::string> all;
-    STEPCAST_TRY(words(key, all));
+    STEPCAST_TRY(read(option, all));
     for (const std::string& word : all) {
       std::int64_t number = 0;
       const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
       if (read.ec != std::errc{} || read.ptr != word.data() + word.size() || number < 0)
-        return wrong(key, *value, "whole numbers, as in 4 or \"4,8\"");
+        return wrong(option, *value, "whole numbers, as in 4 or \"4,8\"");
       to.push_back(number);
     }
     return Ok{};
@@ -123,7 +126,8 @@ class Settings {
   }
 
  private:
-  const JsonValue* take(std::string_view key) {
+  const JsonValue* take(const Option& option) {
+    const std::string key = option.sweep_key();
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       if (point_.settings[i].first != key) continue;
       taken_[i] = true;
@@ -131,13 +135,52 @@ class Settings {
     }
     return nullptr;
   }
-  static Error wrong(std::string_view key, const JsonValue& found, std::string_view expected) {
-    return Error::at("", std::string{key}).found(describe_value(found)).expected(std::string{expected});
+  static Error wrong(const Option& option, const JsonValue& found, std::string_view expected) {
+    return Error::at("", option.sweep_key()).found(describe_value(found)).expected(std::string{expected});
   }
 
   const SweepPoint& point_;
   std::vector<bool> taken_;
 };
+
+// What the settings of a point say, before it is understood.
+struct Said : SweepQuestion {
+  std::string dtype, framework, objective, zone_words;
+  std::string command_line, torchtitan, deepspeed, config;  // files
+  RlSettings rl;
+  RestrictionWords lists;
+  std::optional<double> memory_GiB;
+};
+
+using Target =
+    std::variant<std::monostate, std::string*, std::optional<std::string>*, std::optional<double>*,
+                 std::optional<std::int64_t>*, std::vector<std::string>*, std::vector<std::int64_t>*>;
+
+std::vector<Target> targets_of(Said& said) {
+  return {
+#define STEPCAST_OPTION(flags, heading, questions, goes_to, ...) Target{goes_to},
+#define SWEEP(member) &said.member
+#include "stepcast/sweep/option_table.def"  // NOLINT(bugprone-suspicious-include): a list that several read
+  };
+}
+
+// Settings without a member are left: Megatron-LM has flags for them.
+Status read_all(Settings& settings, SweepMode mode, Said& said) {
+  const std::span<const Option> options = option_table();
+  const std::vector<Target> targets = targets_of(said);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if ((options[i].of & questions_of(mode)) == 0) continue;
+    STEPCAST_TRY(std::visit(
+        [&](auto to) -> Status {
+          if constexpr (std::is_same_v<decltype(to), std::monostate>)
+            return Ok{};
+          else
+            return settings.read(options[i], *to);
+        },
+        targets[i]));
+  }
+  return Ok{};
+}
 
 // fp8 and fp4 are products on top of what is left in 16 bits.
 Status set_type(const std::string& word, JobSettings& to) {
@@ -154,54 +197,34 @@ Status set_type(const std::string& word, JobSettings& to) {
   return Ok{};
 }
 
-Status read_configs(Settings& settings, Job& job) {
-  std::string command_line, torchtitan, deepspeed, config;
-  STEPCAST_TRY(settings.file("command_line", command_line));
-  STEPCAST_TRY(settings.file("torchtitan", torchtitan));
-  STEPCAST_TRY(settings.file("deepspeed", deepspeed));
-  STEPCAST_TRY(settings.file("config", config));
-  if (!command_line.empty()) {
-    job.command_line = command_line;
+Status read_configs(const Said& said, Job& job) {
+  if (!said.command_line.empty()) {
+    job.command_line = said.command_line;
     std::error_code ignored;
-    if (command_line.find(' ') == std::string::npos &&
-        std::filesystem::is_regular_file(command_line, ignored)) {
-      STEPCAST_ASSIGN(ConfigText script, read_config_text(command_line));
+    if (said.command_line.find(' ') == std::string::npos &&
+        std::filesystem::is_regular_file(said.command_line, ignored)) {
+      STEPCAST_ASSIGN(ConfigText script, read_config_text(said.command_line));
       job.command_line = std::move(script.text);
     }
   }
-  if (!torchtitan.empty()) {
-    STEPCAST_ASSIGN(job.torchtitan, read_config_text(torchtitan));
+  if (!said.torchtitan.empty()) {
+    STEPCAST_ASSIGN(job.torchtitan, read_config_text(said.torchtitan));
   }
-  if (!deepspeed.empty()) {
-    STEPCAST_ASSIGN(job.deepspeed, read_config_text(deepspeed));
+  if (!said.deepspeed.empty()) {
+    STEPCAST_ASSIGN(job.deepspeed, read_config_text(said.deepspeed));
   }
-  if (!config.empty()) {
-    STEPCAST_ASSIGN(job.config, read_config_text(config));
+  if (!said.config.empty()) {
+    STEPCAST_ASSIGN(job.config, read_config_text(said.config));
   }
   return Ok{};
 }
 
 // A step of post-training where `rl` or the config or command line says so.
-Status read_rl(Settings& settings, SweepQuestion& question) {
-  RlSettings r;
-  std::string lengths;
-  STEPCAST_TRY(settings.text("rl", r.algorithm));
-  STEPCAST_TRY(settings.whole("prompts", r.prompts));
-  STEPCAST_TRY(settings.whole("generations", r.generations));
-  STEPCAST_TRY(settings.text("lengths", lengths));
-  r.lengths = lengths.find('=') == std::string::npos && !lengths.empty() ? settings.place(lengths) : lengths;
-  STEPCAST_TRY(settings.whole("prompt_tokens", r.prompt_tokens));
-  STEPCAST_TRY(settings.number("oversampling", r.oversampling));
-  STEPCAST_TRY(settings.text("policy", r.policy));
-  STEPCAST_TRY(settings.whole("generation_gpus", r.generation_gpus));
-  STEPCAST_TRY(settings.whole("generation_tp", r.generation_tensor));
-  STEPCAST_TRY(settings.whole("generation_pp", r.generation_pipeline));
-  STEPCAST_TRY(settings.text("generation_dtype", r.generation_dtype));
-  STEPCAST_TRY(settings.number("generation_memory", r.generation_memory_share));
-  STEPCAST_TRY(settings.file("reward_model", r.reward_model));
-  const bool says = r.prompts || r.generations || !lengths.empty() || !r.policy.empty();
-  if (!r.algorithm.empty() || is_rl_config(question.job)) {
-    question.post_training = std::move(r);
+Status take_rl(Said& said) {
+  const RlSettings& r = said.rl;
+  const bool says = r.prompts || r.generations || !r.lengths.empty() || !r.policy.empty();
+  if (!r.algorithm.empty() || is_rl_config(said.job)) {
+    said.post_training = std::move(said.rl);
   } else if (says) {
     return Error::at("", "prompts, generations, lengths, policy", "belong to steps of post-training")
         .advice("add rl = \"grpo\"");
@@ -219,149 +242,107 @@ Status read_flags(const Settings& settings, Job& job, const LayoutWords& layout 
 }
 
 // "64xh100@east+64xa100@west", and its zones with blanks between them.
-Status read_pools(Settings& settings, SweepQuestion& question) {
-  std::string zones;
-  STEPCAST_TRY(settings.text("pools", question.pools));
-  STEPCAST_TRY(settings.text("zones", zones));
-  if (question.pools.empty())
-    return zones.empty() ? Status{Ok{}} : Error{"zones are those of pools"}.advice("add pools");
+Status check_pools(const SweepPoint& point, Said& said) {
+  if (said.pools.empty())
+    return said.zone_words.empty() ? Status{Ok{}} : Error{"zones are those of pools"}.advice("add pools");
   for (const char* key : {"gpus", "nodes", "platform"})
-    if (settings.has(key))
+    if (point.find(key) != nullptr)
       return Error{fmt::format("pools and {} say the same thing", key)}.advice("leave one of the two out");
-  for (std::string& zone : split(zones, ' '))
-    if (!zone.empty()) question.zones.push_back(std::move(zone));
-  STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(question.pools, question.zones));
+  for (std::string& zone : split(said.zone_words, ' '))
+    if (!zone.empty()) said.zones.push_back(std::move(zone));
+  STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(said.pools, said.zones));
   if (cluster.pools.size() > 1) return Ok{};
   const GpuPool& pool = cluster.pools.front();
-  question.platform = settings.place(pool.platform);
-  question.n_gpus = pool.n_gpus;
-  question.pools.clear();
-  question.zones.clear();
+  said.platform = point.file(pool.platform);
+  said.n_gpus = pool.n_gpus;
+  said.pools.clear();
+  said.zones.clear();
   const GpuZone* zone = cluster.zone_of(pool);
   if (zone == nullptr || !zone->price_per_gpu_hour) return Ok{};
-  if (question.budget.price_per_gpu_hour)
+  if (said.budget.price_per_gpu_hour)
     return Error{"gpu_hour_price and prices of zones say the same thing"}.advice("leave one of the two out");
-  question.budget.price_per_gpu_hour = zone->price_per_gpu_hour;
+  said.budget.price_per_gpu_hour = zone->price_per_gpu_hour;
   return Ok{};
 }
 
-Status read_predict(Settings& settings, SweepQuestion& question) {
-  Job& job = question.job;
-  std::string dtype, expert_load;
-  STEPCAST_TRY(settings.text("dtype", dtype));
-  STEPCAST_TRY(set_type(dtype, job.settings));
-  STEPCAST_TRY(settings.file("expert_load", expert_load));
-  if (!expert_load.empty()) job.settings.expert_load = expert_load;
-  STEPCAST_TRY(settings.whole("lora_rank", job.settings.lora_rank));
-  STEPCAST_TRY(settings.number("packed_mean_tokens", job.settings.packed_mean_tokens));
-  STEPCAST_TRY(settings.whole("nodes", question.nodes));
-  if (question.nodes && question.n_gpus)
+// Keys that mean something for recommendation models and not for a step of a description.
+Status check_subject(const SweepPoint& point) {
+  for (const Option& option : option_table()) {
+    const bool of_dlrm_alone =
+        (option.of & bit(Question::recommendation)) != 0 && (option.of & bit(Question::described)) == 0;
+    if (of_dlrm_alone && option.sweep != SweepValue::none && point.find(option.sweep_key()) != nullptr)
+      return Error::at("", option.sweep_key(), "belongs to recommendation models");
+  }
+  return Ok{};
+}
+
+Status take_predict(const SweepPoint& point, const Settings& settings, Said& said) {
+  Job& job = said.job;
+  STEPCAST_TRY(set_type(said.dtype, job.settings));
+  if (said.nodes && said.n_gpus)
     return Error{"nodes and gpus say the same thing"}.advice("leave one of the two out");
-  STEPCAST_TRY(read_pools(settings, question));
-  STEPCAST_TRY(settings.file("failures", question.budget.failures));
-  STEPCAST_TRY(settings.words("recovery", question.budget.recovery));
-  if (!question.budget.recovery.empty() && question.budget.failures.empty())
+  STEPCAST_TRY(check_pools(point, said));
+  if (!said.budget.recovery.empty() && said.budget.failures.empty())
     return Error{"recovery belongs to interruptions"}.advice("add failures = \"default\"");
-  STEPCAST_TRY(settings.number("train_samples", question.budget.samples));
-  STEPCAST_TRY(settings.number("train_iterations", question.budget.iterations));
-  STEPCAST_TRY(settings.number("gpu_power_watts", question.budget.power_per_gpu_W));
-  STEPCAST_TRY(read_configs(settings, job));
-  STEPCAST_TRY(read_rl(settings, question));
-  constexpr std::array<std::string_view, 5> kOfDlrmAlone{"tables", "indices", "plan", "batch", "links_of"};
-  const bool is_dlrm = is_dlrm_job(job.model);
-  for (const std::string_view key : kOfDlrmAlone)
-    if (settings.has(key) && !is_dlrm)
-      return Error::at("", std::string{key}, "belongs to recommendation models");
-  STEPCAST_TRY(settings.file("tables", question.tables));
-  STEPCAST_TRY(settings.file("indices", question.indices));
-  STEPCAST_TRY(settings.file("plan", question.sharding_plan));
-  STEPCAST_TRY(settings.file("links_of", question.links_of));
-  STEPCAST_TRY(settings.whole("batch", question.batch_per_rank));
-  LayoutWords layout;
-  for (const auto& [key, word] :
-       {std::pair{"schedules", &layout.schedule}, std::pair{"sharding", &layout.sharding},
-        std::pair{"recompute", &layout.recompute}, std::pair{"sp", &layout.sequence_parallel}}) {
-    std::vector<std::string> words;
-    STEPCAST_TRY(settings.words(key, words));
-    *word = join(words, ",");
-  }
-  STEPCAST_TRY(read_flags(settings, job, layout));
-  job.n_gpus = question.n_gpus;
-  job.gpus_per_node = question.gpus_per_node;
+  STEPCAST_TRY(read_configs(said, job));
+  STEPCAST_TRY(take_rl(said));
+  if (!is_dlrm_job(job.model)) STEPCAST_TRY(check_subject(point));
+  const RestrictionWords& lists = said.lists;
+  STEPCAST_TRY(read_flags(settings, job,
+                          {.schedule = join(lists.schedules, ","),
+                           .sharding = join(lists.shardings, ","),
+                           .sequence_parallel = join(lists.sequence_parallel, ","),
+                           .recompute = join(lists.recomputations, ",")}));
+  job.n_gpus = said.n_gpus;
+  job.gpus_per_node = said.gpus_per_node;
   return Ok{};
 }
 
-Status read_plan(Settings& settings, SweepQuestion& question) {
-  PlanRequest& plan = question.plan;
-  RestrictionWords lists;
-  STEPCAST_TRY(settings.wholes("tp", lists.tensor));
-  STEPCAST_TRY(settings.wholes("pp", lists.pipeline));
-  STEPCAST_TRY(settings.wholes("vp", lists.virtual_stages));
-  STEPCAST_TRY(settings.wholes("cp", lists.context));
-  STEPCAST_TRY(settings.wholes("ep", lists.expert));
-  STEPCAST_TRY(settings.wholes("etp", lists.expert_tensor));
-  STEPCAST_TRY(settings.wholes("mbs", lists.micro_batch));
-  STEPCAST_TRY(settings.words("schedules", lists.schedules));
-  STEPCAST_TRY(settings.words("sharding", lists.shardings));
-  STEPCAST_TRY(settings.words("recompute", lists.recomputations));
-  STEPCAST_TRY(settings.words("sp", lists.sequence_parallel));
-  STEPCAST_TRY(settings.words("dtype", lists.dtypes));
-  STEPCAST_ASSIGN(plan.restrictions, restrictions_of(lists));
-  std::optional<double> memory_GiB;
-  STEPCAST_TRY(settings.number("max_memory_gib", memory_GiB));
-  if (memory_GiB) plan.memory_bytes = *memory_GiB * kGiB;
-  std::string objective;
-  STEPCAST_TRY(settings.text("objective", objective));
-  if (!objective.empty()) {
-    STEPCAST_ASSIGN(plan.objective, parse_objective(objective));
+Status take_plan(const Settings& settings, Said& said) {
+  PlanRequest& plan = said.plan;
+  STEPCAST_ASSIGN(plan.restrictions, restrictions_of(said.lists));
+  if (said.memory_GiB) plan.memory_bytes = *said.memory_GiB * kGiB;
+  if (!said.objective.empty()) {
+    STEPCAST_ASSIGN(plan.objective, parse_objective(said.objective));
   }
-  STEPCAST_TRY(read_flags(settings, question.job));
-  for (const std::string& word : lists.dtypes) {
+  STEPCAST_TRY(read_flags(settings, said.job));
+  for (const std::string& word : said.lists.dtypes) {
     if (word == "fp16" || word == "fp32" || word == "bf16") {
-      question.job.settings.dtype = parse_dtype(word);
+      said.job.settings.dtype = parse_dtype(word);
       break;
     }
   }
-  if (!question.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in all");
-  plan.job = question.job;
-  plan.n_gpus = *question.n_gpus;
+  if (!said.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in all");
+  plan.job = said.job;
+  plan.n_gpus = *said.n_gpus;
   plan.threads = 1;  // points run side by side
   plan.top = 1;
-  return apply_what_if(question.what_if, plan.assumptions);
+  return apply_what_if(said.what_if, plan.assumptions);
 }
 
 }  // namespace
 
 Result<SweepQuestion> question_of(const SweepPoint& point) {
   Settings settings{point};
-  SweepQuestion question;
-  STEPCAST_TRY(settings.file("model", question.job.model));
-  STEPCAST_TRY(settings.words("ignore_key", question.job.ignored_model_keys));
-  STEPCAST_TRY(settings.file("platform", question.platform));
-  STEPCAST_TRY(settings.whole("gpus", question.n_gpus));
-  STEPCAST_TRY(settings.whole("gpus_per_node", question.gpus_per_node));
-  STEPCAST_TRY(settings.words("what_if", question.what_if));
-  STEPCAST_TRY(settings.number("train_tokens", question.budget.tokens));
-  STEPCAST_TRY(settings.number("gpu_hour_price", question.budget.price_per_gpu_hour));
-  std::string framework;
-  STEPCAST_TRY(settings.text("framework", framework));
-  if (!framework.empty()) {
-    question.job.framework = parse_framework(framework);
-    if (question.job.framework == Framework::unknown) {
+  Said said;
+  STEPCAST_TRY(read_all(settings, point.mode, said));
+  if (!said.framework.empty()) {
+    said.job.framework = parse_framework(said.framework);
+    if (said.job.framework == Framework::unknown) {
       return Error::at("", "framework")
-          .found(fmt::format("`{}`", framework.substr(0, 40)))
+          .found(fmt::format("`{}`", said.framework.substr(0, 40)))
           .expected(framework_names(" or "));
     }
   }
-  STEPCAST_TRY(point.mode == SweepMode::plan ? read_plan(settings, question)
-                                             : read_predict(settings, question));
-  const TrainingBudget& budget = question.budget;
+  STEPCAST_TRY(point.mode == SweepMode::plan ? take_plan(settings, said)
+                                             : take_predict(point, settings, said));
+  const TrainingBudget& budget = said.budget;
   if (!budget.tokens && !budget.samples && !budget.iterations) {
     for (const char* key : {"gpu_hour_price", "gpu_power_watts", "failures"})
-      if (settings.has(key))
+      if (point.find(key) != nullptr)
         return Error{fmt::format("{} belongs to a training", key)}.advice("add train_tokens");
   }
-  return question;
+  return SweepQuestion{std::move(said)};
 }
 
 }  // namespace stepcast
