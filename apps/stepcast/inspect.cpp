@@ -265,8 +265,8 @@ Inspected inspect(const std::string& file, const InspectOptions& options,
     STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
     return inspect_profile(file, std::move(rank), options, shown_ranks);
   }
-  Result<SummarizedRank> found = shown_reading(
-      file, [](const std::filesystem::path& path, const ReadOptions& how) {
+  Result<SummarizedRank> found =
+      shown_reading(file, [](const std::filesystem::path& path, const ReadOptions& how) {
         return summarize_kineto(path, can_be_replayed, how);
       });
   if (!found && format == TraceFormat::unknown) return std::move(found).error().expected(kReadable);
