@@ -14,7 +14,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/overhead_type.h"
 #include "stepcast/program/program.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

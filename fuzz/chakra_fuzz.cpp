@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/trace/graph_program.h"
+#include "stepcast/rebuild/graph_program.h"
 #include "stepcast/trace/readers.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "stepcast/rebuild/traced_operations.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/traced_operations.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "stepcast/operation/framework_ops.h"
-#include "stepcast/trace/detail/call_parser.h"
+#include "stepcast/rebuild/detail/call_parser.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_summary.h"
 
 #include "lab/kineto_writer.h"

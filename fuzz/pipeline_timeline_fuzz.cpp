@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/trace/pipeline_program.h"
+#include "stepcast/rebuild/pipeline_program.h"
 #include "stepcast/trace/pipeline_timeline.h"
 
 namespace {

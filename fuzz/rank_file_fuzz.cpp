@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/rank_file.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_summary.h"
 
 namespace {

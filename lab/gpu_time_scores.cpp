@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/platform/platform_choice.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 namespace {

@@ -12,12 +12,12 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/untimed_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/host_prices.h"
 #include "stepcast/retrace/other_shapes.h"
 #include "stepcast/retrace/recorded_prices.h"
 #include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "calibrate/overhead_fit.h"
 #include "lab/foreign_hosts.h"

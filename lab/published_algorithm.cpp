@@ -14,7 +14,7 @@
 #include "stepcast/cost/device_time.h"
 #include "stepcast/platform/group_placement.h"
 #include "stepcast/predict/untimed_ranks.h"
-#include "stepcast/trace/traced_operations.h"
+#include "stepcast/rebuild/traced_operations.h"
 
 #include "lab/published_overheads.h"
 

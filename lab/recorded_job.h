@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/recorded_steps.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "calibrate/overhead_traces.h"
 

@@ -20,8 +20,8 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/rebuild/pipeline_program.h"
 #include "stepcast/sources/recorded_steps.h"
-#include "stepcast/trace/pipeline_program.h"
 
 #include "lab/simulated_trace.h"
 

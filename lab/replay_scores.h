@@ -18,8 +18,8 @@
 #include "stepcast/analyze/culprits.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {

@@ -8,8 +8,8 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "lab/recorded_job.h"
 #include "lab/replay_scores.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "stepcast/program/block.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {

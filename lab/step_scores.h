@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 #include "lab/metrics.h"
 #include "lab/suite.h"

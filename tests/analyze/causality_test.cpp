@@ -13,9 +13,9 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/simulate/engine.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "tests/support/data.h"
 #include "tests/support/paths.h"

@@ -11,10 +11,10 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/rebuild/graph_program.h"
 #include "stepcast/simulate/engine.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/chakra_writer.h"
-#include "stepcast/trace/graph_program.h"
 #include "stepcast/trace/readers.h"
 
 #include "tests/support/command.h"

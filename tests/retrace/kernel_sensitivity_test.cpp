@@ -11,9 +11,9 @@
 
 #include "stepcast/predict/replay.h"
 #include "stepcast/program/program.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "tests/support/data.h"
 

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "lab/kineto_writer.h"
 #include "tests/support/trace_builder.h"

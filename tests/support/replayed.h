@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/simulate/engine.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast::test {
 

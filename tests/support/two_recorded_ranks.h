@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast::test {
 

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "tests/support/fails_with.h"
 #include "tests/support/trace_builder.h"

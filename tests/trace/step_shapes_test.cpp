@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/step_selection.h"
 #include "stepcast/trace/trace_summary.h"
 

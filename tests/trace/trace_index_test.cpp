@@ -1,5 +1,5 @@
 // What is looked up once per file for all of its steps.
-#include "stepcast/trace/detail/trace_index.h"
+#include "stepcast/trace/trace_index.h"
 
 #include <string_view>
 #include <vector>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 #include "tests/support/trace_builder.h"
 

@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/recorded_program.h"
 
 #include "tests/support/data.h"
 #include "tests/support/trace_files.h"

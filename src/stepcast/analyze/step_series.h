@@ -20,7 +20,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/scenario_sweep.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
-#include "stepcast/trace/recorded_variants.h"
+#include "stepcast/rebuild/recorded_variants.h"
 
 namespace stepcast {
 namespace {

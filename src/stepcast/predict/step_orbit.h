@@ -25,8 +25,8 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/simulate/engine.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

@@ -14,7 +14,7 @@
 
 #include "stepcast/operation/framework_ops.h"
 #include "stepcast/predict/untimed_ranks.h"
-#include "stepcast/trace/traced_operations.h"
+#include "stepcast/rebuild/traced_operations.h"
 
 namespace stepcast {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/cost/host_overheads.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/execution_trace.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

@@ -7,8 +7,8 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/program/block.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/execution_trace.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

@@ -20,8 +20,8 @@
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/trace/operation_graph.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/workload/rank_groups.h"
 
 namespace stepcast {

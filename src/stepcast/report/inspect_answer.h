@@ -16,11 +16,11 @@
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/plan/table_sets.h"
+#include "stepcast/rebuild/traced_operations.h"
 #include "stepcast/report/document.h"
 #include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/pipeline_timeline.h"
 #include "stepcast/trace/trace_summary.h"
-#include "stepcast/trace/traced_operations.h"
 #include "stepcast/workload/dlrm.h"
 
 namespace stepcast {

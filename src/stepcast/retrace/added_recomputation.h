@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

@@ -29,8 +29,8 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/predict/step_prices.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/recorded_prices.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

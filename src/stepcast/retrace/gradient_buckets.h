@@ -23,7 +23,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/predict/step_prices.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

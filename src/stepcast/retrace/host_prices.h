@@ -15,7 +15,7 @@
 #include "stepcast/cost/host_overheads.h"
 #include "stepcast/operation/overhead_type.h"
 #include "stepcast/program/program.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

@@ -13,7 +13,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/program/task_work.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

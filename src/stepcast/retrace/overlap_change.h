@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

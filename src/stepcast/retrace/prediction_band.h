@@ -9,9 +9,9 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/prediction_options.h"
 #include "stepcast/retrace/step_edit.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

@@ -9,11 +9,11 @@
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/step_assumptions.h"
 #include "stepcast/program/program.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/added_recomputation.h"
 #include "stepcast/retrace/changed_work.h"
 #include "stepcast/retrace/overlap_change.h"
 #include "stepcast/retrace/recorded_prices.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

@@ -25,7 +25,7 @@
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/step_prices.h"
 #include "stepcast/program/program.h"
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast {
 

@@ -19,8 +19,8 @@
 #include "stepcast/operation/estimate.h"
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/prediction_options.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "stepcast/rebuild/graph_program.h"
 #include "stepcast/sources/recorded_source.h"
-#include "stepcast/trace/graph_program.h"
 
 namespace stepcast {
 

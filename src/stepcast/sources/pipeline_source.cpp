@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/rebuild/pipeline_program.h"
 #include "stepcast/sources/recorded_source.h"
-#include "stepcast/trace/pipeline_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {

@@ -13,10 +13,10 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/source_kind.h"
 #include "stepcast/sources/trace_listing.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
 

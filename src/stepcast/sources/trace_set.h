@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_listing.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/read_progress.h"
-#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {

@@ -16,9 +16,9 @@
 #include "stepcast/trace/detail/rank_builder.h"
 #include "stepcast/trace/detail/rank_fold.h"
 #include "stepcast/trace/detail/step_signs.h"
-#include "stepcast/trace/detail/trace_index.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/step_selection.h"
+#include "stepcast/trace/trace_index.h"
 #include "stepcast/trace/trace_summary.h"
 
 namespace stepcast::detail {

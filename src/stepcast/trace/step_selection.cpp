@@ -14,10 +14,10 @@
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/detail/event_store.h"
 #include "stepcast/trace/detail/kineto_event.h"
-#include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_rank.h"
+#include "stepcast/trace/trace_index.h"
 
 namespace stepcast {
 namespace {

@@ -10,10 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/rebuild/traced_operations.h"
 #include "stepcast/sources/trace_listing.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/execution_trace.h"
-#include "stepcast/trace/traced_operations.h"
 
 namespace stepcast::detail {
 namespace {

@@ -15,8 +15,8 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_set.h"
-#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast::detail {
 

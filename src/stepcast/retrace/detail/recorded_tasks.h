@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "stepcast/trace/recorded_program.h"
+#include "stepcast/rebuild/recorded_program.h"
 
 namespace stepcast::detail {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "stepcast/operation/kernel_class.h"
-#include "stepcast/trace/detail/rank_graph.h"
+#include "stepcast/trace/trace_index.h"
 
 namespace stepcast::detail {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "stepcast/operation/overhead_name.h"
-#include "stepcast/trace/detail/trace_index.h"
+#include "stepcast/trace/trace_index.h"
 
 namespace stepcast::detail {
 namespace {
