@@ -6,9 +6,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/recommend/dlrm_presets.h"
+#include "stepcast/recommend/dlrm_step.h"
 
 #include "replicated_program.h"
 

@@ -6,12 +6,12 @@
 #include <benchmark/benchmark.h>
 
 #include "stepcast/cost/access_pattern.h"
-#include "stepcast/describe/dlrm_presets.h"
-#include "stepcast/plan/reshard.h"
-#include "stepcast/plan/sharders.h"
-#include "stepcast/plan/table_sets.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/recommend/dlrm_presets.h"
+#include "stepcast/recommend/dlrm_step.h"
+#include "stepcast/recommend/reshard.h"
+#include "stepcast/recommend/sharders.h"
+#include "stepcast/recommend/table_sets.h"
 
 #include "replicated_program.h"
 

@@ -11,9 +11,9 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/dlrm_job.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/platform/provenance.h"
+#include "stepcast/recommend/dlrm_job.h"
 
 namespace stepcast {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "stepcast/describe/measured_indices.h"
+#include "stepcast/recommend/measured_indices.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string content{reinterpret_cast<const char*>(data), size};

@@ -15,9 +15,9 @@
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/embedding_lookup.h"
 #include "stepcast/operation/dtype.h"
-#include "stepcast/plan/table_sets.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/recommend/table_sets.h"
 
 #include "calibrate/lookup_fit.h"
 #include "lab/sharding_reference.h"

@@ -14,12 +14,12 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/cost/access_pattern.h"
-#include "stepcast/describe/dlrm_presets.h"
-#include "stepcast/plan/sharders.h"
-#include "stepcast/plan/sharding_search.h"
-#include "stepcast/plan/table_sets.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/recommend/dlrm_presets.h"
+#include "stepcast/recommend/dlrm_step.h"
+#include "stepcast/recommend/sharders.h"
+#include "stepcast/recommend/sharding_search.h"
+#include "stepcast/recommend/table_sets.h"
 
 #include "lab/ranking_score.h"
 #include "lab/sharding_reference.h"

@@ -17,11 +17,11 @@
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/npz_file.h"
-#include "stepcast/describe/dlrm_job.h"
-#include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/rebuild/profiled_operators.h"
 #include "stepcast/rebuild/recorded_program.h"
+#include "stepcast/recommend/dlrm_job.h"
+#include "stepcast/recommend/measured_indices.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"

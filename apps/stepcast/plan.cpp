@@ -22,7 +22,6 @@
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
-#include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/plan/job_pool.h"
@@ -34,6 +33,7 @@
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/workload/framework_rule.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/describe/dlrm_job.h"
+#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/workload/framework_rule.h"
 
 #include "rl_flags.h"

@@ -12,9 +12,9 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
-#include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/report/sharding_document.h"
 
 #include "option_list.h"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/words.h"
-#include "stepcast/describe/dlrm_job.h"
+#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/sweep/option_table.h"
 
 namespace stepcast::python {

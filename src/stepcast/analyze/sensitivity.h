@@ -19,9 +19,9 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/result.h"
-#include "stepcast/predict/dlrm_step.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/program/program.h"
+#include "stepcast/recommend/dlrm_step.h"
 #include "stepcast/retrace/trace_prediction.h"
 
 namespace stepcast {

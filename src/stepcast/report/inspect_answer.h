@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "stepcast/base/fields.h"
-#include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"
-#include "stepcast/plan/table_sets.h"
 #include "stepcast/rebuild/traced_operations.h"
+#include "stepcast/recommend/dlrm.h"
+#include "stepcast/recommend/measured_indices.h"
+#include "stepcast/recommend/table_sets.h"
 #include "stepcast/report/document.h"
 #include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/pipeline_timeline.h"
 #include "stepcast/trace/trace_summary.h"
-#include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
 

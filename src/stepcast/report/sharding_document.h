@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "stepcast/plan/sharding_comparison.h"
+#include "stepcast/recommend/sharding_comparison.h"
 #include "stepcast/report/document.h"
 
 namespace stepcast {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/dlrm_job.h"
-#include "stepcast/workload/dlrm.h"
+#include "stepcast/recommend/dlrm.h"
+#include "stepcast/recommend/dlrm_job.h"
 
 namespace stepcast::detail {
 
