@@ -1,5 +1,5 @@
 // Includes run one way:
-//   base <- operation <- program, platform <- trace, workload, cost, simulate <- describe <- predict
+//   base <- operation <- program, platform <- trace, workload, cost, simulate <- rebuild, describe <- predict
 //        <- analyze, plan <- sweep <- report <- api <- apps
 // Rooms of one tier do not include each other. Two libraries are apart: calibrate/ may include up to predict, lab/ may
 // include everything; the product's library includes neither, and nothing but tests includes lab/.
