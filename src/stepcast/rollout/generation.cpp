@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
@@ -30,15 +29,15 @@ bool is_attention(const WorkItem& item) {
 // What a training step does besides: loss, work of the host, balancing of experts, and biases of experts one expert after the
 // other, which the fused products of engines add.
 bool trains_only(const WorkItem& item) {
-  for (const std::string_view name :
-       {"reduce_loss", "auxiliary_loss", "routing_map", "weigh_bias", "add_weighed_bias"})
-    if (item.name == name) return true;
+  if (item.role == ItemRole::training) return true;
   const Operation* operation = item.operation();
   if (operation == nullptr) return false;
   if (std::holds_alternative<CrossEntropyShape>(operation->shape)) return true;
   const auto* amount = std::get_if<AmountShape>(&operation->shape);
   return amount != nullptr && amount->kernel_class == KernelClass::none;
 }
+
+bool is_expert_product(ItemRole role) { return role == ItemRole::expert_up || role == ItemRole::expert_down; }
 
 }  // namespace
 
@@ -139,7 +138,7 @@ Result<double> Generation::list_us(const WorkList& list, const Placement& placem
     }
     Operation operation = *item.operation();
     auto* product = std::get_if<GemmShape>(&operation.shape);
-    if (product != nullptr && item.name.starts_with("expert_") && product->batch > 1) {
+    if (product != nullptr && is_expert_product(item.role) && product->batch > 1) {
       experts = true;
       const MixtureOfExperts& moe = *model_.moe;
       const double per_token = as_double(moe.experts_per_token);

@@ -5,18 +5,23 @@
 
 namespace stepcast::detail {
 
-bool LayerLists::has_adapter(std::string_view linear) const {
+bool LayerLists::has_adapter(ItemRole linear) const {
   const Adapters& adapters = layout_.layer.adapters;
   if (adapters.rank == 0) return false;
-  return (adapters.qkv && linear == "qkv") || (adapters.attention_output && linear == "attention_output") ||
-         (adapters.ffn_up && linear == "ffn_up") || (adapters.ffn_down && linear == "ffn_down");
+  switch (linear) {
+    case ItemRole::qkv: return adapters.qkv;
+    case ItemRole::attention_output: return adapters.attention_output;
+    case ItemRole::ffn_up: return adapters.ffn_up;
+    case ItemRole::ffn_down: return adapters.ffn_down;
+    default: return false;
+  }
 }
 
 // A rank's share of an adapter follows the product beside it: column-split ones split the rows of the second
 // matrix, row-split ones the columns of the first. What travels in between is as wide as the rank; the result of
 // a row-split one is exchanged, so that every rank has its tokens whole.
 void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
-  if (!has_adapter(linear.name)) return;
+  if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
   const auto product = [&](std::string_view name, std::int64_t n, std::int64_t k) {
@@ -38,7 +43,7 @@ void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) co
 }
 
 void LayerLists::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
-  if (!has_adapter(linear.name)) return;
+  if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
   const auto product = [&](std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,

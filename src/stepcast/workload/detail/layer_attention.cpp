@@ -124,10 +124,14 @@ void LayerLists::ring_attention(WorkList& list, const LayerVariant& variant, Dir
   const Transfer step{CollectiveOp::send_receive, GroupKind::context, Bytes{key_values * (forward ? 1 : 2)}};
   const std::string_view name = forward ? "attention" : "attention_gradient";
   list.push_back({"exchange_keys_values", step, 1, true});
-  list.push_back({name, attention(own, dtype_, direction)});
+  const auto attend = [&](const AttentionShape& shape) {
+    list.push_back({name, attention(shape, dtype_, direction)});
+    list.back().role = ItemRole::attention;
+  };
+  attend(own);
   for (std::int64_t i = 1; i < cp_; ++i) {
     if (i + 1 < cp_ || !forward) list.push_back({"exchange_keys_values", step, 1, true});
-    list.push_back({name, attention(other, dtype_, direction)});
+    attend(other);
     // Partial results are merged by their softmax sums.
     if (forward) {
       add_elementwise(list, "merge_attention", ElementwiseFunction::add,
@@ -150,6 +154,7 @@ void LayerLists::attention_of_rank(WorkList& list, std::string_view name, const 
   else
     move("unpad_output_gradient", MovementKind::gather, outputs);
   list.push_back({name, kernel});
+  list.back().role = ItemRole::attention;
   // Padded again: zeros, into which the values go; backward joins the three gradients.
   move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
   move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
@@ -182,6 +187,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
       };
       exchange("sequence_to_heads", forward ? projections : outputs);
       list.push_back({name, attention(heads_split, dtype, direction)});
+      list.back().role = ItemRole::attention;
       exchange("heads_to_sequence", forward ? outputs : projections);
       return;
     }
@@ -197,6 +203,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
       list.push_back(
           {"gather_keys_values", Transfer{CollectiveOp::all_gather, GroupKind::context, Bytes{key_values}}});
       list.push_back({name, attention(queries_split, dtype, direction)});
+      list.back().role = ItemRole::attention;
       if (!forward) {
         list.push_back({"reduce_key_value_gradients",
                         Transfer{CollectiveOp::reduce_scatter, GroupKind::context, Bytes{key_values}}});
@@ -245,7 +252,8 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                      .bias = model_.qkv_bias,
                      .fp8 = fp8,
                      .input_of_kernel = true,
-                     .parts = parts_of_gathered()};
+                     .parts = parts_of_gathered(),
+                     .role = ItemRole::qkv};
     add_linear(list, qkv);
     if (model_.cross_tokens > 0) add_linear(list, cross_projection());
     add_adapter(list, qkv, Edge::column);
@@ -266,15 +274,13 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   if (model_.low_rank_attention) return low_rank_part(list, LowRankPart::output, Direction::forward, fp8);
   // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
   add_row_product(list,
-                  {"attention_output",
-                   {},
-                   {},
-                   {},
-                   t,
-                   h,
-                   heads_ * model_.value_head_dim(),
-                   model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
-                   fp8},
+                  {.name = "attention_output",
+                   .tokens = t,
+                   .n = h,
+                   .k = heads_ * model_.value_head_dim(),
+                   .bias = model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
+                   .fp8 = fp8,
+                   .role = ItemRole::attention_output},
                   model_.parallel_residual ? std::string_view{} : "reduce_attention_output");
 }
 
@@ -433,9 +439,15 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
     low_rank_part(list, LowRankPart::output, Direction::backward, fp8);
   } else {
     add_linear_gradients(list,
-                         {"attention_output", "attention_output_input_gradient",
-                          "attention_output_weight_gradient", "attention_output_bias_gradient", t, h,
-                          heads_ * model_.value_head_dim(), model_.attention_output_bias, fp8},
+                         {.input_gradient = "attention_output_input_gradient",
+                          .weight_gradient = "attention_output_weight_gradient",
+                          .bias_gradient = "attention_output_bias_gradient",
+                          .tokens = t,
+                          .n = h,
+                          .k = heads_ * model_.value_head_dim(),
+                          .bias = model_.attention_output_bias,
+                          .fp8 = fp8,
+                          .role = ItemRole::attention_output},
                          model_.parallel_residual ? Edge::none : Edge::row);
   }
   if (model_.attention_output_gate) {
@@ -457,10 +469,16 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   if (model_.position == PositionEncoding::relative)
     add_linear_gradients(list, distance_projection(), Edge::none);
   if (model_.cross_tokens > 0) add_linear_gradients(list, cross_projection(), Edge::none);
-  const std::int64_t n = projected_columns();
   add_linear_gradients(list,
-                       {"qkv", "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h,
-                        model_.qkv_bias, fp8},
+                       {.input_gradient = "qkv_input_gradient",
+                        .weight_gradient = "qkv_weight_gradient",
+                        .bias_gradient = "qkv_bias_gradient",
+                        .tokens = t,
+                        .n = projected_columns(),
+                        .k = h,
+                        .bias = model_.qkv_bias,
+                        .fp8 = fp8,
+                        .role = ItemRole::qkv},
                        Edge::column);
 }
 

@@ -10,14 +10,16 @@ void LayerLists::low_rank_part(WorkList& list, LowRankPart part, Direction direc
   const bool forward = direction == Direction::forward;
   const std::int64_t t = tokens_, h = model_.hidden_size, head = model_.qk_head_dim(),
                      queries = heads_ * head;
-  const auto product = [&](std::string_view name, std::int64_t tokens, std::int64_t n, std::int64_t k) {
+  const auto product = [&](std::string_view name, std::int64_t tokens, std::int64_t n, std::int64_t k,
+                           ItemRole role = ItemRole::other) {
     const Linear linear{.name = name,
                         .input_gradient = "low_rank_input_gradient",
                         .weight_gradient = "low_rank_weight_gradient",
                         .tokens = tokens,
                         .n = n,
                         .k = k,
-                        .fp8 = fp8};
+                        .fp8 = fp8,
+                        .role = role};
     forward ? add_linear(list, linear) : add_linear_gradients(list, linear, Edge::none);
   };
   const auto rms_norm = [&](std::string_view name, std::int64_t rows, std::int64_t width) {
@@ -27,7 +29,7 @@ void LayerLists::low_rank_part(WorkList& list, LowRankPart part, Direction direc
     const std::int64_t groups = low.output_groups;
     const auto down = [&] { product("output_down", t * groups, low.output_rank, queries / groups); };
     if (forward) down();
-    product("attention_output", t, h, groups * low.output_rank);
+    product("attention_output", t, h, groups * low.output_rank, ItemRole::attention_output);
     if (!forward) down();
     return;
   }

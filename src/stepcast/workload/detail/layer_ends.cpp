@@ -77,6 +77,7 @@ WorkList LayerLists::head(Direction direction) const {
       list.push_back(
           {"reduce_loss",
            Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{static_cast<double>(t) * 4}}, 3});
+      list.back().role = ItemRole::training;
     }
     predict_further_tokens(list, direction);
     return list;

@@ -79,6 +79,7 @@ void LayerLists::add_counts(WorkList& list) const {
     return;
   const double bytes = 8 * as_double(model_.moe->n_experts * layout_.degrees.expert);
   list.push_back({"gather_counts", Transfer{CollectiveOp::all_gather, GroupKind::expert, Bytes{bytes}}});
+  list.back().role = ItemRole::expert_counts;
 }
 
 void LayerLists::add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
@@ -93,8 +94,8 @@ void LayerLists::add_half_of_shared_experts(WorkList& list, Exchange beside, boo
   const std::int64_t width = model_.moe->n_shared_experts * model_.moe->shared_ffn_hidden_size;
   WorkList all;
   forward ? ffn_forward(all, width, fp8, tp_ > 1) : ffn_backward(all, width, fp8, tp_ > 1);
-  auto cut = std::ranges::find(all, forward ? "ffn_down" : "ffn_up_input_gradient", &WorkItem::name);
-  while (cut != all.begin() && ((cut - 1)->name.starts_with("cast") || (cut - 1)->overlaps_next)) --cut;
+  auto cut = std::ranges::find(all, forward ? ItemRole::ffn_down : ItemRole::ffn_up, &WorkItem::role);
+  while (cut != all.begin() && ((cut - 1)->role == ItemRole::cast || (cut - 1)->overlaps_next)) --cut;
   list.insert(list.end(), first ? all.begin() : cut, first ? cut : all.end());
 }
 

@@ -83,8 +83,10 @@ void LayerLists::router_forward(WorkList& list, const ExpertFlow& flow) const {
       {"router_scores", Operation{SoftmaxShape{SoftmaxKind::plain, tokens, moe.n_experts}, DType::fp32}});
   list.push_back({"top_k", Operation{ReductionShape{.rows = tokens, .cols = moe.n_experts}, DType::fp32}});
   add_elementwise(list, "routing_map", ElementwiseFunction::other, scores, 1, 1);
+  list.back().role = ItemRole::training;
   list.push_back(
       {"auxiliary_loss", Operation{ReductionShape{.rows = moe.n_experts, .cols = tokens}, DType::fp32}});
+  list.back().role = ItemRole::training;
   add_host_work(list, "router_on_host", kHostOfRouter);
 }
 
@@ -187,7 +189,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::size_t dispatch = list.size();
   exchange_tokens(list, Exchange::dispatch, flow, fp8);
   // Where the gradients of another micro-batch were launched before, the GPU has work meanwhile.
-  const bool counts = list[dispatch].name == "gather_counts";
+  const bool counts = list[dispatch].role == ItemRole::expert_counts;
   list[dispatch + (counts ? 1 : 0)].host_waits = host_reads_counts() && !overlaps_exchanges();
   if (overlaps_exchanges()) {
     overlap_exchange(list, Exchange::dispatch_gradient,
@@ -203,7 +205,8 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .k = h,
                     .bias = model_.ffn_bias,
                     .fp8 = fp8,
-                    .experts = local});
+                    .experts = local,
+                    .role = ItemRole::expert_up});
   activation(list, as_double(per_expert * local * width), Direction::forward);
   add_host_work(list, "expert_down_on_host", kHostOfProduct + tensors);
   add_linear(list, {.name = "expert_down",
@@ -212,7 +215,8 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .k = width,
                     .bias = model_.ffn_bias && !weighs_output_bias(),
                     .fp8 = fp8,
-                    .experts = local});
+                    .experts = local,
+                    .role = ItemRole::expert_down});
   if (weighs_output_bias()) weighed_bias(list, flow, Direction::forward);
   pad_for_narrow(list, "unpad_expert_tokens", fp8, flow);
   order_by_expert(list, "unsort_by_expert", flow);
@@ -309,7 +313,9 @@ void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction 
   };
   if (direction == Direction::forward) {
     per_expert("weigh_bias", F::multiply, 0, wide);
+    list.back().role = ItemRole::training;
     per_expert("add_weighed_bias", F::add, 1 + wide, wide);
+    list.back().role = ItemRole::training;
     add_elementwise(list, "join_experts", F::other, all, wide, wide);
     add_elementwise(list, "cast_joined", F::cast, all, wide, 1);
     return;
@@ -343,6 +349,7 @@ void LayerLists::clamped_activation(WorkList& list, double elements, Direction d
     add("gate", F::multiply, 2, 1);
     add("weigh_by_score", F::multiply, 1, wide);
     add("cast_weighed", F::cast, wide, 1);
+    list.back().role = ItemRole::cast;
     return;
   }
   const ExpertFlow flow = expert_flow();

@@ -15,7 +15,8 @@ void LayerLists::ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool co
                   .bias = model_.ffn_bias && !layout_.layer.fused.bias_activation,
                   .fp8 = fp8,
                   .input_of_kernel = true,
-                  .parts = communicate ? parts_of_gathered() : 1};
+                  .parts = communicate ? parts_of_gathered() : 1,
+                  .role = ItemRole::ffn_up};
   add_linear(list, up);
   add_adapter(list, up, Edge::column);
   activation(list, static_cast<double>(t * width), Direction::forward);
@@ -26,20 +27,36 @@ void LayerLists::ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool co
                    .k = width,
                    .bias = model_.ffn_bias && !layout_.layer.fused.bias_dropout_add,
                    .fp8 = fp8,
-                   .input_of_kernel = true},
+                   .input_of_kernel = true,
+                   .role = ItemRole::ffn_down},
                   communicate ? "reduce_ffn_output" : std::string_view{});
 }
 
 void LayerLists::ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const {
   const std::int64_t h = model_.hidden_size, t = tokens_, width = share(ffn, tp_);
   add_linear_gradients(list,
-                       {"ffn_down", "ffn_down_input_gradient", "ffn_down_weight_gradient",
-                        "ffn_down_bias_gradient", t, h, width, model_.ffn_bias, fp8},
+                       {.input_gradient = "ffn_down_input_gradient",
+                        .weight_gradient = "ffn_down_weight_gradient",
+                        .bias_gradient = "ffn_down_bias_gradient",
+                        .tokens = t,
+                        .n = h,
+                        .k = width,
+                        .bias = model_.ffn_bias,
+                        .fp8 = fp8,
+                        .role = ItemRole::ffn_down},
                        communicate ? Edge::row : Edge::none);
   activation(list, static_cast<double>(t * width), Direction::backward);
   add_linear_gradients(list,
-                       {"ffn_up", "ffn_up_input_gradient", "ffn_up_weight_gradient", "ffn_up_bias_gradient",
-                        t, width * (model_.gated_ffn ? 2 : 1), h, model_.ffn_bias, fp8, 1, false, true},
+                       {.input_gradient = "ffn_up_input_gradient",
+                        .weight_gradient = "ffn_up_weight_gradient",
+                        .bias_gradient = "ffn_up_bias_gradient",
+                        .tokens = t,
+                        .n = width * (model_.gated_ffn ? 2 : 1),
+                        .k = h,
+                        .bias = model_.ffn_bias,
+                        .fp8 = fp8,
+                        .gradient_of_kernel = true,
+                        .role = ItemRole::ffn_up},
                        communicate ? Edge::column : Edge::none);
 }
 

@@ -114,6 +114,7 @@ void LayerLists::add_cast(WorkList& list, std::string_view name, double elements
   if (reads == 0) return;
   list.push_back({name, amount(elements * element_bytes_ * reads, in_product ? 0 : elements * 2,
                                KernelClass::elementwise, dtype_)});
+  list.back().role = ItemRole::cast;
 }
 
 DType LayerLists::narrow_type() const {
@@ -140,6 +141,7 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
                                      .output = dtype_},
                                     compute)});
   list.back().count = linear.parts;
+  list.back().role = linear.role;
   launch_as_one(list, linear.parts);
 }
 
@@ -198,9 +200,9 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
   const bool pipelined = frozen && split && edge == Edge::column && layout_.layer.sequence_parallel &&
                          layout_.layer.overlap.tensor_parallel;
   if (pipelined) add_part_of_reduction(list, "reduce_input_gradient", true);
-  const std::int64_t parts = pipelined                                            ? kPartsOfReduction
-                             : split && edge == Edge::row && !linear.name.empty() ? parts_of_gathered()
-                                                                                  : 1;
+  const std::int64_t parts = pipelined                    ? kPartsOfReduction
+                             : split && edge == Edge::row ? parts_of_gathered()
+                                                          : 1;
   list.push_back({linear.input_gradient, gemm({.batch = linear.experts,
                                                .m = share(linear.tokens, parts),
                                                .n = linear.k,
@@ -209,6 +211,7 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
                                                .output = dtype_},
                                               compute)});
   list.back().count = parts;
+  list.back().role = linear.role;
   launch_as_one(list, parts);
   add_adapter_gradients(list, linear, edge);
   if (pipelined)
@@ -418,13 +421,16 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
     // scores of experts.
     const bool drops_last = layout_.software.framework == Framework::maxtext && model_.norms_per_layer <= 2;
     std::erase_if(backward, [&](const WorkItem& item) {
-      const auto is = [&](std::string_view dense, std::string_view of_experts) {
-        return item.name == dense || item.name == of_experts;
-      };
-      return (kept.qkv && item.name == "qkv") || (kept.attention && item.name == "attention") ||
-             (kept.attention_output && item.name == "attention_output") ||
-             (kept.ffn_up && is("ffn_up", "expert_up")) || (kept.ffn_down && is("ffn_down", "expert_down")) ||
-             (drops_last && item.name == "ffn_down");
+      switch (item.role) {
+        case ItemRole::qkv: return kept.qkv;
+        case ItemRole::attention: return kept.attention;
+        case ItemRole::attention_output: return kept.attention_output;
+        case ItemRole::ffn_up:
+        case ItemRole::expert_up: return kept.ffn_up;
+        case ItemRole::ffn_down: return kept.ffn_down || drops_last;
+        case ItemRole::expert_down: return kept.ffn_down;
+        default: return false;
+      }
     });
   } else if (layout_.layer.recompute.kind == Recompute::selective) {
     recompute_modules(backward, variant, has_narrow_ffn(variant));

@@ -62,6 +62,7 @@ class LayerLists {
     // Its input, or the gradient of its output, comes from a norm or an activation.
     bool input_of_kernel = false, gradient_of_kernel = false;
     std::int64_t parts = 1;  // one after the other, of equal numbers of tokens
+    ItemRole role = ItemRole::other;
   };
   [[nodiscard]] WorkList embedding(Direction direction) const;
   [[nodiscard]] WorkList head(Direction direction) const;
@@ -95,7 +96,7 @@ class LayerLists {
   void add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const;
   void add_overlapped(WorkList& list, std::string_view name, double message) const;
   // Low-rank adapters of a product, as far as it has some: behind the product, and beside its gradients.
-  [[nodiscard]] bool has_adapter(std::string_view linear) const;
+  [[nodiscard]] bool has_adapter(ItemRole linear) const;
   void add_adapter(WorkList& list, const Linear& linear, Edge edge) const;
   void add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const;
   [[nodiscard]] double adapter_parameters(bool experts) const;
