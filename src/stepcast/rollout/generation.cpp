@@ -8,6 +8,7 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/placement.h"
 #include "stepcast/workload/step_work.h"
 
@@ -76,22 +77,15 @@ Result<Generation> Generation::create(const Transformer& model, const EngineLayo
   return engine;
 }
 
-// Heads of keys and values are copied where there are fewer than tensor-parallel ranks; a latent vector always is.
 void Generation::count_cache() {
   for (std::int64_t layer = 0; layer < model_.n_layers; ++layer) {
     const Transformer one = model_.layer_kinds.empty() ? model_ : layer_model(model_, model_.kind(layer));
     if (!one.attends()) continue;  // a state of constant size
-    const auto heads = [&](std::int64_t n) { return as_double((n + layout_.tensor - 1) / layout_.tensor); };
-    double elements = heads(one.kv_heads()) * as_double(one.qk_head_dim() + one.value_head_dim());
-    double width = as_double(one.qk_head_dim() + one.value_head_dim());  // of scores and values per head
-    if (one.latent_attention) {
-      const LatentAttention& latent = *one.latent_attention;
-      elements = as_double(latent.kv_lora_rank + latent.qk_rope_head_dim);
-      width = as_double(2 * latent.kv_lora_rank + latent.qk_rope_head_dim);
-    }
+    const double heads = as_double((one.n_heads + layout_.tensor - 1) / layout_.tensor);
+    const CachedKeys keys = attention_of(one).cache(one, layout_.tensor);
     const double window =
         as_double(model_.layer_kinds.empty() ? model_.window_tokens(layer) : one.sliding_window_tokens);
-    const CachedLayers found{elements * kCacheElementBytes, 2 * heads(one.n_heads) * width, window, 1};
+    const CachedLayers found{keys.elements * kCacheElementBytes, 2 * heads * keys.head_width, window, 1};
     const auto same = std::find_if(cache_.begin(), cache_.end(), [&](const CachedLayers& c) {
       return c.bytes_per_token == found.bytes_per_token && c.window == window;
     });

@@ -9,6 +9,7 @@
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/layout.h"
+#include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/network.h"
 #include "stepcast/workload/placement.h"
 
@@ -211,12 +212,7 @@ Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& st
 
 Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   const std::int64_t tp = layout.degrees.tensor;
-  if (model.low_rank_attention && (tp > 1 || layout.degrees.context > 1)) {
-    const std::string_view what = tp > 1 ? "tensor_parallel" : "context_parallel";
-    return broken(what, fmt::format("attention to compressed keys is not modelled with {} {}", what,
-                                    std::max(tp, layout.degrees.context)))
-        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", what));
-  }
+  STEPCAST_TRY(attention_of(model).check(layout, model));
   const auto not_divisible = [tp](std::string_view name, std::int64_t value) {
     return broken("tensor_parallel",
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "stepcast/operation/optimizer_rule.h"
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/layer_writer.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast {
 namespace {
@@ -23,7 +24,7 @@ bool sixteen_bit(const Precision& precision) {
 }
 
 // Adds the matrices of layers, each `times` times.
-class MatrixList {
+class MatrixList final : public MatrixSink {
  public:
   MatrixList(const Transformer& model, const Layout& layout, std::vector<WeightMatrices>& out)
       : model_(model), layout_(layout), tp_(layout.degrees.tensor), out_(out) {}
@@ -37,6 +38,9 @@ class MatrixList {
                  times * share(moe.n_experts, layout_.degrees.expert), true);
     if (moe.n_shared_experts > 0)
       feed_forward(moe.shared_ffn_hidden_size, tp_, times * moe.n_shared_experts, false);
+  }
+  void add_matrix(std::int64_t rows, std::int64_t columns, std::int64_t copies) override {
+    add(rows, columns, copies, false);
   }
   void next_token_projections(std::int64_t times) {
     add(share(model_.hidden_size, tp_), 2 * model_.hidden_size, times, false);
@@ -53,23 +57,10 @@ class MatrixList {
     out_.push_back({rows, columns, count, of_experts});
   }
 
-  // Queries, keys and values are matrices of their own (Megatron: --muon-split-qkv, its default).
   void attention(std::int64_t times) {
     const std::int64_t h = model_.hidden_size, heads = share(model_.n_heads, tp_);
-    const std::int64_t queries = heads * model_.qk_head_dim();
     add(h, heads * model_.value_head_dim(), times, false);
-    if (!model_.latent_attention) {
-      const std::int64_t keys = share(model_.kv_heads(), tp_) * model_.qk_head_dim();
-      add(queries, h, times, false);
-      add(keys, h, 2 * times, false);
-      if (model_.position == PositionEncoding::relative) add(queries, h, times, false);
-      return;
-    }
-    const LatentAttention& latent = *model_.latent_attention;
-    if (latent.q_lora_rank > 0) add(latent.q_lora_rank, h, times, false);
-    add(queries, latent.q_lora_rank > 0 ? latent.q_lora_rank : h, times, false);
-    add(latent.kv_lora_rank + latent.qk_rope_head_dim, h, times, false);
-    add(heads * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, times, false);
+    attention_of(model_).weight_matrices(model_, tp_, times, *this);
   }
 
   // Megatron Core keeps both matrices of a gated unit as one (linear_fc1).

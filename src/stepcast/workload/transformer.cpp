@@ -4,16 +4,12 @@
 #include <utility>
 
 #include "stepcast/base/names.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/parameters.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
-
-// Weights of a norm over `width` elements.
-std::int64_t norm_parameters(const Transformer& model, std::int64_t width) {
-  if (!model.norm_weights) return 0;
-  return model.norm_bias ? 2 * width : width;
-}
 
 std::int64_t ffn_parameters(const Transformer& model, std::int64_t ffn_hidden_size) {
   const std::int64_t matrices_in = model.gated_ffn ? 2 : 1;
@@ -42,69 +38,20 @@ std::int64_t state_mixer_parameters(const Transformer& model) {
          state.values() * model.hidden_size;
 }
 
-std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
-  const std::int64_t queries = model.n_heads * model.qk_head_dim();
-  std::int64_t n = 0;
-  if (latent.q_lora_rank > 0)
-    n += latent.q_lora_rank * (model.hidden_size + queries) + norm_parameters(model, latent.q_lora_rank);
-  else
-    n += model.hidden_size * queries;
-  n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
-  n += norm_parameters(model, latent.kv_lora_rank);
-  n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
-  return n + indexer_parameter_count(model);
-}
-
 // Weights of the mixes in front of one part and behind it, their biases, and three scales.
 std::int64_t stream_parameters(const Transformer& model) {
   const std::int64_t streams = model.residual_streams;
   return streams > 1 ? (2 + streams) * streams * (streams * model.hidden_size + 1) + 3 : 0;
 }
 
-// Keys of `width` for every so many tokens: a product each for what and by how much, places, and a norm.
-std::int64_t compressor_parameters(const Transformer& model, std::int64_t width) {
-  const std::int64_t columns = (model.sparse_indexer ? 2 : 1) * width;
-  return columns * (2 * model.hidden_size + model.compressed_tokens) + width;
-}
-
-std::int64_t low_rank_attention_parameters(const Transformer& model, const LowRankAttention& low) {
-  const std::int64_t h = model.hidden_size, head = model.qk_head_dim(), queries = model.n_heads * head;
-  std::int64_t n = low.q_rank * (h + 1 + queries) + (h + 1) * head;
-  n += low.output_rank * (queries + low.output_groups * h);
-  if (model.compressed_tokens > 0) n += compressor_parameters(model, head);
-  return n + indexer_parameter_count(model);
-}
-
-std::int64_t attention_parameters(const Transformer& model) {
-  if (model.low_rank_attention) return low_rank_attention_parameters(model, *model.low_rank_attention);
-  std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
-  if (model.attention_output_bias) n += model.hidden_size;
-  n += model.hidden_size * model.n_heads * model.gates_of_head();
-  if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
-  std::int64_t columns = (model.n_heads + model.own_kv_heads()) * model.qk_head_dim();
-  if (!model.values_are_keys) columns += model.own_kv_heads() * model.value_head_dim();
-  n += model.hidden_size * columns;
-  if (model.qkv_bias) n += columns + model.n_heads * model.gates_of_head();
-  // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
-  if (model.position == PositionEncoding::relative)
-    n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
-  if (model.qk_norm) {
-    const std::int64_t heads = model.qk_norm_spans_heads  ? model.n_heads + model.kv_heads()
-                               : model.shares_keys_values ? 1
-                                                          : 2;
-    n += norm_parameters(model, heads * model.qk_head_dim());
-  }
-  n += indexer_parameter_count(model);
-  return model.cross_tokens > 0 ? n + 2 : n;
-}
-
 std::int64_t mixer_parameters(const Transformer& model) {
   switch (model.mixer) {
-    case Mixer::attention: return attention_parameters(model) + (model.attention_sinks ? model.n_heads : 0);
+    case Mixer::attention:
+      return attention_of(model).parameters(model) + (model.attention_sinks ? model.n_heads : 0);
     case Mixer::none: return 0;
     default: break;
   }
-  return state_mixer_parameters(model) + (model.attends_beside ? attention_parameters(model) : 0);
+  return state_mixer_parameters(model) + (model.attends_beside ? attention_of(model).parameters(model) : 0);
 }
 
 }  // namespace
@@ -175,15 +122,9 @@ std::string_view to_string(PositionEncoding encoding) {
                                              "?");
 }
 
-std::int64_t Transformer::qk_head_dim() const {
-  if (latent_attention) return latent_attention->qk_nope_head_dim + latent_attention->qk_rope_head_dim;
-  return head_dim > 0 ? head_dim : hidden_size / n_heads;
-}
+std::int64_t Transformer::qk_head_dim() const { return attention_of(*this).query_head_dim(*this); }
 
-std::int64_t Transformer::value_head_dim() const {
-  if (latent_attention) return latent_attention->v_head_dim;
-  return v_head_dim > 0 ? v_head_dim : qk_head_dim();
-}
+std::int64_t Transformer::value_head_dim() const { return attention_of(*this).value_head_dim(*this); }
 
 std::int64_t Transformer::gates_of_head() const {
   if (!attention_output_gate) return 0;
@@ -342,7 +283,7 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   one.shares_chosen_keys = own.shares_chosen_keys;
   one.shares_keys_values = own.shares_keys_values;
   one.attends_beside = own.attends_beside;
-  if (!model.latent_attention && !own.chooses_keys) one.sparse_indexer.reset();
+  if (!attention_of(model).traits().indexes_every_layer && !own.chooses_keys) one.sparse_indexer.reset();
   if (own.cross_tokens > 0) {
     one.cross_tokens = own.cross_tokens;
     one.position = PositionEncoding::none;
@@ -355,23 +296,6 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
     one.moe->moe_every_n_layers = 1;
   }
   return one;
-}
-
-// Queries, one key with a layer norm (or compressed keys), and a weight per head; without a latent vector queries and keys
-// with a norm each.
-std::int64_t indexer_parameter_count(const Transformer& model) {
-  if (!model.sparse_indexer || model.shares_chosen_keys) return 0;
-  const SparseIndexer& index = *model.sparse_indexer;
-  if (!model.latent_attention && !model.low_rank_attention)
-    return model.hidden_size * (index.n_heads + 1) * index.head_dim + 2 * index.head_dim;
-  if (model.low_rank_attention) {
-    return model.low_rank_attention->q_rank * index.n_heads * index.head_dim +
-           model.hidden_size * index.n_heads + compressor_parameters(model, index.head_dim);
-  }
-  const std::int64_t h = model.hidden_size, rank = model.latent_attention->q_lora_rank;
-  const std::int64_t queries =
-      (rank > 0 ? rank : h) * index.n_heads * index.head_dim + (rank > 0 ? 0 : 2 * h);
-  return queries + h * (index.head_dim + index.n_heads) + 2 * index.head_dim;
 }
 
 std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model) {

@@ -5,6 +5,7 @@
 
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 
@@ -137,29 +138,32 @@ Status read_dense_in_front(ObjectReader& keys, Transformer& model) {
 
 }  // namespace
 
-Status read_latent_attention(ObjectReader& keys, Transformer& model) {
+Status read_attention_sizes(ObjectReader& keys, std::string_view kind, Transformer& model) {
+  model.attention = attention_named(kind, {});
+  const auto sizes = model.attention.module->traits().sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t& value = model.attention.sizes[i];
+    STEPCAST_TRY(sizes[i].required ? keys.required(sizes[i].key, value) : keys.optional(sizes[i].key, value));
+  }
+  return Ok{};
+}
+
+Status read_latents(ObjectReader& keys, Transformer& model) {
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
   STEPCAST_TRY(refuse_if_false(keys, "use_mla", "without latent attention this family is not read"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
-  LatentAttention latent;
-  STEPCAST_TRY(keys.optional("q_lora_rank", latent.q_lora_rank));
-  STEPCAST_TRY(keys.required("kv_lora_rank", latent.kv_lora_rank));
-  STEPCAST_TRY(keys.required("qk_nope_head_dim", latent.qk_nope_head_dim));
-  STEPCAST_TRY(keys.required("qk_rope_head_dim", latent.qk_rope_head_dim));
-  STEPCAST_TRY(keys.required("v_head_dim", latent.v_head_dim));
-  std::int64_t qk_head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
+  STEPCAST_TRY(read_attention_sizes(keys, "latent", model));
+  std::int64_t qk_head_dim = model.qk_head_dim();
   STEPCAST_TRY(keys.optional("qk_head_dim", qk_head_dim));
-  if (qk_head_dim != latent.qk_nope_head_dim + latent.qk_rope_head_dim) {
+  if (qk_head_dim != model.qk_head_dim())
     return keys.wrong("qk_head_dim", qk_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
-  }
-  model.latent_attention = latent;
   return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
 }
 
 Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
-  STEPCAST_TRY(read_latent_attention(keys, model));
+  STEPCAST_TRY(read_latents(keys, model));
   if (!keys.has("n_routed_experts")) return Ok{};
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
@@ -180,7 +184,7 @@ Status read_longcat(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("num_layers", model.n_layers));
   STEPCAST_TRY(keys.required("ffn_hidden_size", model.ffn_hidden_size));
   STEPCAST_TRY(read_llama_like(keys, model));
-  STEPCAST_TRY(read_latent_attention(keys, model));
+  STEPCAST_TRY(read_latents(keys, model));
   MixtureOfExperts moe{.n_shared_experts = 1, .shared_ffn_hidden_size = model.ffn_hidden_size};
   std::int64_t choices = 0;
   STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
@@ -312,14 +316,14 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
-  LowRankAttention low;
+  std::int64_t q_rank = 0, output_groups = 0, output_rank = 0;
   SparseIndexer index;
   MixtureOfExperts moe;
   std::int64_t rotated = 64, window = 128;
   model.residual_streams = 4;
-  for (const auto& [key, size] : {std::pair{"q_lora_rank", &low.q_rank},
-                                  {"o_groups", &low.output_groups},
-                                  {"o_lora_rank", &low.output_rank},
+  for (const auto& [key, size] : {std::pair{"q_lora_rank", &q_rank},
+                                  {"o_groups", &output_groups},
+                                  {"o_lora_rank", &output_rank},
                                   {"index_n_heads", &index.n_heads},
                                   {"index_head_dim", &index.head_dim},
                                   {"index_topk", &index.keys_per_query},
@@ -343,7 +347,8 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   model.rotary_fraction = static_cast<double>(rotated) / static_cast<double>(model.head_dim);
   if (moe.n_shared_experts > 0) moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
   model.moe = moe;
-  model.low_rank_attention = low;
+  model.attention = attention_named(
+      "low_rank", {{"q_rank", q_rank}, {"output_rank", output_rank}, {"output_groups", output_groups}});
   model.sparse_indexer = index;
   // The first layers route by a table of tokens and hold the router all the same. The rest changes no shape.
   keys.ignore(

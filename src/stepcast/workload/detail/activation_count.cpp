@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "stepcast/operation/operation.h"
+#include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast::detail {
@@ -50,13 +51,6 @@ double ActivationCount::state_mixer() const {
          state_results() + (model_.hidden_dropout > 0 ? norm_mask() : 0);
 }
 
-double ActivationCount::indexer() const {
-  if (!model_.sparse_indexer) return 0;
-  const SparseIndexer& index = *model_.sparse_indexer;
-  const double chosen = 4 * as_double(std::min(index.keys_per_query, layout_.batch.seq_len_tokens));
-  return tokens_ * (element_ * as_double((index.n_heads + 1) * index.head_dim) + chosen);
-}
-
 double ActivationCount::ffn(bool experts) const {
   if (!model_.has_ffn) return 0;
   const Adapters& adapters = layout_.layer.adapters;
@@ -95,7 +89,8 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   }
   if (modules.norms && model_.has_ffn)
     bytes += linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears, layout_.layer.adapters.ffn_up);
-  if (modules.latent_projections && attends && model_.latent_attention) bytes += queries_keys_values();
+  if (modules.latent_projections && attends && attention_of(model_).traits().expands_latents)
+    bytes += queries_keys_values();
   if (!experts) return bytes + (modules.ffn && model_.has_ffn ? ffn(false) - hidden() : 0);
   const MixtureOfExperts& moe = *model_.moe;
   const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
@@ -118,7 +113,7 @@ double ActivationCount::offloaded(const OffloadedModules& modules, const Recompu
   const auto& fp8 = layout_.layer.precision.fp8;
   double bytes = 0;
   if (model_.mixer == Mixer::attention) {
-    const bool projects_again = again.latent_projections && model_.latent_attention;
+    const bool projects_again = again.latent_projections && attention_of(model_).traits().expands_latents;
     if (modules.attention_norm) bytes += hidden();
     if (modules.qkv && !again.norms)
       bytes += linear_input(hidden(), fp8.attention_linears, layout_.layer.adapters.qkv);
@@ -154,7 +149,7 @@ double ActivationCount::kept_results(const Recomputation& recompute) const {
 double ActivationCount::kept_products(bool experts) const {
   if (model_.mixer != Mixer::attention || !model_.has_ffn) return 0.5 * (attention() + ffn(experts));
   const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
-  if (experts || model_.latent_attention) {
+  if (experts || !attention_of(model_).traits().has_qkv) {
     return 0.5 * (queries_keys_values() + hidden() + (experts ? ffn(true) : (model_.gated_ffn ? 2 : 1) * up) +
                   hidden());
   }

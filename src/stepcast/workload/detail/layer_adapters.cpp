@@ -2,10 +2,11 @@
 #include <cstdint>
 
 #include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 
-bool LayerLists::has_adapter(ItemRole linear) const {
+bool LayerWriter::has_adapter(ItemRole linear) const {
   const Adapters& adapters = layout_.layer.adapters;
   if (adapters.rank == 0) return false;
   switch (linear) {
@@ -20,7 +21,7 @@ bool LayerLists::has_adapter(ItemRole linear) const {
 // A rank's share of an adapter follows the product beside it: column-split ones split the rows of the second
 // matrix, row-split ones the columns of the first. What travels in between is as wide as the rank; the result of
 // a row-split one is exchanged, so that every rank has its tokens whole.
-void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
+void LayerWriter::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
   if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
@@ -42,7 +43,7 @@ void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) co
   add_elementwise(list, "adapter_add", ElementwiseFunction::add, static_cast<double>(t * n), 2, 1);
 }
 
-void LayerLists::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
+void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
   if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
@@ -78,7 +79,7 @@ double LayerLists::adapter_parameters(bool experts) const {
   const std::int64_t qkv = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
   const std::int64_t ffn = share(model_.ffn_hidden_size, tp_);
   std::int64_t width = 0;
-  if (adapters.qkv && !model_.latent_attention) width += share(h, tp_) + qkv;
+  if (adapters.qkv && attention_of(model_).traits().has_qkv) width += share(h, tp_) + qkv;
   if (adapters.attention_output) width += heads_ * model_.value_head_dim() + share(h, tp_);
   if (adapters.ffn_up && !experts) width += share(h, tp_) + ffn * (model_.gated_ffn ? 2 : 1);
   if (adapters.ffn_down && !experts) width += ffn + share(h, tp_);

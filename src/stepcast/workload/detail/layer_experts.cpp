@@ -12,9 +12,8 @@ namespace {
 constexpr double kHostOfRouter = 180, kHostOfRouterGradient = 150;
 constexpr double kHostOfProduct = 130;       // a grouped product, forward or both gradients
 constexpr double kHostOfNarrowTensor = 1.5;  // an operand of one expert in fp8: quantizer, scales, transpose
-// Where whole operators are counted (LayerChoices::operator_launches): launches above that make up one, and for each
-// operand of an expert, in launches.
-constexpr double kLaunchesOfOperator = 90, kHostOfOperand = 60;
+// Where whole operators are counted (LayerChoices::operator_launches): for each operand of an expert, in launches.
+constexpr double kHostOfOperand = 60;
 
 }  // namespace
 
@@ -43,14 +42,6 @@ LayerLists::ExpertFlow LayerLists::expert_flow() const {
 bool LayerLists::host_reads_counts() const {
   const LayerChoices& layer = layout_.layer;
   return !layer.expert_capacity_factor && !layer.cuda_graphs.full_iteration && !layer.cuda_graphs.experts;
-}
-
-// An operation without work: what the host does besides launching.
-void LayerLists::add_host_work(WorkList& list, std::string_view name, double launches) const {
-  if (layout_.layer.operator_launches) launches = std::max(1.0, launches / kLaunchesOfOperator);
-  if (launches < 1) return;
-  list.push_back({name, Operation{AmountShape{.kernel_class = KernelClass::none}, dtype_}});
-  list.back().count = rounded(launches);
 }
 
 // Of each of an expert product's operands, in launches.
@@ -134,7 +125,7 @@ std::int64_t LayerLists::routed_width() const {
 }
 
 // Between the width of the model and that which experts see; shared by all of them.
-LayerLists::Linear LayerLists::latent_projection(bool down) const {
+Linear LayerLists::latent_projection(bool down) const {
   const std::int64_t latent = model_.moe->latent_size, h = model_.hidden_size;
   return {.name = down ? "expert_latent_down" : "expert_latent_up",
           .input_gradient = "expert_latent_input_gradient",

@@ -2,10 +2,9 @@
 // one micro-batch.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 
+#include "stepcast/workload/detail/layer_writer.h"
 #include "stepcast/workload/step_work.h"
 
 namespace stepcast {
@@ -15,24 +14,7 @@ struct NetworkBlock;
 
 namespace stepcast::detail {
 
-inline std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::llround(value)); }
-// Of equal parts, rounded up; at least 1.
-inline std::int64_t share(std::int64_t whole, std::int64_t parts) {
-  return std::max<std::int64_t>(1, (whole + parts - 1) / parts);
-}
-
-// What tells layers of one model and LayerKey apart.
-struct LayerVariant {
-  std::size_t kind = 0;  // of Transformer::layer_kinds
-  bool experts = false;
-  bool recomputed = false;
-  bool sixteen_bit = false;  // not in fp8 though the others are
-  bool holds_back_weight_gradients = false;
-  std::int64_t window_tokens = 0;
-  friend bool operator==(const LayerVariant&, const LayerVariant&) = default;
-};
-
-class LayerLists {
+class LayerLists : public LayerWriter {
  public:
   LayerLists(const Transformer& model, const Layout& layout);
 
@@ -52,18 +34,6 @@ class LayerLists {
   [[nodiscard]] Bytes boundary() const;
 
  private:
-  // A matrix product with weights: tokens x n x k.
-  struct Linear {
-    std::string_view name = {}, input_gradient = {}, weight_gradient = {}, bias_gradient = {};
-    std::int64_t tokens = 1, n = 1, k = 1;
-    bool bias = false;
-    bool fp8 = false;
-    std::int64_t experts = 1;  // products of this size, one per local expert
-    // Its input, or the gradient of its output, comes from a norm or an activation.
-    bool input_of_kernel = false, gradient_of_kernel = false;
-    std::int64_t parts = 1;  // one after the other, of equal numbers of tokens
-    ItemRole role = ItemRole::other;
-  };
   [[nodiscard]] WorkList embedding(Direction direction) const;
   [[nodiscard]] WorkList head(Direction direction) const;
   void predict_further_tokens(WorkList& list, Direction direction) const;
@@ -71,52 +41,19 @@ class LayerLists {
   // What a layer makes of its own one: gated by its output, projected back and added.
   void add_own_vector(WorkList& list, Direction direction) const;
 
-  enum class Edge : std::uint8_t { none, column, row };  // how tensor parallelism splits a Linear
-
-  void add_linear(WorkList& list, const Linear& linear) const;
-  void add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const;
-  void add_weight_gradient(WorkList& list, const Linear& linear) const;
-  // `in_product`: the time of the product that reads it holds the cast itself.
-  // `of_kernel`: a norm or an activation writes it.
-  void add_cast(WorkList& list, std::string_view name, double elements, bool in_product,
-                bool of_kernel = false) const;
-  // What narrow products run in: Precision::compute, or its kernels with scales per block.
-  [[nodiscard]] DType narrow_type() const;
-  void add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const;
-  void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
-                       double reads, double writes, Direction direction = Direction::forward) const;
-  // What every rank of the tensor-parallel group has to get of its input, and give of its output.
-  void gather_tokens(WorkList& list, std::string_view name, bool overlaps_next, bool fp8 = false) const;
-  // The product that row-split `linear` ends with, and the sum of its parts over the group: one after the other,
-  // or, with overlap of tensor-parallel transfers, pipelined over parts.
-  void add_row_product(WorkList& list, Linear linear, std::string_view reduction) const;
-  void reduce_tokens(WorkList& list, std::string_view name, bool overlaps_next) const;
-  // Into so many a product is cut whose operand is gathered from the tensor-parallel group meanwhile.
-  [[nodiscard]] std::int64_t parts_of_gathered() const;
-  void add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const;
-  void add_overlapped(WorkList& list, std::string_view name, double message) const;
-  // Low-rank adapters of a product, as far as it has some: behind the product, and beside its gradients.
-  [[nodiscard]] bool has_adapter(ItemRole linear) const;
-  void add_adapter(WorkList& list, const Linear& linear, Edge edge) const;
-  void add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const;
   [[nodiscard]] double adapter_parameters(bool experts) const;
-  // Marks what was added since `first`.
-  static void capture(WorkList& list, std::size_t first, bool captured);
   // What selective recomputation computes again before the backward pass of a layer.
   void recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const;
   void recompute(WorkList& backward, const WorkList& forward, const LayerVariant& variant) const;
   void layer_forward(WorkList& forward, const LayerVariant& variant) const;
   void layer_backward(WorkList& backward, const LayerVariant& variant) const;
   void count_parameters(LayerWork& work, const LayerVariant& variant) const;
-  [[nodiscard]] bool has_narrow_ffn(const LayerVariant& variant) const;
   // Parts of a layer that are launched as CUDA graphs.
   struct Captured {
     bool attention = false, ffn = false;
   };
   [[nodiscard]] Captured captured(const LayerVariant& variant) const;
 
-  void attention_forward(WorkList& list, const LayerVariant& variant) const;
-  void attention_backward(WorkList& list, const LayerVariant& variant) const;
   // Whatever mixes tokens in this layer.
   void mix(WorkList& list, const LayerVariant& variant, Direction direction) const;
   void feed(WorkList& list, const LayerVariant& variant, Direction direction) const;
@@ -138,24 +75,6 @@ class LayerLists {
   [[nodiscard]] Linear state_input(bool fp8) const;
   [[nodiscard]] Linear state_output(bool fp8) const;
   void exchange_state(WorkList& list, bool to_heads, Direction direction) const;
-  void choose_keys(WorkList& list, Direction direction) const;
-  // Low-rank attention with compressed keys, and several residual streams (layer_compressed.cpp).
-  enum class LowRankPart : std::uint8_t { inputs, output };
-  void low_rank_part(WorkList& list, LowRankPart part, Direction direction, bool fp8) const;
-  void mix_streams(WorkList& list, Direction direction) const;
-  [[nodiscard]] std::int64_t projected_columns() const;
-  void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
-  // Where one rank has the whole sequence.
-  void attention_of_rank(WorkList& list, std::string_view name, const Operation& kernel) const;
-  void latent_inputs(WorkList& list, bool fp8) const;
-  void latent_gradients(WorkList& list, bool fp8) const;
-  [[nodiscard]] Linear distance_projection() const;
-  [[nodiscard]] Linear cross_projection() const;
-  [[nodiscard]] Linear latent_gate(bool fp8) const;
-  void add_query_key_norms(WorkList& list, Direction direction) const;
-  void latent_projections(WorkList& list, bool fp8) const;
-  void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;
-  void unfused_attention(WorkList& list, Direction direction) const;
   void ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
   void ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
   // Tokens on their way to experts and back, on one rank.
@@ -199,11 +118,8 @@ class LayerLists {
   void router_forward(WorkList& list, const ExpertFlow& flow) const;
   void router_backward(WorkList& list, const ExpertFlow& flow) const;
   [[nodiscard]] bool host_reads_counts() const;
-  // What the host does besides launching, in launches.
-  void add_host_work(WorkList& list, std::string_view name, double launches) const;
   [[nodiscard]] double host_of_operands(bool fp8, std::int64_t experts) const;
   void add_part_of_micro_batch(WorkList& list) const;
-  void launch_as_one(WorkList& list, std::int64_t parts) const;
   void share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
                            const ExpertFlow& flow) const;
   void experts_forward(WorkList& list, bool fp8) const;
@@ -214,21 +130,6 @@ class LayerLists {
   void weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const;
   void activation(WorkList& list, double elements, Direction direction) const;
   void clamped_activation(WorkList& list, double elements, Direction direction) const;
-  void residual(WorkList& list, Direction direction) const;
-  void add_rotary(WorkList& list, std::string_view name, Direction direction) const;
-  [[nodiscard]] double rotated_elements() const;
-  [[nodiscard]] AttentionShape attention_shape(const LayerVariant& variant) const;
-
-  const Transformer& model_;
-  const Layout& layout_;
-  DType dtype_;           // of activations and of products outside fp8
-  double element_bytes_;  // of it
-  std::int64_t tp_, cp_;
-  std::int64_t tokens_;            // of a micro-batch on this rank, where all of the sequence part is there
-  double norm_tokens_;             // where sequence parallelism spreads them
-  std::int64_t heads_, kv_heads_;  // of this rank
-  std::int64_t padded_vocab_;
-  std::int64_t predicted_tokens_;  // that the vocabulary layer and the loss see
 };
 
 }  // namespace stepcast::detail

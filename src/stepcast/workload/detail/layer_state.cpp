@@ -44,7 +44,7 @@ const ScanTraffic& traffic_of(Mixer mixer, bool forward) {
 }  // namespace
 
 // Queries, keys, values and the gate of the output, steps and gates of every head, in one product.
-LayerLists::Linear LayerLists::state_input(bool fp8) const {
+Linear LayerLists::state_input(bool fp8) const {
   return {.name = "state_input",
           .input_gradient = "state_input_input_gradient",
           .weight_gradient = "state_input_weight_gradient",
@@ -57,7 +57,7 @@ LayerLists::Linear LayerLists::state_input(bool fp8) const {
 }
 
 // With some of its results again: keys and a narrow vector, and what is made of that.
-LayerLists::Linear LayerLists::inner_product(InnerPart part) const {
+Linear LayerLists::inner_product(InnerPart part) const {
   const StateParts parts = state_parts(model_);
   const bool narrow = part == InnerPart::narrow;
   return {.name = narrow ? "state_keys" : "state_steps",
@@ -68,7 +68,7 @@ LayerLists::Linear LayerLists::inner_product(InnerPart part) const {
           .k = narrow ? parts.inner_width : parts.inner_rank};
 }
 
-LayerLists::Linear LayerLists::state_output(bool fp8) const {
+Linear LayerLists::state_output(bool fp8) const {
   return {.name = "state_output",
           .input_gradient = "state_output_input_gradient",
           .weight_gradient = "state_output_weight_gradient",

@@ -60,7 +60,7 @@ bool has_weights(const NetworkPart& part) {
 }  // namespace
 
 // A product with weights, as those of other layers are.
-LayerLists::Linear LayerLists::linear_of(const NetworkPart& part) const {
+Linear LayerLists::linear_of(const NetworkPart& part) const {
   const auto& product = std::get<GemmShape>(part.shape);
   const bool column = part.split == NetworkPart::Split::column, row = part.split == NetworkPart::Split::row;
   return {.name = part.name,
