@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/number.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/layer_writer.h"
 #include "stepcast/workload/modules/attention_module.h"
@@ -16,8 +17,6 @@ constexpr double kSquareBytes = 4;  // square matrices are kept in fp32
 // Operators for a tensor in a step: clipping and update, its norm for the log, zeros of its gradient; and tensors of a layer
 // besides experts, which have two each: weights and biases of four products and two norms.
 constexpr double kOperatorsOfUpdate = 1, kOperatorsOfNorm = 2, kOperatorsOfZeros = 3, kTensorsOfLayer = 12;
-
-double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 bool sixteen_bit(const Precision& precision) {
   return precision.compute != DType::fp32 && precision.compute != DType::tf32;

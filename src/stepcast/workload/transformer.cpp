@@ -5,38 +5,12 @@
 
 #include "stepcast/base/names.h"
 #include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/layer_module.h"
 #include "stepcast/workload/modules/parameters.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
-
-std::int64_t ffn_parameters(const Transformer& model, std::int64_t ffn_hidden_size) {
-  const std::int64_t matrices_in = model.gated_ffn ? 2 : 1;
-  std::int64_t n = (matrices_in + 1) * model.hidden_size * ffn_hidden_size;
-  if (model.ffn_bias) n += matrices_in * ffn_hidden_size + model.hidden_size;
-  return n;
-}
-
-// Of experts that read and write latent vectors, less the projections to and from these, which all share.
-std::int64_t expert_parameters(const Transformer& model, const MixtureOfExperts& moe) {
-  if (moe.latent_size == 0) return ffn_parameters(model, moe.expert_ffn_hidden_size);
-  Transformer narrow;
-  narrow.hidden_size = moe.latent_size;
-  narrow.gated_ffn = model.gated_ffn;
-  narrow.ffn_bias = model.ffn_bias;
-  return ffn_parameters(narrow, moe.expert_ffn_hidden_size);
-}
-
-// Products, convolution, vectors, and the way out.
-std::int64_t state_mixer_parameters(const Transformer& model) {
-  const StateMixer& state = *model.state_mixer;
-  const StateParts parts = state_parts(model);
-  return model.hidden_size * parts.columns +
-         parts.channels * (state.conv_kernel + (state.conv_bias ? 1 : 0)) +
-         parts.inner_width * parts.inner_columns + parts.inner_rank * parts.inner_out + parts.vectors +
-         state.values() * model.hidden_size;
-}
 
 // Weights of the mixes in front of one part and behind it, their biases, and three scales.
 std::int64_t stream_parameters(const Transformer& model) {
@@ -44,63 +18,7 @@ std::int64_t stream_parameters(const Transformer& model) {
   return streams > 1 ? (2 + streams) * streams * (streams * model.hidden_size + 1) + 3 : 0;
 }
 
-std::int64_t mixer_parameters(const Transformer& model) {
-  switch (model.mixer) {
-    case Mixer::attention:
-      return attention_of(model).parameters(model) + (model.attention_sinks ? model.n_heads : 0);
-    case Mixer::none: return 0;
-    default: break;
-  }
-  return state_mixer_parameters(model) + (model.attends_beside ? attention_of(model).parameters(model) : 0);
-}
-
 }  // namespace
-
-StateParts state_parts(const Transformer& model) {
-  const StateMixer& state = *model.state_mixer;
-  const std::int64_t values = state.values(), keys = state.keys(), heads = state.n_heads, rank = state.rank;
-  StateParts parts{.columns = 2 * (values + keys), .channels = values + 2 * keys};
-  parts.kept = 2 * parts.channels + 3 * values;
-  switch (model.mixer) {
-    case Mixer::gated_delta:
-      parts.columns += 2 * heads;
-      parts.vectors = 2 * heads + state.head_dim;
-      break;
-    case Mixer::channel_delta:
-      // Gates of the decay and of the output; a decay and a step of every head.
-      parts.columns += heads + (rank > 0 ? 2 * rank - values : values);
-      parts.inner_rank = rank;
-      parts.inner_out = rank > 0 ? 2 * values : 0;
-      parts.vectors = heads + values + state.head_dim;
-      parts.kept += values;
-      break;
-    case Mixer::decayed_linear:
-      parts.kept -= parts.channels;
-      parts.channels = 0;
-      parts.vectors = (state.has_norm ? values : 0) + (state.head_norms ? 2 * state.key_head_dim : 0);
-      break;
-    case Mixer::mamba2:
-      parts.columns += heads;
-      parts.vectors = 3 * heads + (state.has_norm ? values : 0);
-      break;
-    case Mixer::mamba1:
-      parts = {.columns = 2 * values,
-               .channels = values,
-               .inner_width = values,
-               .inner_columns = rank + 2 * keys,
-               .inner_rank = rank,
-               .inner_out = values,
-               .vectors = values * (keys + 2) + (state.has_norm ? rank + 2 * keys : 0),
-               .kept = 6 * values};
-      break;
-    case Mixer::short_convolution:
-      parts = {.columns = 3 * values, .channels = values, .kept = 6 * values};
-      break;
-    case Mixer::attention:
-    case Mixer::none: break;
-  }
-  return parts;
-}
 
 std::string_view to_string(Architecture architecture) {
   return name_of<Architecture::encoder>(architecture, {"decoder", "encoder"}, "?");
@@ -176,23 +94,13 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   if (model.network) return {.ffn = model.network->kinds[model.kind(layer)].parameters()};
   if (!model.layer_kinds.empty()) return layer_parameter_count(layer_model(model, model.kind(layer)), 0);
   ParameterCount n;
-  n.attention = mixer_parameters(model);
   n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size) + 2 * stream_parameters(model);
+  for (const LayerPart& part : layer_parts())
+    if (part.applies(model, model.has_experts(layer))) part.module(model).add_parameters(model, n);
   if (!model.has_ffn) return n;
   // In and out of the vector that is the layer's own, and a norm behind it.
-  n.ffn = 2 * model.hidden_size * model.vector_of_layer;
+  n.ffn += 2 * model.hidden_size * model.vector_of_layer;
   if (model.vector_of_layer > 0) n.norms += norm_parameters(model, model.hidden_size);
-  if (!model.has_experts(layer)) {
-    n.ffn += ffn_parameters(model, model.ffn_hidden_size) + model.activation_parameters;
-    return n;
-  }
-  const MixtureOfExperts& moe = *model.moe;
-  n.router = model.hidden_size * (moe.n_experts + moe.zero_experts);
-  if (moe.shared_expert_gate) n.router += model.hidden_size;
-  if (moe.router_bias) n.router += moe.n_experts;
-  n.routed_experts = moe.n_experts * expert_parameters(model, moe);
-  n.router += 2 * model.hidden_size * moe.latent_size;
-  n.shared_experts = moe.n_shared_experts * ffn_parameters(model, moe.shared_ffn_hidden_size);
   return n;
 }
 

@@ -299,18 +299,6 @@ struct ParameterCount {
 [[nodiscard]] Transformer layer_model(const Transformer& model, std::size_t kind);
 // Layers of the model that those of one extra prediction layer are like.
 [[nodiscard]] std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model);
-// What a recurrent mixer consists of, in elements, for a model that has one.
-struct StateParts {
-  std::int64_t columns = 0;   // of the product with its input
-  std::int64_t channels = 0;  // that pass the convolution
-  // Two products in a row with some of these columns, the first `width` of them wide: Mamba-1 makes keys and a narrow
-  // vector of steps and widens that; channel_delta has the first within `columns`.
-  std::int64_t inner_width = 0, inner_columns = 0, inner_rank = 0, inner_out = 0;
-  std::int64_t vectors = 0;  // decays, biases of steps, norms
-  std::int64_t kept =
-      0;  // of a token for the backward pass: results of its products, convolution, scan and norm
-};
-[[nodiscard]] StateParts state_parts(const Transformer& model);
 // Parameters that a token meets: experts_per_token of the routed experts instead of all.
 [[nodiscard]] std::int64_t active_parameter_count(const Transformer& model);
 // Of all extra prediction layers: a layer like the last (or kinds_of_further_layer), three norms and a projection of

@@ -9,8 +9,10 @@
 
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/experts.h"
 #include "stepcast/workload/modules/indexer.h"
 #include "stepcast/workload/modules/parameters.h"
+#include "stepcast/workload/modules/state_mixer.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast {
@@ -40,51 +42,6 @@ Status check_model_sizes(const Transformer& model) {
           {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
           {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
       });
-}
-
-Status check_experts(const Transformer& model) {
-  if (!model.moe) return Ok{};
-  const MixtureOfExperts& moe = *model.moe;
-  constexpr std::int64_t kExperts = 1'000'000, kWidth = 100'000'000;
-  STEPCAST_TRY(check_sizes(
-      model, "moe.",
-      {
-          {"n_experts", moe.n_experts, 1, kExperts},
-          {"experts_per_token", moe.experts_per_token, 1, moe.n_experts},
-          {"expert_ffn_hidden_size", moe.expert_ffn_hidden_size, 1, kWidth},
-          {"n_shared_experts", moe.n_shared_experts, 0, kExperts},
-          {"shared_ffn_hidden_size", moe.shared_ffn_hidden_size, moe.n_shared_experts > 0 ? 1 : 0, kWidth},
-          {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
-          {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
-          {"n_groups", moe.n_groups, 1, moe.n_experts},
-          {"latent_size", moe.latent_size, 0, kWidth},
-          {"zero_experts", moe.zero_experts, 0, kExperts},
-          {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
-      }));
-  if (moe.n_experts % moe.n_groups != 0) {
-    return Error::at(model.name, "moe.n_groups",
-                     fmt::format("{} experts are not divisible into {} groups", moe.n_experts, moe.n_groups));
-  }
-  if (moe.n_experts / moe.n_groups * moe.groups_per_token < moe.experts_per_token) {
-    return Error::at(model.name, "moe.groups_per_token",
-                     fmt::format("{} groups of {} experts hold fewer than the {} experts per token",
-                                 moe.groups_per_token, moe.n_experts / moe.n_groups, moe.experts_per_token));
-  }
-  return Ok{};
-}
-
-Status check_state_mixer(const Transformer& model) {
-  if (!model.state_mixer) return Ok{};
-  const StateMixer& state = *model.state_mixer;
-  constexpr std::int64_t kWidth = 10'000, kHeads = 100'000;  // so that keys and values are at most 1e9 wide
-  return check_sizes(model, "state_mixer.",
-                     {{"rank", state.rank, 0, kWidth},
-                      {"n_heads", state.n_heads, 1, kHeads},
-                      {"head_dim", state.head_dim, 1, kWidth},
-                      {"n_key_heads", state.n_key_heads, 1, kWidth},
-                      {"key_head_dim", state.key_head_dim, 1, kWidth},
-                      {"conv_kernel", state.conv_kernel, 1, kWidth},
-                      {"chunk_tokens", state.chunk_tokens, 1, kWidth}});
 }
 
 Status check_streams(const Transformer& model) {
@@ -193,11 +150,11 @@ double approximate_parameters(const Transformer& model) {
 
 Status check(const Transformer& model) {
   STEPCAST_TRY(check_model_sizes(model));
-  STEPCAST_TRY(check_experts(model));
+  STEPCAST_TRY(experts().check(model));
   STEPCAST_TRY(check_streams(model));
   STEPCAST_TRY(attention_of(model).check(model));
   STEPCAST_TRY(Indexer::check(model));
-  STEPCAST_TRY(check_state_mixer(model));
+  STEPCAST_TRY(state_mixer().check(model));
   STEPCAST_TRY(check_heads(model));
   STEPCAST_TRY(check_fractions(model));
   STEPCAST_TRY(check_kinds(model));

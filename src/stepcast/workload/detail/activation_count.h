@@ -13,7 +13,7 @@
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/modules/attention_module.h"
-#include "stepcast/workload/modules/indexer.h"
+#include "stepcast/workload/modules/state_mixer.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
@@ -39,6 +39,8 @@ class ActivationCount {
   [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] double element() const { return element_; }
   [[nodiscard]] double tokens() const { return tokens_; }
+  [[nodiscard]] double tp() const { return tp_; }
+  [[nodiscard]] double imbalance() const { return imbalance_; }
   // A tensor of the width of the model where sequence parallelism spreads tokens.
   [[nodiscard]] double hidden() const { return norm_tokens_ * as_double(model_.hidden_size) * element_; }
   [[nodiscard]] double layer_input() const { return as_double(model_.residual_streams) * hidden(); }
@@ -70,17 +72,8 @@ class ActivationCount {
   [[nodiscard]] double activation_inputs(double bytes) const {
     return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
   }
-  // Of whatever mixes tokens.
-  [[nodiscard]] double attention() const {
-    if (!model_.attends()) return state_mixer();
-    return state_results() + Indexer::kept(*this) + streams() + attention_of(model_).kept_inputs(*this) +
-           hidden() +
-           linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
-           queries_keys_values() + attention_output() + attention_core() +
-           (model_.hidden_dropout > 0 ? norm_mask() : 0);
-  }
-  // Of a layer that does not attend; none without a mixer.
-  [[nodiscard]] double state_mixer() const;
+  // Of whatever mixes tokens; none without a mixer.
+  [[nodiscard]] double attention() const;
   // Results of the projection, of the convolution, of the scan and of the norm behind it.
   [[nodiscard]] double state_results() const {
     return is_recurrent(model_.mixer) ? tokens_ * element_ / tp_ * as_double(state_parts(model_).kept) : 0;

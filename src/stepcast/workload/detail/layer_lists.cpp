@@ -1,9 +1,16 @@
 #include "stepcast/workload/detail/layer_lists.h"
 
+#include <algorithm>
+
 #include "stepcast/base/number.h"
+#include "stepcast/workload/detail/end_writer.h"
+#include "stepcast/workload/detail/expert_writer.h"
 #include "stepcast/workload/detail/narrow_types.h"
+#include "stepcast/workload/detail/network_writer.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/experts.h"
+#include "stepcast/workload/modules/feed_forward.h"
 #include "stepcast/workload/modules/indexer.h"
 
 namespace stepcast::detail {
@@ -16,24 +23,6 @@ constexpr double kHostOfAttention = 150, kHostOfAttentionGradient = 210;
 constexpr double kOperatorsOfMicroBatch = 115;
 
 }  // namespace
-
-// A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
-WorkList LayerLists::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
-  for (std::size_t i = from; i + 1 < list.size(); ++i)
-    if (list[i + 1].weight_gradient) list[i].overlaps_next = false;
-  return take_weight_gradients(list, from);
-}
-
-WorkList LayerLists::take_weight_gradients(WorkList& list, std::size_t from) {
-  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
-  const auto first =
-      std::stable_partition(begin, list.end(), [](const WorkItem& item) { return !item.weight_gradient; });
-  WorkList taken{first, list.end()};
-  list.erase(first, list.end());
-  return taken;
-}
-
-LayerLists::LayerLists(const Transformer& model, const Layout& layout) : LayerWriter(model, layout) {}
 
 LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) const {
   LayerVariant v;
@@ -58,35 +47,6 @@ std::int64_t LayerLists::alike_from() const {
   return model_.moe ? model_.moe->first_dense_layers : 0;
 }
 
-void LayerLists::activation(WorkList& list, double elements, Direction direction) const {
-  ElementwiseFunction function = ElementwiseFunction::gelu;
-  switch (model_.activation) {
-    case Activation::gelu: function = ElementwiseFunction::gelu; break;
-    case Activation::relu: function = ElementwiseFunction::relu; break;
-    case Activation::squared_relu: function = ElementwiseFunction::squared_relu; break;
-    case Activation::silu: function = ElementwiseFunction::silu; break;
-  }
-  const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
-  // GPT-OSS, which alone has sinks, clamps both factors and moves one by an offset.
-  if (model_.gated_ffn && model_.attention_sinks && attention_of(model_).traits().clamps_with_sinks &&
-      !layout_.layer.fused.compiled)
-    return clamped_activation(list, elements, direction);
-  if (model_.gated_ffn) {
-    if (fused) {
-      add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, 2, 1, direction);
-      return;
-    }
-    add_elementwise(list, "activation", function, elements, 1, 1, direction);
-    add_elementwise(list, "gate", ElementwiseFunction::multiply, elements, 2, 1, direction);
-    return;
-  }
-  add_elementwise(list, "activation", function, elements, 1, 1, direction);
-  if (!fused && model_.activation == Activation::squared_relu)
-    add_elementwise(list, "square", ElementwiseFunction::power_scalar, elements, 1, 1, direction);
-}
-
-// -------------------------------------------------------------------------------------------- whole layers
-
 LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
   return {graphs.attention || graphs.full_iteration,
@@ -95,9 +55,10 @@ LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
 
 void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) const {
   const Captured in_graph = captured(variant);
-  if (variant.experts && overlaps_exchanges()) {
-    overlap_exchange(forward, Exchange::combine_gradient,
-                     delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
+  if (const ExpertWriter experts{*this}; variant.experts && experts.overlaps_exchanges()) {
+    experts.overlap_exchange(
+        forward, ExpertWriter::Exchange::combine_gradient,
+        experts.delays_weight_gradients() ? 1 - ExpertWriter::kCombineGradientBesideWeights : 1, false);
   }
   mix(forward, variant, Direction::forward);
   capture(forward, 0, in_graph.attention);
@@ -106,15 +67,27 @@ void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) c
   capture(forward, ffn_begin, in_graph.ffn);
 }
 
+void LayerLists::add_modules(WorkList& list, LayerPart::Slot slot, const LayerVariant& variant,
+                             Direction direction) const {
+  const auto add = [&](const LayerPart& part) {
+    if (part.slot != slot || !part.applies(model_, variant.experts)) return;
+    const LayerModule& module = part.module(model_);
+    direction == Direction::forward ? module.forward(*this, list, variant)
+                                    : module.backward(*this, list, variant);
+  };
+  const auto parts = layer_parts();
+  direction == Direction::forward ? std::for_each(parts.begin(), parts.end(), add)
+                                  : std::for_each(parts.rbegin(), parts.rend(), add);
+}
+
 void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction direction) const {
   if (model_.mixer == Mixer::none) return;
-  const bool forward = direction == Direction::forward, recurs = is_recurrent(model_.mixer);
+  const bool forward = direction == Direction::forward;
   const double elements = norm_tokens_ * static_cast<double>(model_.hidden_size);
   const bool norm_behind = model_.norms_per_layer > (model_.has_ffn ? 2 : 1);
   if (forward) {
     add_norm(list, "attention_norm", direction, norm_tokens_);
-    if (recurs) state_forward(list, variant);
-    if (model_.attends()) attention_of(model_).forward(*this, list, variant);
+    add_modules(list, LayerPart::Slot::mixer, variant, direction);
     if (model_.attends_beside) add_elementwise(list, "add_mixers", ElementwiseFunction::add, elements, 2, 1);
     if (variant.experts) add_host_work(list, "attention_on_host", kHostOfAttention);
     if (norm_behind) add_norm(list, "post_attention_norm", direction, norm_tokens_);
@@ -122,8 +95,7 @@ void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction dire
     return;
   }
   if (norm_behind) add_norm(list, "post_attention_norm_gradient", direction, norm_tokens_);
-  if (model_.attends()) attention_of(model_).backward(*this, list, variant);
-  if (recurs) state_backward(list, variant);
+  add_modules(list, LayerPart::Slot::mixer, variant, direction);
   if (model_.attends_beside)
     add_elementwise(list, "add_mixer_gradients", ElementwiseFunction::add, elements, 2, 1,
                     Direction::backward);
@@ -134,7 +106,7 @@ void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction dire
 
 void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction direction) const {
   if (!model_.has_ffn) return;
-  const bool forward = direction == Direction::forward, narrow = has_narrow_ffn(variant);
+  const bool forward = direction == Direction::forward;
   const bool mixes = model_.mixer != Mixer::none;
   const bool norm_in_front = model_.norms_per_layer > (mixes ? 1 : 0);
   const bool norm_behind = model_.norms_per_layer > (mixes ? 3 : 1);
@@ -145,19 +117,17 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
           : 0;
   if (forward) {
     if (norm_in_front) add_norm(list, "ffn_norm", direction, norm_tokens_);
-    variant.experts ? experts_forward(list, narrow)
-                    : ffn_forward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+    add_modules(list, LayerPart::Slot::feed, variant, direction);
     if (between > 0) add_norm(list, "expert_norms", direction, between);
     if (norm_behind) add_norm(list, "post_ffn_norm", direction, norm_tokens_);
     residual(list, direction);
-    if (model_.vector_of_layer > 0) add_own_vector(list, direction);
+    if (model_.vector_of_layer > 0) EndWriter{*this}.add_own_vector(list, direction);
     return;
   }
-  if (model_.vector_of_layer > 0) add_own_vector(list, direction);
+  if (model_.vector_of_layer > 0) EndWriter{*this}.add_own_vector(list, direction);
   if (between > 0) add_norm(list, "expert_norm_gradients", direction, between);
   if (norm_behind) add_norm(list, "post_ffn_norm_gradient", direction, norm_tokens_);
-  variant.experts ? experts_backward(list, narrow)
-                  : ffn_backward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+  add_modules(list, LayerPart::Slot::feed, variant, direction);
   if (norm_in_front) add_norm(list, "ffn_norm_gradient", direction, norm_tokens_);
   residual(list, direction);
 }
@@ -183,7 +153,7 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
       }
     });
   } else if (layout_.layer.recompute.kind == Recompute::selective) {
-    recompute_modules(backward, variant, has_narrow_ffn(variant));
+    recompute_modules(backward, variant);
   } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {
     // Results of attention and of every second product are kept: norms, activation and half of the products
     // run again.
@@ -258,19 +228,20 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   layer_backward(backward, variant);
   add_part_of_micro_batch(work.forward);
   if (variant.holds_back_weight_gradients) {
-    work.held_back = take_weight_gradients(backward, 0);
-  } else if (variant.experts && delays_weight_gradients()) {
+    work.held_back = ExpertWriter::take_weight_gradients(backward, 0);
+  } else if (const ExpertWriter experts{*this}; variant.experts && experts.delays_weight_gradients()) {
     std::size_t behind_experts = backward.size();
     while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
-    const WorkList weights = take_delayed_weight_gradients(backward, behind_experts);
-    overlap_exchange(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
+    const WorkList weights = ExpertWriter::take_delayed_weight_gradients(backward, behind_experts);
+    experts.overlap_exchange(backward, ExpertWriter::Exchange::combine_gradient,
+                             ExpertWriter::kCombineGradientBesideWeights, false);
     backward.insert(backward.end(), weights.begin(), weights.end());
   }
   count_parameters(work, variant);
   return work;
 }
 
-void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const {
+void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant) const {
   const RecomputedModules& modules = layout_.layer.recompute.modules;
   if (modules.norms) {
     add_norm(list, "attention_norm", Direction::forward, norm_tokens_);
@@ -282,18 +253,26 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
     attention_of(model_).expand(*this, list, has_narrow_mixer(variant));
   if (modules.core_attention && attends) AttentionModule::recompute_core(*this, list);
   if (!variant.experts) {
-    if (modules.ffn && model_.has_ffn) ffn_forward(list, model_.ffn_hidden_size, fp8_ffn, tp_ > 1);
+    if (modules.ffn && model_.has_ffn) feed_forward().forward(*this, list, variant);
     return;
   }
   const MixtureOfExperts& moe = *model_.moe;
-  if (modules.experts) return experts_forward(list, fp8_ffn);
-  if (modules.expert_activation) {
-    const ExpertFlow flow = expert_flow();
-    activation(list, static_cast<double>(flow.tokens_per_expert * flow.local_experts * flow.width),
-               Direction::forward);
-  }
+  if (modules.experts) return experts().forward(*this, list, variant);
+  const ExpertWriter writer{*this};
+  if (modules.expert_activation) writer.activation_forward(list);
   if (modules.shared_experts && moe.n_shared_experts > 0)
-    ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8_ffn, tp_ > 1);
+    writer.ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, has_narrow_ffn(variant),
+                       tp_ > 1);
+}
+
+LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
+  LayerWork work;
+  NetworkWriter{*this}.network_block(model_.network->kinds[variant.kind], work);
+  add_part_of_micro_batch(work.forward);
+  capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
+  capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
+  work.trained_dense_parameters = work.dense_parameters;
+  return work;
 }
 
 Bytes LayerLists::boundary() const {

@@ -87,10 +87,11 @@ class LayerWriter {
   void add_row_product(WorkList& list, Linear linear, std::string_view reduction) const;
   // Into so many a product is cut whose operand is gathered from the tensor-parallel group meanwhile.
   [[nodiscard]] std::int64_t parts_of_gathered() const;
-  // Low-rank adapters of a product, as far as it has some: behind the product, and beside its gradients.
+  // Low-rank adapters of a product, as far as it has some (modules/adapters.cpp): behind it, and next to its gradients.
   [[nodiscard]] bool has_adapter(ItemRole linear) const;
   void add_adapter(WorkList& list, const Linear& linear, Edge edge) const;
   void add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const;
+  [[nodiscard]] double adapter_parameters(bool experts) const;  // of this rank and layer
   void residual(WorkList& list, Direction direction) const;
   // What the host does besides launching, in launches.
   void add_host_work(WorkList& list, std::string_view name, double launches) const;

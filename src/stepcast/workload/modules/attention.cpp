@@ -456,6 +456,21 @@ void AttentionModule::recompute_core(const LayerWriter& w, WorkList& list) {
 
 // --------------------------------------------------------------------------------------------------- memory
 
+void AttentionModule::add_parameters(const Transformer& model, ParameterCount& count) const {
+  count.attention += parameters(model);
+  if (model.attention_sinks && model.mixer == Mixer::attention) count.attention += model.n_heads;
+}
+
+// With the results of a state mixer that runs beside it, and the norm of both.
+double AttentionModule::kept(const detail::ActivationCount& count) const {
+  const LayerChoices& layer = count.layout().layer;
+  return count.state_results() + Indexer::kept(count) + count.streams() + kept_inputs(count) +
+         count.hidden() +
+         count.linear_input(count.hidden(), layer.precision.fp8.attention_linears, layer.adapters.qkv) +
+         count.queries_keys_values() + count.attention_output() + count.attention_core() +
+         (count.model().hidden_dropout > 0 ? count.norm_mask() : 0);
+}
+
 double AttentionModule::kept_inputs(const detail::ActivationCount& /*count*/) const { return 0; }
 
 // Heads of keys and values are copied where there are fewer than tensor-parallel ranks.
@@ -477,7 +492,5 @@ Status AttentionModule::check(const Transformer& model) const {
     STEPCAST_TRY(check_size(model, traits_.sizes[i], model.attention.sizes[i]));
   return Ok{};
 }
-
-Status AttentionModule::check(const Layout& /*layout*/, const Transformer& /*model*/) const { return Ok{}; }
 
 }  // namespace stepcast

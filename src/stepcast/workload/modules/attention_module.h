@@ -16,18 +16,11 @@
 #include <utility>
 
 #include "stepcast/base/result.h"
+#include "stepcast/workload/modules/layer_module.h"
 #include "stepcast/workload/step_work.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast {
-
-struct Layout;
-
-namespace detail {
-class ActivationCount;
-class LayerWriter;
-struct LayerVariant;
-}  // namespace detail
 
 // A size that a kind of attention has: its key in descriptions of models and its range.
 struct AttentionSize {
@@ -51,7 +44,7 @@ class MatrixSink {
   ~MatrixSink() = default;
 };
 
-class AttentionModule {
+class AttentionModule : public LayerModule {
  public:
   // What differs by a word and not by a computation.
   struct Traits {
@@ -87,7 +80,8 @@ class AttentionModule {
   [[nodiscard]] virtual double rotated_elements(const detail::LayerWriter& writer) const;
 
   // ------------------------------------------------------------------------------------------- parameters
-  // Trained parameters of one layer, with its indexer.
+  void add_parameters(const Transformer& model, ParameterCount& count) const final;
+  // Of one layer, with its indexer and without sinks.
   [[nodiscard]] virtual std::int64_t parameters(const Transformer& model) const;
   [[nodiscard]] virtual std::int64_t indexer_parameters(const Transformer& model,
                                                         const SparseIndexer& index) const;
@@ -98,22 +92,24 @@ class AttentionModule {
                                MatrixSink& matrices) const;
 
   // ------------------------------------------------------------------------------------------------- work
-  void forward(const detail::LayerWriter& writer, WorkList& list, const detail::LayerVariant& variant) const;
-  void backward(const detail::LayerWriter& writer, WorkList& list, const detail::LayerVariant& variant) const;
+  void forward(const detail::LayerWriter& writer, WorkList& list,
+               const detail::LayerVariant& variant) const final;
+  void backward(const detail::LayerWriter& writer, WorkList& list,
+                const detail::LayerVariant& variant) const final;
   // What selective recomputation runs again: queries, keys and values of narrow vectors (expands_latents), and scores that no
   // fused kernel computes.
   virtual void expand(const detail::LayerWriter& writer, WorkList& list, bool fp8) const;
   static void recompute_core(const detail::LayerWriter& writer, WorkList& list);
 
   // ----------------------------------------------------------------------------------------------- memory
-  // Bytes of a micro-batch on one rank that the backward pass needs besides queries, keys, values and their result.
+  [[nodiscard]] double kept(const detail::ActivationCount& count) const final;
+  // Of these, what is kept besides queries, keys, values and their result.
   [[nodiscard]] virtual double kept_inputs(const detail::ActivationCount& count) const;
   [[nodiscard]] virtual CachedKeys cache(const Transformer& model, std::int64_t tp) const;
 
   // ----------------------------------------------------------------------------------------------- checks
-  // Sizes in their ranges, and parts of a model that go together.
-  [[nodiscard]] virtual Status check(const Transformer& model) const;
-  [[nodiscard]] virtual Status check(const Layout& layout, const Transformer& model) const;
+  using LayerModule::check;
+  [[nodiscard]] Status check(const Transformer& model) const override;
 
  protected:
   ~AttentionModule() = default;

@@ -180,8 +180,8 @@ class LowRankAttention final : public AttentionModule {
     const std::int64_t tp = layout.degrees.tensor, degree = std::max(tp, layout.degrees.context);
     if (degree == 1) return Ok{};
     const std::string_view what = tp > 1 ? "tensor_parallel" : "context_parallel";
-    return Error::at("", std::string{what},
-                     fmt::format("attention to compressed keys is not modelled with {} {}", what, degree))
+    return layout_error(what,
+                        fmt::format("attention to compressed keys is not modelled with {} {}", what, degree))
         .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", what));
   }
 

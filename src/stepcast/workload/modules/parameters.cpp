@@ -1,5 +1,7 @@
 #include "stepcast/workload/modules/parameters.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace stepcast {
@@ -12,6 +14,10 @@ Status check_sizes(const Transformer& model, std::string_view part, std::initial
         .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
   }
   return Ok{};
+}
+
+Error layout_error(std::string_view field, std::string problem) {
+  return Error::at("", std::string{field}, std::move(problem));
 }
 
 }  // namespace stepcast

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "stepcast/base/result.h"
@@ -27,5 +28,8 @@ struct NamedSize {
 // An error for the first that is out of its range. `part`: what the names are members of, with a dot.
 [[nodiscard]] Status check_sizes(const Transformer& model, std::string_view part,
                                  std::initializer_list<NamedSize> sizes);
+
+// What is wrong with a member of a Layout.
+[[nodiscard]] Error layout_error(std::string_view field, std::string problem);
 
 }  // namespace stepcast

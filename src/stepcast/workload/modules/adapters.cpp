@@ -1,7 +1,7 @@
 // Low-rank adapters beside the products of a layer whose own weights are frozen.
 #include <cstdint>
 
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/layer_writer.h"
 #include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
@@ -72,7 +72,7 @@ void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Ed
 }
 
 // Of one rank and layer.
-double LayerLists::adapter_parameters(bool experts) const {
+double LayerWriter::adapter_parameters(bool experts) const {
   const Adapters& adapters = layout_.layer.adapters;
   if (adapters.rank == 0) return 0;
   const std::int64_t h = model_.hidden_size;
