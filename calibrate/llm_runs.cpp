@@ -14,6 +14,7 @@
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 #include "calibrate/detail/llm_run_checks.h"
 #include "calibrate/run_recipe.h"
@@ -106,7 +107,7 @@ Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
   STEPCAST_TRY(
       rows.extents({{"hidden_size", &m.hidden_size}, {"n_layers", &m.n_layers}, {"n_heads", &m.n_heads}}));
   STEPCAST_ASSIGN(m.n_kv_heads, rows.extent("n_kv_heads", 1, m.n_heads));
-  if (m.latent_attention) m.n_kv_heads = m.n_heads;
+  if (attention_of(m).traits().sets_head_dim) m.n_kv_heads = m.n_heads;
   STEPCAST_TRY(rows.extents({{"head_dim", &m.head_dim, 0, 0},
                              {"vocab_size", &m.vocab_size, 0, 0},
                              {"ffn_hidden_size", &m.ffn_hidden_size, 0, 0},

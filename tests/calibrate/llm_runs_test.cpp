@@ -113,12 +113,13 @@ TEST(LlmRuns, TakesTheRestOfAModelFromItsPreset) {
                             {"moe_ffn_hidden_size", "1408"},
                             {"n_dense_layers", "1"}});
   const Transformer preset = find_preset("deepseek-v2-lite").value();
-  EXPECT_EQ(lite.model.latent_attention, preset.latent_attention);
+  EXPECT_TRUE(preset.attention);
+  EXPECT_EQ(lite.model.attention, preset.attention);
   EXPECT_EQ(lite.model.moe, preset.moe);
   EXPECT_EQ(lite.model.activation, Activation::silu);
   EXPECT_EQ(lite.model.n_layers, 24);  // a column
   const LlmRun unknown = read({{"model", "deepseek-like"}, {"n_experts", "64"}});
-  EXPECT_FALSE(unknown.model.latent_attention.has_value());
+  EXPECT_FALSE(unknown.model.attention);
   EXPECT_EQ(read({{"model", "my-model"}, {"architecture", "llama"}}).model.position,
             PositionEncoding::rotary);
   EXPECT_EQ(read({{"model", "my-model"}, {"architecture", "bert"}}).model.architecture,

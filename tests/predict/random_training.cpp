@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "stepcast/workload/modules/attention_module.h"
+
 namespace stepcast::test {
 namespace {
 
@@ -60,11 +62,11 @@ Transformer random_model(Dice& dice) {
     m.moe = moe;
     if (dice.coin()) {
       m.name += " and latent attention";
-      m.latent_attention = LatentAttention{.q_lora_rank = dice.of<std::int64_t>({0, 256}),
-                                           .kv_lora_rank = 128,
-                                           .qk_nope_head_dim = 64,
-                                           .qk_rope_head_dim = 32,
-                                           .v_head_dim = 64};
+      m.attention = attention_named("latent", {{"q_lora_rank", dice.of<std::int64_t>({0, 256})},
+                                               {"kv_lora_rank", 128},
+                                               {"qk_nope_head_dim", 64},
+                                               {"qk_rope_head_dim", 32},
+                                               {"v_head_dim", 64}});
       m.n_kv_heads = 0;
       m.position = PositionEncoding::rotary;
     }
@@ -118,7 +120,7 @@ Layout random_layout(Dice& dice, const Transformer& model) {
   l.layer.recompute.kind = static_cast<Recompute>(dice.number(0, 3));
   if (l.layer.recompute.kind == Recompute::full && dice.coin()) l.layer.recompute.every_n_layers = 2;
   l.layer.attention = dice.one_in(3) ? AttentionMethod::unfused : AttentionMethod::flash;
-  if (l.degrees.context > 1 || model.latent_attention) l.layer.attention = AttentionMethod::flash;
+  if (l.degrees.context > 1 || model.attention) l.layer.attention = AttentionMethod::flash;
   l.layer.precision =
       precision_for(dice.of({DType::fp32, DType::fp16, DType::bf16, DType::bf16, DType::fp8}));
   l.layer.precision.fp8.scaling = static_cast<Fp8Scaling>(dice.number(0, 3));

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/workload/modules/attention_module.h"
+
 namespace stepcast::transformer_test {
 namespace {
 
@@ -137,7 +139,7 @@ TEST(Transformer, RefusesWhatCannotBe) {
   model.moe->experts_per_token = 9;
   EXPECT_THAT(message_of(model), AllOf(HasSubstr("moe.experts_per_token"), HasSubstr("from 1 to 8")));
   model = mixtral();
-  model.latent_attention = LatentAttention{.kv_lora_rank = 512, .qk_nope_head_dim = 128, .v_head_dim = 0};
+  model.attention = attention_named("latent", {{"kv_lora_rank", 512}, {"qk_nope_head_dim", 128}});
   EXPECT_THAT(message_of(model), HasSubstr("latent_attention.v_head_dim"));
 }
 

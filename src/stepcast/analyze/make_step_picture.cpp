@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "stepcast/analyze/collective_list.h"
@@ -15,20 +16,16 @@ namespace {
 
 constexpr std::size_t kMostSlots = 1600, kAllSlots = 24000, kFewestSlots = 200;
 
-constexpr std::string_view kWeights = "weights and gradients";  // lane of their transfers
-struct NamedPart {
-  std::string_view begin;  // of the name of a block
-  PicturePart part;
-};
-constexpr std::array<NamedPart, 4> kPasses{{{"forward", PicturePart::forward},
-                                            {"backward", PicturePart::backward},
-                                            {"weight gradients", PicturePart::weight_gradient},
-                                            {"update", PicturePart::update}}};
-
-const NamedPart* pass_of(std::string_view block) {
-  const auto found = std::find_if(kPasses.begin(), kPasses.end(),
-                                  [&](const NamedPart& named) { return block.starts_with(named.begin); });
-  return found == kPasses.end() ? nullptr : &*found;
+// The part of the picture that instances of a block are; none for those of other blocks.
+std::optional<PicturePart> pass_of(BlockRole role) {
+  switch (role) {
+    case BlockRole::forward: return PicturePart::forward;
+    case BlockRole::backward: return PicturePart::backward;
+    case BlockRole::weight_gradient: return PicturePart::weight_gradient;
+    case BlockRole::update: return PicturePart::update;
+    case BlockRole::other: break;
+  }
+  return std::nullopt;
 }
 
 void widen(Interval& all, const Interval& one) {
@@ -49,23 +46,24 @@ PictureRow stage_row(const FlatProgram& flat, const TaskTimes& times, RankClassI
   std::size_t first = 0;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const Block& block = program.block_of(c, InstanceId{i});
-    const NamedPart* pass = pass_of(block.name());
+    const std::optional<PicturePart> pass = pass_of(block.role());
     const std::size_t begin = first;
     first += block.task_count();
-    if (pass == nullptr) continue;
+    if (!pass) continue;
     Interval all{1, 0};
     for (std::size_t task = begin; task < first; ++task) {
       const TaskInfo& info = flat.info(c, task);
       const Interval& at = times.at(c, task);
       const bool on_gpu = flat.lane_of(c, task).kind == LaneKind::gpu_stream;
       if (!on_gpu || info.kind != TaskKind::kernel || at.length_us() <= 0) continue;
-      if (flat.lane_of(c, task).name == kWeights) row.transfers.push_back(bar_of(at, PicturePart::transfer));
+      if (flat.lane_of(c, task).role == LaneRole::data_parallel)
+        row.transfers.push_back(bar_of(at, PicturePart::transfer));
       if (flat.lane(c, task) != 0) continue;
       if (all.start_us > all.end_us) all = at;
       widen(all, at);
     }
-    const std::int32_t number = pass->part == PicturePart::update ? -1 : passes[block.name()]++;
-    if (all.start_us <= all.end_us) row.bars.push_back(bar_of(all, pass->part, number));
+    const std::int32_t number = pass == PicturePart::update ? -1 : passes[block.name()]++;
+    if (all.start_us <= all.end_us) row.bars.push_back(bar_of(all, *pass, number));
   }
   const auto by_start = [](const PictureBar& a, const PictureBar& b) { return a.start_ms < b.start_ms; };
   std::stable_sort(row.bars.begin(), row.bars.end(), by_start);

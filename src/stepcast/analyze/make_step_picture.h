@@ -22,7 +22,7 @@ namespace stepcast {
 inline constexpr std::size_t kMostPictureBars = 6000;  // of passes
 inline constexpr std::size_t kMostPictureRows = 128;
 
-// Passes and updates of the pipeline stages of a described step (predict/step_program.h), by the names of its blocks. No
+// Passes and updates of the pipeline stages of a described step (predict/step_program.h), by the roles of its blocks. No
 // rows for other Programs.
 [[nodiscard]] StepPicture picture_of_passes(const FlatProgram& flat, const TaskTimes& times);
 

@@ -15,6 +15,7 @@
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/huggingface_tower.h"
+#include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
@@ -302,7 +303,7 @@ void note_parts_without_records(const Transformer& model, std::vector<std::strin
         "recurrent layers (linear attention, Mamba, short convolutions) are priced by FLOPs and bytes: no "
         "kernel was measured");
   }
-  if (model.low_rank_attention) {
+  if (!attention_of(model).traits().is_measured) {
     notes.emplace_back(
         "attention to compressed keys, their indexer and the mixes of residual streams are priced by FLOPs "
         "and "

@@ -46,7 +46,7 @@ struct JobSettings {
   std::optional<std::string> moe_layer_pattern;  // a number, or a list such as "[0]*3+[1]*58"
   std::optional<bool> shared_expert_gate;
   std::optional<std::int64_t> expert_latent_size;  // width that experts read and write
-  std::optional<bool> latent_attention;
+  std::optional<bool> multi_latent;                // attention
   std::optional<std::int64_t> q_lora_rank, kv_lora_rank, qk_head_dim, qk_rope_head_dim, v_head_dim;
   // Layers of one part each: a letter for every layer, "M-M*ME", "|" between stages, "/" in front of those that predict
   // further tokens; or shares of attention and FFN among layers with a state.

@@ -30,16 +30,15 @@ STEPCAST_MEMBERS(kModel, &S::decoder_layers, &S::decoder_tokens, &S::n_layers, &
                  &S::rotary_positions, &S::swiglu, &S::squared_relu, &S::linear_bias, &S::add_qkv_bias,
                  &S::tied_embeddings, &S::qk_norm, &S::position, &S::norm, &S::tokenizer, &S::window,
                  &S::n_experts, &S::experts_per_token, &S::expert_ffn_hidden_size, &S::shared_ffn_hidden_size,
-                 &S::n_expert_groups, &S::expert_groups_per_token, &S::moe_layer_pattern,
-                 &S::latent_attention, &S::q_lora_rank, &S::kv_lora_rank, &S::qk_head_dim,
-                 &S::qk_rope_head_dim, &S::v_head_dim, &S::tokenizer_model, &S::shared_expert_gate,
-                 &S::expert_latent_size, &S::gated_gelu, &S::attention_output_gate, &S::attention_sinks,
-                 &S::learned_positions, &S::hybrid_pattern, &S::hybrid_attention_share, &S::hybrid_ffn_share,
-                 &S::hybrid, &S::state_size, &S::state_head_dim, &S::state_groups, &S::state_heads,
-                 &S::attention_variant, &S::linear_attention_pattern, &S::linear_kernel,
-                 &S::linear_key_head_dim, &S::linear_head_dim, &S::linear_key_heads, &S::linear_heads,
-                 &S::indexer_heads, &S::indexer_head_dim, &S::indexer_keys, &S::indexer_every,
-                 &S::indexer_offset);
+                 &S::n_expert_groups, &S::expert_groups_per_token, &S::moe_layer_pattern, &S::multi_latent,
+                 &S::q_lora_rank, &S::kv_lora_rank, &S::qk_head_dim, &S::qk_rope_head_dim, &S::v_head_dim,
+                 &S::tokenizer_model, &S::shared_expert_gate, &S::expert_latent_size, &S::gated_gelu,
+                 &S::attention_output_gate, &S::attention_sinks, &S::learned_positions, &S::hybrid_pattern,
+                 &S::hybrid_attention_share, &S::hybrid_ffn_share, &S::hybrid, &S::state_size,
+                 &S::state_head_dim, &S::state_groups, &S::state_heads, &S::attention_variant,
+                 &S::linear_attention_pattern, &S::linear_kernel, &S::linear_key_head_dim,
+                 &S::linear_head_dim, &S::linear_key_heads, &S::linear_heads, &S::indexer_heads,
+                 &S::indexer_head_dim, &S::indexer_keys, &S::indexer_every, &S::indexer_offset);
 
 // What a search of layouts chooses (plan/layout_point.h), in all the ways to say it.
 STEPCAST_MEMBERS(kSearched, &S::tensor, &S::pipeline, &S::context, &S::expert, &S::expert_tensor,

@@ -2,6 +2,7 @@
 
 #include "stepcast/platform/device_generation.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast {
 namespace {
@@ -45,7 +46,8 @@ constexpr RecipeChange kContexts[] = {
     {"sequences exchanged for heads (--cp-comm-type a2a)", exchange_context<ContextParallelKind::all_to_all>},
 };
 bool may_gather_context(const Layout& layout, const Transformer& model) {
-  return is_megatron(layout) && layout.degrees.context > 1 && !model.latent_attention;
+  return is_megatron(layout) && layout.degrees.context > 1 &&
+         attention_of(model).traits().splits_context_by_heads;
 }
 bool heads_divide(const Layout& layout, const Transformer& model) {
   return model.kv_heads() % (layout.degrees.tensor * layout.degrees.context) == 0;

@@ -128,7 +128,7 @@ Carried what_is_carried(const RecordedProgram& recorded, std::size_t c) {
 
 // The block with edges from the begin of the step in place of those into left-over work, and for all that is carried.
 Result<Block> chained_block(const Block& block, Carried& carried) {
-  BlockBuilder builder{block.name()};
+  BlockBuilder builder{block.name(), block.role()};
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
   for (const std::string& port : block.in_ports()) builder.add_in_port(port);
   const InPortId begin = builder.add_in_port("begin of the step");

@@ -51,6 +51,15 @@ std::string_view name_of(PassKind kind) {
   return "backward";
 }
 
+BlockRole role_of(PassKind kind) {
+  switch (kind) {
+    case PassKind::forward: return BlockRole::forward;
+    case PassKind::backward: return BlockRole::backward;
+    case PassKind::weight_gradient: return BlockRole::weight_gradient;
+  }
+  return BlockRole::backward;
+}
+
 class StepProgramBuilder {
  public:
   StepProgramBuilder(std::span<const StagesOfStep> parts, const Layout& layout,
@@ -241,7 +250,7 @@ Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant
   if (!(total_us > 0)) return std::optional<std::size_t>{};
   const auto [known, is_new] = known_bodies_.try_emplace({variant.kind, units});
   if (is_new) {
-    BlockBuilder block{std::string{name_of(variant.kind)}};
+    BlockBuilder block{std::string{name_of(variant.kind)}, role_of(variant.kind)};
     BlockWriter writer{block, v_shaped_};
     std::vector<Moment> ends;
     run_pass(variant, writer, {}, ends);
@@ -273,7 +282,8 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool is_first = variant.chunk == 0 || variant.chunk == turn;
   const bool is_last = variant.chunk + 1 == n_chunks || variant.chunk + 1 == turn;
   const bool way_back = v_shaped_ && variant.chunk >= turn;
-  BlockBuilder block{fmt::format("{} of chunk {}", name_of(variant.kind), variant.chunk)};
+  BlockBuilder block{fmt::format("{} of chunk {}", name_of(variant.kind), variant.chunk),
+                     role_of(variant.kind)};
   BlockWriter writer{block, v_shaped_};
   const Moment before = BlockBuilder::arrival_at(block.add_in_port("end of the last unit"));
   const Moment before_that = BlockBuilder::arrival_at(block.add_in_port("end of the unit before"));
@@ -338,7 +348,7 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
     Pool& pool = pool_of(s);
     const PricedStep::Update& update = pool.step.update(s);
     STEPCAST_ASSIGN(const ReadyList optimizer, pool.tasks.update(update));
-    BlockBuilder block{fmt::format("update of stage {}", s)};
+    BlockBuilder block{fmt::format("update of stage {}", s), BlockRole::update};
     BlockWriter writer{block, v_shaped_};
     const TaskId passes = writer.add(kCompute, tasks_.wait("last pass done"));
     std::array<Moment, 1> after{

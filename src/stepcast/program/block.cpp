@@ -294,6 +294,7 @@ Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {
 
   Block& block = finished.block;
   block.name_ = std::move(name_);
+  block.role_ = role_;
   block.lanes_ = std::move(lanes_);
   block.in_ports_ = std::move(in_ports_);
   block.out_ports_ = std::move(out_ports_);

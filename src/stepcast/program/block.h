@@ -40,11 +40,21 @@ using DelayId = Id<struct DelayTag>;      // within the delay classes that stand
 
 enum class LaneKind : std::uint8_t { cpu_thread, gpu_stream };
 
+// What code asks of a lane beyond its kind.
+enum class LaneRole : std::uint8_t {
+  other,
+  data_parallel,  // transfers of weights and gradients of a described step
+};
+
 struct Lane {
   LaneKind kind = LaneKind::gpu_stream;
   std::string name;            // as a person knows it: "main thread", "stream 7"
   std::int64_t recorded = -1;  // thread index or stream number in the trace, -1 for described programs
+  LaneRole role = LaneRole::other;
 };
+
+// What the instances of a block compute. Recorded blocks are `other`.
+enum class BlockRole : std::uint8_t { other, forward, backward, weight_gradient, update };
 
 enum class TaskKind : std::uint8_t {
   cpu_segment,  // a stretch of a thread's own work
@@ -127,6 +137,7 @@ struct Overlap {
 class Block {
  public:
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] BlockRole role() const { return role_; }
   [[nodiscard]] std::uint32_t task_count() const { return static_cast<std::uint32_t>(lane_of_.size()); }
   [[nodiscard]] std::uint32_t edge_count() const { return static_cast<std::uint32_t>(sources_.size()); }
   [[nodiscard]] std::span<const Lane> lanes() const { return lanes_; }
@@ -156,6 +167,7 @@ class Block {
  private:
   friend class BlockBuilder;
   std::string name_;
+  BlockRole role_ = BlockRole::other;
   std::vector<Lane> lanes_;
   std::vector<std::string> in_ports_;
   std::vector<OutPort> out_ports_;
@@ -172,7 +184,8 @@ class Block {
 
 class BlockBuilder {
  public:
-  explicit BlockBuilder(std::string name) : name_(std::move(name)) {}
+  explicit BlockBuilder(std::string name, BlockRole role = BlockRole::other)
+      : name_(std::move(name)), role_(role) {}
 
   LaneId add_lane(Lane lane);
   InPortId add_in_port(std::string name);
@@ -214,6 +227,7 @@ class BlockBuilder {
   [[nodiscard]] Result<std::vector<std::uint32_t>> sorted_tasks() const;
 
   std::string name_;
+  BlockRole role_;
   std::vector<Lane> lanes_;
   std::vector<std::string> in_ports_;
   std::vector<OutPort> out_ports_;

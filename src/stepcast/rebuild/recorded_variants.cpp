@@ -18,7 +18,7 @@ bool waits_for_gpu_work(EdgeOrigin origin) {
 
 // Tasks keep their numbers: they are added in their topological order, which fewer edges do not break.
 Result<Block> thinned(const Block& block, const std::vector<Interval>& measured) {
-  BlockBuilder builder(block.name());
+  BlockBuilder builder(block.name(), block.role());
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
   for (const std::string& port : block.in_ports()) builder.add_in_port(port);
   const std::uint32_t n = block.task_count();

@@ -68,7 +68,11 @@ class Rewriting {
  public:
   Rewriting(const Block& block, const std::vector<Interval>& measured, const RecordedStepFacts& facts,
             OverlapChange change)
-      : block_(block), measured_(measured), facts_(facts), change_(change), builder_(block.name()) {}
+      : block_(block),
+        measured_(measured),
+        facts_(facts),
+        change_(change),
+        builder_(block.name(), block.role()) {}
 
   Result<Rewritten> run(WorkId waiting) {
     for (const Lane& lane : block_.lanes()) builder_.add_lane(lane);

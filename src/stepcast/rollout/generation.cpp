@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/number.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/placement.h"
 #include "stepcast/workload/step_work.h"
 
@@ -30,15 +30,15 @@ bool is_attention(const WorkItem& item) {
 // What a training step does besides: loss, work of the host, balancing of experts, and biases of experts one expert after the
 // other, which the fused products of engines add.
 bool trains_only(const WorkItem& item) {
-  for (const std::string_view name :
-       {"reduce_loss", "auxiliary_loss", "routing_map", "weigh_bias", "add_weighed_bias"})
-    if (item.name == name) return true;
+  if (item.role == ItemRole::training) return true;
   const Operation* operation = item.operation();
   if (operation == nullptr) return false;
   if (std::holds_alternative<CrossEntropyShape>(operation->shape)) return true;
   const auto* amount = std::get_if<AmountShape>(&operation->shape);
   return amount != nullptr && amount->kernel_class == KernelClass::none;
 }
+
+bool is_expert_product(ItemRole role) { return role == ItemRole::expert_up || role == ItemRole::expert_down; }
 
 }  // namespace
 
@@ -77,22 +77,15 @@ Result<Generation> Generation::create(const Transformer& model, const EngineLayo
   return engine;
 }
 
-// Heads of keys and values are copied where there are fewer than tensor-parallel ranks; a latent vector always is.
 void Generation::count_cache() {
   for (std::int64_t layer = 0; layer < model_.n_layers; ++layer) {
     const Transformer one = model_.layer_kinds.empty() ? model_ : layer_model(model_, model_.kind(layer));
     if (!one.attends()) continue;  // a state of constant size
-    const auto heads = [&](std::int64_t n) { return as_double((n + layout_.tensor - 1) / layout_.tensor); };
-    double elements = heads(one.kv_heads()) * as_double(one.qk_head_dim() + one.value_head_dim());
-    double width = as_double(one.qk_head_dim() + one.value_head_dim());  // of scores and values per head
-    if (one.latent_attention) {
-      const LatentAttention& latent = *one.latent_attention;
-      elements = as_double(latent.kv_lora_rank + latent.qk_rope_head_dim);
-      width = as_double(2 * latent.kv_lora_rank + latent.qk_rope_head_dim);
-    }
+    const double heads = as_double((one.n_heads + layout_.tensor - 1) / layout_.tensor);
+    const CachedKeys keys = attention_of(one).cache(one, layout_.tensor);
     const double window =
         as_double(model_.layer_kinds.empty() ? model_.window_tokens(layer) : one.sliding_window_tokens);
-    const CachedLayers found{elements * kCacheElementBytes, 2 * heads(one.n_heads) * width, window, 1};
+    const CachedLayers found{keys.elements * kCacheElementBytes, 2 * heads * keys.head_width, window, 1};
     const auto same = std::find_if(cache_.begin(), cache_.end(), [&](const CachedLayers& c) {
       return c.bytes_per_token == found.bytes_per_token && c.window == window;
     });
@@ -139,7 +132,7 @@ Result<double> Generation::list_us(const WorkList& list, const Placement& placem
     }
     Operation operation = *item.operation();
     auto* product = std::get_if<GemmShape>(&operation.shape);
-    if (product != nullptr && item.name.starts_with("expert_") && product->batch > 1) {
+    if (product != nullptr && is_expert_product(item.role) && product->batch > 1) {
       experts = true;
       const MixtureOfExperts& moe = *model_.moe;
       const double per_token = as_double(moe.experts_per_token);

@@ -9,6 +9,10 @@
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/layout.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/experts.h"
+#include "stepcast/workload/modules/parameters.h"
+#include "stepcast/workload/modules/state_mixer.h"
 #include "stepcast/workload/network.h"
 #include "stepcast/workload/placement.h"
 
@@ -18,9 +22,7 @@ namespace {
 using detail::nearest_divisors;
 using detail::nearest_multiples;
 
-Error broken(std::string_view field, std::string problem) {
-  return Error::at("", std::string{field}, std::move(problem));
-}
+constexpr auto* broken = layout_error;
 
 Status check_ranges(const Layout& layout) {
   constexpr std::int64_t kDegree = 1'000'000, kBatch = 1'000'000'000;
@@ -173,56 +175,15 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   return Ok{};
 }
 
-// Megatron Core has the gated delta rule and Mamba-2. Linear attention splits by its heads as attention does.
-Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& state) {
-  const bool by_heads = mixer == Mixer::channel_delta || mixer == Mixer::decayed_linear;
-  const bool known = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
-  for (const auto& [name, degree, splits] :
-       {std::tuple{"tensor_parallel", layout.degrees.tensor, known || by_heads},
-        {"context_parallel", layout.degrees.context, known}}) {
-    if (splits || degree == 1) continue;
-    return broken(name, fmt::format("no framework that is modelled splits {} layers by {} {}",
-                                    to_string(mixer), name, degree))
-        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", name));
-  }
-  for (const auto& [name, heads] :
-       {std::pair{"state heads", state.n_heads}, std::pair{"state key heads", state.n_key_heads}}) {
-    if (heads % layout.degrees.tensor == 0) continue;
-    return broken("tensor_parallel", fmt::format("{} {} are not divisible by tensor_parallel {}", heads, name,
-                                                 layout.degrees.tensor))
-        .advice(fmt::format("nearest that work: tensor_parallel {}",
-                            nearest_divisors(heads, layout.degrees.tensor)));
-  }
-  // Ranks of a context-parallel group share the heads; several may hold one group of Mamba-2's (`MambaContextParallel`).
-  const std::int64_t cp = layout.degrees.context, heads = state.n_heads / layout.degrees.tensor,
-                     key_heads = state.n_key_heads / layout.degrees.tensor;
-  const bool repeats = mixer == Mixer::mamba2 && cp % key_heads == 0;
-  if (heads % cp != 0 || (key_heads % cp != 0 && !repeats)) {
-    return broken("context_parallel",
-                  fmt::format(
-                      "{} heads and {} key heads of {} layers on a tensor-parallel rank do not divide into "
-                      "context_parallel {}",
-                      heads, key_heads, to_string(mixer), cp))
-        .advice(fmt::format("nearest that work: context_parallel {}",
-                            nearest_divisors(std::gcd(heads, key_heads), cp)));
-  }
-  return Ok{};
-}
-
 Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   const std::int64_t tp = layout.degrees.tensor;
-  if (model.low_rank_attention && (tp > 1 || layout.degrees.context > 1)) {
-    const std::string_view what = tp > 1 ? "tensor_parallel" : "context_parallel";
-    return broken(what, fmt::format("attention to compressed keys is not modelled with {} {}", what,
-                                    std::max(tp, layout.degrees.context)))
-        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", what));
-  }
+  STEPCAST_TRY(attention_of(model).check(layout, model));
   const auto not_divisible = [tp](std::string_view name, std::int64_t value) {
     return broken("tensor_parallel",
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))
         .advice(fmt::format("nearest that work: tensor_parallel {}", nearest_divisors(value, tp)));
   };
-  if (is_recurrent(model.mixer)) STEPCAST_TRY(check_state_heads(layout, model.mixer, *model.state_mixer));
+  if (is_recurrent(model.mixer)) STEPCAST_TRY(state_mixer().check(layout, model));
   if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
   // Fewer key-value heads than ranks: each is kept by several ranks.
   if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)
@@ -366,88 +327,6 @@ Status check_batch(const Layout& layout) {
   return Ok{};
 }
 
-Status check_expert_overlap(const Layout& layout) {
-  const LayerOverlap& overlap = layout.layer.overlap;
-  if (overlap.expert && layout.degrees.expert > 1 && layout.degrees.pipeline > 1 &&
-      layout.degrees.virtual_stages == 1 && !splits_backward(layout.pipeline.schedule)) {
-    return broken("virtual_stages",
-                  "the exchange of one micro-batch overlapped with another in a pipeline without virtual "
-                  "stages, which "
-                  "Megatron Core does not run")
-        .advice(
-            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
-  }
-  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
-    return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")
-        .advice("add --moe-expert-capacity-factor");
-  }
-  return Ok{};
-}
-
-// Of the tokens of one rank and micro-batch.
-Status check_expert_capacity(const Layout& layout, const MixtureOfExperts& moe) {
-  if (!layout.layer.expert_capacity_factor) return Ok{};
-  const double tokens = static_cast<double>(layout.batch.micro_batch_sequences) *
-                        static_cast<double>(layout.batch.seq_len_tokens) /
-                        static_cast<double>(layout.degrees.context * layout.degrees.tensor);
-  const double mean =
-      tokens * static_cast<double>(moe.experts_per_token) / static_cast<double>(moe.n_experts);
-  if (*layout.layer.expert_capacity_factor * mean >= 1) return Ok{};
-  return broken("expert_capacity_factor",
-                fmt::format("a capacity of {:.2g} x the mean of {:.3g} tokens leaves an expert less than "
-                            "one token of a rank's micro-batch",
-                            *layout.layer.expert_capacity_factor, mean))
-      .advice(fmt::format("use at least {:.2g}", 1 / mean));
-}
-
-Status check_experts(const Layout& layout, const Transformer& model) {
-  const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
-  if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
-    return broken("delay_weight_gradient", "weight gradients are delayed with no exchange to overlap")
-        .advice(
-            "add --overlap-moe-expert-parallel-comm, which Megatron Core asks for, or leave out "
-            "--delay-wgrad-compute");
-  }
-  if (!model.moe) {
-    if (ep == 1) return Ok{};
-    return broken("expert_parallel", fmt::format("expert_parallel {} for a model without experts", ep))
-        .advice("use expert_parallel 1");
-  }
-  if (model.moe->n_experts % ep != 0) {
-    return broken("expert_parallel", fmt::format("n_experts {} is not divisible by expert_parallel {}",
-                                                 model.moe->n_experts, ep))
-        .advice(
-            fmt::format("nearest that work: expert_parallel {}", nearest_divisors(model.moe->n_experts, ep)));
-  }
-  STEPCAST_TRY(check_expert_capacity(layout, *model.moe));
-  STEPCAST_TRY(check_expert_overlap(layout));
-  if (model.moe->expert_ffn_hidden_size % etp != 0) {
-    return broken("expert_tensor_parallel",
-                  fmt::format("expert_ffn_hidden_size {} is not divisible by expert_tensor_parallel {}",
-                              model.moe->expert_ffn_hidden_size, etp))
-        .advice(
-            fmt::format("nearest that work: {}", nearest_divisors(model.moe->expert_ffn_hidden_size, etp)));
-  }
-  const std::int64_t ranks = layout.degrees.tensor * layout.degrees.context * layout.degrees.data;
-  if (ranks % etp != 0) {
-    return broken(
-               "expert_tensor_parallel",
-               fmt::format("the {} ranks of a pipeline stage are not divisible by expert_tensor_parallel {}",
-                           ranks, etp))
-        .advice(fmt::format("nearest that work: {}", nearest_divisors(ranks, etp)));
-  }
-  if (ranks / etp % ep != 0) {
-    return broken("expert_parallel",
-                  fmt::format(
-                      "the {} ranks of a pipeline stage are not divisible by expert_tensor_parallel {} x "
-                      "expert_parallel {}",
-                      ranks, etp, ep))
-        .advice(fmt::format("nearest that work: expert_parallel {}",
-                            nearest_divisors(std::gcd(ranks / etp, model.moe->n_experts), ep)));
-  }
-  return Ok{};
-}
-
 Status check_sharding(const Layout& layout) {
   const std::int64_t group = layout.sharding.shard_group_size;
   if (group == 0) return Ok{};
@@ -509,7 +388,7 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_kinds_of_layers(layout, model));
   STEPCAST_TRY(check_pipeline(layout, model));
   STEPCAST_TRY(check_context_parallel(layout, model));
-  STEPCAST_TRY(check_experts(layout, model));
+  STEPCAST_TRY(experts().check(layout, model));
   STEPCAST_TRY(check_world_size(layout, n_gpus));
   STEPCAST_TRY(check_batch(layout));
   STEPCAST_TRY(check_sharding(layout));

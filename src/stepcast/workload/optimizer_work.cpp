@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/number.h"
 #include "stepcast/operation/optimizer_rule.h"
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/layer_writer.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast {
 namespace {
@@ -17,14 +19,12 @@ constexpr double kSquareBytes = 4;  // square matrices are kept in fp32
 // besides experts, which have two each: weights and biases of four products and two norms.
 constexpr double kOperatorsOfUpdate = 1, kOperatorsOfNorm = 2, kOperatorsOfZeros = 3, kTensorsOfLayer = 12;
 
-double as_double(std::int64_t value) { return static_cast<double>(value); }
-
 bool sixteen_bit(const Precision& precision) {
   return precision.compute != DType::fp32 && precision.compute != DType::tf32;
 }
 
 // Adds the matrices of layers, each `times` times.
-class MatrixList {
+class MatrixList final : public MatrixSink {
  public:
   MatrixList(const Transformer& model, const Layout& layout, std::vector<WeightMatrices>& out)
       : model_(model), layout_(layout), tp_(layout.degrees.tensor), out_(out) {}
@@ -38,6 +38,9 @@ class MatrixList {
                  times * share(moe.n_experts, layout_.degrees.expert), true);
     if (moe.n_shared_experts > 0)
       feed_forward(moe.shared_ffn_hidden_size, tp_, times * moe.n_shared_experts, false);
+  }
+  void add_matrix(std::int64_t rows, std::int64_t columns, std::int64_t copies) override {
+    add(rows, columns, copies, false);
   }
   void next_token_projections(std::int64_t times) {
     add(share(model_.hidden_size, tp_), 2 * model_.hidden_size, times, false);
@@ -54,23 +57,10 @@ class MatrixList {
     out_.push_back({rows, columns, count, of_experts});
   }
 
-  // Queries, keys and values are matrices of their own (Megatron: --muon-split-qkv, its default).
   void attention(std::int64_t times) {
     const std::int64_t h = model_.hidden_size, heads = share(model_.n_heads, tp_);
-    const std::int64_t queries = heads * model_.qk_head_dim();
     add(h, heads * model_.value_head_dim(), times, false);
-    if (!model_.latent_attention) {
-      const std::int64_t keys = share(model_.kv_heads(), tp_) * model_.qk_head_dim();
-      add(queries, h, times, false);
-      add(keys, h, 2 * times, false);
-      if (model_.position == PositionEncoding::relative) add(queries, h, times, false);
-      return;
-    }
-    const LatentAttention& latent = *model_.latent_attention;
-    if (latent.q_lora_rank > 0) add(latent.q_lora_rank, h, times, false);
-    add(queries, latent.q_lora_rank > 0 ? latent.q_lora_rank : h, times, false);
-    add(latent.kv_lora_rank + latent.qk_rope_head_dim, h, times, false);
-    add(heads * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, times, false);
+    attention_of(model_).weight_matrices(model_, tp_, times, *this);
   }
 
   void feed_forward(std::int64_t width, std::int64_t tp, std::int64_t times, bool of_experts) {

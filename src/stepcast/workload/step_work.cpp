@@ -2,12 +2,27 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "stepcast/base/names.h"
+#include "stepcast/workload/detail/end_writer.h"
 #include "stepcast/workload/detail/layer_lists.h"
 #include "stepcast/workload/detail/narrow_types.h"
 
 namespace stepcast {
+
+namespace {
+
+// With the forward pass of LayerChoices::reference_model in front of its own.
+std::shared_ptr<const LayerWork> with_reference(const Layout& layout, LayerWork work) {
+  if (layout.layer.reference_model) {
+    const WorkList once = work.forward;
+    work.forward.insert(work.forward.end(), once.begin(), once.end());
+  }
+  return std::make_shared<const LayerWork>(std::move(work));
+}
+
+}  // namespace
 
 // Layers, embedding and head of one model and layer key, as far as they were written.
 struct detail::KnownLayers {
@@ -18,7 +33,7 @@ struct detail::KnownLayers {
                                                               const LayerVariant& variant) {
     for (const auto& [known, work] : layers)
       if (known == variant) return work;
-    return layers.emplace_back(variant, lists.beside_reference(lists.layer(variant))).second;
+    return layers.emplace_back(variant, with_reference(lists.layout(), lists.layer(variant))).second;
   }
 };
 
@@ -105,6 +120,7 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
 Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache, StepWork& work) {
   STEPCAST_TRY(check(layout, model));
   const LayerLists lists{model, layout};
+  const detail::EndWriter ends{lists};
   detail::KnownLayers& known = cache.of(model, layout, lists);
 
   work.stages = static_cast<std::uint32_t>(layout.degrees.pipeline);
@@ -150,7 +166,7 @@ Status step_work(const Transformer& model, const Layout& layout, LayerWorkCache&
         add_layer(chunk, like, stage.n_layers + i);
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
-    add_ends(model, layout, lists.word_embedding_parameters(), work, chunk);
+    add_ends(model, layout, ends.word_embedding_parameters(), work, chunk);
   }
   return Ok{};
 }
@@ -191,8 +207,9 @@ detail::KnownLayers& LayerWorkCache::of(const Transformer& model, const Layout& 
   const auto [place, fresh] =
       impl_->known.try_emplace({index, padded_vocab_size(model, layout), layer_key(layout)});
   if (fresh) {
-    place->second.embedding = lists.beside_reference(lists.embedding());
-    place->second.head = lists.beside_reference(lists.head());
+    const detail::EndWriter ends{lists};
+    place->second.embedding = with_reference(layout, ends.embedding());
+    place->second.head = with_reference(layout, ends.head());
   }
   return place->second;
 }

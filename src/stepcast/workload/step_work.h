@@ -48,6 +48,22 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
+// What code has to know of an item beyond its work: which result it gives, or whose gradient it is. Nothing decides by names,
+// which are for people.
+enum class ItemRole : std::uint8_t {
+  other,
+  cast,  // of the operand of a narrow product
+  qkv,
+  attention,
+  attention_output,
+  ffn_up,
+  ffn_down,
+  expert_up,
+  expert_down,
+  expert_counts,  // tokens of every expert, which the host may wait for
+  training,       // nothing that generates has it: loss, balancing of experts, biases of single experts
+};
+
 struct WorkItem {
   std::string_view name;  // of static storage: "qkv", "attention", "ffn_up"
   std::variant<Operation, Transfer> what;
@@ -59,6 +75,7 @@ struct WorkItem {
   bool weight_gradient = false;  // nothing of the backward pass waits for it
   bool captured = false;         // in a CUDA graph: launched together with what stands before it
   bool host_waits = false;       // before the host launches this one it waits for all that stands before it
+  ItemRole role = ItemRole::other;
   double share = 1;  // of the time of a transfer; the rest of it runs elsewhere, or is another item
   [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }
   [[nodiscard]] const Transfer* transfer() const { return std::get_if<Transfer>(&what); }

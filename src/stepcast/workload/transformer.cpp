@@ -4,56 +4,13 @@
 #include <utility>
 
 #include "stepcast/base/names.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/layer_module.h"
+#include "stepcast/workload/modules/parameters.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
-
-// Weights of a norm over `width` elements.
-std::int64_t norm_parameters(const Transformer& model, std::int64_t width) {
-  if (!model.norm_weights) return 0;
-  return model.norm_bias ? 2 * width : width;
-}
-
-std::int64_t ffn_parameters(const Transformer& model, std::int64_t ffn_hidden_size) {
-  const std::int64_t matrices_in = model.gated_ffn ? 2 : 1;
-  std::int64_t n = (matrices_in + 1) * model.hidden_size * ffn_hidden_size;
-  if (model.ffn_bias) n += matrices_in * ffn_hidden_size + model.hidden_size;
-  return n;
-}
-
-// Of experts that read and write latent vectors, less the projections to and from these, which all share.
-std::int64_t expert_parameters(const Transformer& model, const MixtureOfExperts& moe) {
-  if (moe.latent_size == 0) return ffn_parameters(model, moe.expert_ffn_hidden_size);
-  Transformer narrow;
-  narrow.hidden_size = moe.latent_size;
-  narrow.gated_ffn = model.gated_ffn;
-  narrow.ffn_bias = model.ffn_bias;
-  return ffn_parameters(narrow, moe.expert_ffn_hidden_size);
-}
-
-// Products, convolution, vectors, and the way out.
-std::int64_t state_mixer_parameters(const Transformer& model) {
-  const StateMixer& state = *model.state_mixer;
-  const StateParts parts = state_parts(model);
-  return model.hidden_size * parts.columns +
-         parts.channels * (state.conv_kernel + (state.conv_bias ? 1 : 0)) +
-         parts.inner_width * parts.inner_columns + parts.inner_rank * parts.inner_out + parts.vectors +
-         state.values() * model.hidden_size;
-}
-
-std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
-  const std::int64_t queries = model.n_heads * model.qk_head_dim();
-  std::int64_t n = 0;
-  if (latent.q_lora_rank > 0)
-    n += latent.q_lora_rank * (model.hidden_size + queries) + norm_parameters(model, latent.q_lora_rank);
-  else
-    n += model.hidden_size * queries;
-  n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
-  n += norm_parameters(model, latent.kv_lora_rank);
-  n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
-  return n + indexer_parameter_count(model);
-}
 
 // Weights of the mixes in front of one part and behind it, their biases, and three scales.
 std::int64_t stream_parameters(const Transformer& model) {
@@ -61,99 +18,7 @@ std::int64_t stream_parameters(const Transformer& model) {
   return streams > 1 ? (2 + streams) * streams * (streams * model.hidden_size + 1) + 3 : 0;
 }
 
-// Keys of `width` for every so many tokens: a product each for what and by how much, places, and a norm.
-std::int64_t compressor_parameters(const Transformer& model, std::int64_t width) {
-  const std::int64_t columns = (model.sparse_indexer ? 2 : 1) * width;
-  return columns * (2 * model.hidden_size + model.compressed_tokens) + width;
-}
-
-std::int64_t low_rank_attention_parameters(const Transformer& model, const LowRankAttention& low) {
-  const std::int64_t h = model.hidden_size, head = model.qk_head_dim(), queries = model.n_heads * head;
-  std::int64_t n = low.q_rank * (h + 1 + queries) + (h + 1) * head;
-  n += low.output_rank * (queries + low.output_groups * h);
-  if (model.compressed_tokens > 0) n += compressor_parameters(model, head);
-  return n + indexer_parameter_count(model);
-}
-
-std::int64_t attention_parameters(const Transformer& model) {
-  if (model.low_rank_attention) return low_rank_attention_parameters(model, *model.low_rank_attention);
-  std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
-  if (model.attention_output_bias) n += model.hidden_size;
-  n += model.hidden_size * model.n_heads * model.gates_of_head();
-  if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
-  std::int64_t columns = (model.n_heads + model.own_kv_heads()) * model.qk_head_dim();
-  if (!model.values_are_keys) columns += model.own_kv_heads() * model.value_head_dim();
-  n += model.hidden_size * columns;
-  if (model.qkv_bias) n += columns + model.n_heads * model.gates_of_head();
-  // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
-  if (model.position == PositionEncoding::relative)
-    n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
-  if (model.qk_norm) {
-    const std::int64_t heads = model.qk_norm_spans_heads  ? model.n_heads + model.kv_heads()
-                               : model.shares_keys_values ? 1
-                                                          : 2;
-    n += norm_parameters(model, heads * model.qk_head_dim());
-  }
-  n += indexer_parameter_count(model);
-  return model.cross_tokens > 0 ? n + 2 : n;
-}
-
-std::int64_t mixer_parameters(const Transformer& model) {
-  switch (model.mixer) {
-    case Mixer::attention: return attention_parameters(model) + (model.attention_sinks ? model.n_heads : 0);
-    case Mixer::none: return 0;
-    default: break;
-  }
-  return state_mixer_parameters(model) + (model.attends_beside ? attention_parameters(model) : 0);
-}
-
 }  // namespace
-
-StateParts state_parts(const Transformer& model) {
-  const StateMixer& state = *model.state_mixer;
-  const std::int64_t values = state.values(), keys = state.keys(), heads = state.n_heads, rank = state.rank;
-  StateParts parts{.columns = 2 * (values + keys), .channels = values + 2 * keys};
-  parts.kept = 2 * parts.channels + 3 * values;
-  switch (model.mixer) {
-    case Mixer::gated_delta:
-      parts.columns += 2 * heads;
-      parts.vectors = 2 * heads + state.head_dim;
-      break;
-    case Mixer::channel_delta:
-      // Gates of the decay and of the output; a decay and a step of every head.
-      parts.columns += heads + (rank > 0 ? 2 * rank - values : values);
-      parts.inner_rank = rank;
-      parts.inner_out = rank > 0 ? 2 * values : 0;
-      parts.vectors = heads + values + state.head_dim;
-      parts.kept += values;
-      break;
-    case Mixer::decayed_linear:
-      parts.kept -= parts.channels;
-      parts.channels = 0;
-      parts.vectors = (state.has_norm ? values : 0) + (state.head_norms ? 2 * state.key_head_dim : 0);
-      break;
-    case Mixer::mamba2:
-      parts.columns += heads;
-      parts.vectors = 3 * heads + (state.has_norm ? values : 0);
-      break;
-    case Mixer::mamba1:
-      parts = {.columns = 2 * values,
-               .channels = values,
-               .inner_width = values,
-               .inner_columns = rank + 2 * keys,
-               .inner_rank = rank,
-               .inner_out = values,
-               .vectors = values * (keys + 2) + (state.has_norm ? rank + 2 * keys : 0),
-               .kept = 6 * values};
-      break;
-    case Mixer::short_convolution:
-      parts = {.columns = 3 * values, .channels = values, .kept = 6 * values};
-      break;
-    case Mixer::attention:
-    case Mixer::none: break;
-  }
-  return parts;
-}
 
 std::string_view to_string(Architecture architecture) {
   return name_of<Architecture::encoder>(architecture, {"decoder", "encoder"}, "?");
@@ -175,15 +40,9 @@ std::string_view to_string(PositionEncoding encoding) {
                                              "?");
 }
 
-std::int64_t Transformer::qk_head_dim() const {
-  if (latent_attention) return latent_attention->qk_nope_head_dim + latent_attention->qk_rope_head_dim;
-  return head_dim > 0 ? head_dim : hidden_size / n_heads;
-}
+std::int64_t Transformer::qk_head_dim() const { return attention_of(*this).query_head_dim(*this); }
 
-std::int64_t Transformer::value_head_dim() const {
-  if (latent_attention) return latent_attention->v_head_dim;
-  return v_head_dim > 0 ? v_head_dim : qk_head_dim();
-}
+std::int64_t Transformer::value_head_dim() const { return attention_of(*this).value_head_dim(*this); }
 
 std::int64_t Transformer::gates_of_head() const {
   if (!attention_output_gate) return 0;
@@ -235,23 +94,13 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   if (model.network) return {.ffn = model.network->kinds[model.kind(layer)].parameters()};
   if (!model.layer_kinds.empty()) return layer_parameter_count(layer_model(model, model.kind(layer)), 0);
   ParameterCount n;
-  n.attention = mixer_parameters(model);
   n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size) + 2 * stream_parameters(model);
+  for (const LayerPart& part : layer_parts())
+    if (part.applies(model, model.has_experts(layer))) part.module(model).add_parameters(model, n);
   if (!model.has_ffn) return n;
   // In and out of the vector that is the layer's own, and a norm behind it.
-  n.ffn = 2 * model.hidden_size * model.vector_of_layer;
+  n.ffn += 2 * model.hidden_size * model.vector_of_layer;
   if (model.vector_of_layer > 0) n.norms += norm_parameters(model, model.hidden_size);
-  if (!model.has_experts(layer)) {
-    n.ffn += ffn_parameters(model, model.ffn_hidden_size) + model.activation_parameters;
-    return n;
-  }
-  const MixtureOfExperts& moe = *model.moe;
-  n.router = model.hidden_size * (moe.n_experts + moe.zero_experts);
-  if (moe.shared_expert_gate) n.router += model.hidden_size;
-  if (moe.router_bias) n.router += moe.n_experts;
-  n.routed_experts = moe.n_experts * expert_parameters(model, moe);
-  n.router += 2 * model.hidden_size * moe.latent_size;
-  n.shared_experts = moe.n_shared_experts * ffn_parameters(model, moe.shared_ffn_hidden_size);
   return n;
 }
 
@@ -342,7 +191,7 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
   one.shares_chosen_keys = own.shares_chosen_keys;
   one.shares_keys_values = own.shares_keys_values;
   one.attends_beside = own.attends_beside;
-  if (!model.latent_attention && !own.chooses_keys) one.sparse_indexer.reset();
+  if (!attention_of(model).traits().indexes_every_layer && !own.chooses_keys) one.sparse_indexer.reset();
   if (own.cross_tokens > 0) {
     one.cross_tokens = own.cross_tokens;
     one.position = PositionEncoding::none;
@@ -355,23 +204,6 @@ Transformer layer_model(const Transformer& model, std::size_t kind) {
     one.moe->moe_every_n_layers = 1;
   }
   return one;
-}
-
-// Queries, one key with a layer norm (or compressed keys), and a weight per head; without a latent vector queries and keys
-// with a norm each.
-std::int64_t indexer_parameter_count(const Transformer& model) {
-  if (!model.sparse_indexer || model.shares_chosen_keys) return 0;
-  const SparseIndexer& index = *model.sparse_indexer;
-  if (!model.latent_attention && !model.low_rank_attention)
-    return model.hidden_size * (index.n_heads + 1) * index.head_dim + 2 * index.head_dim;
-  if (model.low_rank_attention) {
-    return model.low_rank_attention->q_rank * index.n_heads * index.head_dim +
-           model.hidden_size * index.n_heads + compressor_parameters(model, index.head_dim);
-  }
-  const std::int64_t h = model.hidden_size, rank = model.latent_attention->q_lora_rank;
-  const std::int64_t queries =
-      (rank > 0 ? rank : h) * index.n_heads * index.head_dim + (rank > 0 ? 0 : 2 * h);
-  return queries + h * (index.head_dim + index.n_heads) + 2 * index.head_dim;
 }
 
 std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model) {

@@ -8,6 +8,7 @@
 // Every matrix and vector that is trained can be told from the fields, so parameter counts are exact.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 
 namespace stepcast {
 
+class AttentionModule;
 struct BlockNetwork;
 struct VisionTower;
 
@@ -81,25 +83,13 @@ struct MixtureOfExperts {
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
 
-// Multi-head latent attention (DeepSeek-V2): keys and values are expanded from one low-rank vector, queries
-// too unless q_lora_rank is 0. The latent vectors have an RMS norm each.
-struct LatentAttention {
-  std::int64_t q_lora_rank = 0;  // 0: queries come from one matrix
-  std::int64_t kv_lora_rank = 0;
-  std::int64_t qk_nope_head_dim = 0;  // part of a head without rotation
-  std::int64_t qk_rope_head_dim = 0;  // rotated part; its key is shared by all heads
-  std::int64_t v_head_dim = 0;
-  friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
-};
-
-// Attention of DeepSeek-V4: queries come from a low-rank vector, one vector per token is key and value of all heads, and
-// the way out goes through low-rank vectors of groups of heads. Beside a window, layers attend to compressed keys
-// (LayerKind::compressed_tokens).
-struct LowRankAttention {
-  std::int64_t q_rank = 0;
-  std::int64_t output_groups = 1;
-  std::int64_t output_rank = 0;  // of one group
-  friend bool operator==(const LowRankAttention&, const LowRankAttention&) = default;
+// A kind of attention other than multi-head attention, and its sizes in the order in which the module names them
+// (workload/modules/attention_module.h).
+struct AttentionVariant {
+  const AttentionModule* module = nullptr;  // of attention_modules(); none: multi-head attention
+  std::array<std::int64_t, 6> sizes{};
+  explicit operator bool() const { return module != nullptr; }
+  friend bool operator==(const AttentionVariant&, const AttentionVariant&) = default;
 };
 
 // Sparse attention (DeepSeek-V3.2, GLM-5): a small multi-query product scores all earlier tokens for every query, which
@@ -219,8 +209,7 @@ struct Transformer {
   bool mlm_head = false;           // BERT pre-training: dense layer and norm in front of the output matrix
 
   std::optional<MixtureOfExperts> moe;
-  std::optional<LatentAttention> latent_attention;
-  std::optional<LowRankAttention> low_rank_attention;
+  AttentionVariant attention;
   std::int64_t compressed_tokens = 0;  // as in LayerKind; an indexer is there where it chooses among them
   // Copies of what runs around the layers (hyper-connections): either part of a layer reads a mix of them, and writes
   // into another mix of them, by weights that a product of all of them gives.
@@ -310,20 +299,6 @@ struct ParameterCount {
 [[nodiscard]] Transformer layer_model(const Transformer& model, std::size_t kind);
 // Layers of the model that those of one extra prediction layer are like.
 [[nodiscard]] std::vector<std::int64_t> layers_of_further_prediction(const Transformer& model);
-// What a recurrent mixer consists of, in elements, for a model that has one.
-struct StateParts {
-  std::int64_t columns = 0;   // of the product with its input
-  std::int64_t channels = 0;  // that pass the convolution
-  // Two products in a row with some of these columns, the first `width` of them wide: Mamba-1 makes keys and a narrow
-  // vector of steps and widens that; channel_delta has the first within `columns`.
-  std::int64_t inner_width = 0, inner_columns = 0, inner_rank = 0, inner_out = 0;
-  std::int64_t vectors = 0;  // decays, biases of steps, norms
-  std::int64_t kept =
-      0;  // of a token for the backward pass: results of its products, convolution, scan and norm
-};
-[[nodiscard]] StateParts state_parts(const Transformer& model);
-// Of the indexer of sparse attention, in one layer: every rank of a tensor-parallel group has all of them.
-[[nodiscard]] std::int64_t indexer_parameter_count(const Transformer& model);
 // Parameters that a token meets: experts_per_token of the routed experts instead of all.
 [[nodiscard]] std::int64_t active_parameter_count(const Transformer& model);
 // Of all extra prediction layers: a layer like the last (or kinds_of_further_layer), three norms and a projection of

@@ -8,153 +8,50 @@
 #include <fmt/format.h>
 
 #include "stepcast/workload/detail/divisors.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/experts.h"
+#include "stepcast/workload/modules/indexer.h"
+#include "stepcast/workload/modules/parameters.h"
+#include "stepcast/workload/modules/state_mixer.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast {
 namespace {
 
-struct NamedSize {
-  std::string_view name;
-  std::int64_t value;
-  std::int64_t smallest;
-  std::int64_t largest;
-};
-
-// `part`: what the names are members of, with a dot.
-Status check_ranges(const Transformer& model, std::string_view part, std::span<const NamedSize> sizes) {
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("{}{}", part, size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
-  return Ok{};
-}
-
-Status check_sizes(const Transformer& model) {
+Status check_model_sizes(const Transformer& model) {
   // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters. Layers are
   // laid out one by one.
   constexpr std::int64_t kLayers = 10'000, kWidth = 100'000'000, kCount = 1'000'000'000;
-  const NamedSize sizes[] = {
-      {"n_layers", model.n_layers, 1, kLayers},
-      {"hidden_size", model.hidden_size, 1, kWidth},
-      {"ffn_hidden_size", model.ffn_hidden_size, 1, kWidth},
-      {"n_heads", model.n_heads, 1, kWidth},
-      {"n_kv_heads", model.n_kv_heads, 0, kWidth},
-      {"head_dim", model.head_dim, 0, kWidth},
-      {"v_head_dim", model.v_head_dim, 0, kWidth},
-      {"vocab_size", model.vocab_size, 1, kCount},
-      {"max_position", model.max_position,
-       model.position == PositionEncoding::learned ? 1 + model.unused_positions : 0, kCount},
-      {"unused_positions", model.unused_positions, 0, 16},
-      {"norms_per_layer", model.norms_per_layer, 0, 16},
-      {"n_token_types", model.n_token_types, 0, kWidth},
-      {"sliding_window_tokens", model.sliding_window_tokens, 0, kCount},
-      {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
-      {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
-  };
-  return check_ranges(model, "", sizes);
+  return check_sizes(
+      model, "",
+      {
+          {"n_layers", model.n_layers, 1, kLayers},
+          {"hidden_size", model.hidden_size, 1, kWidth},
+          {"ffn_hidden_size", model.ffn_hidden_size, 1, kWidth},
+          {"n_heads", model.n_heads, 1, kWidth},
+          {"n_kv_heads", model.n_kv_heads, 0, kWidth},
+          {"head_dim", model.head_dim, 0, kWidth},
+          {"v_head_dim", model.v_head_dim, 0, kWidth},
+          {"vocab_size", model.vocab_size, 1, kCount},
+          {"max_position", model.max_position,
+           model.position == PositionEncoding::learned ? 1 + model.unused_positions : 0, kCount},
+          {"unused_positions", model.unused_positions, 0, 16},
+          {"norms_per_layer", model.norms_per_layer, 0, 16},
+          {"n_token_types", model.n_token_types, 0, kWidth},
+          {"sliding_window_tokens", model.sliding_window_tokens, 0, kCount},
+          {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
+          {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
+      });
 }
 
-Status check_experts(const Transformer& model) {
-  if (!model.moe) return Ok{};
-  const MixtureOfExperts& moe = *model.moe;
-  constexpr std::int64_t kExperts = 1'000'000, kWidth = 100'000'000;
-  const NamedSize sizes[] = {
-      {"n_experts", moe.n_experts, 1, kExperts},
-      {"experts_per_token", moe.experts_per_token, 1, moe.n_experts},
-      {"expert_ffn_hidden_size", moe.expert_ffn_hidden_size, 1, kWidth},
-      {"n_shared_experts", moe.n_shared_experts, 0, kExperts},
-      {"shared_ffn_hidden_size", moe.shared_ffn_hidden_size, moe.n_shared_experts > 0 ? 1 : 0, kWidth},
-      {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
-      {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
-      {"n_groups", moe.n_groups, 1, moe.n_experts},
-      {"latent_size", moe.latent_size, 0, kWidth},
-      {"zero_experts", moe.zero_experts, 0, kExperts},
-      {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
-  };
-  STEPCAST_TRY(check_ranges(model, "moe.", sizes));
-  if (moe.n_experts % moe.n_groups != 0) {
-    return Error::at(model.name, "moe.n_groups",
-                     fmt::format("{} experts are not divisible into {} groups", moe.n_experts, moe.n_groups));
-  }
-  if (moe.n_experts / moe.n_groups * moe.groups_per_token < moe.experts_per_token) {
-    return Error::at(model.name, "moe.groups_per_token",
-                     fmt::format("{} groups of {} experts hold fewer than the {} experts per token",
-                                 moe.groups_per_token, moe.n_experts / moe.n_groups, moe.experts_per_token));
-  }
-  return Ok{};
-}
-
-Status check_state_mixer(const Transformer& model) {
-  if (!model.state_mixer) return Ok{};
-  const StateMixer& state = *model.state_mixer;
-  constexpr std::int64_t kWidth = 10'000, kHeads = 100'000;  // so that keys and values are at most 1e9 wide
-  const NamedSize sizes[] = {{"rank", state.rank, 0, kWidth},
-                             {"n_heads", state.n_heads, 1, kHeads},
-                             {"head_dim", state.head_dim, 1, kWidth},
-                             {"n_key_heads", state.n_key_heads, 1, kWidth},
-                             {"key_head_dim", state.key_head_dim, 1, kWidth},
-                             {"conv_kernel", state.conv_kernel, 1, kWidth},
-                             {"chunk_tokens", state.chunk_tokens, 1, kWidth}};
-  return check_ranges(model, "state_mixer.", sizes);
-}
-
-Status check_indexer(const Transformer& model) {
-  if (!model.sparse_indexer) return Ok{};
-  const SparseIndexer& index = *model.sparse_indexer;
-  constexpr std::int64_t kWidth = 10'000;
-  const NamedSize sizes[] = {{"n_heads", index.n_heads, 1, kWidth},
-                             {"head_dim", index.head_dim, 1, kWidth},
-                             {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
-  return check_ranges(model, "sparse_indexer.", sizes);
-}
-
-Status check_low_rank_attention(const Transformer& model) {
-  constexpr std::int64_t kMostStreams = 1000, kWidth = 1'000'000;
-  const NamedSize streams[] = {{"residual_streams", model.residual_streams, 1, kMostStreams}};
-  STEPCAST_TRY(check_ranges(model, "", streams));
-  if (!model.low_rank_attention) return Ok{};
-  const LowRankAttention& low = *model.low_rank_attention;
-  const NamedSize sizes[] = {{"q_rank", low.q_rank, 1, kWidth},
-                             {"output_rank", low.output_rank, 1, kWidth},
-                             {"output_groups", low.output_groups, 1, model.n_heads}};
-  STEPCAST_TRY(check_ranges(model, "low_rank_attention.", sizes));
-  if (model.n_heads % low.output_groups != 0) {
-    return Error::at(model.name, "low_rank_attention.output_groups")
-        .found(fmt::format("{} for {} heads", low.output_groups, model.n_heads))
-        .expected("a divisor of the heads");
-  }
-  for (const LayerKind& kind : model.layer_kinds) {
-    const NamedSize keys[] = {
-        {"compressed_tokens", kind.compressed_tokens, kind.chooses_keys ? 1 : 0, kWidth}};
-    STEPCAST_TRY(check_ranges(model, "layer_kinds.", keys));
-  }
-  return Ok{};
-}
-
-Status check_latent_attention(const Transformer& model) {
-  if (!model.latent_attention) return Ok{};
-  const LatentAttention& latent = *model.latent_attention;
-  constexpr std::int64_t kWidth = 100'000'000;
-  const NamedSize sizes[] = {
-      {"q_lora_rank", latent.q_lora_rank, 0, kWidth},
-      {"kv_lora_rank", latent.kv_lora_rank, 1, kWidth},
-      {"qk_nope_head_dim", latent.qk_nope_head_dim, 1, kWidth},
-      {"qk_rope_head_dim", latent.qk_rope_head_dim, 0, kWidth},
-      {"v_head_dim", latent.v_head_dim, 1, kWidth},
-  };
-  STEPCAST_TRY(check_ranges(model, "latent_attention.", sizes));
-  if (model.qkv_bias || model.qk_norm) {
-    return Error::at(model.name, model.qkv_bias ? "qkv_bias" : "qk_norm")
-        .found("true together with latent attention")
-        .expected("false: the latent projections have neither");
-  }
-  return Ok{};
+Status check_streams(const Transformer& model) {
+  constexpr std::int64_t kMostStreams = 1000;
+  return check_sizes(model, "", {{"residual_streams", model.residual_streams, 1, kMostStreams}});
 }
 
 Status check_heads(const Transformer& model) {
-  if (model.head_dim == 0 && !model.latent_attention && model.hidden_size % model.n_heads != 0) {
+  if (model.head_dim == 0 && !attention_of(model).traits().sets_head_dim &&
+      model.hidden_size % model.n_heads != 0) {
     return Error::at(
                model.name, "n_heads",
                fmt::format("hidden_size {} is not divisible by n_heads {}", model.hidden_size, model.n_heads))
@@ -215,7 +112,7 @@ Status check_kinds(const Transformer& model) {
     if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none)
       return wrong("a layer without any part");
     const Transformer one = layer_model(model, k);
-    STEPCAST_TRY(check_sizes(one));
+    STEPCAST_TRY(check_model_sizes(one));
     STEPCAST_TRY(check_heads(one));
   }
   return Ok{};
@@ -233,22 +130,12 @@ double approximate_parameters(const Transformer& model) {
          static_cast<double>(model.moe->n_shared_experts) *
              static_cast<double>(model.moe->shared_ffn_hidden_size));
   }
-  double head_dim = model.head_dim > 0 ? static_cast<double>(model.head_dim) : hidden / heads;
-  head_dim = std::max(head_dim, static_cast<double>(model.v_head_dim));
-  double width = hidden;
-  if (const auto& latent = model.latent_attention) {
-    head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
-    width += static_cast<double>(latent->q_lora_rank + latent->kv_lora_rank);
-  }
+  const auto [head_dim, ranks] = attention_of(model).parameter_bounds(model);
   if (const auto& state = model.state_mixer)
     layer += 6 * hidden * static_cast<double>(state->values() + state->keys());
-  width *= static_cast<double>(model.residual_streams);
-  if (const auto& low = model.low_rank_attention)
-    width += static_cast<double>(low->q_rank + low->output_groups * low->output_rank);
-  if (const auto& index = model.sparse_indexer) {
-    const double rank = model.latent_attention ? static_cast<double>(model.latent_attention->q_lora_rank) : 0;
-    layer += (rank + hidden) * static_cast<double>(index->n_heads * index->head_dim + index->head_dim);
-  }
+  const double width = (hidden + ranks) * static_cast<double>(model.residual_streams);
+  if (const auto& index = model.sparse_indexer)
+    layer += (ranks + hidden) * static_cast<double>(index->n_heads * index->head_dim + index->head_dim);
   for (const LayerKind& kind : model.layer_kinds) {
     layer += 3 * hidden * static_cast<double>(kind.ffn_hidden_size);
     layer += 4 * hidden * static_cast<double>(std::max(kind.n_heads, model.n_heads)) *
@@ -262,12 +149,12 @@ double approximate_parameters(const Transformer& model) {
 }  // namespace
 
 Status check(const Transformer& model) {
-  STEPCAST_TRY(check_sizes(model));
-  STEPCAST_TRY(check_experts(model));
-  STEPCAST_TRY(check_latent_attention(model));
-  STEPCAST_TRY(check_low_rank_attention(model));
-  STEPCAST_TRY(check_indexer(model));
-  STEPCAST_TRY(check_state_mixer(model));
+  STEPCAST_TRY(check_model_sizes(model));
+  STEPCAST_TRY(experts().check(model));
+  STEPCAST_TRY(check_streams(model));
+  STEPCAST_TRY(attention_of(model).check(model));
+  STEPCAST_TRY(Indexer::check(model));
+  STEPCAST_TRY(state_mixer().check(model));
   STEPCAST_TRY(check_heads(model));
   STEPCAST_TRY(check_fractions(model));
   STEPCAST_TRY(check_kinds(model));

@@ -13,6 +13,7 @@
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/layer_words.h"
+#include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast::detail {
@@ -76,17 +77,17 @@ Status apply_experts(const JobSettings& s, Transformer& model) {
   return apply_expert_groups(s, model);
 }
 
-Status apply_latent_attention(const JobSettings& s, Transformer& model) {
-  if (!s.latent_attention.value_or(false)) return Ok{};
+Status apply_latents(const JobSettings& s, Transformer& model) {
+  if (!s.multi_latent.value_or(false)) return Ok{};
   if (s.kv_lora_rank.value_or(0) == 0) {
     return Error::at("", "--kv-lora-rank", "is needed with --multi-latent-attention");
   }
   // Megatron's defaults where nothing is said.
-  model.latent_attention = LatentAttention{.q_lora_rank = s.q_lora_rank.value_or(0),
-                                           .kv_lora_rank = *s.kv_lora_rank,
-                                           .qk_nope_head_dim = s.qk_head_dim.value_or(128),
-                                           .qk_rope_head_dim = s.qk_rope_head_dim.value_or(64),
-                                           .v_head_dim = s.v_head_dim.value_or(128)};
+  model.attention = attention_named("latent", {{"q_lora_rank", s.q_lora_rank.value_or(0)},
+                                               {"kv_lora_rank", *s.kv_lora_rank},
+                                               {"qk_nope_head_dim", s.qk_head_dim.value_or(128)},
+                                               {"qk_rope_head_dim", s.qk_rope_head_dim.value_or(64)},
+                                               {"v_head_dim", s.v_head_dim.value_or(128)}});
   model.head_dim = model.n_kv_heads = 0;
   model.qk_norm = false;  // the latent vectors have their norms anyway
   model.qkv_bias = false;
@@ -463,7 +464,7 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   STEPCAST_TRY(apply_vocabulary(s, has_base, model));
   STEPCAST_TRY(apply_window(s, model));
   STEPCAST_TRY(apply_experts(s, model));
-  STEPCAST_TRY(apply_latent_attention(s, model));
+  STEPCAST_TRY(apply_latents(s, model));
   STEPCAST_TRY(apply_attention_variant(s, model));
   return check(model);
 }

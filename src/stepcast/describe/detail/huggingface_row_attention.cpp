@@ -1,5 +1,7 @@
 // Latent attention, and the indexer that chooses its keys.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 namespace {
@@ -32,23 +35,26 @@ Result<std::vector<bool>> read_indexer_types(ObjectReader& keys, std::int64_t n_
 
 }  // namespace
 
-Status read_latent_attention(ObjectReader& keys, Transformer& model) {
+Status read_attention_sizes(ObjectReader& keys, std::string_view kind, Transformer& model) {
+  model.attention = attention_named(kind, {});
+  const auto sizes = model.attention.module->traits().sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t& value = model.attention.sizes[i];
+    STEPCAST_TRY(sizes[i].required ? keys.required(sizes[i].key, value) : keys.optional(sizes[i].key, value));
+  }
+  return Ok{};
+}
+
+Status read_latents(ObjectReader& keys, Transformer& model) {
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
   STEPCAST_TRY(refuse_if_false(keys, "use_mla", "without latent attention this family is not read"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
-  LatentAttention latent;
-  STEPCAST_TRY(keys.optional("q_lora_rank", latent.q_lora_rank));
-  STEPCAST_TRY(keys.required("kv_lora_rank", latent.kv_lora_rank));
-  STEPCAST_TRY(keys.required("qk_nope_head_dim", latent.qk_nope_head_dim));
-  STEPCAST_TRY(keys.required("qk_rope_head_dim", latent.qk_rope_head_dim));
-  STEPCAST_TRY(keys.required("v_head_dim", latent.v_head_dim));
-  std::int64_t qk_head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
+  STEPCAST_TRY(read_attention_sizes(keys, "latent", model));
+  std::int64_t qk_head_dim = model.qk_head_dim();
   STEPCAST_TRY(keys.optional("qk_head_dim", qk_head_dim));
-  if (qk_head_dim != latent.qk_nope_head_dim + latent.qk_rope_head_dim) {
+  if (qk_head_dim != model.qk_head_dim())
     return keys.wrong("qk_head_dim", qk_head_dim, "qk_nope_head_dim + qk_rope_head_dim");
-  }
-  model.latent_attention = latent;
   return keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers);
 }
 

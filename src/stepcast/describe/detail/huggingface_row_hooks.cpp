@@ -11,6 +11,7 @@
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 namespace {
@@ -154,12 +155,12 @@ Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transform
 // DeepSeek-V4: low-rank attention to a window and to compressed keys, experts in all layers, several residual streams.
 Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
   if (!model.moe) return keys.wrong("n_routed_experts", 0, "1 or more");
-  LowRankAttention low;
+  std::int64_t q_rank = 0, output_groups = 0, output_rank = 0;
   SparseIndexer index;
   std::int64_t rotated = 64, window = 128;
-  for (const auto& [key, size] : {std::pair{"q_lora_rank", &low.q_rank},
-                                  {"o_groups", &low.output_groups},
-                                  {"o_lora_rank", &low.output_rank},
+  for (const auto& [key, size] : {std::pair{"q_lora_rank", &q_rank},
+                                  {"o_groups", &output_groups},
+                                  {"o_lora_rank", &output_rank},
                                   {"index_n_heads", &index.n_heads},
                                   {"index_head_dim", &index.head_dim},
                                   {"index_topk", &index.keys_per_query}}) {
@@ -173,7 +174,8 @@ Status read_deepseek_v4(ObjectReader& keys, Transformer& model) {
         .expected("1, and a head_dim of at least qk_rope_head_dim");
   }
   model.rotary_fraction = static_cast<double>(rotated) / static_cast<double>(model.head_dim);
-  model.low_rank_attention = low;
+  model.attention = attention_named(
+      "low_rank", {{"q_rank", q_rank}, {"output_rank", output_rank}, {"output_groups", output_groups}});
   model.sparse_indexer = index;
   return read_compressed_layers(keys, window, model);
 }

@@ -12,6 +12,7 @@
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 
@@ -237,7 +238,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
   STEPCAST_ASSIGN(const std::vector<std::string> words, read_layer_words(row, keys, model));
   std::vector<bool> without_indexer;
-  if (model.latent_attention && model.sparse_indexer) {
+  if (attention_of(model).traits().indexes_every_layer && model.sparse_indexer) {
     STEPCAST_ASSIGN(without_indexer, layers_without_indexer(keys, model.n_layers));
   }
   std::int64_t every = 1;
@@ -411,7 +412,7 @@ Status read_norm_placement(const FamilyRow& row, ObjectReader& keys, Transformer
 // Keys, or blocks of them (MiniMax M3), of which an indexer chooses some; several residual streams.
 Status read_sparse_parts(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("hc_mult", model.residual_streams));
-  const bool of_keys = model.latent_attention && keys.has("index_topk");
+  const bool of_keys = attention_of(model).traits().indexes_every_layer && keys.has("index_topk");
   if (!of_keys && !keys.has("index_topk_blocks")) return Ok{};
   SparseIndexer index;
   std::int64_t blocks = 0, block_tokens = 0;
@@ -491,7 +492,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
   STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
   STEPCAST_TRY(read_rotation(row, keys, model));
-  if (row.latent) STEPCAST_TRY(read_latent_attention(keys, model));
+  if (row.latent) STEPCAST_TRY(read_latents(keys, model));
   if (!row.further_pattern.empty())
     STEPCAST_TRY(read_parts_by_words(keys, "mtp_layers_block_type", further_letters));
   bool qk_norm = model.qk_norm;

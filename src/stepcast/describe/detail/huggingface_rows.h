@@ -122,8 +122,10 @@ void show_spellings(const FamilyRow& row, ObjectReader& keys);
 [[nodiscard]] Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model);
 [[nodiscard]] Status read_state_alone(const FamilyRow& row, ObjectReader& keys, Transformer& model);
 
-// The sizes of latent attention, of a model whose other sizes are there (huggingface_row_attention.cpp).
-[[nodiscard]] Status read_latent_attention(ObjectReader& keys, Transformer& model);
+// The sizes of a kind of attention (workload/modules/) whose keys in configs are those that the module names.
+[[nodiscard]] Status read_attention_sizes(ObjectReader& keys, std::string_view kind, Transformer& model);
+// The sizes of multi-head latent attention, of a model whose other sizes are there (huggingface_row_attention.cpp).
+[[nodiscard]] Status read_latents(ObjectReader& keys, Transformer& model);
 // Which layers take what the indexer of one below chose, by a list, letters, or the one of every so many that has its own.
 [[nodiscard]] Result<std::vector<bool>> layers_without_indexer(ObjectReader& keys, std::int64_t n_layers);
 

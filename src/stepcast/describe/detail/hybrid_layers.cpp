@@ -11,6 +11,7 @@
 
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/words.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 
@@ -52,7 +53,8 @@ Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_lay
 }
 
 Status apply_indexer(const JobSettings& s, Transformer& model) {
-  if (!model.latent_attention || !s.indexer_heads || !s.indexer_head_dim || !s.indexer_keys) {
+  if (!attention_of(model).traits().indexes_every_layer || !s.indexer_heads || !s.indexer_head_dim ||
+      !s.indexer_keys) {
     return Error::at("", "--experimental-attention-variant", "dsa needs more flags")
         .expected(
             "--multi-latent-attention, --dsa-indexer-n-heads, --dsa-indexer-head-dim and --dsa-indexer-topk");

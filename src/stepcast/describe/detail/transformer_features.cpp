@@ -1,16 +1,19 @@
 #include "stepcast/describe/detail/transformer_features.h"
 
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "stepcast/base/named_members.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 namespace {
 
 using T = Transformer;
 using M = MixtureOfExperts;
-using L = LatentAttention;
 
 STEPCAST_MEMBERS(kFeatures, &T::architecture, &T::norm, &T::activation, &T::position, &T::mixer, &T::n_layers,
                  &T::hidden_size, &T::ffn_hidden_size, &T::n_heads, &T::n_kv_heads, &T::head_dim,
@@ -26,8 +29,6 @@ STEPCAST_MEMBERS(kFeatures, &T::architecture, &T::norm, &T::activation, &T::posi
 STEPCAST_MEMBERS(kMoe, &M::n_experts, &M::experts_per_token, &M::expert_ffn_hidden_size, &M::n_shared_experts,
                  &M::shared_ffn_hidden_size, &M::shared_expert_gate, &M::router_bias, &M::n_groups,
                  &M::groups_per_token, &M::first_dense_layers, &M::moe_every_n_layers);
-STEPCAST_MEMBERS(kLatent, &L::q_lora_rank, &L::kv_lora_rank, &L::qk_nope_head_dim, &L::qk_rope_head_dim,
-                 &L::v_head_dim);
 
 template <class List, class Part>
 Status read_feature(ObjectReader& keys, std::string_view key, const List& members, std::optional<Part>& out) {
@@ -42,7 +43,17 @@ Status read_feature(ObjectReader& keys, std::string_view key, const List& member
 Status read_features(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_members(keys, kFeatures, model));
   STEPCAST_TRY(read_feature(keys, "moe", kMoe, model.moe));
-  return read_feature(keys, "latent_attention", kLatent, model.latent_attention);
+  // A section of sizes for each kind of attention that the model has, at most one.
+  for (const AttentionModule* module : attention_modules()) {
+    const std::string name = fmt::format("{}_attention", module->traits().name);
+    STEPCAST_ASSIGN(auto section, keys.section(name));
+    if (!section) continue;
+    model.attention = {.module = module};
+    for (std::size_t i = 0; i < module->traits().sizes.size(); ++i)
+      STEPCAST_TRY(section->optional(module->traits().sizes[i].key, model.attention.sizes[i]));
+    STEPCAST_TRY(section->finish());
+  }
+  return Ok{};
 }
 
 }  // namespace stepcast::detail

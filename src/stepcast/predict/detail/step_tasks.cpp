@@ -11,6 +11,7 @@ std::vector<Lane> step_lanes(bool v_shaped) {
       stream("computation"),           stream("transfers in layers"), stream("exchange of experts"),
       stream("weights and gradients"), stream("send activations"),    stream("receive activations"),
       stream("send gradients"),        stream("receive gradients"),   Lane{LaneKind::cpu_thread, "launches"}};
+  lanes[kData].role = LaneRole::data_parallel;
   if (v_shaped) {
     lanes.push_back(stream("receive activations on the way back"));
     lanes.push_back(stream("receive gradients on the way back"));

@@ -96,7 +96,7 @@ Result<EditedBlock> BlockEdit::finish() && {
       if (!tasks_[*t].removed) last = *t;
     }
   }
-  BlockBuilder builder{block_.name()};
+  BlockBuilder builder{block_.name(), block_.role()};
   for (const Lane& lane : block_.lanes()) builder.add_lane(lane);
   for (const std::string& port : block_.in_ports()) builder.add_in_port(port);
   std::vector<TaskId> id(tasks_.size());

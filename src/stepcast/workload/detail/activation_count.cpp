@@ -4,14 +4,14 @@
 #include <variant>
 
 #include "stepcast/operation/operation.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/experts.h"
+#include "stepcast/workload/modules/feed_forward.h"
 #include "stepcast/workload/network.h"
 
 namespace stepcast::detail {
 namespace {
 
-// Of an element of a token at an expert, where framework operations put tokens in order: the expert's result, its product
-// with the token's score in fp32, and what is added up.
-constexpr double kUnfusedPermutationBytes = 8;
 constexpr double kFp32 = 4;  // bytes
 
 // Elements of a sample that one of `tensor` ranks keeps. A column's input is whole on each of them; a row's input, what a
@@ -43,44 +43,15 @@ double ActivationCount::attention_core() const {
   return scores * (softmax + relative + (dropout ? 1 + element_ : 0));
 }
 
-double ActivationCount::state_mixer() const {
-  if (model_.mixer == Mixer::none) return 0;
-  return hidden() +
-         linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
-         state_results() + (model_.hidden_dropout > 0 ? norm_mask() : 0);
+// Attention counts a state mixer beside it, too.
+double ActivationCount::attention() const {
+  if (model_.attends()) return attention_of(model_).kept(*this);
+  return is_recurrent(model_.mixer) ? state_mixer().kept(*this) : 0;
 }
 
-double ActivationCount::indexer() const {
-  if (!model_.sparse_indexer) return 0;
-  const SparseIndexer& index = *model_.sparse_indexer;
-  const double chosen = 4 * as_double(std::min(index.keys_per_query, layout_.batch.seq_len_tokens));
-  return tokens_ * (element_ * as_double((index.n_heads + 1) * index.head_dim) + chosen);
-}
-
-double ActivationCount::ffn(bool experts) const {
+double ActivationCount::ffn(bool of_experts) const {
   if (!model_.has_ffn) return 0;
-  const Adapters& adapters = layout_.layer.adapters;
-  const double dropout = model_.hidden_dropout > 0 ? norm_mask() : 0;
-  const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
-  const double around = streams();
-  if (!experts) {
-    const double wide = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
-    const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-    return around + hidden() + linear_input(hidden(), fp8, adapters.ffn_up) + dropout +
-           activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, adapters.ffn_down);
-  }
-  const MixtureOfExperts& moe = *model_.moe;
-  const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
-  double bytes = around + 2 * hidden() + dropout;
-  // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
-  const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-  const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;
-  const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model_.hidden_size;
-  bytes += linear_input(visits * as_double(routed) * element_, fp8, false);
-  bytes += activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, false);
-  if (!layout_.layer.fused.permutation) bytes += kUnfusedPermutationBytes * visits * as_double(routed);
-  bytes += matrices * tokens_ * as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
-  return bytes;
+  return (of_experts ? experts() : feed_forward()).kept(*this);
 }
 
 double ActivationCount::recomputed(const RecomputedModules& modules, bool experts) const {
@@ -95,19 +66,15 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   }
   if (modules.norms && model_.has_ffn)
     bytes += linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears, layout_.layer.adapters.ffn_up);
-  if (modules.latent_projections && attends && model_.latent_attention) bytes += queries_keys_values();
+  if (modules.latent_projections && attends && attention_of(model_).traits().expands_latents)
+    bytes += queries_keys_values();
   if (!experts) return bytes + (modules.ffn && model_.has_ffn ? ffn(false) - hidden() : 0);
-  const MixtureOfExperts& moe = *model_.moe;
-  const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
-  const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;
   if (modules.experts) return bytes + ffn(true) - hidden();
+  const ExpertBytes kept = expert_bytes(*this);
   // Its result, the input of the second product.
-  if (modules.expert_activation) bytes += linear_input(wide, layout_.layer.precision.fp8.ffn_linears, false);
-  if (modules.shared_experts) {
-    bytes += (model_.gated_ffn ? 3 : 2) * tokens_ *
-             as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
-  }
-  return bytes;
+  if (modules.expert_activation)
+    bytes += linear_input(kept.wide, layout_.layer.precision.fp8.ffn_linears, false);
+  return modules.shared_experts ? bytes + kept.shared : bytes;
 }
 
 double ActivationCount::offloaded(const OffloadedModules& modules, const Recomputation& recompute,
@@ -118,7 +85,7 @@ double ActivationCount::offloaded(const OffloadedModules& modules, const Recompu
   const auto& fp8 = layout_.layer.precision.fp8;
   double bytes = 0;
   if (model_.mixer == Mixer::attention) {
-    const bool projects_again = again.latent_projections && model_.latent_attention;
+    const bool projects_again = again.latent_projections && attention_of(model_).traits().expands_latents;
     if (modules.attention_norm) bytes += hidden();
     if (modules.qkv && !again.norms)
       bytes += linear_input(hidden(), fp8.attention_linears, layout_.layer.adapters.qkv);
@@ -128,12 +95,9 @@ double ActivationCount::offloaded(const OffloadedModules& modules, const Recompu
   }
   if (modules.ffn_norm && model_.has_ffn) bytes += hidden();
   if (!experts || again.experts) return bytes;
-  const MixtureOfExperts& moe = *model_.moe;
-  const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_ * element_;
-  const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model_.hidden_size;
-  if (modules.expert_inputs) bytes += linear_input(visits * as_double(routed), fp8.ffn_linears, false);
-  if (modules.expert_activation)
-    bytes += activation_inputs((model_.gated_ffn ? 2 : 1) * visits * as_double(moe.expert_ffn_hidden_size));
+  const ExpertBytes kept = expert_bytes(*this);
+  if (modules.expert_inputs) bytes += linear_input(kept.received, fp8.ffn_linears, false);
+  if (modules.expert_activation) bytes += activation_inputs((model_.gated_ffn ? 2 : 1) * kept.wide);
   return bytes;
 }
 
@@ -154,7 +118,7 @@ double ActivationCount::kept_results(const Recomputation& recompute) const {
 double ActivationCount::kept_products(bool experts) const {
   if (model_.mixer != Mixer::attention || !model_.has_ffn) return 0.5 * (attention() + ffn(experts));
   const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
-  if (experts || model_.latent_attention) {
+  if (experts || !attention_of(model_).traits().has_qkv) {
     return 0.5 * (queries_keys_values() + hidden() + (experts ? ffn(true) : (model_.gated_ffn ? 2 : 1) * up) +
                   hidden());
   }

@@ -13,6 +13,8 @@
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/layout.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/state_mixer.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
@@ -34,7 +36,12 @@ class ActivationCount {
         norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
 
   [[nodiscard]] ActivationCount of(const Transformer& model) const { return {model, layout_, imbalance_}; }
+  [[nodiscard]] const Transformer& model() const { return model_; }
+  [[nodiscard]] const Layout& layout() const { return layout_; }
   [[nodiscard]] double element() const { return element_; }
+  [[nodiscard]] double tokens() const { return tokens_; }
+  [[nodiscard]] double tp() const { return tp_; }
+  [[nodiscard]] double imbalance() const { return imbalance_; }
   // A tensor of the width of the model where sequence parallelism spreads tokens.
   [[nodiscard]] double hidden() const { return norm_tokens_ * as_double(model_.hidden_size) * element_; }
   [[nodiscard]] double layer_input() const { return as_double(model_.residual_streams) * hidden(); }
@@ -45,7 +52,7 @@ class ActivationCount {
                             : as_double(layout_.batch.micro_batch_sequences * model_.cross_tokens);
     return element_ / tp_ *
            (tokens_ * as_double(model_.n_heads) * as_double(model_.qk_head_dim()) +
-            seen * as_double(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
+            seen * as_double(attention_of(model_).key_value_heads(model_)) *
                 as_double(model_.qk_head_dim() + model_.value_head_dim()));
   }
   [[nodiscard]] double attention_output() const {
@@ -66,33 +73,15 @@ class ActivationCount {
   [[nodiscard]] double activation_inputs(double bytes) const {
     return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
   }
-  // Of whatever mixes tokens.
-  [[nodiscard]] double attention() const {
-    if (!model_.attends()) return state_mixer();
-    return state_results() + indexer() + streams() + low_rank() + hidden() +
-           linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
-           queries_keys_values() + attention_output() + attention_core() +
-           (model_.hidden_dropout > 0 ? norm_mask() : 0);
-  }
-  // Of a layer that does not attend; none without a mixer.
-  [[nodiscard]] double state_mixer() const;
+  // Of whatever mixes tokens; none without a mixer.
+  [[nodiscard]] double attention() const;
   // Results of the projection, of the convolution, of the scan and of the norm behind it.
   [[nodiscard]] double state_results() const {
     return is_recurrent(model_.mixer) ? tokens_ * element_ / tp_ * as_double(state_parts(model_).kept) : 0;
   }
-  // Queries and keys of the indexer, and which keys every query chose.
-  [[nodiscard]] double indexer() const;
   // Residual streams that either part of a layer mixes; of one stream, its own input is all.
   [[nodiscard]] double streams() const {
     return model_.residual_streams > 1 ? as_double(model_.residual_streams) * hidden() : 0;
-  }
-  // Vectors in front of the queries and behind the heads, and what compressed keys are made of.
-  [[nodiscard]] double low_rank() const {
-    if (!model_.low_rank_attention) return 0;
-    const LowRankAttention& low = *model_.low_rank_attention;
-    const std::int64_t products = model_.compressed_tokens == 0 ? 0 : model_.sparse_indexer ? 4 : 2;
-    return tokens_ * element_ *
-           as_double(low.q_rank + low.output_groups * low.output_rank + products * model_.qk_head_dim());
   }
   [[nodiscard]] double ffn(bool experts) const;
   // What selective recomputation of `modules` does not keep.

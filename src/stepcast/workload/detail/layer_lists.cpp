@@ -1,16 +1,21 @@
 #include "stepcast/workload/detail/layer_lists.h"
 
+#include <algorithm>
+
 #include "stepcast/base/number.h"
+#include "stepcast/workload/detail/end_writer.h"
+#include "stepcast/workload/detail/expert_writer.h"
 #include "stepcast/workload/detail/narrow_types.h"
+#include "stepcast/workload/detail/network_writer.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/modules/experts.h"
+#include "stepcast/workload/modules/feed_forward.h"
+#include "stepcast/workload/modules/indexer.h"
 
 namespace stepcast::detail {
 namespace {
-
-// Transformer Engine cuts a product into this many parts to sum them over the tensor-parallel group one by one
-// (num_splits of its userbuffer configurations).
-constexpr std::int64_t kPartsOfReduction = 4;
 
 // What the host does for the attention of an eager layer with experts besides launching its kernels, in launches.
 // docs/constants.md says how they were chosen.
@@ -18,46 +23,7 @@ constexpr double kHostOfAttention = 150, kHostOfAttentionGradient = 210;
 // Operators that the host runs for a micro-batch besides those of layers: batch, loss, exchange with other stages.
 constexpr double kOperatorsOfMicroBatch = 115;
 
-Operation amount(double bytes_read, double bytes_written, KernelClass kernel_class, DType dtype) {
-  return {AmountShape{.bytes_read = bytes_read, .bytes_written = bytes_written, .kernel_class = kernel_class},
-          dtype};
-}
-
 }  // namespace
-
-// A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
-WorkList LayerLists::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
-  for (std::size_t i = from; i + 1 < list.size(); ++i)
-    if (list[i + 1].weight_gradient) list[i].overlaps_next = false;
-  return take_weight_gradients(list, from);
-}
-
-WorkList LayerLists::take_weight_gradients(WorkList& list, std::size_t from) {
-  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
-  const auto first =
-      std::stable_partition(begin, list.end(), [](const WorkItem& item) { return !item.weight_gradient; });
-  WorkList taken{first, list.end()};
-  list.erase(first, list.end());
-  return taken;
-}
-
-LayerLists::LayerLists(const Transformer& model, const Layout& layout)
-    : model_(model),
-      layout_(layout),
-      dtype_(is_narrow(layout.layer.precision.compute) ? layout.layer.precision.other
-                                                       : layout.layer.precision.compute),
-      element_bytes_(element_size(dtype_).value()),
-      tp_(layout.degrees.tensor),
-      cp_(layout.degrees.context),
-      tokens_(layout.batch.micro_batch_sequences *
-              share(layout.batch.seq_len_tokens, layout.degrees.context)),
-      norm_tokens_(static_cast<double>(tokens_) /
-                   (layout.layer.sequence_parallel ? static_cast<double>(layout.degrees.tensor) : 1.0)),
-      heads_(share(model.n_heads, layout.degrees.tensor)),
-      kv_heads_(share(model.kv_heads(), layout.degrees.tensor)),
-      padded_vocab_(padded_vocab_size(model, layout)),
-      predicted_tokens_(std::max<std::int64_t>(
-          1, rounded(static_cast<double>(tokens_) * layout.layer.predicted_token_share))) {}
 
 LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) const {
   LayerVariant v;
@@ -82,259 +48,6 @@ std::int64_t LayerLists::alike_from() const {
   return model_.moe ? model_.moe->first_dense_layers : 0;
 }
 
-// ------------------------------------------------------------------------------------------- building blocks
-
-void LayerLists::add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function,
-                                 double elements, double reads, double writes, Direction direction) const {
-  if (elements <= 0) return;
-  list.push_back({name, Operation{ElementwiseShape{.function = function,
-                                                   .elements = rounded(elements),
-                                                   .reads = static_cast<float>(reads),
-                                                   .writes = static_cast<float>(writes),
-                                                   .inner = model_.hidden_size},
-                                  dtype_, direction}});
-}
-
-void LayerLists::add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const {
-  list.push_back({name, norm({.kind = model_.norm,
-                              .rows = rounded(tokens),
-                              .cols = model_.hidden_size,
-                              .fused = layout_.layer.fused.norm || layout_.layer.fused.compiled},
-                             dtype_, direction)});
-}
-
-// What quantising an operand costs beside its product. The times of single products in fp8 hold the cast of
-// their first operand (docs/kernels.md); that of the weight gradient stands for the transposed copies that the
-// other casts write. Left is what dynamic scaling reads to find the maximum. Products of experts and weights are
-// cast by kernels of their own, into the operand and its transpose.
-void LayerLists::add_cast(WorkList& list, std::string_view name, double elements, bool in_product,
-                          bool of_kernel) const {
-  const Fp8Recipe& recipe = layout_.layer.precision.fp8;
-  const bool dynamic = recipe.scaling == Fp8Scaling::dynamic && !(of_kernel && recipe.fused_maxima);
-  const double reads = (dynamic ? 1 : 0) + (in_product ? 0 : 1);
-  if (reads == 0) return;
-  list.push_back({name, amount(elements * element_bytes_ * reads, in_product ? 0 : elements * 2,
-                               KernelClass::elementwise, dtype_)});
-}
-
-DType LayerLists::narrow_type() const {
-  if (layout_.layer.precision.compute != DType::fp8) return layout_.layer.precision.compute;
-  return layout_.layer.precision.fp8.scaling == Fp8Scaling::blockwise ? DType::fp8_block : DType::fp8;
-}
-
-void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
-  const DType compute = linear.fp8 ? narrow_type() : dtype_;
-  const auto experts = static_cast<double>(linear.experts);
-  if (linear.fp8) {
-    add_cast(list, "cast_input", experts * static_cast<double>(linear.tokens * linear.k), linear.experts == 1,
-             linear.input_of_kernel);
-    const Fp8Recipe& recipe = layout_.layer.precision.fp8;
-    if (recipe.scaling != Fp8Scaling::delayed && !recipe.gather_weights)
-      add_cast(list, "cast_weight", experts * static_cast<double>(linear.n * linear.k), false);
-  }
-  list.push_back({linear.name, gemm({.batch = linear.experts,
-                                     .m = share(linear.tokens, linear.parts),
-                                     .n = linear.n,
-                                     .k = linear.k,
-                                     .bias = linear.bias,
-                                     .layout = GemmLayout::tn,
-                                     .output = dtype_},
-                                    compute)});
-  list.back().count = linear.parts;
-  launch_as_one(list, linear.parts);
-}
-
-// However many parts Transformer Engine cuts a product into, they are one operator.
-void LayerLists::launch_as_one(WorkList& list, std::int64_t parts) const {
-  if (parts > 1 && layout_.layer.operator_launches) list.back().captured = true;
-}
-
-void LayerLists::add_weight_gradient(WorkList& list, const Linear& linear) const {
-  const DType compute = linear.fp8 && layout_.layer.precision.fp8.weight_gradients ? narrow_type() : dtype_;
-  const bool accumulates = layout_.layer.fused.weight_gradient_accumulation;
-  WorkItem weight{linear.weight_gradient,
-                  gemm({.batch = linear.experts,
-                        .m = linear.n,
-                        .n = linear.k,
-                        .k = linear.tokens,
-                        .accumulates = accumulates,
-                        .layout = GemmLayout::nt,
-                        .output = accumulates ? layout_.layer.precision.gradients : dtype_},
-                       compute)};
-  weight.weight_gradient = true;
-  list.push_back(weight);
-  if (!accumulates && layout_.accumulates_gradients()) {
-    const double parameters = static_cast<double>(linear.experts) * static_cast<double>(linear.n * linear.k);
-    const double gradient = element_size(layout_.layer.precision.gradients).value();
-    list.push_back({"accumulate_gradient", amount(parameters * (element_bytes_ + gradient),
-                                                  parameters * gradient, KernelClass::elementwise, dtype_)});
-    list.back().weight_gradient = true;
-  }
-  if (linear.bias) {
-    list.push_back(
-        {linear.bias_gradient, Operation{ReductionShape{.rows = linear.n, .cols = linear.tokens}, dtype_}});
-    list.back().count = linear.experts;
-    list.back().weight_gradient = true;
-  }
-}
-
-void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
-  const bool fp8 = linear.fp8;
-  const DType compute = fp8 ? narrow_type() : dtype_;
-  const auto experts = static_cast<double>(linear.experts);
-  const bool split = tp_ > 1 && linear.experts == 1;
-  // The gradient of a row-split product's output has to be complete on every rank first.
-  if (split && edge == Edge::row && layout_.layer.sequence_parallel)
-    gather_tokens(list, "gather_output_gradient", layout_.layer.overlap.tensor_parallel, fp8);
-  if (fp8) {
-    add_cast(list, "cast_output_gradient", experts * static_cast<double>(linear.tokens * linear.n),
-             linear.experts == 1, linear.gradient_of_kernel);
-  }
-  const bool asynchronous = layout_.layer.overlap.sequence_parallel_weight_gradient;
-  // The weight gradient of a column-split product needs the whole input again.
-  const bool frozen = layout_.layer.frozen_base;
-  if (split && edge == Edge::column && layout_.layer.sequence_parallel && !frozen)
-    gather_tokens(list, "gather_input_again", asynchronous, fp8);
-  // Without a weight gradient that the sum of the parts could run beside, it is pipelined with the product.
-  const bool pipelined = frozen && split && edge == Edge::column && layout_.layer.sequence_parallel &&
-                         layout_.layer.overlap.tensor_parallel;
-  if (pipelined) add_part_of_reduction(list, "reduce_input_gradient", true);
-  const std::int64_t parts = pipelined                                            ? kPartsOfReduction
-                             : split && edge == Edge::row && !linear.name.empty() ? parts_of_gathered()
-                                                                                  : 1;
-  list.push_back({linear.input_gradient, gemm({.batch = linear.experts,
-                                               .m = share(linear.tokens, parts),
-                                               .n = linear.k,
-                                               .k = linear.n,
-                                               .layout = GemmLayout::nn,
-                                               .output = dtype_},
-                                              compute)});
-  list.back().count = parts;
-  launch_as_one(list, parts);
-  add_adapter_gradients(list, linear, edge);
-  if (pipelined)
-    add_part_of_reduction(list, "reduce_input_gradient", false);
-  else if (split && edge == Edge::column)
-    reduce_tokens(list, "reduce_input_gradient", asynchronous && !frozen);
-  if (frozen) return;
-  add_weight_gradient(list, linear);
-}
-
-// With overlap of tensor-parallel transfers a product starts on its first part: one of tp parts stays
-// exposed, the others travel beside the product.
-void LayerLists::add_overlapped(WorkList& list, std::string_view name, double message) const {
-  constexpr CollectiveOp op = CollectiveOp::all_gather;
-  const auto parts = static_cast<double>(tp_);
-  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message / parts}}});
-  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message * (parts - 1) / parts}}, 1, true});
-}
-
-void LayerLists::gather_tokens(WorkList& list, std::string_view name, bool overlaps_next, bool fp8) const {
-  if (tp_ == 1 || !layout_.layer.sequence_parallel) return;
-  const double bytes = fp8 && layout_.layer.precision.fp8.gather_activations ? 1 : element_bytes_;
-  const double message = static_cast<double>(tokens_ * model_.hidden_size) * bytes;
-  if (layout_.layer.overlap.tensor_parallel && overlaps_next) return add_overlapped(list, name, message);
-  list.push_back(
-      {name, Transfer{CollectiveOp::all_gather, GroupKind::tensor, Bytes{message}}, 1, overlaps_next});
-}
-
-void LayerLists::reduce_tokens(WorkList& list, std::string_view name, bool overlaps_next) const {
-  if (tp_ == 1) return;
-  const double message = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
-  const CollectiveOp op =
-      layout_.layer.sequence_parallel ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
-  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message}}, 1, overlaps_next});
-}
-
-std::int64_t LayerLists::parts_of_gathered() const {
-  return layout_.layer.overlap.tensor_parallel && layout_.layer.sequence_parallel ? tp_ : 1;
-}
-
-// Each part of the product is reduced while the next one is computed: the last is exposed.
-void LayerLists::add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const {
-  constexpr auto kParts = static_cast<double>(kPartsOfReduction);
-  const double message = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
-  const double part = beside ? (kParts - 1) / kParts : 1 / kParts;
-  list.push_back(
-      {name, Transfer{CollectiveOp::reduce_scatter, GroupKind::tensor, Bytes{message * part}}, 1, beside});
-}
-
-void LayerLists::add_row_product(WorkList& list, Linear linear, std::string_view reduction) const {
-  if (tp_ == 1 || reduction.empty() || !layout_.layer.sequence_parallel ||
-      !layout_.layer.overlap.tensor_parallel) {
-    add_linear(list, linear);
-    add_adapter(list, linear, Edge::row);
-    if (!reduction.empty()) reduce_tokens(list, reduction, false);
-    return;
-  }
-  // Casts of the operand come first.
-  linear.parts = kPartsOfReduction;
-  WorkList product;
-  add_linear(product, linear);
-  list.insert(list.end(), product.begin(), product.end() - 1);
-  add_part_of_reduction(list, reduction, true);
-  list.push_back(product.back());
-  add_adapter(list, linear, Edge::row);
-  add_part_of_reduction(list, reduction, false);
-}
-
-void LayerLists::residual(WorkList& list, Direction direction) const {
-  if (model_.residual_streams > 1) return mix_streams(list, direction);
-  const double elements = norm_tokens_ * static_cast<double>(model_.hidden_size);
-  const bool dropout = model_.hidden_dropout > 0;
-  if (direction == Direction::forward) {
-    if (layout_.layer.fused.bias_dropout_add || layout_.layer.fused.compiled) {
-      add_elementwise(list, "bias_dropout_add", ElementwiseFunction::residual_add, elements, 2,
-                      dropout ? 1.5 : 1);
-      return;
-    }
-    if (dropout) add_elementwise(list, "dropout", ElementwiseFunction::dropout, elements, 1, 1);
-    add_elementwise(list, "residual_add", ElementwiseFunction::residual_add, elements, 2, 1);
-    return;
-  }
-  if (dropout) {
-    add_elementwise(list, "dropout_gradient", ElementwiseFunction::dropout, elements, 1, 1,
-                    Direction::backward);
-  }
-  // Both branches of the residual meet.
-  add_elementwise(list, "residual_gradient_add", ElementwiseFunction::residual_add, elements, 2, 1,
-                  Direction::backward);
-}
-
-void LayerLists::activation(WorkList& list, double elements, Direction direction) const {
-  ElementwiseFunction function = ElementwiseFunction::gelu;
-  switch (model_.activation) {
-    case Activation::gelu: function = ElementwiseFunction::gelu; break;
-    case Activation::relu: function = ElementwiseFunction::relu; break;
-    case Activation::squared_relu: function = ElementwiseFunction::squared_relu; break;
-    case Activation::silu: function = ElementwiseFunction::silu; break;
-  }
-  const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
-  // GPT-OSS, which alone has sinks, clamps both factors and moves one by an offset.
-  if (model_.gated_ffn && model_.attention_sinks && !model_.low_rank_attention &&
-      !layout_.layer.fused.compiled)
-    return clamped_activation(list, elements, direction);
-  if (model_.gated_ffn) {
-    if (fused) {
-      add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, 2, 1, direction);
-      return;
-    }
-    add_elementwise(list, "activation", function, elements, 1, 1, direction);
-    add_elementwise(list, "gate", ElementwiseFunction::multiply, elements, 2, 1, direction);
-    return;
-  }
-  add_elementwise(list, "activation", function, elements, 1, 1, direction);
-  if (!fused && model_.activation == Activation::squared_relu)
-    add_elementwise(list, "square", ElementwiseFunction::power_scalar, elements, 1, 1, direction);
-}
-
-// -------------------------------------------------------------------------------------------- whole layers
-
-bool LayerLists::has_narrow_ffn(const LayerVariant& variant) const {
-  return is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.ffn_linears &&
-         !variant.sixteen_bit;
-}
-
 LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
   return {graphs.attention || graphs.full_iteration,
@@ -343,9 +56,10 @@ LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
 
 void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) const {
   const Captured in_graph = captured(variant);
-  if (variant.experts && overlaps_exchanges()) {
-    overlap_exchange(forward, Exchange::combine_gradient,
-                     delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
+  if (const ExpertWriter experts{*this}; variant.experts && experts.overlaps_exchanges()) {
+    experts.overlap_exchange(
+        forward, ExpertWriter::Exchange::combine_gradient,
+        experts.delays_weight_gradients() ? 1 - ExpertWriter::kCombineGradientBesideWeights : 1, false);
   }
   mix(forward, variant, Direction::forward);
   capture(forward, 0, in_graph.attention);
@@ -354,15 +68,27 @@ void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) c
   capture(forward, ffn_begin, in_graph.ffn);
 }
 
+void LayerLists::add_modules(WorkList& list, LayerPart::Slot slot, const LayerVariant& variant,
+                             Direction direction) const {
+  const auto add = [&](const LayerPart& part) {
+    if (part.slot != slot || !part.applies(model_, variant.experts)) return;
+    const LayerModule& module = part.module(model_);
+    direction == Direction::forward ? module.forward(*this, list, variant)
+                                    : module.backward(*this, list, variant);
+  };
+  const auto parts = layer_parts();
+  direction == Direction::forward ? std::for_each(parts.begin(), parts.end(), add)
+                                  : std::for_each(parts.rbegin(), parts.rend(), add);
+}
+
 void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction direction) const {
   if (model_.mixer == Mixer::none) return;
-  const bool forward = direction == Direction::forward, recurs = is_recurrent(model_.mixer);
+  const bool forward = direction == Direction::forward;
   const double elements = norm_tokens_ * static_cast<double>(model_.hidden_size);
   const bool norm_behind = model_.norms_per_layer > (model_.has_ffn ? 2 : 1);
   if (forward) {
     add_norm(list, "attention_norm", direction, norm_tokens_);
-    if (recurs) state_forward(list, variant);
-    if (model_.attends()) attention_forward(list, variant);
+    add_modules(list, LayerPart::Slot::mixer, variant, direction);
     if (model_.attends_beside) add_elementwise(list, "add_mixers", ElementwiseFunction::add, elements, 2, 1);
     if (variant.experts) add_host_work(list, "attention_on_host", kHostOfAttention);
     if (norm_behind) add_norm(list, "post_attention_norm", direction, norm_tokens_);
@@ -370,8 +96,7 @@ void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction dire
     return;
   }
   if (norm_behind) add_norm(list, "post_attention_norm_gradient", direction, norm_tokens_);
-  if (model_.attends()) attention_backward(list, variant);
-  if (recurs) state_backward(list, variant);
+  add_modules(list, LayerPart::Slot::mixer, variant, direction);
   if (model_.attends_beside)
     add_elementwise(list, "add_mixer_gradients", ElementwiseFunction::add, elements, 2, 1,
                     Direction::backward);
@@ -382,7 +107,7 @@ void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction dire
 
 void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction direction) const {
   if (!model_.has_ffn) return;
-  const bool forward = direction == Direction::forward, narrow = has_narrow_ffn(variant);
+  const bool forward = direction == Direction::forward;
   const bool mixes = model_.mixer != Mixer::none;
   const bool norm_in_front = model_.norms_per_layer > (mixes ? 1 : 0);
   const bool norm_behind = model_.norms_per_layer > (mixes ? 3 : 1);
@@ -393,19 +118,17 @@ void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction dir
           : 0;
   if (forward) {
     if (norm_in_front) add_norm(list, "ffn_norm", direction, norm_tokens_);
-    variant.experts ? experts_forward(list, narrow)
-                    : ffn_forward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+    add_modules(list, LayerPart::Slot::feed, variant, direction);
     if (between > 0) add_norm(list, "expert_norms", direction, between);
     if (norm_behind) add_norm(list, "post_ffn_norm", direction, norm_tokens_);
     residual(list, direction);
-    if (model_.vector_of_layer > 0) add_own_vector(list, direction);
+    if (model_.vector_of_layer > 0) EndWriter{*this}.add_own_vector(list, direction);
     return;
   }
-  if (model_.vector_of_layer > 0) add_own_vector(list, direction);
+  if (model_.vector_of_layer > 0) EndWriter{*this}.add_own_vector(list, direction);
   if (between > 0) add_norm(list, "expert_norm_gradients", direction, between);
   if (norm_behind) add_norm(list, "post_ffn_norm_gradient", direction, norm_tokens_);
-  variant.experts ? experts_backward(list, narrow)
-                  : ffn_backward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+  add_modules(list, LayerPart::Slot::feed, variant, direction);
   if (norm_in_front) add_norm(list, "ffn_norm_gradient", direction, norm_tokens_);
   residual(list, direction);
 }
@@ -419,16 +142,19 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
     // scores of experts.
     const bool drops_last = rule_of(layout_).layers.one_program && model_.norms_per_layer <= 2;
     std::erase_if(backward, [&](const WorkItem& item) {
-      const auto is = [&](std::string_view dense, std::string_view of_experts) {
-        return item.name == dense || item.name == of_experts;
-      };
-      return (kept.qkv && item.name == "qkv") || (kept.attention && item.name == "attention") ||
-             (kept.attention_output && item.name == "attention_output") ||
-             (kept.ffn_up && is("ffn_up", "expert_up")) || (kept.ffn_down && is("ffn_down", "expert_down")) ||
-             (drops_last && item.name == "ffn_down");
+      switch (item.role) {
+        case ItemRole::qkv: return kept.qkv;
+        case ItemRole::attention: return kept.attention;
+        case ItemRole::attention_output: return kept.attention_output;
+        case ItemRole::ffn_up:
+        case ItemRole::expert_up: return kept.ffn_up;
+        case ItemRole::ffn_down: return kept.ffn_down || drops_last;
+        case ItemRole::expert_down: return kept.ffn_down;
+        default: return false;
+      }
     });
   } else if (layout_.layer.recompute.kind == Recompute::selective) {
-    recompute_modules(backward, variant, has_narrow_ffn(variant));
+    recompute_modules(backward, variant);
   } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {
     // Results of attention and of every second product are kept: norms, activation and half of the products
     // run again.
@@ -470,7 +196,7 @@ void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) 
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;
   const ParameterCount count = layer_parameter_count(model_, example);
   const auto tp = static_cast<double>(tp_);
-  const std::int64_t indexer = model_.mixer == Mixer::attention ? indexer_parameter_count(model_) : 0;
+  const std::int64_t indexer = model_.mixer == Mixer::attention ? Indexer::parameters(model_) : 0;
   work.dense_parameters =
       static_cast<double>(count.attention - indexer + count.ffn + count.shared_experts) / tp +
       static_cast<double>(count.norms + count.router + indexer);
@@ -503,23 +229,20 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   layer_backward(backward, variant);
   add_part_of_micro_batch(work.forward);
   if (variant.holds_back_weight_gradients) {
-    work.held_back = take_weight_gradients(backward, 0);
-  } else if (variant.experts && delays_weight_gradients()) {
+    work.held_back = ExpertWriter::take_weight_gradients(backward, 0);
+  } else if (const ExpertWriter experts{*this}; variant.experts && experts.delays_weight_gradients()) {
     std::size_t behind_experts = backward.size();
     while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
-    const WorkList weights = take_delayed_weight_gradients(backward, behind_experts);
-    overlap_exchange(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
+    const WorkList weights = ExpertWriter::take_delayed_weight_gradients(backward, behind_experts);
+    experts.overlap_exchange(backward, ExpertWriter::Exchange::combine_gradient,
+                             ExpertWriter::kCombineGradientBesideWeights, false);
     backward.insert(backward.end(), weights.begin(), weights.end());
   }
   count_parameters(work, variant);
   return work;
 }
 
-void LayerLists::capture(WorkList& list, std::size_t first, bool captured) {
-  for (std::size_t i = first; captured && i < list.size(); ++i) list[i].captured = true;
-}
-
-void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const {
+void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant) const {
   const RecomputedModules& modules = layout_.layer.recompute.modules;
   if (modules.norms) {
     add_norm(list, "attention_norm", Direction::forward, norm_tokens_);
@@ -527,25 +250,30 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
       add_norm(list, "ffn_norm", Direction::forward, norm_tokens_);
   }
   const bool attends = model_.attends();
-  if (modules.latent_projections && attends && model_.latent_attention) {
-    latent_projections(list, is_narrow(layout_.layer.precision.compute) &&
-                                 layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit);
-  }
-  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer))
-    unfused_attention(list, Direction::forward);
+  if (modules.latent_projections && attends)
+    attention_of(model_).expand(*this, list, has_narrow_mixer(variant));
+  if (modules.core_attention && attends) AttentionModule::recompute_core(*this, list);
   if (!variant.experts) {
-    if (modules.ffn && model_.has_ffn) ffn_forward(list, model_.ffn_hidden_size, fp8_ffn, tp_ > 1);
+    if (modules.ffn && model_.has_ffn) feed_forward().forward(*this, list, variant);
     return;
   }
   const MixtureOfExperts& moe = *model_.moe;
-  if (modules.experts) return experts_forward(list, fp8_ffn);
-  if (modules.expert_activation) {
-    const ExpertFlow flow = expert_flow();
-    activation(list, static_cast<double>(flow.tokens_per_expert * flow.local_experts * flow.width),
-               Direction::forward);
-  }
+  if (modules.experts) return experts().forward(*this, list, variant);
+  const ExpertWriter writer{*this};
+  if (modules.expert_activation) writer.activation_forward(list);
   if (modules.shared_experts && moe.n_shared_experts > 0)
-    ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8_ffn, tp_ > 1);
+    writer.ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, has_narrow_ffn(variant),
+                       tp_ > 1);
+}
+
+LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
+  LayerWork work;
+  NetworkWriter{*this}.network_block(model_.network->kinds[variant.kind], work);
+  add_part_of_micro_batch(work.forward);
+  capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
+  capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
+  work.trained_dense_parameters = work.dense_parameters;
+  return work;
 }
 
 Bytes LayerLists::boundary() const {

@@ -1,233 +1,47 @@
-// Writes down the operations and transfers of one layer, of the embedding and of the head, for one rank and
-// one micro-batch.
+// Composes the operations and transfers of one layer of its modules (workload/modules/), for one rank and one micro-batch:
+// norms and residuals around them, what is computed again, what is captured in CUDA graphs.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 
+#include "stepcast/workload/detail/layer_writer.h"
+#include "stepcast/workload/modules/layer_module.h"
 #include "stepcast/workload/step_work.h"
-
-namespace stepcast {
-struct NetworkPart;
-struct NetworkBlock;
-}  // namespace stepcast
 
 namespace stepcast::detail {
 
-inline std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::llround(value)); }
-// Of equal parts, rounded up; at least 1.
-inline std::int64_t share(std::int64_t whole, std::int64_t parts) {
-  return std::max<std::int64_t>(1, (whole + parts - 1) / parts);
-}
-
-// What tells layers of one model and LayerKey apart.
-struct LayerVariant {
-  std::size_t kind = 0;  // of Transformer::layer_kinds
-  bool experts = false;
-  bool recomputed = false;
-  bool sixteen_bit = false;  // not in fp8 though the others are
-  bool holds_back_weight_gradients = false;
-  std::int64_t window_tokens = 0;
-  friend bool operator==(const LayerVariant&, const LayerVariant&) = default;
-};
-
-class LayerLists {
+class LayerLists : public LayerWriter {
  public:
-  LayerLists(const Transformer& model, const Layout& layout);
+  using LayerWriter::LayerWriter;
 
   // Layer `layer` of the model, which is number `in_chunk` of its chunk.
   [[nodiscard]] LayerVariant variant(std::int64_t layer, std::int64_t in_chunk) const;
   // From this layer on, variant() looks at the place in the chunk alone; the number of layers where it always looks at both.
   [[nodiscard]] std::int64_t alike_from() const;
   [[nodiscard]] LayerWork layer(const LayerVariant& variant) const;
-  [[nodiscard]] LayerWork embedding() const;
-  [[nodiscard]] LayerWork head() const;
-  // With the forward pass of LayerChoices::reference_model in front of its own.
-  [[nodiscard]] std::shared_ptr<const LayerWork> beside_reference(LayerWork work) const;
-
-  // Of one rank.
-  [[nodiscard]] double word_embedding_parameters() const;
   // Activations that a stage sends to the next one, per rank.
   [[nodiscard]] Bytes boundary() const;
 
  private:
-  // A matrix product with weights: tokens x n x k.
-  struct Linear {
-    std::string_view name = {}, input_gradient = {}, weight_gradient = {}, bias_gradient = {};
-    std::int64_t tokens = 1, n = 1, k = 1;
-    bool bias = false;
-    bool fp8 = false;
-    std::int64_t experts = 1;  // products of this size, one per local expert
-    // Its input, or the gradient of its output, comes from a norm or an activation.
-    bool input_of_kernel = false, gradient_of_kernel = false;
-    std::int64_t parts = 1;  // one after the other, of equal numbers of tokens
-  };
-  [[nodiscard]] WorkList embedding(Direction direction) const;
-  [[nodiscard]] WorkList head(Direction direction) const;
-  void predict_further_tokens(WorkList& list, Direction direction) const;
-  void vectors_of_layers(WorkList& list, Direction direction) const;
-  // What a layer makes of its own one: gated by its output, projected back and added.
-  void add_own_vector(WorkList& list, Direction direction) const;
-
-  enum class Edge : std::uint8_t { none, column, row };  // how tensor parallelism splits a Linear
-
-  void add_linear(WorkList& list, const Linear& linear) const;
-  void add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const;
-  void add_weight_gradient(WorkList& list, const Linear& linear) const;
-  // `in_product`: the time of the product that reads it holds the cast itself.
-  // `of_kernel`: a norm or an activation writes it.
-  void add_cast(WorkList& list, std::string_view name, double elements, bool in_product,
-                bool of_kernel = false) const;
-  // What narrow products run in: Precision::compute, or its kernels with scales per block.
-  [[nodiscard]] DType narrow_type() const;
-  void add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const;
-  void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
-                       double reads, double writes, Direction direction = Direction::forward) const;
-  // What every rank of the tensor-parallel group has to get of its input, and give of its output.
-  void gather_tokens(WorkList& list, std::string_view name, bool overlaps_next, bool fp8 = false) const;
-  // The product that row-split `linear` ends with, and the sum of its parts over the group: one after the other,
-  // or, with overlap of tensor-parallel transfers, pipelined over parts.
-  void add_row_product(WorkList& list, Linear linear, std::string_view reduction) const;
-  void reduce_tokens(WorkList& list, std::string_view name, bool overlaps_next) const;
-  // Into so many a product is cut whose operand is gathered from the tensor-parallel group meanwhile.
-  [[nodiscard]] std::int64_t parts_of_gathered() const;
-  void add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const;
-  void add_overlapped(WorkList& list, std::string_view name, double message) const;
-  // Low-rank adapters of a product, as far as it has some: behind the product, and beside its gradients.
-  [[nodiscard]] bool has_adapter(std::string_view linear) const;
-  void add_adapter(WorkList& list, const Linear& linear, Edge edge) const;
-  void add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const;
-  [[nodiscard]] double adapter_parameters(bool experts) const;
-  // Marks what was added since `first`.
-  static void capture(WorkList& list, std::size_t first, bool captured);
   // What selective recomputation computes again before the backward pass of a layer.
-  void recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const;
+  void recompute_modules(WorkList& list, const LayerVariant& variant) const;
   void recompute(WorkList& backward, const WorkList& forward, const LayerVariant& variant) const;
   void layer_forward(WorkList& forward, const LayerVariant& variant) const;
   void layer_backward(WorkList& backward, const LayerVariant& variant) const;
   void count_parameters(LayerWork& work, const LayerVariant& variant) const;
-  [[nodiscard]] bool has_narrow_ffn(const LayerVariant& variant) const;
+  void add_part_of_micro_batch(WorkList& list) const;
   // Parts of a layer that are launched as CUDA graphs.
   struct Captured {
     bool attention = false, ffn = false;
   };
   [[nodiscard]] Captured captured(const LayerVariant& variant) const;
 
-  void attention_forward(WorkList& list, const LayerVariant& variant) const;
-  void attention_backward(WorkList& list, const LayerVariant& variant) const;
-  // Whatever mixes tokens in this layer.
+  // What is behind the first norm of a layer, and behind the second.
   void mix(WorkList& list, const LayerVariant& variant, Direction direction) const;
   void feed(WorkList& list, const LayerVariant& variant, Direction direction) const;
-  // Blocks of networks that are told by their operations (network_lists.cpp).
+  void add_modules(WorkList& list, LayerPart::Slot slot, const LayerVariant& variant,
+                   Direction direction) const;
   [[nodiscard]] LayerWork network_layer(const LayerVariant& variant) const;
-  void network_block(const NetworkBlock& block, LayerWork& work) const;
-  void add_tower(LayerWork& work) const;
-  void network_part(WorkList& list, const NetworkPart& part, Direction direction) const;
-  [[nodiscard]] Linear linear_of(const NetworkPart& part) const;
-  void sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const;
-  // Recurrent mixers (layer_state.cpp).
-  enum class InnerPart : std::uint8_t { narrow, wide };
-  [[nodiscard]] Linear inner_product(InnerPart part) const;
-  void around_convolution(WorkList& list, Direction direction) const;
-  [[nodiscard]] bool has_gated_norm() const;
-  void state_forward(WorkList& list, const LayerVariant& variant) const;
-  void state_backward(WorkList& list, const LayerVariant& variant) const;
-  [[nodiscard]] Operation chunked_scan(Direction direction) const;
-  [[nodiscard]] Linear state_input(bool fp8) const;
-  [[nodiscard]] Linear state_output(bool fp8) const;
-  void exchange_state(WorkList& list, bool to_heads, Direction direction) const;
-  void choose_keys(WorkList& list, Direction direction) const;
-  // Low-rank attention with compressed keys, and several residual streams (layer_compressed.cpp).
-  enum class LowRankPart : std::uint8_t { inputs, output };
-  void low_rank_part(WorkList& list, LowRankPart part, Direction direction, bool fp8) const;
-  void mix_streams(WorkList& list, Direction direction) const;
-  [[nodiscard]] std::int64_t projected_columns() const;
-  void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
-  // Where one rank has the whole sequence.
-  void attention_of_rank(WorkList& list, std::string_view name, const Operation& kernel) const;
-  void latent_inputs(WorkList& list, bool fp8) const;
-  void latent_gradients(WorkList& list, bool fp8) const;
-  [[nodiscard]] Linear distance_projection() const;
-  [[nodiscard]] Linear cross_projection() const;
-  [[nodiscard]] Linear latent_gate(bool fp8) const;
-  void add_query_key_norms(WorkList& list, Direction direction) const;
-  void latent_projections(WorkList& list, bool fp8) const;
-  void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;
-  void unfused_attention(WorkList& list, Direction direction) const;
-  void ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
-  void ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
-  // Tokens on their way to experts and back, on one rank.
-  struct ExpertFlow {
-    double own = 0;          // tokens of this rank
-    double imbalance = 1;    // of the busiest rank over the mean, as far as the capacity lets it
-    double busiest = 0;      // visits of tokens to experts on the busiest rank
-    double bytes = 0;        // of all visits of this rank's tokens
-    double token_bytes = 0;  // of this rank's tokens, each once
-    std::int64_t tensor_degree = 1, local_experts = 1, tokens_per_expert = 1, width = 1;
-  };
-  [[nodiscard]] ExpertFlow expert_flow() const;
-  [[nodiscard]] std::int64_t routed_width() const;  // of what travels to experts
-  [[nodiscard]] Linear latent_projection(bool down) const;
-  void move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const;
-  enum class Exchange : std::uint8_t { dispatch, combine, combine_gradient, dispatch_gradient };
-  [[nodiscard]] Transfer exchange(Exchange which, const ExpertFlow& flow) const;
-  void exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const;
-  void order_own_tokens(WorkList& list, std::string_view name, MovementKind movement, const ExpertFlow& flow,
-                        Direction direction) const;
-  void pad_for_narrow(WorkList& list, std::string_view name, bool fp8, const ExpertFlow& flow) const;
-  void add_counts(WorkList& list) const;
-  void add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
-  void add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const;
-  // Of another micro-batch; `joins`: behind what was exchanged before.
-  void overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const;
-  void add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
-                                 double share, bool joins) const;
-  [[nodiscard]] bool overlaps_exchanges() const;
-  // Weight gradients are computed behind the other gradients of the experts, and of the attention.
-  [[nodiscard]] bool delays_weight_gradients() const;
-  static constexpr double kDispatchGradientBesideWeights = 0.5;
-  static constexpr double kCombineGradientBesideWeights = 1.0 / 3;
-  // Out of `list`, behind `from`.
-  static WorkList take_weight_gradients(WorkList& list, std::size_t from);
-  static WorkList take_delayed_weight_gradients(WorkList& list, std::size_t from);
-  // A layer exchanges its own tokens beside its shared experts.
-  [[nodiscard]] bool overlaps_shared_experts() const;
-  void order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
-  [[nodiscard]] bool permutes_own_tokens() const;
-  void router_forward(WorkList& list, const ExpertFlow& flow) const;
-  void router_backward(WorkList& list, const ExpertFlow& flow) const;
-  [[nodiscard]] bool host_reads_counts() const;
-  // What the host does besides launching, in launches.
-  void add_host_work(WorkList& list, std::string_view name, double launches) const;
-  [[nodiscard]] double host_of_operands(bool fp8, std::int64_t experts) const;
-  void add_part_of_micro_batch(WorkList& list) const;
-  void launch_as_one(WorkList& list, std::int64_t parts) const;
-  void share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
-                           const ExpertFlow& flow) const;
-  void experts_forward(WorkList& list, bool fp8) const;
-  void experts_backward(WorkList& list, bool fp8) const;
-  void expert_product_gradients(WorkList& list, const ExpertFlow& flow, bool fp8) const;
-  // Biases of experts weighed by the scores of their tokens, written out in framework operations.
-  [[nodiscard]] bool weighs_output_bias() const;
-  void weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const;
-  void activation(WorkList& list, double elements, Direction direction) const;
-  void clamped_activation(WorkList& list, double elements, Direction direction) const;
-  void residual(WorkList& list, Direction direction) const;
-  void add_rotary(WorkList& list, std::string_view name, Direction direction) const;
-  [[nodiscard]] double rotated_elements() const;
-  [[nodiscard]] AttentionShape attention_shape(const LayerVariant& variant) const;
-
-  const Transformer& model_;
-  const Layout& layout_;
-  DType dtype_;           // of activations and of products outside fp8
-  double element_bytes_;  // of it
-  std::int64_t tp_, cp_;
-  std::int64_t tokens_;            // of a micro-batch on this rank, where all of the sequence part is there
-  double norm_tokens_;             // where sequence parallelism spreads them
-  std::int64_t heads_, kv_heads_;  // of this rank
-  std::int64_t padded_vocab_;
-  std::int64_t predicted_tokens_;  // that the vocabulary layer and the loss see
 };
 
 }  // namespace stepcast::detail

@@ -1,11 +1,21 @@
-// The expert part of one layer: router, tokens to their experts and back, experts, shared experts.
+#include "stepcast/workload/modules/experts.h"
+
 #include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/number.h"
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/activation_count.h"
+#include "stepcast/workload/detail/divisors.h"
+#include "stepcast/workload/detail/expert_writer.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/modules/feed_forward.h"
+#include "stepcast/workload/modules/parameters.h"
 
-namespace stepcast::detail {
+namespace stepcast {
+
+namespace detail {
 namespace {
 
 // What the host does for the parts of an eager expert layer besides launching their kernels, in launches: Python of
@@ -13,15 +23,14 @@ namespace {
 constexpr double kHostOfRouter = 180, kHostOfRouterGradient = 150;
 constexpr double kHostOfProduct = 130;       // a grouped product, forward or both gradients
 constexpr double kHostOfNarrowTensor = 1.5;  // an operand of one expert in fp8: quantizer, scales, transpose
-// Where whole operators are counted (LayerChoices::operator_launches): launches above that make up one, and for each
-// operand of an expert, in launches.
-constexpr double kLaunchesOfOperator = 90, kHostOfOperand = 60;
+// Where whole operators are counted (LayerChoices::operator_launches): for each operand of an expert, in launches.
+constexpr double kHostOfOperand = 60;
 
 }  // namespace
 
 // Tokens are copied once per expert they visit, travel to the ranks of these experts, and come back. The
 // busiest rank, which everybody waits for, has `expert_imbalance` times the mean, or what the capacity leaves of it.
-LayerLists::ExpertFlow LayerLists::expert_flow() const {
+ExpertWriter::ExpertFlow ExpertWriter::expert_flow() const {
   const MixtureOfExperts& moe = *model_.moe;
   ExpertFlow flow;
   flow.tensor_degree = layout_.expert_tensor_degree();
@@ -41,39 +50,32 @@ LayerLists::ExpertFlow LayerLists::expert_flow() const {
 
 // Without a capacity the host has to know how many tokens every expert gets before it launches what follows; a graph of
 // everything holds the largest sizes instead.
-bool LayerLists::host_reads_counts() const {
+bool ExpertWriter::host_reads_counts() const {
   const LayerChoices& layer = layout_.layer;
   return !layer.expert_capacity_factor && !layer.cuda_graphs.full_iteration && !layer.cuda_graphs.experts;
 }
 
-// An operation without work: what the host does besides launching.
-void LayerLists::add_host_work(WorkList& list, std::string_view name, double launches) const {
-  if (layout_.layer.operator_launches) launches = std::max(1.0, launches / kLaunchesOfOperator);
-  if (launches < 1) return;
-  list.push_back({name, Operation{AmountShape{.kernel_class = KernelClass::none}, dtype_}});
-  list.back().count = rounded(launches);
-}
-
 // Of each of an expert product's operands, in launches.
-double LayerLists::host_of_operands(bool fp8, std::int64_t experts) const {
+double ExpertWriter::host_of_operands(bool fp8, std::int64_t experts) const {
   if (layout_.layer.operator_launches) return kHostOfOperand * as_double(experts);
   return fp8 ? kHostOfNarrowTensor * as_double(experts) : 0;
 }
 
-void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const {
+void ExpertWriter::move_tokens(WorkList& list, std::string_view name, MovementKind kind,
+                               double tokens) const {
   const std::int64_t h = routed_width();
   list.push_back({name, Operation{MovementShape{kind, rounded(tokens * as_double(h)), h, true}, dtype_}});
 }
 
 // Ranks that share every expert gather its tokens, and sum its results.
-void LayerLists::share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
-                                     const ExpertFlow& flow) const {
+void ExpertWriter::share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
+                                       const ExpertFlow& flow) const {
   if (flow.tensor_degree == 1) return;
   list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{flow.bytes * as_double(flow.tensor_degree)}}});
 }
 
 // Scores of every expert in fp32, the best of them, the loss that balances them, and where every token goes.
-void LayerLists::router_forward(WorkList& list, const ExpertFlow& flow) const {
+void ExpertWriter::router_forward(WorkList& list, const ExpertFlow& flow) const {
   const MixtureOfExperts& moe = *model_.moe;
   const auto tokens = rounded(flow.own);
   const double scores = flow.own * as_double(moe.n_experts);
@@ -84,12 +86,14 @@ void LayerLists::router_forward(WorkList& list, const ExpertFlow& flow) const {
       {"router_scores", Operation{SoftmaxShape{SoftmaxKind::plain, tokens, moe.n_experts}, DType::fp32}});
   list.push_back({"top_k", Operation{ReductionShape{.rows = tokens, .cols = moe.n_experts}, DType::fp32}});
   add_elementwise(list, "routing_map", ElementwiseFunction::other, scores, 1, 1);
+  list.back().role = ItemRole::training;
   list.push_back(
       {"auxiliary_loss", Operation{ReductionShape{.rows = moe.n_experts, .cols = tokens}, DType::fp32}});
+  list.back().role = ItemRole::training;
   add_host_work(list, "router_on_host", kHostOfRouter);
 }
 
-void LayerLists::router_backward(WorkList& list, const ExpertFlow& flow) const {
+void ExpertWriter::router_backward(WorkList& list, const ExpertFlow& flow) const {
   const MixtureOfExperts& moe = *model_.moe;
   const auto tokens = rounded(flow.own);
   const double scores = flow.own * as_double(moe.n_experts);
@@ -109,7 +113,7 @@ void LayerLists::router_backward(WorkList& list, const ExpertFlow& flow) const {
 
 // Into the order of local experts: after all-to-all in two steps (own order, then that of the receiver), after a
 // library's exchange in one; HybridEP writes that order itself.
-void LayerLists::order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
+void ExpertWriter::order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
   if (layout_.degrees.expert == 1 || flow.local_experts == 1) return;
   if (layout_.layer.dispatcher == TokenDispatcher::hybridep) return;
   move_tokens(list, name, MovementKind::gather, flow.busiest * as_double(flow.tensor_degree));
@@ -118,8 +122,8 @@ void LayerLists::order_by_expert(WorkList& list, std::string_view name, const Ex
 // Transformer Engine multiplies in 8 bits by whole groups of 16 or 32 rows, so Megatron Core copies the tokens of experts
 // to places that are multiples of these and their results back (Fp8Padding of TEGroupedMLP). HybridEP writes them so, full
 // experts lie so, and so does what comes in 8 bits from the start.
-void LayerLists::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
-                                const ExpertFlow& flow) const {
+void ExpertWriter::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
+                                  const ExpertFlow& flow) const {
   const LayerChoices& layer = layout_.layer;
   if (!fp8 || layer.dispatcher == TokenDispatcher::hybridep || layer.expert_pads_to_capacity ||
       layer.narrow_dispatch || layer.fused.compiled) {
@@ -128,12 +132,12 @@ void LayerLists::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
   move_tokens(list, name, MovementKind::copy, flow.busiest * as_double(flow.tensor_degree));
 }
 
-std::int64_t LayerLists::routed_width() const {
+std::int64_t ExpertWriter::routed_width() const {
   return model_.moe->latent_size > 0 ? model_.moe->latent_size : model_.hidden_size;
 }
 
 // Between the width of the model and that which experts see; shared by all of them.
-LayerLists::Linear LayerLists::latent_projection(bool down) const {
+Linear ExpertWriter::latent_projection(bool down) const {
   const std::int64_t latent = model_.moe->latent_size, h = model_.hidden_size;
   return {.name = down ? "expert_latent_down" : "expert_latent_up",
           .input_gradient = "expert_latent_input_gradient",
@@ -146,8 +150,8 @@ LayerLists::Linear LayerLists::latent_projection(bool down) const {
 // Tokens to the experts of this rank and back. MaxText fills experts of a fixed capacity by products with masks: every
 // place is a sum over all tokens of its sequence (its einsum "BSM,BSEC -> EBCM"), and back; what tells tokens apart has a
 // gradient on the way back alone.
-void LayerLists::order_own_tokens(WorkList& list, std::string_view name, MovementKind movement,
-                                  const ExpertFlow& flow, Direction direction) const {
+void ExpertWriter::order_own_tokens(WorkList& list, std::string_view name, MovementKind movement,
+                                    const ExpertFlow& flow, Direction direction) const {
   if (!permutes_own_tokens()) return;
   const LayerChoices& layer = layout_.layer;
   if (!rule_of(layout_).layers.routes_by_masks || !layer.expert_pads_to_capacity ||
@@ -169,7 +173,7 @@ void LayerLists::order_own_tokens(WorkList& list, std::string_view name, Movemen
                                             : Direction::backward)});
 }
 
-void LayerLists::experts_forward(WorkList& list, bool fp8) const {
+void ExpertWriter::experts_forward(WorkList& list, bool fp8) const {
   const MixtureOfExperts& moe = *model_.moe;
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
   const std::int64_t h = routed_width();
@@ -188,7 +192,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::size_t dispatch = list.size();
   exchange_tokens(list, Exchange::dispatch, flow, fp8);
   // Where the gradients of another micro-batch were launched before, the GPU has work meanwhile.
-  const bool counts = list[dispatch].name == "gather_counts";
+  const bool counts = list[dispatch].role == ItemRole::expert_counts;
   list[dispatch + (counts ? 1 : 0)].host_waits = host_reads_counts() && !overlaps_exchanges();
   if (overlaps_exchanges()) {
     overlap_exchange(list, Exchange::dispatch_gradient,
@@ -204,7 +208,8 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .k = h,
                     .bias = model_.ffn_bias,
                     .fp8 = fp8,
-                    .experts = local});
+                    .experts = local,
+                    .role = ItemRole::expert_up});
   activation(list, as_double(per_expert * local * width), Direction::forward);
   add_host_work(list, "expert_down_on_host", kHostOfProduct + tensors);
   add_linear(list, {.name = "expert_down",
@@ -213,7 +218,8 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .k = width,
                     .bias = model_.ffn_bias && !weighs_output_bias(),
                     .fp8 = fp8,
-                    .experts = local});
+                    .experts = local,
+                    .role = ItemRole::expert_down});
   if (weighs_output_bias()) weighed_bias(list, flow, Direction::forward);
   pad_for_narrow(list, "unpad_expert_tokens", fp8, flow);
   order_by_expert(list, "unsort_by_expert", flow);
@@ -223,7 +229,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   if (moe.latent_size > 0) add_linear(list, latent_projection(false));
 }
 
-void LayerLists::expert_product_gradients(WorkList& list, const ExpertFlow& flow, bool fp8) const {
+void ExpertWriter::expert_product_gradients(WorkList& list, const ExpertFlow& flow, bool fp8) const {
   add_linear_gradients(list,
                        {.input_gradient = "expert_down_input_gradient",
                         .weight_gradient = "expert_down_weight_gradient",
@@ -249,7 +255,7 @@ void LayerLists::expert_product_gradients(WorkList& list, const ExpertFlow& flow
                        Edge::none);
 }
 
-void LayerLists::experts_backward(WorkList& list, bool fp8) const {
+void ExpertWriter::experts_backward(WorkList& list, bool fp8) const {
   const MixtureOfExperts& moe = *model_.moe;
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
   const ExpertFlow flow = expert_flow();
@@ -288,14 +294,14 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   capture(list, router, graphs.router || graphs.full_iteration);
 }
 
-bool LayerLists::weighs_output_bias() const {
+bool ExpertWriter::weighs_output_bias() const {
   return model_.moe && model_.ffn_bias && !layout_.layer.fused.compiled;
 }
 
 // The bias of the second product counts as much as the score of the token says, so no product can add it: expert by
 // expert `tokens + bias * scores`, which the scores make fp32, put together again and cast back (Megatron Core,
 // `TEGroupedMLP._apply_bias`). Backward the tokens, the bias and the scores have gradients.
-void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const {
+void ExpertWriter::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const {
   using F = ElementwiseFunction;
   const double wide = 4 / element_bytes_;  // an element in fp32
   const double of_expert = as_double(flow.tokens_per_expert) * as_double(model_.hidden_size);
@@ -310,7 +316,9 @@ void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction 
   };
   if (direction == Direction::forward) {
     per_expert("weigh_bias", F::multiply, 0, wide);
+    list.back().role = ItemRole::training;
     per_expert("add_weighed_bias", F::add, 1 + wide, wide);
+    list.back().role = ItemRole::training;
     add_elementwise(list, "join_experts", F::other, all, wide, wide);
     add_elementwise(list, "cast_joined", F::cast, all, wide, 1);
     return;
@@ -324,46 +332,212 @@ void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction 
   sum("score_gradient", flow.tokens_per_expert, model_.hidden_size);
 }
 
-// Written out in framework operations (Megatron Core, `glu` of TEGroupedMLP): two clamps, the three operations of a quick
-// GELU, offset, product, then the scores in fp32 and back. Backward every product has two gradients, of which that of the
-// scores is summed up per token, what is used twice is added up, and the halves are put together again; an offset needs
-// nothing.
-void LayerLists::clamped_activation(WorkList& list, double elements, Direction direction) const {
-  using F = ElementwiseFunction;
-  const double wide = 4 / element_bytes_;  // an element in fp32
-  const auto add = [&](std::string_view name, ElementwiseFunction function, double reads, double writes) {
-    add_elementwise(list, name, function, elements, reads, writes, direction);
-  };
-  if (direction == Direction::forward) {
-    add("clamp_gate", F::relu, 1, 1);
-    add("clamp_input", F::relu, 1, 1);
-    add("scale_gate", F::multiply_scalar, 1, 1);
-    add("sigmoid", F::sigmoid, 1, 1);
-    add("multiply_gate", F::multiply, 2, 1);
-    add("offset_input", F::add_scalar, 1, 1);
-    add("gate", F::multiply, 2, 1);
-    add("weigh_by_score", F::multiply, 1, wide);
-    add("cast_weighed", F::cast, wide, 1);
-    return;
-  }
-  const ExpertFlow flow = expert_flow();
-  add("cast_weighed_gradient", F::cast, 1, wide);
-  add("weigh_by_score_gradient", F::multiply, wide, wide);
-  add("cast_unweighed_gradient", F::cast, wide, 1);
-  add("multiply_gradient_by_activation", F::multiply, wide + 1, wide);
-  list.push_back(
-      {"score_gradient_of_activation",
-       Operation{ReductionShape{.rows = std::max<std::int64_t>(1, rounded(elements / as_double(flow.width))),
-                                .cols = flow.width},
-                 DType::fp32}});
-  add("gate_gradient", F::multiply, 4, 2);
-  add("multiply_gate_gradient", F::multiply, 4, 2);
-  add("sigmoid_gradient", F::sigmoid, 2, 1);
-  add("scale_gate_gradient", F::multiply_scalar, 1, 1);
-  add("add_gate_gradients", F::add, 2, 1);
-  add("clamp_gate_gradient", F::relu, 2, 1);
-  add("clamp_input_gradient", F::relu, 2, 1);
-  add("join_gate_and_input_gradients", F::other, 2, 2);
+// A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
+WorkList ExpertWriter::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
+  for (std::size_t i = from; i + 1 < list.size(); ++i)
+    if (list[i + 1].weight_gradient) list[i].overlaps_next = false;
+  return take_weight_gradients(list, from);
 }
 
-}  // namespace stepcast::detail
+WorkList ExpertWriter::take_weight_gradients(WorkList& list, std::size_t from) {
+  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
+  const auto first =
+      std::stable_partition(begin, list.end(), [](const WorkItem& item) { return !item.weight_gradient; });
+  WorkList taken{first, list.end()};
+  list.erase(first, list.end());
+  return taken;
+}
+
+void ExpertWriter::activation_forward(WorkList& list) const {
+  const ExpertFlow flow = expert_flow();
+  activation(list, as_double(flow.tokens_per_expert * flow.local_experts * flow.width), Direction::forward);
+}
+
+}  // namespace detail
+
+namespace {
+
+using detail::ExpertWriter;
+using detail::LayerVariant;
+using detail::LayerWriter;
+using detail::nearest_divisors;
+
+// Of an element of a token at an expert, where framework operations put tokens in order: the expert's result, its product
+// with the token's score in fp32, and what is added up.
+constexpr double kUnfusedPermutationBytes = 8;
+
+Status check_expert_overlap(const Layout& layout) {
+  const LayerOverlap& overlap = layout.layer.overlap;
+  if (overlap.expert && layout.degrees.expert > 1 && layout.degrees.pipeline > 1 &&
+      layout.degrees.virtual_stages == 1 && !splits_backward(layout.pipeline.schedule)) {
+    return layout_error(
+               "virtual_stages",
+               "the exchange of one micro-batch overlapped with another in a pipeline without virtual "
+               "stages, which "
+               "Megatron Core does not run")
+        .advice(
+            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
+  }
+  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
+    return layout_error("expert_capacity_factor", "experts are padded to a capacity that is not given")
+        .advice("add --moe-expert-capacity-factor");
+  }
+  return Ok{};
+}
+
+// Of the tokens of one rank and micro-batch.
+Status check_expert_capacity(const Layout& layout, const MixtureOfExperts& moe) {
+  if (!layout.layer.expert_capacity_factor) return Ok{};
+  const double tokens = static_cast<double>(layout.batch.micro_batch_sequences) *
+                        static_cast<double>(layout.batch.seq_len_tokens) /
+                        static_cast<double>(layout.degrees.context * layout.degrees.tensor);
+  const double mean =
+      tokens * static_cast<double>(moe.experts_per_token) / static_cast<double>(moe.n_experts);
+  if (*layout.layer.expert_capacity_factor * mean >= 1) return Ok{};
+  return layout_error(
+             "expert_capacity_factor",
+             fmt::format("a capacity of {:.2g} x the mean of {:.3g} tokens leaves an expert less than "
+                         "one token of a rank's micro-batch",
+                         *layout.layer.expert_capacity_factor, mean))
+      .advice(fmt::format("use at least {:.2g}", 1 / mean));
+}
+
+Status check_expert_degrees(const Layout& layout, const Transformer& model) {
+  const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
+  if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
+    return layout_error("delay_weight_gradient", "weight gradients are delayed with no exchange to overlap")
+        .advice(
+            "add --overlap-moe-expert-parallel-comm, which Megatron Core asks for, or leave out "
+            "--delay-wgrad-compute");
+  }
+  if (!model.moe) {
+    if (ep == 1) return Ok{};
+    return layout_error("expert_parallel", fmt::format("expert_parallel {} for a model without experts", ep))
+        .advice("use expert_parallel 1");
+  }
+  if (model.moe->n_experts % ep != 0) {
+    return layout_error("expert_parallel", fmt::format("n_experts {} is not divisible by expert_parallel {}",
+                                                       model.moe->n_experts, ep))
+        .advice(
+            fmt::format("nearest that work: expert_parallel {}", nearest_divisors(model.moe->n_experts, ep)));
+  }
+  STEPCAST_TRY(check_expert_capacity(layout, *model.moe));
+  STEPCAST_TRY(check_expert_overlap(layout));
+  if (model.moe->expert_ffn_hidden_size % etp != 0) {
+    return layout_error("expert_tensor_parallel",
+                        fmt::format("expert_ffn_hidden_size {} is not divisible by expert_tensor_parallel {}",
+                                    model.moe->expert_ffn_hidden_size, etp))
+        .advice(
+            fmt::format("nearest that work: {}", nearest_divisors(model.moe->expert_ffn_hidden_size, etp)));
+  }
+  const std::int64_t ranks = layout.degrees.tensor * layout.degrees.context * layout.degrees.data;
+  if (ranks % etp != 0) {
+    return layout_error(
+               "expert_tensor_parallel",
+               fmt::format("the {} ranks of a pipeline stage are not divisible by expert_tensor_parallel {}",
+                           ranks, etp))
+        .advice(fmt::format("nearest that work: {}", nearest_divisors(ranks, etp)));
+  }
+  if (ranks / etp % ep != 0) {
+    return layout_error(
+               "expert_parallel",
+               fmt::format(
+                   "the {} ranks of a pipeline stage are not divisible by expert_tensor_parallel {} x "
+                   "expert_parallel {}",
+                   ranks, etp, ep))
+        .advice(fmt::format("nearest that work: expert_parallel {}",
+                            nearest_divisors(std::gcd(ranks / etp, model.moe->n_experts), ep)));
+  }
+  return Ok{};
+}
+
+class Experts final : public LayerModule {
+ public:
+  void add_parameters(const Transformer& model, ParameterCount& n) const override {
+    const MixtureOfExperts& moe = *model.moe;
+    n.router = model.hidden_size * (moe.n_experts + moe.zero_experts);
+    if (moe.shared_expert_gate) n.router += model.hidden_size;
+    if (moe.router_bias) n.router += moe.n_experts;
+    // The projections to and from latent vectors are shared by all experts.
+    const std::int64_t routed_width = moe.latent_size > 0 ? moe.latent_size : model.hidden_size;
+    n.routed_experts = moe.n_experts * ffn_parameters(model, routed_width, moe.expert_ffn_hidden_size);
+    n.router += 2 * model.hidden_size * moe.latent_size;
+    n.shared_experts =
+        moe.n_shared_experts * ffn_parameters(model, model.hidden_size, moe.shared_ffn_hidden_size);
+  }
+  void forward(const LayerWriter& w, WorkList& list, const LayerVariant& variant) const override {
+    ExpertWriter{w}.experts_forward(list, w.has_narrow_ffn(variant));
+  }
+  void backward(const LayerWriter& w, WorkList& list, const LayerVariant& variant) const override {
+    ExpertWriter{w}.experts_backward(list, w.has_narrow_ffn(variant));
+  }
+
+  // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
+  [[nodiscard]] double kept(const detail::ActivationCount& count) const override {
+    const Transformer& model = count.model();
+    const LayerChoices& layer = count.layout().layer;
+    const double matrices = model.gated_ffn ? 3 : 2;  // inputs and output of the activation
+    const bool fp8 = layer.precision.fp8.ffn_linears;
+    const ExpertBytes bytes = expert_bytes(count);
+    double kept = count.streams() + 2 * count.hidden() + (model.hidden_dropout > 0 ? count.norm_mask() : 0);
+    kept += count.linear_input(bytes.received, fp8, false);
+    kept += count.activation_inputs((matrices - 1) * bytes.wide) + count.linear_input(bytes.wide, fp8, false);
+    if (!layer.fused.permutation) kept += kUnfusedPermutationBytes * bytes.received / count.element();
+    return kept + bytes.shared;
+  }
+
+  [[nodiscard]] Status check(const Transformer& model) const override {
+    if (!model.moe) return Ok{};
+    const MixtureOfExperts& moe = *model.moe;
+    constexpr std::int64_t kExperts = 1'000'000, kWidth = 100'000'000;
+    STEPCAST_TRY(check_sizes(
+        model, "moe.",
+        {
+            {"n_experts", moe.n_experts, 1, kExperts},
+            {"experts_per_token", moe.experts_per_token, 1, moe.n_experts},
+            {"expert_ffn_hidden_size", moe.expert_ffn_hidden_size, 1, kWidth},
+            {"n_shared_experts", moe.n_shared_experts, 0, kExperts},
+            {"shared_ffn_hidden_size", moe.shared_ffn_hidden_size, moe.n_shared_experts > 0 ? 1 : 0, kWidth},
+            {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
+            {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
+            {"n_groups", moe.n_groups, 1, moe.n_experts},
+            {"latent_size", moe.latent_size, 0, kWidth},
+            {"zero_experts", moe.zero_experts, 0, kExperts},
+            {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
+        }));
+    if (moe.n_experts % moe.n_groups != 0) {
+      return Error::at(
+          model.name, "moe.n_groups",
+          fmt::format("{} experts are not divisible into {} groups", moe.n_experts, moe.n_groups));
+    }
+    if (moe.n_experts / moe.n_groups * moe.groups_per_token < moe.experts_per_token) {
+      return Error::at(
+          model.name, "moe.groups_per_token",
+          fmt::format("{} groups of {} experts hold fewer than the {} experts per token",
+                      moe.groups_per_token, moe.n_experts / moe.n_groups, moe.experts_per_token));
+    }
+    return Ok{};
+  }
+  [[nodiscard]] Status check(const Layout& layout, const Transformer& model) const override {
+    return check_expert_degrees(layout, model);
+  }
+};
+constexpr Experts kExperts;
+
+}  // namespace
+
+const LayerModule& experts() { return kExperts; }
+
+ExpertBytes expert_bytes(const detail::ActivationCount& count) {
+  const Transformer& model = count.model();
+  const MixtureOfExperts& moe = *model.moe;
+  const double visits = count.tokens() / count.tp() * as_double(moe.experts_per_token) * count.imbalance();
+  const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model.hidden_size;
+  return {.received = visits * as_double(routed) * count.element(),
+          .wide = visits * as_double(moe.expert_ffn_hidden_size) * count.element(),
+          .shared = (model.gated_ffn ? 3 : 2) * count.tokens() *
+                    as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / count.tp() *
+                    count.element()};
+}
+
+}  // namespace stepcast

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "stepcast/base/number.h"
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/network_writer.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/network.h"
 
@@ -60,7 +60,7 @@ bool has_weights(const NetworkPart& part) {
 }  // namespace
 
 // A product with weights, as those of other layers are.
-LayerLists::Linear LayerLists::linear_of(const NetworkPart& part) const {
+Linear NetworkWriter::linear_of(const NetworkPart& part) const {
   const auto& product = std::get<GemmShape>(part.shape);
   const bool column = part.split == NetworkPart::Split::column, row = part.split == NetworkPart::Split::row;
   return {.name = part.name,
@@ -73,7 +73,7 @@ LayerLists::Linear LayerLists::linear_of(const NetworkPart& part) const {
           .bias = product.bias};
 }
 
-void LayerLists::sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const {
+void NetworkWriter::sum_over_tensor(WorkList& list, const NetworkPart& part, std::int64_t width) const {
   if (tp_ == 1) return;
   const auto& product = std::get<GemmShape>(part.shape);
   const double elements = as_double(product.m * layout_.batch.micro_batch_sequences * width);
@@ -81,7 +81,7 @@ void LayerLists::sum_over_tensor(WorkList& list, const NetworkPart& part, std::i
                   Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{elements * element_bytes_}}});
 }
 
-void LayerLists::network_part(WorkList& list, const NetworkPart& part, Direction direction) const {
+void NetworkWriter::network_part(WorkList& list, const NetworkPart& part, Direction direction) const {
   const bool forward = direction == Direction::forward;
   if (!forward && part.backward == NetworkPart::Backward::none) return;
   if (has_weights(part)) {
@@ -118,7 +118,7 @@ void LayerLists::network_part(WorkList& list, const NetworkPart& part, Direction
   list.push_back({forward ? part.name : part.gradient, Operation{shape, dtype_, run}});
 }
 
-void LayerLists::network_block(const NetworkBlock& block, LayerWork& work) const {
+void NetworkWriter::network_block(const NetworkBlock& block, LayerWork& work) const {
   for (const NetworkPart& part : block.parts) {
     network_part(work.forward, part, Direction::forward);
     const double ranks = part.split == NetworkPart::Split::none ? 1 : as_double(tp_);
@@ -129,13 +129,13 @@ void LayerLists::network_block(const NetworkBlock& block, LayerWork& work) const
 }
 
 // In front of the embedding forward, behind its gradient backward.
-void LayerLists::add_tower(LayerWork& work) const {
+void NetworkWriter::add_tower(LayerWork& work) const {
   const VisionTower& tower = *model_.tower;
   Layout of_images = layout_;
   of_images.degrees.tensor = 1;
   of_images.layer.sequence_parallel = false;
   of_images.batch.micro_batch_sequences *= tower.images;
-  const LayerLists lists{model_, of_images};
+  const NetworkWriter lists{LayerWriter{model_, of_images}};
   LayerWork all;
   for (const std::uint8_t block : tower.blocks) {
     LayerWork one;
@@ -151,16 +151,6 @@ void LayerLists::add_tower(LayerWork& work) const {
       work.backward.insert(work.backward.end(), all.backward.begin(), all.backward.end());
   }
   work.dense_parameters += as_double(tower.parameters());
-}
-
-LayerWork LayerLists::network_layer(const LayerVariant& variant) const {
-  LayerWork work;
-  network_block(model_.network->kinds[variant.kind], work);
-  add_part_of_micro_batch(work.forward);
-  capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
-  capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
-  work.trained_dense_parameters = work.dense_parameters;
-  return work;
 }
 
 }  // namespace detail

@@ -1,12 +1,16 @@
 // What stands before the first layer and behind the last one: embedding; final norm, logits and loss.
-#include <cstdint>
+#include "stepcast/workload/detail/end_writer.h"
 
-#include "stepcast/workload/detail/layer_lists.h"
+#include <cstdint>
+#include <utility>
+
+#include "stepcast/workload/detail/feed_forward_writer.h"
 #include "stepcast/workload/detail/narrow_types.h"
+#include "stepcast/workload/detail/network_writer.h"
 
 namespace stepcast::detail {
 
-WorkList LayerLists::embedding(Direction direction) const {
+WorkList EndWriter::embedding(Direction direction) const {
   WorkList list;
   list.reserve(4);
   const double elements = static_cast<double>(tokens_ * model_.hidden_size);
@@ -35,7 +39,7 @@ WorkList LayerLists::embedding(Direction direction) const {
 }
 
 // Of all layers at once: one looked up, and one projected from the embedding.
-void LayerLists::vectors_of_layers(WorkList& list, Direction direction) const {
+void EndWriter::vectors_of_layers(WorkList& list, Direction direction) const {
   const std::int64_t width = model_.n_layers * model_.vector_of_layer, h = model_.hidden_size;
   const Linear projection{.name = "layer_vectors",
                           .input_gradient = "layer_vectors_input_gradient",
@@ -52,7 +56,37 @@ void LayerLists::vectors_of_layers(WorkList& list, Direction direction) const {
                   ElementwiseFunction::add, static_cast<double>(tokens_ * width), 2, 1, direction);
 }
 
-WorkList LayerLists::head(Direction direction) const {
+void EndWriter::add_own_vector(WorkList& list, Direction direction) const {
+  const std::int64_t h = model_.hidden_size, width = model_.vector_of_layer, t = tokens_;
+  const bool forward = direction == Direction::forward;
+  const Linear gate{.name = "layer_vector_gate",
+                    .input_gradient = "layer_vector_input_gradient",
+                    .weight_gradient = "layer_vector_weight_gradient",
+                    .tokens = t,
+                    .n = width,
+                    .k = h};
+  Linear back = gate;
+  back.name = "layer_vector_back";
+  std::swap(back.n, back.k);
+  const auto between = [&] {
+    add_elementwise(list, "layer_vector", ElementwiseFunction::gelu, static_cast<double>(t * width), 2, 1,
+                    direction);
+  };
+  if (forward) {
+    add_linear(list, gate);
+    between();
+    add_linear(list, back);
+    add_norm(list, "layer_vector_norm", direction, static_cast<double>(t));
+    return residual(list, direction);
+  }
+  add_norm(list, "layer_vector_norm_gradient", direction, static_cast<double>(t));
+  add_linear_gradients(list, back, Edge::none);
+  between();
+  add_linear_gradients(list, gate, Edge::none);
+  residual(list, direction);
+}
+
+WorkList EndWriter::head(Direction direction) const {
   WorkList list;
   list.reserve(8);
   const std::int64_t h = model_.hidden_size, vocab = share(padded_vocab_, tp_), t = predicted_tokens_;
@@ -66,7 +100,7 @@ WorkList LayerLists::head(Direction direction) const {
       list.push_back({"choose_tokens", Operation{MovementShape{MovementKind::gather, t * h, h}, dtype_}});
     if (model_.mlm_head) {
       add_linear(list, {"mlm_dense", {}, {}, {}, t, h, h, true, false});
-      activation(list, static_cast<double>(t * h), direction);
+      FeedForwardWriter{*this}.activation(list, static_cast<double>(t * h), direction);
       add_norm(list, "mlm_norm", direction, static_cast<double>(t));
     }
     gather_tokens(list, "gather_head_input", false);
@@ -77,6 +111,7 @@ WorkList LayerLists::head(Direction direction) const {
       list.push_back(
           {"reduce_loss",
            Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{static_cast<double>(t) * 4}}, 3});
+      list.back().role = ItemRole::training;
     }
     predict_further_tokens(list, direction);
     return list;
@@ -95,7 +130,7 @@ WorkList LayerLists::head(Direction direction) const {
                        Edge::column);
   if (model_.mlm_head) {
     add_norm(list, "mlm_norm_gradient", direction, static_cast<double>(t));
-    activation(list, static_cast<double>(t * h), direction);
+    FeedForwardWriter{*this}.activation(list, static_cast<double>(t * h), direction);
     add_linear_gradients(
         list, {{}, "mlm_dense_input_gradient", "mlm_dense_weight_gradient", {}, t, h, h, true, false},
         Edge::none);
@@ -112,7 +147,7 @@ WorkList LayerLists::head(Direction direction) const {
 // Every layer that predicts a further token has a final norm, logits and a loss as the last layer has, with the same
 // output matrix. In front of it stand norms of the hidden state and of the embedding of the next token, and a projection
 // of both (DeepSeek-V3 2024, section 2.2; Megatron Core, MultiTokenPredictionLayer and GPTModel._postprocess).
-void LayerLists::predict_further_tokens(WorkList& list, Direction direction) const {
+void EndWriter::predict_further_tokens(WorkList& list, Direction direction) const {
   const std::int64_t n = model_.n_multi_token_prediction_layers, h = model_.hidden_size;
   if (n == 0) return;
   for (WorkItem& item : list) item.count *= 1 + n;
@@ -155,11 +190,11 @@ void LayerLists::predict_further_tokens(WorkList& list, Direction direction) con
   for (std::size_t i = first; i < list.size(); ++i) list[i].count *= n;
 }
 
-double LayerLists::word_embedding_parameters() const {
+double EndWriter::word_embedding_parameters() const {
   return static_cast<double>(share(padded_vocab_, tp_)) * static_cast<double>(model_.hidden_size);
 }
 
-LayerWork LayerLists::embedding() const {
+LayerWork EndWriter::embedding() const {
   if (model_.network) return {};
   const ParameterCount count = embedding_parameter_count(model_);
   LayerWork work;
@@ -169,21 +204,13 @@ LayerWork LayerLists::embedding() const {
   capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
   work.dense_parameters =
       word_embedding_parameters() + static_cast<double>(count.position_embedding + count.norms);
-  if (model_.tower) add_tower(work);
+  if (model_.tower) NetworkWriter{*this}.add_tower(work);
   work.trained_dense_parameters = layout_.layer.frozen_base ? 0 : work.dense_parameters;
   return work;
 }
 
-std::shared_ptr<const LayerWork> LayerLists::beside_reference(LayerWork work) const {
-  if (layout_.layer.reference_model) {
-    const WorkList once = work.forward;
-    work.forward.insert(work.forward.end(), once.begin(), once.end());
-  }
-  return std::make_shared<const LayerWork>(std::move(work));
-}
-
 // A tied output matrix is the embedding's; where it lies on another stage, step_work() counts its copy.
-LayerWork LayerLists::head() const {
+LayerWork EndWriter::head() const {
   if (model_.network) return {};
   const ParameterCount count = head_parameter_count(model_);
   LayerWork work;

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "stepcast/base/number.h"
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/expert_writer.h"
 
 namespace stepcast::detail {
 namespace {
@@ -26,13 +26,13 @@ bool is_library(TokenDispatcher dispatcher) {
 
 }  // namespace
 
-bool LayerLists::permutes_own_tokens() const {
+bool ExpertWriter::permutes_own_tokens() const {
   return layout_.degrees.expert == 1 || !is_library(layout_.layer.dispatcher);
 }
 
 // A library sends a token once to every rank and node that needs it (`scatter` there, `gather` back); all-to-all
 // sends it once per expert, all-gather sends all tokens everywhere.
-Transfer LayerLists::exchange(Exchange which, const ExpertFlow& flow) const {
+Transfer ExpertWriter::exchange(Exchange which, const ExpertFlow& flow) const {
   const TokenDispatcher dispatcher = layout_.layer.dispatcher;
   const bool back = which == Exchange::combine || which == Exchange::dispatch_gradient;
   Transfer transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{flow.bytes * flow.imbalance}};
@@ -47,7 +47,7 @@ Transfer LayerLists::exchange(Exchange which, const ExpertFlow& flow) const {
 }
 
 // The exchange of this micro-batch, unless another one is beside it, and what the host does for it.
-void LayerLists::exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const {
+void ExpertWriter::exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const {
   struct Names {
     std::string_view transfer, host;
   };
@@ -74,39 +74,40 @@ void LayerLists::exchange_tokens(WorkList& list, Exchange which, const ExpertFlo
 // All-to-all needs to know from every rank how many tokens go to every expert, 8 bytes each, unless experts are always
 // full; and it moves the scores, in fp32, in a call of their own (Megatron Core, MoEAlltoAllTokenDispatcher). Libraries send
 // both along with the tokens.
-void LayerLists::add_counts(WorkList& list) const {
+void ExpertWriter::add_counts(WorkList& list) const {
   if (layout_.layer.dispatcher != TokenDispatcher::all_to_all || layout_.layer.expert_pads_to_capacity)
     return;
   const double bytes = 8 * as_double(model_.moe->n_experts * layout_.degrees.expert);
   list.push_back({"gather_counts", Transfer{CollectiveOp::all_gather, GroupKind::expert, Bytes{bytes}}});
+  list.back().role = ItemRole::expert_counts;
 }
 
-void LayerLists::add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
+void ExpertWriter::add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
   if (layout_.layer.dispatcher != TokenDispatcher::all_to_all) return;
   list.push_back({name, Transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{4 * flow.busiest}}});
 }
 
 // Up to the second product, with what casts its operands, or from there on.
-void LayerLists::add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const {
+void ExpertWriter::add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const {
   const bool forward = beside == Exchange::dispatch || beside == Exchange::combine;
   const bool first = beside == Exchange::dispatch || beside == Exchange::combine_gradient;
   const std::int64_t width = model_.moe->n_shared_experts * model_.moe->shared_ffn_hidden_size;
   WorkList all;
   forward ? ffn_forward(all, width, fp8, tp_ > 1) : ffn_backward(all, width, fp8, tp_ > 1);
-  auto cut = std::ranges::find(all, forward ? "ffn_down" : "ffn_up_input_gradient", &WorkItem::name);
-  while (cut != all.begin() && ((cut - 1)->name.starts_with("cast") || (cut - 1)->overlaps_next)) --cut;
+  auto cut = std::ranges::find(all, forward ? ItemRole::ffn_down : ItemRole::ffn_up, &WorkItem::role);
+  while (cut != all.begin() && ((cut - 1)->role == ItemRole::cast || (cut - 1)->overlaps_next)) --cut;
   list.insert(list.end(), first ? all.begin() : cut, first ? cut : all.end());
 }
 
 // A layer that is computed again as a whole has no other micro-batch beside it.
-bool LayerLists::overlaps_exchanges() const {
+bool ExpertWriter::overlaps_exchanges() const {
   const Recomputation& again = layout_.layer.recompute;
   const bool whole =
       again.kind == Recompute::full || (again.kind == Recompute::selective && again.modules.experts);
   return layout_.degrees.expert > 1 && layout_.layer.overlap.expert && !whole;
 }
 
-bool LayerLists::delays_weight_gradients() const {
+bool ExpertWriter::delays_weight_gradients() const {
   return overlaps_exchanges() && layout_.layer.overlap.delayed_weight_gradient &&
          !splits_backward(layout_.pipeline.schedule);
 }
@@ -123,7 +124,7 @@ bool LayerLists::delays_weight_gradients() const {
 // the weight gradients of experts (half of them runs there: as much arithmetic as in the experts that hide the rest), and
 // those of what was combined, of the layer in front, before the weight gradients of attention (a third: half as long as
 // the attention that hides the rest).
-void LayerLists::overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const {
+void ExpertWriter::overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const {
   static constexpr std::array<std::string_view, 4> kNames = {
       "dispatch_tokens_of_other_batch", "combine_tokens_of_other_batch", "dispatch_gradients_of_other_batch",
       "return_gradients_of_other_batch"};
@@ -131,8 +132,8 @@ void LayerLists::overlap_exchange(WorkList& list, Exchange which, double share, 
                             share, joins);
 }
 
-void LayerLists::add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
-                                           double share, bool joins) const {
+void ExpertWriter::add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
+                                             double share, bool joins) const {
   const double exposed = exposed_of_overlapped(layout_.layer.dispatcher);
   WorkItem slowed{name, transfer};
   slowed.joins = joins;
@@ -145,7 +146,7 @@ void LayerLists::add_overlapping_remainder(WorkList& list, std::string_view name
 }
 
 // Two streams, one half of the shared experts beside each exchange (--moe-shared-expert-overlap).
-bool LayerLists::overlaps_shared_experts() const {
+bool ExpertWriter::overlaps_shared_experts() const {
   return layout_.layer.overlap.shared_experts && model_.moe->n_shared_experts > 0 &&
          layout_.degrees.expert > 1 && !overlaps_exchanges();
 }

@@ -1,22 +1,28 @@
 // Low-rank adapters beside the products of a layer whose own weights are frozen.
 #include <cstdint>
 
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/layer_writer.h"
+#include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
 
-bool LayerLists::has_adapter(std::string_view linear) const {
+bool LayerWriter::has_adapter(ItemRole linear) const {
   const Adapters& adapters = layout_.layer.adapters;
   if (adapters.rank == 0) return false;
-  return (adapters.qkv && linear == "qkv") || (adapters.attention_output && linear == "attention_output") ||
-         (adapters.ffn_up && linear == "ffn_up") || (adapters.ffn_down && linear == "ffn_down");
+  switch (linear) {
+    case ItemRole::qkv: return adapters.qkv;
+    case ItemRole::attention_output: return adapters.attention_output;
+    case ItemRole::ffn_up: return adapters.ffn_up;
+    case ItemRole::ffn_down: return adapters.ffn_down;
+    default: return false;
+  }
 }
 
 // A rank's share of an adapter follows the product beside it: column-split ones split the rows of the second
 // matrix, row-split ones the columns of the first. What travels in between is as wide as the rank; the result of
 // a row-split one is exchanged, so that every rank has its tokens whole.
-void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
-  if (!has_adapter(linear.name)) return;
+void LayerWriter::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
+  if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
   const auto product = [&](std::string_view name, std::int64_t n, std::int64_t k) {
@@ -37,8 +43,8 @@ void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) co
   add_elementwise(list, "adapter_add", ElementwiseFunction::add, static_cast<double>(t * n), 2, 1);
 }
 
-void LayerLists::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
-  if (!has_adapter(linear.name)) return;
+void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
+  if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
   const auto product = [&](std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -66,14 +72,14 @@ void LayerLists::add_adapter_gradients(WorkList& list, const Linear& linear, Edg
 }
 
 // Of one rank and layer.
-double LayerLists::adapter_parameters(bool experts) const {
+double LayerWriter::adapter_parameters(bool experts) const {
   const Adapters& adapters = layout_.layer.adapters;
   if (adapters.rank == 0) return 0;
   const std::int64_t h = model_.hidden_size;
   const std::int64_t qkv = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
   const std::int64_t ffn = share(model_.ffn_hidden_size, tp_);
   std::int64_t width = 0;
-  if (adapters.qkv && !model_.latent_attention) width += share(h, tp_) + qkv;
+  if (adapters.qkv && attention_of(model_).traits().has_qkv) width += share(h, tp_) + qkv;
   if (adapters.attention_output) width += heads_ * model_.value_head_dim() + share(h, tp_);
   if (adapters.ffn_up && !experts) width += share(h, tp_) + ffn * (model_.gated_ffn ? 2 : 1);
   if (adapters.ffn_down && !experts) width += ffn + share(h, tp_);

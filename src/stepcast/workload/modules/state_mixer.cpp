@@ -1,12 +1,28 @@
-// Layers that carry a state from token to token instead of attending: linear attention and Mamba, computed in chunks as
-// their libraries do (flash-linear-attention, lightning-attention, mamba_ssm), and short convolutions. Known by their
-// amounts alone: no kernel of these was measured.
-#include "stepcast/base/number.h"
-#include "stepcast/workload/detail/layer_lists.h"
-#include "stepcast/workload/detail/narrow_types.h"
+// Linear attention and Mamba, computed in chunks as their libraries do (flash-linear-attention, lightning-attention,
+// mamba_ssm), and short convolutions. Known by their amounts alone: no kernel of these was measured.
+#include "stepcast/workload/modules/state_mixer.h"
 
-namespace stepcast::detail {
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/number.h"
+#include "stepcast/workload/detail/activation_count.h"
+#include "stepcast/workload/detail/divisors.h"
+#include "stepcast/workload/detail/layer_writer.h"
+#include "stepcast/workload/modules/parameters.h"
+
+namespace stepcast {
 namespace {
+
+using detail::Edge;
+using detail::LayerVariant;
+using detail::LayerWriter;
+using detail::Linear;
+using detail::nearest_divisors;
+using detail::share;
 
 // Backward passes compute scores and states of every chunk again and then two gradients of every product, as flash
 // attention does: five products for two.
@@ -41,10 +57,25 @@ const ScanTraffic& traffic_of(Mixer mixer, bool forward) {
   }
 }
 
-}  // namespace
+class StateWriter : private LayerWriter {
+ public:
+  explicit StateWriter(const LayerWriter& writer) : LayerWriter(writer) {}
+  void forward(WorkList& list, const LayerVariant& variant) const;
+  void backward(WorkList& list, const LayerVariant& variant) const;
+
+ private:
+  enum class InnerPart : std::uint8_t { narrow, wide };
+  [[nodiscard]] Linear inner_product(InnerPart part) const;
+  void around_convolution(WorkList& list, Direction direction) const;
+  [[nodiscard]] bool has_gated_norm() const;
+  [[nodiscard]] Operation chunked_scan(Direction direction) const;
+  [[nodiscard]] Linear state_input(bool fp8) const;
+  [[nodiscard]] Linear state_output(bool fp8) const;
+  void exchange_state(WorkList& list, bool to_heads, Direction direction) const;
+};
 
 // Queries, keys, values and the gate of the output, steps and gates of every head, in one product.
-LayerLists::Linear LayerLists::state_input(bool fp8) const {
+Linear StateWriter::state_input(bool fp8) const {
   return {.name = "state_input",
           .input_gradient = "state_input_input_gradient",
           .weight_gradient = "state_input_weight_gradient",
@@ -57,7 +88,7 @@ LayerLists::Linear LayerLists::state_input(bool fp8) const {
 }
 
 // With some of its results again: keys and a narrow vector, and what is made of that.
-LayerLists::Linear LayerLists::inner_product(InnerPart part) const {
+Linear StateWriter::inner_product(InnerPart part) const {
   const StateParts parts = state_parts(model_);
   const bool narrow = part == InnerPart::narrow;
   return {.name = narrow ? "state_keys" : "state_steps",
@@ -68,7 +99,7 @@ LayerLists::Linear LayerLists::inner_product(InnerPart part) const {
           .k = narrow ? parts.inner_width : parts.inner_rank};
 }
 
-LayerLists::Linear LayerLists::state_output(bool fp8) const {
+Linear StateWriter::state_output(bool fp8) const {
   return {.name = "state_output",
           .input_gradient = "state_output_input_gradient",
           .weight_gradient = "state_output_weight_gradient",
@@ -82,7 +113,7 @@ LayerLists::Linear LayerLists::state_output(bool fp8) const {
 // weigh, the state that the chunk adds and what the state before it gives. The delta rule also solves for what every
 // token replaces: scores of keys with keys, c / 3 steps of substitution, and the two products with its result. Mamba-1
 // has a state of every channel and no products.
-Operation LayerLists::chunked_scan(Direction direction) const {
+Operation StateWriter::chunked_scan(Direction direction) const {
   const StateMixer& state = *model_.state_mixer;
   const bool delta = model_.mixer == Mixer::gated_delta || model_.mixer == Mixer::channel_delta;
   const bool selective = model_.mixer == Mixer::mamba1;
@@ -110,7 +141,7 @@ Operation LayerLists::chunked_scan(Direction direction) const {
 
 // With context parallelism a rank convolves and scans whole sequences of a part of the heads, as Megatron Core does
 // (`MambaContextParallel`): as much work, between two exchanges. Gradients go the other way.
-void LayerLists::exchange_state(WorkList& list, bool to_heads, Direction direction) const {
+void StateWriter::exchange_state(WorkList& list, bool to_heads, Direction direction) const {
   if (cp_ == 1) return;
   const bool inputs = to_heads == (direction == Direction::forward);
   const std::int64_t width = inputs ? state_parts(model_).columns : model_.state_mixer->values();
@@ -120,7 +151,7 @@ void LayerLists::exchange_state(WorkList& list, bool to_heads, Direction directi
 }
 
 // The convolution, between two gates where nothing else mixes tokens.
-void LayerLists::around_convolution(WorkList& list, Direction direction) const {
+void StateWriter::around_convolution(WorkList& list, Direction direction) const {
   const bool forward = direction == Direction::forward, alone = model_.mixer == Mixer::short_convolution;
   const double values = as_double(tokens_ * share(model_.state_mixer->values(), tp_));
   const double channels = as_double(tokens_ * share(state_parts(model_).channels, tp_));
@@ -135,9 +166,8 @@ void LayerLists::around_convolution(WorkList& list, Direction direction) const {
   gate(forward ? "gate_result" : "gate_input_gradient");
 }
 
-void LayerLists::state_forward(WorkList& list, const LayerVariant& variant) const {
-  const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
-                   layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
+void StateWriter::forward(WorkList& list, const LayerVariant& variant) const {
+  const bool fp8 = has_narrow_mixer(variant);
   const StateParts parts = state_parts(model_);
   const double values = as_double(tokens_ * share(model_.state_mixer->values(), tp_));
   gather_tokens(list, "gather_state_input", layout_.layer.overlap.tensor_parallel, fp8);
@@ -154,13 +184,12 @@ void LayerLists::state_forward(WorkList& list, const LayerVariant& variant) cons
 }
 
 // The scan of Mamba-1 gates its result itself.
-bool LayerLists::has_gated_norm() const {
+bool StateWriter::has_gated_norm() const {
   return model_.mixer != Mixer::short_convolution && model_.mixer != Mixer::mamba1;
 }
 
-void LayerLists::state_backward(WorkList& list, const LayerVariant& variant) const {
-  const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
-                   layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
+void StateWriter::backward(WorkList& list, const LayerVariant& variant) const {
+  const bool fp8 = has_narrow_mixer(variant);
   const StateParts parts = state_parts(model_);
   const double values = as_double(tokens_ * share(model_.state_mixer->values(), tp_));
   add_linear_gradients(list, state_output(fp8), Edge::row);
@@ -179,4 +208,136 @@ void LayerLists::state_backward(WorkList& list, const LayerVariant& variant) con
   add_linear_gradients(list, state_input(fp8), Edge::column);
 }
 
-}  // namespace stepcast::detail
+// Megatron Core has the gated delta rule and Mamba-2. Linear attention splits by its heads as attention does.
+Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& state) {
+  const bool by_heads = mixer == Mixer::channel_delta || mixer == Mixer::decayed_linear;
+  const bool known = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
+  for (const auto& [name, degree, splits] :
+       {std::tuple{"tensor_parallel", layout.degrees.tensor, known || by_heads},
+        {"context_parallel", layout.degrees.context, known}}) {
+    if (splits || degree == 1) continue;
+    return layout_error(name, fmt::format("no framework that is modelled splits {} layers by {} {}",
+                                          to_string(mixer), name, degree))
+        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", name));
+  }
+  for (const auto& [name, heads] :
+       {std::pair{"state heads", state.n_heads}, std::pair{"state key heads", state.n_key_heads}}) {
+    if (heads % layout.degrees.tensor == 0) continue;
+    return layout_error("tensor_parallel", fmt::format("{} {} are not divisible by tensor_parallel {}", heads,
+                                                       name, layout.degrees.tensor))
+        .advice(fmt::format("nearest that work: tensor_parallel {}",
+                            nearest_divisors(heads, layout.degrees.tensor)));
+  }
+  // Ranks of a context-parallel group share the heads; several may hold one group of Mamba-2's (`MambaContextParallel`).
+  const std::int64_t cp = layout.degrees.context, heads = state.n_heads / layout.degrees.tensor,
+                     key_heads = state.n_key_heads / layout.degrees.tensor;
+  const bool repeats = mixer == Mixer::mamba2 && cp % key_heads == 0;
+  if (heads % cp != 0 || (key_heads % cp != 0 && !repeats)) {
+    return layout_error(
+               "context_parallel",
+               fmt::format(
+                   "{} heads and {} key heads of {} layers on a tensor-parallel rank do not divide into "
+                   "context_parallel {}",
+                   heads, key_heads, to_string(mixer), cp))
+        .advice(fmt::format("nearest that work: context_parallel {}",
+                            nearest_divisors(std::gcd(heads, key_heads), cp)));
+  }
+  return Ok{};
+}
+
+class StateMixerModule final : public LayerModule {
+ public:
+  // Products, convolution, vectors, and the way out.
+  void add_parameters(const Transformer& model, ParameterCount& count) const override {
+    const StateMixer& state = *model.state_mixer;
+    const StateParts parts = state_parts(model);
+    count.attention += model.hidden_size * parts.columns +
+                       parts.channels * (state.conv_kernel + (state.conv_bias ? 1 : 0)) +
+                       parts.inner_width * parts.inner_columns + parts.inner_rank * parts.inner_out +
+                       parts.vectors + state.values() * model.hidden_size;
+  }
+
+  void forward(const LayerWriter& w, WorkList& list, const LayerVariant& variant) const override {
+    StateWriter{w}.forward(list, variant);
+  }
+  void backward(const LayerWriter& w, WorkList& list, const LayerVariant& variant) const override {
+    StateWriter{w}.backward(list, variant);
+  }
+
+  [[nodiscard]] double kept(const detail::ActivationCount& count) const override {
+    const LayerChoices& layer = count.layout().layer;
+    return count.hidden() +
+           count.linear_input(count.hidden(), layer.precision.fp8.attention_linears, layer.adapters.qkv) +
+           count.state_results() + (count.model().hidden_dropout > 0 ? count.norm_mask() : 0);
+  }
+
+  [[nodiscard]] Status check(const Transformer& model) const override {
+    if (!model.state_mixer) return Ok{};
+    const StateMixer& state = *model.state_mixer;
+    constexpr std::int64_t kWidth = 10'000, kHeads = 100'000;  // so that keys and values are at most 1e9 wide
+    return check_sizes(model, "state_mixer.",
+                       {{"rank", state.rank, 0, kWidth},
+                        {"n_heads", state.n_heads, 1, kHeads},
+                        {"head_dim", state.head_dim, 1, kWidth},
+                        {"n_key_heads", state.n_key_heads, 1, kWidth},
+                        {"key_head_dim", state.key_head_dim, 1, kWidth},
+                        {"conv_kernel", state.conv_kernel, 1, kWidth},
+                        {"chunk_tokens", state.chunk_tokens, 1, kWidth}});
+  }
+  [[nodiscard]] Status check(const Layout& layout, const Transformer& model) const override {
+    return check_state_heads(layout, model.mixer, *model.state_mixer);
+  }
+};
+constexpr StateMixerModule kStateMixer;
+
+}  // namespace
+
+StateParts state_parts(const Transformer& model) {
+  const StateMixer& state = *model.state_mixer;
+  const std::int64_t values = state.values(), keys = state.keys(), heads = state.n_heads, rank = state.rank;
+  StateParts parts{.columns = 2 * (values + keys), .channels = values + 2 * keys};
+  parts.kept = 2 * parts.channels + 3 * values;
+  switch (model.mixer) {
+    case Mixer::gated_delta:
+      parts.columns += 2 * heads;
+      parts.vectors = 2 * heads + state.head_dim;
+      break;
+    case Mixer::channel_delta:
+      // Gates of the decay and of the output; a decay and a step of every head.
+      parts.columns += heads + (rank > 0 ? 2 * rank - values : values);
+      parts.inner_rank = rank;
+      parts.inner_out = rank > 0 ? 2 * values : 0;
+      parts.vectors = heads + values + state.head_dim;
+      parts.kept += values;
+      break;
+    case Mixer::decayed_linear:
+      parts.kept -= parts.channels;
+      parts.channels = 0;
+      parts.vectors = (state.has_norm ? values : 0) + (state.head_norms ? 2 * state.key_head_dim : 0);
+      break;
+    case Mixer::mamba2:
+      parts.columns += heads;
+      parts.vectors = 3 * heads + (state.has_norm ? values : 0);
+      break;
+    case Mixer::mamba1:
+      parts = {.columns = 2 * values,
+               .channels = values,
+               .inner_width = values,
+               .inner_columns = rank + 2 * keys,
+               .inner_rank = rank,
+               .inner_out = values,
+               .vectors = values * (keys + 2) + (state.has_norm ? rank + 2 * keys : 0),
+               .kept = 6 * values};
+      break;
+    case Mixer::short_convolution:
+      parts = {.columns = 3 * values, .channels = values, .kept = 6 * values};
+      break;
+    case Mixer::attention:
+    case Mixer::none: break;
+  }
+  return parts;
+}
+
+const LayerModule& state_mixer() { return kStateMixer; }
+
+}  // namespace stepcast
