@@ -34,7 +34,7 @@ PredictRequest drawn_question(std::mt19937_64& random, std::int64_t gpus) {
   JobSettings& settings = request.job.settings;
   settings.global_batch_sequences = 2 * gpus;
   settings.micro_batch_sequences = 1;
-  if (one_in(20)) {
+  if (one_in(40)) {
     request.open_layout = one_in(2) ? OpenLayout::fastest : OpenLayout::least_memory;
   } else {
     settings.tensor = one_in(2) ? 2 : 1;

@@ -251,9 +251,9 @@ Result<PredictRequest> on_one_pool(PredictRequest request, const Cluster& cluste
   request.zones.clear();
   request.platform = cluster.pools.front().platform;
   request.job.n_gpus = cluster.n_gpus();
+  STEPCAST_ASSIGN(request.budget, detail::with_prices_of_zones(request.budget, cluster));
   if (request.pool_space != PoolSpace{})
     return Error{"pool_space is about several pools of GPUs"}.advice("plan_layouts() searches one platform");
-  STEPCAST_ASSIGN(request.budget, detail::with_prices_of_zones(request.budget, cluster));
   return request;
 }
 

@@ -221,7 +221,10 @@ Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request
       try_one(settings);
     }
   }
-  if (found.empty()) return unfilled_pool(request, gpus, in_node).value_or(*failed);
+  if (found.empty()) {
+    const Error none = failed.value_or(Error{"no layout of these degrees runs on the pools"});
+    return unfilled_pool(request, gpus, in_node).value_or(none);
+  }
   // Batches differ where nobody says them: the most tokens a second.
   std::ranges::stable_sort(found, {}, [](const PooledLayout& one) {
     return std::pair{!one.split.fits(), us_of_sequence(one)};
