@@ -43,7 +43,7 @@ install(FILES "${PROJECT_BINARY_DIR}/stepcast-config.cmake" "${PROJECT_BINARY_DI
         DESTINATION "${stepcast_cmake_dir}")
 
 # For programs that are built without CMake. The library is static, so whoever links it links what it needs.
-set(stepcast_pc_requires "fmt zlib minizip yaml-cpp")
+set(stepcast_pc_requires "fmt zlib yaml-cpp")
 if(ISAL_FOUND)
   string(APPEND stepcast_pc_requires " libisal")
 endif()

@@ -185,6 +185,15 @@ TEST(RankImport, ADamagedFileOfAFolderIsNamed) {
   EXPECT_THAT(open({folder.path()}), FailsWith("rank0.step"));
 }
 
+TEST(RankImport, AFileOfAnEarlierVersionIsRefusedWithTheCommandThatWritesItAgain) {
+  const TraceFolder folder;
+  const fs::path file = folder.write("rank0.step", std::string{"stepcast-rank 3\n\x13\x24\xb7\0\0", 21});
+  EXPECT_THAT(
+      open({folder.path()}),
+      AllOf(FailsWith("found \"stepcast-rank 3\", expected \"stepcast-rank 4\""),
+            FailsWith("write it again with this version: stepcast import TRACE -o " + file.string())));
+}
+
 TEST(RankImport, EveryPublicTraceReplaysToTheSameDigit) {
   SKIP_WITHOUT_DATA();
   std::size_t n = 0;

@@ -107,7 +107,7 @@ TEST(RankFile, IsRefusedWhereItIsOfAnotherKind) {
 
 TEST(RankFile, KeepsTextsOfAnyBytes) {
   RankFile file = small_file();
-  file.rank.schema = std::string{"zero \0, \n and \xff", 16};
+  file.rank.schema = std::string{"zero \0, \n and \xff", 15};
   file.rank.cpu_ops[0].input_values = file.rank.names.intern("");
   const Result<RankFile> again = parse_rank_file(bytes_of(file), "r.step");
   ASSERT_TRUE(again.ok()) << again.error().message();
