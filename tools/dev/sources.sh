@@ -107,10 +107,9 @@ newest_sources() {
 left_note() { if [ "$1" -gt 0 ]; then printf '; %d that changed are left to ./dev nightly' "$1"; fi; }
 
 # The library's sources are compiled a dozen as one: here each of those that changed last is read by itself, so that what it uses
-# it includes.
+# it includes. After configure_alone.
 check_each_alone() {
   local files=() left=0 file reads=build/alone/reads
-  configure_alone || return 1
   newest_sources "${STEPCAST_ALONE:-40}" src
   for file in ${files[@]+"${files[@]}"}; do printf '%s/%s\n' "$root" "$file"; done >"$reads.names"
   ninja -C build/alone -t commands stepcast | { grep -F -f "$reads.names" || true; } |
@@ -158,7 +157,6 @@ lint_files() {
 
 lint_changed() {
   local files=() left=0
-  configure_alone || return 1
   newest_sources "${STEPCAST_LINT:-12}" apps bench calibrate examples fuzz lab src tests
   lint_files "$(left_note "$left")" ${files[@]+"${files[@]}"}
 }
