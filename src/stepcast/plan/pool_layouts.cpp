@@ -229,6 +229,11 @@ Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request
   std::ranges::stable_sort(found, {}, [](const PooledLayout& one) {
     return std::pair{!one.split.fits(), us_of_sequence(one)};
   });
+  // Candidates that differ in how they deal out layers alone, which the split decides.
+  const auto same = std::ranges::unique(found, [](const PooledLayout& one, const PooledLayout& other) {
+    return one.split.over == other.split.over && one.split.layouts == other.split.layouts;
+  });
+  found.erase(same.begin(), same.end());
   return found;
 }
 
