@@ -267,9 +267,6 @@ constexpr FrameworkRule kRules[] = {
     {Framework::maxtext, "maxtext", "maxtext", 3,  //
      kCompiledByXla, kOwnFp8, kFlash2, kReduction, kUsualTypes, kXlaProgram, kUsualMemory, kUnpadded,
      kMaxTextSharding, kOtherSearch},
-    {Framework::sledge, "sledge", "sledge", 11,  //
-     kEager, kTransformerEngine, kCudnn, kReduction, kAllBf16, kDeepEp, kFsdp1, kUnpadded,
-     kTorchTitanSharding, kOtherSearch},
 };
 
 consteval bool rows_have_the_order_of_frameworks() {

@@ -91,7 +91,6 @@ enum class Framework : std::uint8_t {
   pytorch,     // eager PyTorch with DDP; Hugging Face Trainer
   libai,       // OneFlow LiBai
   maxtext,     // JAX: XLA compiles the whole step
-  sledge,      // invented
 };
 [[nodiscard]] std::string_view to_string(Framework framework);
 

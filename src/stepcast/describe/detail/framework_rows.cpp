@@ -85,10 +85,6 @@ std::string work_of_loss(const JsonValue& root) {
 }
 
 const ConfigFramework kFrameworks[] = {
-    {.name = "Sledge",
-     .needs = "sledge.layers sledge.batch",
-     .sequence_tokens = 4096,
-     .habits = Framework::sledge},
     {.name = "MaxText",
      .needs = "per_device_batch_size model_name|base_num_decoder_layers",
      .rank_batch = 12,

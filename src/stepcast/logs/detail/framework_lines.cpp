@@ -47,7 +47,6 @@ constexpr LineShape kShapes[] = {
     {LogFormat::verl, "train/time(s):", "step:", "train/time(s):", Figure::seconds, "", "", "", ""},
     {LogFormat::torchtune, "tokens_per_second_per_gpu:", "tep ", "tokens_per_second_per_gpu:",
      Figure::tokens_per_s_per_gpu, "", "", "tokens_per_second_per_gpu:", "peak_memory_reserved:"},
-    {LogFormat::sledge, "blow ", "blow ", "took", Figure::seconds, "batch", "", "", ""},
     {LogFormat::levanter, "rogress on:train", "rogress on:train", "rate:", Figure::seconds, "", "", "", ""},
 };
 

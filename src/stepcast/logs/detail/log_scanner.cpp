@@ -33,7 +33,7 @@ constexpr std::uint64_t kFrameworks =
     bit(framework_maxtext) | bit(framework_nanotron) | bit(framework_olmo) | bit(framework_internevo) |
     bit(framework_llm_c) | bit(framework_llm_c_old) | bit(framework_nanogpt) | bit(framework_modded) |
     bit(framework_verl) | bit(framework_verl_rate) | bit(framework_verl_sft) | bit(framework_torchtune) |
-    bit(framework_levanter) | bit(framework_sledge);
+    bit(framework_levanter);
 
 // Up to the first character that no name has.
 std::string_view first_word(std::string_view text) {
