@@ -19,7 +19,7 @@ TEST(FrameworkRules, ATextMayNameSeveral) {
 TEST(FrameworkRules, NamesAreParsedAndListed) {
   EXPECT_EQ(framework_names(" or "),
             "megatron, nemo, automodel, torchtitan, fsdp, deepspeed, neox, pytorch, libai or maxtext");
-  for (int i = 0; i <= static_cast<int>(Framework::maxtext); ++i) {
+  for (int i = 0; i < static_cast<int>(Framework::count); ++i) {
     const auto framework = static_cast<Framework>(i);
     EXPECT_EQ(parse_framework(to_string(framework)), framework);
   }

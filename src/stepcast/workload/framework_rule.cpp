@@ -274,6 +274,7 @@ consteval bool rows_have_the_order_of_frameworks() {
     if (static_cast<std::size_t>(*kRules[i].framework) != i) return false;
   return true;
 }
+static_assert(std::size(kRules) == static_cast<std::size_t>(Framework::count));
 static_assert(rows_have_the_order_of_frameworks());
 
 // "a, b or c"; `before_last` between the last two.

@@ -79,6 +79,7 @@ enum class Recompute : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(Recompute recompute);
 
+// What each does unless told otherwise: workload/framework_rule.h.
 enum class Framework : std::uint8_t {
   unknown,
   megatron,    // Megatron-LM, Megatron Core, Megatron-DeepSpeed without ZeRO
@@ -91,6 +92,7 @@ enum class Framework : std::uint8_t {
   pytorch,     // eager PyTorch with DDP; Hugging Face Trainer
   libai,       // OneFlow LiBai
   maxtext,     // JAX: XLA compiles the whole step
+  count
 };
 [[nodiscard]] std::string_view to_string(Framework framework);
 
