@@ -1,7 +1,6 @@
 #include "stepcast/sweep/sweep_question.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <system_error>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/object_reader.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/dlrm_job.h"
@@ -24,14 +24,9 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> split(std::string_view text, char separator = ',') {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = text.find(separator);
-    words.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return words;
-    text.remove_prefix(comma + 1);
-  }
+std::vector<std::string> words_between(std::string_view text, char separator) {
+  const std::vector<std::string_view> words = split(text, separator);
+  return {words.begin(), words.end()};
 }
 
 // Takes the settings of a point one by one; what is left are flags of Megatron-LM.
@@ -83,7 +78,7 @@ class Settings {
     else if (value->is_bool())
       to = {"on"};
     else
-      to = split(value->text());
+      to = words_between(value->text(), ',');
     return Ok{};
   }
   Status wholes(std::string_view key, std::vector<std::int64_t>& to) {
@@ -91,10 +86,8 @@ class Settings {
     std::vector<std::string> all;
     STEPCAST_TRY(words(key, all));
     for (const std::string& word : all) {
-      std::int64_t number = 0;
-      const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
-      if (read.ec != std::errc{} || read.ptr != word.data() + word.size() || number < 0)
-        return wrong(key, *value, "whole numbers, as in 4 or \"4,8\"");
+      const std::int64_t number = scan<std::int64_t>(word).value_or(-1);
+      if (number < 0) return wrong(key, *value, "whole numbers, as in 4 or \"4,8\"");
       to.push_back(number);
     }
     return Ok{};
@@ -227,7 +220,7 @@ Status read_pools(Settings& settings, SweepQuestion& question) {
   for (const char* key : {"gpus", "nodes", "platform"})
     if (settings.has(key))
       return Error{fmt::format("pools and {} say the same thing", key)}.advice("leave one of the two out");
-  for (std::string& zone : split(zones, ' '))
+  for (std::string& zone : words_between(zones, ' '))
     if (!zone.empty()) question.zones.push_back(std::move(zone));
   return Ok{};
 }

@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 
@@ -41,11 +40,10 @@ Status read_listed_layers(ObjectReader& keys, std::vector<bool>& has) {
     has.assign(has.size(), false);
     for (std::size_t at = 0; at < enumerated.size();) {
       const std::size_t end = std::min(enumerated.find(',', at), enumerated.size());
-      std::size_t layer = 0;
-      const auto [rest, failure] = std::from_chars(enumerated.data() + at, enumerated.data() + end, layer);
-      if (failure != std::errc{} || rest != enumerated.data() + end || layer >= has.size())
+      const auto layer = scan<std::size_t>(std::string_view{enumerated}.substr(at, end - at));
+      if (layer.value_or(has.size()) >= has.size())
         return keys.error("moe_layers_enum").expected("numbers of layers with commas");
-      has[layer] = true;
+      has[*layer] = true;
       at = end + 1;
     }
   }
