@@ -65,13 +65,15 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   const std::string_view count = first_of(keys, kExpertCounts), per_token = first_of(keys, kPerToken),
                          width = first_of(keys, kWidths), n_shared = first_of(keys, kSharedCounts),
                          shared_width = first_of(keys, kSharedWidths);
-  if ((count.empty() && !model.moe) || !on) return Ok{};
+  const bool sized = names.complete && !(per_token.empty() && width.empty());
+  if ((count.empty() && !model.moe && !sized) || !on) return Ok{};
   MixtureOfExperts moe = std::exchange(model.moe, std::nullopt).value_or(MixtureOfExperts{});
   // What the family has already is the default.
   const auto required = [&](std::string_view key, std::string_view usual, std::int64_t& out) {
     return out > 0 ? optional_size(keys, key, out) : keys.required(key.empty() ? usual : key, out);
   };
   STEPCAST_TRY(required(count, "num_experts", moe.n_experts));
+  if (moe.n_experts == 0 && names.complete) return keys.wrong(count, 0, "1 or more");
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
   if (moe.n_experts == 1 && keys.has("expert_layer_period")) return Ok{};  // Jamba without experts
   STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));
