@@ -1,11 +1,12 @@
 #include "stepcast/base/csv_rows.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -24,10 +25,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<double> parse_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const std::optional<double> value = scan<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::string shown(std::string_view cell) {
@@ -137,9 +136,9 @@ Result<std::int64_t> CsvRows::extent(std::string_view column, std::int64_t least
                                      std::optional<std::int64_t> otherwise) const {
   const std::string_view text = cell(column);
   if (text.empty() && otherwise) return *otherwise;
-  std::int64_t value = -1;
-  const auto [end, error_code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool good = error_code == std::errc{} && end == text.data() + text.size() && !text.empty();
+  const auto whole = scan<std::int64_t>(text);
+  std::int64_t value = whole.value_or(-1);
+  bool good = whole.has_value();
   if (!good) {
     // Data frames write whole columns with gaps as 4096.0.
     const auto real = parse_number(text);

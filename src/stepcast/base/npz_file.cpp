@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <istream>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <zlib.h>
 
 #include "stepcast/base/read_scope.h"
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -245,10 +245,10 @@ struct NpzArray::Impl {
       while (word.ends_with(' ')) word.remove_suffix(1);
       list.remove_prefix(std::min(comma + 1, list.size()));
       if (word.empty()) continue;
-      std::uint64_t extent = 0;
-      const auto [rest, problem] = std::from_chars(word.data(), word.data() + word.size(), extent);
-      if (problem != std::errc{} || rest != word.data() + word.size() || extent > kMostElements ||
-          extents.size() == 8 || (extent > 0 && elements > kMostElements / extent)) {
+      const auto said = scan<std::uint64_t>(word);
+      const std::uint64_t extent = said.value_or(0);
+      if (!said || extent > kMostElements || extents.size() == 8 ||
+          (extent > 0 && elements > kMostElements / extent)) {
         return error()
             .found(fmt::format("the extent {}", printable(word)))
             .expected(fmt::format("at most {} elements", kMostElements));

@@ -1,7 +1,6 @@
 #include "stepcast/base/output_file.h"
 
 #include <cerrno>
-#include <charconv>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -9,6 +8,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -52,10 +53,8 @@ std::optional<int> descriptor_named(const fs::path& path) {
        {std::string_view{"/dev/fd/"}, std::string_view{"/proc/self/fd/"}, std::string_view{own}}) {
     if (!text.starts_with(folder)) continue;
     text.remove_prefix(folder.size());
-    int n = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (code == std::errc{} && end == text.data() + text.size() && n >= 0) return n;
-    return std::nullopt;
+    const std::optional<int> n = scan<int>(text);
+    return n.value_or(-1) >= 0 ? n : std::nullopt;
   }
   return std::nullopt;
 }

@@ -1,15 +1,15 @@
 #include "stepcast/base/spelled_number.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -22,14 +22,12 @@ struct Spelled {
 
 // Digits, at most one point, an exponent, one letter. from_chars alone would take "inf" and "nan".
 bool read(std::string_view text, Spelled& out) {
-  const char* end = text.data() + text.size();
   const std::size_t first = text.starts_with('-') ? 1 : 0;
   if (text.size() <= first || ((text[first] < '0' || text[first] > '9') && text[first] != '.')) return false;
-  const auto [rest, problem] = std::from_chars(text.data(), end, out.value);
-  if (problem != std::errc{} || !std::isfinite(out.value)) return false;
-  if (rest == end) return true;
-  out.letter = *rest;
-  return rest + 1 == end;
+  const std::optional<double> value = scan_front<double>(text);
+  if (!value || !std::isfinite(*value) || text.size() > 1) return false;
+  out = {*value, text.empty() ? '\0' : text.front()};
+  return true;
 }
 
 constexpr double kMostWhole = 1e18, kMostNumber = 1e24;
@@ -53,10 +51,7 @@ std::string spell_out_whole(std::string& text) {
   }
   if (value < 0 || value > kMostWhole || value != std::floor(value)) return wrong();
   // Digits alone may have more of them than a double holds.
-  std::uint64_t exact = 0;
-  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), exact);
-  const bool is_digits = problem == std::errc{} && rest == text.data() + text.size();
-  text = std::to_string(is_digits ? exact : static_cast<std::uint64_t>(value));
+  text = std::to_string(scan<std::uint64_t>(text).value_or(static_cast<std::uint64_t>(value)));
   return {};
 }
 

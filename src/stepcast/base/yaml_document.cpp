@@ -1,7 +1,6 @@
 #include "stepcast/base/yaml_document.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -9,6 +8,8 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -81,11 +82,9 @@ class YamlConverter {
     if (is_one_of({"false", "False", "FALSE", "no", "No", "off", "Off"})) return JsonValue{false};
     std::string digits = text.substr(text.front() == '+' ? 1 : 0);
     std::erase(digits, '_');
-    double number = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto read = std::from_chars(digits.data(), end, number);
-    const bool is_number = read.ec == std::errc{} && read.ptr == end && std::isfinite(number);
-    return is_number && text.front() != '_' ? JsonValue{number} : JsonValue{text};
+    const std::optional<double> number = scan<double>(digits);
+    const bool is_number = number && std::isfinite(*number);
+    return is_number && text.front() != '_' ? JsonValue{*number} : JsonValue{text};
   }
 
   const std::string& name_;

@@ -1,12 +1,12 @@
 #include "stepcast/cost/node_power.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/cost/families/record_numbers.h"
 
 namespace stepcast {
@@ -107,15 +107,8 @@ Result<NodePower> power_under(const Platform& platform, double limit_W) {
 }
 
 Result<double> parse_watts(std::string_view text, std::string_view flag) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  const std::string_view unit{read.ptr, static_cast<std::size_t>(end - read.ptr)};
-  double watts = 0;
-  if (unit.empty() || unit == "W") watts = 1;
-  if (unit == "kW") watts = 1e3;
-  if (unit == "MW") watts = 1e6;
-  if (read.ec == std::errc{} && watts > 0 && value > 0 && value * watts < 1e12) return value * watts;
+  constexpr ScanUnit kUnits[] = {{"", 1}, {"W", 1}, {"kW", 1e3}, {"MW", 1e6}};
+  if (const auto watts = scan_with_unit(text, kUnits); watts && *watts < 1e12) return *watts;
   return Error::at("", std::string{flag})
       .found(fmt::format("`{}`", text.substr(0, 40)))
       .expected("500W, 40kW or 2.5MW");

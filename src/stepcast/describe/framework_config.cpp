@@ -1,7 +1,6 @@
 #include "stepcast/describe/framework_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
@@ -70,11 +70,7 @@ std::optional<double> number_of(const JsonValue& value) {
   if (!value.is_text()) return std::nullopt;
   std::string digits = value.text();
   std::erase(digits, '_');
-  double number = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (digits.empty() || read.ec != std::errc{} || read.ptr != digits.data() + digits.size())
-    return std::nullopt;
-  return number;
+  return scan<double>(digits);
 }
 
 class ConfigReader {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -27,17 +28,6 @@ Error wrong_zone(std::string_view text) {
           "a zone with its price and what leads to others: east:price=2.5,bandwidth=400Gbps,latency=20ms");
 }
 
-// Words between `separator`s, empty ones too.
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 }  // namespace
 
 bool names_gpu_pools(std::string_view text) {
@@ -53,7 +43,7 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
     if (!names_gpu_pools(word)) return wrong_pools(text);
     const std::size_t x = word.find('x');
     GpuPool pool;
-    const auto read = std::from_chars(word.data(), word.data() + x, pool.n_gpus);
+    pool.n_gpus = scan<decltype(pool.n_gpus)>(word.substr(0, x)).value_or(0);
     std::string_view rest = word.substr(x + 1);
     const std::size_t at = rest.rfind('@');
     if (at != std::string_view::npos) {
@@ -63,7 +53,7 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
     }
     pool.platform = rest;
     if (rest.empty() || rest.find(',') != std::string_view::npos) return wrong_pools(text);
-    if (read.ec != std::errc{} || pool.n_gpus < 1 || pool.n_gpus > kMostOfPool) {
+    if (pool.n_gpus < 1 || pool.n_gpus > kMostOfPool) {
       return Error::at("", "--gpus")
           .found(fmt::format("`{}`", word.substr(0, 80)))
           .expected(fmt::format("1 to {} GPUs in every pool", kMostOfPool));
@@ -93,11 +83,9 @@ Result<GpuZone> parse_gpu_zone(std::string_view text) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) return wrong_zone(word);
     const std::string_view key = word.substr(0, equals), said = word.substr(equals + 1);
-    double value = 0;
-    const auto read = std::from_chars(said.data(), said.data() + said.size(), value);
-    const std::string_view unit{read.ptr, static_cast<std::size_t>(said.data() + said.size() - read.ptr)};
-    if (read.ec != std::errc{} || !(value > 0) || !(value < 1e12) || !keys.insert(key).second)
-      return wrong_zone(word);
+    std::string_view unit = said;
+    const double value = scan_front<double>(unit).value_or(0);
+    if (!(value > 0) || !(value < 1e12) || !keys.insert(key).second) return wrong_zone(word);
     if (key == "price" && unit.empty()) {
       zone.price_per_gpu_hour = value;
     } else if (key == "bandwidth" && (unit == "Gbps" || unit == "Tbps")) {

@@ -1,7 +1,6 @@
 #include "stepcast/describe/megatron.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/describe/detail/foreign_words.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/shell/script.h"
@@ -109,10 +109,9 @@ Error wrong_value(const GivenFlag& flag, std::string_view expected) {
 
 Status read_value(const GivenFlag& flag, std::int64_t& out) {
   constexpr std::int64_t kLargest = 1'000'000'000;
-  std::int64_t value = 0;
   const std::string_view text = flag.values.size() == 1 ? flag.values.front() : std::string_view{};
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || value < 0 || value > kLargest) {
+  const std::int64_t value = scan<std::int64_t>(text).value_or(-1);
+  if (value < 0 || value > kLargest) {
     return wrong_value(flag, "a whole number from 0 to 1e9");
   }
   out = value;
@@ -120,13 +119,10 @@ Status read_value(const GivenFlag& flag, std::int64_t& out) {
 }
 
 Status read_value(const GivenFlag& flag, double& out) {
-  double value = 0;
   const std::string_view text = flag.values.size() == 1 ? flag.values.front() : std::string_view{};
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || !std::isfinite(value)) {
-    return wrong_value(flag, "a number");
-  }
-  out = value;
+  const std::optional<double> value = scan<double>(text);
+  if (!value || !std::isfinite(*value)) return wrong_value(flag, "a number");
+  out = *value;
   return Ok{};
 }
 

@@ -1,7 +1,6 @@
 #include "stepcast/describe/nemo_arguments.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/detail/foreign_words.h"
@@ -27,13 +27,9 @@ std::string_view scalar_at(const YamlScalars& yaml, std::string_view path) {
 }
 
 std::optional<std::int64_t> whole_scalar(std::string_view text) {
-  std::int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto value = scan<std::int64_t>(text);
   constexpr std::int64_t kMost = 1'000'000'000;
-  if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size() || value < 0 ||
-      value > kMost)
-    return std::nullopt;
-  return value;
+  return value && *value >= 0 && *value <= kMost ? value : std::nullopt;
 }
 
 bool is_true_scalar(std::string_view text) { return lower(text) == "true"; }

@@ -1,13 +1,13 @@
 #include "stepcast/describe/torchtitan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
@@ -36,11 +36,9 @@ Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
     layout.layer.recompute.kind = Recompute::selective_ops;
     return Ok{};
   }
-  const char* end = s.ac_option.data() + s.ac_option.size();
-  const auto read = std::from_chars(s.ac_option.data(), end, layout.layer.recompute.every_n_layers);
-  if (read.ec != std::errc{} || read.ptr != end || layout.layer.recompute.every_n_layers < 1) {
-    return wrong("selective_ac_option", s.ac_option, "op or a whole number");
-  }
+  const auto every = scan<decltype(layout.layer.recompute.every_n_layers)>(s.ac_option);
+  if (every.value_or(0) < 1) return wrong("selective_ac_option", s.ac_option, "op or a whole number");
+  layout.layer.recompute.every_n_layers = *every;
   layout.layer.recompute.kind = Recompute::full;
   return Ok{};
 }

@@ -1,7 +1,6 @@
 #include "stepcast/logs/logged_run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/describe/framework_config.h"
@@ -63,13 +63,9 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
 using Arguments = std::vector<std::pair<std::string, std::string>>;
 
 std::optional<std::int64_t> whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto value = scan<std::int64_t>(text);
   constexpr std::int64_t kMost = 1'000'000'000;
-  if (text.empty() || read.ec != std::errc{} || read.ptr != text.data() + text.size() || value < 1 ||
-      value > kMost)
-    return std::nullopt;
-  return value;
+  return value && *value >= 1 && *value <= kMost ? value : std::nullopt;
 }
 
 std::string_view value_of(const Arguments& arguments, std::string_view name) {

@@ -1,10 +1,10 @@
 #include "stepcast/plan/layout_point.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/pipeline_schedule.h"
@@ -136,11 +136,8 @@ Result<DataSharding> parse_data_sharding(const std::string& word) {
   if (word == "hybrid" || word == "hsdp") return DataSharding{Sharding::zero3, 1};
   constexpr std::string_view kHybrid = "hybrid:";
   if (word.starts_with(kHybrid)) {
-    std::int32_t nodes = 0;
-    const char* const end = word.data() + word.size();
-    const auto read = std::from_chars(word.data() + kHybrid.size(), end, nodes);
-    if (read.ec == std::errc{} && read.ptr == end && nodes > 0 && nodes < 1'000'000)
-      return DataSharding{Sharding::zero3, nodes};
+    const auto nodes = scan<std::int32_t>(std::string_view{word}.substr(kHybrid.size())).value_or(0);
+    if (nodes > 0 && nodes < 1'000'000) return DataSharding{Sharding::zero3, nodes};
   }
   return Error::at("", "--sharding")
       .found(fmt::format("`{}`", word.substr(0, 40)))

@@ -1,11 +1,11 @@
 #include "stepcast/plan/training_plan.h"
 
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/predict/routine_job.h"
@@ -137,15 +137,10 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
 }
 
 Result<double> parse_days(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  const std::string_view unit{read.ptr, static_cast<std::size_t>(end - read.ptr)};
-  double days = 0;
-  if (unit.empty() || unit == "d") days = 1;
-  if (unit == "h") days = 1.0 / 24;
-  if (unit == "w") days = 7;
-  if (read.ec == std::errc{} && days > 0 && value > 0 && value < 1e6) return value * days;
+  std::string_view unit = text;
+  const double value = scan_front<double>(unit).value_or(0);
+  constexpr ScanUnit kUnits[] = {{"", 1}, {"d", 1}, {"h", 1.0 / 24}, {"w", 7}};
+  if (const auto days = scan_with_unit(text, kUnits); days && value < 1e6) return *days;
   return Error::at("", "--within").found(fmt::format("`{}`", text.substr(0, 40))).expected("30d, 12h or 2w");
 }
 

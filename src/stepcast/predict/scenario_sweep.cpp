@@ -1,7 +1,6 @@
 #include "stepcast/predict/scenario_sweep.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/simulate/engine.h"
 
 namespace stepcast {
@@ -126,11 +126,9 @@ Result<Jitter> parse_jitter(const std::vector<std::string>& texts) {
     std::string number = equals == std::string::npos ? text : text.substr(equals + 1);
     const bool percent = number.ends_with('%');
     if (percent) number.pop_back();
-    double value = 0;
-    const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), value);
+    double value = scan<double>(number).value_or(-1);
     const bool known = name.empty() || name == "host" || name == "gpu" || name == "network";
-    if (!known || problem != std::errc{} || end != number.data() + number.size() || !percent ||
-        !(value >= 0 && value <= 100)) {
+    if (!known || !percent || !(value >= 0 && value <= 100)) {
       return Error::at("", "--jitter")
           .found(fmt::format("`{}`", text))
           .expected("5% (host and GPU), or host=, gpu= or network= with a percentage from 0 to 100");

@@ -1,7 +1,6 @@
 #include "stepcast/predict/what_if.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/cost/node_power.h"
 
 namespace stepcast {
@@ -38,9 +38,7 @@ constexpr Part kParts[] = {{"gemm", &StepAssumptions::gemm_factor},
 // "2x" or "1.5"; 0 for what is no number.
 double speed_of(std::string_view text) {
   if (text.ends_with('x')) text.remove_suffix(1);
-  double speed = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), speed);
-  return read.ec == std::errc{} && read.ptr == text.data() + text.size() ? speed : 0;
+  return scan<double>(text).value_or(0);
 }
 
 // A name that stands twice would count twice.

@@ -1,7 +1,6 @@
 #include "stepcast/rebuild/profiled_operators.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/kernel_class.h"
 #include "stepcast/rebuild/detail/call_parser.h"
@@ -81,11 +81,10 @@ std::vector<std::int64_t> extents(std::string_view shapes, std::size_t i) {
   std::vector<std::int64_t> out;
   const std::vector<std::string_view> tensors = detail::list_elements(shapes);
   if (i >= tensors.size()) return out;
-  for (const std::string_view text : detail::list_elements(tensors[i])) {
-    std::int64_t extent = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), extent);
-    if (read.ec != std::errc{}) return {};
-    out.push_back(extent);
+  for (std::string_view text : detail::list_elements(tensors[i])) {
+    const auto extent = scan_front<std::int64_t>(text);
+    if (!extent) return {};
+    out.push_back(*extent);
   }
   return out;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
@@ -16,6 +15,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/object_reader.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/operation/optimizer_rule.h"
@@ -71,10 +71,8 @@ Result<std::array<double, 17>> read_reuse_shares(const CsvRows& rows) {
       end = cell.find('-', end + 1);
     const std::string_view item = cell.substr(0, end);
     cell = end == std::string_view::npos ? std::string_view{} : cell.substr(end + 1);
-    double share = 0;
-    const auto [rest, problem] = std::from_chars(item.data(), item.data() + item.size(), share);
-    if (problem != std::errc{} || rest != item.data() + item.size() || !(share >= 0 && share <= 1.01) ||
-        n == 17) {
+    const double share = scan<double>(item).value_or(-1);
+    if (!(share >= 0 && share <= 1.01) || n == 17) {
       return rows.error("reuse", "17 shares from 0 to 1 joined by '-'");
     }
     shares[n++] = share;

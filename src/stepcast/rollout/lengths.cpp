@@ -1,18 +1,17 @@
 #include "stepcast/rollout/lengths.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/spelled_number.h"
 
 namespace stepcast {
@@ -27,12 +26,6 @@ double normal_above(double z) { return 0.5 * std::erfc(z / std::sqrt(2.0)); }
 double cut_mean(double mu, double sigma, double most) {
   const double z = (std::log(most) - mu) / sigma;
   return std::exp(mu + sigma * sigma / 2) * normal_above(sigma - z) + most * normal_above(z);
-}
-
-std::optional<double> number_in(const std::string& text) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
 }
 
 Error unusable_lengths(std::string found) {
@@ -106,7 +99,7 @@ Result<Lengths> Lengths::read(const std::string& text) {
                                                  : nullptr;
     const bool is_letter = !value.empty() && (value.back() < '0' || value.back() > '9') && key != "sigma";
     if (is_letter && !spell_out_whole(value).empty()) to = nullptr;
-    if (to != nullptr) *to = number_in(value);
+    if (to != nullptr) *to = scan<double>(value);
     if (to == nullptr || !*to) return unusable_lengths("`" + pair.substr(0, 80) + "`");
   }
   if (!mean || !most) return unusable_lengths(text.substr(0, 80));

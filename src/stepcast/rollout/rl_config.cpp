@@ -1,7 +1,6 @@
 #include "stepcast/rollout/rl_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
@@ -47,11 +47,9 @@ class RlKeys {
   [[nodiscard]] std::optional<double> number(const std::string& path) {
     const std::string word = text(path);
     if (word.empty()) return std::nullopt;
-    double value = 0;
-    const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
+    const std::optional<double> value = scan<double>(word);
     constexpr double kMost = 1e12;
-    if (read.ec == std::errc{} && read.ptr == word.data() + word.size() && std::abs(value) <= kMost)
-      return value;
+    if (value && std::abs(*value) <= kMost) return value;
     refuse(path, word, "a number");
     return std::nullopt;
   }

@@ -1,36 +1,28 @@
 #include "stepcast/run/recovery.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/names.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/run/run_forecast.h"
 
 namespace stepcast {
 namespace {
 
-struct RecoveryUnit {
-  std::string_view name;
-  double is;
-};
-constexpr RecoveryUnit kTimeUnits[] = {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
-constexpr RecoveryUnit kRateUnits[] = {{"", 1}, {"GB/s", 1}, {"TB/s", 1000}};
+constexpr ScanUnit kTimeUnits[] = {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+constexpr ScanUnit kRateUnits[] = {{"", 1}, {"GB/s", 1}, {"TB/s", 1000}};
 
 // A number above 0 with one of the units.
 template <std::size_t N>
-std::optional<double> in_units(std::string_view text, const RecoveryUnit (&units)[N]) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || !(value > 0) || !(value < 1e9)) return std::nullopt;
-  const std::string_view unit{read.ptr, static_cast<std::size_t>(text.data() + text.size() - read.ptr)};
-  const auto* found = std::ranges::find(units, unit, &RecoveryUnit::name);
-  return found == std::end(units) ? std::nullopt : std::optional{value * found->is};
+std::optional<double> in_units(std::string_view text, const ScanUnit (&units)[N]) {
+  std::string_view unit = text;
+  const std::optional<double> value = scan_front<double>(unit);
+  return value && *value < 1e9 ? scan_with_unit(text, units) : std::nullopt;
 }
 
 // What is expected instead; empty: taken.
@@ -48,10 +40,8 @@ std::string take_recovery(std::string_view key, std::string_view value, Recovery
     return out.storage_GBps ? "" : "what all ranks together write: 200GB/s or 2TB/s";
   }
   if (key == "spares") {
-    std::int64_t n = -1;
-    const auto read = std::from_chars(value.data(), value.data() + value.size(), n);
-    if (read.ec != std::errc{} || read.ptr != value.data() + value.size() || n < 0 || n > 100'000)
-      return "nodes, 0 to 100000";
+    const std::int64_t n = scan<std::int64_t>(value).value_or(-1);
+    if (n < 0 || n > 100'000) return "nodes, 0 to 100000";
     out.spare_nodes = n;
     return {};
   }

@@ -1,15 +1,14 @@
 #include "stepcast/sweep/sweep_keys.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/megatron.h"
@@ -118,10 +117,9 @@ JsonValue spelled_out(std::string_view key, const JsonValue& value) {
   const bool is_whole = kind == SweepValue::whole || is_count;
   if (!is_whole && kind != SweepValue::number) return value;
   if (!(is_whole ? spell_out_whole(text) : spell_out_number(text)).empty()) return value;
-  double number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size()) return value;
-  JsonValue result{number};
+  const std::optional<double> number = scan<double>(text);
+  if (!number) return value;
+  JsonValue result{*number};
   result.set_line(value.line());
   return result;
 }

@@ -1,6 +1,5 @@
 #include "stepcast/sweep/sweep_question.h"
 
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <span>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/object_reader.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/gpu_pools.h"
@@ -29,14 +29,9 @@
 namespace stepcast {
 namespace {
 
-std::vector<std::string> split(std::string_view text, char separator = ',') {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = text.find(separator);
-    words.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return words;
-    text.remove_prefix(comma + 1);
-  }
+std::vector<std::string> words_between(std::string_view text, char separator) {
+  const std::vector<std::string_view> words = split(text, separator);
+  return {words.begin(), words.end()};
 }
 
 // Takes the settings of a point one by one; what is left are flags of Megatron-LM.
@@ -87,7 +82,7 @@ class Settings {
     else if (value->is_bool())
       to = {"on"};
     else
-      to = split(value->text());
+      to = words_between(value->text(), ',');
     return Ok{};
   }
   Status read(const Option& option, std::vector<std::int64_t>& to) {
@@ -95,10 +90,8 @@ class Settings {
     std::vector<std::string> all;
     STEPCAST_TRY(read(option, all));
     for (const std::string& word : all) {
-      std::int64_t number = 0;
-      const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
-      if (read.ec != std::errc{} || read.ptr != word.data() + word.size() || number < 0)
-        return wrong(option, *value, "whole numbers, as in 4 or \"4,8\"");
+      const std::int64_t number = scan<std::int64_t>(word).value_or(-1);
+      if (number < 0) return wrong(option, *value, "whole numbers, as in 4 or \"4,8\"");
       to.push_back(number);
     }
     return Ok{};
@@ -248,7 +241,7 @@ Status check_pools(const SweepPoint& point, Said& said) {
   for (const char* key : {"gpus", "nodes", "platform"})
     if (point.find(key) != nullptr)
       return Error{fmt::format("pools and {} say the same thing", key)}.advice("leave one of the two out");
-  for (std::string& zone : split(said.zone_words, ' '))
+  for (std::string& zone : words_between(said.zone_words, ' '))
     if (!zone.empty()) said.zones.push_back(std::move(zone));
   STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(said.pools, said.zones));
   if (cluster.pools.size() > 1) return Ok{};

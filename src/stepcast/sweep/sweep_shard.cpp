@@ -5,22 +5,17 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
+
 namespace stepcast {
 namespace {
 
 constexpr std::uint32_t kMostShards = 1'000'000;
 
-std::optional<std::uint32_t> whole(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
 Result<std::optional<std::uint32_t>> number(const Environment& environment, const std::string& name) {
   const std::optional<std::string> text = environment(name);
   if (!text || text->empty()) return std::optional<std::uint32_t>{};
-  const std::optional<std::uint32_t> value = whole(*text);
+  const std::optional<std::uint32_t> value = scan<std::uint32_t>(*text);
   if (value) return value;
   return Error::at("", name)
       .found(fmt::format("`{}`", text->substr(0, 40)))
@@ -67,8 +62,8 @@ std::string SweepShard::file_name() const { return fmt::format("shard-{:04}-of-{
 Result<SweepShard> parse_shard(const std::string& text) {
   const std::size_t slash = text.find('/');
   if (slash != std::string::npos) {
-    const auto index = whole(std::string_view{text}.substr(0, slash));
-    const auto count = whole(std::string_view{text}.substr(slash + 1));
+    const auto index = scan<std::uint32_t>(std::string_view{text}.substr(0, slash));
+    const auto count = scan<std::uint32_t>(std::string_view{text}.substr(slash + 1));
     if (index && count && *index < *count && *count <= kMostShards) return SweepShard{*index, *count, {}};
   }
   return Error::at("", "--shard")

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstddef>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 
 namespace stepcast {
@@ -19,11 +18,8 @@ constexpr std::int32_t kHighestRank = 1 << 20;
 constexpr std::string_view kMark = "{}";
 
 std::optional<std::int32_t> parse_rank(std::string_view digits) {
-  std::int32_t rank = -1;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  if (problem != std::errc{} || end != digits.data() + digits.size() || rank < 0 || rank > kHighestRank)
-    return std::nullopt;
-  return rank;
+  const auto rank = scan<std::int32_t>(digits);
+  return rank && *rank >= 0 && *rank <= kHighestRank ? rank : std::nullopt;
 }
 
 std::string_view leading_digits(std::string_view text) {

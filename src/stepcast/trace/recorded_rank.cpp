@@ -1,8 +1,9 @@
 #include "stepcast/trace/recorded_rank.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 
@@ -10,10 +11,8 @@ std::optional<std::int64_t> profiler_step_number(std::string_view name) {
   constexpr std::string_view kPrefix = "ProfilerStep#";
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
-  std::int64_t number = 0;
-  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (code != std::errc{} || end != name.data() + name.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = scan<std::int64_t>(name);
+  return number.value_or(-1) >= 0 ? number : std::nullopt;
 }
 
 std::optional<AllocatorPeak> allocator_peak(const RecordedRank& rank, Nanoseconds from, Nanoseconds to) {

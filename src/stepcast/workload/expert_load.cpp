@@ -1,11 +1,12 @@
 #include "stepcast/workload/expert_load.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -64,11 +65,8 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 // Finite and not negative.
 std::optional<double> load_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
-    return std::nullopt;
-  return value;
+  const std::optional<double> value = scan<double>(text);
+  return value && std::isfinite(*value) && *value >= 0 ? value : std::nullopt;
 }
 
 Result<double> number_in(std::string_view text, std::string_view whole) {

@@ -1,12 +1,13 @@
 #include "stepcast/workload/layer_words.h"
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast {
 namespace {
@@ -71,11 +72,9 @@ class StageReader {
     std::vector<std::int64_t> stages;
     while (at_ <= text_.size()) {
       const std::size_t comma = std::min(text_.find(',', at_), text_.size());
-      std::int64_t n = 0;
-      const auto read = std::from_chars(text_.data() + at_, text_.data() + comma, n);
-      if (read.ec != std::errc{} || read.ptr != text_.data() + comma || stages.size() >= kMost)
-        return wrong("no number between commas");
-      stages.push_back(n);
+      const auto n = scan<std::int64_t>(text_.substr(at_, comma - at_));
+      if (!n || stages.size() >= kMost) return wrong("no number between commas");
+      stages.push_back(*n);
       at_ = comma + 1;
     }
     return stages;
@@ -99,10 +98,10 @@ class StageReader {
       }
       std::size_t times = 1;
       if (at_ < text_.size() && text_[at_] == '*') {
-        const char* const end = text_.data() + text_.size();
-        const auto read = std::from_chars(text_.data() + at_ + 1, end, times);
-        if (read.ec != std::errc{} || times > kMost) return wrong("no number behind `*`");
-        at_ = static_cast<std::size_t>(read.ptr - text_.data());
+        std::string_view rest = text_.substr(at_ + 1);
+        times = scan_front<std::size_t>(rest).value_or(kMost + 1);
+        if (times > kMost) return wrong("no number behind `*`");
+        at_ = text_.size() - rest.size();
       }
       if (out.size() + unit.size() * times > kMost) return wrong("too long");
       for (std::size_t i = 0; i < times; ++i) out += unit;

@@ -1,7 +1,6 @@
 #include "stepcast/api/detail/trace_request.h"
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/retrace/step_edit.h"
@@ -114,15 +114,13 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
 
 Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::string& text) {
   const std::size_t equals = text.find('=');
-  std::int32_t rank = -1;
-  const auto read = std::from_chars(text.data(), text.data() + std::min(equals, text.size()), rank);
-  if (equals == std::string::npos || equals + 1 == text.size() || read.ec != std::errc{} ||
-      read.ptr != text.data() + equals || rank < 0) {
+  const auto rank = scan<std::int32_t>(std::string_view{text}.substr(0, equals));
+  if (equals == std::string::npos || equals + 1 == text.size() || rank.value_or(-1) < 0) {
     return Error::at("", "--rank-platform")
         .found(fmt::format("`{}`", text))
         .expected("RANK=PLATFORM, such as 2=fpga.json");
   }
-  return std::pair{rank, text.substr(equals + 1)};
+  return std::pair{*rank, text.substr(equals + 1)};
 }
 
 Result<TracePredictionOptions> prediction_options(const PredictTraceRequest& request) {

@@ -1,13 +1,13 @@
 #include "stepcast/describe/detail/apply_settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/error_text.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
@@ -97,12 +97,10 @@ Status apply_latents(const JobSettings& s, Transformer& model) {
 // "4095,0", "(4095, 0)", "(-1, -1)": tokens before and behind; -1: all.
 Status apply_window(const JobSettings& s, Transformer& model) {
   if (!s.window || s.window->empty()) return Ok{};
-  const char* at = s.window->data();
-  const char* end = at + s.window->size();
-  while (at != end && (*at == '(' || *at == ' ')) ++at;
-  std::int64_t before = 0;
-  const auto read = std::from_chars(at, end, before);
-  if (read.ec != std::errc{} || before < -1 || before > 1'000'000'000) {
+  std::string_view text = *s.window;
+  text.remove_prefix(std::min(text.find_first_not_of("( "), text.size()));
+  const std::int64_t before = scan_front<std::int64_t>(text).value_or(-2);
+  if (before < -1 || before > 1'000'000'000) {
     return bad_value("--window-size", *s.window, "two numbers, such as 4095,0");
   }
   model.sliding_window_tokens = before == -1 ? 0 : before + 1;  // a token sees itself too

@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_rows.h"
 
@@ -41,11 +40,10 @@ Status read_listed_layers(ObjectReader& keys, std::vector<bool>& has) {
     has.assign(has.size(), false);
     for (std::size_t at = 0; at < enumerated.size();) {
       const std::size_t end = std::min(enumerated.find(',', at), enumerated.size());
-      std::size_t layer = 0;
-      const auto [rest, failure] = std::from_chars(enumerated.data() + at, enumerated.data() + end, layer);
-      if (failure != std::errc{} || rest != enumerated.data() + end || layer >= has.size())
+      const auto layer = scan<std::size_t>(std::string_view{enumerated}.substr(at, end - at));
+      if (layer.value_or(has.size()) >= has.size())
         return keys.error("moe_layers_enum").expected("numbers of layers with commas");
-      has[layer] = true;
+      has[*layer] = true;
       at = end + 1;
     }
   }
@@ -67,13 +65,15 @@ Status read_expert_sizes(ObjectReader& keys, const ExpertKeys& names, Transforme
   const std::string_view count = first_of(keys, kExpertCounts), per_token = first_of(keys, kPerToken),
                          width = first_of(keys, kWidths), n_shared = first_of(keys, kSharedCounts),
                          shared_width = first_of(keys, kSharedWidths);
-  if ((count.empty() && !model.moe) || !on) return Ok{};
+  const bool sized = names.complete && !(per_token.empty() && width.empty());
+  if ((count.empty() && !model.moe && !sized) || !on) return Ok{};
   MixtureOfExperts moe = std::exchange(model.moe, std::nullopt).value_or(MixtureOfExperts{});
   // What the family has already is the default.
   const auto required = [&](std::string_view key, std::string_view usual, std::int64_t& out) {
     return out > 0 ? optional_size(keys, key, out) : keys.required(key.empty() ? usual : key, out);
   };
   STEPCAST_TRY(required(count, "num_experts", moe.n_experts));
+  if (moe.n_experts == 0 && names.complete) return keys.wrong(count, 0, "1 or more");
   if (moe.n_experts == 0) return optional_size(keys, shared_width, model.ffn_hidden_size);
   if (moe.n_experts == 1 && keys.has("expert_layer_period")) return Ok{};  // Jamba without experts
   STEPCAST_TRY(required(per_token, "num_experts_per_tok", moe.experts_per_token));

@@ -33,7 +33,7 @@ Status refuse_what_is_on(const FamilyRow& row, ObjectReader& keys) {
 // Whether `value`, of a list every item, is what the table says: one value, one of a list, or "=key" for what that key says.
 // What is not, otherwise.
 const JsonValue* what_is_not(const JsonValue& value, const JsonValue& said, const ObjectReader& keys) {
-  if (value.is_array()) {
+  if (value.is_array() && !value.items().empty()) {
     for (const JsonValue& item : value.items())
       if (const JsonValue* other = what_is_not(item, said, keys)) return other;
     return nullptr;
@@ -69,7 +69,7 @@ bool is_case(std::string_view word, std::string_view cases) {
 
 Status read_case(ObjectReader& keys, const JsonValue::Member& cases, Transformer& model) {
   const JsonValue* value = keys.take(cases.key);
-  if (value != nullptr && value->is_array())
+  if (value != nullptr && value->is_array() && cases.key == "architectures")
     value = value->items().size() == 1 ? &value->items()[0] : nullptr;
   if (value == nullptr) return Ok{};
   const bool is_switch = cases.value.find("true") != nullptr || cases.value.find("false") != nullptr;

@@ -23,7 +23,7 @@ using A = AttentionKeys;
 using R = FamilyRow;
 
 STEPCAST_MEMBERS(kExpertKeys, &E::width, &E::latent_size, &E::layers, &E::one_shared_width, &E::switch_key,
-                 &E::shared_gate, &E::router_bias, &E::one_shared, &E::dense_beside);
+                 &E::shared_gate, &E::router_bias, &E::one_shared, &E::dense_beside, &E::complete);
 STEPCAST_MEMBERS(kStateKeys, &K::n_heads, &K::head_dim, &K::n_key_heads, &K::key_head_dim, &K::conv_kernel,
                  &K::conv_bias, &K::chunk_tokens, &K::norm, &K::has_norm, &K::mixer, &K::low_rank);
 STEPCAST_MEMBERS(kAttentionKeys, &A::n_heads, &A::n_kv_heads, &A::head_dim, &A::v_head_dim, &A::sinks,

@@ -1,14 +1,13 @@
 #include "stepcast/describe/detail/huggingface_rows.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/words.h"
 #include "stepcast/describe/detail/huggingface_readers.h"
 #include "stepcast/describe/detail/hybrid_layers.h"
@@ -173,11 +172,8 @@ Status read_layer_sizes(ObjectReader& keys, std::size_t layer, LayerKind& kind) 
   const JsonValue* all = keys.take("per_layer_config");
   const JsonValue* own = nullptr;
   if (all == nullptr || !all->is_object()) return Ok{};
-  for (const JsonValue::Member& member : all->members()) {
-    std::size_t number = 0;
-    const char* end = member.key.data() + member.key.size();
-    if (std::from_chars(member.key.data(), end, number).ptr == end && number == layer) own = &member.value;
-  }
+  for (const JsonValue::Member& member : all->members())
+    if (scan<std::size_t>(member.key) == layer) own = &member.value;
   if (own == nullptr) return Ok{};
   STEPCAST_ASSIGN(ObjectReader sizes,
                   ObjectReader::of(*own, "per_layer_config", keys.file(), NullMeans::absent));

@@ -27,6 +27,7 @@ struct ExpertKeys {
   std::string_view one_shared_width = {};
   bool dense_beside = false;  // the dense FFN runs beside the experts (Gemma 4), switched by `switch_key`
   std::string_view switch_key = {};
+  bool complete = false;  // sizes of experts without their number, or with a number of 0, are refused
 };
 
 // Which products have biases, by a key; an empty key: they never have. `otherwise`: without the key.

@@ -1,15 +1,14 @@
 #include "stepcast/describe/detail/hybrid_layers.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/error_text.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/words.h"
 #include "stepcast/workload/modules/attention_module.h"
 
@@ -41,10 +40,8 @@ Result<std::vector<bool>> linear_layers(const JobSettings& s, std::int64_t n_lay
   if (said.find('[') != std::string::npos) return read_layer_list(kFlag, said, n_layers);
   std::vector<bool> linear(static_cast<std::size_t>(n_layers), true);
   if (said.empty()) return linear;
-  std::size_t period = 0;
-  const auto read = std::from_chars(said.data(), said.data() + said.size(), period);
-  if (read.ec != std::errc{} || read.ptr != said.data() + said.size() || period < 1 ||
-      period > kMostLetters) {
+  const std::size_t period = scan<std::size_t>(said).value_or(0);
+  if (period < 1 || period > kMostLetters) {
     return bad_value(kFlag, said,
                      "1 or more, or a list such as ([1]*3+[0]*1)*12 with 1 for linear attention");
   }
@@ -83,8 +80,9 @@ bool add_pattern_term(std::string_view term, std::vector<bool>& pattern, std::si
     rest.remove_prefix(1);
     while (rest.starts_with(' ')) rest.remove_prefix(1);
     while (rest.ends_with(' ')) rest.remove_suffix(1);
-    const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), times);
-    if (read.ec != std::errc{} || read.ptr != rest.data() + rest.size()) return false;
+    const auto said = scan<std::size_t>(rest);
+    if (!said) return false;
+    times = *said;
   }
   for (std::size_t i = 0; i < times && !once.empty(); ++i) {
     if (pattern.size() + once.size() > most) return false;
@@ -268,8 +266,8 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
   const std::string_view whole = text;
   if (text.empty()) return Ok{};
   if (text.find('[') == std::string_view::npos) {
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), moe.moe_every_n_layers);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || moe.moe_every_n_layers < 1) {
+    moe.moe_every_n_layers = scan<std::int64_t>(text).value_or(0);
+    if (moe.moe_every_n_layers < 1) {
       return bad_value(kFlag, whole, "a whole number or a list such as [0]*3+[1]*58");
     }
     // Megatron gives experts to the first of every n layers, not the last; as many if n divides the layers.

@@ -1,12 +1,12 @@
 #include "stepcast/describe/detail/tokenizer_vocabulary.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/presets.h"
 
@@ -35,10 +35,11 @@ constexpr TokenizerType kTokenizerTypes[] = {{"GPT2BPETokenizer", 50257, "GPT-2'
 // "nemotron_2_256k.model": 256,000.
 std::optional<std::int64_t> thousands_in(std::string_view name) {
   for (std::size_t at = 0; at < name.size(); ++at) {
-    std::int64_t thousands = 0;
-    const auto read = std::from_chars(name.data() + at, name.data() + name.size(), thousands);
-    if (read.ec != std::errc{}) continue;
-    const auto end = static_cast<std::size_t>(read.ptr - name.data());
+    std::string_view rest = name.substr(at);
+    const auto said = scan_front<std::int64_t>(rest);
+    if (!said) continue;
+    const std::int64_t thousands = *said;
+    const std::size_t end = name.size() - rest.size();
     const bool is_k = end < name.size() && (name[end] == 'k' || name[end] == 'K');
     constexpr std::int64_t kFewest = 8, kMost = 1000;
     if (is_k && thousands >= kFewest && thousands <= kMost) return thousands * 1000;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/describe/detail/optimizer_words.h"
 #include "stepcast/describe/presets.h"
 
@@ -112,11 +112,10 @@ Status read_parallelism(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& 
       points != nullptr && points->is_array()) {
     for (const JsonValue& point : points->items()) {
       std::string_view text = point.is_text() ? std::string_view{point.text()} : std::string_view{};
-      std::int64_t layer = 0;
       constexpr std::string_view kPrefix = "layers.";
       if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
-      const auto read = std::from_chars(text.data(), text.data() + text.size(), layer);
-      if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || layer < 1) {
+      const std::int64_t layer = scan<std::int64_t>(text).value_or(0);
+      if (layer < 1) {
         return keys.error("pipeline_parallel_split_points").expected("names such as layers.8");
       }
       s.split_points.push_back(layer);

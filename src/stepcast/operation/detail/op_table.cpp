@@ -2,12 +2,12 @@
 // function of op_rules.h with its arguments: "softmax(log_softmax, backward, 2)".
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/names.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/shipped_table.h"
 #include "stepcast/operation/detail/op_rules.h"
 #include "stepcast/operation/optimizer_rule.h"
@@ -61,10 +61,9 @@ class Arguments {
   template <class Number>
   Number number(std::size_t i, Number otherwise) {
     if (!take(i)) return otherwise;
-    const char* const end = words_[i].data() + words_[i].size();
-    const auto read = std::from_chars(words_[i].data(), end, otherwise);
-    wrong_ = wrong_ || read.ec != std::errc{} || read.ptr != end;
-    return otherwise;
+    const std::optional<Number> said = scan<Number>(words_[i]);
+    wrong_ = wrong_ || !said;
+    return said.value_or(otherwise);
   }
   // All were taken, and all that were needed are there.
   [[nodiscard]] bool fit() const { return !wrong_ && taken_ >= size_; }

@@ -1,6 +1,6 @@
 #include "stepcast/rebuild/detail/call_parser.h"
 
-#include <charconv>
+#include "stepcast/base/scan.h"
 
 namespace stepcast::detail {
 namespace {
@@ -15,8 +15,9 @@ std::string_view without_quotes(std::string_view text) {
 
 template <class Number>
 bool parse_number(std::string_view text, Number& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size();
+  const std::optional<Number> number = scan<Number>(text);
+  out = number.value_or(out);
+  return number.has_value();
 }
 
 // "Tensor(c10::Half)" -> "c10::Half"; empty if it is no tensor.

@@ -1,7 +1,6 @@
 #include "stepcast/report/detail/replay_sections.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
@@ -257,10 +257,7 @@ KeptDelays kept_delays(const RecordedStepFacts& facts) {
 // 84 of "stream 84"; -1 without a number at the end.
 std::int64_t trailing_number(std::string_view name) {
   const std::size_t last = name.find_last_not_of("0123456789");
-  const std::string_view digits = name.substr(last == std::string_view::npos ? 0 : last + 1);
-  std::int64_t number = -1;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
+  return scan<std::int64_t>(name.substr(last == std::string_view::npos ? 0 : last + 1)).value_or(-1);
 }
 
 // What keeps its recorded distances, where there is any.

@@ -1,8 +1,8 @@
 #include "stepcast/trace/detail/kineto_event.h"
 
-#include <charconv>
 #include <limits>
 
+#include "stepcast/base/scan.h"
 #include "stepcast/trace/detail/quote.h"
 #include "stepcast/trace/detail/step_signs.h"
 #include "stepcast/trace/recorded_rank.h"
@@ -43,9 +43,8 @@ void loose_string(JsonCursor& c, JsonText& out) {
 void read_blocks_per_sm(JsonCursor& c, float& out) {
   std::string_view text;
   if (!loose_text(c, text)) return;
-  float value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code == std::errc{} && end == text.data() + text.size() && value >= 0 && value < 1e9F) out = value;
+  const float value = scan<float>(text).value_or(-1);
+  if (value >= 0 && value < 1e9F) out = value;
 }
 
 // The product of [x, y, z].

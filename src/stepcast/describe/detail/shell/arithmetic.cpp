@@ -1,11 +1,11 @@
 #include "stepcast/describe/detail/shell/arithmetic.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
+
+#include "stepcast/base/scan.h"
 
 namespace stepcast::detail {
 
@@ -108,10 +108,8 @@ class Arithmetic {
     return number(name);
   }
   static std::optional<std::int64_t> number(std::string_view text) {
-    std::int64_t value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-    return checked(static_cast<double>(value));
+    const auto value = scan<std::int64_t>(text);
+    return value ? checked(static_cast<double>(*value)) : std::nullopt;
   }
   static std::optional<std::int64_t> checked(double value) {
     constexpr double kMost = 1e15;  // exact in a double
@@ -140,12 +138,7 @@ Truth truth(bool value) { return value ? Truth::yes : Truth::no; }
 
 bool is_known(std::string_view text) { return text.find_first_of("$`") == std::string_view::npos; }
 
-std::optional<std::int64_t> number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<std::int64_t> number(std::string_view text) { return scan<std::int64_t>(text); }
 
 Truth compared(const std::string& left, const std::string& op, const std::string& right, bool patterns) {
   if (!is_known(left) || !is_known(right)) return Truth::unknown;
