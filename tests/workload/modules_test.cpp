@@ -1,13 +1,18 @@
 // Parts of layers as modules: which of them a layer has, and that the kinds of attention agree with themselves.
 
+#include <cstdint>
 #include <set>
-#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/workload/layout.h"
 #include "stepcast/workload/modules/attention_module.h"
 #include "stepcast/workload/modules/layer_module.h"
+#include "stepcast/workload/step_work.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::test::modules_test {
@@ -75,6 +80,28 @@ TEST(AttentionModules, AModelHasTheOneThatItNames) {
 }
 
 TEST(AttentionModules, UnknownNamesAreMultiHeadAttention) { EXPECT_FALSE(attention_named("none", {})); }
+
+// The clamped activation of models with attention sinks sums gradients over the width of its own FFN.
+TEST(FeedForward, DenseLayersOfModelsWithExpertsHaveTheirOwnWidth) {
+  Transformer model = small_model();
+  model.gated_ffn = model.attention_sinks = true;
+  model.moe = MixtureOfExperts{.n_experts = 4, .experts_per_token = 2, .expert_ffn_hidden_size = 256};
+  model.layer_kinds = {LayerKind{.feed_forward = LayerKind::FeedForward::dense, .attention_sinks = true},
+                       LayerKind{.feed_forward = LayerKind::FeedForward::experts, .attention_sinks = true}};
+  model.kind_of_layer = {0, 1};
+  Layout layout;
+  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1, .seq_len_tokens = 128};
+  const Result<StepWork> work = step_work(model, layout);
+  ASSERT_TRUE(work.ok()) << work.error().message();
+  std::vector<std::int64_t> widths;
+  for (const auto& layer : work->layer_kinds) {
+    for (const WorkItem& item : layer->backward) {
+      if (item.name != "score_gradient_of_activation") continue;
+      widths.push_back(std::get<ReductionShape>(item.operation()->shape).cols);
+    }
+  }
+  EXPECT_THAT(widths, ::testing::ElementsAre(2048, 256));
+}
 
 }  // namespace
 }  // namespace stepcast::test::modules_test

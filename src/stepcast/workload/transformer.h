@@ -89,7 +89,9 @@ struct AttentionVariant {
   const AttentionModule* module = nullptr;  // of attention_modules(); none: multi-head attention
   std::array<std::int64_t, 6> sizes{};
   explicit operator bool() const { return module != nullptr; }
-  friend bool operator==(const AttentionVariant&, const AttentionVariant&) = default;
+  friend bool operator==(const AttentionVariant& a, const AttentionVariant& b) {
+    return a.module == b.module && (a.module == nullptr || a.sizes == b.sizes);
+  }
 };
 
 // Sparse attention (DeepSeek-V3.2, GLM-5): a small multi-query product scores all earlier tokens for every query, which

@@ -56,10 +56,12 @@ LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
 
 void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) const {
   const Captured in_graph = captured(variant);
-  if (const ExpertWriter experts{*this}; variant.experts && experts.overlaps_exchanges()) {
-    experts.overlap_exchange(
-        forward, ExpertWriter::Exchange::combine_gradient,
-        experts.delays_weight_gradients() ? 1 - ExpertWriter::kCombineGradientBesideWeights : 1, false);
+  if (variant.experts) {
+    const ExpertWriter experts{*this};
+    const double share =
+        experts.delays_weight_gradients() ? 1 - ExpertWriter::kCombineGradientBesideWeights : 1;
+    if (experts.overlaps_exchanges())
+      experts.overlap_exchange(forward, ExpertWriter::Exchange::combine_gradient, share, false);
   }
   mix(forward, variant, Direction::forward);
   capture(forward, 0, in_graph.attention);
@@ -230,12 +232,12 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   add_part_of_micro_batch(work.forward);
   if (variant.holds_back_weight_gradients) {
     work.held_back = ExpertWriter::take_weight_gradients(backward, 0);
-  } else if (const ExpertWriter experts{*this}; variant.experts && experts.delays_weight_gradients()) {
+  } else if (variant.experts && ExpertWriter{*this}.delays_weight_gradients()) {
     std::size_t behind_experts = backward.size();
     while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
     const WorkList weights = ExpertWriter::take_delayed_weight_gradients(backward, behind_experts);
-    experts.overlap_exchange(backward, ExpertWriter::Exchange::combine_gradient,
-                             ExpertWriter::kCombineGradientBesideWeights, false);
+    ExpertWriter{*this}.overlap_exchange(backward, ExpertWriter::Exchange::combine_gradient,
+                                         ExpertWriter::kCombineGradientBesideWeights, false);
     backward.insert(backward.end(), weights.begin(), weights.end());
   }
   count_parameters(work, variant);

@@ -129,9 +129,16 @@ class AttentionModule : public LayerModule {
   Traits traits_;
 };
 
+struct MultiHeadAttention final : AttentionModule {
+  constexpr MultiHeadAttention() : AttentionModule(Traits{}) {}
+};
+inline constexpr MultiHeadAttention kMultiHeadAttention;
+
 // All kinds but multi-head attention, and the one that a model has.
 [[nodiscard]] std::span<const AttentionModule* const> attention_modules();
-[[nodiscard]] const AttentionModule& attention_of(const Transformer& model);
+[[nodiscard]] inline const AttentionModule& attention_of(const Transformer& model) {
+  return model.attention ? *model.attention.module : kMultiHeadAttention;
+}
 // Of one of attention_modules(): its name and values by its keys, the others 0.
 //
 //   model.attention = attention_named("latent", {{"kv_lora_rank", 512}, {"v_head_dim", 128}});

@@ -9,15 +9,6 @@ namespace stepcast {
 #include "stepcast/workload/modules/attention_modules.def"
 #undef STEPCAST_ATTENTION
 
-namespace {
-
-struct MultiHeadAttention final : AttentionModule {
-  constexpr MultiHeadAttention() : AttentionModule(Traits{}) {}
-};
-constexpr MultiHeadAttention kMultiHead;
-
-}  // namespace
-
 std::span<const AttentionModule* const> attention_modules() {
   static const std::array kModules{
 #define STEPCAST_ATTENTION(name) &name(),
@@ -25,10 +16,6 @@ std::span<const AttentionModule* const> attention_modules() {
 #undef STEPCAST_ATTENTION
   };
   return kModules;
-}
-
-const AttentionModule& attention_of(const Transformer& model) {
-  return model.attention ? *model.attention.module : kMultiHead;
 }
 
 AttentionVariant attention_named(std::string_view name,
