@@ -7,6 +7,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/html/charts.h"
 
 namespace stepcast {
@@ -16,22 +17,26 @@ constexpr AnswerHead answer_head(const ShardingComparison*) {
 }
 
 void fields(auto& a, Is<DlrmRank> auto& rank) {
-  a("lookup_ms", rank.lookup_us * 1e-3);
-  a("lookup_backward_ms", rank.lookup_backward_us * 1e-3);
-  a("memory_GiB", rank.memory_bytes / kGiB);
+  a("lookup_ms", rank.lookup_us * 1e-3, "", {"lookup\nms", 3});
+  a("lookup_backward_ms", rank.lookup_backward_us * 1e-3, "", {"backward\nms", 3});
+  column(a, {"tables\nGiB", 2}, rank.table_bytes / kGiB);
+  a("memory_GiB", rank.memory_bytes / kGiB, "", {"memory\nGiB", 2});
   a("host_memory_GiB", rank.host_bytes / kGiB, "tables in the memory of the host");
-  a("sent_bytes", rank.sent_bytes, "of the forward all-to-all, to other ranks");
+  a("sent_bytes", rank.sent_bytes, "of the forward all-to-all, to other ranks", {"sent MB", 1, 1e-6});
 }
 
 void fields(auto& a, Is<ComparedSharding> auto& c) {
-  a("name", c.plan.name);
+  a("name", c.plan.name, "", {"sharding<"});
   a("fits", c.step.fits);
-  a("expected_step_time_ms", c.expected_us * 1e-3, "what it is judged by");
-  a("step_time_ms", c.step.time.time.value() * 1e-3);
-  a("step_time_p10_ms", c.step.time.p10.value() * 1e-3);
-  a("step_time_p90_ms", c.step.time.p90.value() * 1e-3);
-  a("lookup_imbalance", c.step.lookup_imbalance, "the busiest rank over the mean");
-  a("exchange_ms", c.step.exchange_us * 1e-3);
+  a("expected_step_time_ms", c.expected_us * 1e-3, "what it is judged by", {"expected\nms", 3});
+  a("step_time_ms", c.step.time.time.value() * 1e-3, "", {"step\nms", 3});
+  a("step_time_p10_ms", c.step.time.p10.value() * 1e-3, "", {"p10\nms", 3});
+  a("step_time_p90_ms", c.step.time.p90.value() * 1e-3, "", {"p90\nms", 3});
+  column(a, {"lookups of\nbusiest ms", 3}, c.most_lookups_us() * 1e-3);
+  a("lookup_imbalance", c.step.lookup_imbalance, "the busiest rank over the mean", {"imbalance", 2});
+  column(a, {"sent by\nbusiest MB", 1}, c.most_sent_bytes() * 1e-6);
+  a("exchange_ms", c.step.exchange_us * 1e-3, "", {"exchange\nms", 3});
+  column(a, {"memory\nGiB", 1}, [&] { return c.fullest().memory_bytes / kGiB; });
   a("bound_ms", c.step.bound_us * 1e-3);
   a("moved_tables", c.moved_tables, "that do not lie as they do now (--now)");
   a("moved_bytes", c.moved_bytes, "of them: weights and optimizer state");
@@ -92,37 +97,24 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
 }
 
 ReportTable ranks_table(const ComparedSharding& c) {
-  ReportTable table{"rank | tables | lookup\nms | backward\nms | tables\nGiB | memory\nGiB | sent MB"};
+  ReportTable table{"rank | tables"};
   table.indent = 0;
   table.most = kMostRanks;
   table.most_in_terminal = kMostRanksInTerminal;
-  for (std::size_t r = 0; r < c.step.ranks.size(); ++r) {
-    const DlrmRank& rank = c.step.ranks[r];
-    table.row({std::to_string(r), std::to_string(c.tables[r])})
-        .numbers({rank.lookup_us * 1e-3, rank.lookup_backward_us * 1e-3}, 3)
-        .numbers({rank.table_bytes / kGiB, memory_GiB(rank)}, 2)
-        .numbers({rank.sent_bytes * 1e-6}, 1);
-  }
+  for (std::size_t r = 0; r < c.step.ranks.size(); ++r)
+    add_row(table, {std::to_string(r), std::to_string(c.tables[r])}, c.step.ranks[r]);
   return table;
 }
 
 ReportTable shardings_table(const ShardingComparison& all) {
-  ReportTable table{
-      "sharding< | expected\nms | step\nms | p10\nms | p90\nms | lookups of\nbusiest ms | imbalance | sent "
-      "by\n"
-      "busiest MB | exchange\nms | memory\nGiB | samples\nper s | <"};
+  ReportTable table;
   table.indent = 0;
   table.emphasized = 0;
-  for (const ComparedSharding& c : all.shardings) {
-    table.row({c.plan.name})
-        .numbers({c.expected_us * 1e-3, step_ms(c), p10_ms(c), p90_ms(c), c.most_lookups_us() * 1e-3}, 3)
-        .numbers({c.step.lookup_imbalance}, 2)
-        .numbers({c.most_sent_bytes() * 1e-6}, 1)
-        .numbers({c.step.exchange_us * 1e-3}, 3)
-        .numbers({memory_GiB(c.fullest())}, 1)
+  for (const ComparedSharding& c : all.shardings)
+    add_row(table, {}, c)
         .numbers({static_cast<double>(all.global_batch_samples) / step_ms(c) * 1e3}, 0)
         .cell(problem_of(c));
-  }
+  table.add_columns("samples\nper s | <");
   return table;
 }
 

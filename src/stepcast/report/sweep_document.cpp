@@ -1,7 +1,6 @@
 #include "stepcast/report/sweep_document.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <set>
@@ -19,10 +18,69 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/rl_document.h"
 #include "stepcast/workload/memory.h"
 
 namespace stepcast {
+namespace detail {
+
+// All columns of both modes.
+struct SweepRow {
+  std::string id;
+  SweepMode mode = SweepMode::predict;
+  std::vector<std::pair<std::string, JsonValue>> point;
+  std::optional<std::string> error, model, gpu, layout, memory_verdict, megatron_flags;
+  std::optional<std::uint64_t> n_gpus, layouts, layouts_priced, layouts_alike;
+  std::optional<double> step_time_ms, step_time_p10_ms, step_time_p90_ms, samples_per_s, tokens_per_s,
+      tokens_per_s_per_gpu, tflops_per_gpu, mfu, hfu, computation_ms, exposed_communication_ms, idle_ms,
+      peak_memory_GiB, memory_margin_GiB, days, gpu_hours, price, energy_MWh;
+  std::vector<std::string> notes;
+};
+
+constexpr AnswerHead answer_head(const SweepRow*) {
+  return {"stepcast.sweep_row/1", "a row of stepcast sweep", AnswerHead::Numbers::exact, true};
+}
+
+void fields(auto& a, Is<SweepRow> auto& r) {
+  const bool is_plan = r.mode == SweepMode::plan;
+  a("id", r.id, "hash of mode, settings and content of named files");
+  a("mode", r.mode);
+  a("point", r.point, "the settings: keys with underscores; what is off or empty is not there");
+  a("version", version(), "of stepcast");
+  a("error", r.error, "why the point cannot be run; everything behind it is null then");
+  a("model", r.model);
+  a("gpu", r.gpu);
+  a("n_gpus", r.n_gpus);
+  a("layout", r.layout, "degrees above 1; of a plan the layout that is chosen");
+  a("layouts", given_if(is_plan, r.layouts), "plan: of the space");
+  a("layouts_priced", given_if(is_plan, r.layouts_priced), "plan: that fit");
+  a("layouts_alike", given_if(is_plan, r.layouts_alike), "plan: that cannot be told from the fastest");
+  a("step_time_ms", r.step_time_ms, "", {"step ms", 1});
+  a("step_time_p10_ms", r.step_time_p10_ms, "", {"p10 ms", 1});
+  a("step_time_p90_ms", r.step_time_p90_ms, "", {"p90 ms", 1});
+  a("samples_per_s", given_if(!is_plan, r.samples_per_s), "predict");
+  a("tokens_per_s", r.tokens_per_s);
+  a("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu, "", {"tokens/s per GPU"});
+  a("tflops_per_gpu", given_if(!is_plan, r.tflops_per_gpu), "predict: of the model");
+  a("mfu", r.mfu, "fraction", {"MFU %", 1, 100});
+  a("hfu", given_if(!is_plan, r.hfu), "predict: fraction");
+  a("computation_ms", r.computation_ms, "of the critical rank or stage");
+  a("exposed_communication_ms", r.exposed_communication_ms, "", {"exposed communication ms", 1});
+  a("idle_ms", r.idle_ms);
+  a("memory_verdict", r.memory_verdict, "fits, tight, does not fit");
+  a("peak_memory_GiB", r.peak_memory_GiB, "", {"peak GiB", 1});
+  a("memory_margin_GiB", r.memory_margin_GiB);
+  a("days", r.days, "of a training, where one is asked for", {"days", 1});
+  a("gpu_hours", r.gpu_hours);
+  a("price", r.price, "", {"price"});
+  a("energy_MWh", given_if(!is_plan, r.energy_MWh), "predict");
+  a("megatron_flags", given_if(is_plan, r.megatron_flags), "plan: null where Megatron-LM has none");
+  a("notes", r.notes);
+}
+
+}  // namespace detail
+
 namespace {
 
 std::string value_text(const JsonValue& value) {
@@ -115,35 +173,20 @@ std::vector<std::string> varied_settings(const SweepSpec& spec) {
   return varied;
 }
 
-struct NumberColumn {
-  std::string_view key, heading;
-  int decimals;
-  double scale;
-};
-constexpr std::array<NumberColumn, 9> kNumbers{
-    {{"step_time_ms", "step ms", 1, 1},
-     {"step_time_p10_ms", "p10 ms", 1, 1},
-     {"step_time_p90_ms", "p90 ms", 1, 1},
-     {"tokens_per_s_per_gpu", "tokens/s per GPU", 0, 1},
-     {"mfu", "MFU %", 1, 100},
-     {"exposed_communication_ms", "exposed communication ms", 1, 1},
-     {"peak_memory_GiB", "peak GiB", 1, 1},
-     {"days", "days", 1, 1},
-     {"price", "price", 0, 1}}};
-
 ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   std::ranges::stable_sort(done, {}, &DonePoint::order);
   ReportTable table;
   const std::vector<std::string> varied = varied_settings(spec);
   for (const std::string& key : varied) table.columns.push_back({key, false});
-  std::vector<NumberColumn> numbers;
-  for (const NumberColumn& column : kNumbers) {
-    if (std::ranges::none_of(
-            done, [&](const DonePoint& one) { return row_number(one.row, column.key).has_value(); }))
-      continue;
-    numbers.push_back(column);
-    table.columns.push_back({std::string{column.heading}});
-  }
+  const detail::SweepRow no_row;
+  detail::FieldRow shown;
+  fields(shown, no_row);
+  std::vector<detail::FieldRow::Field> numbers = std::move(shown).take();
+  std::erase_if(numbers, [&](const detail::FieldRow::Field& number) {
+    return std::ranges::none_of(
+        done, [&](const DonePoint& one) { return row_number(one.row, number.key).has_value(); });
+  });
+  for (const auto& number : numbers) table.columns.push_back({std::string{number.column.heading}});
   for (const char* heading : {"memory", "layout", "why not"}) table.columns.push_back({heading, false});
   for (const DonePoint& one : done) {
     if (table.rows.size() == kMostSweepRowsOfPage) {
@@ -158,10 +201,9 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
                : value->is_number() ? ReportCell{value_text(*value), value->number()}
                                     : ReportCell{value_text(*value)});
     }
-    for (const NumberColumn& column : numbers) {
-      const std::optional<double> number = row_number(one.row, column.key);
-      row.cell(number ? ReportCell{table_number(*number * column.scale, column.decimals), *number}
-                      : ReportCell{});
+    for (const auto& [key, column, none, zero] : numbers) {
+      const std::optional<double> number = row_number(one.row, key);
+      row.cell(number ? ReportCell{detail::number_cell(*number, column).text, *number} : ReportCell{});
     }
     row.cell(row_text(one.row, "memory_verdict"));
     row.cell(row_text(one.row, "layout"));
@@ -214,64 +256,6 @@ Result<ReportDocument> sweep_document(const SweepSpec& spec, const SweepRows& ro
       sweep_status_json({spec.hash, spec.points.size(), outcome.n, outcome.n_failed, outcome.n_too_large});
   return document;
 }
-
-namespace detail {
-
-// All columns of both modes.
-struct SweepRow {
-  std::string id;
-  SweepMode mode = SweepMode::predict;
-  std::vector<std::pair<std::string, JsonValue>> point;
-  std::optional<std::string> error, model, gpu, layout, memory_verdict, megatron_flags;
-  std::optional<std::uint64_t> n_gpus, layouts, layouts_priced, layouts_alike;
-  std::optional<double> step_time_ms, step_time_p10_ms, step_time_p90_ms, samples_per_s, tokens_per_s,
-      tokens_per_s_per_gpu, tflops_per_gpu, mfu, hfu, computation_ms, exposed_communication_ms, idle_ms,
-      peak_memory_GiB, memory_margin_GiB, days, gpu_hours, price, energy_MWh;
-  std::vector<std::string> notes;
-};
-
-constexpr AnswerHead answer_head(const SweepRow*) {
-  return {"stepcast.sweep_row/1", "a row of stepcast sweep", AnswerHead::Numbers::exact, true};
-}
-
-void fields(auto& a, Is<SweepRow> auto& r) {
-  const bool is_plan = r.mode == SweepMode::plan;
-  a("id", r.id, "hash of mode, settings and content of named files");
-  a("mode", r.mode);
-  a("point", r.point, "the settings: keys with underscores; what is off or empty is not there");
-  a("version", version(), "of stepcast");
-  a("error", r.error, "why the point cannot be run; everything behind it is null then");
-  a("model", r.model);
-  a("gpu", r.gpu);
-  a("n_gpus", r.n_gpus);
-  a("layout", r.layout, "degrees above 1; of a plan the layout that is chosen");
-  a("layouts", given_if(is_plan, r.layouts), "plan: of the space");
-  a("layouts_priced", given_if(is_plan, r.layouts_priced), "plan: that fit");
-  a("layouts_alike", given_if(is_plan, r.layouts_alike), "plan: that cannot be told from the fastest");
-  a("step_time_ms", r.step_time_ms);
-  a("step_time_p10_ms", r.step_time_p10_ms);
-  a("step_time_p90_ms", r.step_time_p90_ms);
-  a("samples_per_s", given_if(!is_plan, r.samples_per_s), "predict");
-  a("tokens_per_s", r.tokens_per_s);
-  a("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu);
-  a("tflops_per_gpu", given_if(!is_plan, r.tflops_per_gpu), "predict: of the model");
-  a("mfu", r.mfu, "fraction");
-  a("hfu", given_if(!is_plan, r.hfu), "predict: fraction");
-  a("computation_ms", r.computation_ms, "of the critical rank or stage");
-  a("exposed_communication_ms", r.exposed_communication_ms);
-  a("idle_ms", r.idle_ms);
-  a("memory_verdict", r.memory_verdict, "fits, tight, does not fit");
-  a("peak_memory_GiB", r.peak_memory_GiB);
-  a("memory_margin_GiB", r.memory_margin_GiB);
-  a("days", r.days, "of a training, where one is asked for");
-  a("gpu_hours", r.gpu_hours);
-  a("price", r.price);
-  a("energy_MWh", given_if(!is_plan, r.energy_MWh), "predict");
-  a("megatron_flags", given_if(is_plan, r.megatron_flags), "plan: null where Megatron-LM has none");
-  a("notes", r.notes);
-}
-
-}  // namespace detail
 
 namespace {
 

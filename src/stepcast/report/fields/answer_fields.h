@@ -38,7 +38,8 @@ class FieldWriter {
   explicit FieldWriter(JsonWriter& json) : json_(json) {}
 
   template <class T>
-  void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {}) {
+  void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {},
+                  const TableColumn& /*column*/ = {}) {
     if constexpr (kIs<T, Omittable>) {
       if (member.is_given) (*this)(key, member.value);
     } else {
@@ -151,7 +152,8 @@ class FieldSchema {
   explicit FieldSchema(SchemaDefinitions& definitions) : definitions_(definitions) {}
 
   template <class T>
-  void operator()(std::string_view key, const T& member, std::string_view meaning = {}) {
+  void operator()(std::string_view key, const T& member, std::string_view meaning = {},
+                  const TableColumn& /*column*/ = {}) {
     if constexpr (kIs<T, Omittable>) {
       add(key, schema_of(member.value), meaning);
     } else {

@@ -46,14 +46,11 @@
 #include "stepcast/base/fields.h"
 #include "stepcast/base/json_value.h"
 
-// Rows of a described struct `x` (base/fields.h) that are not a member as it is: a value that is computed; a member whose
-// key is left out where it has no value; all fields of a member, as if they stood in its place.
-#define STEPCAST_COMPUTED_FIELD(key, value, meaning)                                 \
-  static void field_at(std::integral_constant<int, __LINE__>, auto& list, auto& x) { \
-    list(key, value, meaning);                                                       \
-  }
-#define STEPCAST_FIELD_IF_ANY(key, Type, member, meaning) \
-  STEPCAST_COMPUTED_FIELD(key, if_any(x.member), meaning) std::optional<Type> member {}
+// More rows of a described struct (base/fields.h): a member whose key is left out where it has no value; all fields of a
+// member, as if they stood in its place.
+#define STEPCAST_FIELD_IF_ANY(key, Type, member, meaning, ...)                       \
+  STEPCAST_COMPUTED_FIELD(key, if_any(x.member), meaning __VA_OPT__(, ) __VA_ARGS__) \
+  std::optional<Type> member {}
 #define STEPCAST_FIELDS_OF(Type, member)                                             \
   static void field_at(std::integral_constant<int, __LINE__>, auto& list, auto& x) { \
     fields(list, x.member);                                                          \
@@ -73,7 +70,8 @@ struct AnswerHead {
   bool is_row = false;  // one of many: does not begin with its schema
 };
 
-// What a list is of: an X where it is read, a const X otherwise. The archive is called with (key, member, meaning).
+// What a list is of: an X where it is read, a const X otherwise. The archive is called with (key, member, meaning), and
+// where tables show the member with its TableColumn.
 template <class T, class X>
 concept Is = std::same_as<std::remove_const_t<T>, X>;
 
@@ -144,6 +142,13 @@ struct EachUnder {
 };
 template <class Items, class Key, class List>
 EachUnder(const Items&, Key, List) -> EachUnder<Items, Key, List>;
+
+// In a list: a column of tables (report/fields/field_table.h) that has no key. `value` may be a function, which is called
+// for tables alone: it may rely on more than an item of default values holds.
+template <class T>
+void column(auto& a, const TableColumn& column, const T& value) {
+  if constexpr (requires { a.column(column, value); }) a.column(column, value);
+}
 
 // An item, or one of default values where there is none.
 template <class T>

@@ -36,7 +36,8 @@ class FieldReader {
       : object_(object), path_(std::move(path)), name_(name) {}
 
   template <class T>
-  void operator()(std::string_view key, T& member, std::string_view /*meaning*/ = {}) {
+  void operator()(std::string_view key, T& member, std::string_view /*meaning*/ = {},
+                  const TableColumn& /*column*/ = {}) {
     if (error_) return;
     const JsonValue* value = object_.find(key);
     const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};
