@@ -12,11 +12,98 @@
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/scaling_series.h"
 
 namespace stepcast {
+namespace detail {
+
+// The step of a forecast of a series, and what it rests on.
+void step_fields(auto& a, const Forecast& f, const TableColumn& step, const TableColumn& p10,
+                 const TableColumn& p90) {
+  a("step_time_ms", f.step_time_ms, "", step);
+  a("step_time_p10_ms", f.step_time_p10_ms, "", p10);
+  a("step_time_p90_ms", f.step_time_p90_ms, "", p90);
+  column(a, {"rests on<@"}, f.source);
+}
+
+// `first`: of the series.
+void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, bool shows_layouts) {
+  const Forecast& f = point.forecast;
+  a("n_gpus", point.n_gpus, "", {"GPUs"});
+  a("global_batch_samples", point.global_batch, "", {"batch"});
+  a("layout", point.layout.empty() ? std::nullopt : std::optional{point.layout},
+    "degrees, micro-batch, sharding; null: a recommendation model",
+    shows_layouts ? TableColumn{"layout<", 0, 1, ""}.at(1) : TableColumn{});
+  a("micro_batch_sequences", point.micro_batch > 0 ? std::optional{point.micro_batch} : std::nullopt,
+    "null: a recommendation model", shows_layouts ? TableColumn{"micro-\nbatch", 0, 1, "0"} : TableColumn{});
+  a("layout_source", point.layout_source.empty() ? std::nullopt : std::optional{point.layout_source},
+    "where the layout comes from that was not said; null: it was said");
+  step_fields(a, f, {"step\nms", 3}, {"p10\nms", 3}, {"p90\nms", 3});
+  a("bound_ms", point.bound_ms, "no step of this work at peak rates is shorter", {"bound\nms", 3});
+  a("samples_per_s", samples_per_second(point), "", {"samples\nper s"});
+  a("efficiency", scaling_efficiency(first, point),
+    "samples per second and GPU over those of the first point", {"efficiency\n%", 1, 100});
+  a("tflops_per_gpu", f.throughput.tflops_per_gpu, "", {"TFLOP/s\nper GPU", 1, 1, ""});
+  a("exposed_comm_share", exposed_share(f), "of the step, on the ranks that compute longest",
+    {"exposed\ncomm %", 1, 100});
+  a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt, "",
+    {"memory\nGiB", 1, 1, ""});
+  a("fits", f.fits());
+  column(a, {"<"}, f.fits() ? "" : "does not fit");
+}
+
+struct ScalingSeriesAnswer {
+  std::span<const ScalingPoint> series;
+};
+
+constexpr AnswerHead answer_head(const ScalingSeriesAnswer*) {
+  return {"stepcast.scaling_series/1", "stepcast predict --gpus A,B,... --json"};
+}
+
+void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
+  const ScalingPoint first = s.series.empty() ? ScalingPoint{} : s.series.front();
+  a("model", first.forecast.model.value_or(""));
+  a("platform", first.forecast.platform.value_or(""));
+  a("gpu", first.forecast.gpu.value_or(""));
+  a("points", Each{s.series, [&](auto& p, const ScalingPoint& point) { fields(p, point, first, false); }});
+}
+
+struct BatchSeriesAnswer {
+  std::span<const BatchForecast> series;
+};
+
+constexpr AnswerHead answer_head(const BatchSeriesAnswer*) {
+  return {"stepcast.batch_series/1", "stepcast predict --trace DIR --batch A,B,... --json"};
+}
+
+void fields(auto& a, Is<BatchForecast> auto& one) {
+  const Forecast& f = one.forecast;
+  a("batch_per_rank", one.batch_per_rank, "samples", {"batch per rank"});
+  step_fields(a, f, {"step ms", 3}, {"p10", 3}, {"p90", 3});
+  a("samples_per_s", f.throughput.samples_per_s, "of all ranks", {"samples/s", 0, 1, ""});
+  a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt, "of one GPU",
+    {"memory GiB", 1, 1, ""});
+  a("available_GiB", f.memory ? std::optional{f.memory->available_GiB} : std::nullopt, "", {"of", 1, 1, ""});
+  column(a, {"<"}, f.fits() ? "" : "out of memory");
+  a("memory_verdict", f.memory ? std::optional{f.memory->verdict} : std::nullopt,
+    "fits, tight, does not fit");
+  a("notes", f.notes);
+}
+
+void fields(auto& a, Is<BatchSeriesAnswer> auto& s) {
+  const Forecast first = s.series.empty() ? Forecast{} : s.series.front().forecast;
+  a("traces", first.traces.value_or(""), "the traces that were read");
+  a("gpu", first.gpu.value_or(""), "name of the device");
+  a("n_gpus", first.n_gpus, "recorded ranks");
+  a("largest_batch_per_rank", largest_batch(s.series), "that the memory holds; null: memory is not known");
+  a("batches", s.series);
+}
+
+}  // namespace detail
+
 namespace {
 
 // One forecast of a series, in the words that both kinds share.
@@ -120,15 +207,6 @@ std::string opening(const std::string& what, const std::string& on, const Foreca
                      first.platform ? fmt::format(" ({})", *first.platform) : std::string{});
 }
 
-ReportRow& add_step(ReportRow& row, const Forecast& f) {
-  return row.numbers({f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms}, 3)
-      .cell(std::string{to_string(f.source)});
-}
-
-std::string memory_text(const Forecast& f) {
-  return f.memory ? gib(f.memory->peak_memory_GiB) : std::string{};
-}
-
 // What a page shows behind the table.
 void add_page_sections(ReportDocument& document, const std::vector<Point>& points) {
   const std::size_t first = document.sections.size();
@@ -143,23 +221,6 @@ KeyFigure step_figure(const Point& point) {
   const Forecast& f = *point.forecast;
   return {"Step with " + point.label, ms_text(f.step_time_ms) + " ms",
           band_text(f.step_time_p10_ms, f.step_time_p90_ms), std::string{to_string(f.source)}};
-}
-
-ReportTable batch_table(std::span<const BatchForecast> series) {
-  ReportTable table{
-      "batch per rank=batch_per_rank | step ms=step_time_ms | p10=step_time_p10_ms | "
-      "p90=step_time_p90_ms | rests on<@ | samples/s=samples_per_s | memory "
-      "GiB=peak_memory_GiB | of=available_GiB | <"};
-  table.list = "batches";
-  for (const BatchForecast& one : series) {
-    const Forecast& f = one.forecast;
-    add_step(table.row({table_count(one.batch_per_rank)}), f)
-        .cell(f.throughput.samples_per_s ? table_number(*f.throughput.samples_per_s, 0) : "")
-        .cell(memory_text(f))
-        .cell(f.memory ? gib(f.memory->available_GiB) : "")
-        .cell(f.fits() ? "" : "out of memory");
-  }
-  return table;
 }
 
 // With most samples per second of those that fit; the end where no rate is known.
@@ -194,30 +255,9 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
 ReportTable scaling_table(std::span<const ScalingPoint> series) {
   const bool has_layouts =
       std::ranges::any_of(series, [](const ScalingPoint& point) { return !point.layout.empty(); });
-  std::string headings = "GPUs=n_gpus | batch=global_batch_samples | ";
-  if (has_layouts) headings += "micro-\nbatch=micro_batch_sequences | ";
-  headings +=
-      "step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
-      "p90\nms=step_time_p90_ms | rests on<@ | bound\nms=bound_ms | samples\nper s=samples_per_s | "
-      "efficiency\n% | TFLOP/s\nper GPU=tflops_per_gpu | exposed\ncomm % | "
-      "memory\nGiB=peak_memory_GiB | <";
-  if (has_layouts) headings += " | layout<=layout";
-  ReportTable table{headings};
+  ReportTable table;
   table.list = "points";
-  for (const ScalingPoint& point : series) {
-    const Forecast& f = point.forecast;
-    ReportRow& row = table.row({table_count(point.n_gpus), table_count(point.global_batch)});
-    if (has_layouts) row.cell(table_count(point.micro_batch));
-    add_step(row, f)
-        .numbers({point.bound_ms}, 3)
-        .numbers({samples_per_second(point)}, 0)
-        .numbers({100 * scaling_efficiency(series.front(), point)}, 1)
-        .cell(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "")
-        .numbers({100 * exposed_share(f)}, 1)
-        .cell(memory_text(f))
-        .cell(f.fits() ? "" : "does not fit");
-    if (has_layouts) row.cell(point.layout);
-  }
+  for (const ScalingPoint& point : series) add_row(table, {}, point, series.front(), has_layouts);
   return table;
 }
 
@@ -262,7 +302,8 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   }
   document.figures = {step_figure(points.front())};
   if (points.size() > 1) document.figures.push_back(step_figure(points.back()));
-  ReportTable table = batch_table(series);
+  ReportTable table = table_of(series);
+  table.list = "batches";
   if (const auto fastest = fastest_of(series); fastest != series.end())
     table.emphasized = static_cast<std::size_t>(fastest - series.begin());
   ReportSection& section = document.add("Step times", {std::move(table)});
@@ -356,79 +397,6 @@ std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series)
   if (!(batch < 1e15)) return std::nullopt;
   return static_cast<std::int64_t>(batch);
 }
-
-namespace detail {
-
-struct ScalingSeriesAnswer {
-  std::span<const ScalingPoint> series;
-};
-
-constexpr AnswerHead answer_head(const ScalingSeriesAnswer*) {
-  return {"stepcast.scaling_series/1", "stepcast predict --gpus A,B,... --json"};
-}
-
-void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
-  const ScalingPoint first = s.series.empty() ? ScalingPoint{} : s.series.front();
-  a("model", first.forecast.model.value_or(""));
-  a("platform", first.forecast.platform.value_or(""));
-  a("gpu", first.forecast.gpu.value_or(""));
-  a("points",
-    Each{s.series, [&](auto& p, const ScalingPoint& point) {
-           const Forecast& f = point.forecast;
-           p("n_gpus", point.n_gpus);
-           p("global_batch_samples", point.global_batch);
-           p("layout", point.layout.empty() ? std::nullopt : std::optional{point.layout},
-             "degrees, micro-batch, sharding; null: a recommendation model");
-           p("micro_batch_sequences", point.micro_batch > 0 ? std::optional{point.micro_batch} : std::nullopt,
-             "null: a recommendation model");
-           p("layout_source", point.layout_source.empty() ? std::nullopt : std::optional{point.layout_source},
-             "where the layout comes from that was not said; null: it was said");
-           p("step_time_ms", f.step_time_ms);
-           p("step_time_p10_ms", f.step_time_p10_ms);
-           p("step_time_p90_ms", f.step_time_p90_ms);
-           p("bound_ms", point.bound_ms, "no step of this work at peak rates is shorter");
-           p("samples_per_s", samples_per_second(point));
-           p("efficiency", scaling_efficiency(first, point),
-             "samples per second and GPU over those of the first point");
-           p("tflops_per_gpu", f.throughput.tflops_per_gpu);
-           p("exposed_comm_share", exposed_share(f), "of the step, on the ranks that compute longest");
-           p("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt);
-           p("fits", f.fits());
-         }});
-}
-
-struct BatchSeriesAnswer {
-  std::span<const BatchForecast> series;
-};
-
-constexpr AnswerHead answer_head(const BatchSeriesAnswer*) {
-  return {"stepcast.batch_series/1", "stepcast predict --trace DIR --batch A,B,... --json"};
-}
-
-void fields(auto& a, Is<BatchForecast> auto& one) {
-  const Forecast& f = one.forecast;
-  a("batch_per_rank", one.batch_per_rank, "samples");
-  a("step_time_ms", f.step_time_ms);
-  a("step_time_p10_ms", f.step_time_p10_ms);
-  a("step_time_p90_ms", f.step_time_p90_ms);
-  a("samples_per_s", f.throughput.samples_per_s, "of all ranks");
-  a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt, "of one GPU");
-  a("available_GiB", f.memory ? std::optional{f.memory->available_GiB} : std::nullopt);
-  a("memory_verdict", f.memory ? std::optional{f.memory->verdict} : std::nullopt,
-    "fits, tight, does not fit");
-  a("notes", f.notes);
-}
-
-void fields(auto& a, Is<BatchSeriesAnswer> auto& s) {
-  const Forecast first = s.series.empty() ? Forecast{} : s.series.front().forecast;
-  a("traces", first.traces.value_or(""), "the traces that were read");
-  a("gpu", first.gpu.value_or(""), "name of the device");
-  a("n_gpus", first.n_gpus, "recorded ranks");
-  a("largest_batch_per_rank", largest_batch(s.series), "that the memory holds; null: memory is not known");
-  a("batches", s.series);
-}
-
-}  // namespace detail
 
 std::string scaling_series_json(std::span<const ScalingPoint> series) {
   return answer_json(detail::ScalingSeriesAnswer{series});
