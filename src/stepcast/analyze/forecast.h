@@ -480,9 +480,11 @@ struct ForecastTailCause {
   STEPCAST_FIELDS(ForecastTailCause, "tail_cause");
   STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single one");
   STEPCAST_FIELD(std::string, what, "host, gpu, network; none: nothing slow is on the critical path");
-  STEPCAST_FIELD(std::uint64_t, scenarios, "slow ones in which nothing lengthens the critical path more");
-  STEPCAST_FIELD(double, share, "of the slow scenarios");
-  STEPCAST_FIELD(double, mean_excess_ms, "on the critical path, against the mean factors");
+  STEPCAST_COLUMN(std::uint64_t, scenarios, "slow ones in which nothing lengthens the critical path more",
+                  "scenarios");
+  STEPCAST_COLUMN(double, share, "of the slow scenarios", "share\n%", 1, 100);
+  STEPCAST_COLUMN(double, mean_excess_ms, "on the critical path, against the mean factors",
+                  "mean excess on the\ncritical path ms", 3);
 };
 
 // Straggler scenarios: factors on the times of ranks are drawn.
@@ -556,10 +558,12 @@ struct Forecast {
 struct ResourceSensitivity {
   STEPCAST_FIELDS(ResourceSensitivity);
   // nvlink is inside nodes, network between them.
-  STEPCAST_FIELD(std::string, resource, "class of kernel, copies, nvlink, network, host, batch");
-  STEPCAST_FIELD(double, path_ms, "of its work on the critical path");
-  STEPCAST_FIELD(double, elasticity, "relative change of the step over that of the resource's times");
-  STEPCAST_FIELD_AS("saved_ms_if_10_percent_faster", double, saved_ms, "");
+  STEPCAST_COLUMN(std::string, resource, "class of kernel, copies, nvlink, network, host, batch",
+                  "which 10 % would buy most<");
+  STEPCAST_COLUMN(double, path_ms, "of its work on the critical path", "on the path ms", 3);
+  STEPCAST_COLUMN(double, elasticity, "relative change of the step over that of the resource's times",
+                  "elasticity", 3);
+  STEPCAST_COLUMN_AS("saved_ms_if_10_percent_faster", double, saved_ms, "", "saves ms", 3);
   // Another path is then left to wait for: it saves less than its path says.
   STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once, "");
   STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches, "");

@@ -12,6 +12,7 @@
 #include "stepcast/describe/network_presets.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 
 namespace stepcast {
 
@@ -40,15 +41,15 @@ static std::string_view to_string(PlatformListing::Role role) {
 }
 
 void fields(auto& a, Is<PlatformListing> auto& p) {
-  a("name", p.name);
+  a("name", p.name, "", {"platform<"});
   a("role", p.role, "a GPU alone, a node, the machine of a published benchmark");
-  a("description", p.description);
+  a("description", p.description, "", TableColumn{"description<"}.at(1));
   a("aliases", p.aliases);
-  a("device", p.device);
-  a("gpus_per_node", p.gpus_per_node);
-  a("n_curves", p.n_curves, "of collectives");
-  a("n_models", p.n_models, "of kernels");
-  a("n_overheads", p.n_overheads, "of the host");
+  a("device", p.device, "", {"device<"});
+  a("gpus_per_node", p.gpus_per_node, "", TableColumn::plain("GPUs\nper node"));
+  a("n_curves", p.n_curves, "of collectives", TableColumn::or_blank("curves"));
+  a("n_models", p.n_models, "of kernels", TableColumn::or_blank("models"));
+  a("n_overheads", p.n_overheads, "of the host", TableColumn::or_blank("over-\nheads"));
   a("file", p.file.string());
 }
 
@@ -61,18 +62,8 @@ STEPCAST_ANSWER(models, ModelsAnswer, "stepcast.models/1", "stepcast models --js
 STEPCAST_ANSWER(platforms, PlatformListings, "stepcast.platforms/1", "stepcast platforms --json")
 
 ReportDocument models_document(const ModelsAnswer& models) {
-  ReportTable table{
-      "model< | parameters\nin billions | of them\nper token | layers | hidden | heads / kv | experts | "
-      "positions | also called<"};
+  ReportTable table = table_of(models.models);
   table.indent = 0;
-  const auto billions = [](std::int64_t count) { return table_number(static_cast<double>(count) / 1e9, 2); };
-  for (const ModelAnswer& m : models.models) {
-    table.row({m.name, billions(m.parameters), m.n_experts > 0 ? billions(m.active_parameters) : "",
-               std::to_string(m.n_layers), std::to_string(m.hidden_size),
-               fmt::format("{} / {}", m.n_heads, m.n_kv_heads),
-               m.n_experts > 0 ? fmt::format("{} of {}", m.experts_per_token, m.n_experts) : "",
-               table_number_or_blank(static_cast<double>(m.longest_sequence), 0), join(m.aliases)});
-  }
   ReportDocument document{.title = "Models known by name"};
   document.add(
       "", {std::move(table), TerminalText{fmt::format(
@@ -91,14 +82,10 @@ ReportDocument platforms_document(const PlatformListings& platforms) {
       {Role::benchmark, "Machines of published measurements, as they were described"}};
   ReportDocument document{.title = "Platforms"};
   for (const auto& [role, title] : kGroups) {
-    ReportTable table{"platform< | device< | GPUs\nper node | curves | models | over-\nheads | description<"};
+    ReportTable table;
     table.indent = 0;
-    const auto count = [](std::size_t n) { return table_number_or_blank(static_cast<double>(n), 0); };
-    for (const PlatformListing& p : platforms.platforms) {
-      if (p.role != role) continue;
-      table.row({p.name, p.device, std::to_string(p.gpus_per_node), count(p.n_curves), count(p.n_models),
-                 count(p.n_overheads), p.description});
-    }
+    for (const PlatformListing& p : platforms.platforms)
+      if (p.role == role) add_row(table, {}, p);
     document.add(std::string{title}, {std::move(table), TerminalText{"\n"}}).opening =
         fmt::format("{}\n\n", title);
   }

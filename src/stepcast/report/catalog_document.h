@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,21 +10,30 @@
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/document.h"
+#include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
 
 struct ModelAnswer {
   STEPCAST_FIELDS(ModelAnswer);
-  STEPCAST_FIELD(std::string, name, "");
-  STEPCAST_FIELD(std::vector<std::string>, aliases, "");
-  STEPCAST_FIELD(std::int64_t, parameters, "");
+  STEPCAST_COLUMN(std::string, name, "", "model<");
+  STEPCAST_COLUMN(std::vector<std::string>, aliases, "", TableColumn{"also called<"}.at(1));
+  STEPCAST_COLUMN(std::int64_t, parameters, "", "parameters\nin billions", 2, 1e-9);
   STEPCAST_FIELD(std::int64_t, active_parameters, "that a token meets");
-  STEPCAST_FIELD(std::int64_t, n_layers, "");
-  STEPCAST_FIELD(std::int64_t, hidden_size, "");
+  STEPCAST_COMPUTED_COLUMN(x.n_experts > 0 ? std::optional{x.active_parameters} : std::nullopt,
+                           "of them\nper token", 2, 1e-9, "")
+  STEPCAST_COLUMN(std::int64_t, n_layers, "", TableColumn::plain("layers"));
+  STEPCAST_COLUMN(std::int64_t, hidden_size, "", TableColumn::plain("hidden"));
   STEPCAST_FIELD(std::int64_t, n_heads, "");
   STEPCAST_FIELD(std::int64_t, n_kv_heads, "");
   STEPCAST_FIELD(std::int64_t, vocab_size, "");
   STEPCAST_FIELD(std::int64_t, n_experts, "0: none");
+  STEPCAST_COMPUTED_COLUMN(std::to_string(x.n_heads) + " / " + std::to_string(x.n_kv_heads), "heads / kv")
+  STEPCAST_COMPUTED_COLUMN(x.n_experts > 0
+                               ? std::to_string(x.experts_per_token) + " of " + std::to_string(x.n_experts)
+                               : "",
+                           "experts")
+  STEPCAST_COMPUTED_COLUMN(x.longest_sequence, TableColumn::or_blank("positions"))
   std::int64_t experts_per_token = 0, longest_sequence = 0;
 };
 struct ModelsAnswer {

@@ -10,6 +10,7 @@
 #include "stepcast/report/detail/comparison_fields.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 
@@ -40,18 +41,14 @@ ReportFigure waterfall(const Comparison& c) {
 // In a terminal the first `rows`; a page has room for more.
 ReportSection& add_list(ReportDocument& document, std::string title, const std::vector<Difference>& all,
                         std::size_t rows, bool in_words = false) {
-  ReportTable table{"< | A ms | B ms | B - A ms | %@"};
-  table.columns.front().heading = title;
+  ReportTable table{title + "<"};
   table.columns.front().most_width = 60;
   table.most = kMostDifferences;
   table.most_in_terminal = rows;
   for (const Difference& d : all) {
     ReportCell name = in_words ? detail::part_cell(d.key) : ReportCell{d.key};
     name.text = shorten(std::move(name.text), kStepNameWidth);
-    table.row({std::move(name)})
-        .numbers({d.a_ms, d.b_ms}, 3)
-        .cell(table_signed(d.difference_ms(), 3))
-        .cell(d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new");
+    add_row(table, {std::move(name)}, d);
   }
   ReportSection& section = document.add(sentence(std::move(title)));
   section.opening = "\n";

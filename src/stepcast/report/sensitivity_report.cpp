@@ -3,6 +3,7 @@
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 
@@ -10,7 +11,7 @@ namespace stepcast {
 
 void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, Shown on) {
   if (sensitivity.resources.empty()) return;
-  ReportTable table{"which 10 % would buy most< | on the path ms | elasticity | saves ms | % | <"};
+  ReportTable table;
   BarChart chart{.bars = {}, .unit = "ms", .with_legend = false};
   double most = 0;
   for (const ResourceSensitivity& one : sensitivity.resources) most = std::max(most, one.saved_ms);
@@ -19,16 +20,13 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
   for (const ResourceSensitivity& one : sensitivity.resources) {
     const double percent = sensitivity.step_time_ms > 0 ? 100 * one.saved_ms / sensitivity.step_time_ms : 0;
     switches = switches || one.switches_at_once || one.switches;
-    table.row({one.resource, table_number(one.path_ms, 3), table_number(one.elasticity, 3),
-               table_number(one.saved_ms, 3), table_number(percent, 1),
-               one.switches_at_once ? "**"
-               : one.switches       ? "*"
-                                    : ""});
+    add_row(table, {}, one).numbers({percent}, 1).cell(one.switches_at_once ? "**" : one.switches ? "*" : "");
     if (one.saved_ms > 5e-3 * most) {
       chart.bars.push_back(
           {one.resource, {{"c-accent", "saved", one.saved_ms}}, table_number(percent, 1) + " %", {}});
     }
   }
+  table.add_columns("% | <");
   ReportSection& section = document.add("What 10 % more of a resource would save");
   section.shown = on;
   section.opening = "\n";

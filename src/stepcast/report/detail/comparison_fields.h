@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stepcast/analyze/compare.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/field_list.h"
 
 namespace stepcast {
@@ -11,9 +12,11 @@ constexpr std::string_view schema_name(const Difference*) { return "difference";
 void fields(auto& a, Is<Difference> auto& d) {
   constexpr int kDecimals = 6;
   a("key", d.key);
-  a("a_ms", fixed<kDecimals>(d.a_ms));
-  a("b_ms", fixed<kDecimals>(d.b_ms));
-  a("difference_ms", fixed<kDecimals>(d.difference_ms()));
+  a("a_ms", fixed<kDecimals>(d.a_ms), "", {"A ms", 3});
+  a("b_ms", fixed<kDecimals>(d.b_ms), "", {"B ms", 3});
+  a("difference_ms", fixed<kDecimals>(d.difference_ms()), "",
+    {"B - A ms", 3, 1, "-", TableColumn::As::signed_number});
+  column(a, {"%@"}, d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new");
 }
 
 }  // namespace stepcast

@@ -10,6 +10,7 @@
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/html/charts.h"
 
 namespace stepcast::detail {
@@ -137,13 +138,11 @@ void add_bar(BarChart& chart, std::string label, const ForecastQuantiles& q) {
 }
 
 ReportTable tail_table(const ForecastScenarios& scenarios) {
-  ReportTable table{"cause< | scenarios | share\n% | mean excess on the\ncritical path ms"};
+  ReportTable table{"cause<"};
   for (const ForecastTailCause& cause : scenarios.tail) {
     const std::string what =
         cause.what == "none" ? "nothing drawn is on the critical path" : std::string{part_name(cause.what)};
-    table.row({cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what,
-               table_count(cause.scenarios), table_number(100 * cause.share, 1),
-               table_number(cause.mean_excess_ms, 3)});
+    add_row(table, {cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what}, cause);
   }
   return table;
 }
