@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "stepcast/base/fields.h"
 #include "stepcast/base/result.h"
 #include "stepcast/plan/layout_ranking.h"
 #include "stepcast/predict/scenario_sweep.h"
@@ -21,10 +22,13 @@
 namespace stepcast {
 
 struct JitteredLayout {
-  std::size_t of = 0;  // index of the ranking
-  double mean_ms = 0, p50_ms = 0, p90_ms = 0;
-  // The mean over the step without differences between GPUs.
-  double slowdown = 1;
+  STEPCAST_FIELDS(JitteredLayout);
+  STEPCAST_FIELD(std::size_t, of, "index into layouts");
+  STEPCAST_COLUMN(double, mean_ms, "", "mean\nms", 1);
+  STEPCAST_COLUMN(double, p50_ms, "", "p50\nms", 1);
+  STEPCAST_COLUMN(double, p90_ms, "", "p90\nms", 1);
+  STEPCAST_FIELD(double, slowdown, "the mean over the step without differences", 1);
+  STEPCAST_COMPUTED_COLUMN(100 * (x.slowdown - 1), "slower\n%", 1)
 };
 
 struct JitterOptions {

@@ -10,6 +10,7 @@
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_ranking.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/report/detail/plan_fields.h"
 #include "stepcast/report/fields/answer_fields.h"
 
 namespace stepcast {
@@ -160,79 +161,14 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   return out;
 }
 
-constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
-
-void fields(auto& a, Is<LayoutPoint> auto& p) {
-  a("layout", to_string(p), "in few words");
-  a("tensor_parallel", p.tensor);
-  a("pipeline_parallel", p.pipeline);
-  a("virtual_stages", p.virtual_stages);
-  a("schedule", p.schedule);
-  a("context_parallel", p.context);
-  a("data_parallel", p.data);
-  a("expert_parallel", p.expert);
-  a("expert_tensor_parallel", p.expert_tensor == 0 ? p.tensor : p.expert_tensor);
-  a("micro_batch_sequences", p.micro_batch);
-  a("sharding", to_string(p.sharding), "none, zero1, zero2, zero3, or hybrid:N over the ranks of N nodes");
-  a("recompute", p.recompute);
-  a("sequence_parallel", p.sequence_parallel);
-  a("dtype", p.dtype);
-}
-
-void fields(auto& a, Is<LayoutRejection> auto& r) {
-  a("layouts", r.count, "number of layouts, for this reason");
-  a("reason", r.reason);
-  a("example", r.example);
-  a("cure", r.cure, "nearest change that makes one run; empty: none is known");
-}
-
-void fields(auto& a, Is<JitteredLayout> auto& j) {
-  a("of", j.of, "index into layouts");
-  a("mean_ms", j.mean_ms);
-  a("p50_ms", j.p50_ms);
-  a("p90_ms", j.p90_ms);
-  a("slowdown", j.slowdown, "the mean over the step without differences");
-}
-
 void fields(auto& a, Is<TrainingAnswer> auto& t) {
   a("train_tokens", t.goal.tokens);
   a("within_days", if_any(t.goal.within_days));
   a("price_per_gpu_hour", if_any(t.goal.price_per_gpu_hour));
   a("carbon_g_per_kWh", if_any(t.goal.carbon_g_per_kWh));
   a("power_budget_W", if_any(t.goal.power_budget_W));
-  const TrainingPlan& plan = t.plan;
-  a("options", Each{plan.options, [&](auto& one, const TrainingOption& o) {
-                      const bool runs = o.why_not.empty();
-                      const auto is = [&](const std::optional<std::size_t>& index) {
-                        return given_if(runs, index && &plan.options[*index] == &o);
-                      };
-                      one("platform", o.platform);
-                      one("n_gpus", o.n_gpus);
-                      one("why_not", given_if(!runs, o.why_not),
-                          "no layout runs and fits; nothing else is given then");
-                      one("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
-                      one("megatron_flags", given_if(runs, o.flags));
-                      one("step_time_ms", given_if(runs, o.step_ms));
-                      one("days", given_if(runs, o.days));
-                      one("days_p90", given_if(runs, o.days_p90));
-                      one("gpu_hours", given_if(runs, o.gpu_hours));
-                      one("price_per_gpu_hour", if_any(o.price_per_gpu_hour));
-                      one("price", if_any(o.price));
-                      one("power_kW", if_any(o.power_kW), "of nodes and the switches between them");
-                      one("energy_MWh", if_any(o.energy_MWh), "of nodes and switches");
-                      one("co2_t", if_any(o.co2_t), "tonnes, at the carbon intensity that was given");
-                      one("run", if_any(o.run),
-                          "with interruptions: days, GPU-hours and what they cost are with its losses");
-                      one("memory_margin_GiB", given_if(runs, o.margin_GiB));
-                      one("in_time", given_if(runs, o.meets), "and within the power budget");
-                      one("in_time_at_p90", given_if(runs, o.surely));
-                      one("fewest_gpus", is(plan.fewest));
-                      one("cheapest", is(plan.cheapest));
-                      one("fastest", is(plan.fastest), "by days_p90");
-                      one("least_energy", is(plan.least_energy));
-                      one("wanted", is(plan.wanted), "what --objective asks for");
-                      one("pareto", given_if(runs, o.best));
-                    }});
+  a("options",
+    Each{t.plan.options, [&](auto& one, const TrainingOption& o) { fields(one, o, t.plan, false); }});
 }
 
 void fields(auto& a, Is<JobPool> auto& pool) {

@@ -37,31 +37,32 @@ struct LayoutAnswer {
 // Shares of the step, in percent.
 struct PlanShares {
   STEPCAST_FIELDS(PlanShares);
-  STEPCAST_FIELD(double, computation, "");
-  STEPCAST_FIELD_AS("exposed_communication", double, communication, "");
-  STEPCAST_FIELD(double, bubble, "");
-  STEPCAST_FIELD(double, rest, "");
+  STEPCAST_COLUMN(double, computation, "", TableColumn{"compute\n%", 1}.at(1));
+  STEPCAST_COLUMN_AS("exposed_communication", double, communication, "",
+                     TableColumn{"transfers\n%", 1}.at(1));
+  STEPCAST_COLUMN(double, bubble, "", TableColumn{"bubble\n%", 1}.at(1));
+  STEPCAST_COLUMN(double, rest, "", TableColumn{"rest\n%", 1}.at(1));
 };
 
 // A layout that was looked at in full.
 struct RankedLayoutAnswer {
   STEPCAST_FIELDS(RankedLayoutAnswer, "layout");
   STEPCAST_FIELDS_OF(LayoutPoint, point);
-  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "");
-  STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "");
-  STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "");
+  STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "", "step\nms", 1);
+  STEPCAST_COLUMN_AS("step_time_p10_ms", double, p10_ms, "", "p10\nms", 1);
+  STEPCAST_COLUMN_AS("step_time_p90_ms", double, p90_ms, "", "p90\nms", 1);
   STEPCAST_FIELD_AS("behind_fastest_ms", double, behind_ms, "");
   STEPCAST_FIELD_AS("uncertainty_of_difference_ms", double, uncertain_ms,
                     "half of the band of the difference to the fastest");
   STEPCAST_FIELD_AS("cannot_be_told_from_fastest", bool, alike, "");
-  STEPCAST_FIELD(std::size_t, rank, "among all priced layouts, from 1");
+  STEPCAST_COLUMN(std::size_t, rank, "among all priced layouts, from 1", TableColumn::plain("#").at(-2));
   STEPCAST_FIELD_IF_ANY("unmeasured_kind", std::string, unmeasured,
                         "the kind of layouts, where no run of it was published: its band is wider, and it is "
                         "chosen only beyond that");
-  STEPCAST_FIELD(double, tokens_per_s_per_gpu, "");
-  STEPCAST_FIELD_IF_ANY("mfu", double, mfu, "");
+  STEPCAST_COLUMN(double, tokens_per_s_per_gpu, "", "tokens/s\nper GPU");
+  STEPCAST_FIELD_IF_ANY("mfu", double, mfu, "", "MFU\n%", 1, 100);
   STEPCAST_FIELD_AS("percent_of_step", PlanShares, percent, "");
-  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "of the worst stage");
+  STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "of the worst stage", "memory\nGiB", 1);
   STEPCAST_FIELD_AS("memory_margin_GiB", double, margin_GiB, "");
   STEPCAST_FIELD(std::size_t, worst_stage, "");
   STEPCAST_FIELD(MemoryVerdict, memory_verdict, "");
@@ -74,10 +75,11 @@ struct RankedLayoutAnswer {
 struct RefinedLayoutAnswer {
   STEPCAST_FIELDS(RefinedLayoutAnswer);
   STEPCAST_FIELD(std::size_t, of, "index into layouts");
-  STEPCAST_FIELD_AS("step_time_ms", double, step_ms, "");
+  STEPCAST_COLUMN_AS("step_time_ms", double, step_ms, "", "step\nms", 1);
   STEPCAST_FIELD_AS("step_time_p10_ms", double, p10_ms, "");
   STEPCAST_FIELD_AS("step_time_p90_ms", double, p90_ms, "");
-  STEPCAST_FIELD_AS("peak_memory_GiB", double, peak_GiB, "");
+  STEPCAST_COMPUTED_COLUMN(x.before_ms, "before\nms", 1)
+  STEPCAST_COLUMN_AS("peak_memory_GiB", double, peak_GiB, "", "memory\nGiB", 1);
   STEPCAST_FIELD(std::vector<std::string>, changes, "");
   STEPCAST_FIELD(std::vector<std::int64_t>, layers_per_stage, "");
   STEPCAST_FIELD(std::string, megatron_flags, "");

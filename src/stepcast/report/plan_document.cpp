@@ -9,6 +9,8 @@
 #include "stepcast/base/units.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/detail/plan_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/plan_answer.h"
 
@@ -133,15 +135,12 @@ void add_space(ReportDocument& document, const PlanAnswer& plan) {
 
 void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   constexpr std::size_t kMostReasons = 12;
-  ReportTable table{"layouts | why not< | for example< | nearest that runs<"};
+  ReportTable table;
   table.indent = 0;
   std::size_t n = 0;
-  for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same}) {
-    for (const LayoutRejection& r : *reasons) {
-      if (n++ >= kMostReasons) continue;
-      table.row({table_count(r.count), shorten(r.reason, 100), shorten(r.example, 90), shorten(r.cure, 80)});
-    }
-  }
+  for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same})
+    for (const LayoutRejection& r : *reasons)
+      if (n++ < kMostReasons) add_row(table, {}, r);
   if (n == 0) return;
   if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
   ReportSection& section = document.add("Why not the others");
@@ -153,36 +152,30 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
 
 // What is recommended, refined, if it is; then the first `most`, and the chosen one.
 ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
-  ReportTable table{
-      "# | layout< | step\nms=step_time_ms | p10\nms=step_time_p10_ms | p90\nms=step_time_p90_ms | "
-      "tokens/s\nper GPU=tokens_per_s_per_gpu | MFU\n% | memory\nGiB=peak_memory_GiB | compute\n% | "
-      "transfers\n% | bubble\n% | rest\n% | <"};
+  ReportTable table;
   table.indent = 0;
   const bool is_refined = !plan.chosen.changes.empty();
-  const auto add = [&](const RankedLayoutAnswer& l, std::string_view refined, bool is_chosen) {
+  const auto add = [&](const RankedLayoutAnswer& l, bool is_chosen) {
     std::string mark = l.alike ? "~" : "";
     if (l.unmeasured) mark += " never measured";
     if (l.memory_verdict == MemoryVerdict::tight) mark += " tight";
     if (is_chosen) mark += " chosen";
     if (is_chosen) table.emphasized = table.rows.size();
-    ReportCell layout{to_string(l.point) + std::string{refined}};
-    layout.copies = l.megatron_flags.value_or("");
-    table.row({refined.empty() ? std::to_string(l.rank) : "-", std::move(layout)})
-        .numbers({l.step_ms, l.p10_ms, l.p90_ms}, 1)
-        .numbers({l.tokens_per_s_per_gpu}, 0)
-        .cell(l.mfu ? number(100 * *l.mfu) : "-")
-        .numbers(
-            {l.peak_GiB, l.percent.computation, l.percent.communication, l.percent.bubble, l.percent.rest}, 1)
-        .cell(mark);
+    ReportRow& row = add_row(table, {}, l).cell(mark);
+    row.cells[1].copies = l.megatron_flags.value_or("");
+    if (&l != &plan.chosen.layout) return;
+    row.cells[0].text = "-";
+    row.cells[1].text += ", refined";
   };
   if (is_refined)
-    add(plan.chosen.layout, ", refined", true);
+    add(plan.chosen.layout, true);
   else if (plan.chosen.of < most)
     table.list = "layouts";
   for (std::size_t i = 0; i < plan.layouts.size(); ++i) {
     const bool is_chosen = !is_refined && i == plan.chosen.of;
-    if (i < most || is_chosen) add(plan.layouts[i], "", is_chosen);
+    if (i < most || is_chosen) add(plan.layouts[i], is_chosen);
   }
+  table.add_columns("<");
   return table;
 }
 
@@ -236,15 +229,14 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.jittered.empty()) return;
   std::vector<JitteredLayout> steady = plan.jittered;
   std::ranges::stable_sort(steady, {}, &JitteredLayout::p90_ms);
-  ReportTable table{"# | layout< | mean\nms | p50\nms | p90\nms | slower\n% | <"};
+  ReportTable table{"# | layout<"};
   table.indent = 0;
   for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {
-    const JitteredLayout& j = steady[i];
-    const RankedLayoutAnswer& layout = plan.layouts[j.of];
-    table.row({std::to_string(layout.rank), to_string(layout.point)})
-        .numbers({j.mean_ms, j.p50_ms, j.p90_ms, 100 * (j.slowdown - 1)}, 1)
-        .cell(fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : ""));
+    const RankedLayoutAnswer& layout = plan.layouts[steady[i].of];
+    add_row(table, {std::to_string(layout.rank), to_string(layout.point)}, steady[i])
+        .cell(fmt::format("{}{}", layout.alike ? "~" : "", steady[i].of == plan.chosen.of ? " chosen" : ""));
   }
+  table.add_columns("<");
   document.add("With GPUs that differ from step to step", {std::move(table)}).opening = fmt::format(
       "\nWith GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
       "chosen is the first\nof those that cannot be told from the fastest without, and whose memory "
@@ -274,17 +266,16 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
 void add_refined(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.refined.empty()) return;
   constexpr std::size_t kMostShown = 5;
-  ReportTable table{"# | step\nms=step_time_ms | before\nms | memory\nGiB=peak_memory_GiB | changed<"};
+  ReportTable table{"#"};
   table.indent = 0;
   table.list = "refined";
   for (std::size_t i = 0; i < std::min(kMostShown, plan.refined.size()); ++i) {
     const RefinedLayoutAnswer& r = plan.refined[i];
     ReportCell changed{shorten(join(r.changes, "; "), 150)};
     changed.copies = r.megatron_flags;
-    table.row({std::to_string(plan.layouts[r.of].rank)})
-        .numbers({r.step_ms, r.before_ms, r.peak_GiB}, 1)
-        .cell(std::move(changed));
+    add_row(table, {std::to_string(plan.layouts[r.of].rank)}, r).cell(std::move(changed));
   }
+  table.add_columns("changed<");
   constexpr std::string_view kTitle =
       "Refined: uneven stages, recomputation of some layers, choices of the recipe";
   ReportSection& section = document.add(std::string{kTitle}, {std::move(table)});

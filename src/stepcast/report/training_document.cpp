@@ -11,6 +11,8 @@
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/detail/plan_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/plan_answer.h"
 
@@ -66,32 +68,21 @@ ReportTable options_table(const TrainingAnswer& training) {
   const TrainingPlan& plan = training.plan;
   const std::vector<bool> shown = shown_of(plan, training.top);
   const bool carbon = training.goal.carbon_g_per_kWh.has_value();
-  ReportTable table{fmt::format(
-      "platform< | GPUs | step\nms | days | p90\ndays | GPU-hours | price | kW | MWh{} | GiB to\nspare "
-      "| < | layout<",
-      carbon ? " | t CO2" : "")};
-  const auto add = [&](std::vector<ReportCell> cells, std::string co2_t) {
-    constexpr std::ptrdiff_t kBehindEnergy = 9;
-    if (carbon) cells.insert(cells.begin() + kBehindEnergy, ReportCell{std::move(co2_t)});
-    table.row(std::move(cells));
-  };
+  ReportTable table;
   table.indent = 0;
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     const TrainingOption& o = plan.options[i];
     if (!shown[i]) continue;
-    if (!o.why_not.empty()) {
-      add({o.platform, gpus_of(o), "", "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)}, "");
-      continue;
-    }
     if (plan.fewest == i) table.emphasized = table.rows.size();
-    ReportCell layout{o.layout};
-    layout.copies = o.flags;
-    add({o.platform, gpus_of(o), table_number(o.step_ms, 1), table_number(o.days, 1),
-         table_number(o.days_p90, 1), table_number(o.gpu_hours, 0), o.price ? table_number(*o.price, 0) : "-",
-         o.power_kW ? table_number(*o.power_kW, 0) : "-", o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-",
-         table_number(o.margin_GiB, 1), marks_of(plan, training.goal, i), std::move(layout)},
-        o.co2_t ? table_number(*o.co2_t, 1) : "-");
+    ReportRow& row = add_row(table, {}, o, plan, carbon);
+    if (o.why_not.empty()) {
+      row.cell(marks_of(plan, training.goal, i)).cell(o.layout).cells.back().copies = o.flags;
+    } else {
+      std::fill(row.cells.begin() + 2, row.cells.end(), ReportCell{});  // but platform and GPUs
+      row.cell("-").cell(shorten(o.why_not, 120));
+    }
   }
+  table.add_columns("< | layout<");
   return table;
 }
 

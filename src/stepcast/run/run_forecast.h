@@ -66,21 +66,22 @@ struct ComputeTime {
 
 struct RunLoss {
   STEPCAST_FIELDS(RunLoss);
-  STEPCAST_FIELD(std::string, cause, "of interruptions");
-  STEPCAST_FIELD(double, interruptions, "in the whole run");
-  STEPCAST_FIELD(double, mean_time_h, "of the job, from one to the next");
-  STEPCAST_FIELD(double, mean_time_p10_h, "as the log, or other clusters, allow");
-  STEPCAST_FIELD(double, mean_time_p90_h, "");
-  STEPCAST_FIELD(double, down_percent, "of the time: found, restarted, read again");
-  STEPCAST_FIELD(double, again_percent, "of the time: work that no checkpoint held, done again");
+  STEPCAST_COLUMN(std::string, cause, "of interruptions", "lost to<");
+  STEPCAST_COLUMN(double, interruptions, "in the whole run", "times");
+  STEPCAST_COLUMN(double, mean_time_h, "of the job, from one to the next", "one in\nh", 1);
+  STEPCAST_COLUMN(double, mean_time_p10_h, "as the log, or other clusters, allow", "p10", 1);
+  STEPCAST_COLUMN(double, mean_time_p90_h, "", "p90", 1);
+  STEPCAST_COLUMN(double, down_percent, "of the time: found, restarted, read again", "down\n%", 2);
+  STEPCAST_COLUMN(double, again_percent, "of the time: work that no checkpoint held, done again", "again\n%",
+                  2);
 };
 
 // The same job on more or fewer GPUs, each of which does as much as before.
 struct RunScale {
   STEPCAST_FIELDS(RunScale);
-  STEPCAST_FIELD(std::uint64_t, n_gpus, "each of which does as much as now");
-  STEPCAST_FIELD(double, effective_share_percent, "on this number");
-  STEPCAST_FIELD(double, days, "of the same training");
+  STEPCAST_COLUMN(std::uint64_t, n_gpus, "each of which does as much as now", "GPUs, the same work each");
+  STEPCAST_COLUMN(double, effective_share_percent, "on this number", "trains\n%", 1);
+  STEPCAST_COLUMN(double, days, "of the same training", "days", 1);
 };
 
 struct RunForecast {

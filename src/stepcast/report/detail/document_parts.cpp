@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 
@@ -24,20 +25,8 @@ ReportTable shares_table(std::string_view heading, std::span<const ForecastShare
   return table;
 }
 
-ReportTable losses_table(const RunForecast& run) {
-  ReportTable table{"lost to< | times | one in\nh | p10 | p90 | down\n% | again\n%"};
-  for (const RunLoss& l : run.losses) {
-    table.row({l.cause, table_number(l.interruptions, 0), table_number(l.mean_time_h, 1),
-               table_number(l.mean_time_p10_h, 1), table_number(l.mean_time_p90_h, 1),
-               table_number(l.down_percent, 2), table_number(l.again_percent, 2)});
-  }
-  return table;
-}
-
 ReportTable scale_table(const RunForecast& run) {
-  ReportTable table{"GPUs, the same work each | trains\n% | days"};
-  for (const RunScale& s : run.scale)
-    table.row({table_count(s.n_gpus), table_number(s.effective_share_percent, 1), table_number(s.days, 1)});
+  ReportTable table = table_of(run.scale);
   // Two digits are more than is known of it.
   const double digit = std::pow(10, std::floor(std::log10(run.most_useful_gpus)) - 1);
   table.caption = fmt::format("More than {} GPUs train no more in a day.",
@@ -191,7 +180,7 @@ void add_training_section(ReportDocument& document, const Forecast& forecast) {
   if (!forecast.training->run) return;
   const RunForecast& run = *forecast.training->run;
   section.add(ReportText{run_text(run), 0});
-  section.add(losses_table(run));
+  section.add(table_of(run.losses));
   section.add(scale_table(run));
 }
 

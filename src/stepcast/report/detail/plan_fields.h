@@ -1,0 +1,74 @@
+// The fields of layouts and options of a plan (report/fields/field_list.h), for its JSON and its tables.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/training_plan.h"
+#include "stepcast/report/fields/field_list.h"
+
+namespace stepcast {
+
+void fields(auto& a, Is<LayoutPoint> auto& p) {
+  a("layout", to_string(p), "in few words", TableColumn{"layout<"}.at(-1));
+  a("tensor_parallel", p.tensor);
+  a("pipeline_parallel", p.pipeline);
+  a("virtual_stages", p.virtual_stages);
+  a("schedule", p.schedule);
+  a("context_parallel", p.context);
+  a("data_parallel", p.data);
+  a("expert_parallel", p.expert);
+  a("expert_tensor_parallel", p.expert_tensor == 0 ? p.tensor : p.expert_tensor);
+  a("micro_batch_sequences", p.micro_batch);
+  a("sharding", to_string(p.sharding), "none, zero1, zero2, zero3, or hybrid:N over the ranks of N nodes");
+  a("recompute", p.recompute);
+  a("sequence_parallel", p.sequence_parallel);
+  a("dtype", p.dtype);
+}
+
+constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
+
+void fields(auto& a, Is<LayoutRejection> auto& r) {
+  a("layouts", r.count, "number of layouts, for this reason", {"layouts"});
+  a("reason", r.reason, "", TableColumn::words("why not<", 100));
+  a("example", r.example, "", TableColumn::words("for example<", 90));
+  a("cure", r.cure, "nearest change that makes one run; empty: none is known",
+    TableColumn::words("nearest that runs<", 80));
+}
+
+// Of the options of `plan`; `carbon`: tables show what the electricity emits.
+void fields(auto& a, Is<TrainingOption> auto& o, const TrainingPlan& plan, bool carbon) {
+  const bool runs = o.why_not.empty();
+  const auto is = [&](const std::optional<std::size_t>& index) {
+    return given_if(runs, index && &plan.options[*index] == &o);
+  };
+  a("platform", o.platform, "", {"platform<"});
+  a("n_gpus", o.n_gpus, "", {"GPUs"});
+  a("why_not", given_if(!runs, o.why_not), "no layout runs and fits; nothing else is given then");
+  a("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
+  a("megatron_flags", given_if(runs, o.flags));
+  a("step_time_ms", given_if(runs, o.step_ms), "", {"step\nms", 1});
+  a("days", given_if(runs, o.days), "", {"days", 1});
+  a("days_p90", given_if(runs, o.days_p90), "", {"p90\ndays", 1});
+  a("gpu_hours", given_if(runs, o.gpu_hours), "", {"GPU-hours"});
+  a("price_per_gpu_hour", if_any(o.price_per_gpu_hour));
+  a("price", if_any(o.price), "", {"price"});
+  a("power_kW", if_any(o.power_kW), "of nodes and the switches between them", {"kW"});
+  a("energy_MWh", if_any(o.energy_MWh), "of nodes and switches", {"MWh", 1});
+  a("co2_t", if_any(o.co2_t), "tonnes, at the carbon intensity that was given",
+    carbon ? TableColumn{"t CO2", 1} : TableColumn{});
+  a("run", if_any(o.run), "with interruptions: days, GPU-hours and what they cost are with its losses");
+  a("memory_margin_GiB", given_if(runs, o.margin_GiB), "", {"GiB to\nspare", 1});
+  a("in_time", given_if(runs, o.meets), "and within the power budget");
+  a("in_time_at_p90", given_if(runs, o.surely));
+  a("fewest_gpus", is(plan.fewest));
+  a("cheapest", is(plan.cheapest));
+  a("fastest", is(plan.fastest), "by days_p90");
+  a("least_energy", is(plan.least_energy));
+  a("wanted", is(plan.wanted), "what --objective asks for");
+  a("pareto", given_if(runs, o.best));
+}
+
+}  // namespace stepcast
