@@ -6,6 +6,7 @@
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/report/fields/field_table.h"
 
 namespace stepcast {
 
@@ -16,15 +17,18 @@ constexpr AnswerHead answer_head(const RlForecast*) {
 
 void fields(auto& a, Is<RlParts> auto& p) {
   a("generate_s", p.generate_s(), "prefill, decode and tail");
-  a("prefill_s", p.prefill_s, "prompts");
-  a("decode_s", p.decode_s);
-  a("tail_s", p.tail_s, "decoding while less than a tenth of the answers go on");
+  a("prefill_s", p.prefill_s, "prompts", {"prefill of the prompts", 2});
+  a("decode_s", p.decode_s, "", {"decode", 2});
+  a("tail_s", p.tail_s, "decoding while less than a tenth of the answers go on",
+    {"tail of the longest answers", 2});
   a("log_probabilities_s", p.log_probabilities_s,
-    "of the policy before the step, its reference, values of a critic");
-  a("reward_s", p.reward_s, "a model that scores");
-  a("train_s", p.train_s);
-  a("transfer_s", p.transfer_s, "weights to the engine, and the change from one engine to the other");
-  a("idle_s", p.idle_s, "of the pool that waits for the other one; inside the longer of the two");
+    "of the policy before the step, its reference, values of a critic", {"log-probabilities", 2});
+  a("reward_s", p.reward_s, "a model that scores", {"reward model", 2});
+  a("train_s", p.train_s, "", {"train", 2});
+  a("transfer_s", p.transfer_s, "weights to the engine, and the change from one engine to the other",
+    {"weights and change of engines", 2});
+  a("idle_s", p.idle_s, "of the pool that waits for the other one; inside the longer of the two",
+    {p.generate_s() < p.learn_s() ? "idle: generation waits" : "idle: training waits", 2});
   a("idle_gpus", p.idle_gpus, "of that pool");
 }
 
@@ -94,21 +98,12 @@ std::string rl_split_text(const RlSplit& s) {
 namespace {
 
 ReportTable rl_parts_table(const RlForecast& f) {
-  const RlParts& p = f.parts;
   ReportTable table{"part< | seconds | % of step"};
-  const auto row = [&](const char* name, double seconds) {
-    if (seconds <= 0) return;
-    table.row({name, table_number(seconds, 2), table_number(100 * seconds / f.step_s, 1)});
-  };
-  row("prefill of the prompts", p.prefill_s);
-  row("decode", p.decode_s);
-  row("tail of the longest answers", p.tail_s);
-  row("log-probabilities", p.log_probabilities_s);
-  row("reward model", p.reward_s);
-  row("train", p.train_s);
-  row("weights and change of engines", p.transfer_s);
-  if (p.idle_s > 0)
-    row(p.generate_s() < p.learn_s() ? "idle: generation waits" : "idle: training waits", p.idle_s);
+  detail::FieldRow parts;
+  fields(parts, f.parts);
+  for (const auto& [key, column, cell, seconds] : std::move(parts).take())
+    if (seconds > 0)
+      table.row({std::string{column.heading}, cell, table_number(100 * seconds / f.step_s, 1)});
   if (!f.split.on_policy)
     table.caption = "Both pools work at the same time: the step is the longer of them, and the transfer.";
   return table;
