@@ -13,13 +13,13 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/report/cell_text.h"
+#include "stepcast/report/detail/inspect_fields.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/report/log_document.h"
 
 namespace stepcast {
 namespace {
-
-constexpr std::size_t kNameWidth = 60;
 
 ReportDocument document_of(const std::string& file, ReportTable facts) {
   ReportDocument document{.title = file};
@@ -139,25 +139,15 @@ ReportDocument document_of(const InspectedProfile& p) {
     if (any_special) row.cell(is_special(step) ? std::string{describe(step.kind)} : std::string{});
     steps.rows.push_back(std::move(row));
   }
-  ReportTable threads{"pid | tid | operators | annotations | calls | name<"};
-  for (std::size_t i = 0; i < p.threads.size(); ++i) {
-    const RankSummary::Thread& counts = s.threads[i];
-    threads.row({std::to_string(p.threads[i].pid), std::to_string(p.threads[i].tid), table_count(counts.ops),
-                 table_count(counts.annotations), table_count(counts.calls), shorten(p.threads[i].name, 40)});
-  }
-  ReportTable streams{"device | stream | kernels | communication | copies | busy ms"};
-  for (const RankSummary::Stream& stream : s.streams) {
-    streams.row({std::to_string(stream.device), std::to_string(stream.stream), table_count(stream.kernels),
-                 table_count(stream.communication_kernels), table_count(stream.copies),
-                 milliseconds(stream.busy)});
-  }
+  ReportTable threads;
+  for (std::size_t i = 0; i < p.threads.size(); ++i) add_row(threads, {}, p.threads[i], s.threads[i]);
   ReportTable kernels{"kernels< | ms"};
   for (std::size_t i = 0; i < s.kernel_time.size(); ++i)
     if (s.kernel_time[i].value() > 0)
       kernels.row({std::string{to_string(static_cast<KernelClass>(i))}, milliseconds(s.kernel_time[i])});
   add_table(document, "Steps", std::move(steps));
   add_table(document, "Threads", std::move(threads));
-  add_table(document, "Streams", std::move(streams));
+  add_table(document, "Streams", table_of(s.streams));
   add_table(document, "Kernels", std::move(kernels));
   return document;
 }
@@ -225,16 +215,9 @@ ReportDocument document_of(const InspectedTimeline& timeline) {
 }
 
 ReportTable operators_table(const InspectedOperations& o) {
-  ReportTable table{"operator< | operations< | count | GFLOP | MB"};
-  if (o.times) table.columns.push_back({"recorded ms"});
+  ReportTable table = table_of(o.operators, o.times.has_value());
   InspectedOperations::Operator sum{.name = "all"};
-  const auto add = [&](const InspectedOperations::Operator& row) {
-    table.row({shorten(row.name, kNameWidth), join(row.families, " + "), table_count(row.count)})
-        .numbers({row.flops.value() * 1e-9, row.bytes.value() * 1e-6}, 3);
-    if (o.times) table.rows.back().cell(milliseconds(row.time));
-  };
   for (const InspectedOperations::Operator& row : o.operators) {
-    add(row);
     sum.count += row.count;
     sum.flops += row.flops;
     sum.bytes += row.bytes;
@@ -242,7 +225,7 @@ ReportTable operators_table(const InspectedOperations& o) {
   }
   if (sum.count == 0) return {};
   table.rule();
-  add(sum);
+  add_row(table, {}, sum, o.times.has_value());
   return table;
 }
 
@@ -261,15 +244,8 @@ ReportDocument document_of(const InspectedOperations& o) {
   }
   ReportDocument document = document_of(o.file, std::move(facts));
   add_table(document, "Operations", operators_table(o));
-  ReportTable unknown{"without operations< | count | why<"};
-  for (const auto& [name, entry] : o.unmodelled)
-    unknown.row({shorten(name, kNameWidth), table_count(entry.count), shorten(entry.why, 100)});
-  add_table(document, "Without operations", std::move(unknown));
-  ReportTable kernels{"kernels without operations, by operator< | ms"};
-  if (o.times)
-    for (const auto& [name, work] : o.times->unmodelled)
-      kernels.row({shorten(name, kNameWidth), milliseconds(work.time)});
-  add_table(document, "Kernels without operations", std::move(kernels));
+  add_table(document, "Without operations", table_of(o.unmodelled));
+  if (o.times) add_table(document, "Kernels without operations", table_of(o.times->unmodelled));
   return document;
 }
 
@@ -281,11 +257,9 @@ std::string heavy_text(const Pooling& p) {
 }
 
 ReportTable pooling_table(const Pooling& p) {
-  ReportTable table{"lookups per sample< | tables | % of lookups"};
+  ReportTable table;
   for (const PoolingBin& bin : p.bins)
-    if (bin.tables > 0)
-      table.row({std::string{bin.name}, table_count(bin.tables),
-                 table_number(p.lookups > 0 ? 100 * bin.lookups / p.lookups : 0, 1)});
+    if (bin.tables > 0) add_row(table, {}, bin, p.lookups);
   return table;
 }
 
