@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,45 +10,38 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/byte_source.h"
-#include "stepcast/base/names.h"
 #include "stepcast/logs/detail/foreign_files.h"
 #include "stepcast/logs/detail/log_scanner.h"
 
 namespace stepcast {
 namespace {
 
-constexpr auto kWords = names<LogFormat::huggingface>({"megatron",    "nemo",
-                                                       "torchtitan",  "deepspeed_pipeline",
-                                                       "deepspeed",   "megatron_bridge",
-                                                       "composer",    "mlperf",
-                                                       "maxtext",     "nanotron",
-                                                       "olmo",        "internevo",
-                                                       "llm_c",       "modded_nanogpt",
-                                                       "verl",        "torchtune",
-                                                       "lightning",   "levanter",
-                                                       "tensorboard", "csv",
-                                                       "huggingface"});
-constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
-                                                           "NeMo",
-                                                           "TorchTitan",
-                                                           "DeepSpeed's pipeline engine",
-                                                           "DeepSpeed's engine",
-                                                           "Megatron-Bridge",
-                                                           "Composer (LLM Foundry)",
-                                                           "MLPerf",
-                                                           "MaxText",
-                                                           "Nanotron",
-                                                           "OLMo",
-                                                           "InternEvo",
-                                                           "llm.c or nanoGPT",
-                                                           "modded-nanogpt",
-                                                           "verl",
-                                                           "torchtune",
-                                                           "Lightning",
-                                                           "Levanter",
-                                                           "TensorBoard (event file)",
-                                                           "CSV",
-                                                           "Hugging Face Trainer"};
+// Of every LogFormat, in their order: its word, and what people call it.
+struct FormatName {
+  std::string_view word, name;
+};
+constexpr FormatName kFormats[] = {{"megatron", "Megatron-LM"},
+                                   {"nemo", "NeMo"},
+                                   {"torchtitan", "TorchTitan"},
+                                   {"deepspeed_pipeline", "DeepSpeed's pipeline engine"},
+                                   {"deepspeed", "DeepSpeed's engine"},
+                                   {"megatron_bridge", "Megatron-Bridge"},
+                                   {"composer", "Composer (LLM Foundry)"},
+                                   {"mlperf", "MLPerf"},
+                                   {"maxtext", "MaxText"},
+                                   {"nanotron", "Nanotron"},
+                                   {"olmo", "OLMo"},
+                                   {"internevo", "InternEvo"},
+                                   {"llm_c", "llm.c or nanoGPT"},
+                                   {"modded_nanogpt", "modded-nanogpt"},
+                                   {"verl", "verl"},
+                                   {"torchtune", "torchtune"},
+                                   {"lightning", "Lightning"},
+                                   {"levanter", "Levanter"},
+                                   {"tensorboard", "TensorBoard (event file)"},
+                                   {"csv", "CSV"},
+                                   {"huggingface", "Hugging Face Trainer"}};
+static_assert(std::size(kFormats) == kLogFormats);
 
 // Text has no zero bytes, and few other controls than those of terminals.
 bool is_text(std::string_view beginning) {
@@ -160,8 +154,11 @@ Result<TrainingLog> read(ByteSource source) {
 
 }  // namespace
 
-std::string_view to_string(LogFormat format) { return kWords[format]; }
-std::string_view log_format_name(LogFormat format) { return kNames[static_cast<std::size_t>(format)]; }
+std::string_view to_string(LogFormat format) {
+  const auto i = static_cast<std::size_t>(format);
+  return kFormats[i < kLogFormats ? i : 0].word;
+}
+std::string_view log_format_name(LogFormat format) { return kFormats[static_cast<std::size_t>(format)].name; }
 
 Result<TrainingLog> read_training_log(const std::filesystem::path& file, const LogReadOptions& options) {
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, {.progress = options.progress}));

@@ -14,124 +14,6 @@ namespace stepcast::detail {
 
 namespace {
 
-enum class Figure : std::uint8_t { seconds, milliseconds, milliseconds_before, tokens_per_s_per_gpu };
-
-struct LineShape {
-  LogFormat format;
-  std::string_view marker;  // shows the line
-  std::string_view step;    // the number of the step stands behind
-  std::string_view figure;  // behind it (or before) stands what it took
-  Figure kind;
-  std::string_view batch, tflops, tokens, memory;  // behind them; empty: not told
-};
-
-constexpr LineShape kShapes[] = {
-    {LogFormat::maxtext, "completed step:", "completed step:", "seconds:", Figure::seconds, "",
-     "TFLOP/s/device:", "Tokens/s/device:", ""},
-    // 2024 and later, and before
-    {LogFormat::nanotron, "elapsed_time_per_iteration_ms:", "iteration:", "elapsed_time_per_iteration_ms:",
-     Figure::milliseconds, "global_batch_size:", "hardware_tflops_per_gpu:", "tokens_per_sec_per_gpu:", ""},
-    {LogFormat::nanotron, "time_per_iteration_ms:", "iteration:", "time_per_iteration_ms:",
-     Figure::milliseconds, "global_batch_size:", "hardware_tflops_per_gpu:", "tokens_per_sec_per_gpu:", ""},
-    {LogFormat::internevo, "tgs (tokens/gpu/second)=", ",step=", "tgs (tokens/gpu/second)=",
-     Figure::tokens_per_s_per_gpu, "", "tflops=", "tgs (tokens/gpu/second)=", ""},
-    {LogFormat::llm_c, "tok/s", "step ", " ms", Figure::milliseconds_before, "", "", "", ""},
-    {LogFormat::llm_c, "tok/s", "step ", "dt:", Figure::milliseconds, "", "", "", ""},
-    {LogFormat::llm_c, "(took ", "step ", "(took ", Figure::milliseconds, "", "", "", ""},
-    {LogFormat::llm_c, "ms, mfu", "iter ", "ms, mfu", Figure::milliseconds_before, "", "", "",
-     ""},  // nanoGPT
-    {LogFormat::verl, "timing_s/step:", "step:", "timing_s/step:", Figure::seconds, "", "",
-     "perf/throughput:", ""},
-    {LogFormat::verl, "perf/time_per_step:", "step:", "perf/time_per_step:", Figure::seconds, "", "",
-     "perf/throughput:", ""},
-    {LogFormat::verl, "train/time(s):", "step:", "train/time(s):", Figure::seconds, "", "", "", ""},
-    {LogFormat::torchtune, "tokens_per_second_per_gpu:", "tep ", "tokens_per_second_per_gpu:",
-     Figure::tokens_per_s_per_gpu, "", "", "tokens_per_second_per_gpu:", "peak_memory_reserved:"},
-    {LogFormat::levanter, "rogress on:train", "rogress on:train", "rate:", Figure::seconds, "", "", "", ""},
-};
-
-// Figures with the letters of thousands ("2.17K", "1.1M") and in the text of numpy ("np.float64(51.2)").
-std::optional<LoggedNumber> figure_at(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t:='\"";
-  const std::size_t from = text.find_first_not_of(kBlanks);
-  if (from == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(from);
-  if (text.starts_with("np.")) text.remove_prefix(std::min(text.find('(') + 1, text.size()));
-  std::optional<LoggedNumber> number = number_at(text);
-  if (!number) return number;
-  const std::size_t end = text.find_first_not_of("0123456789.,+-eE");
-  if (end == std::string_view::npos) return number;
-  constexpr double kThousand = 1e3;
-  const char letter = text[end];
-  const int thousands = letter == 'K' || letter == 'k'                  ? 1
-                        : letter == 'M' && text.substr(end, 3) != "MiB" ? 2
-                        : letter == 'B' || letter == 'G'                ? 3
-                        : letter == 'T'                                 ? 4
-                                                                        : 0;
-  const double factor = std::pow(kThousand, thousands);
-  number->value *= factor;
-  number->half_digit *= factor;
-  return number;
-}
-
-std::optional<LoggedNumber> figure_behind(std::string_view line, std::string_view key) {
-  if (key.empty()) return std::nullopt;
-  const std::optional<std::string_view> rest = text_behind(line, key);
-  return rest ? figure_at(*rest) : std::nullopt;
-}
-
-// "(80.64 ms", "| 3056.36 ms": the number that ends where `key` begins.
-std::optional<LoggedNumber> figure_before(std::string_view line, std::string_view key) {
-  const std::size_t end = line.find(key);
-  if (end == std::string_view::npos || end == 0) return std::nullopt;
-  std::size_t from = end;
-  while (from > 0 && (is_digit(line[from - 1]) || line[from - 1] == '.' || line[from - 1] == ',')) --from;
-  return number_at(line.substr(from, end - from));
-}
-
-double positive(const std::optional<LoggedNumber>& number) {
-  constexpr double kLeast = 1e-9, kMost = 1e12;
-  return number && number->value > kLeast && number->value < kMost ? number->value : 0;
-}
-
-std::uint32_t step_number(double value) {
-  constexpr double kMost = 4e9;
-  return static_cast<std::uint32_t>(std::clamp(value, 0.0, kMost));
-}
-
-std::optional<StepLine> shaped_line(const LineShape& shape, std::string_view line) {
-  constexpr double kSecond = 1e3, kBytesFrom = 1e6, kGiBytes = 1024.0 * 1024 * 1024;
-  std::optional<std::string_view> rest = text_behind(line, shape.step);
-  if (!rest && shape.step.front() == ',') rest = text_behind(line, shape.step.substr(1));  // at its begin
-  if (!rest) return std::nullopt;
-  const auto step = figure_at(*rest);
-  const auto figure = shape.kind == Figure::milliseconds_before ? figure_before(line, shape.figure)
-                                                                : figure_behind(line, shape.figure);
-  const double value = positive(figure);
-  if (!step || step->value < 0 || value <= 0) return std::nullopt;
-  StepLine told;
-  told.step.format = shape.format;
-  told.step.step = step_number(step->value);
-  told.half_digit_share = figure->half_digit / value;
-  if (shape.format == LogFormat::levanter) {  // tqdm: "rate:1.2s/it", "rate:1.3it/s"
-    const std::string_view unit = *text_behind(line, shape.figure);
-    const bool seconds = unit.substr(0, unit.find(' ')).ends_with("s/it");
-    told.step.time_ms = seconds ? kSecond * value : kSecond / value;
-  } else if (shape.kind == Figure::tokens_per_s_per_gpu) {
-    told.step.rate = static_cast<float>(value);
-  } else if (shape.kind == Figure::seconds) {
-    told.step.time_ms = kSecond * value;
-  } else {
-    told.step.time_ms = value;
-  }
-  told.step.batch_sequences = step_number(positive(figure_behind(line, shape.batch)));
-  told.step.tflops_per_gpu = static_cast<float>(positive(figure_behind(line, shape.tflops)));
-  told.tokens_per_s_per_gpu = positive(figure_behind(line, shape.tokens));
-  const double memory = positive(figure_behind(line, shape.memory));
-  told.memory_GiB = memory >= kBytesFrom ? memory / kGiBytes : memory;
-  return told;
-}
-
 constexpr double kSecondInMs = 1e3;
 constexpr double kMostMlperf = 1e15;  // of a count or a time
 
@@ -150,18 +32,8 @@ double first_figure(const JsonValue& object, const std::array<std::string_view, 
 
 }  // namespace
 
-std::optional<StepLine> FrameworkLines::take(std::string_view line, bool& broken) {
-  broken = false;
-  if (line.find("train_time:") != std::string_view::npos) return running_total(line);
-  if (line.find("[step=") != std::string_view::npos || line.find("throughput/") != std::string_view::npos)
-    return olmo(line);
-  for (const LineShape& shape : kShapes) {
-    if (line.find(shape.marker) == std::string_view::npos) continue;
-    if (std::optional<StepLine> told = shaped_line(shape, line)) return told;
-    // Before the first step the bar has no rate.
-    broken = shape.format != LogFormat::levanter && shape.format != LogFormat::llm_c;
-  }
-  return std::nullopt;
+std::optional<StepLine> FrameworkLines::take(std::string_view line) {
+  return line.find("train_time:") != std::string_view::npos ? running_total(line) : olmo(line);
 }
 
 std::optional<StepLine> FrameworkLines::running_total(std::string_view line) {
@@ -200,7 +72,7 @@ std::optional<StepLine> FrameworkLines::olmo(std::string_view line) {
   constexpr double kSecond = 1e3;
   for (const std::string_view key : {"throughput/device/BPS=", "throughput/device/batches_per_second="}) {
     const auto rate = number_behind(line, key);
-    if (positive(rate) <= 0) continue;
+    if (!rate || !is_figure(rate->value)) continue;
     StepLine told;
     told.step.format = LogFormat::olmo;
     told.step.step = olmo_step_;

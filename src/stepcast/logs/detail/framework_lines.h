@@ -1,5 +1,4 @@
-// Lines of frameworks that tell a step as a list of names and figures: a row of a table each, and the few that need a
-// line before.
+// Lines of frameworks that tell a step together with a line before them. Those that need none are line_patterns.h.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ namespace stepcast::detail {
 
 class FrameworkLines {
  public:
-  // `line` without colours and prefixes. Nothing where it tells no step; `broken` then says whether it begins as one.
-  [[nodiscard]] std::optional<StepLine> take(std::string_view line, bool& broken);
+  // `line` without colours and prefixes. Nothing where it tells no step.
+  [[nodiscard]] std::optional<StepLine> take(std::string_view line);
 
  private:
   // "step:20/1390 train_time:2846ms": the time since the line before, once it has enough digits.

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "stepcast/base/text.h"
+#include "stepcast/logs/detail/line_patterns.h"
 #include "stepcast/logs/detail/log_text.h"
 
 namespace stepcast::detail {
 namespace {
 
-// Texts that lines of interest hold, in lower case; what follows is looked at line by line.
+// Texts that lines of interest hold, in lower case; what follows is looked at line by line. Markers of patterns come behind them.
 enum Needle : unsigned {
 #define STEPCAST_NEEDLE(name, text) name,
 #include "stepcast/logs/detail/log_needles.def"
@@ -22,18 +24,38 @@ constexpr std::string_view kNeedles[] = {
 #include "stepcast/logs/detail/log_needles.def"
 #undef STEPCAST_NEEDLE
 };
+constexpr std::size_t kFirstMarker = std::size(kNeedles);
 
-constexpr std::uint64_t bit(Needle needle) { return std::uint64_t{1} << needle; }
+std::vector<std::string_view> all_needles() {
+  std::vector<std::string_view> all(std::begin(kNeedles), std::end(kNeedles));
+  all.insert(all.end(), line_patterns().markers.begin(), line_patterns().markers.end());
+  return all;
+}
+
+constexpr std::uint64_t bit(std::size_t needle) { return std::uint64_t{1} << needle; }
 template <class... More>
 constexpr bool holds(std::uint64_t found, More... needles) {
   return (found & (bit(needles) | ...)) != 0;
 }
 
-constexpr std::uint64_t kFrameworks =
-    bit(framework_maxtext) | bit(framework_nanotron) | bit(framework_olmo) | bit(framework_internevo) |
-    bit(framework_llm_c) | bit(framework_llm_c_old) | bit(framework_nanogpt) | bit(framework_modded) |
-    bit(framework_verl) | bit(framework_verl_rate) | bit(framework_verl_sft) | bit(framework_torchtune) |
-    bit(framework_levanter);
+constexpr std::uint64_t kSteps = ~(bit(kFirstMarker) - 1) | bit(composer_batch) | bit(composer_rate) |
+                                 bit(bar_seconds) | bit(bar_steps) | bit(run_end) | bit(olmo_step) |
+                                 bit(running_total);
+
+// Lines that say a number which is kept as a word.
+struct CountedWord {
+  Needle needle;
+  std::string_view name, key;  // the number stands behind the key
+};
+constexpr CountedWord kCountedWords[] = {{world_size, "world_size", "using world size:"},
+                                         {dist_world_size, "world_size", "dist_world_size="},
+                                         {padded_vocab, "vocab_size", "padded vocab (size:"},
+                                         {padded_vocab, "vocab_size", "original vocab_size:"},
+                                         {total_batch, "total_batch", "accumulation) ="},
+                                         {device_batch, "device_batch", "per device"},
+                                         {sequence_length, "titan_local_batch", "local batch size "},
+                                         {sequence_length, "titan_global_batch", "global batch size "},
+                                         {sequence_length, "titan_seq_len", "sequence length "}};
 
 // Up to the first character that no name has.
 std::string_view first_word(std::string_view text) {
@@ -55,7 +77,7 @@ void add_maxtext_parameter(std::string_view line, std::string& parameters) {
 
 }  // namespace
 
-LogScanner::LogScanner(TrainingLog& log) : log_(log), needles_(kNeedles), blocks_(log) {}
+LogScanner::LogScanner(TrainingLog& log) : log_(log), needles_(all_needles()), blocks_(log) {}
 
 Status LogScanner::status() const {
   if (!csv_error_) return Ok{};
@@ -95,10 +117,6 @@ void LogScanner::piece(std::string_view raw) {
   if (found == 0 && !blocks_.is_open()) return;
   std::string_view line = without_colours(raw, plain_);
   rank_ = take_rank(line);
-  constexpr std::uint64_t kSteps = bit(megatron) | bit(bridge) | bit(nemo) | bit(titan_tps) | bit(titan_wps) |
-                                   bit(deepspeed) | bit(deepspeed_old) | bit(deepspeed_pipeline) |
-                                   bit(composer_batch) | bit(composer_rate) | bit(bar_seconds) |
-                                   bit(bar_steps) | bit(run_end) | kFrameworks;
   if (blocks_.take(line)) return;
   if (holds(found, mlperf)) {
     if (std::optional<StepLine> told = mlperf_.take(line, blocks_, events_)) add(*told, {});
@@ -126,26 +144,20 @@ void LogScanner::add(StepLine told, std::string_view line) {
 }
 
 void LogScanner::step_of(std::uint64_t found, std::string_view line) {
-  const auto take = [&](std::optional<StepLine> told) {
-    if (told)
-      add(*told, line);
-    else
-      ++log_.broken_lines;
-  };
-  if (holds(found, megatron)) return take(megatron_line(line));
-  if (holds(found, nemo)) return take(nemo_line(line));
-  if (holds(found, bridge)) return take(megatron_bridge_line(line));
-  if (holds(found, titan_tps, titan_wps) && line.find("step:") != std::string_view::npos) {
-    if (line.find("validate step:") != std::string_view::npos) return;
-    return take(torchtitan_line(line));
+  const auto is_there = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
+  bool is_broken = false;
+  for (const LinePattern& pattern : line_patterns().rows) {
+    if ((found >> kFirstMarker & pattern.markers) == 0 || !is_there(pattern.also)) continue;
+    if (!pattern.unless.empty() && is_there(pattern.unless)) return;
+    if (std::optional<StepLine> told = patterned_line(pattern, line)) return add(*told, line);
+    is_broken = is_broken || !pattern.is_common;
   }
-  if (holds(found, deepspeed, deepspeed_old)) return take(deepspeed_line(line));
-  if (holds(found, deepspeed_pipeline)) return take(deepspeed_pipeline_line(line));
-  if ((found & kFrameworks) != 0 || holds(found, composer_rate)) {
-    bool broken = false;
-    if (std::optional<StepLine> told = framework_lines_.take(line, broken)) return add(*told, line);
-    if (broken) ++log_.broken_lines;
+  if (is_broken) {
+    ++log_.broken_lines;
+    return;
   }
+  if (holds(found, composer_rate, olmo_step, running_total))
+    if (std::optional<StepLine> told = framework_lines_.take(line)) return add(*told, line);
   if (holds(found, composer_batch, composer_rate)) composer(line);
   if (holds(found, run_end)) run_summary(line);
   if (holds(found, bar_seconds, bar_steps)) {
@@ -231,22 +243,9 @@ void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
     events_ |= static_cast<std::uint8_t>(LogEvent::start);
     return blocks_.open_megatron();
   }
-  const auto word_behind = [&](std::string_view name, std::string_view key) {
-    if (const auto number = count_behind(line, key)) blocks_.word(name, std::to_string(*number));
-  };
-  if (holds(found, world_size)) word_behind("world_size", "using world size:");
-  if (holds(found, dist_world_size)) word_behind("world_size", "dist_world_size=");
-  if (holds(found, padded_vocab)) {
-    word_behind("vocab_size", "padded vocab (size:");
-    word_behind("vocab_size", "original vocab_size:");
-  }
-  if (holds(found, total_batch)) {
-    if (const auto count = text_behind(line, "accumulation) =")) {
-      if (const auto number = number_at(*count))
-        blocks_.word("total_batch", std::to_string(static_cast<std::int64_t>(number->value)));
-    }
-  }
-  if (holds(found, device_batch)) word_behind("device_batch", "per device");
+  for (const auto& [needle, name, key] : kCountedWords)
+    if (holds(found, needle))
+      if (const auto number = count_behind(line, key)) blocks_.word(name, std::to_string(*number));
   if (holds(found, deepspeed_json)) {
     blocks_.begin_run();
     return blocks_.open_json(line, &LoggedSettings::deepspeed);
@@ -295,14 +294,6 @@ void LogScanner::titan_words(std::uint64_t found, std::string_view line) {
       blocks_.word("titan_mesh", trimmed(*mesh));
       events_ |= static_cast<std::uint8_t>(LogEvent::start);
     }
-  }
-  if (holds(found, sequence_length)) {
-    const auto keep = [&](std::string_view name, std::string_view key) {
-      if (const auto number = count_behind(line, key)) blocks_.word(name, std::to_string(*number));
-    };
-    keep("titan_local_batch", "local batch size ");
-    keep("titan_global_batch", "global batch size ");
-    keep("titan_seq_len", "sequence length ");
   }
   if (holds(found, activation_checkpointing)) {
     if (const auto mode = text_behind(line, "Applied ")) blocks_.word("titan_recompute", first_word(*mode));

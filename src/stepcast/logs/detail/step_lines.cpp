@@ -9,7 +9,6 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/text.h"
-#include "stepcast/base/units.h"
 #include "stepcast/logs/detail/step_columns.h"
 
 namespace stepcast::detail {
@@ -18,30 +17,7 @@ namespace {
 
 constexpr double kSecond = 1e3;  // in milliseconds
 
-std::uint32_t small(std::optional<std::uint64_t> count) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(std::min(count.value_or(0), kMost));
-}
-
-float rate_behind(std::string_view line, std::string_view key) {
-  const auto number = number_behind(line, key);
-  constexpr double kMost = 1e12;
-  return number && number->value > 0 && number->value < kMost ? static_cast<float>(number->value) : 0;
-}
-
-// A time or rate above 0; times beyond any step are none.
-bool usable(const std::optional<LoggedNumber>& number) {
-  constexpr double kLeast = 1e-9, kMost = 1e12;
-  return number && number->value > kLeast && number->value < kMost;
-}
-
-// "12.34GiB", "38.49GB" (2^30, too), or bytes.
-double memory_behind(std::string_view line, std::string_view key) {
-  const auto number = number_behind(line, key);
-  if (!number || number->value <= 0) return 0;
-  constexpr double kBytesFrom = 1e6;
-  return number->value >= kBytesFrom ? number->value / kGiB : number->value;
-}
+bool usable(const std::optional<LoggedNumber>& number) { return number && is_figure(number->value); }
 
 StepLine told(LogFormat format, std::uint32_t step, const LoggedNumber& number) {
   StepLine line;
@@ -68,106 +44,6 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
     from = i + 1;
   }
 }
-
-}  // namespace
-
-std::optional<StepLine> megatron_line(std::string_view line) {
-  const auto milliseconds = number_behind(line, "elapsed time per iteration (ms)");
-  // Megatron-DeepSpeed of 2021 and 2022 tells seconds.
-  const auto time = milliseconds ? milliseconds : number_behind(line, "elapsed time per iteration (s)");
-  const auto step = count_behind(line, "iteration ");
-  if (!usable(time) || !step) return std::nullopt;
-  StepLine told_here = told(LogFormat::megatron, small(step), *time);
-  told_here.step.time_ms = time->value * (milliseconds ? 1 : kSecond);
-  // Also as a public fork spells it.
-  const auto batch = count_behind(line, "global batch size");
-  told_here.step.batch_sequences = small(batch ? batch : count_behind(line, "gloabl batch size"));
-  const float tflops = rate_behind(line, "(TFLOP/s/GPU)");
-  told_here.step.tflops_per_gpu = tflops > 0 ? tflops : rate_behind(line, "TFLOPs:");
-  told_here.tokens_per_s_per_gpu = rate_behind(line, "tokens per gpu per second (tgs)");
-  return told_here;
-}
-
-std::optional<StepLine> megatron_bridge_line(std::string_view line) {
-  const auto time = number_behind(line, "Step Time");
-  if (!usable(time)) return std::nullopt;
-  StepLine told_here = told(LogFormat::megatron_bridge, 0, *time);
-  told_here.step.time_ms = time->value * kSecond;
-  told_here.step.tflops_per_gpu = rate_behind(line, "GPU utilization");
-  return told_here;
-}
-
-std::optional<StepLine> nemo_line(std::string_view line) {
-  const auto time = number_behind(line, "train_step_timing in s");
-  auto step = count_behind(line, "global_step");
-  if (!step) step = count_behind(line, "iteration ");
-  if (!step) {  // a bar: "45/99 ["
-    const std::size_t bracket = line.find(" [");
-    const std::size_t slash = bracket == std::string_view::npos ? bracket : line.rfind('/', bracket);
-    if (slash != std::string_view::npos && slash > 0) {
-      std::size_t from = slash;
-      while (from > 0 && is_digit(line[from - 1])) --from;
-      if (const auto number = number_at(line.substr(from, slash - from)))
-        step = static_cast<std::uint64_t>(std::max(0.0, number->value));
-    }
-  }
-  if (!usable(time) || !step) return std::nullopt;
-  StepLine told_here = told(LogFormat::nemo, small(step), *time);
-  told_here.step.time_ms = time->value * kSecond;
-  told_here.step.batch_sequences = small(count_behind(line, "global_batch_size"));
-  told_here.step.tflops_per_gpu = rate_behind(line, "TFLOPS_per_GPU");
-  told_here.memory_GiB = memory_behind(line, "max_memory_reserved");
-  told_here.tokens_per_s_per_gpu = rate_behind(line, "tokens_per_sec_per_gpu");
-  return told_here;
-}
-
-std::optional<StepLine> torchtitan_line(std::string_view line) {
-  auto rate = number_behind(line, " tps:");
-  if (!rate) rate = number_behind(line, " wps:");
-  const auto step = count_behind(line, "step:");
-  if (!usable(rate) || !step) return std::nullopt;
-  StepLine told_here = told(LogFormat::torchtitan, small(step), *rate);
-  told_here.step.rate = static_cast<float>(rate->value);
-  told_here.tokens_per_s_per_gpu = rate->value;
-  told_here.step.tflops_per_gpu = rate_behind(line, "tflops:");
-  told_here.memory_GiB = memory_behind(line, "memory:");
-  return told_here;
-}
-
-std::optional<StepLine> deepspeed_line(std::string_view line) {
-  const auto rate = number_behind(line, "CurrSamplesPerSec");
-  auto step = count_behind(line, "global_step");
-  if (!step) {  // "] 0/20, RunningAvg"
-    const std::size_t end = line.find(", RunningAvgSamplesPerSec");
-    const std::size_t slash = end == std::string_view::npos ? end : line.rfind('/', end);
-    if (slash != std::string_view::npos) {
-      if (const auto number = number_at(line.substr(slash + 1, end - slash - 1));
-          number && number->value >= 0)
-        step = static_cast<std::uint64_t>(number->value);
-    }
-  }
-  if (!usable(rate) || !step) return std::nullopt;
-  StepLine told_here = told(LogFormat::deepspeed, small(step), *rate);
-  told_here.step.rate = static_cast<float>(rate->value);
-  told_here.memory_GiB = memory_behind(line, "MaxMemAllocated");
-  return told_here;
-}
-
-std::optional<StepLine> deepspeed_pipeline_line(std::string_view line) {
-  const auto time = number_behind(line, "iter time (s)");
-  const auto step = count_behind(line, "steps:");
-  if (!usable(time) || !step) return std::nullopt;
-  StepLine told_here = told(LogFormat::deepspeed_pipeline, small(step), *time);
-  told_here.step.time_ms = time->value * kSecond;
-  if (const float samples = rate_behind(line, "samples/sec"); samples > 0) {
-    constexpr double kHalf = 0.5;
-    told_here.step.batch_sequences =
-        small(static_cast<std::uint64_t>(std::min(1e9, time->value * static_cast<double>(samples) + kHalf)));
-  }
-  return told_here;
-}
-
-namespace {
 
 // Whose bar it is, by what stands before and behind.
 LogFormat bar_format(std::string_view line) {
@@ -196,6 +72,16 @@ double elapsed_s(std::string_view text) {
 
 }  // namespace
 
+std::uint32_t step_number(double value) {
+  constexpr double kMost = 4e9;
+  return static_cast<std::uint32_t>(std::clamp(value, 0.0, kMost));
+}
+
+bool is_figure(double value) {
+  constexpr double kLeast = 1e-9, kMost = 1e12;
+  return value > kLeast && value < kMost;
+}
+
 // " 12%|#2  | 120/1000 [04:00<29:20,  2.00s/it]"
 std::optional<StepLine> progress_bar_line(std::string_view line) {
   const std::size_t open = line.rfind(" [");
@@ -215,9 +101,9 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
   const std::size_t unit = rate_text.find("s/it"), inverse = rate_text.find("it/s");
   if (unit == std::string_view::npos && inverse == std::string_view::npos) return std::nullopt;
   const LogFormat format = bar_format(line);
-  StepLine told_here = told(format, small(static_cast<std::uint64_t>(step->value)), *rate);
+  StepLine told_here = told(format, step_number(step->value), *rate);
   told_here.step.time_ms = unit < inverse ? rate->value * kSecond : kSecond / rate->value;
-  told_here.step.of_steps = small(static_cast<std::uint64_t>(all->value));
+  told_here.step.of_steps = step_number(all->value);
   // Time since the bar began, "[1:04:00<": of several bars the longest is the training.
   double elapsed = 0, part = 0;
   for (const char c : line.substr(open + 2)) {
@@ -233,8 +119,8 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
   told_here.step.rate = static_cast<float>(elapsed + part);
   // Lightning begins anew in every epoch.
   if (const auto epoch = count_behind(line, "Epoch "); epoch && format == LogFormat::lightning)
-    told_here.step.step = small(static_cast<std::uint64_t>(
-        static_cast<double>(std::min<std::uint64_t>(*epoch, 1000)) * all->value + step->value));
+    told_here.step.step =
+        step_number(static_cast<double>(std::min<std::uint64_t>(*epoch, 1000)) * all->value + step->value);
   return told_here;
 }
 
@@ -252,9 +138,9 @@ std::optional<StepLine> rich_bar_line(std::string_view line) {
              rate = number_at(line.substr(rate_at));
   if (!step || !all || !usable(rate) || step->value < 1 || all->value < step->value) return std::nullopt;
   const double number = static_cast<double>(std::min<std::uint64_t>(*epoch, 1000)) * all->value + step->value;
-  StepLine told_here = told(LogFormat::lightning, small(static_cast<std::uint64_t>(number)), *rate);
+  StepLine told_here = told(LogFormat::lightning, step_number(number), *rate);
   told_here.step.time_ms = kSecond / rate->value;
-  told_here.step.of_steps = small(static_cast<std::uint64_t>(all->value));
+  told_here.step.of_steps = step_number(all->value);
   return told_here;
 }
 

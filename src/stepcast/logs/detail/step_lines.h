@@ -1,7 +1,8 @@
-// Lines that tell a step, one function per format.
+// Progress bars and rows of tables that tell a step. Lines of names and figures are line_patterns.h.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,14 +22,13 @@ struct StepLine {
   double memory_GiB = 0, tokens_per_s_per_gpu = 0;
 };
 
+// The number of a step as a step has it: from 0 on, and as far as it can count.
+[[nodiscard]] std::uint32_t step_number(double value);
+// Whether a time, rate or size is one: above 0, and not beyond that of any step.
+[[nodiscard]] bool is_figure(double value);
+
 // `line` without colours and prefixes. Nothing where the line does not tell the time or rate of a step, broken or of
 // another kind.
-[[nodiscard]] std::optional<StepLine> megatron_line(std::string_view line);
-[[nodiscard]] std::optional<StepLine> megatron_bridge_line(std::string_view line);
-[[nodiscard]] std::optional<StepLine> nemo_line(std::string_view line);
-[[nodiscard]] std::optional<StepLine> torchtitan_line(std::string_view line);
-[[nodiscard]] std::optional<StepLine> deepspeed_line(std::string_view line);
-[[nodiscard]] std::optional<StepLine> deepspeed_pipeline_line(std::string_view line);
 [[nodiscard]] std::optional<StepLine> progress_bar_line(std::string_view line);
 [[nodiscard]] std::optional<StepLine> rich_bar_line(std::string_view line);
 

@@ -1,0 +1,153 @@
+#include "stepcast/logs/detail/line_patterns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/named_members.h"
+#include "stepcast/base/shipped_table.h"
+#include "stepcast/base/text.h"
+#include "stepcast/base/units.h"
+#include "stepcast/logs/detail/log_text.h"
+
+namespace stepcast::detail {
+
+STEPCAST_MEMBERS(kLinePattern, &LinePattern::format, &LinePattern::marker, &LinePattern::also,
+                 &LinePattern::unless, &LinePattern::step, &LinePattern::ms, &LinePattern::seconds,
+                 &LinePattern::tqdm, &LinePattern::tokens_per_s_per_gpu, &LinePattern::samples_per_s,
+                 &LinePattern::batch, &LinePattern::tflops, &LinePattern::memory, &LinePattern::has_letters,
+                 &LinePattern::is_common);
+
+namespace {
+
+// The first of texts with '|' between them, which is taken from them.
+std::string_view next_of(std::string_view& texts) {
+  const std::size_t bar = texts.find('|');
+  const std::string_view text = texts.substr(0, bar);
+  texts.remove_prefix(bar == std::string_view::npos ? texts.size() : bar + 1);
+  return text;
+}
+
+Result<LinePatterns> read_patterns() {
+  static const std::string kFile = "line_patterns.json";
+  static const Result<JsonValue> kTable = parse_json(shipped_table(kFile), kFile);
+  if (!kTable) return kTable.error();
+  LinePatterns all;
+  for (const JsonValue& item : kTable->items()) {
+    LinePattern row;
+    STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(item, "", kFile));
+    STEPCAST_TRY(read_members(keys, kLinePattern, row));
+    STEPCAST_TRY(keys.finish());
+    for (std::string_view texts = row.marker; !texts.empty();) {
+      row.markers |= std::uint64_t{1} << all.markers.size();
+      all.markers.push_back(next_of(texts));
+    }
+    all.rows.push_back(row);
+  }
+  return all;
+}
+
+// Figures with the letters of thousands ("2.17K", "1.1M") and in the text of numpy ("np.float64(51.2)").
+std::optional<LoggedNumber> figure_at(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t:='\"";
+  const std::size_t from = text.find_first_not_of(kBlanks);
+  if (from == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(from);
+  if (text.starts_with("np.")) text.remove_prefix(std::min(text.find('(') + 1, text.size()));
+  std::optional<LoggedNumber> number = number_at(text);
+  if (!number) return number;
+  const std::size_t end = text.find_first_not_of("0123456789.,+-eE");
+  if (end == std::string_view::npos) return number;
+  constexpr double kThousand = 1e3;
+  const char letter = text[end];
+  const int thousands = letter == 'K' || letter == 'k'                  ? 1
+                        : letter == 'M' && text.substr(end, 3) != "MiB" ? 2
+                        : letter == 'B' || letter == 'G'                ? 3
+                        : letter == 'T'                                 ? 4
+                                                                        : 0;
+  const double factor = std::pow(kThousand, thousands);
+  number->value *= factor;
+  number->half_digit *= factor;
+  return number;
+}
+
+// What `text` of a pattern says, without alternatives.
+std::optional<LoggedNumber> number_of(std::string_view line, std::string_view text, bool has_letters) {
+  constexpr std::size_t kNone = std::string_view::npos;
+  const bool is_before = text.starts_with('#');
+  if (is_before) text.remove_prefix(1);
+  const std::size_t star = text.find('*');
+  const std::size_t end = star == kNone ? kNone : line.find(text.substr(star + 1));
+  if (star != kNone && end == kNone) return std::nullopt;
+  text = text.substr(0, star);
+  const std::size_t at = star == kNone ? line.find(text) : line.rfind(text, end);
+  if (at == kNone) return std::nullopt;
+  if (is_before) {
+    std::size_t from = at;
+    while (from > 0 && (is_digit(line[from - 1]) || line[from - 1] == '.' || line[from - 1] == ',')) --from;
+    return number_at(line.substr(from, at - from));
+  }
+  return has_letters ? figure_at(line.substr(at + text.size())) : number_behind(line.substr(at), text);
+}
+
+// The first of the texts whose number `counts`.
+std::optional<LoggedNumber> first_of(const LinePattern& pattern, std::string_view line,
+                                     std::string_view texts, bool (*counts)(double) = is_figure) {
+  while (!texts.empty()) {
+    const auto number = number_of(line, next_of(texts), pattern.has_letters);
+    if (number && counts(number->value)) return number;
+  }
+  return std::nullopt;
+}
+
+bool is_step(double value) { return value >= 0; }
+}  // namespace
+
+const LinePatterns& line_patterns() {
+  static const LinePatterns kPatterns = as_shipped(read_patterns());
+  return kPatterns;
+}
+
+std::optional<StepLine> patterned_line(const LinePattern& pattern, std::string_view line) {
+  constexpr double kSecond = 1e3, kBytesFrom = 1e6, kHalf = 0.5;
+  const auto number = [&](std::string_view texts) { return first_of(pattern, line, texts); };
+  const auto value = [&](std::string_view texts) { return number(texts).value_or(LoggedNumber{}).value; };
+  StepLine told;
+  told.step.format = pattern.format;
+  const auto step = first_of(pattern, line, pattern.step, is_step);
+  if (step)
+    told.step.step = step_number(step->value);
+  else if (!pattern.step.empty())
+    return std::nullopt;
+  std::optional<LoggedNumber> figure;
+  if ((figure = number(pattern.ms))) {
+    told.step.time_ms = figure->value;
+  } else if ((figure = number(pattern.seconds))) {
+    told.step.time_ms = figure->value * kSecond;
+  } else if ((figure = number(pattern.tqdm))) {
+    const std::string_view unit = *text_behind(line, pattern.tqdm);
+    const bool is_time = unit.substr(0, unit.find(' ')).ends_with("s/it");
+    told.step.time_ms = is_time ? kSecond * figure->value : kSecond / figure->value;
+  } else if (pattern.ms.empty() && pattern.seconds.empty() && pattern.tqdm.empty()) {
+    figure =
+        number(pattern.tokens_per_s_per_gpu.empty() ? pattern.samples_per_s : pattern.tokens_per_s_per_gpu);
+    if (figure) told.step.rate = static_cast<float>(figure->value);
+  }
+  if (!figure) return std::nullopt;
+  told.half_digit_share = figure->half_digit / figure->value;
+  told.step.batch_sequences = step_number(value(pattern.batch));
+  if (const auto samples = static_cast<float>(value(pattern.samples_per_s));
+      told.step.time_ms > 0 && samples > 0)
+    told.step.batch_sequences = step_number(figure->value * static_cast<double>(samples) + kHalf);
+  told.step.tflops_per_gpu = static_cast<float>(value(pattern.tflops));
+  const double tokens = value(pattern.tokens_per_s_per_gpu);
+  told.tokens_per_s_per_gpu = pattern.has_letters ? tokens : static_cast<float>(tokens);
+  const double memory = value(pattern.memory);
+  told.memory_GiB = memory >= kBytesFrom ? memory / kGiB : memory;
+  return told;
+}
+
+}  // namespace stepcast::detail
