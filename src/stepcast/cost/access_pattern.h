@@ -17,7 +17,6 @@
 #include <span>
 #include <vector>
 
-#include "stepcast/base/fields.h"
 #include "stepcast/base/result.h"
 
 namespace stepcast {
@@ -34,14 +33,11 @@ inline constexpr double kTypicalSkew = 0.75;
 [[nodiscard]] std::size_t reuse_bin(std::uint64_t times);
 
 struct ReuseFactors {
-  STEPCAST_FIELDS(ReuseFactors, "reuse_factors");
-  STEPCAST_FIELD(std::uint64_t, lookups, "");
-  STEPCAST_FIELD(std::uint64_t, distinct_rows, "");
-  STEPCAST_COMPUTED_FIELD("mean_reuse_factor", x.mean(), "")
-  STEPCAST_FIELD_AS("hottest_row_lookups", std::uint64_t, hottest, "");
-  STEPCAST_FIELD_AS("share_of_distinct_rows", ReuseHistogram, of_rows,
-                    "17 bins of lookups per row: (0,1], (1,2], (2,4] ... (16384,32768], above");
-  STEPCAST_FIELD_AS("share_of_lookups", ReuseHistogram, of_lookups, "the same bins");
+  ReuseHistogram of_rows{};     // share of the distinct rows: the published features
+  ReuseHistogram of_lookups{};  // share of the lookups that go to such rows
+  std::uint64_t lookups = 0;
+  std::uint64_t distinct_rows = 0;
+  std::uint64_t hottest = 0;  // lookups of the row that is looked up most
   [[nodiscard]] double mean() const {
     return distinct_rows > 0 ? static_cast<double>(lookups) / static_cast<double>(distinct_rows) : 0;
   }

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "stepcast/base/fields.h"
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/plan/layout_point.h"
@@ -33,14 +32,10 @@ struct PricedLayout {
 
 // Layouts that were not priced, for one reason.
 struct LayoutRejection {
-  STEPCAST_FIELDS(LayoutRejection, "rejection");
-  STEPCAST_COLUMN_AS("layouts", std::uint64_t, count, "number of layouts, for this reason", "layouts");
-  // "n_heads 40 is not divisible by tensor_parallel 16"
-  STEPCAST_COLUMN(std::string, reason, "", TableColumn::words("why not<", 100));
-  // Of the layout that misses least, or that came first; may be empty.
-  STEPCAST_COLUMN(std::string, example, "", TableColumn::words("for example<", 90));
-  STEPCAST_COLUMN(std::string, cure, "nearest change that makes one run; empty: none is known",
-                  TableColumn::words("nearest that runs<", 80));
+  std::string reason;   // "n_heads 40 is not divisible by tensor_parallel 16"
+  std::string example;  // of the layout that misses least, or that came first; may be empty
+  std::string cure;     // the nearest change that makes it run; empty: none is known
+  std::uint64_t count = 0;
   bool is_of_degrees = false;  // its degrees are not those of so many GPUs
 };
 

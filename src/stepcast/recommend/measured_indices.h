@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "stepcast/base/fields.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/access_pattern.h"
 #include "stepcast/recommend/dlrm.h"
@@ -23,13 +22,12 @@ namespace stepcast {
 
 // One table in one batch, or in the mean of several.
 struct MeasuredTable {
-  STEPCAST_FIELDS(MeasuredTable);
-  STEPCAST_FIELD(std::string, name, "");
-  STEPCAST_FIELD(double, lookups_per_sample, "");  // empty bags included
-  STEPCAST_FIELD(double, empty_share, "");         // of the bags
-  STEPCAST_FIELD(std::int64_t, longest_bag, "");
-  STEPCAST_FIELD(std::int64_t, highest_index, "", -1);
-  STEPCAST_FIELD(ReuseFactors, reuse, "");
+  std::string name;
+  ReuseFactors reuse;
+  double lookups_per_sample = 0;  // empty bags included
+  double empty_share = 0;         // of the bags
+  std::int64_t longest_bag = 0;
+  std::int64_t highest_index = -1;
 };
 
 struct MeasuredIndices {

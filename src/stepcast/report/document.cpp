@@ -281,6 +281,8 @@ ReportRow& ReportRow::numbers(std::initializer_list<double> more, int decimals) 
   return *this;
 }
 
+ReportTable::ReportTable(std::string_view headings) { add_columns(headings); }
+
 void ReportTable::add_columns(std::string_view headings) {
   constexpr std::string_view kBetween = " | ";
   for (bool is_last = false; !is_last;) {

@@ -78,7 +78,7 @@ struct ReportTable {
   ReportTable() = default;
   // Columns by their headings: "stage< | in all GiB=total_GiB | rests on<@". Behind a heading "<" is for words, "@" for pages
   // alone, "=key" for the member that it shows.
-  explicit ReportTable(std::string_view headings) { add_columns(headings); }
+  explicit ReportTable(std::string_view headings);
   void add_columns(std::string_view headings);
   // Of a label and a text in each row, without headings: "  format        training log".
   [[nodiscard]] static ReportTable facts();

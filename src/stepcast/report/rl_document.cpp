@@ -15,6 +15,36 @@ constexpr AnswerHead answer_head(const RlForecast*) {
           AnswerHead::Numbers::nine_digits};
 }
 
+void fields(auto& a, Is<RlParts> auto& p) {
+  a("generate_s", p.generate_s(), "prefill, decode and tail");
+  a("prefill_s", p.prefill_s, "prompts", {"prefill of the prompts", 2});
+  a("decode_s", p.decode_s, "", {"decode", 2});
+  a("tail_s", p.tail_s, "decoding while less than a tenth of the answers go on",
+    {"tail of the longest answers", 2});
+  a("log_probabilities_s", p.log_probabilities_s,
+    "of the policy before the step, its reference, values of a critic", {"log-probabilities", 2});
+  a("reward_s", p.reward_s, "a model that scores", {"reward model", 2});
+  a("train_s", p.train_s, "", {"train", 2});
+  a("transfer_s", p.transfer_s, "weights to the engine, and the change from one engine to the other",
+    {"weights and change of engines", 2});
+  a("idle_s", p.idle_s, "of the pool that waits for the other one; inside the longer of the two",
+    {p.generate_s() < p.learn_s() ? "idle: generation waits" : "idle: training waits", 2});
+  a("idle_gpus", p.idle_gpus, "of that pool");
+}
+
+void fields(auto& a, Is<RlMemory> auto& m) {
+  a("available_GiB", m.available_GiB, "of a GPU");
+  a("generation_weights_GiB", m.generation_weights_GiB);
+  a("kv_cache_GiB", m.kv_cache_GiB, "keys and values of the sequences that an engine has at once");
+  a("kv_cache_room_GiB", m.kv_cache_room_GiB, "that the engine is left for them");
+  a("training_weights_GiB", m.training_weights_GiB);
+  a("gradients_GiB", m.gradients_GiB);
+  a("optimizer_GiB", m.optimizer_GiB);
+  a("activations_GiB", m.activations_GiB, "kept and working");
+  a("training_peak_GiB", m.training_peak_GiB);
+  a("training_fits", m.training_fits);
+}
+
 void fields(auto& a, Is<RlSplit> auto& s) {
   a("policy", OneOf{s.on_policy ? "on" : "off", {"on", "off"}});
   a("generation_gpus", s.generation_gpus);
@@ -25,6 +55,31 @@ void fields(auto& a, Is<RlSplit> auto& s) {
   a("step_time_s", s.step_s);
   a("training_layout", s.training_layout);
   a("training_fits", s.training_fits);
+}
+
+void fields(auto& a, Is<RlForecast> auto& f) {
+  a("model", f.model);
+  a("platform", f.platform);
+  a("algorithm", f.algorithm);
+  a("n_gpus", f.n_gpus);
+  a("prompts", f.prompts);
+  a("generations", f.generations, "answers to each prompt");
+  a("off_policy_steps", f.off_policy_steps, "0: on-policy");
+  a("generated_sequences", f.generated_sequences);
+  a("trained_sequences", f.trained_sequences);
+  a("mean_tokens", f.mean_tokens, "of prompt and answer");
+  a("max_tokens", f.max_tokens);
+  a("step_time_s", f.step_s);
+  a("step_time_p10_s", f.p10_s);
+  a("step_time_p90_s", f.p90_s);
+  a("tokens_per_s_per_gpu", f.tokens_per_s_per_gpu, "generated, prompts included");
+  a("parts", f.parts);
+  a("memory", f.memory);
+  a("split", f.split);
+  a("training_layout", f.split.training_layout);
+  a("alternatives", f.alternatives,
+    "the fastest under the other policy on as many GPUs; of plan: all ways, the fastest first");
+  a("notes", f.notes);
 }
 
 std::string rl_json(const RlForecast& answer) { return answer_json(answer) + "\n"; }

@@ -11,8 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "stepcast/base/fields.h"
-
 namespace stepcast {
 
 enum class RlAlgorithm : std::uint8_t {
@@ -55,38 +53,23 @@ struct RlConstants {
 
 // The parts of a step, in seconds; those of one pool follow each other.
 struct RlParts {
-  STEPCAST_FIELDS(RlParts);
-  STEPCAST_COMPUTED_FIELD("generate_s", x.generate_s(), "prefill, decode and tail")
-  STEPCAST_COLUMN(double, prefill_s, "prompts", "prefill of the prompts", 2);
-  STEPCAST_COLUMN(double, decode_s, "", "decode", 2);
-  STEPCAST_COLUMN(double, tail_s, "decoding while less than a tenth of the answers go on",
-                  "tail of the longest answers", 2);
-  STEPCAST_COLUMN(double, log_probabilities_s,
-                  "of the policy before the step, its reference, values of a critic", "log-probabilities", 2);
-  STEPCAST_COLUMN(double, reward_s, "a model that scores", "reward model", 2);
-  STEPCAST_COLUMN(double, train_s, "", "train", 2);
-  STEPCAST_COLUMN(double, transfer_s, "weights to the engine, and the change from one engine to the other",
-                  "weights and change of engines", 2);
-  STEPCAST_COLUMN(double, idle_s, "of the pool that waits for the other one; inside the longer of the two",
-                  x.generate_s() < x.learn_s() ? "idle: generation waits" : "idle: training waits", 2);
-  STEPCAST_FIELD(double, idle_gpus, "of that pool");
+  double prefill_s = 0, decode_s = 0;
+  double tail_s = 0;  // decoding while less than a tenth of the answers go on
+  double log_probabilities_s = 0, reward_s = 0, train_s = 0;
+  double transfer_s = 0;  // weights, and the change from one engine to the other
+  double idle_s = 0;      // the pool that waits for the other one
+  double idle_gpus = 0;   // GPUs of that pool
   [[nodiscard]] double generate_s() const { return prefill_s + decode_s + tail_s; }
   [[nodiscard]] double learn_s() const { return log_probabilities_s + reward_s + train_s; }
 };
 
 // Of the GPU that holds most, in GiB.
 struct RlMemory {
-  STEPCAST_FIELDS(RlMemory);
-  STEPCAST_FIELD(double, available_GiB, "of a GPU");
-  STEPCAST_FIELD(double, generation_weights_GiB, "");
-  STEPCAST_FIELD(double, kv_cache_GiB, "keys and values of the sequences that an engine has at once");
-  STEPCAST_FIELD(double, kv_cache_room_GiB, "that the engine is left for them");
-  STEPCAST_FIELD(double, training_weights_GiB, "");
-  STEPCAST_FIELD(double, gradients_GiB, "");
-  STEPCAST_FIELD(double, optimizer_GiB, "");
-  STEPCAST_FIELD(double, activations_GiB, "kept and working");
-  STEPCAST_FIELD(double, training_peak_GiB, "");
-  STEPCAST_FIELD(bool, training_fits, "", true);
+  double generation_weights_GiB = 0, kv_cache_GiB = 0;  // the second: that the sequences at once take
+  double kv_cache_room_GiB = 0;
+  double training_weights_GiB = 0, gradients_GiB = 0, optimizer_GiB = 0, activations_GiB = 0;
+  double training_peak_GiB = 0, available_GiB = 0;
+  bool training_fits = true;
 };
 
 // One way to spread a step over its GPUs.
@@ -98,34 +81,24 @@ struct RlSplit {
   double step_s = 0;
   std::string training_layout{};  // "tp2 cp1 pp8 ep16 dp4, zero1"
   bool training_fits = true;
-  friend bool operator==(const RlSplit&, const RlSplit&) = default;
 };
 
 struct RlForecast {
-  STEPCAST_FIELDS(RlForecast);
-  STEPCAST_FIELD(std::string, model, "");
-  STEPCAST_FIELD(std::string, platform, "");
-  STEPCAST_FIELD(RlAlgorithm, algorithm, "");
-  STEPCAST_FIELD(std::int64_t, n_gpus, "");
-  STEPCAST_FIELD(std::int64_t, prompts, "");
-  STEPCAST_FIELD(std::int64_t, generations, "answers to each prompt");
-  STEPCAST_FIELD(std::int64_t, off_policy_steps, "0: on-policy");
-  STEPCAST_FIELD(double, generated_sequences, "");
-  STEPCAST_FIELD(double, trained_sequences, "");
-  STEPCAST_FIELD(double, mean_tokens, "of prompt and answer");
-  STEPCAST_FIELD(double, max_tokens, "");
-  STEPCAST_FIELD_AS("step_time_s", double, step_s, "");
-  STEPCAST_FIELD_AS("step_time_p10_s", double, p10_s, "");
-  STEPCAST_FIELD_AS("step_time_p90_s", double, p90_s, "");
-  STEPCAST_FIELD(double, tokens_per_s_per_gpu, "generated, prompts included");
-  STEPCAST_FIELD(RlParts, parts, "");
-  STEPCAST_FIELD(RlMemory, memory, "");
-  STEPCAST_FIELD(RlSplit, split, "");
-  STEPCAST_COMPUTED_FIELD("training_layout", x.split.training_layout, "")
-  // Where they are asked for the fastest of all, of every number of GPUs that generate the fastest engine.
-  STEPCAST_FIELD(std::vector<RlSplit>, alternatives,
-                 "the fastest under the other policy on as many GPUs; of plan: all ways, the fastest first");
-  STEPCAST_FIELD(std::vector<std::string>, notes, "");
+  std::string model, platform;
+  RlAlgorithm algorithm = RlAlgorithm::grpo;
+  std::int64_t n_gpus = 0, prompts = 0, generations = 0;
+  std::int64_t off_policy_steps = 0;
+  double generated_sequences = 0, trained_sequences = 0;
+  double mean_tokens = 0, max_tokens = 0;
+  double step_s = 0, p10_s = 0, p90_s = 0;
+  double tokens_per_s_per_gpu = 0;  // generated: prompts and answers
+  RlParts parts;
+  RlMemory memory;
+  RlSplit split;
+  // The best under the other policy, at as many GPUs; or where they are asked for the fastest of all, of every number of
+  // GPUs that generate the fastest engine.
+  std::vector<RlSplit> alternatives;
+  std::vector<std::string> notes;
 };
 
 }  // namespace stepcast

@@ -307,12 +307,12 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   STEPCAST_ASSIGN(const MemoryForecast memory,
                   memory_forecast(priced.work, resolved.model, resolved.layout, platform.device.memory_size));
   const StageMemory& stage = memory.stages[memory.worst_stage];
-  out.memory = {.available_GiB = memory.available.value() / kGiB,
-                .training_weights_GiB = stage.weights.value() / kGiB,
+  out.memory = {.training_weights_GiB = stage.weights.value() / kGiB,
                 .gradients_GiB = stage.gradients.value() / kGiB,
                 .optimizer_GiB = stage.optimizer.value() / kGiB,
                 .activations_GiB = (stage.activations + stage.working).value() / kGiB,
                 .training_peak_GiB = stage.total().value() / kGiB,
+                .available_GiB = memory.available.value() / kGiB,
                 .training_fits = memory.verdict != MemoryVerdict::does_not_fit};
   return out;
 }

@@ -22,6 +22,7 @@ constexpr std::string_view schema_name(const InspectedTimeline*) { return "pipel
 constexpr std::string_view schema_name(const InspectedTables*) { return "embedding_tables"; }
 constexpr std::string_view schema_name(const InspectedIndices*) { return "table_indices"; }
 constexpr std::string_view schema_name(const InspectedOperations*) { return "operations"; }
+constexpr std::string_view schema_name(const ReuseFactors*) { return "reuse_factors"; }
 
 namespace detail {
 
@@ -243,6 +244,25 @@ void fields(auto& a, Is<InspectedTables> auto& t) {
   a("rows", t.rows);
   a("weight_bytes", t.bytes);
   pooling_fields(a, t.pooling);
+}
+
+void fields(auto& a, Is<ReuseFactors> auto& reuse) {
+  a("lookups", reuse.lookups);
+  a("distinct_rows", reuse.distinct_rows);
+  a("mean_reuse_factor", reuse.mean());
+  a("hottest_row_lookups", reuse.hottest);
+  a("share_of_distinct_rows", reuse.of_rows,
+    "17 bins of lookups per row: (0,1], (1,2], (2,4] ... (16384,32768], above");
+  a("share_of_lookups", reuse.of_lookups, "the same bins");
+}
+
+void fields(auto& a, Is<MeasuredTable> auto& t) {
+  a("name", t.name);
+  a("lookups_per_sample", t.lookups_per_sample);
+  a("empty_share", t.empty_share);
+  a("longest_bag", t.longest_bag);
+  a("highest_index", t.highest_index);
+  a("reuse", t.reuse);
 }
 
 void fields(auto& a, Is<InspectedIndices> auto& i) {

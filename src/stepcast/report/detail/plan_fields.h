@@ -28,6 +28,16 @@ void fields(auto& a, Is<LayoutPoint> auto& p) {
   a("dtype", p.dtype);
 }
 
+constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
+
+void fields(auto& a, Is<LayoutRejection> auto& r) {
+  a("layouts", r.count, "number of layouts, for this reason", {"layouts"});
+  a("reason", r.reason, "", TableColumn::words("why not<", 100));
+  a("example", r.example, "", TableColumn::words("for example<", 90));
+  a("cure", r.cure, "nearest change that makes one run; empty: none is known",
+    TableColumn::words("nearest that runs<", 80));
+}
+
 // Of the options of `plan`; `carbon`: tables show what the electricity emits.
 void fields(auto& a, Is<TrainingOption> auto& o, const TrainingPlan& plan, bool carbon) {
   const bool runs = o.why_not.empty();
