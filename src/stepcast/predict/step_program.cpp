@@ -51,7 +51,7 @@ std::string_view name_of(PassKind kind) {
   return "backward";
 }
 
-BlockRole role_of(PassKind kind) {
+BlockRole block_role_of(PassKind kind) {
   switch (kind) {
     case PassKind::forward: return BlockRole::forward;
     case PassKind::backward: return BlockRole::backward;
@@ -250,7 +250,7 @@ Result<std::optional<std::size_t>> StepProgramBuilder::body_of(const PassVariant
   if (!(total_us > 0)) return std::optional<std::size_t>{};
   const auto [known, is_new] = known_bodies_.try_emplace({variant.kind, units});
   if (is_new) {
-    BlockBuilder block{std::string{name_of(variant.kind)}, role_of(variant.kind)};
+    BlockBuilder block{std::string{name_of(variant.kind)}, block_role_of(variant.kind)};
     BlockWriter writer{block, v_shaped_};
     std::vector<Moment> ends;
     run_pass(variant, writer, {}, ends);
@@ -283,7 +283,7 @@ Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool is_last = variant.chunk + 1 == n_chunks || variant.chunk + 1 == turn;
   const bool way_back = v_shaped_ && variant.chunk >= turn;
   BlockBuilder block{fmt::format("{} of chunk {}", name_of(variant.kind), variant.chunk),
-                     role_of(variant.kind)};
+                     block_role_of(variant.kind)};
   BlockWriter writer{block, v_shaped_};
   const Moment before = BlockBuilder::arrival_at(block.add_in_port("end of the last unit"));
   const Moment before_that = BlockBuilder::arrival_at(block.add_in_port("end of the unit before"));

@@ -20,7 +20,7 @@ namespace stepcast {
 namespace {
 
 using Kind = GraphNode::Kind;
-using Index = std::uint32_t;
+using NodeIndex = std::uint32_t;
 
 bool is_transfer(Kind kind) {
   return kind == Kind::collective || kind == Kind::send || kind == Kind::receive;
@@ -28,44 +28,46 @@ bool is_transfer(Kind kind) {
 
 // Nodes in the order in which they may run: of those that wait for nothing more, the one that started first, else the
 // one with the smallest id.
-Result<std::vector<Index>> running_order(const OperationGraph& graph) {
+Result<std::vector<NodeIndex>> running_order(const OperationGraph& graph) {
   const std::size_t n = graph.nodes.size();
-  std::vector<Index> open(n, 0), first_waiting(n + 1, 0);
-  for (const Index dependency : graph.dependencies) ++first_waiting[dependency + 1];
+  std::vector<NodeIndex> open(n, 0), first_waiting(n + 1, 0);
+  for (const NodeIndex dependency : graph.dependencies) ++first_waiting[dependency + 1];
   for (std::size_t i = 0; i < n; ++i) first_waiting[i + 1] += first_waiting[i];
-  std::vector<Index> waiting(graph.dependencies.size()), next(first_waiting.begin(), first_waiting.end() - 1);
-  for (Index i = 0; i < n; ++i) {
-    for (const Index dependency : graph.dependencies_of(graph.nodes[i])) {
+  std::vector<NodeIndex> waiting(graph.dependencies.size()),
+      next(first_waiting.begin(), first_waiting.end() - 1);
+  for (NodeIndex i = 0; i < n; ++i) {
+    for (const NodeIndex dependency : graph.dependencies_of(graph.nodes[i])) {
       waiting[next[dependency]++] = i;
       ++open[i];
     }
   }
-  const auto later = [&](Index a, Index b) {
+  const auto later = [&](NodeIndex a, NodeIndex b) {
     const GraphNode& x = graph.nodes[a];
     const GraphNode& y = graph.nodes[b];
     return std::tuple{x.start_us, x.id} > std::tuple{y.start_us, y.id};
   };
-  std::priority_queue<Index, std::vector<Index>, decltype(later)> ready(later);
-  for (Index i = 0; i < n; ++i)
+  std::priority_queue<NodeIndex, std::vector<NodeIndex>, decltype(later)> ready(later);
+  for (NodeIndex i = 0; i < n; ++i)
     if (open[i] == 0) ready.push(i);
-  std::vector<Index> order;
+  std::vector<NodeIndex> order;
   order.reserve(n);
   while (!ready.empty()) {
-    const Index node = ready.top();
+    const NodeIndex node = ready.top();
     ready.pop();
     order.push_back(node);
-    for (Index w = first_waiting[node]; w < first_waiting[node + 1]; ++w)
+    for (NodeIndex w = first_waiting[node]; w < first_waiting[node + 1]; ++w)
       if (--open[waiting[w]] == 0) ready.push(waiting[w]);
   }
   if (order.size() == n) return order;
   // Follow what is still waited for until a node comes again.
-  Index at = static_cast<Index>(std::ranges::find_if(open, [](Index o) { return o > 0; }) - open.begin());
-  std::map<Index, std::size_t> seen;
-  std::vector<Index> path;
+  NodeIndex at =
+      static_cast<NodeIndex>(std::ranges::find_if(open, [](NodeIndex o) { return o > 0; }) - open.begin());
+  std::map<NodeIndex, std::size_t> seen;
+  std::vector<NodeIndex> path;
   while (!seen.contains(at)) {
     seen[at] = path.size();
     path.push_back(at);
-    for (const Index dependency : graph.dependencies_of(graph.nodes[at])) {
+    for (const NodeIndex dependency : graph.dependencies_of(graph.nodes[at])) {
       if (open[dependency] > 0) {
         at = dependency;
         break;
@@ -133,7 +135,7 @@ struct TransferKey {
 
 struct TransferMember {
   std::size_t rank = 0;  // position
-  Index node = 0;
+  NodeIndex node = 0;
   TaskId task;
 };
 
@@ -173,14 +175,14 @@ class GraphProgram {
 
   void find_transfers(std::size_t r) {
     const OperationGraph& g = graph(r);
-    std::vector<Index> by_id(g.nodes.size());
-    for (Index i = 0; i < by_id.size(); ++i) by_id[i] = i;
-    std::ranges::sort(by_id, [&](Index a, Index b) {
+    std::vector<NodeIndex> by_id(g.nodes.size());
+    for (NodeIndex i = 0; i < by_id.size(); ++i) by_id[i] = i;
+    std::ranges::sort(by_id, [&](NodeIndex a, NodeIndex b) {
       return std::tuple{g.nodes[a].start_us, g.nodes[a].id} < std::tuple{g.nodes[b].start_us, g.nodes[b].id};
     });
     std::map<TransferKey, std::uint32_t> count;
     key_of_.emplace_back();
-    for (const Index i : by_id) {
+    for (const NodeIndex i : by_id) {
       const GraphNode& node = g.nodes[i];
       if (!is_transfer(node.kind)) continue;
       TransferKey key;
@@ -219,7 +221,7 @@ class GraphProgram {
   }
 
   // What a transfer takes: where several ranks recorded it, the shortest stay, as the others waited for the last.
-  double duration_us(std::size_t r, Index i) const {
+  double duration_us(std::size_t r, NodeIndex i) const {
     const GraphNode& node = graph(r).nodes[i];
     double shortest = std::max(0.0, node.duration_us);
     if (!is_transfer(node.kind)) return shortest;
@@ -230,7 +232,7 @@ class GraphProgram {
     return shortest;
   }
 
-  WorkId work_of(std::size_t r, Index i, NameId name) {
+  WorkId work_of(std::size_t r, NodeIndex i, NameId name) {
     const GraphNode& node = graph(r).nodes[i];
     const double bytes = std::max(0.0, node.bytes);
     switch (node.kind) {
@@ -279,7 +281,7 @@ class GraphProgram {
                                                DType::bf16});
   }
 
-  TaskInfo task_of(std::size_t r, Index i) {
+  TaskInfo task_of(std::size_t r, NodeIndex i) {
     const OperationGraph& g = graph(r);
     const GraphNode& node = g.nodes[i];
     TaskInfo info{.name = out_.program.names.intern(g.names.text(node.name)), .recorded_event = i};
@@ -298,10 +300,10 @@ class GraphProgram {
   }
 
   // The node that lasts until its rank begins: it is no work of the rank.
-  static bool is_begin(const OperationGraph& g, Index i) { return g.step && i == g.step->begin_node; }
+  static bool is_begin(const OperationGraph& g, NodeIndex i) { return g.step && i == g.step->begin_node; }
 
-  static void add_dependency(const OperationGraph& g, std::pair<Index, TaskId> on,
-                             std::pair<Index, TaskId> waiting, double delay_us, BlockBuilder& block) {
+  static void add_dependency(const OperationGraph& g, std::pair<NodeIndex, TaskId> on,
+                             std::pair<NodeIndex, TaskId> waiting, double delay_us, BlockBuilder& block) {
     const bool from_cpu = g.nodes[on.first].on_cpu, on_cpu = g.nodes[waiting.first].on_cpu;
     const EdgeOrigin origin = from_cpu && !on_cpu   ? EdgeOrigin::launch
                               : !from_cpu && on_cpu ? EdgeOrigin::synchronization
@@ -315,13 +317,13 @@ class GraphProgram {
 
   Status add_rank(std::size_t r) {
     const OperationGraph& g = graph(r);
-    STEPCAST_ASSIGN(const std::vector<Index> order, running_order(g));
+    STEPCAST_ASSIGN(const std::vector<NodeIndex> order, running_order(g));
     BlockBuilder block{fmt::format("rank {}", rank_number(r))};
     std::map<LaneKey, LaneId> lanes;
     std::vector<LaneId> lane_of_node(g.nodes.size());
     std::vector<TaskId> task_of_node(g.nodes.size());
     const InPortId begin = g.step ? block.add_in_port("begin of the rank") : InPortId{};
-    for (const Index i : order) {
+    for (const NodeIndex i : order) {
       if (is_begin(g, i)) continue;
       const LaneKey key = lane_of(g, g.nodes[i]);
       auto lane = lanes.find(key);
@@ -329,7 +331,7 @@ class GraphProgram {
       lane_of_node[i] = lane->second;
       task_of_node[i] = block.add_task(lane->second, task_of(r, i), Microseconds{duration_us(r, i)});
       for (std::size_t d = g.nodes[i].first_dependency; d < g.nodes[i].end_dependency; ++d) {
-        const Index dependency = g.dependencies[d];
+        const NodeIndex dependency = g.dependencies[d];
         const double delay_us = g.delays_us.empty() ? 0 : g.delays_us[d];
         if (is_begin(g, dependency)) {  // nothing runs before it anyway
           if (delay_us > 0)
@@ -464,7 +466,7 @@ class GraphProgram {
   std::span<const OperationGraph> graphs_;
   std::vector<const OperationGraph*> ranks_;  // ascending
   RecordedProgram out_;
-  std::vector<std::map<Index, TransferKey>> key_of_;  // [rank] by node
+  std::vector<std::map<NodeIndex, TransferKey>> key_of_;  // [rank] by node
   std::map<TransferKey, std::vector<TransferMember>> transfers_;
   std::map<TransferKey, bool> joined_;
   std::map<std::string, std::set<std::uint32_t>> group_ranks_;

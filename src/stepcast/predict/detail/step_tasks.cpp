@@ -6,15 +6,21 @@
 namespace stepcast::detail {
 
 std::vector<Lane> step_lanes(bool v_shaped) {
-  const auto stream = [](const char* name) { return Lane{LaneKind::gpu_stream, name}; };
-  std::vector<Lane> lanes{
-      stream("computation"),           stream("transfers in layers"), stream("exchange of experts"),
-      stream("weights and gradients"), stream("send activations"),    stream("receive activations"),
-      stream("send gradients"),        stream("receive gradients"),   Lane{LaneKind::cpu_thread, "launches"}};
+  std::vector<Lane> lanes;
+  const auto add = [&](const char* name, LaneKind kind = LaneKind::gpu_stream) {
+    Lane& lane = lanes.emplace_back();
+    lane.kind = kind;
+    lane.name = name;
+  };
+  for (const char* name :
+       {"computation", "transfers in layers", "exchange of experts", "weights and gradients",
+        "send activations", "receive activations", "send gradients", "receive gradients"})
+    add(name);
+  add("launches", LaneKind::cpu_thread);
   lanes[kData].role = LaneRole::data_parallel;
   if (v_shaped) {
-    lanes.push_back(stream("receive activations on the way back"));
-    lanes.push_back(stream("receive gradients on the way back"));
+    add("receive activations on the way back");
+    add("receive gradients on the way back");
   }
   return lanes;
 }
