@@ -217,8 +217,7 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
   const std::string_view verb = words[1];
   const bool predicts = verb == "predict" || verb == "export";
   if (!predicts && verb != "plan" && verb != "shard") return out;
-  std::string pools;
-  std::vector<std::string> zones;
+  std::vector<std::string> pools, zones;
   bool says_more = false, has_price = false, trains = false;
   out.resize(2);
   const auto put = [&](std::string word) { out.push_back(kept.emplace_back(std::move(word)).c_str()); };
@@ -231,24 +230,26 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
     };
     for (const std::string_view flag : {"--platform", "--nodes"})
       says_more = says_more || value_at(words, i, flag);
-    trains = trains || word.starts_with("--train-");
+    for (const std::string_view flag : {"--train-tokens", "--train-samples", "--train-iterations"})
+      trains = trains || value_at(words, i, flag);
     has_price = has_price || value_at(words, i, "--gpu-hour-price");
     const std::optional<std::string> gpus = value_at(words, i, "--gpus");
     if (const auto value = predicts ? taken("--pools") : std::nullopt; value) {
-      says_more = says_more || !pools.empty();
-      pools = *value;
+      pools.push_back(*value);
     } else if (gpus && names_gpu_pools(*gpus)) {
-      says_more = says_more || !pools.empty();
-      pools = *taken("--gpus");
+      pools.push_back(*taken("--gpus"));
     } else if (const auto zone = taken("--zone")) {
       zones.push_back(*zone);
+      while (word == "--zone" && i + 1 < words.size() && words[i + 1][0] != '-')  // several behind one flag
+        zones.emplace_back(words[++i]);
     } else {
       says_more = says_more || gpus;
       out.push_back(words[i]);
     }
   }
   if (pools.empty()) return {words.begin(), words.end()};
-  const Result<Cluster> cluster = parse_cluster(pools, zones);
+  const Result<Cluster> cluster = parse_cluster(pools.front(), zones);
+  says_more = says_more || pools.size() > 1;
   const GpuPool* const one = cluster && cluster->pools.size() == 1 ? &cluster->pools.front() : nullptr;
   const GpuZone* const zone = one != nullptr ? cluster->zone_of(*one) : nullptr;
   const bool priced = trains && zone != nullptr && zone->price_per_gpu_hour;
@@ -258,7 +259,7 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
     if (priced) put(fmt::format("--gpu-hour-price={}", *zone->price_per_gpu_hour));
     return out;
   }
-  put(fmt::format("--{}={}", predicts ? "pools" : "gpus", pools));
+  for (const std::string& text : pools) put(fmt::format("--{}={}", predicts ? "pools" : "gpus", text));
   for (std::string& text : zones) put("--zone=" + text);
   return out;
 }

@@ -25,8 +25,8 @@ bool plans_pools(const PlanOptions& options) {
 // Layouts over pools of different GPUs, as `predict` searches them, and the best of them as a table.
 Result<int> run_pools(const PlanOptions& options) {
   constexpr std::string_view kRefused[] = {
-      "--platform",       "--from",      "--jobs",   "--within", "--power-budget",
-      "--max-memory-GiB", "--objective", "--jitter", "--why",    "--csv"};
+      "--platform",  "--from",   "--jobs", "--within", "--power-budget", "--max-memory-GiB",
+      "--objective", "--jitter", "--why",  "--csv",    "--threads"};
   for (const GivenFlag& flag : options.flags.given())
     if (std::ranges::find(kRefused, flag.name) != std::end(kRefused))
       return Error{fmt::format("{} means nothing for pools of GPUs", flag.name)}.advice("leave it out");

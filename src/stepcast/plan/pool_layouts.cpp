@@ -111,7 +111,10 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
   if (said.recompute) recomputations = {*said.recompute};
   std::vector<JobSettings> all;
   const auto add = [&](JobSettings settings) {
-    if (!said.sequence_parallel && *settings.tensor > 1) settings.sequence_parallel = true;
+    if (lists.sequence_parallel)
+      settings.sequence_parallel = lists.sequence_parallel->front();
+    else if (!said.sequence_parallel && *settings.tensor > 1)
+      settings.sequence_parallel = true;
     if (!said.sharding && !said.zero_stage && !said.fully_sharded && !said.distributed_optimizer)
       settings.distributed_optimizer = true;
     if (lists.shardings) set_sharding(lists.shardings->front().kind, settings);
@@ -138,6 +141,14 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
                      .micro_batch_sequences = micro_batch,
                      .recompute = recompute});
   return all;
+}
+
+// Whether the grid of degrees can keep to these restrictions: it tries one value of what is no degree.
+bool grid_keeps(const LayoutRestrictions& lists) {
+  const auto is_one = [](const auto& list) { return !list || list->size() == 1; };
+  return !lists.virtual_stages && !lists.schedules && !lists.expert_tensor && is_one(lists.dtypes) &&
+         is_one(lists.sequence_parallel) && is_one(lists.shardings) &&
+         !(lists.shardings && lists.shardings->front().nodes > 0);
 }
 
 // The pool with another size of which some layout would keep stages and replicas whole; nothing where some does, or
@@ -214,7 +225,7 @@ Result<std::vector<PooledLayout>> pool_layouts(const PoolLayoutsRequest& request
     try_one({});
   } else {
     for (const JobSettings& settings : searched(request, pools, gpus, failed)) try_one(settings);
-    const bool searches_grid = !fits;
+    const bool searches_grid = !fits && grid_keeps(request.restrictions);
     for (const JobSettings& settings : grid_of_degrees(request.job, request.restrictions, gpus, in_node)) {
       const bool recomputes = settings.recompute && !request.job.settings.recompute;
       if (!searches_grid || (fits && recomputes && !request.restrictions.recomputations)) break;

@@ -142,10 +142,15 @@ struct StepWorker::Impl {
   Result<const Placed*> placed_ranks(const Layout& layout) {
     Degrees degrees = layout.degrees;
     degrees.virtual_stages = 1;  // a rank has all of them
-    if (degrees != placed_degrees || layout.rank_order != placed_order) {
+    // What is exchanged where decides how transfers share links.
+    if (degrees != placed_degrees || layout.rank_order != placed_order ||
+        layout.layer.dispatcher != placed_dispatcher ||
+        layout.layer.context_parallel_kind != placed_context) {
       placed.clear();
       placed_degrees = degrees;
       placed_order = layout.rank_order;
+      placed_dispatcher = layout.layer.dispatcher;
+      placed_context = layout.layer.context_parallel_kind;
     }
     const std::int64_t shard_group = layout.shard_group();
     auto known = std::find_if(placed.begin(), placed.end(),
@@ -170,6 +175,8 @@ struct StepWorker::Impl {
   std::optional<PoolLinks> pool_links;
   Degrees placed_degrees;
   std::string placed_order;
+  decltype(LayerChoices::dispatcher) placed_dispatcher{};
+  decltype(LayerChoices::context_parallel_kind) placed_context{};
   LayerWorkCache layers;
   StepPricer pricer;
   ScheduleEvaluator evaluator;
@@ -253,6 +260,9 @@ struct StepWorker::Shared {
   std::unique_ptr<Impl> take() {
     {
       const std::scoped_lock lock{mutex};
+      constexpr std::size_t kMostTakes =
+          4096;  // bounds what workers remember in a process that goes on for days
+      if (++n_taken % kMostTakes == 0) free.clear();
       if (!free.empty()) {
         std::unique_ptr<Impl> taken = std::move(free.back());
         free.pop_back();
@@ -269,6 +279,7 @@ struct StepWorker::Shared {
   const Platform& platform;
   std::mutex mutex;
   std::vector<std::unique_ptr<Impl>> free;
+  std::size_t n_taken = 0;
 };
 
 StepWorker::StepWorker(std::shared_ptr<Shared> of, std::unique_ptr<Impl> impl)

@@ -66,7 +66,8 @@ QuestionSet questions_of(SweepMode mode) {
 std::string sweep_key(std::string_view spelled) {
   std::string key = underscored(spelled);
   for (const OwnKey& own : own_keys())
-    if (key == underscored(megatron_name(*own.option))) return own.key;
+    if (const std::string_view name = megatron_name(*own.option); !name.empty() && key == underscored(name))
+      return own.key;
   return key;
 }
 

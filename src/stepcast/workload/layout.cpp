@@ -94,6 +94,7 @@ LayerKey layer_key(const Layout& layout) {
           .micro_batch_sequences = layout.batch.micro_batch_sequences,
           .seq_len_tokens = layout.batch.seq_len_tokens,
           .accumulates_gradients = layout.accumulates_gradients(),
+          .framework = layout.software.framework,
           .choices = layout.layer};
 }
 

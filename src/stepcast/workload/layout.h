@@ -418,6 +418,7 @@ struct LayerKey {
       0;  // where the layers of a stage share what the host does for a micro-batch; else 0
   std::int64_t micro_batch_sequences = 1, seq_len_tokens = 0;
   bool accumulates_gradients = false;
+  Framework framework = Framework::megatron;  // whose layers they are
   LayerChoices choices;
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
