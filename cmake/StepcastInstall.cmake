@@ -39,7 +39,7 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stepcast-config.cmake
                               "${PROJECT_BINARY_DIR}/stepcast-config.cmake" INSTALL_DESTINATION "${stepcast_cmake_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/stepcast-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/stepcast-config.cmake" "${PROJECT_BINARY_DIR}/stepcast-config-version.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindMinizip.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake"
         DESTINATION "${stepcast_cmake_dir}")
 
 # For programs that are built without CMake. The library is static, so whoever links it links what it needs.

@@ -1,6 +1,6 @@
 # Programs that need no run-time library beyond libc (2.28 or newer), libm and libgcc, out of the same objects as every other
-# one: fmt's functions are compiled in, zlib, minizip, yaml-cpp and libstdc++ are linked statically, the source that needs more
-# (ISA-L) is compiled once more without, and functions that glibc has newer versions of are taken in their old ones (glibc_2_28.c).
+# one: fmt's functions are compiled in, zlib, yaml-cpp and libstdc++ are linked statically, the source that needs more (ISA-L) is
+# compiled once more without, and functions that glibc has newer versions of are taken in their old ones (glibc_2_28.c).
 #
 #   stepcast_link_portably(TARGET [ARCHIVE-TARGET...])   links stepcast, calibration and the named static libraries into TARGET
 find_library(STEPCAST_ZLIB_STATIC NAMES libz.a DOC "zlib as a static library, for portable programs")
@@ -11,9 +11,6 @@ if(NOT STEPCAST_ZLIB_STATIC)
 endif()
 if(NOT STEPCAST_YAML_STATIC)
   message(FATAL_ERROR "libyaml-cpp.a is not here (package libyaml-cpp-dev): portable programs link yaml-cpp statically")
-endif()
-if(NOT STEPCAST_MINIZIP_STATIC)
-  message(FATAL_ERROR "libminizip.a is not here (package libminizip-dev): portable programs link minizip statically")
 endif()
 
 enable_language(C)
@@ -57,8 +54,8 @@ function(stepcast_link_archives target)
     add_dependencies(${target} ${archive})
   endforeach()
   # By their files: what the targets link themselves is what must not come along.
-  target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives} -Wl,--end-group "${STEPCAST_MINIZIP_STATIC}"
-                                          "${STEPCAST_ZLIB_STATIC}" "${STEPCAST_YAML_STATIC}" Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives} -Wl,--end-group "${STEPCAST_ZLIB_STATIC}" "${STEPCAST_YAML_STATIC}"
+                                          Threads::Threads ${CMAKE_DL_LIBS})
   # No symbol of these libraries shows, or meets another copy of it in the same program.
   target_link_options(${target} PRIVATE -static-libstdc++ -Wl,--exclude-libs,ALL)
 endfunction()

@@ -29,8 +29,8 @@ fetch() { # a list of packages of its own, so that the machine's stays as it is
     -o Dir::State::status="$apt/state/status" -o Dir::Cache="$apt/cache" -o Dir::Etc::sourcelist="$apt/etc/list"
     -o Dir::Etc::sourceparts="$apt/etc/parts")
   apt-get "${options[@]}" update
-  apt-get "${options[@]}" install -y --no-install-recommends --download-only libfmt-dev libyaml-cpp-dev zlib1g-dev libminizip-dev \
-    libtomlplusplus-dev libcli11-dev python3.11
+  apt-get "${options[@]}" install -y --no-install-recommends --download-only libfmt-dev libyaml-cpp-dev zlib1g-dev libtomlplusplus-dev \
+    libcli11-dev python3.11
   local package
   for package in "$apt"/cache/archives/*.deb; do
     case $(basename "$package") in

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # What the wheel and portable programs hold of others: name, licence, where its version stands.
 PARTS = [("fmt", "MIT", "libfmt-dev"), ("yaml-cpp", "MIT", "libyaml-cpp-dev"), ("zlib", "Zlib", "zlib1g-dev"),
-         ("minizip", "Zlib", "libminizip-dev"), ("CLI11", "BSD-3-Clause", "libcli11-dev"), ("tomlplusplus", "MIT", "libtomlplusplus-dev"),
+         ("CLI11", "BSD-3-Clause", "libcli11-dev"), ("tomlplusplus", "MIT", "libtomlplusplus-dev"),
          ("libstdc++", "GPL-3.0-or-later WITH GCC-exception-3.1", "libstdc++-12-dev")]
 
 

@@ -66,6 +66,18 @@ TEST(Columns, AreSkippedWhereTheirNameSaysSo) {
   EXPECT_EQ(in.problem(), "");
 }
 
+TEST(Columns, AreSkippedBehindTheLastOneToo) {
+  const std::string bytes = written("old", Coding::values, {3}) + written("?new", Coding::values, {1, 2});
+  for (const std::string& more : {std::string{}, written("later", Coding::values, {1})}) {
+    const std::string all = bytes + more;
+    Columns in{all};
+    Values read;
+    in.column("old", Coding::values, read);
+    in.skip_optional();
+    EXPECT_EQ(in.bytes_left(), more.size());
+  }
+}
+
 TEST(Columns, AreRefusedWhereTheyAreOthers) {
   const std::string bytes = written("later", Coding::values, {1}) + written("old", Coding::values, {3});
   Columns in{bytes};

@@ -79,7 +79,7 @@ ensure_packages() {
   printf '   ok, %d s\n' $((SECONDS - start))
 }
 
-packages_tool=(g++ cmake ninja-build libfmt-dev libisal-dev zlib1g-dev libminizip-dev libtomlplusplus-dev libyaml-cpp-dev
+packages_tool=(g++ cmake ninja-build libfmt-dev libisal-dev zlib1g-dev libtomlplusplus-dev libyaml-cpp-dev
                libcli11-dev libxgboost-dev)
 packages_test=(ccache mold libgtest-dev libgmock-dev libbenchmark-dev python3-protobuf)
 

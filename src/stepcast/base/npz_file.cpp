@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <istream>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
-#include <minizip/unzip.h>
 #include <zlib.h>
 
 #include "stepcast/base/read_scope.h"
@@ -23,7 +24,9 @@ constexpr std::uint64_t kMostMembers = 10'000;
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 36;
 // Deflate makes at most 1032 bytes of one.
 constexpr std::uint64_t kMostInflation = 1032;
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // bytes that minizip is asked for
+constexpr std::uint64_t kEndBytes = 22, kMostComment = 65535, kLocalBytes = 30, kCentralBytes = 46;
+constexpr std::uint64_t kEndMagic = 0x06054b50, kEnd64Magic = 0x06064b50, kLocator64Magic = 0x07064b50,
+                        kCentralMagic = 0x02014b50, kLocalMagic = 0x04034b50;
 
 // Little-endian number of `n` bytes.
 std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t n) {
@@ -34,54 +37,7 @@ std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t n) {
 
 struct Member {
   std::string name;
-  unz64_file_pos place{};
-};
-
-// How minizip reads a stream, which its owner opens and closes.
-std::istream& stream_of(voidpf stream) { return *static_cast<std::istream*>(stream); }
-
-voidpf same_stream(voidpf stream, const void* /*name*/, int /*mode*/) { return stream; }
-uLong read_stream(voidpf /*file*/, voidpf stream, void* to, uLong n) {
-  stream_of(stream).read(static_cast<char*>(to), static_cast<std::streamsize>(n));
-  return static_cast<uLong>(stream_of(stream).gcount());
-}
-ZPOS64_T place_in_stream(voidpf /*file*/, voidpf stream) {
-  stream_of(stream).clear();
-  return static_cast<ZPOS64_T>(stream_of(stream).tellg());
-}
-long go_in_stream(voidpf /*file*/, voidpf stream, ZPOS64_T offset, int from) {
-  constexpr std::array kFrom{std::ios::beg, std::ios::cur, std::ios::end};
-  stream_of(stream).clear();
-  stream_of(stream).seekg(static_cast<std::streamoff>(offset), kFrom.at(static_cast<std::size_t>(from)));
-  return stream_of(stream) ? 0 : -1;
-}
-int keep_stream(voidpf /*file*/, voidpf /*stream*/) { return 0; }
-// After a read that met the end of the file, too: minizip would take what is missing for zeros.
-int stream_failed(voidpf /*file*/, voidpf stream) { return stream_of(stream) ? 0 : 1; }
-
-class ZipReader {
- public:
-  explicit ZipReader(std::unique_ptr<std::istream> stream) : stream_(std::move(stream)) {
-    zlib_filefunc64_def calls{};
-    calls.zopen64_file = same_stream;
-    calls.zread_file = read_stream;
-    calls.ztell64_file = place_in_stream;
-    calls.zseek64_file = go_in_stream;
-    calls.zclose_file = keep_stream;
-    calls.zerror_file = stream_failed;
-    calls.opaque = stream_.get();
-    zip_ = unzOpen2_64("", &calls);
-  }
-  ZipReader(const ZipReader&) = delete;
-  ZipReader& operator=(const ZipReader&) = delete;
-  ~ZipReader() {
-    if (zip_ != nullptr) unzClose(zip_);
-  }
-  [[nodiscard]] unzFile get() const { return zip_; }  // null: no zip archive
-
- private:
-  std::unique_ptr<std::istream> stream_;
-  unzFile zip_ = nullptr;
+  std::uint64_t flags = 0, method = 0, crc = 0, compressed = 0, size = 0, offset = 0;
 };
 
 struct ElementType {
@@ -93,16 +49,23 @@ struct ElementType {
 
 struct NpzFile::Impl {
   std::string name;
-  std::optional<std::string> content;  // nothing: it is in the file
+  std::unique_ptr<std::istream> stream;
   std::uint64_t size = 0;
   std::vector<Member> members;
 
   [[nodiscard]] Error error(std::string place, std::string problem = {}) const {
     return Error::at(name, std::move(place), std::move(problem));
   }
-  [[nodiscard]] std::unique_ptr<std::istream> stream() const {
-    if (content) return std::make_unique<std::istringstream>(*content, std::ios::binary);
-    return std::make_unique<std::ifstream>(name, std::ios::binary);
+
+  // Exactly so many bytes from there; nothing if the file ends before.
+  std::optional<std::string> bytes(std::uint64_t at, std::uint64_t n) const {
+    if (at > size || n > size - at) return std::nullopt;
+    std::string out(static_cast<std::size_t>(n), '\0');
+    stream->clear();
+    stream->seekg(static_cast<std::streamoff>(at));
+    stream->read(out.data(), static_cast<std::streamsize>(n));
+    if (static_cast<std::uint64_t>(stream->gcount()) != n) return std::nullopt;
+    return out;
   }
 
   Status read_directory() {
@@ -111,24 +74,74 @@ struct NpzFile::Impl {
           .found("no zip archive, or one that was cut off")
           .expected("a .npz of numpy.savez or savez_compressed");
     };
-    const ZipReader zip{stream()};
-    unz_global_info64 all{};
-    if (zip.get() == nullptr || unzGetGlobalInfo64(zip.get(), &all) != UNZ_OK) return no_zip();
-    if (all.number_entry > kMostMembers) {
+    if (size < kEndBytes) return no_zip();
+    const std::uint64_t tail = std::min(size, kEndBytes + kMostComment);
+    const std::optional<std::string> end = bytes(size - tail, tail);
+    if (!end) return no_zip();
+    const std::string magic{"PK\x05\x06"};
+    const std::size_t at = end->rfind(magic, end->size() - kEndBytes);
+    if (at == std::string::npos) return no_zip();
+    std::uint64_t count = number(*end, at + 10, 2), directory_bytes = number(*end, at + 12, 4),
+                  directory = number(*end, at + 16, 4);
+    const std::uint64_t place = size - tail + at;
+    if (count == 0xFFFF || directory_bytes == 0xFFFFFFFF || directory == 0xFFFFFFFF) {
+      const std::optional<std::string> locator = place >= 20 ? bytes(place - 20, 20) : std::nullopt;
+      if (!locator || number(*locator, 0, 4) != kLocator64Magic) return no_zip();
+      const std::optional<std::string> end64 = bytes(number(*locator, 8, 8), 56);
+      if (!end64 || number(*end64, 0, 4) != kEnd64Magic) return no_zip();
+      count = number(*end64, 32, 8);
+      directory_bytes = number(*end64, 40, 8);
+      directory = number(*end64, 48, 8);
+    }
+    if (count > kMostMembers) {
       return error("the directory")
-          .found(fmt::format("{} members", all.number_entry))
+          .found(fmt::format("{} members", count))
           .expected(fmt::format("at most {}", kMostMembers));
     }
-    for (ZPOS64_T i = 0; i < all.number_entry; ++i) {
-      std::array<char, 256> text{};
-      Member m;
-      if ((i == 0 ? unzGoToFirstFile(zip.get()) : unzGoToNextFile(zip.get())) != UNZ_OK ||
-          unzGetCurrentFileInfo64(zip.get(), nullptr, text.data(), text.size() - 1, nullptr, 0, nullptr, 0) !=
-              UNZ_OK ||
-          unzGetFilePos64(zip.get(), &m.place) != UNZ_OK)
+    const std::optional<std::string> central = bytes(directory, directory_bytes);
+    if (!central) return no_zip();
+    std::size_t next = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (central->size() < next || central->size() - next < kCentralBytes ||
+          number(*central, next, 4) != kCentralMagic) {
         return no_zip();
-      m.name = text.data();
-      if (!m.name.ends_with(".npy")) continue;
+      }
+      STEPCAST_TRY(add_member(*central, next));
+    }
+    return Ok{};
+  }
+
+  // Reads the entry at `next` of the directory and goes behind it.
+  Status add_member(std::string_view central, std::size_t& next) {
+    const std::string_view entry = central.substr(next);
+    Member m;
+    m.flags = number(entry, 8, 2);
+    m.method = number(entry, 10, 2);
+    m.crc = number(entry, 16, 4);
+    m.compressed = number(entry, 20, 4);
+    m.size = number(entry, 24, 4);
+    m.offset = number(entry, 42, 4);
+    const std::size_t name_bytes = number(entry, 28, 2), extra_bytes = number(entry, 30, 2),
+                      comment_bytes = number(entry, 32, 2);
+    const std::size_t all = kCentralBytes + name_bytes + extra_bytes + comment_bytes;
+    if (entry.size() < all)
+      return error("the directory").found("a member that ends behind it").expected("a whole directory");
+    m.name = entry.substr(kCentralBytes, name_bytes);
+    std::string_view extra = entry.substr(kCentralBytes + name_bytes, extra_bytes);
+    while (extra.size() >= 4) {
+      const std::uint64_t id = number(extra, 0, 2);
+      const std::size_t length = std::min<std::size_t>(number(extra, 2, 2), extra.size() - 4);
+      std::string_view field = extra.substr(4, length);
+      extra.remove_prefix(4 + length);
+      if (id != 1) continue;
+      for (std::uint64_t* value : {&m.size, &m.compressed, &m.offset}) {
+        if (*value != 0xFFFFFFFF || field.size() < 8) continue;
+        *value = number(field, 0, 8);
+        field.remove_prefix(8);
+      }
+    }
+    next += all;
+    if (m.name.ends_with(".npy")) {
       m.name.resize(m.name.size() - 4);
       members.push_back(std::move(m));
     }
@@ -137,16 +150,23 @@ struct NpzFile::Impl {
 };
 
 struct NpzArray::Impl {
-  Impl(std::shared_ptr<const NpzFile::Impl> of, Member which)
-      : file(std::move(of)), member(std::move(which)), zip(file->stream()) {}
-
   std::shared_ptr<const NpzFile::Impl> file;
   Member member;
-  ZipReader zip;  // of its own: arrays are read side by side
-  unz_file_info64 info{};
   ElementType type;
   std::uint64_t elements = 0, elements_left = 0;
-  std::uint64_t produced = 0;  // bytes of the member
+  std::uint64_t position = 0, compressed_left = 0;  // of the file; of the member
+  std::uint64_t produced = 0;                       // bytes of the member
+  uLong crc = 0;
+  z_stream inflater{};
+  bool inflating = false;
+  std::string input;
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    if (inflating) inflateEnd(&inflater);
+  }
 
   [[nodiscard]] Error error(std::string problem = {}) const {
     return file->error(fmt::format("array {}", printable(member.name)), std::move(problem));
@@ -154,46 +174,91 @@ struct NpzArray::Impl {
   static std::string printable(std::string_view text) { return std::string{text.substr(0, 60)}; }
 
   Status start() {
-    const auto cut_off = [&](std::string found) {
-      return error().found(std::move(found)).expected("a .npz that was not cut off");
-    };
-    if (zip.get() == nullptr || unzGoToFilePos64(zip.get(), &member.place) != UNZ_OK ||
-        unzGetCurrentFileInfo64(zip.get(), &info, nullptr, 0, nullptr, 0, nullptr, 0) != UNZ_OK)
-      return cut_off("no member at its place in the directory");
-    if (info.compressed_size > file->size)
-      return cut_off(fmt::format("{} compressed bytes, more than the file has", info.compressed_size));
-    if ((info.flag & 1U) != 0) return error().found("encryption").expected("a member without a password");
-    if (info.compression_method != 0 && info.compression_method != Z_DEFLATED) {
+    const std::optional<std::string> local = file->bytes(member.offset, kLocalBytes);
+    if (!local || number(*local, 0, 4) != kLocalMagic) {
       return error()
-          .found(fmt::format("compression method {}", info.compression_method))
+          .found("a place in the archive where no member begins")
+          .expected("a .npz that was not cut off");
+    }
+    position = member.offset + kLocalBytes + number(*local, 26, 2) + number(*local, 28, 2);
+    compressed_left = member.compressed;
+    if (position > file->size || compressed_left > file->size - position) {
+      return error()
+          .found(fmt::format("{} compressed bytes, more than the file has", member.compressed))
+          .expected("a .npz that was not cut off");
+    }
+    if ((member.flags & 1U) != 0) return error().found("encryption").expected("a member without a password");
+    if (member.method != 0 && member.method != 8) {
+      return error()
+          .found(fmt::format("compression method {}", member.method))
           .expected("stored or deflated, as numpy writes");
     }
-    if (info.compression_method == 0 ? info.uncompressed_size != info.compressed_size
-                                     : info.uncompressed_size / kMostInflation > info.compressed_size) {
+    if (member.method == 0 ? member.size != member.compressed
+                           : member.size / kMostInflation > member.compressed) {
       return error()
-          .found(fmt::format("{} bytes from {} in the archive", info.uncompressed_size, info.compressed_size))
+          .found(fmt::format("{} bytes from {} in the archive", member.size, member.compressed))
           .expected("a size that these can hold");
     }
-    if (unzOpenCurrentFile(zip.get()) != UNZ_OK)
-      return cut_off("a place in the archive where no such member begins");
+    crc = crc32(0, nullptr, 0);
+    if (member.method == 8) {
+      if (inflateInit2(&inflater, -15) != Z_OK) return Error{"zlib could not be initialised"}.of_machine();
+      inflating = true;
+    }
+    return Ok{};
+  }
+
+  Status refill() {
+    constexpr std::uint64_t kBlock = 1 << 18;
+    const std::uint64_t n = std::min(compressed_left, kBlock);
+    std::optional<std::string> block = file->bytes(position, n);
+    if (!block) return error().found("an end of the file in the middle of it").expected("a whole file");
+    input = std::move(*block);
+    position += n;
+    compressed_left -= n;
     return Ok{};
   }
 
   Status take(char* to, std::size_t n) {
     std::size_t done = 0;
-    while (done < n) {
-      const int got =
-          unzReadCurrentFile(zip.get(), to + done, static_cast<unsigned>(std::min(n - done, kMostAtOnce)));
-      if (got <= 0) break;
-      done += static_cast<std::size_t>(got);
+    if (!inflating) {
+      while (done < n) {
+        if (input.empty() && compressed_left == 0) break;
+        if (input.empty()) STEPCAST_TRY(refill());
+        const std::size_t part = std::min(n - done, input.size());
+        std::memcpy(to + done, input.data(), part);
+        input.erase(0, part);
+        done += part;
+      }
+    } else {
+      while (done < n) {
+        if (inflater.avail_in == 0 && compressed_left > 0) {
+          STEPCAST_TRY(refill());
+          inflater.next_in = reinterpret_cast<Bytef*>(input.data());
+          inflater.avail_in = static_cast<uInt>(input.size());
+        }
+        const std::size_t part = std::min<std::size_t>(n - done, std::numeric_limits<uInt>::max());
+        inflater.next_out = reinterpret_cast<Bytef*>(to + done);
+        inflater.avail_out = static_cast<uInt>(part);
+        const int code = inflate(&inflater, Z_NO_FLUSH);
+        const std::size_t made = part - inflater.avail_out;
+        done += made;
+        if (code == Z_STREAM_END) break;
+        if (code == Z_MEM_ERROR) return Error{"no memory to decompress"}.of_machine();
+        if (code != Z_OK || (made == 0 && inflater.avail_in == 0 && compressed_left == 0)) break;
+      }
     }
     if (done != n) {
       return error()
           .found(fmt::format("damaged data behind byte {}", produced + done))
-          .expected(fmt::format("{} bytes", info.uncompressed_size));
+          .expected(fmt::format("{} bytes", member.size));
+    }
+    for (std::size_t at = 0; at < n;) {
+      const std::size_t part = std::min<std::size_t>(n - at, std::numeric_limits<uInt>::max());
+      crc = crc32(crc, reinterpret_cast<const Bytef*>(to + at), static_cast<uInt>(part));
+      at += part;
     }
     produced += n;
-    if (produced == info.uncompressed_size && unzCloseCurrentFile(zip.get()) == UNZ_CRCERROR)
+    if (produced == member.size && crc != member.crc)
       return error().found("a wrong checksum").expected("an undamaged file").advice("copy it anew");
     return Ok{};
   }
@@ -214,7 +279,7 @@ struct NpzArray::Impl {
   Status read_header(std::vector<std::int64_t>& extents) {
     std::array<char, 12> start{};
     const auto no_npy = [&] { return error().found("no .npy data").expected("an array as numpy saves it"); };
-    if (info.uncompressed_size < start.size()) return no_npy();
+    if (member.size < start.size()) return no_npy();
     STEPCAST_TRY(take(start.data(), 10));
     const std::string_view magic{start.data(), start.size()};
     if (magic.substr(0, 6) != "\x93NUMPY") return no_npy();
@@ -223,7 +288,7 @@ struct NpzArray::Impl {
       STEPCAST_TRY(take(start.data() + 10, 2));
       length = number(magic, 8, 4);
     }
-    if (length > 65536 || length > info.uncompressed_size - produced)
+    if (length > 65536 || length > member.size - produced)
       return error().found(fmt::format("a header of {} bytes", length)).expected("at most 65536");
     std::string header(static_cast<std::size_t>(length), '\0');
     STEPCAST_TRY(take(header.data(), header.size()));
@@ -256,10 +321,10 @@ struct NpzArray::Impl {
       elements *= extent;
       extents.push_back(static_cast<std::int64_t>(extent));
     }
-    if (elements * type.bytes != info.uncompressed_size - produced) {
+    if (elements * type.bytes != member.size - produced) {
       return error()
-          .found(fmt::format("{} bytes for {} elements of {} bytes", info.uncompressed_size - produced,
-                             elements, type.bytes))
+          .found(fmt::format("{} bytes for {} elements of {} bytes", member.size - produced, elements,
+                             type.bytes))
           .expected("as many bytes as its shape says");
     }
     elements_left = elements;
@@ -284,7 +349,7 @@ struct NpzArray::Impl {
   }
 };
 
-NpzArray::NpzArray(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NpzArray::NpzArray() : impl_(std::make_unique<Impl>()) {}
 NpzArray::NpzArray(NpzArray&&) noexcept = default;
 NpzArray& NpzArray::operator=(NpzArray&&) noexcept = default;
 NpzArray::~NpzArray() = default;
@@ -321,8 +386,8 @@ bool NpzFile::is_zip(const std::filesystem::path& file) {
   std::ifstream in{file, std::ios::binary};
   std::array<char, 4> magic{};
   in.read(magic.data(), magic.size());
-  const std::string_view found{magic.data(), magic.size()};
-  return in && (found == "PK\3\4" || found == "PK\5\6");
+  const std::uint64_t found = number({magic.data(), magic.size()}, 0, 4);
+  return in && (found == kLocalMagic || found == kEndMagic);
 }
 
 Result<NpzFile> NpzFile::open(const std::filesystem::path& file) {
@@ -330,10 +395,12 @@ Result<NpzFile> NpzFile::open(const std::filesystem::path& file) {
   NpzFile out;
   out.impl_ = std::make_shared<Impl>();
   out.impl_->name = file.string();
+  auto stream = std::make_unique<std::ifstream>(file, std::ios::binary);
   std::error_code problem;
   out.impl_->size = std::filesystem::file_size(file, problem);
-  if (problem || !std::ifstream{file})
+  if (!*stream || problem)
     return Error::at(file.string(), "", "cannot be read").expected("a .npz file that is there");
+  out.impl_->stream = std::move(stream);
   STEPCAST_TRY(out.impl_->read_directory());
   return out;
 }
@@ -343,7 +410,7 @@ Result<NpzFile> NpzFile::from_memory(std::string content, const std::string& nam
   out.impl_ = std::make_shared<Impl>();
   out.impl_->name = name;
   out.impl_->size = content.size();
-  out.impl_->content = std::move(content);
+  out.impl_->stream = std::make_unique<std::istringstream>(std::move(content), std::ios::binary);
   STEPCAST_TRY(out.impl_->read_directory());
   return out;
 }
@@ -366,7 +433,9 @@ Result<NpzArray> NpzFile::array(std::string_view name) const {
                                   [&](const Member& m) { return m.name == name; });
   if (found == impl_->members.end())
     return impl_->error("the archive").found(fmt::format("no array {}", name)).expected("one");
-  NpzArray array{std::make_unique<NpzArray::Impl>(impl_, *found)};
+  NpzArray array;
+  array.impl_->file = impl_;
+  array.impl_->member = *found;
   STEPCAST_TRY(array.impl_->start());
   STEPCAST_TRY(array.impl_->read_header(array.shape));
   return array;

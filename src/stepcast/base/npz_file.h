@@ -35,7 +35,7 @@ class NpzArray {
  private:
   friend class NpzFile;
   struct Impl;
-  explicit NpzArray(std::unique_ptr<Impl> impl);
+  NpzArray();
   std::unique_ptr<Impl> impl_;
 };
 

@@ -314,6 +314,7 @@ Result<RankFile> parse_content(std::string_view content, const std::string& name
   RankFile file;
   ColumnFile tables{io, texts};
   all_columns(tables, file);
+  io.skip_optional();
   if (io.bytes_left() > 0) io.fail("bytes behind the last column");
   if (!io.problem().empty()) return damaged(name, io.problem());
   if (!is_consistent(file.rank) || (file.execution_trace && !is_consistent(*file.execution_trace)))

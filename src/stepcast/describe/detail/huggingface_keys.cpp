@@ -99,13 +99,15 @@ JsonValue of_row(const JsonValue& config) {
       members.push_back({member.key, value});
       continue;
     }
-    const JsonValue* usual = config.find(name);
-    const bool is_there = (usual != nullptr && !usual->is_null()) ||
-                          std::ranges::any_of(members, [&](const auto& m) { return m.key == name; });
+    const JsonValue* said = config.find(name);
+    if (said == nullptr || said->is_null()) {
+      const auto before = std::ranges::find_if(members, [&](const auto& m) { return m.key == name; });
+      said = before != members.end() ? &before->value : nullptr;
+    }
     // Said twice; what differs is a key of its own, but for the lengths that software was run with.
-    if (!is_there)
+    if (said == nullptr)
       members.push_back({std::string{name}, value});
-    else if (name != "max_position_embeddings" && (usual == nullptr || !(*usual == value)))
+    else if (name != "max_position_embeddings" && !(*said == value))
       members.push_back({member.key, value});
   }
   std::erase_if(members, [&](const JsonValue::Member& member) {

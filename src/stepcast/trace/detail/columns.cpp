@@ -77,6 +77,18 @@ std::uint64_t Columns::take_number() {
   return number;
 }
 
+void Columns::skip_optional() {
+  while (!left_.empty()) {
+    const std::string_view before = left_;
+    const Head head = take_head();
+    if (!head.name.starts_with('?')) {
+      left_ = before;
+      return;
+    }
+    take_bytes(head.count * head.width);
+  }
+}
+
 Columns::Head Columns::take_head() {
   Head head{.name = take_bytes(take_number())};
   for (std::uint64_t* number : {&head.coding, &head.count, &head.first, &head.least, &head.unit, &head.width})

@@ -43,6 +43,9 @@ class Columns {
 
   void column(std::string_view name, Coding coding, std::vector<std::int64_t>& values);
 
+  // Of reading: passes over columns behind the last one whose names begin with `?`.
+  void skip_optional();
+
   [[nodiscard]] const std::string& bytes() const { return bytes_; }      // of writing
   [[nodiscard]] std::size_t bytes_left() const { return left_.size(); }  // of reading
 

@@ -1,5 +1,5 @@
 // Writes the expert part of a layer: router, tokens to their experts and back, experts, shared experts (modules/experts.cpp,
-// modules/expert_exchange.cpp).
+// modules/expert_dispatch.cpp).
 #pragma once
 
 #include <cstddef>
