@@ -65,12 +65,12 @@ ReportDocument models_document(const ModelsAnswer& models) {
   ReportTable table = table_of(models.models);
   table.indent = 0;
   ReportDocument document{.title = "Models known by name"};
-  document.add(
-      "", {std::move(table), TerminalText{fmt::format(
-                                 "\nRecommendation models: {}.\nNetworks of images, and encoders "
-                                 "in front of decoders: {}.\nAny other: `--model config.json` of "
-                                 "Hugging Face, or Megatron's flags from --num-layers on.\n",
-                                 fmt::join(recommendation_names(), ", "), fmt::join(network_names(), ", "))}});
+  document.add("", {std::move(table),
+                    TerminalText{fmt::format("\nRecommendation models: {}.\nNetworks of images, and encoders "
+                                             "in front of decoders: {}.\nAny other: `--model config.json` of "
+                                             "Hugging Face, or Megatron's flags from --num-layers on.\n",
+                                             fmt::join(recommendation_names(), ", "),
+                                             fmt::join(network_names(), ", "))}});
   return document;
 }
 
