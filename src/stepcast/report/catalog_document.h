@@ -42,12 +42,12 @@ struct ModelsAnswer {
 };
 [[nodiscard]] ModelsAnswer models_answer(const std::vector<const Preset*>& presets);
 // Schema stepcast.models/1.
-[[nodiscard]] std::string models_json(const ModelsAnswer& models);
+[[nodiscard]] std::string models_json(const ModelsAnswer& answer);
 [[nodiscard]] std::string models_schema();
 [[nodiscard]] ReportDocument models_document(const ModelsAnswer& models);
 
 // Schema stepcast.platforms/1.
-[[nodiscard]] std::string platforms_json(const PlatformListings& platforms);
+[[nodiscard]] std::string platforms_json(const PlatformListings& answer);
 [[nodiscard]] std::string platforms_schema();
 [[nodiscard]] ReportDocument platforms_document(const PlatformListings& platforms);
 

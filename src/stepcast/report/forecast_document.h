@@ -33,7 +33,7 @@ struct ForecastIllustrations {
 
 // Which resource a step should have more of: the section of a forecast, and one JSON object, docs/schemas/sensitivity.json.
 void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, Shown on);
-[[nodiscard]] std::string sensitivity_json(const Sensitivity& sensitivity);
+[[nodiscard]] std::string sensitivity_json(const Sensitivity& answer);
 [[nodiscard]] std::string sensitivity_schema();
 
 // What is said of throughput and of a training; empty where nothing is known.

@@ -169,7 +169,7 @@ struct PlanAnswer {
 // For a plan that has layouts.
 [[nodiscard]] PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject);
 // Schema stepcast.plan/1 (docs/plan.md).
-[[nodiscard]] std::string plan_json(const PlanAnswer& plan);
+[[nodiscard]] std::string plan_json(const PlanAnswer& answer);
 [[nodiscard]] std::string plan_schema();
 // All priced layouts: as CSV, with bands and flags; and as JSON objects, one a line.
 [[nodiscard]] Result<std::string> plan_csv(const LayoutPlan& plan, const Platform& platform);
@@ -182,12 +182,12 @@ struct TrainingAnswer {
   std::size_t top = 20;  // rows of the table: the fastest, and what is picked
 };
 [[nodiscard]] ReportDocument training_document(const TrainingAnswer& training);
-[[nodiscard]] std::string training_json(const TrainingAnswer& training);
+[[nodiscard]] std::string training_json(const TrainingAnswer& answer);
 [[nodiscard]] std::string training_schema();
 
 // Several trainings on one pool. Schema stepcast.job_plan/1.
 [[nodiscard]] ReportDocument jobs_document(const JobPool& pool);
-[[nodiscard]] std::string jobs_json(const JobPool& pool);
+[[nodiscard]] std::string jobs_json(const JobPool& answer);
 [[nodiscard]] std::string jobs_schema();
 
 }  // namespace stepcast

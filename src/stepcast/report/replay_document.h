@@ -21,7 +21,7 @@ struct ReplayReportOptions {
 
 [[nodiscard]] ReportDocument replay_document(const ReplayAnalysis& analysis,
                                              const ReplayReportOptions& options = {});
-[[nodiscard]] std::string replay_json(const ReplayAnalysis& analysis);
+[[nodiscard]] std::string replay_json(const ReplayAnalysis& answer);
 [[nodiscard]] std::string replay_schema();
 
 }  // namespace stepcast

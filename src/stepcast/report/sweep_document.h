@@ -60,7 +60,7 @@ struct SweepStatus {
   STEPCAST_FIELD(std::uint64_t, n_failed, "of them: cannot be run");
   STEPCAST_FIELD(std::uint64_t, n_does_not_fit, "of them: too large for the memory");
 };
-[[nodiscard]] std::string sweep_status_json(const SweepStatus& status);
+[[nodiscard]] std::string sweep_status_json(const SweepStatus& answer);
 [[nodiscard]] std::string sweep_status_schema();
 
 }  // namespace stepcast
