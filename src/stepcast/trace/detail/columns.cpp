@@ -78,13 +78,8 @@ std::uint64_t Columns::take_number() {
 }
 
 void Columns::skip_optional() {
-  while (!left_.empty()) {
-    const std::string_view before = left_;
+  while (left_.size() > 1 && left_[1] == '?') {  // behind the length of a name
     const Head head = take_head();
-    if (!head.name.starts_with('?')) {
-      left_ = before;
-      return;
-    }
     take_bytes(head.count * head.width);
   }
 }
