@@ -33,7 +33,7 @@ constexpr double kSharedShare = 0.6;     // of the bands of parts that goes the 
 constexpr double kSeveralNodes = 0.65;
 constexpr double kLeftOut = 0.05;  // in ln, upwards alone: what it leaves out makes steps longer
 
-const double kNever = std::numeric_limits<double>::infinity();
+const double kEndless = std::numeric_limits<double>::infinity();
 using detail::RankLookups;
 
 bool one_hot(const Dlrm& model) {
@@ -322,14 +322,14 @@ struct DlrmStepModel::Impl {
   }
   [[nodiscard]] double step_us(const detail::PlanLoads& all) {
     const Result<detail::DlrmExchanges> us = exchanges_of(all);
-    return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kNever;
+    return us ? end_us(all, *us, detail::DlrmLoads::kNominal) : kEndless;
   }
 
   // Mean over the plausible views; `loads_of_view` has the loads of one.
   template <class LoadsOfView>
   double expected_us(const detail::PlanLoads& nominal, const LoadsOfView& loads_of_view) {
     const Result<detail::DlrmExchanges> us = exchanges_of(nominal);
-    if (!us) return kNever;
+    if (!us) return kEndless;
     double sum = 0;
     for (std::size_t view = detail::DlrmLoads::kNominal + 1; view < detail::DlrmLoads::kViews; ++view) {
       sum += end_us(loads_of_view(view), *us, view);
@@ -386,12 +386,12 @@ void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
 
 double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
   const detail::PlanLoads& all = impl_->loads_of(plan);
-  return over_memory || impl_->holds(all) ? impl_->step_us(all) : kNever;
+  return over_memory || impl_->holds(all) ? impl_->step_us(all) : kEndless;
 }
 
 double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
   const detail::PlanLoads& nominal = impl_->loads_of(plan);
-  if (!over_memory && !impl_->holds(nominal)) return kNever;
+  if (!over_memory && !impl_->holds(nominal)) return kEndless;
   return impl_->expected_us(nominal, [&](std::size_t view) -> const detail::PlanLoads& {
     return plan.tables.empty() ? impl_->loads_of(plan, view) : impl_->loads->of_last_plan(view);
   });
@@ -400,13 +400,13 @@ double DlrmStepModel::expected_us(const ShardingPlan& plan, bool over_memory) {
 // The step is convex in the ranks' loads and treats ranks alike: no loads with this mean give a shorter one.
 double DlrmStepModel::least_step_us() {
   const double us = impl_->step_us(impl_->loads->even());
-  return us < kNever ? us : 0;
+  return us < kEndless ? us : 0;
 }
 
 double DlrmStepModel::least_expected_us() {
   const double us =
       impl_->expected_us(impl_->loads->even(), [&](std::size_t view) { return impl_->loads->even(view); });
-  return us < kNever ? us : 0;
+  return us < kEndless ? us : 0;
 }
 
 Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
