@@ -101,7 +101,8 @@ struct StepWorker::Impl {
   // Answers as a model of these assumptions and links.
   void take_on(const StepAssumptions& assumptions, const std::optional<PoolLinks>& links) {
     constexpr std::size_t kMostLayers = 4096;  // some 50 kB each
-    if (layers.size() > kMostLayers) layers = {};
+    constexpr unsigned kLooksEvery = 256;      // counting them takes as long as a known layout
+    if (++n_taken_on % kLooksEvery == 0 && layers.size() > kMostLayers) layers = {};
     if (assumptions != said || links != pool_links) placed.clear();
     if (assumptions != said || pricer.layers_priced() > kMostLayers) pricer.assume(assumptions);
     said = assumptions;
@@ -171,6 +172,7 @@ struct StepWorker::Impl {
   }
 
   std::deque<Placed> placed;
+  unsigned n_taken_on = 0;
   StepAssumptions said;
   std::optional<PoolLinks> pool_links;
   Degrees placed_degrees;
