@@ -103,9 +103,10 @@ struct StepWorker::Impl {
     constexpr std::size_t kMostLayers = 4096;  // some 50 kB each
     constexpr unsigned kLooksEvery = 256;      // counting them takes as long as a known layout
     if (++n_taken_on % kLooksEvery == 0 && layers.size() > kMostLayers) layers = {};
-    if (assumptions != said || links != pool_links) placed.clear();
-    if (assumptions != said || pricer.layers_priced() > kMostLayers) pricer.assume(assumptions);
-    said = assumptions;
+    const bool is_same = assumptions == said;
+    if (!is_same || links != pool_links) placed.clear();
+    if (!is_same || pricer.layers_priced() > kMostLayers) pricer.assume(assumptions);
+    if (!is_same) said = assumptions;
     pool_links = links;
     pricer.price_as(std::nullopt, false);
   }
