@@ -263,8 +263,8 @@ struct StepWorker::Shared {
   std::unique_ptr<Impl> take() {
     {
       const std::scoped_lock lock{mutex};
-      constexpr std::size_t kMostTakes =
-          4096;  // bounds what workers remember in a process that goes on for days
+      // Bounds what workers remember in a process that runs for days. A search takes thousands, and must not start anew.
+      constexpr std::size_t kMostTakes = std::size_t{1} << 20U;
       if (++n_taken % kMostTakes == 0) free.clear();
       if (!free.empty()) {
         std::unique_ptr<Impl> taken = std::move(free.back());
