@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "stepcast/recommend/dlrm_job.h"
-#include "stepcast/workload/framework_rule.h"
 
 #include "rl_flags.h"
 

@@ -1,4 +1,6 @@
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -11,6 +13,7 @@
 #include "stepcast/predict/step_model.h"
 
 #include "tests/predict/random_training.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stepcast::step_model_threads_test {
 namespace {
@@ -71,6 +74,35 @@ TEST(StepModelThreads, AnswerAsAModelOfTheirOwn) {
     EXPECT_EQ(found[0][i], expected[i]);
     EXPECT_EQ(found[1][i], expected[i]);
   }
+}
+
+// On switches that transfers share, what one layout exchanges decides how its transfers share links: asked for after another
+// layout of the same degrees, a step is that of a model of its own.
+TEST(StepModelThreads, AStepDependsOnNoStepBefore) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "fabric.json";
+  std::ofstream{file} << R"({"stepcast_platform": 1, "name": "fabric", "extends": "dgx-h100",
+                             "node": {"network": {"tiers": [{"nodes": 2, "oversubscription": 4}]}}})";
+  const Result<Platform> platform = load_platform(file.string());
+  ASSERT_TRUE(platform.ok()) << platform.error().message();
+  const StepModel shared{*platform};
+  std::mt19937_64 random{31};
+  int changed = 0;
+  for (int i = 0; i < 200; ++i) {
+    test::RandomTraining t = test::random_training(random);
+    const double before = answer(shared, t, false).step_us;
+    t.layout.layer.dispatcher = t.layout.layer.dispatcher == TokenDispatcher::all_gather
+                                    ? TokenDispatcher::all_to_all
+                                    : TokenDispatcher::all_gather;
+    t.layout.layer.context_parallel_kind =
+        t.layout.layer.context_parallel_kind == ContextParallelKind::all_to_all
+            ? ContextParallelKind::ring
+            : ContextParallelKind::all_to_all;
+    const Answer again = answer(shared, t, false);
+    EXPECT_EQ(again, answer(StepModel{*platform}, t, false)) << describe(t);
+    changed += again.step_us != before ? 1 : 0;
+  }
+  EXPECT_GT(changed, 20);
 }
 
 }  // namespace

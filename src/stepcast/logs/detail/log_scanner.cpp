@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "stepcast/base/text.h"
@@ -29,6 +30,8 @@ constexpr std::size_t kFirstMarker = std::size(kNeedles);
 std::vector<std::string_view> all_needles() {
   std::vector<std::string_view> all(std::begin(kNeedles), std::end(kNeedles));
   all.insert(all.end(), line_patterns().markers.begin(), line_patterns().markers.end());
+  constexpr std::size_t kMost = 64;  // what was found in a line is a word of so many bits
+  if (all.size() > kMost) throw std::logic_error{"log_needles.def and line_patterns.json: above 64 texts"};
   return all;
 }
 

@@ -137,6 +137,16 @@ std::string left_out(const StepPicture& picture) {
   return text;
 }
 
+// The parts that are drawn, with their colours.
+std::vector<LegendEntry> entries_of(const std::array<bool, kPicturePartCount>& used) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t part = 0; part < kPicturePartCount; ++part)
+    if (used[part] && part != static_cast<std::size_t>(PicturePart::idle))
+      entries.push_back({colour_of(static_cast<PicturePart>(part)),
+                         std::string{to_string(static_cast<PicturePart>(part))}});
+  return entries;
+}
+
 }  // namespace
 
 Markup schedule_chart(const StepPicture& picture) {
@@ -191,12 +201,7 @@ Markup schedule_chart(const StepPicture& picture) {
                  kScheduleTop + size.height * (static_cast<double>(r) + 0.5) + 4);
   }
   out.close().close().close();
-  std::vector<LegendEntry> entries;
-  for (std::size_t part = 0; part < kPicturePartCount; ++part)
-    if (used[part] && part != static_cast<std::size_t>(PicturePart::idle))
-      entries.push_back({colour_of(static_cast<PicturePart>(part)),
-                         std::string{to_string(static_cast<PicturePart>(part))}});
-  out.append(legend(entries));
+  out.append(legend(entries_of(used)));
   if (const std::string text = left_out(picture); !text.empty()) out.element("p", {{"class", "small"}}, text);
   return out;
 }
