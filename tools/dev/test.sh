@@ -27,8 +27,11 @@ begin_release_tests() {
     leave_out wheel 'scikit-build-core could not be installed'
   else
     # After the tests: it configures their build anew.
-    if [ $scope = nightly ]; then lane+=(wheel check_wheel); else lane+=(wheel check_wheel_ends); fi
-    lane+=('Python library under sanitizers' check_extension_sanitized)
+    if [ $scope = nightly ]; then
+      lane+=(wheel check_wheel 'Python library under sanitizers' check_extension_sanitized)
+    else
+      lane+=(wheel check_wheel_ends)
+    fi
   fi
   if [ "${STEPCAST_SKIP_COLLECTOR:-0}" = 1 ]; then
     leave_out collector STEPCAST_SKIP_COLLECTOR=1
@@ -43,6 +46,8 @@ begin_release_tests() {
 check_release() {
   beside format check_format 'tools of tests' install_tools
   build_preset release
+  # No test runs a benchmark; those that changed are read with the sources alone.
+  if [ $scope = test ]; then configure_arguments+=(-DSTEPCAST_BUILD_BENCH=OFF); fi
   phase 'release build' configure_and_build release || return 0
   wait_beside
   begin_release_tests
@@ -110,6 +115,7 @@ verb_nightly() {
     esac
   done
   scope=nightly
+  export STEPCAST_NIGHTLY=1 # tests of many drawn cases draw more of them (tests/support/rounds.h)
   STEPCAST_ALONE=${STEPCAST_ALONE:-all} STEPCAST_LINT=${STEPCAST_LINT:-all}
   check_everything
 }
