@@ -7,7 +7,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_model.h"

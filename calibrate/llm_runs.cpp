@@ -11,8 +11,8 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
-#include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/modules/attention_module.h"
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/describe/deepspeed.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/deepspeed.h"
+#include "stepcast/formats/presets.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/describe/huggingface.h"
+#include "stepcast/formats/huggingface.h"
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stepcast/describe/job.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/workload/placement.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/describe/torchtitan.h"
+#include "stepcast/formats/torchtitan.h"
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/statistics.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/megatron.h"
 
 namespace stepcast {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/trace/readers.h"

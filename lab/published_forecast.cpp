@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/analyze/trace_forecast.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/retrace/trace_prediction.h"

@@ -14,8 +14,8 @@
 
 #include "stepcast/base/version.h"
 #include "stepcast/base/words.h"
-#include "stepcast/describe/megatron.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/megatron.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/operation/framework_ops.h"
 #include "stepcast/report/answers.h"
 #include "stepcast/report/cell_text.h"

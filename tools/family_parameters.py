@@ -1,6 +1,6 @@
-"""Writes tests/describe/family_parameters.jsonl: small configs of families and the parameters of their modules.
+"""Writes tests/formats/family_parameters.jsonl: small configs of families and the parameters of their modules.
 
-    python tools/family_parameters.py TYPE... > tests/describe/family_parameters.jsonl
+    python tools/family_parameters.py TYPE... > tests/formats/family_parameters.jsonl
 
 Needs torch (--no-deps is enough) and transformers. Every line is a config as transformers writes it, with sizes drawn at
 random; `total` are the parameters of the module that the class builds on the `meta` device, `active` those that a token

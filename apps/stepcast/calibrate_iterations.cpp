@@ -12,7 +12,7 @@
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"

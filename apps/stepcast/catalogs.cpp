@@ -7,7 +7,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/catalog_document.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "stepcast/base/version.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/megatron.h"
 
 #include "verbs.h"
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/describe/job.h"
-#include "stepcast/describe/launch_script.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/launch_script.h"
+#include "stepcast/formats/megatron.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
 

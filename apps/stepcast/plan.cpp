@@ -23,7 +23,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/describe/gpu_pools.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/megatron.h"
 #include "stepcast/plan/job_pool.h"
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
@@ -35,7 +35,6 @@
 #include "stepcast/predict/what_if.h"
 #include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/report/plan_answer.h"
-#include "stepcast/workload/framework_rule.h"
 
 #include "in_process.h"
 #include "option_list.h"

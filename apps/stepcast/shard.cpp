@@ -12,7 +12,7 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/report/sharding_document.h"

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/job.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/forecast_document.h"
 

@@ -67,7 +67,7 @@ TEST(Schemas, Plan) {
   const std::string document =
       printed({"plan", "--model", "llama-3-8b", "--gpus", "16", "--gbs", "64", "--seq", "4096", "--json"});
   EXPECT_THAT(violations_of("plan.json", document), IsEmpty());
-  const std::string script = (source_dir() / "tests" / "describe" / "scripts" / "bare_flags.sh").string();
+  const std::string script = (source_dir() / "tests" / "formats" / "scripts" / "bare_flags.sh").string();
   const std::string from = printed({"plan", "--from", script, "--gpus", "8", "--json"});
   EXPECT_THAT(violations_of("plan.json", from), IsEmpty());
   EXPECT_THAT(from, ::testing::HasSubstr(R"("nearby": [)"));
@@ -262,7 +262,7 @@ TEST(Schemas, SweepsAndModelsFollowTheirs) {
         << key;
   EXPECT_TRUE(keys_of("model.json").contains("num_key_value_heads"));
   for (const auto& entry :
-       std::filesystem::directory_iterator(source_dir() / "tests" / "describe" / "configs")) {
+       std::filesystem::directory_iterator(source_dir() / "tests" / "formats" / "configs")) {
     if (entry.path().extension() != ".json") continue;
     const Result<std::string> text = read_file(entry.path());
     ASSERT_TRUE(text.ok());

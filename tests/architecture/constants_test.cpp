@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::array kRooms = {"cost",  "predict",  "recommend", "retrace",   "rebuild",
-                               "trace", "workload", "describe",  "calibrate", "run"};
+constexpr std::array kRooms = {"cost",     "predict",  "recommend", "retrace", "rebuild", "trace",
+                               "workload", "describe", "calibrate", "run",     "formats"};
 
 // The folder that a room lies in: two rooms are libraries of their own.
 fs::path root_of(const std::string& room) {

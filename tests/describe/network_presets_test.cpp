@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/job.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/workload/memory.h"
 #include "stepcast/workload/network.h"
 #include "stepcast/workload/step_work.h"

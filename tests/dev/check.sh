@@ -137,8 +137,8 @@ STEPCAST_SKIP_WHEEL=1 STEPCAST_SKIP_COLLECTOR=1 expect 'less is asked for' 0 '18
 
 expect 'packages without a question' 2 'dev: type it, then try again; with --yes this program runs it' not_root ask_to_install g++
 expect 'packages with --yes' 0 'goes on' agreed
-expect 'rooms of files' 0 'apps base describe lab platform trace' rooms src/stepcast/trace/detail/x.h tests/base/a_test.cpp \
-  apps/stepcast/x.cpp lab/y.cpp platforms/p.json docs/x.md tests/support/a.h src/stepcast/describe/tables/x.csv
+expect 'rooms of files' 0 'apps base formats lab platform trace' rooms src/stepcast/trace/detail/x.h tests/base/a_test.cpp \
+  apps/stepcast/x.cpp lab/y.cpp platforms/p.json docs/x.md tests/support/a.h src/stepcast/formats/tables/x.csv
 # What is not committed comes first, then the newest commit; a limit leaves out the oldest.
 expect 'the newest sources' 0 'src/e.cpp src/c.cpp, 1 left' repository
 

@@ -9,8 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/describe/megatron.h"
-#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/formats/megatron.h"
+#include "stepcast/formats/megatron_writer.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/training_plan.h"

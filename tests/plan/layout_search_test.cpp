@@ -12,7 +12,8 @@
 
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/megatron.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/layout_rules.h"

@@ -8,6 +8,7 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast::pool_split_test {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_model.h"

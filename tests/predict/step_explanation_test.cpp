@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 

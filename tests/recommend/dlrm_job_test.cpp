@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/recommend/dlrm_presets.h"
 #include "stepcast/recommend/torchrec_plan.h"
 

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/rl_document.h"
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/job.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast::run_job_test {

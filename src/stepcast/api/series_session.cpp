@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "stepcast/api/stepcast.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
 
 namespace stepcast {
 namespace {

@@ -1,10 +1,8 @@
-// A Job: what somebody asked to be trained, in as many or as few words as he used; and what it comes to.
+// A Job: what somebody asked to be trained, in as many or as few words as he used; formats/resolve_job.h says what it comes to.
 //
 //   Job job{.model = "llama-3-70b", .n_gpus = 512};
 //   job.settings.tensor = 4;
 //   job.settings.pipeline = 4;
-//   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(job));
-//   // resolved.model, resolved.layout; resolved.notes: "micro-batch size not given: 1", ...
 //
 // Whatever is said in several places holds in this order, the later the stronger: the model and stepcast's
 // defaults, the habits of the framework (software_defaults.h), a file or command line of a framework, settings.
@@ -193,9 +191,5 @@ struct ResolvedJob {
   // "parallelism.enable_async_tensor_parallel". For the user to see.
   std::vector<std::string> not_modelled;
 };
-
-// Model and layout, checked. Errors: nothing describes a model; a file or a setting that cannot be understood,
-// that contradicts another, or that cannot be applied to the file it stands beside; a layout that cannot run.
-[[nodiscard]] Result<ResolvedJob> resolve(const Job& job);
 
 }  // namespace stepcast

@@ -8,12 +8,11 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/number.h"
-#include "stepcast/describe/detail/network_builder.h"
+#include "stepcast/describe/network_builder.h"
 
 namespace stepcast {
 namespace {
 
-using detail::NetworkBuilder;
 using Split = NetworkPart::Split;
 
 constexpr std::int64_t kClasses = 1000;  // of ImageNet

@@ -11,10 +11,11 @@
 #include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/yaml_document.h"
-#include "stepcast/describe/framework_config.h"
-#include "stepcast/describe/huggingface.h"
-#include "stepcast/describe/megatron_writer.h"
-#include "stepcast/describe/nemo_arguments.h"
+#include "stepcast/formats/framework_config.h"
+#include "stepcast/formats/huggingface.h"
+#include "stepcast/formats/megatron_writer.h"
+#include "stepcast/formats/nemo_arguments.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 
 namespace stepcast {

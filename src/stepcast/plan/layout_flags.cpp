@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_writer.h"
-#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/formats/megatron_writer.h"
 
 namespace stepcast {
 

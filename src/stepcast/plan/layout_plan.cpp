@@ -7,7 +7,7 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
-#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/formats/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/why_slower.h"
 #include "stepcast/predict/step_model.h"

@@ -6,6 +6,7 @@
 
 #include "stepcast/base/scan.h"
 #include "stepcast/describe/setting_groups.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/pipeline_schedule.h"
 

@@ -10,7 +10,7 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
-#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/formats/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/recipe_dimensions.h"
 #include "stepcast/workload/framework_rule.h"

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"
+#include "stepcast/formats/megatron.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/predict/step_model.h"
 
 namespace stepcast {

@@ -14,7 +14,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 

@@ -21,7 +21,7 @@ using enum NcclGeneration;
 // state their rate), gfx906 and later.
 //
 // Time of an operator on hosts before those of Hopper: A100 over H100 in the half of Megatron Core's test cases that is fitted to
-// (describe/detail/apply_settings.cpp).
+// (formats/detail/apply_settings.cpp).
 constexpr double kOlderHosts = 1.35;
 //
 // Start of element-wise kernels, where it was measured: PyTorch 2.11 on an H100 80GB SXM, sums and GELUs of 1,024 to 72,192 elements

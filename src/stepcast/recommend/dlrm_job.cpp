@@ -17,7 +17,7 @@
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/scan.h"
 #include "stepcast/base/toml_document.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/recommend/dlrm_presets.h"
 #include "stepcast/recommend/measured_indices.h"

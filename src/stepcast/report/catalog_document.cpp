@@ -9,7 +9,7 @@
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/network_presets.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/fields/field_table.h"

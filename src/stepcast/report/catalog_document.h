@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "stepcast/base/fields.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/fields/field_list.h"

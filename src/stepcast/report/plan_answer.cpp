@@ -6,7 +6,7 @@
 
 #include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
-#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/formats/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_ranking.h"
 #include "stepcast/predict/step_model.h"

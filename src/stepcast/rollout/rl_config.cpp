@@ -17,8 +17,8 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
-#include "stepcast/describe/launch_script.h"
-#include "stepcast/describe/presets.h"
+#include "stepcast/formats/launch_script.h"
+#include "stepcast/formats/presets.h"
 #include "stepcast/rollout/lengths.h"
 
 namespace stepcast {

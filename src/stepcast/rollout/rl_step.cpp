@@ -13,7 +13,8 @@
 #include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/rollout/rl_config.h"
 #include "stepcast/workload/memory.h"
 

@@ -12,7 +12,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/rollout/generation.h"
 #include "stepcast/rollout/rl_forecast.h"

@@ -11,7 +11,7 @@
 #include "stepcast/base/scan.h"
 #include "stepcast/base/spelled_number.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/megatron.h"
 #include "stepcast/sweep/option_table.h"
 
 namespace stepcast {

@@ -16,7 +16,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/gpu_pools.h"
-#include "stepcast/describe/megatron.h"
+#include "stepcast/formats/megatron.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/predict/what_if.h"

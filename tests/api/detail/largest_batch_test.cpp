@@ -6,6 +6,7 @@
 
 #include "stepcast/api/detail/open_layout.h"
 #include "stepcast/base/units.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/workload/memory.h"
 
 #include "tests/support/fails_with.h"

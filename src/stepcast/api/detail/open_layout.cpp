@@ -10,7 +10,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/units.h"
-#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/formats/megatron_writer.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/workload/memory.h"

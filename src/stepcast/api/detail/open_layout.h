@@ -9,7 +9,7 @@
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/step_assumptions.h"
 

@@ -15,7 +15,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/describe/gpu_pools.h"
-#include "stepcast/describe/layout_choice.h"
+#include "stepcast/formats/layout_choice.h"
 #include "stepcast/plan/pool_layouts.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"

@@ -30,7 +30,7 @@ struct Section {
   std::vector<std::string_view> keys;
 };
 
-// What describe/torchtitan.cpp reads of each section. A dump holds many more.
+// What formats/torchtitan.cpp reads of each section. A dump holds many more.
 const std::vector<Section>& sections() {
   static const std::vector<Section> all{
       {"model", {"name", "flavor", "converters"}},

@@ -58,7 +58,7 @@ class SettingsBlocks {
 // A Python dict as JSON: quotes, True, False, None and tuples. JSON stays as it is.
 [[nodiscard]] std::string python_to_json(std::string_view text);
 
-// TorchTitan's settings out of its log, as the TOML that describe/torchtitan.h reads.
+// TorchTitan's settings out of its log, as the TOML that formats/torchtitan.h reads.
 // From the dump of the whole config, JSON or a Python dict; keys that change neither time nor memory are left out.
 [[nodiscard]] Result<std::string> torchtitan_toml(std::string_view dump, const std::string& file);
 

@@ -1,0 +1,563 @@
+#include "stepcast/formats/framework_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/scan.h"
+#include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
+#include "stepcast/base/yaml_document.h"
+#include "stepcast/describe/setting_groups.h"
+#include "stepcast/formats/detail/framework_rows.h"
+#include "stepcast/formats/detail/job_format.h"
+#include "stepcast/formats/megatron.h"
+#include "stepcast/formats/presets.h"
+#include "stepcast/formats/resolve_job.h"
+
+namespace stepcast {
+namespace {
+
+using detail::config_value;
+using detail::ConfigFramework;
+using detail::ConfigRow;
+using detail::ConfigWords;
+
+// What "${other.key}" (OmegaConf) stands for; itself where no such key is there.
+const JsonValue& interpolated(const JsonValue& root, const JsonValue& value) {
+  const JsonValue* at = &value;
+  for (int depth = 0; depth < 8 && at->is_text() && at->text().starts_with("${") && at->text().ends_with('}');
+       ++depth) {
+    const JsonValue* other =
+        config_value(root, std::string_view{at->text()}.substr(2, at->text().size() - 3));
+    if (other == nullptr) break;
+    at = other;
+  }
+  return *at;
+}
+
+bool is_listed(std::string_view names, std::string_view path) {
+  return any_word(names, [&](std::string_view name) {
+    return name.ends_with('*') ? path.starts_with(name.substr(0, name.size() - 1)) : name == path;
+  });
+}
+
+// A text, or the words of a list with blanks between them; a switch is "true" or nothing.
+std::string words_of(const JsonValue& value) {
+  if (value.is_text()) return value.text();
+  if (value.is_bool()) return value.truth() ? "true" : "false";
+  std::string words;
+  if (value.is_array()) {
+    for (const JsonValue& item : value.items()) words += (words.empty() ? "" : " ") + words_of(item);
+  } else if (value.is_number()) {
+    words = compact_json(value);
+  }
+  return words;
+}
+
+// A number, also in quotes and with underscores: "2", 8_192.
+std::optional<double> number_of(const JsonValue& value) {
+  if (value.is_number()) return value.number();
+  if (!value.is_text()) return std::nullopt;
+  std::string digits = value.text();
+  std::erase(digits, '_');
+  return scan<double>(digits);
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(const ConfigFramework& framework, const Job& said, FrameworkConfig& out)
+      : framework_(framework), said_(said), file_(said.config->name), out_(out) {
+    words_.rank_batch = framework.rank_batch;
+    words_.adapter_rank = framework.adapter_rank;
+  }
+
+  Status read(const JsonValue& root) {
+    root_ = &root;
+    STEPCAST_TRY(level(root, ""));
+    if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
+      STEPCAST_TRY(use_deepspeed(*deepspeed));
+    if (framework_.work != nullptr) words_.work = framework_.work(root);
+    const JsonValue* precomputed = root.find("precompute_ref_log_probs");
+    STEPCAST_TRY(use_work(precomputed != nullptr && precomputed->is_bool() && precomputed->truth()));
+    STEPCAST_TRY(use_words());
+    STEPCAST_TRY(use_model());
+    merge();
+    if (framework_.has_mesh_axes && !said_.settings.sharding) STEPCAST_TRY(use_copies());
+    return use_batches();
+  }
+
+ private:
+  Error wrong(std::string_view key, std::string_view found, std::string expected) const {
+    return Error::at(file_, std::string{key})
+        .found(fmt::format("`{}`", found.substr(0, 80)))
+        .expected(std::move(expected));
+  }
+
+  Status level(const JsonValue& object, const std::string& above) {
+    for (const JsonValue::Member& member : object.members()) {
+      const std::string path = above.empty() ? member.key : above + "." + member.key;
+      const JsonValue& value = interpolated(*root_, member.value);
+      const auto row = std::find_if(framework_.rows.begin(), framework_.rows.end(),
+                                    [&](const ConfigRow& r) { return r.path == path; });
+      if (row != framework_.rows.end()) {
+        STEPCAST_TRY(take(*row, value));
+      } else if (is_listed(framework_.not_priced, path)) {
+        const bool off = value.is_null() || (value.is_bool() && !value.truth()) ||
+                         (value.is_text() && (value.text().empty() || value.text() == "auto"));
+        if (!off) out_.job.not_modelled.push_back(path);
+      } else if (value.is_object() && !is_listed(framework_.passed_over, path)) {
+        if (path != "deepspeed") STEPCAST_TRY(level(value, path));
+      } else if (value.is_object()) {
+        STEPCAST_TRY(listed_below(value, path));
+      } else if (!is_listed(framework_.passed_over, path) && path != "deepspeed" && !is_below_listed(path)) {
+        STEPCAST_TRY(unknown(path));
+      }
+    }
+    return Ok{};
+  }
+
+  // Sections are passed over but for what rows and notes say of them.
+  Status listed_below(const JsonValue& object, const std::string& path) {
+    passed_.push_back(path + ".");
+    Status status = level(object, path);
+    passed_.pop_back();
+    return status;
+  }
+  bool is_below_listed(const std::string& path) const {
+    return std::any_of(passed_.begin(), passed_.end(),
+                       [&](const std::string& p) { return path.starts_with(p); });
+  }
+
+  Status unknown(const std::string& path) {
+    std::vector<std::string> known;
+    for (const ConfigRow& row : framework_.rows) known.emplace_back(row.path);
+    const auto meant = nearest_word(path, known);
+    std::string text = fmt::format("`{}` is not a known key of {}", path.substr(0, 80), framework_.name);
+    if (meant) text += fmt::format("; did you mean `{}`?", *meant);
+    if (said_.strict) return Error::at(file_, "", std::move(text));
+    constexpr std::size_t kMostNamed = 8;
+    if (++n_unknown_ <= kMostNamed) out_.notes.push_back("left out: " + text);
+    if (n_unknown_ == kMostNamed + 1) out_.notes.emplace_back("left out: further keys that are not known");
+    return Ok{};
+  }
+
+  Status take(const ConfigRow& row, const JsonValue& value) {
+    // "auto" is what an integration fills in; "${...}" another key.
+    const bool says_nothing = value.is_null() || (value.is_text() && value.text() == "auto");
+    return std::visit(
+        [&](auto target) -> Status {
+          using Target = decltype(target);
+          const auto kind = [&](std::string expected) {
+            return Error::at(file_, fmt::format("line {}: {}", value.line(), row.path))
+                .found(
+                    fmt::format("`{}`", (value.is_text() ? value.text() : compact_json(value)).substr(0, 80)))
+                .expected(std::move(expected));
+          };
+          if constexpr (std::is_same_v<Target, std::string ConfigWords::*>) {
+            if (value.is_null()) return Ok{};
+            std::string& text = words_.*target;
+            text += (text.empty() ? "" : " ") + words_of(value);
+          } else if constexpr (std::is_same_v<Target, bool ConfigWords::*> ||
+                               std::is_same_v<Target, std::optional<bool> JobSettings::*>) {
+            const bool truth =
+                value.is_bool() ? value.truth() : value.is_text() && lower(value.text()) != "false";
+            if (value.is_null()) return Ok{};
+            if (!value.is_bool() && !value.is_text()) return kind("true or false");
+            if constexpr (std::is_same_v<Target, bool ConfigWords::*>)
+              words_.*target = words_.*target || truth;
+            else
+              words_.settings.*target = truth;
+          } else {
+            if (says_nothing) return Ok{};
+            constexpr double kMost = 1e12;
+            constexpr bool is_whole = !std::is_same_v<Target, double ConfigWords::*>;
+            const std::optional<double> number = number_of(value);
+            if (!number || std::abs(*number) > kMost || (is_whole && *number != std::floor(*number)))
+              return kind(is_whole ? "a whole number" : "a number");
+            if constexpr (std::is_same_v<Target, double ConfigWords::*>)
+              words_.*target = *number;
+            else if constexpr (std::is_same_v<Target, std::int64_t ConfigWords::*>)
+              words_.*target = static_cast<std::int64_t>(*number);
+            else
+              words_.settings.*target = static_cast<std::int64_t>(*number);
+          }
+          return Ok{};
+        },
+        row.target);
+  }
+
+  // A file beside the config, or the settings themselves. They may name keys of the framework ("auto").
+  Status use_deepspeed(const JsonValue& value) {
+    if (value.is_null() || said_.deepspeed) return Ok{};
+    if (value.is_object()) {
+      out_.job.deepspeed = ConfigText{compact_json(value), file_ + ": deepspeed"};
+      return Ok{};
+    }
+    if (!value.is_text()) return wrong("deepspeed", compact_json(value), "a file, or its content");
+    std::filesystem::path file = value.text();
+    std::error_code ignored;
+    if (file.is_relative() && !std::filesystem::exists(file, ignored))
+      file = std::filesystem::path{file_}.parent_path() / file;
+    if (std::filesystem::exists(file, ignored)) {
+      STEPCAST_ASSIGN(out_.job.deepspeed, read_config_text(file));
+      return Ok{};
+    }
+    const std::string name = lower(file.filename().string());
+    for (const char stage : {'0', '1', '2', '3'}) {
+      if (name.find(std::string{"zero"} + stage) == std::string::npos &&
+          name.find(std::string{"z"} + stage) == std::string::npos)
+        continue;
+      words_.settings.zero_stage = stage - '0';
+      const bool offloads = name.find("offload") != std::string::npos;
+      if (offloads) words_.settings.optimizer_offload = true;
+      if (offloads && stage == '3') out_.job.not_modelled.emplace_back("offload_param, by the file's name");
+      out_.job.framework = Framework::deepspeed;
+      out_.notes.push_back(fmt::format("{} is not here: ZeRO stage {}{} by its name",
+                                       value.text().substr(0, 80), stage,
+                                       offloads ? " with the optimizer on the host" : ""));
+      return Ok{};
+    }
+    return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
+  }
+
+  // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy, unless what it
+  // says was computed before the training (TRL).
+  Status use_work(bool knows_reference) {
+    struct Work {
+      std::string_view name;
+      bool pairs, reference;
+    };
+    constexpr Work kWorks[] = {{"sft", false, false}, {"pt", false, false},  {"false", false, false},
+                               {"", false, false},    {"dpo", true, true},   {"ipo", true, true},
+                               {"kto", false, true},  {"rm", true, false},   {"reward", true, false},
+                               {"orpo", true, false}, {"simpo", true, false}};
+    const std::string work = lower(words_.work);
+    const auto* const known = std::ranges::find(kWorks, work, &Work::name);
+    if (known == std::end(kWorks)) {
+      return wrong("stage or rl", words_.work,
+                   "supervised training (sft, pt) or preferences (dpo, orpo, kto, rm)")
+          .advice(
+              "answers are generated between its training steps: `stepcast predict --rl grpo` (or ppo, dapo) "
+              "forecasts both (docs/post-training.md)");
+    }
+    if (known->pairs) {
+      words_.rank_batch *= 2;
+      out_.notes.push_back(fmt::format("{}: a sample is a pair of answers, two sequences", work));
+    }
+    if (known->reference && !knows_reference) words_.settings.reference_model = true;
+    return Ok{};
+  }
+
+  Status use_words() {
+    JobSettings& s = words_.settings;
+    STEPCAST_TRY(use_precision());
+    std::string recompute = words_.recomputes ? "full" : lower(words_.recompute);
+    if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {
+      recompute = "full";
+      if (!said_.settings.recompute)
+        out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
+    }
+    if (framework_.has_remat_policies && !recompute.empty() && recompute != "none") {
+      STEPCAST_TRY(use_policy(recompute));
+    } else if (recompute == "true" || recompute == "full" || recompute == "unsloth" ||
+               recompute == "offload") {
+      s.recompute = Recompute::full;
+    } else if (!recompute.empty() && recompute != "none" && recompute != "false") {
+      out_.notes.push_back(
+          fmt::format("recomputation `{}`: taken as that of attention", recompute.substr(0, 60)));
+      s.recompute = Recompute::selective;
+    }
+    const std::string sharding = lower(words_.sharding);
+    const std::string quantization = lower(words_.quantization);
+    if (quantization.find("fp8") != std::string::npos) {
+      s.fp8 = true;
+    } else if (!quantization.empty() && quantization != "false") {
+      out_.job.not_modelled.push_back("quantization: " + quantization.substr(0, 60));
+    }
+    if (!sharding.empty() && sharding != "false") {
+      s.sharding = sharding.find("no_shard") != std::string::npos        ? Sharding::none
+                   : sharding.find("shard_grad_op") != std::string::npos ? Sharding::zero2
+                                                                         : Sharding::zero3;
+      out_.job.framework = Framework::fsdp;
+      if (sharding.find("offload") != std::string::npos) out_.job.not_modelled.emplace_back("fsdp: offload");
+    }
+    if (words_.expert_capacity > 0 && lower(words_.sparse_experts) == "false") {
+      s.expert_capacity_factor = words_.expert_capacity;
+      s.pad_experts_to_capacity = true;
+    }
+    const std::string optimizer = lower(words_.optimizer);
+    if (!optimizer.empty() &&
+        (optimizer.find("adam") == std::string::npos || optimizer.find("8bit") != std::string::npos))
+      out_.job.not_modelled.push_back("optimizer: " + optimizer.substr(0, 60));
+    if (words_.gradient_clip >= 0) s.clip_gradients = words_.gradient_clip;
+    use_adapters();
+    return Ok{};
+  }
+
+  // Of MaxText.
+  Status use_policy(const std::string& name) {
+    if (detail::use_remat_policy(name, words_)) return Ok{};
+    return wrong("remat_policy", name,
+                 "full, minimal, minimal_with_context, save_dot_except_mlp, save_dot_except_mlpwi, "
+                 "save_qkv_proj, save_out_proj, qkv_proj_offloaded, minimal_offloaded, custom or none");
+  }
+
+  // Copies of the weights inside a slice times those between slices.
+  Status use_copies() {
+    constexpr double kMost = 1e6;
+    const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+    const JobSettings& s = out_.job.settings;
+    const double gpus = number(out_.job.n_gpus.value_or(1)),
+                 in_slice = std::max(1.0, number(out_.job.gpus_per_node.value_or(0))),
+                 slices = out_.job.gpus_per_node ? std::max(1.0, std::floor(gpus / in_slice)) : 1;
+    const auto rest = [](double all, double taken) {
+      return taken > 0 ? std::max(1.0, std::floor(all / taken)) : 1;
+    };
+    double inside = number(words_.copies_inside), outside = number(words_.copies_outside);
+    const double axes = number(words_.sharded_inside) * number(words_.also_sharded_inside) *
+                        number(s.tensor.value_or(1)) * number(s.context.value_or(1)) *
+                        number(s.pipeline.value_or(1));
+    if (inside < 1) inside = rest(gpus / slices, axes);
+    const bool open = words_.sharded_inside < 1 || words_.also_sharded_inside < 1;  // an axis takes the rest
+    if (out_.job.n_gpus && !open && std::fmod(gpus, inside * axes) != 0) {
+      return wrong("ici_* axes", fmt::format("a product of {:g}", inside * axes),
+                   fmt::format("one that divides {:g} devices, or -1 for the rest of them", gpus));
+    }
+    if (outside < 1) outside = rest(slices, number(words_.sharded_outside) * number(words_.tensor_outside));
+    if (inside * outside > kMost) {
+      return wrong("ici_data_parallelism x dcn_data_parallelism", fmt::format("{:g}", inside * outside),
+                   "1 to 1e6 copies of the weights");
+    }
+    if (inside * outside > 1) out_.job.settings.weight_copies = static_cast<std::int64_t>(inside * outside);
+    return Ok{};
+  }
+
+  Status use_precision() {
+    JobSettings& s = words_.settings;
+    if (words_.bf16 || words_.fp16) {
+      s.dtype = words_.bf16 ? DType::bf16 : DType::fp16;
+      return Ok{};
+    }
+    const std::string word = lower(words_.precision);
+    if (word.empty()) return Ok{};
+    constexpr std::pair<std::string_view, DType> kWords[] = {{"bf16", DType::bf16}, {"bfloat16", DType::bf16},
+                                                             {"fp16", DType::fp16}, {"float16", DType::fp16},
+                                                             {"fp32", DType::fp32}, {"float32", DType::fp32}};
+    const auto* const known =
+        std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == word; });
+    if (known == std::end(kWords)) return wrong("dtype", words_.precision, "bfloat16, float16 or float32");
+    s.dtype = known->second;
+    if (framework_.has_no_master_weights && s.dtype == DType::bf16)
+      out_.job.not_modelled.emplace_back("dtype: bf16 (weights and states without a copy in fp32)");
+    return Ok{};
+  }
+
+  // Adapters where the config has them; which products get one, in Hugging Face's names.
+  void use_adapters() {
+    const std::string adapter = lower(words_.adapter);
+    const bool has = adapter == "lora" || adapter == "qlora" || adapter == "true" ||
+                     words_.model.find("lora_") != std::string::npos;
+    if (!has && !adapter.empty() && adapter != "full" && adapter != "false")
+      out_.job.not_modelled.push_back("fine-tuning: " + adapter.substr(0, 60));
+    if (!has) return;
+    if (adapter == "qlora" || words_.model.find("qlora_") != std::string::npos)
+      out_.job.not_modelled.emplace_back("qlora (weights of the base in 4 bits)");
+    words_.settings.lora_rank = words_.adapter_rank;
+    constexpr std::string_view kProducts[] = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+    constexpr std::string_view kNames[] = {"q_proj k_proj v_proj qkv_proj", "o_proj output_proj",
+                                           "gate_proj up_proj w1 w3", "down_proj w2"};
+    // Regular expressions choose them, too: `(self_attn|mlp).(up|down|q|k|v)_proj`.
+    std::string targets = words_.adapter_targets;
+    if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {
+      const std::size_t begin = targets.rfind('(', end) + 1;
+      const std::string choice = targets.substr(begin, end - begin);
+      const auto add = [&](std::string_view one) {
+        targets += fmt::format(" {}_proj", one);
+        return false;
+      };
+      (void)any_word(choice, add, '|');
+    }
+    std::string products;
+    for (std::size_t i = 0; i < std::size(kProducts); ++i) {
+      const bool named =
+          any_word(kNames[i], [&](std::string_view n) { return targets.find(n) != std::string::npos; });
+      const bool all =
+          targets.starts_with("all") || (words_.all_linear && (framework_.all_linear_of_attention || i >= 2));
+      if (named || all) products += (products.empty() ? "" : " ") + std::string{kProducts[i]};
+    }
+    if (products.empty()) products = "linear_qkv";  // PEFT's own: queries and values
+    words_.settings.lora_targets = products;
+  }
+
+  Status use_model() {
+    JobSettings& s = words_.settings;
+    Job& job = out_.job;
+    const auto forget_shapes = [&] {
+      setting_groups::kModel.each([&](auto member) { (s.*member).reset(); });
+    };
+    if (!said_.model.empty() || said_.transformer) {
+      forget_shapes();
+      return Ok{};
+    }
+    if (s.n_experts.value_or(0) == 1)
+      s.n_experts = s.experts_per_token = std::nullopt;                       // MaxText's way to say none
+    if (s.n_layers && (words_.model.empty() || words_.model == "default")) {  // of Llama's kind
+      if (!s.tied_embeddings) s.tied_embeddings = false;
+      s.swiglu = true;
+      s.linear_bias = false;
+      s.norm = NormKind::rms_norm;
+      s.position = PositionEncoding::rotary;
+      s.grouped_query = s.query_groups.has_value();
+      s.hidden_dropout = s.attention_dropout = 0;
+      return Ok{};
+    }
+    std::error_code ignored;
+    if (std::filesystem::exists(std::filesystem::path{words_.model} / "config.json", ignored)) {
+      job.model = (std::filesystem::path{words_.model} / "config.json").string();
+      return Ok{};
+    }
+    if (std::optional<std::string> preset = preset_of_hub_name(words_.model)) {
+      job.model = *std::move(preset);
+      forget_shapes();
+      return Ok{};
+    }
+    if (words_.model.empty()) return Error::at(file_, "", "no model is named").advice("say it with --model");
+    return wrong("the model", words_.model, "the name of a preset")
+        .advice("give its config.json with --model");
+  }
+
+  void merge() {
+    Job& job = out_.job;
+    const std::vector<std::string> found = std::move(job.not_modelled);
+    const std::optional<Framework> habits = job.framework;
+    std::optional<ConfigText> deepspeed = std::move(job.deepspeed);
+    const std::string model = job.model;
+    job = said_;
+    job.config.reset();
+    if (job.model.empty() && !job.transformer) job.model = model;
+    if (!job.deepspeed) job.deepspeed = std::move(deepspeed);
+    if (!job.framework && !job.deepspeed) job.framework = habits.value_or(framework_.habits);
+    job.not_modelled.insert(job.not_modelled.end(), found.begin(), found.end());
+    JobSettings& s = words_.settings;
+    if (framework_.sequence_tokens > 0 && !s.seq_len_tokens) {
+      s.seq_len_tokens = framework_.sequence_tokens;
+      if (!said_.settings.seq_len_tokens)
+        out_.notes.push_back(
+            fmt::format("sequence length not given: {}, as {} has it", *s.seq_len_tokens, framework_.name));
+    }
+    if (words_.tensor_outside > 1) s.tensor = s.tensor.value_or(1) * words_.tensor_outside;
+    job.settings = over(s, said_.settings);
+    if (!job.n_gpus && words_.data > 0 && !job.settings.data) job.settings.data = words_.data;
+  }
+
+  // A micro-batch on every data-parallel rank, so many times as gradients are summed up.
+  Status use_batches() {
+    JobSettings& s = out_.job.settings;
+    const std::int64_t tensor = s.tensor.value_or(1),
+                       others = tensor * s.pipeline.value_or(1) * s.context.value_or(1);
+    constexpr std::int64_t kMost = 1'000'000;
+    for (const std::int64_t degree :
+         {tensor, s.pipeline.value_or(1), s.context.value_or(1), s.data.value_or(1)})
+      if (degree < 1 || degree > kMost)
+        return wrong("parallelism", fmt::format("{}", degree), "degrees from 1 to 1e6");
+    const std::int64_t gpus = out_.job.n_gpus.value_or(s.data.value_or(1) * std::min(others, kMost));
+    const std::int64_t data =
+        std::max<std::int64_t>(1, s.data.value_or(gpus / std::max<std::int64_t>(others, 1)));
+    double micro = words_.rank_batch;
+    if (framework_.batch_per_gpu) {
+      // All stages take one batch, in parts.
+      const std::int64_t stages = s.pipeline.value_or(1),
+                         parts = words_.pipeline_parts > 0 ? words_.pipeline_parts : stages;
+      micro *= static_cast<double>(gpus) / static_cast<double>(data);
+      if (stages > 1 && micro >= 1 && std::fmod(micro, static_cast<double>(parts)) != 0)
+        return wrong("num_pipeline_microbatches", fmt::format("{}", parts),
+                     fmt::format("a divisor of {:g} sequences", micro));
+      if (stages > 1) {
+        micro /= static_cast<double>(parts);
+        words_.accumulation *= std::min(parts, kMost);
+      }
+    }
+    if (micro < 1 || micro > kMost || micro != std::floor(micro))
+      return wrong("the batch of a rank", fmt::format("{:g}", micro),
+                   "a whole number of sequences, 1 to 1e6");
+    if (words_.accumulation < 1 || words_.accumulation > kMost)
+      return wrong("gradient accumulation", fmt::format("{}", words_.accumulation), "1 to 1e6");
+    if (!s.micro_batch_sequences) s.micro_batch_sequences = static_cast<std::int64_t>(micro);
+    constexpr double kMostSequences = 1e9;
+    const double all = static_cast<double>(*s.micro_batch_sequences) *
+                       static_cast<double>(words_.accumulation) * static_cast<double>(data);
+    if (all > kMostSequences)
+      return wrong("the global batch", fmt::format("{:g}", all), "at most 1e9 sequences");
+    if (!s.global_batch_sequences) s.global_batch_sequences = static_cast<std::int64_t>(all);
+    return Ok{};
+  }
+
+  const ConfigFramework& framework_;
+  const Job& said_;
+  const std::string& file_;
+  FrameworkConfig& out_;
+  const JsonValue* root_ = nullptr;
+  ConfigWords words_;
+  std::vector<std::string> passed_;
+  std::size_t n_unknown_ = 0;
+};
+
+}  // namespace
+
+Result<FrameworkConfig> parse_framework_config(const Job& said) {
+  const ConfigText& text = *said.config;
+  STEPCAST_ASSIGN(const JsonValue root, parse_yaml(text.text, text.name));
+  if (!root.is_object())
+    return Error::at(text.name, "").found(std::string{root.kind_name()}).expected("keys with their values");
+  STEPCAST_ASSIGN(const ConfigFramework* framework, detail::framework_of(root, text.name));
+  FrameworkConfig out;
+  out.framework = framework->name;
+  out.notes.push_back(fmt::format("read as a config of {}", framework->name));
+  STEPCAST_TRY(framework->read != nullptr ? framework->read(root, said, out)
+                                          : ConfigReader(*framework, said, out).read(root));
+  return out;
+}
+
+std::string known_maxtext_keys(std::string_view parameters) {
+  const ConfigFramework& maxtext =
+      *std::ranges::find(detail::config_frameworks(), "MaxText", &ConfigFramework::name);
+  std::string known;
+  const auto add = [&](std::string_view line) {
+    const std::string_view key = line.substr(0, line.find(':'));
+    if (std::ranges::any_of(maxtext.rows, [&](const ConfigRow& row) { return row.path == key; }))
+      known += std::string{line} + "\n";
+    return false;
+  };
+  (void)any_word(parameters, add, '\n');
+  return known;
+}
+
+namespace detail {
+
+JobFormat config_format() {
+  static constexpr JobPart kOthers[] = {JobPart::command_line, JobPart::torchtitan};
+  const auto read = [](const Job& job) -> Result<ResolvedJob> {
+    STEPCAST_ASSIGN(const FrameworkConfig config, parse_framework_config(job));
+    STEPCAST_ASSIGN(ResolvedJob result, stepcast::resolve(config.job));
+    result.notes.insert(result.notes.begin(), config.notes.begin(), config.notes.end());
+    return result;
+  };
+  return {.flag = "--config",
+          .is = [](const Job& job) { return job.config.has_value(); },
+          .excludes = kOthers,
+          .resolve = read};
+}
+
+}  // namespace detail
+}  // namespace stepcast

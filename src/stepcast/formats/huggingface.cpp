@@ -1,0 +1,377 @@
+#include "stepcast/formats/huggingface.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/words.h"
+#include "stepcast/formats/detail/foreign_words.h"
+#include "stepcast/formats/detail/huggingface/huggingface_readers.h"
+#include "stepcast/formats/detail/huggingface/huggingface_rows.h"
+#include "stepcast/formats/detail/huggingface/huggingface_tower.h"
+#include "stepcast/workload/modules/attention_module.h"
+#include "stepcast/workload/network.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::string_view kUnknownKey =
+    "it may change the shape of the model, so it is not passed over; --ignore-key NAME says that it does not";
+
+// Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
+constexpr std::string_view kEncoderDecoder =
+    "this encoder-decoder is not modelled; nearest: bart and t5, or Megatron-LM's flags of T5";
+constexpr std::string_view kVision =
+    "vision models are not modelled from a config.json; nearest: --model vit-base-patch16, resnet-50 and "
+    "their sizes";
+constexpr std::string_view kStateSpace =
+    "state-space and recurrent layers are not modelled in this form; nearest with Mamba-2, attention and "
+    "experts: nemotron_h";
+constexpr std::string_view kTower =
+    "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
+constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
+    {"led longt5 blenderbot prophetnet switch_transformers", kEncoderDecoder},
+    {"deit swin dinov2 convnext clip siglip", kVision},
+    {"zamba2 rwkv recurrent_gemma", kStateSpace},
+    {"gemma3n phi4_multimodal phi3_v", kTower}};
+
+std::string_view why_not_read(std::string_view model_type) {
+  for (const auto& [names, why] : kNotRead)
+    if (is_among(model_type, names)) return why;
+  return {};
+}
+
+// Parts that no family here has.
+std::string missing_parts(const ObjectReader& keys) {
+  std::string missing;
+  for (const auto& [key, part] : detail::foreign_words("parts_not_modelled"))
+    if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
+  return missing;
+}
+
+// What the keys say of its parts, and a family that has them.
+std::string nearest_by_parts(const ObjectReader& keys) {
+  struct Sign {
+    std::string_view key, part, family;
+  };
+  constexpr Sign kSigns[] = {
+      {"hc_mult", "several residual streams", "deepseek_v4"},
+      {"index_topk", "sparse attention with an indexer", "deepseek_v32"},
+      {"linear_num_value_heads", "linear attention by the gated delta rule", "qwen3_next"},
+      {"mamba_num_heads", "Mamba-2 layers", "nemotron_h"},
+      {"ssm_state_size", "state-space layers", "nemotron_h"},
+      {"kv_lora_rank", "latent attention", "deepseek_v3"},
+      {"decoder_layers", "an encoder in front of a decoder", "t5-base (a preset)"},
+      {"patch_size", "patches of images", "vit-base-patch16 (a preset)"},
+      {"n_routed_experts", "routed experts", "glm4_moe"},
+      {"num_local_experts", "experts", "mixtral"},
+      {"num_experts", "experts", "qwen3_moe"},
+      {"sliding_window", "windows of attention", "gemma3_text"},
+      {"num_key_value_heads", "grouped queries", "llama"}};
+  const std::string missing = missing_parts(keys);
+  for (const Sign& sign : kSigns) {
+    if (keys.has(sign.key))
+      return fmt::format("{}its `{}` says {}: the nearest family that is read is {}", missing, sign.key,
+                         sign.part, sign.family);
+  }
+  if (!missing.empty()) return missing + "Megatron-LM's flags describe the rest";
+  return "Megatron-LM's flags describe a model of any sizes";
+}
+
+Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
+  const std::vector<std::string> known = huggingface_model_types();
+  if (const std::string_view why = why_not_read(model_type); !why.empty()) {
+    return keys.error("model_type", std::string{why}).found(fmt::format("`{}`", model_type.substr(0, 60)));
+  }
+  Error error = keys.error("model_type", "unknown architecture")
+                    .found(fmt::format("`{}`", model_type.substr(0, 60)))
+                    .expected(fmt::format("one of the {} that docs/models.md lists", known.size()));
+  const auto digits = [](std::string_view name) {
+    std::string out;
+    std::ranges::copy_if(name, std::back_inserter(out), [](char c) { return c >= '0' && c <= '9'; });
+    return out;
+  };
+  const auto meant = nearest_word(model_type, known, 1);
+  if (meant && digits(*meant) == digits(model_type) && missing_parts(keys).empty())
+    return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
+  // Another number is another generation, no slip of the keyboard.
+  const std::string by_name = meant && digits(*meant) != digits(model_type)
+                                  ? fmt::format("; by its name, of another generation, `{}`", *meant)
+                                  : std::string{};
+  return std::move(error).advice(nearest_by_parts(keys) + by_name);
+}
+
+// Released weights may be stored in narrow types; how a model is trained is told by the layout.
+Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
+  STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
+  if (!section) return Ok{};
+  std::string method;
+  STEPCAST_TRY(section->optional("quant_method", method));
+  // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4.
+  if (method == "fp8" || method == "mxfp4") return Ok{};
+  notes.push_back(fmt::format(
+      "the checkpoint is quantized{}: the model is trained in the types of the layout, as before it was",
+      method.empty() ? std::string{} : fmt::format(" ({})", method.substr(0, 60))));
+  return Ok{};
+}
+
+// `object` less the member at `path`, "outer.inner"; nothing if there is none.
+std::optional<JsonValue> without(const JsonValue& object, std::string_view path) {
+  if (!object.is_object()) return std::nullopt;
+  JsonValue::Object rest;
+  bool found = false;
+  for (const JsonValue::Member& member : object.members()) {
+    if (member.key == path) {
+      found = true;
+      continue;
+    }
+    rest.push_back(member);
+    const bool is_outer = path.starts_with(member.key) && path.substr(member.key.size()).starts_with('.');
+    if (!is_outer) continue;
+    if (auto inner = without(member.value, path.substr(member.key.size() + 1))) {
+      found = true;
+      rest.back().value = std::move(*inner);
+    }
+  }
+  if (!found) return std::nullopt;
+  JsonValue result{std::move(rest)};
+  result.set_line(object.line());
+  return result;
+}
+
+// Python writes numbers that JSON does not have; none of them is a size.
+std::string without_infinities(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"' && (at == 0 || text[at - 1] != '\\')) quoted = !quoted;
+    const std::string_view rest = text.substr(at);
+    constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+    const auto* word = std::find_if(std::begin(kWords), std::end(kWords),
+                                    [&](std::string_view w) { return !quoted && rest.starts_with(w); });
+    if (word == std::end(kWords)) {
+      out += c;
+    } else {
+      out += "null";
+      at += word->size() - 1;
+    }
+  }
+  return out;
+}
+
+// What goes with the keys.
+struct Reading {
+  std::vector<std::string>& notes;
+  const VisionSettings& vision;
+  const std::string& name;
+  std::shared_ptr<const VisionTower> tower = nullptr;  // once it was read
+};
+
+Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, bool in_text);
+
+Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transformer& model, Reading& reading) {
+  STEPCAST_ASSIGN(auto vision, keys.section("vision_config"));
+  const bool hears =
+      keys.has("audio_config") || keys.has("encoder_config") || keys.has("visual_tokenizer_config");
+  keys.ignore(detail::huggingface_keys("around_text"));
+  if ((!vision && !hears) || reading.vision.text_only) {
+    if (vision || hears) reading.notes.emplace_back("the language model alone (text_config): --text-only");
+    return Ok{};
+  }
+  std::string missing = "towers for pictures and sound are not counted";
+  if (vision) {
+    STEPCAST_ASSIGN(model.tower,
+                    detail::read_tower(model_type, *vision, keys, model, reading.vision, missing));
+  }
+  if (!model.tower) {
+    reading.notes.push_back(fmt::format("the language model alone (text_config): {}", missing));
+    return Ok{};
+  }
+  const VisionTower& tower = *model.tower;
+  const bool beside =
+      std::ranges::any_of(model.layer_kinds, [](const LayerKind& k) { return k.cross_tokens > 0; });
+  reading.tower = model.tower;
+  const std::int64_t vectors = tower.images * tower.tokens_per_image;
+  const std::string where =
+      beside ? fmt::format("next to every sequence, whose cross-attention looks at {} vectors", vectors)
+             : fmt::format("in every sequence, of whose tokens {} are theirs", vectors);
+  reading.notes.push_back(
+      fmt::format("{} image{} of {} x {} pixels {}: --images and --image-size say otherwise, --text-only "
+                  "leaves the tower out{}",
+                  tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size, where,
+                  hears ? "; the tower for sound is not counted" : ""));
+  return Ok{};
+}
+
+// Layers that look at images: at all vectors of them. Without images they do not run.
+void set_cross_tokens(Transformer& model, std::vector<std::string>& notes) {
+  const auto looks = [&](std::uint8_t kind) { return model.layer_kinds[kind].cross_tokens > 0; };
+  if (std::ranges::none_of(model.kind_of_layer, looks)) return;
+  const std::int64_t tokens = model.tower ? model.tower->images * model.tower->tokens_per_image : 0;
+  if (tokens == 0) {
+    const auto left_out = static_cast<std::int64_t>(std::erase_if(model.kind_of_layer, looks));
+    model.n_layers -= left_out;
+    notes.push_back(
+        fmt::format("no images: {} layers of cross-attention do not run and are left out", left_out));
+    return;
+  }
+  for (LayerKind& kind : model.layer_kinds)
+    if (kind.cross_tokens > 0) kind.cross_tokens = tokens;
+}
+
+// The language model, and the tower in front of it. Older files of Qwen2-VL have the keys of the language model beside
+// those of the tower.
+Status read_text_config(std::string_view model_type, ObjectReader& keys, Transformer& model,
+                        Reading& reading) {
+  STEPCAST_ASSIGN(auto text, keys.section("text_config"));
+  const bool is_flat = !text && model_type.starts_with("qwen2") && keys.has("hidden_size");
+  if (!text && !is_flat)
+    return keys.error("", "`text_config` is missing").expected("the language model as an object");
+  if (is_flat) {
+    STEPCAST_TRY(detail::read_row(*detail::huggingface_row("qwen2"), keys, model));
+  } else {
+    STEPCAST_TRY(read_family(*text, model, reading, true));
+    STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));  // the whole model's counts
+  }
+  STEPCAST_TRY(read_tower_of(model_type, keys, model, reading));
+  set_cross_tokens(model, reading.notes);
+  std::string around;
+  keys.ignore(detail::huggingface_keys("harmless"));
+  for (const std::string& key : keys.left()) {
+    if (key == "quantization_config") continue;
+    // Files say sizes of the language model once more; other families are noted to be read without what stands around.
+    if (text && !text->has(key) && is_among(model_type, detail::huggingface_keys("with_tower")))
+      around += fmt::format("{}`{}`", around.empty() ? "" : ", ", key.substr(0, 60));
+    if (text) keys.ignore(key);
+  }
+  if (!around.empty())
+    reading.notes.push_back(fmt::format("keys next to `text_config` that are not known here: {}", around));
+  return Ok{};
+}
+
+// All of an object but keys of no consequence. `in_text`: the text_config of another.
+Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, bool in_text) {
+  std::string model_type;
+  STEPCAST_TRY(keys.optional("model_type", model_type));
+  if (model_type.empty()) {
+    return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
+  }
+  const detail::FamilyRow* row = detail::huggingface_row(model_type);
+  const bool has_tower = is_among(model_type, detail::huggingface_keys("with_tower"));
+  if (!in_text) {
+    STEPCAST_ASSIGN(auto network, detail::read_network(model_type, keys, reading.name, reading.vision));
+    if (network) {
+      model = std::move(*network);
+      keys.ignore(detail::huggingface_keys("harmless"));
+      return keys.finish();
+    }
+  }
+  // Other models around a language model: what stands around it has a section of its own.
+  const bool around = keys.has("text_config") && row == nullptr && why_not_read(model_type).empty() &&
+                      (keys.has("vision_config") || keys.has("audio_config") || keys.has("encoder_config") ||
+                       keys.has("visual_tokenizer_config"));
+  if (!in_text && ((has_tower && (keys.has("text_config") || row == nullptr)) || around)) {
+    STEPCAST_TRY(read_text_config(model_type, keys, model, reading));
+  } else if (row != nullptr) {
+    STEPCAST_TRY(detail::read_row(*row, keys, model));
+    if (!in_text) set_cross_tokens(model, reading.notes);
+    if (!row->left_out.empty()) reading.notes.push_back(fmt::format("left out: {}", row->left_out));
+  } else {
+    return unknown_family(keys, model_type);
+  }
+  STEPCAST_TRY(read_quantization(keys, reading.notes));
+  for (const char* key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon"}) {
+    double unused = 0;  // it changes no time, but what is no number is no config
+    STEPCAST_TRY(keys.optional(key, unused));
+  }
+  STEPCAST_TRY(
+      detail::refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
+  keys.ignore(detail::huggingface_keys("harmless"));
+  return detail::finish_with_unknown_keys(keys, reading.notes);
+}
+
+void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
+  if (model.state_mixer) {
+    notes.emplace_back(
+        "recurrent layers (linear attention, Mamba, short convolutions) are priced by FLOPs and bytes: no "
+        "kernel was measured");
+  }
+  if (!attention_of(model).traits().is_measured) {
+    notes.emplace_back(
+        "attention to compressed keys, their indexer and the mixes of residual streams are priced by FLOPs "
+        "and "
+        "bytes, attention as to a window of as many keys: no kernel was measured");
+  } else if (model.sparse_indexer) {
+    notes.emplace_back(
+        "sparse attention: the indexer by FLOPs and bytes, attention to its keys as to a window of as many");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> huggingface_model_types() {
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view type) {
+    names.emplace_back(type);
+    return false;
+  };
+  for (const auto& row : detail::huggingface_rows()) add(row.model_type);
+  (void)any_word(detail::huggingface_keys("with_tower"), add);
+  return names;
+}
+
+Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
+                                             std::span<const std::string> ignored_keys,
+                                             std::vector<std::string>* notes, const VisionSettings& vision) {
+  STEPCAST_ASSIGN(JsonValue root, parse_json(without_infinities(text), name));
+  for (const std::string& key : ignored_keys) {
+    std::optional<JsonValue> rest = without(root, key);
+    if (!rest) {
+      return Error::at(name, fmt::format("the key `{}` to ignore", key.substr(0, 80)))
+          .found("no such key")
+          .expected("a key of the file, `outer.inner` for one in an object");
+    }
+    root = std::move(*rest);
+  }
+  std::vector<std::string> said;
+  root = detail::with_usual_keys(root, said);
+  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name, NullMeans::absent, kUnknownKey));
+  Transformer model;
+  model.name = name;
+  Reading reading{.notes = said, .vision = vision, .name = name};
+  STEPCAST_TRY(read_family(keys, model, reading, false));
+  if ((vision.images && !reading.tower) || (vision.image_size && !reading.tower && !model.network)) {
+    return Error::at(name, vision.images ? "--images" : "--image-size",
+                     "this model has no tower for images that is read")
+        .advice("leave it out");
+  }
+  STEPCAST_TRY(check(model));
+  note_parts_without_records(model, said);
+  if (notes != nullptr) notes->insert(notes->end(), said.begin(), said.end());
+  return model;
+}
+
+Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
+                                            std::span<const std::string> ignored_keys,
+                                            std::vector<std::string>* notes, const VisionSettings& vision) {
+  std::error_code failure;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(path, failure) ? path / "config.json" : path;
+  STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
+  STEPCAST_ASSIGN(Transformer model,
+                  parse_huggingface_config(text, file.string(), ignored_keys, notes, vision));
+  const std::filesystem::path folder =
+      std::filesystem::absolute(file, failure).lexically_normal().parent_path();
+  const std::string stem = file.stem().string();
+  model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;
+  return model;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,206 @@
+#include "stepcast/formats/layout_choice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/formats/resolve_job.h"
+#include "stepcast/workload/framework_rule.h"
+
+namespace stepcast {
+namespace {
+
+using S = JobSettings;
+
+constexpr std::int64_t kMostPipeline = 64, kMostGpus = 16384;
+constexpr std::int64_t kMicroBatchesPerStage = 4;
+
+WeightSharding weight_sharding(const Job& job) {
+  return job.framework ? *rule_of(*job.framework).sharding.weights : WeightSharding::asked_for;
+}
+bool shards_weights_first(const Job& job) { return weight_sharding(job) != WeightSharding::asked_for; }
+
+std::string flags_of(const JobSettings& s) {
+  std::string text;
+  const auto add = [&](const std::string& flag) { text += (text.empty() ? "" : " ") + flag; };
+  if (s.tensor) add(fmt::format("--tp {}", *s.tensor));
+  if (s.pipeline) add(fmt::format("--pp {}", *s.pipeline));
+  if (s.expert) add(fmt::format("--ep {}", *s.expert));
+  if (s.global_batch_sequences) add(fmt::format("--gbs {}", *s.global_batch_sequences));
+  if (s.sequence_parallel.value_or(false)) add("--sequence-parallel");
+  if (s.distributed_optimizer.value_or(false)) add("--use-distributed-optimizer");
+  if (s.zero_stage) add(fmt::format("--zero-stage {}", *s.zero_stage));
+  if (s.recompute == Recompute::full) add("--recompute-granularity full");
+  return text;
+}
+
+// Ways to keep fewer copies, the one that changes least first.
+std::vector<JobSettings> ways_to_shard(const Job& job) {
+  const JobSettings none{};
+  const JobSettings states{.distributed_optimizer = true}, weights{.zero_stage = 3};
+  const WeightSharding sharding = weight_sharding(job);
+  if (sharding == WeightSharding::first) return {none, {.zero_stage = 1}, {.zero_stage = 2}, weights};
+  if (sharding == WeightSharding::always) return {none};  // resolve() shards them
+  return {none, states};
+}
+
+}  // namespace
+
+bool leaves_layout_open(const Job& job) {
+  if (job.command_line || job.torchtitan || job.deepspeed || job.config) return false;
+  const auto said = [&](const auto... fields) { return ((job.settings.*fields).has_value() || ...); };
+  return !said(&S::tensor, &S::pipeline, &S::context, &S::data, &S::expert, &S::expert_tensor,
+               &S::virtual_stages, &S::layers_per_virtual_stage, &S::first_stage_layers,
+               &S::last_stage_layers, &S::sharding, &S::distributed_optimizer, &S::fully_sharded,
+               &S::zero_stage, &S::recompute, &S::recompute_attention, &S::checkpoint_layers,
+               &S::optimizer_offload);
+}
+
+std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) const {
+  Job job = job_;
+  job.settings = over(job.settings, settings);
+  Result<ResolvedJob> resolved = resolve(job);
+  if (!resolved) return std::nullopt;
+  Result<MemoryForecast> memory = memory_forecast(resolved->model, resolved->layout, bounds_.memory);
+  if (!memory) return std::nullopt;
+  return LayoutChoice{settings, flags_of(settings), std::move(*resolved), std::move(*memory)};
+}
+
+std::vector<JobSettings> LayoutSearch::usual_settings() const {
+  const std::int64_t n_gpus = std::min<std::int64_t>(job_.n_gpus.value_or(1), 1'000'000'000);
+  std::int64_t n_experts = job_.settings.n_experts.value_or(0);
+  if (const std::optional<LayoutChoice> plain = tried({}); plain && plain->job.model.moe) {
+    n_experts = plain->job.model.moe->n_experts;
+  }
+  // What is larger is refused by resolve(), whatever the batch that is made of it here.
+  constexpr std::int64_t kMostMicroBatch = 1'000'000;
+  const std::int64_t micro_batch =
+      std::clamp<std::int64_t>(job_.settings.micro_batch_sequences.value_or(1), 1, kMostMicroBatch);
+  if (n_gpus == 1) return {{}, {.recompute = Recompute::full}};  // nobody to share with
+  std::vector<JobSettings> all;
+  const auto add_spread = [&](const JobSettings& sharding, bool recomputes) {
+    JobSettings base = sharding;
+    if (recomputes) base.recompute = Recompute::full;
+    const bool shards_all = base.zero_stage == 3 || (shards_weights_first(job_) && !base.zero_stage);
+    for (std::int64_t pipeline = 1; pipeline <= std::min(kMostPipeline, n_gpus); pipeline *= 2) {
+      if (pipeline > 1 && shards_weights_first(job_)) break;
+      for (std::int64_t tensor = 1; tensor <= std::min(bounds_.gpus_per_node, n_gpus / pipeline);
+           tensor *= 2) {
+        // A pipeline is for what a node cannot hold.
+        if (pipeline > 1 && 2 * tensor <= bounds_.gpus_per_node && n_experts == 0) continue;
+        for (std::int64_t expert = 1;
+             expert <= std::min(std::max<std::int64_t>(1, n_experts), n_gpus / pipeline); expert *= 2) {
+          JobSettings s = base;
+          if (tensor > 1) s.tensor = tensor;
+          if (tensor > 1 && !shards_all) s.sequence_parallel = true;
+          if (expert > 1) s.expert = expert;
+          if (pipeline > 1) {
+            s.pipeline = pipeline;
+            if (!job_.settings.global_batch_sequences) {
+              s.global_batch_sequences =
+                  n_gpus / (pipeline * tensor) * micro_batch * kMicroBatchesPerStage * pipeline;
+            }
+          }
+          all.push_back(std::move(s));
+        }
+      }
+    }
+  };
+  const std::vector<JobSettings> ways = ways_to_shard(job_);
+  all.push_back(ways.front());
+  // Who shards weights recomputes before he splits products.
+  if (shards_weights_first(job_)) {
+    for (const bool recomputes : {false, true}) {
+      for (JobSettings s : ways) {
+        if (recomputes) s.recompute = Recompute::full;
+        all.push_back(std::move(s));
+      }
+    }
+  }
+  for (const bool recomputes : {false, true}) add_spread(ways.back(), recomputes);
+  if (!shards_weights_first(job_)) {
+    all.push_back({.zero_stage = 3});
+    all.push_back({.recompute = Recompute::full, .zero_stage = 3});
+  }
+  return all;
+}
+
+std::optional<LayoutChoice> LayoutSearch::usual() const {
+  std::optional<LayoutChoice> tight;
+  for (const JobSettings& settings : usual_settings()) {
+    std::optional<LayoutChoice> choice = tried(settings);
+    if (!choice || choice->memory.verdict == MemoryVerdict::does_not_fit) continue;
+    if (choice->memory.verdict == MemoryVerdict::fits) return choice;
+    if (!tight) tight = std::move(choice);
+  }
+  return tight;
+}
+
+std::optional<LayoutChoice> LayoutSearch::smallest() const {
+  std::optional<LayoutChoice> best;
+  for (const JobSettings& settings : usual_settings()) {
+    std::optional<LayoutChoice> choice = tried(settings);
+    if (choice && (!best || choice->memory.peak() < best->memory.peak())) best = std::move(choice);
+  }
+  return best;
+}
+
+std::optional<LayoutChoice> LayoutSearch::on_more_gpus() const {
+  LayoutSearch larger = *this;
+  for (std::int64_t n = 2 * job_.n_gpus.value_or(1); n <= kMostGpus; n *= 2) {
+    larger.job_.n_gpus = n;
+    std::optional<LayoutChoice> choice = larger.usual();
+    if (!choice) continue;
+    choice->flags = fmt::format("--gpus {}{}{}", n, choice->flags.empty() ? "" : " ", choice->flags);
+    return choice;
+  }
+  return std::nullopt;
+}
+
+std::vector<LayoutChoice> LayoutSearch::nearest(std::size_t most) const {
+  std::vector<LayoutChoice> found;
+  const std::optional<LayoutChoice> base = tried({});
+  if (!base) return found;
+  const Layout& layout = base->job.layout;
+  const bool has_shards = layout.sharding.kind != Sharding::none;
+  const auto add = [&](const JobSettings& settings) {
+    if (found.size() >= most) return;
+    std::optional<LayoutChoice> choice = tried(settings);
+    if (choice && choice->memory.verdict != MemoryVerdict::does_not_fit) found.push_back(std::move(*choice));
+  };
+  const auto add_ways = [&](const JobSettings& degrees) {
+    JobSettings states = degrees, recomputed = degrees, weights = degrees;
+    if (!has_shards) states.distributed_optimizer = true;
+    add(states);
+    recomputed = states;
+    recomputed.recompute = Recompute::full;
+    add(recomputed);
+    if (layout.sharding.kind == Sharding::zero3) return;
+    weights.zero_stage = 3;
+    add(weights);
+    weights.recompute = Recompute::full;
+    add(weights);
+  };
+  add_ways({});
+  for (const std::int64_t more : {2, 4, 8, 16}) {
+    for (const bool tensor : {true, false}) {
+      if (layout.degrees.data % more != 0) continue;
+      JobSettings degrees;
+      if (tensor) {
+        degrees.tensor = layout.degrees.tensor * more;
+        if (*degrees.tensor > bounds_.gpus_per_node) continue;
+        if (!layout.layer.sequence_parallel && layout.sharding.kind != Sharding::zero3) {
+          degrees.sequence_parallel = true;
+        }
+      } else {
+        degrees.pipeline = layout.degrees.pipeline * more;
+      }
+      add(degrees);
+      add_ways(degrees);
+    }
+  }
+  return found;
+}
+
+}  // namespace stepcast
