@@ -159,6 +159,19 @@ std::optional<ForecastStageMemory> largest(std::span<const std::optional<Executi
   return most;
 }
 
+// Of a dry run, which counted what the allocator would have held.
+ForecastStageMemory memory_of(const EtDryRun& record) {
+  const auto GiB = [](std::int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
+  ForecastStageMemory parts;
+  parts.weights_GiB = GiB(record.start_allocated_bytes);
+  parts.activations_GiB = GiB(record.peak_allocated_bytes - record.start_allocated_bytes);
+  parts.reserve_GiB = GiB(record.peak_reserved_bytes - record.peak_allocated_bytes) + kContextGiB;
+  parts.allocated_GiB = GiB(record.peak_allocated_bytes);
+  parts.reserved_GiB = GiB(record.peak_reserved_bytes);
+  parts.total_GiB = *parts.reserved_GiB + kContextGiB;
+  return parts;
+}
+
 ForecastMemory memory_on(const Platform& machine, const ForecastStageMemory& parts) {
   ForecastMemory memory;
   memory.stages = {parts};
@@ -178,6 +191,16 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
                          Forecast& forecast) {
   if (machine == nullptr) {
     forecast.notes.emplace_back("memory is not known: no platform has the GPU that recorded");
+    return;
+  }
+  std::vector<ForecastStageMemory> of_classes;
+  for (const std::optional<ExecutionTrace>& trace : traces)
+    if (trace && trace->dry_run) of_classes.push_back(memory_of(*trace->dry_run));
+  if (!of_classes.empty() && machine->device.memory_size.value() > 0) {
+    const auto worst = std::ranges::max_element(of_classes, {}, &ForecastStageMemory::total_GiB);
+    forecast.memory = memory_on(*machine, *worst);
+    forecast.memory->worst_stage = static_cast<std::uint32_t>(worst - of_classes.begin());
+    forecast.memory->stages = std::move(of_classes);
     return;
   }
   const std::optional<ForecastStageMemory> parts = largest(traces, batch_ratio, recomputed);

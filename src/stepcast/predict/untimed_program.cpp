@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -105,6 +106,7 @@ Bytes message_of(const EtCollective& c) {
 
 // A piece of GPU work of an operator: one launch.
 struct Piece {
+  Index node = -1;
   const Operation* operation = nullptr;  // null: a collective, or not known
   double times = 1;
   std::int32_t collective = -1;  // of the trace
@@ -113,33 +115,44 @@ struct Piece {
 // What an operator's subtree does on the GPU, before it is shared out over launches.
 struct GpuWorkOfOperator {
   std::vector<Piece> pieces;
-  bool copies_to_host = false;
+  bool host_waits = false;  // for what it put on its stream
 };
 
+// What is put on one stream runs in order.
+struct Stream {
+  LaneId lane{};
+  TaskId last{};
+  std::vector<TaskId> awaited;  // by what is put on it next
+};
+
+// Records of dry runs say on which stream an operator ran and which events streams and host wait for. Of other traces
+// nothing of that is known: all computation is taken to run on one stream, all communication on another.
 class RankBuilder {
  public:
   RankBuilder(Program& program, const UntimedRank& rank, const LaunchTable& launches)
       : program_(program),
         trace_(*rank.trace),
         launches_(launches),
-        traced_(traced_operations(trace_)),
+        traced_(traced_operations(trace_, options_of(trace_))),
+        has_streams_(trace_.dry_run.has_value()),
         block_(fmt::format("rank {}", rank.rank)) {
     for (const TracedOperation& operation : traced_.operations) {
       operations_of_[static_cast<Index>(operation.node)].push_back(&operation.operation);
     }
     cpu_ = block_.add_lane({LaneKind::cpu_thread, "all threads"});
-    compute_ = block_.add_lane({LaneKind::gpu_stream, "computation"});
-    communication_ = block_.add_lane({LaneKind::gpu_stream, "communication"});
+    stream(0);
+    if (!has_streams_) communication(NameId{});
   }
 
   Status run(RankGroup group) {
-    group_ = program_.add_group(std::move(group));
+    all_ = program_.add_group(std::move(group));
     for (const TopLevelOperator& op : top_level_operators(trace_)) add(op);
     if (!last_cpu_.valid()) {
       return Error::at(trace_.file, "the nodes")
           .found("no operators")
           .expected("an execution trace of a training step");
     }
+    run_calls(trace_.runtime_calls.size(), StackId{});
     host(OverheadType::t1, NameId{}, StackId{});
     return Ok{};
   }
@@ -149,7 +162,51 @@ class RankBuilder {
   BlockBuilder take() { return std::move(block_); }
 
  private:
+  static TracedOperationsOptions options_of(const ExecutionTrace& trace) {
+    if (!trace.dry_run) return {};
+    return {.tf32_allowed = trace.dry_run->tf32_products,
+            .tf32_convolutions = trace.dry_run->tf32_convolutions};
+  }
+
   [[nodiscard]] const EtNode& node_at(Index i) const { return trace_.nodes[static_cast<std::size_t>(i)]; }
+
+  Stream& stream(std::int32_t number) {
+    Stream& s = streams_[number];
+    if (!s.lane.valid()) {
+      s.lane = block_.add_lane(
+          {LaneKind::gpu_stream, number <= 0 ? "computation" : fmt::format("stream {}", number)});
+    }
+    return s;
+  }
+
+  // NCCL gives every process group a stream of its own.
+  Stream& communication(NameId group) {
+    Stream& s = communication_[has_streams_ ? group : NameId{}];
+    if (!s.lane.valid()) {
+      const std::string_view name = has_streams_ ? trace_.names.text(group) : std::string_view{};
+      s.lane =
+          block_.add_lane({LaneKind::gpu_stream,
+                           name.empty() ? "communication" : fmt::format("communication, group {}", name)});
+    }
+    return s;
+  }
+
+  // The ranks of a collective: of its process group where the trace has it, all that were given otherwise.
+  GroupId group_of(const EtCollective& c) {
+    if (!has_streams_) return all_;
+    const auto group = std::ranges::find(trace_.groups, c.process_group, &EtGroup::name);
+    RankGroup members{.label = "all ranks"};
+    if (group != trace_.groups.end()) {
+      members.label = trace_.names.text(group->name);
+      members.ranks = group->ranks;
+    }
+    constexpr std::int64_t kMostRanks = 1 << 20;
+    if (members.ranks.empty()) {
+      members.ranks.resize(static_cast<std::size_t>(std::min(trace_.dry_run->world_size, kMostRanks)));
+      std::iota(members.ranks.begin(), members.ranks.end(), 0U);
+    }
+    return program_.add_group(std::move(members));
+  }
 
   TaskId host(OverheadType type, NameId op, StackId stack) {
     last_cpu_ =
@@ -167,17 +224,19 @@ class RankBuilder {
     for (const Index node : op.below) {
       const std::int32_t collective = node_at(node).collective;
       if (collective >= 0 && !trace_.collectives[static_cast<std::size_t>(collective)].is_wait) {
-        work.pieces.push_back({nullptr, 1, collective});
+        work.pieces.push_back({node, nullptr, 1, collective});
       }
+      if (has_streams_ && node_at(node).host_waits) work.host_waits = true;
       const auto operations = operations_of_.find(node);
       if (operations == operations_of_.end()) continue;
       for (const Operation* operation : operations->second) {
         const auto kernels = std::max<std::int64_t>(1, work_of(*operation).kernels);
         for (std::int64_t k = 0; k < kernels; ++k) {
-          work.pieces.push_back({operation, 1.0 / static_cast<double>(kernels), -1});
+          work.pieces.push_back({node, operation, 1.0 / static_cast<double>(kernels), -1});
         }
         const auto* copy = std::get_if<TransferShape>(&operation->shape);
-        if (copy != nullptr && copy->kind == MemcpyKind::device_to_host) work.copies_to_host = true;
+        if (!has_streams_ && copy != nullptr && copy->kind == MemcpyKind::device_to_host)
+          work.host_waits = true;
       }
     }
     return work;
@@ -186,9 +245,15 @@ class RankBuilder {
   // The calls of an operator: as operators of its name made, else what its work needs.
   std::vector<std::string> calls_of(std::string_view op, const GpuWorkOfOperator& work) const {
     const auto seen = launches_.find(overhead_name(op));
-    if (seen != launches_.end()) return seen->second.calls;
-    std::vector<std::string> calls(work.pieces.size(), "cudaLaunchKernel");
-    if (work.copies_to_host) calls.emplace_back("cudaStreamSynchronize");
+    std::vector<std::string> calls;
+    if (seen != launches_.end()) {
+      calls = seen->second.calls;
+      if (!has_streams_) return calls;
+      std::erase_if(calls, is_synchronization);  // whether this one waits is recorded
+    } else {
+      calls.assign(work.pieces.size(), "cudaLaunchKernel");
+    }
+    if (work.host_waits) calls.emplace_back("cudaStreamSynchronize");
     return calls;
   }
 
@@ -233,6 +298,7 @@ class RankBuilder {
     const std::vector<std::string> calls = calls_of(text, work);
     if (calls.empty() && work.pieces.empty()) {
       host(OverheadType::t5, name, stack);
+      run_calls_in_front_of(op.below.back() + 1, stack);
       remember_results(op, {});
       return;
     }
@@ -244,9 +310,12 @@ class RankBuilder {
     std::size_t launch = 0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
       if (c > 0) host(OverheadType::t5, name, stack);
+      const bool synchronizes = is_synchronization(calls[c]);
+      if (!synchronizes && !of_launch[launch].empty())
+        run_calls_in_front_of(of_launch[launch].front().node + 1, stack);
       const TaskId call = host(OverheadType::t4, program_.names.intern(calls[c]), stack);
-      if (is_synchronization(calls[c])) {
-        wait_for_gpu(stack);
+      if (synchronizes) {
+        wait_for_stream(stream(std::max(0, node_at(op.node).stream)), stack);
         continue;
       }
       for (const Piece& piece : of_launch[launch]) add_gpu(piece, name, stack, call, transfers);
@@ -256,81 +325,130 @@ class RankBuilder {
     if (launches == 0) {
       for (const Piece& piece : work.pieces) add_gpu(piece, name, stack, last_cpu_, transfers);
     }
+    run_calls_in_front_of(op.below.back() + 1, stack);
     host(OverheadType::t3, name, stack);
     remember_results(op, transfers);
   }
 
+  void wait_for(TaskId task, TaskId waiting, EdgeOrigin origin, bool inferred) {
+    block_.add_edge(BlockBuilder::end_of(task), waiting, Microseconds{},
+                    {.origin = origin, .inferred = inferred});
+  }
+
   void add_gpu(const Piece& piece, NameId op, StackId stack, TaskId call, std::vector<TaskId>& transfers) {
     const bool joins = piece.collective >= 0;
+    if (has_streams_) run_calls_in_front_of(piece.node + 1, stack);
+    Stream& issuing = stream(std::max(0, node_at(piece.node).stream));
     TaskInfo info;
     info.kind = joins ? TaskKind::collective : TaskKind::kernel;
     info.name = op;
     info.stack = stack;
     info.work_times = piece.times;
+    Stream* own = &issuing;
     if (joins) {
       const EtCollective& c = trace_.collectives[static_cast<std::size_t>(piece.collective)];
       info.kernel_class = KernelClass::communication;
+      const GroupId group = group_of(c);
       info.work = program_.works.intern(
-          CollectiveWork{.op = c.op, .dtype = c.dtype, .message = message_of(c), .group = group_});
+          CollectiveWork{.op = c.op, .dtype = c.dtype, .message = message_of(c), .group = group});
+      own = &communication(c.process_group);
+      collectives_.push_back({c.op, op, message_of(c).value(), TaskId{}, group});
     } else if (piece.operation != nullptr) {
       if (std::holds_alternative<TransferShape>(piece.operation->shape)) info.kind = TaskKind::memcpy;
       info.kernel_class = kernel_class_of(*piece.operation);
       info.work = program_.works.intern(*piece.operation);
     }
-    const TaskId task = block_.add_task(joins ? communication_ : compute_, info, Microseconds{});
+    const TaskId task = block_.add_task(own->lane, info, Microseconds{});
     block_.add_edge(BlockBuilder::end_of(call), task, Microseconds{kLaunchDelayUs},
                     {.origin = EdgeOrigin::launch});
-    TaskId& last = joins ? last_transfer_ : last_compute_;
-    if (last.valid()) {
-      block_.add_edge(BlockBuilder::end_of(last), task, Microseconds{kStreamGapUs},
+    if (own->last.valid()) {
+      block_.add_edge(BlockBuilder::end_of(own->last), task, Microseconds{kStreamGapUs},
                       {.origin = EdgeOrigin::stream_order});
     }
     if (joins) {
-      if (last_compute_.valid()) {
-        block_.add_edge(BlockBuilder::end_of(last_compute_), task, Microseconds{},
-                        {.origin = EdgeOrigin::event, .inferred = true});
-      }
-      const EtCollective& c = trace_.collectives[static_cast<std::size_t>(piece.collective)];
-      collectives_.push_back({c.op, op, message_of(c).value(), task});
+      if (issuing.last.valid()) wait_for(issuing.last, task, EdgeOrigin::event, !has_streams_);
+      if (has_streams_)
+        for (const TaskId awaited : issuing.awaited) wait_for(awaited, task, EdgeOrigin::event, false);
+      collectives_.back().task = task;
       transfers.push_back(task);
-      by_sequence_[c.sequence] = task;
+      by_sequence_[trace_.collectives[static_cast<std::size_t>(piece.collective)].sequence] = task;
     } else {
-      for (const TaskId awaited : awaited_) {
-        block_.add_edge(BlockBuilder::end_of(awaited), task, Microseconds{},
-                        {.origin = EdgeOrigin::tensor, .inferred = true});
-      }
-      awaited_.clear();
+      for (const TaskId awaited : issuing.awaited)
+        wait_for(awaited, task, has_streams_ ? EdgeOrigin::event : EdgeOrigin::tensor, !has_streams_);
+      issuing.awaited.clear();
     }
-    last = task;
+    own->last = task;
   }
 
-  // The CPU goes on when both streams are done.
-  void wait_for_gpu(StackId stack) {
+  // The host goes on when a stream is done, and what that waits for.
+  void wait_for_stream(const Stream& s, StackId stack) {
+    std::vector<TaskId> tasks = s.awaited;
+    if (s.last.valid()) tasks.push_back(s.last);
+    hold_host(tasks, stack);
+  }
+
+  void hold_host(const std::vector<TaskId>& tasks, StackId stack) {
     const TaskId back = block_.add_task(
         cpu_, {.kind = TaskKind::sync_return, .stack = stack, .work = program_.works.intern(Waiting{})},
         Microseconds{});
-    for (const TaskId awaited : awaited_) {
-      block_.add_edge(BlockBuilder::end_of(awaited), back, Microseconds{},
-                      {.origin = EdgeOrigin::synchronization});
-    }
-    if (last_compute_.valid()) {
-      block_.add_edge(BlockBuilder::end_of(last_compute_), back, Microseconds{},
-                      {.origin = EdgeOrigin::synchronization});
-    }
+    for (const TaskId awaited : tasks) wait_for(awaited, back, EdgeOrigin::synchronization, false);
     last_cpu_ = back;
+  }
+
+  // Calls of the runtime that stand in front of a node and have not run yet.
+  void run_calls_in_front_of(Index node, StackId stack) {
+    std::size_t end = next_call_;
+    while (end < trace_.runtime_calls.size() && static_cast<Index>(trace_.runtime_calls[end].before) < node)
+      ++end;
+    run_calls(end, stack);
+  }
+
+  void run_calls(std::size_t end, StackId stack) {
+    for (; next_call_ < end; ++next_call_) run_call(trace_.runtime_calls[next_call_], stack);
+  }
+
+  void run_call(const EtRuntimeCall& call, StackId stack) {
+    using Kind = EtRuntimeCall::Kind;
+    switch (call.kind) {
+      case Kind::record_event: {
+        const Stream& s = stream(call.stream);
+        std::vector<TaskId>& done = events_[call.event];
+        done = s.awaited;
+        if (s.last.valid()) done.push_back(s.last);
+        break;
+      }
+      case Kind::wait_event:
+        for (const TaskId task : events_[call.event]) await(stream(call.stream), task);
+        break;
+      case Kind::sync_stream: wait_for_stream(stream(call.stream), stack); break;
+      case Kind::sync_event: hold_host(events_[call.event], stack); break;
+      case Kind::sync_device: {
+        std::vector<TaskId> tasks;
+        for (const auto& [number, s] : streams_) {
+          tasks.insert(tasks.end(), s.awaited.begin(), s.awaited.end());
+          if (s.last.valid()) tasks.push_back(s.last);
+        }
+        for (const auto& [group, s] : communication_)
+          if (s.last.valid()) tasks.push_back(s.last);
+        hold_host(tasks, stack);
+        break;
+      }
+    }
+  }
+
+  static void await(Stream& s, TaskId task) {
+    if (task.valid() && std::ranges::find(s.awaited, task) == s.awaited.end()) s.awaited.push_back(task);
   }
 
   // What the operator's work has to wait for: collectives whose result it, or what it calls, reads.
   void note_waits(const TopLevelOperator& op) {
-    const auto wait_for = [&](TaskId task) {
-      if (task.valid() && std::find(awaited_.begin(), awaited_.end(), task) == awaited_.end())
-        awaited_.push_back(task);
-    };
     for (const Index node : op.below) {
+      Stream& reader = stream(std::max(0, node_at(node).stream));
       for (const TensorUse& use : trace_.inputs(node_at(node))) {
+        if (has_streams_) break;  // waits are recorded
         const auto written = written_by_.find(use.storage);
         if (written == written_by_.end() || use.storage == 0) continue;
-        wait_for(written->second);
+        await(reader, written->second);
         written_by_.erase(written);
       }
       const std::int32_t collective = node_at(node).collective;
@@ -338,7 +456,7 @@ class RankBuilder {
       const EtCollective& c = trace_.collectives[static_cast<std::size_t>(collective)];
       if (!c.is_wait) continue;
       const auto started = by_sequence_.find(c.sequence);
-      wait_for(started == by_sequence_.end() ? last_transfer_ : started->second);
+      await(reader, started == by_sequence_.end() ? communication(c.process_group).last : started->second);
     }
   }
 
@@ -357,16 +475,20 @@ class RankBuilder {
   const ExecutionTrace& trace_;
   const LaunchTable& launches_;
   TracedOperations traced_;
+  bool has_streams_;
   std::unordered_map<Index, std::vector<const Operation*>> operations_of_;
   BlockBuilder block_;
-  LaneId cpu_, compute_, communication_;
-  GroupId group_{};
-  TaskId last_cpu_{}, last_compute_{}, last_transfer_{};
+  LaneId cpu_;
+  std::map<std::int32_t, Stream> streams_;
+  std::map<NameId, Stream> communication_;  // [process group]
+  GroupId all_{};
+  TaskId last_cpu_{};
   std::vector<Index> open_labels_;  // those of around_, innermost first
   StackId around_{};
-  std::vector<TaskId> awaited_;                           // by the next piece of computation
-  std::unordered_map<std::int64_t, TaskId> written_by_;   // [storage] -> collective
-  std::unordered_map<std::int64_t, TaskId> by_sequence_;  // of collectives
+  std::unordered_map<std::int64_t, TaskId> written_by_;            // [storage] -> collective
+  std::unordered_map<std::int64_t, TaskId> by_sequence_;           // of collectives
+  std::unordered_map<std::uint64_t, std::vector<TaskId>> events_;  // what they happen after
+  std::size_t next_call_ = 0;                                      // of the trace's runtime calls
   std::vector<JoinedTask> collectives_;
 };
 

@@ -1,8 +1,12 @@
 #include "stepcast/predict/untimed_ranks.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,36 +15,62 @@
 namespace stepcast {
 namespace {
 
-bool collectives_agree(const std::vector<std::vector<JoinedTask>>& of_ranks) {
-  return std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto& of_rank) {
-    return std::equal(of_rank.begin(), of_rank.end(), of_ranks.front().begin(), of_ranks.front().end(),
-                      [](const JoinedTask& a, const JoinedTask& b) { return a.op == b.op; });
+// A collective or a send, as one rank takes part in it.
+struct Part {
+  std::size_t rank;  // index
+  const JoinedTask* task;
+};
+// What several ranks do together, in the order of each: the collectives of a process group, or sends from one rank to another.
+using Parts = std::vector<std::vector<Part>>;  // [rank that takes part]
+
+bool is_point_to_point(CollectiveOp op) { return op == CollectiveOp::send || op == CollectiveOp::receive; }
+
+bool agree(const Parts& of_ranks) {
+  return std::ranges::all_of(of_ranks, [&](const std::vector<Part>& of_rank) {
+    return std::ranges::equal(of_rank, of_ranks.front(), [](const Part& a, const Part& b) {
+      return a.task->op == b.task->op || (is_point_to_point(a.task->op) && is_point_to_point(b.task->op));
+    });
   });
 }
 
-void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, RecordedProgram& out) {
-  const bool agree = collectives_agree(of_ranks);
-  if (!agree)
-    out.notes.emplace_back("the ranks' collectives differ in number or order: they are not synchronised");
-  const auto add = [&](const JoinedTask& c, std::vector<CollectiveMember> members) {
-    Collective collective;
-    collective.op = c.op;
-    collective.name = c.name;
-    collective.message_bytes = c.message_bytes;
-    collective.members = std::move(members);
-    out.program.add_collective(std::move(collective));
-  };
-  const auto member = [&](std::size_t r, std::size_t i) {
-    return CollectiveMember{RankClassId{r}, InstanceId{0}, of_ranks[r][i].task};
-  };
-  for (std::size_t r = 0; r < (agree ? 1 : of_ranks.size()); ++r) {
-    for (std::size_t i = 0; i < of_ranks[r].size(); ++i) {
-      std::vector<CollectiveMember> members{member(r, i)};
-      for (std::size_t other = 1; agree && other < of_ranks.size(); ++other)
-        members.push_back(member(other, i));
-      add(of_ranks[r][i], std::move(members));
+void add_collective(std::span<const Part> parts, RecordedProgram& out) {
+  const JoinedTask& first = *parts.front().task;
+  Collective collective{.op = first.op, .name = first.name, .message_bytes = first.message_bytes};
+  for (const Part& part : parts) {
+    if (parts.size() > 1 && part.task->op == CollectiveOp::send) {
+      collective.kind = CollectiveKind::rooted_from;
+      collective.root = static_cast<std::uint32_t>(collective.members.size());
     }
+    collective.members.push_back({RankClassId{part.rank}, InstanceId{0}, part.task->task});
   }
+  out.program.add_collective(std::move(collective));
+}
+
+void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, RecordedProgram& out) {
+  // By process group, and by who sends to whom.
+  std::map<std::tuple<GroupId, std::int64_t, std::int64_t>, std::map<std::size_t, std::vector<Part>>> joined;
+  for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+    for (const JoinedTask& task : of_ranks[r])
+      joined[{task.group, task.sender, task.receiver}][r].push_back({r, &task});
+  }
+  bool all_agree = true;
+  for (const auto& [key, by_rank] : joined) {
+    Parts parts;
+    for (const auto& [rank, of_rank] : by_rank) parts.push_back(of_rank);
+    if (agree(parts)) {
+      for (std::size_t i = 0; i < parts.front().size(); ++i) {
+        std::vector<Part> together;
+        for (const std::vector<Part>& of_rank : parts) together.push_back(of_rank[i]);
+        add_collective(together, out);
+      }
+      continue;
+    }
+    all_agree = false;
+    for (const std::vector<Part>& of_rank : parts)
+      for (const Part& part : of_rank) add_collective({&part, 1}, out);
+  }
+  if (!all_agree)
+    out.notes.emplace_back("the ranks' collectives differ in number or order: they are not synchronised");
 }
 
 }  // namespace
@@ -70,6 +100,9 @@ Status join_untimed(std::span<const UntimedRank> ranks, std::vector<UntimedBlock
     rank_class.name = fmt::format("rank {}", rank.rank);
     rank_class.lanes.assign(blocks[r].block.lanes().begin(), blocks[r].block.lanes().end());
     rank_class.recorded_rank = rank.rank;
+    if (rank.trace->dry_run)
+      rank_class.multiplicity =
+          static_cast<std::uint32_t>(std::max<std::size_t>(1, rank.trace->dry_run->ranks.size()));
     auto finished = std::move(blocks[r].block).finish_with_map();
     if (!finished.ok()) return std::move(finished).error().in_file(rank.trace->file);
     for (JoinedTask& c : blocks[r].collectives) c.task = finished->new_id[c.task.index()];
@@ -78,6 +111,8 @@ Status join_untimed(std::span<const UntimedRank> ranks, std::vector<UntimedBlock
     facts.rank = rank.rank;
     facts.step_us = {rank.start_us, rank.start_us + rank.recorded_step_us};
     facts.gpu_window_end_us = rank.start_us;
+    if (const auto& record = rank.trace->dry_run)
+      facts.memory = AllocatorPeak{record->peak_allocated_bytes, record->peak_reserved_bytes};
     facts.step_end_task = finished->new_id[blocks[r].step_end.index()];
     out.facts.push_back(facts);
     out.measured.emplace_back(finished->block.task_count(), Interval{rank.start_us, rank.start_us});

@@ -20,6 +20,8 @@ struct JoinedTask {
   NameId name{};
   double message_bytes = -1;
   TaskId task{};
+  GroupId group{};
+  std::int64_t sender = -1, receiver = -1;  // world ranks of a send; -1: a collective, or not recorded
 };
 
 // One rank, ready to be joined with the others. Task ids are those that add_task gave.

@@ -114,10 +114,15 @@ class Collector {
                                                       .inputs = in.tensors,
                                                       .outputs = out.tensors,
                                                       .arguments = in.arguments,
-                                                      .tf32_allowed = options_.tf32_allowed});
+                                                      .tf32_allowed = tf32_allowed(name)});
     if (!operations.ok() && !has_types(node_at(arguments_of)))
       return Error("the trace holds no types of the operator's inputs");
     return operations;
+  }
+
+  [[nodiscard]] bool tf32_allowed(std::string_view name) const {
+    return options_.tf32_allowed ||
+           (options_.tf32_convolutions && name.find("conv") != std::string_view::npos);
   }
 
   // Neither an absent list nor one of empty texts says anything.

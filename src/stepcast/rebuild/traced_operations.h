@@ -44,7 +44,8 @@ struct TracedOperations {
 };
 
 struct TracedOperationsOptions {
-  bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it
+  bool tf32_allowed = false;       // fp32 products ran on TF32 units; traces do not record it
+  bool tf32_convolutions = false;  // fp32 convolutions did
 };
 
 [[nodiscard]] TracedOperations traced_operations(const ExecutionTrace& trace,

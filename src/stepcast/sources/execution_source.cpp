@@ -1,4 +1,5 @@
 // Execution traces of PyTorch without profiler traces: operators in order, and no times.
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -31,6 +32,11 @@ class ExecutionSource : public RecordedSource {
         program.notes.begin(),
         "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
         "models");
+    for (const UntimedRank& rank : ranks) {
+      if (!rank.trace->dry_run) continue;
+      for (const std::string& note : rank.trace->dry_run->notes)
+        if (std::ranges::find(program.notes, note) == program.notes.end()) program.notes.push_back(note);
+    }
     return program;
   }
 };

@@ -1,4 +1,6 @@
-// A PyTorch execution trace (ET): the operators of one rank with their tensors, no times.
+// A PyTorch execution trace (ET): the operators of one rank with their tensors, no times. Records of `stepcast dryrun` also say
+// on which streams operators ran, what waited for what, who is in a process group and how much memory was allocated
+// (docs/dry-run-record.md).
 #pragma once
 
 #include <cstdint>
@@ -37,6 +39,29 @@ struct EtCollective {
   std::vector<std::int64_t> in_split, out_split;
 };
 
+// A call of the CUDA runtime that orders work.
+struct EtRuntimeCall {
+  enum class Kind : std::uint8_t {
+    record_event,  // `event` happens when all that was put on `stream` before is done
+    wait_event,    // what is put on `stream` from here on waits for `event`
+    sync_stream,   // the host waits for `stream`
+    sync_event,    // the host waits for `event`
+    sync_device,   // the host waits for all streams
+  };
+  Kind kind = Kind::sync_device;
+  std::int32_t stream = 0;
+  std::uint64_t event = 0;
+  std::uint32_t before = 0;  // index of the node that it stands in front of; nodes.size(): behind the last
+};
+
+// A process group, by world ranks; of all ranks where there are none.
+struct EtGroup {
+  NameId name;
+  std::vector<std::uint32_t> ranks;
+};
+
+enum class EtCopy : std::uint8_t { none, to_device, to_host };
+
 struct EtNode {
   std::int64_t id = 0;
   std::int64_t parent = 0;
@@ -55,6 +80,19 @@ struct EtNode {
   std::uint32_t first_output = 0;  // tensors[first_output, end_output) are outputs
   std::uint32_t end_output = 0;
   std::int32_t collective = -1;  // index into ExecutionTrace::collectives; -1: none
+  std::int32_t stream = -1;      // -1: not recorded
+  EtCopy copy = EtCopy::none;    // between host and device; `none` where streams are not recorded, too
+  bool host_waits = false;       // until its stream has done it
+};
+
+// What a dry run says of its whole record.
+struct EtDryRun {
+  std::int64_t world_size = 1;
+  // By the caching allocator: before the step, and the most during it.
+  std::int64_t start_allocated_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0;
+  bool tf32_products = false, tf32_convolutions = false;  // that fp32 operators may use TF32 units
+  std::vector<std::uint32_t> ranks;                       // that do the same as this one
+  std::vector<std::string> notes;                         // what was guessed
 };
 
 struct ExecutionTrace {
@@ -64,6 +102,9 @@ struct ExecutionTrace {
   std::vector<EtNode> nodes;       // in the order of the file
   std::vector<TensorUse> tensors;  // also those inside (nested) tensor lists
   std::vector<EtCollective> collectives;
+  std::vector<EtRuntimeCall> runtime_calls;  // in order; empty where streams are not recorded
+  std::vector<EtGroup> groups;
+  std::optional<EtDryRun> dry_run;
   std::optional<std::int32_t> rank;  // from process-group metadata where the file has it
   // Nodes left out, by reason: GPU events that trace linkers merge into the file stand under their category.
   std::map<std::string, std::uint64_t> skipped;

@@ -1,10 +1,12 @@
 // Reads PyTorch execution traces: a list of nodes in an object, schemas 1.0.1 to 1.1.1.
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "stepcast/base/byte_source.h"
+#include "stepcast/trace/detail/dry_run_fields.h"
 #include "stepcast/trace/detail/et_node.h"
 #include "stepcast/trace/detail/interner.h"
 #include "stepcast/trace/detail/json_splitter.h"
@@ -108,11 +110,13 @@ class EtBuilder {
   EtBuilder(const EtBuilder&) = delete;
   EtBuilder& operator=(const EtBuilder&) = delete;
 
-  void read_header(std::string_view key, std::string_view value) {
-    if (key != "schema") return;
+  Status read_header(std::string_view key, std::string_view value) {
+    if (key == "stepcast"sv) return detail::read_dry_run(value, trace_.file, trace_);
+    if (key != "schema"sv) return Ok{};
     JsonCursor c(value);
     JsonText text;
     if (c.peek() == '"' && c.string(text)) trace_.schema = text.raw.substr(0, 64);
+    return Ok{};
   }
 
   // False when there are more tensors than indices.
@@ -146,13 +150,19 @@ class EtBuilder {
     if (text.name.raw == "record_param_comms"sv) {
       add_collective(text, node);
       node.collective = static_cast<std::int32_t>(trace_.collectives.size()) - 1;
+    } else if (text.name.raw.starts_with("## process_group:init ##"sv)) {
+      add_groups(text.inputs);
     }
+    add_dry_run(text, node);
     trace_.nodes.push_back(node);
     return true;
   }
 
   ExecutionTrace finish() {
-    if (!ranks_differ_) trace_.rank = rank_;
+    if (!trace_.dry_run && !ranks_differ_) trace_.rank = rank_;
+    const auto n = static_cast<std::uint32_t>(trace_.nodes.size());
+    for (EtRuntimeCall& call : trace_.runtime_calls) call.before = std::min(call.before, n);
+    std::ranges::stable_sort(trace_.runtime_calls, {}, &EtRuntimeCall::before);
     return std::move(trace_);
   }
 
@@ -173,6 +183,33 @@ class EtBuilder {
     }
     out += ']';
     return interner_.compact_json(out);
+  }
+
+  // The only value is the list, as a text.
+  void add_groups(std::string_view values) {
+    JsonCursor c(values);
+    c.enter('[');
+    JsonText list;
+    if (!c.next_element() || c.peek() != '"' || !c.string(list)) return;
+    if (!list.escaped) scratch_ = list.raw;
+    if (list.escaped && !detail::unescape(list.raw, scratch_)) return;
+    for (EtGroup& group : detail::read_groups(scratch_, trace_.names)) {
+      const auto known = std::ranges::find(trace_.groups, group.name, &EtGroup::name);
+      if (known == trace_.groups.end()) trace_.groups.push_back(std::move(group));
+    }
+  }
+
+  void add_dry_run(const EtNodeText& text, EtNode& node) {
+    if (!trace_.dry_run) return;  // the header stands in front of the nodes
+    node.stream = narrow(text.stream, -1);
+    node.host_waits = text.sync.raw == "stream"sv;
+    node.copy = text.copy.raw == "HtoD"sv   ? EtCopy::to_device
+                : text.copy.raw == "DtoH"sv ? EtCopy::to_host
+                                            : EtCopy::none;
+    if (!text.runtime_before.raw.empty()) {
+      detail::read_runtime_calls(text.runtime_before.raw, static_cast<std::uint32_t>(trace_.nodes.size()),
+                                 trace_.runtime_calls);
+    }
   }
 
   void add_tensors(std::string_view values) {
@@ -288,7 +325,9 @@ Result<ExecutionTrace> read_nodes(ByteSource& source) {
   };
   for (;;) {
     switch (splitter.next()) {
-      case JsonSplitter::Step::member: builder.read_header(splitter.key(), splitter.text()); break;
+      case JsonSplitter::Step::member:
+        STEPCAST_TRY(builder.read_header(splitter.key(), splitter.text()));
+        break;
       case JsonSplitter::Step::list:
         if (splitter.key() != "nodes") {
           return Error::at(source.name(), "")

@@ -49,6 +49,10 @@ bool read_field(JsonCursor& c, std::string_view key, EtNodeText& node) {
   if (key == "out_split_size"sv) return string(c, node.out_split), true;
   if (key == "pg_name"sv) return string(c, node.group_name), true;
   if (key == "pg_size"sv) return integer(c, node.group_size), true;
+  if (key == "stream"sv) return integer(c, node.stream), true;
+  if (key == "runtime_before"sv) return string(c, node.runtime_before), true;
+  if (key == "copy"sv) return string(c, node.copy), true;
+  if (key == "sync"sv) return string(c, node.sync), true;
   return false;
 }
 

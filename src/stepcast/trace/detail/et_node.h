@@ -31,6 +31,10 @@ struct EtNodeText {
   std::int64_t elements_in = -1;
   std::int64_t elements_out = -1;
   std::int64_t group_size = -1;
+
+  // Attributes of dry runs.
+  std::int64_t stream = -1;
+  JsonText runtime_before, copy, sync;
 };
 
 struct EtProblem {
