@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,102 @@ TEST(UntimedProgram, TakesTheOverheadsOfEveryOperatorInOrder) {
       products += task.work_times;
   }
   EXPECT_DOUBLE_EQ(products, 1);
+}
+
+// One operator of a record of a dry run, on a stream; `more`: further attributes.
+std::string recorded_node(int id, std::string_view name, int stream, std::string_view more = {}) {
+  std::string text = R"J({"id": ID, "name": "NAME", "ctrl_deps": 1,
+    "inputs": {"values": [[3, 7, 0, 32, 4, "cuda:0"]], "shapes": [[8, 4]], "types": ["Tensor(float)"]},
+    "outputs": {"values": [[3, 7, 0, 32, 4, "cuda:0"]], "shapes": [[8, 4]], "types": ["Tensor(float)"]},
+    "attrs": [{"name": "rf_id", "type": "uint64", "value": ID}, {"name": "stream", "type": "uint64", "value": STREAM} MORE]},
+)J";
+  for (const auto& [word, value] : {std::pair{std::string_view{"ID"}, std::to_string(id)},
+                                    {"NAME", std::string{name}},
+                                    {"STREAM", std::to_string(stream)},
+                                    {"MORE", std::string{more}}}) {
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size()))
+      text.replace(at, word.size(), value);
+  }
+  return text;
+}
+
+constexpr std::string_view kAllReduce =
+    R"J(, {"name": "collective_name", "type": "string", "value": "allreduce"},
+    {"name": "pg_name", "type": "string", "value": "5"}, {"name": "dtype", "type": "string", "value": "Float"},
+    {"name": "in_msg_nelems", "type": "uint64", "value": 32}, {"name": "out_msg_nelems", "type": "uint64", "value": 32})J";
+constexpr std::string_view kWait = R"J(, {"name": "collective_name", "type": "string", "value": "wait"},
+    {"name": "pg_name", "type": "string", "value": "5"})J";
+constexpr std::string_view kAnEvent =
+    R"J(, {"name": "runtime_before", "type": "string", "value": "record 0 3; wait 7 3"})J";
+
+// A relu on stream 0, an all-reduce that stream 7 waits for, a gelu on stream 7 behind an event of stream 0, a tanh on stream 0
+// that waits for nothing of it, and a host that waits for stream 7 in the end.
+ExecutionTrace recorded_without_gpu(std::string_view ranks = "[0, 1]", int rank = 0) {
+  std::string text =
+      R"J({"schema": "1.1.1", "stepcast": {"format": 1, "world_size": 4, "ranks": [0, 9], "notes": ["half of them"],
+    "start_allocated_bytes": 400, "peak_allocated_bytes": 1000, "peak_reserved_bytes": 2000,
+    "tf32": {"matmul": false, "cudnn": true}, "runtime_after": ["sync_stream 7"], "rank": )J";
+  text += std::to_string(rank);
+  text += R"J(}, "nodes": [{"id": 1, "name": "[pytorch|profiler|execution_trace|process]", "ctrl_deps": 1},
+    {"id": 2, "name": "## process_group:init ##", "ctrl_deps": 1,
+     "inputs": {"values": ["[{\"pg_name\": \"5\", \"ranks\": )J";
+  text += ranks;
+  text += R"J(}]"], "shapes": [[]], "types": ["String"]}},)J";
+  text += recorded_node(11, "aten::relu", 0) + recorded_node(12, "record_param_comms", 0, kAllReduce) +
+          recorded_node(13, "record_param_comms", 7, kWait) + recorded_node(14, "aten::gelu", 7, kAnEvent) +
+          recorded_node(15, "aten::tanh", 0);
+  text.resize(text.rfind(','));
+  return value_of(parse_execution_trace(text + "]}", "rank" + std::to_string(rank) + ".json"));
+}
+
+TEST(UntimedProgram, FollowsTheStreamsOfADryRun) {
+  const ExecutionTrace trace = recorded_without_gpu();
+  const std::vector<UntimedRank> ranks{{&trace, 0, 0}};
+  const RecordedProgram untimed = value_of(untimed_program(ranks, {}));
+  ASSERT_TRUE(untimed.program.check().ok()) << untimed.program.check().error().message();
+  const Block& block = untimed.program.blocks()[0];
+  std::vector<std::string> lanes;
+  for (const Lane& lane : block.lanes()) lanes.push_back(lane.name);
+  EXPECT_THAT(lanes, ElementsAre("all threads", "computation", "communication, group 5", "stream 7"));
+
+  const auto waits_of = [&](std::string_view op) {
+    std::vector<std::string> waits;
+    for (std::size_t i = 0; i < block.task_count(); ++i) {
+      const TaskInfo& task = block.tasks()[i];
+      if (untimed.program.names.text(task.name) != op ||
+          block.lanes()[block.lane_codes()[i]].kind != LaneKind::gpu_stream)
+        continue;
+      for (std::uint32_t e = block.first_edge()[i]; e < block.first_edge()[i + 1]; ++e) {
+        const std::uint32_t from = block.sources()[e] / 2;
+        if (block.edge_infos()[e].origin == EdgeOrigin::event)
+          waits.emplace_back(untimed.program.names.text(block.tasks()[from].name));
+      }
+    }
+    return waits;
+  };
+  EXPECT_THAT(waits_of("record_param_comms"), ElementsAre("aten::relu"));
+  EXPECT_THAT(waits_of("aten::gelu"), ::testing::UnorderedElementsAre("record_param_comms", "aten::relu"));
+  EXPECT_THAT(waits_of("aten::tanh"), ElementsAre());
+
+  // Twice as many ranks as records; the group has two, of which one is recorded.
+  EXPECT_EQ(untimed.program.rank_classes()[0].multiplicity, 2U);
+  ASSERT_EQ(untimed.program.groups().size(), 2U);
+  EXPECT_THAT(untimed.program.groups()[1].ranks, ElementsAre(0U, 1U));
+  ASSERT_TRUE(untimed.facts[0].memory);
+  EXPECT_EQ(untimed.facts[0].memory->reserved_bytes, 2000);
+}
+
+// Ranks 0 and 2 are in different groups: nobody waits for the other.
+TEST(UntimedProgram, JoinsTheRanksOfAProcessGroup) {
+  const ExecutionTrace first = recorded_without_gpu("[0, 1]", 0), other = recorded_without_gpu("[2, 3]", 2),
+                       same = recorded_without_gpu("[0, 1]", 1);
+  const std::vector<UntimedRank> apart{{&first, 0, 0}, {&other, 2, 0}},
+      together{{&first, 0, 0}, {&same, 1, 0}};
+  const RecordedProgram of_two = value_of(untimed_program(apart, {})),
+                        of_one = value_of(untimed_program(together, {}));
+  EXPECT_EQ(of_two.program.collectives().size(), 2U);
+  ASSERT_EQ(of_one.program.collectives().size(), 1U);
+  EXPECT_EQ(of_one.program.collectives()[0].members.size(), 2U);
 }
 
 TEST(UntimedProgram, SaysWhatIsWrong) {

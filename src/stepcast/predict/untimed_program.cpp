@@ -141,7 +141,7 @@ class RankBuilder {
     }
     cpu_ = block_.add_lane({LaneKind::cpu_thread, "all threads"});
     stream(0);
-    if (!has_streams_) communication(NameId{});
+    if (!has_streams_) communication({});
   }
 
   Status run(RankGroup group) {
@@ -179,11 +179,12 @@ class RankBuilder {
     return s;
   }
 
-  // NCCL gives every process group a stream of its own.
-  Stream& communication(NameId group) {
-    Stream& s = communication_[has_streams_ ? group : NameId{}];
+  // NCCL gives every process group a stream of its own. Sends and receives that were given to it together run at the same time.
+  Stream& communication(const EtCollective& c) {
+    const NameId group = has_streams_ ? c.process_group : NameId{};
+    Stream& s = communication_[{group, has_streams_ && c.op == CollectiveOp::receive}];
     if (!s.lane.valid()) {
-      const std::string_view name = has_streams_ ? trace_.names.text(group) : std::string_view{};
+      const std::string_view name = group.valid() ? trace_.names.text(group) : std::string_view{};
       s.lane =
           block_.add_lane({LaneKind::gpu_stream,
                            name.empty() ? "communication" : fmt::format("communication, group {}", name)});
@@ -194,6 +195,8 @@ class RankBuilder {
   // The ranks of a collective: of its process group where the trace has it, all that were given otherwise.
   GroupId group_of(const EtCollective& c) {
     if (!has_streams_) return all_;
+    const auto [known, is_new] = groups_.try_emplace(c.process_group);
+    if (!is_new) return known->second;
     const auto group = std::ranges::find(trace_.groups, c.process_group, &EtGroup::name);
     RankGroup members{.label = "all ranks"};
     if (group != trace_.groups.end()) {
@@ -205,7 +208,20 @@ class RankBuilder {
       members.ranks.resize(static_cast<std::size_t>(std::min(trace_.dry_run->world_size, kMostRanks)));
       std::iota(members.ranks.begin(), members.ranks.end(), 0U);
     }
-    return program_.add_group(std::move(members));
+    return known->second = program_.add_group(std::move(members));
+  }
+
+  // Who sends to whom.
+  void name_peers(const EtCollective& c, JoinedTask& task) const {
+    if (c.peer < 0 || !trace_.rank) return;
+    const auto group = std::ranges::find(trace_.groups, c.process_group, &EtGroup::name);
+    std::int64_t peer = c.peer;
+    if (group != trace_.groups.end() && !group->ranks.empty()) {
+      if (static_cast<std::size_t>(peer) >= group->ranks.size()) return;
+      peer = group->ranks[static_cast<std::size_t>(peer)];
+    }
+    task.sender = c.op == CollectiveOp::send ? *trace_.rank : peer;
+    task.receiver = c.op == CollectiveOp::send ? peer : *trace_.rank;
   }
 
   TaskId host(OverheadType type, NameId op, StackId stack) {
@@ -351,8 +367,9 @@ class RankBuilder {
       const GroupId group = group_of(c);
       info.work = program_.works.intern(
           CollectiveWork{.op = c.op, .dtype = c.dtype, .message = message_of(c), .group = group});
-      own = &communication(c.process_group);
+      if (!has_streams_ || c.has_stream) own = &communication(c);
       collectives_.push_back({c.op, op, message_of(c).value(), TaskId{}, group});
+      if (has_streams_) name_peers(c, collectives_.back());
     } else if (piece.operation != nullptr) {
       if (std::holds_alternative<TransferShape>(piece.operation->shape)) info.kind = TaskKind::memcpy;
       info.kernel_class = kernel_class_of(*piece.operation);
@@ -365,19 +382,21 @@ class RankBuilder {
       block_.add_edge(BlockBuilder::end_of(own->last), task, Microseconds{kStreamGapUs},
                       {.origin = EdgeOrigin::stream_order});
     }
-    if (joins) {
+    if (joins && own != &issuing) {
       if (issuing.last.valid()) wait_for(issuing.last, task, EdgeOrigin::event, !has_streams_);
       if (has_streams_)
         for (const TaskId awaited : issuing.awaited) wait_for(awaited, task, EdgeOrigin::event, false);
-      collectives_.back().task = task;
-      transfers.push_back(task);
-      by_sequence_[trace_.collectives[static_cast<std::size_t>(piece.collective)].sequence] = task;
     } else {
       for (const TaskId awaited : issuing.awaited)
         wait_for(awaited, task, has_streams_ ? EdgeOrigin::event : EdgeOrigin::tensor, !has_streams_);
       issuing.awaited.clear();
     }
     own->last = task;
+    if (!joins) return;
+    collectives_.back().task = task;
+    transfers.push_back(task);
+    const EtCollective& c = trace_.collectives[static_cast<std::size_t>(piece.collective)];
+    by_sequence_[{has_streams_ ? c.process_group : NameId{}, c.sequence}] = task;
   }
 
   // The host goes on when a stream is done, and what that waits for.
@@ -455,8 +474,8 @@ class RankBuilder {
       if (collective < 0) continue;
       const EtCollective& c = trace_.collectives[static_cast<std::size_t>(collective)];
       if (!c.is_wait) continue;
-      const auto started = by_sequence_.find(c.sequence);
-      await(reader, started == by_sequence_.end() ? communication(c.process_group).last : started->second);
+      const auto started = by_sequence_.find({has_streams_ ? c.process_group : NameId{}, c.sequence});
+      await(reader, started == by_sequence_.end() ? communication(c).last : started->second);
     }
   }
 
@@ -480,13 +499,14 @@ class RankBuilder {
   BlockBuilder block_;
   LaneId cpu_;
   std::map<std::int32_t, Stream> streams_;
-  std::map<NameId, Stream> communication_;  // [process group]
+  std::map<std::pair<NameId, bool>, Stream> communication_;  // [process group, receives]
   GroupId all_{};
+  std::map<NameId, GroupId> groups_;  // [process group]
   TaskId last_cpu_{};
   std::vector<Index> open_labels_;  // those of around_, innermost first
   StackId around_{};
   std::unordered_map<std::int64_t, TaskId> written_by_;            // [storage] -> collective
-  std::unordered_map<std::int64_t, TaskId> by_sequence_;           // of collectives
+  std::map<std::pair<NameId, std::int64_t>, TaskId> by_sequence_;  // collectives of a process group
   std::unordered_map<std::uint64_t, std::vector<TaskId>> events_;  // what they happen after
   std::size_t next_call_ = 0;                                      // of the trace's runtime calls
   std::vector<JoinedTask> collectives_;

@@ -16,27 +16,27 @@ namespace stepcast {
 namespace {
 
 // A collective or a send, as one rank takes part in it.
-struct Part {
+struct JoinPart {
   std::size_t rank;  // index
   const JoinedTask* task;
 };
 // What several ranks do together, in the order of each: the collectives of a process group, or sends from one rank to another.
-using Parts = std::vector<std::vector<Part>>;  // [rank that takes part]
+using JoinParts = std::vector<std::vector<JoinPart>>;  // [rank that takes part]
 
 bool is_point_to_point(CollectiveOp op) { return op == CollectiveOp::send || op == CollectiveOp::receive; }
 
-bool agree(const Parts& of_ranks) {
-  return std::ranges::all_of(of_ranks, [&](const std::vector<Part>& of_rank) {
-    return std::ranges::equal(of_rank, of_ranks.front(), [](const Part& a, const Part& b) {
+bool agree(const JoinParts& of_ranks) {
+  return std::ranges::all_of(of_ranks, [&](const std::vector<JoinPart>& of_rank) {
+    return std::ranges::equal(of_rank, of_ranks.front(), [](const JoinPart& a, const JoinPart& b) {
       return a.task->op == b.task->op || (is_point_to_point(a.task->op) && is_point_to_point(b.task->op));
     });
   });
 }
 
-void add_collective(std::span<const Part> parts, RecordedProgram& out) {
+void add_collective(std::span<const JoinPart> parts, RecordedProgram& out) {
   const JoinedTask& first = *parts.front().task;
   Collective collective{.op = first.op, .name = first.name, .message_bytes = first.message_bytes};
-  for (const Part& part : parts) {
+  for (const JoinPart& part : parts) {
     if (parts.size() > 1 && part.task->op == CollectiveOp::send) {
       collective.kind = CollectiveKind::rooted_from;
       collective.root = static_cast<std::uint32_t>(collective.members.size());
@@ -48,26 +48,27 @@ void add_collective(std::span<const Part> parts, RecordedProgram& out) {
 
 void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, RecordedProgram& out) {
   // By process group, and by who sends to whom.
-  std::map<std::tuple<GroupId, std::int64_t, std::int64_t>, std::map<std::size_t, std::vector<Part>>> joined;
+  std::map<std::tuple<GroupId, std::int64_t, std::int64_t>, std::map<std::size_t, std::vector<JoinPart>>>
+      joined;
   for (std::size_t r = 0; r < of_ranks.size(); ++r) {
     for (const JoinedTask& task : of_ranks[r])
       joined[{task.group, task.sender, task.receiver}][r].push_back({r, &task});
   }
   bool all_agree = true;
   for (const auto& [key, by_rank] : joined) {
-    Parts parts;
+    JoinParts parts;
     for (const auto& [rank, of_rank] : by_rank) parts.push_back(of_rank);
     if (agree(parts)) {
       for (std::size_t i = 0; i < parts.front().size(); ++i) {
-        std::vector<Part> together;
-        for (const std::vector<Part>& of_rank : parts) together.push_back(of_rank[i]);
+        std::vector<JoinPart> together;
+        for (const std::vector<JoinPart>& of_rank : parts) together.push_back(of_rank[i]);
         add_collective(together, out);
       }
       continue;
     }
     all_agree = false;
-    for (const std::vector<Part>& of_rank : parts)
-      for (const Part& part : of_rank) add_collective({&part, 1}, out);
+    for (const std::vector<JoinPart>& of_rank : parts)
+      for (const JoinPart& part : of_rank) add_collective({&part, 1}, out);
   }
   if (!all_agree)
     out.notes.emplace_back("the ranks' collectives differ in number or order: they are not synchronised");

@@ -30,6 +30,8 @@ struct TensorUse {
 struct EtCollective {
   CollectiveOp op = CollectiveOp::unknown;
   bool is_wait = false;        // the "wait" twin of an earlier collective
+  bool has_stream = true;      // a stream of its process group; false: it runs on that of its operator
+  std::int64_t peer = -1;      // of a send or a receive: rank in the group; -1: not recorded
   std::int64_t sequence = -1;  // joins a collective and its wait; -1 where absent
   std::int64_t elements_in = -1;
   std::int64_t elements_out = -1;

@@ -247,6 +247,7 @@ class EtBuilder {
     info.elements_out = elements_in(trace_.outputs(node));
     info.dtype = parse_dtype(element_type(text.input_types.empty() ? text.output_types : text.input_types));
     take_attributes(text, info);
+    if (info.op == CollectiveOp::send || info.op == CollectiveOp::receive) info.peer = rank_in_group;
     if (names_own_rank(info) && rank_in_group >= 0) note_rank(rank_in_group, start, stride);
     trace_.collectives.push_back(std::move(info));
   }
@@ -261,6 +262,7 @@ class EtBuilder {
     if (text.elements_out != -1) info.elements_out = text.elements_out;
     if (text.group_size != -1) info.group_size = narrow(text.group_size, -1);
     if (!text.group_name.raw.empty()) info.process_group = interner_.text(text.group_name);
+    info.has_stream = text.waits_later;
     if (!text.in_split.raw.empty()) read_split(text.in_split, info.in_split);
     if (!text.out_split.raw.empty()) read_split(text.out_split, info.out_split);
   }

@@ -27,6 +27,14 @@ void string(JsonCursor& c, JsonText& out) {
     c.skip_value();
 }
 
+// true or false, also in quotes; anything else leaves `out` alone.
+void flag(JsonCursor& c, bool& out) {
+  std::string_view text;
+  c.raw_value(text);
+  if (text == "true"sv || text == "\"true\""sv) out = true;
+  if (text == "false"sv || text == "\"false\""sv) out = false;
+}
+
 void list(JsonCursor& c, std::string_view& out) {
   if (c.peek() == '[')
     c.raw_value(out);
@@ -53,6 +61,7 @@ bool read_field(JsonCursor& c, std::string_view key, EtNodeText& node) {
   if (key == "runtime_before"sv) return string(c, node.runtime_before), true;
   if (key == "copy"sv) return string(c, node.copy), true;
   if (key == "sync"sv) return string(c, node.sync), true;
+  if (key == "async"sv) return flag(c, node.waits_later), true;
   return false;
 }
 

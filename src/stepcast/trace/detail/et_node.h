@@ -35,6 +35,7 @@ struct EtNodeText {
   // Attributes of dry runs.
   std::int64_t stream = -1;
   JsonText runtime_before, copy, sync;
+  bool waits_later = true;  // "async" of a collective
 };
 
 struct EtProblem {
