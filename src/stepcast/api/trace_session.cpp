@@ -1,4 +1,5 @@
 // Predictions from recorded traces.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
