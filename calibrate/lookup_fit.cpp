@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -11,16 +12,15 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/stop.h"
+#include "stepcast/cost/families/record_numbers.h"
 #include "stepcast/operation/optimizer_rule.h"
 
-#include "calibrate/detail/perceptron_training.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kBatch = 16;
-constexpr double kLearningRate = 4e-3, kWeightDecay = 1e-3;
-// Ranges of the two numbers beside the networks.
+// Ranges of the two numbers beside what the points say.
 constexpr double kLeastStartUs = 0.5, kMostStartUs = 2000, kMostSharpness = 30;
 constexpr std::size_t kFolds = 5;
 
@@ -42,99 +42,226 @@ AccessPattern pattern_of(const LookupMeasurement& m, const LookupMeasurement::Ta
   return AccessPattern::from_reuse(t.reuse, m.bags * t.pooling, t.rows);
 }
 
-// A kernel as training sees it: tables with their features and what the analytic model says of their works.
+// Tables that carry what is learned, at most so many, and how many deviations of a feature they reach.
+constexpr std::size_t kMostPoints = 160;
+constexpr double kReach = 8;
+// Variances over that of what is learned: of what is left over of a kernel, and what keeps points apart that lie together.
+constexpr double kNoiseOfKernel = 1e-3, kJitter = 1e-5;
+constexpr int kMostSteps = 40, kMostTries = 8;
+constexpr double kEnough = 1e-3;     // a step that gains less of the loss is the last
+constexpr double kUnbounded = 1e-6;  // curvature of the two numbers: they are where they are
+constexpr double kMostCorrection = 3;
+
+// A kernel as training sees it: its tables among those of all kernels.
 struct Example {
-  std::size_t first = 0, n_tables = 0;  // rows of features
+  std::size_t first = 0, n_tables = 0;
   double ln_time = 0;
 };
 
+// Least squares of ln time by Levenberg and Marquardt. What is learned of a work is, at a table, the product of `amounts_` and
+// `values_`, L^-1 times the covariances of the table with the points (L L^T: of the points among each other): so the square of
+// the amounts is what a Gaussian process expects.
 class Training {
  public:
-  Training(std::span<const LookupMeasurement> kernels, const Device& device, const LookupFitOptions& options)
-      : options_(options),
-        random_(options.seed),
-        n_works_(LearnedLookup::Parameters::works_of(kernels.front().direction)) {
+  Training(std::span<const LookupMeasurement> kernels, const Device& device, std::uint64_t seed)
+      : n_works_(LearnedLookup::Parameters::works_of(kernels.front().direction)) {
     const LookupModel analytic{device};
+    const bool forward = kernels.front().direction == Direction::forward;
     double least_us = kernels.front().time_us;
     for (const LookupMeasurement& m : kernels) {
-      examples_.push_back({ln_works_.size(), m.tables.size(), std::log(m.time_us)});
+      examples_.push_back({features_.size(), m.tables.size(), std::log(m.time_us)});
       least_us = std::min(least_us, m.time_us);
       for (const LookupMeasurement::Table& t : m.tables) {
         const LookupCost cost = analytic.cost(lookup_of(m, t, pattern_of(m, t)));
-        const LookupFeatures f = lookup_features(m.bags, t.rows, t.pooling, t.dim, t.reuse);
-        features_.insert(features_.end(), f.begin(), f.end());
-        const bool forward = m.direction == Direction::forward;
+        features_.push_back(lookup_features(m.bags, t.rows, t.pooling, t.dim, t.reuse));
         ln_works_.push_back({ln(forward ? cost.missed_us : cost.backward_us), ln(cost.gather_us)});
       }
     }
-    for (std::size_t k = 0; k < n_works_; ++k)
-      networks_.emplace_back(features_, kLookupFeatures, options.hidden, random_);
-    scaled_.resize(features_.size());
-    for (std::size_t row = 0; row < ln_works_.size(); ++row)
-      networks_[0].scale_inputs(of(features_, row), of(scaled_, row));
+    scale_features();
+    draw_points(seed);
+    compare_with_points();
     // A start is at most what the shortest kernel takes.
-    const double start = kernels.front().direction == Direction::forward
-                             ? analytic.forward_us({.forward_us = 1e-9})
-                             : analytic.backward_us({.lookups = 1});
-    scalars_ = {static_cast<float>(
-                    std::log(std::clamp(std::min(start, 0.8 * least_us), kLeastStartUs, kMostStartUs))),
-                static_cast<float>(std::log(3.0))};
+    const double start =
+        forward ? analytic.forward_us({.forward_us = 1e-9}) : analytic.backward_us({.lookups = 1});
+    amounts_.assign(n_works_ * n_points_ + 2, 0);
+    amounts_[amounts_.size() - 2] =
+        std::log(std::clamp(std::min(start, 0.8 * least_us), kLeastStartUs, kMostStartUs));
+    amounts_.back() = std::log(3.0);
   }
 
   void run() {
-    for (int step = 0; step < options_.steps && !is_stop_requested(); ++step) {
-      for (std::size_t b = 0; b < kBatch; ++b) learn(examples_[random_() % examples_.size()]);
-      const double progress = static_cast<double>(step) / options_.steps;
-      const double rate = kLearningRate * 0.5 * (1 + std::cos(3.14159265358979 * progress));
-      for (detail::PerceptronTrainer& network : networks_) network.step(rate, kWeightDecay);
-      adam_.step(scalars_, slopes_, rate, 1);
-      slopes_ = {0, 0};
-      scalars_[0] = std::clamp(scalars_[0], static_cast<float>(std::log(kLeastStartUs)),
-                               static_cast<float>(std::log(kMostStartUs)));
-      scalars_[1] = std::clamp(scalars_[1], static_cast<float>(std::log(0.05)),
-                               static_cast<float>(std::log(kMostSharpness)));
+    double damping = 1e-3, best = loss(nullptr);
+    for (int step = 0; step < kMostSteps && !is_stop_requested(); ++step) {
+      Slopes slopes{std::vector<double>(amounts_.size() * amounts_.size()),
+                    std::vector<double>(amounts_.size())};
+      const double before = loss(&slopes);
+      for (int attempt = 0; attempt < kMostTries && best >= before; ++attempt) {
+        const std::vector<double> old = amounts_;
+        if (move(slopes, damping)) best = loss(nullptr);
+        damping = best < before ? damping / 5 : damping * 5;
+        if (best < before) break;
+        amounts_ = old;
+        best = before;
+      }
+      if (best > before * (1 - kEnough)) return;
     }
   }
 
   Result<LearnedLookup::Parameters> finish() && {
     LearnedLookup::Parameters p;
-    p.least.fill(0);
-    for (std::size_t f = 0; f < kLookupFeatures; ++f) {
-      p.least[f] = p.most[f] = features_[f];
-      for (std::size_t i = f; i < features_.size(); i += kLookupFeatures) {
-        p.least[f] = std::min(p.least[f], features_[i]);
-        p.most[f] = std::max(p.most[f], features_[i]);
+    p.least = p.most = features_.front();
+    for (const LookupFeatures& features : features_) {
+      for (std::size_t f = 0; f < kLookupFeatures; ++f) {
+        p.least[f] = std::min(p.least[f], features[f]);
+        p.most[f] = std::max(p.most[f], features[f]);
       }
     }
-    p.start_us = std::exp(static_cast<double>(scalars_[0]));
+    p.start_us = start_us();
     p.sharpness = sharpness();
-    for (detail::PerceptronTrainer& network : networks_) {
-      STEPCAST_ASSIGN(Perceptron perceptron, Perceptron::make(std::move(network).finish(1), kLookupFeatures));
-      p.corrections.push_back(std::move(perceptron));
+    for (std::size_t k = 0; k < n_works_; ++k) {
+      // The weights of the points are L^-T times the amounts.
+      std::vector<double> weights(n_points_);
+      for (std::size_t i = n_points_; i-- > 0;) {
+        double sum = amounts_[k * n_points_ + i];
+        for (std::size_t j = i + 1; j < n_points_; ++j) sum -= factor_[j * n_points_ + i] * weights[j];
+        weights[i] = sum / factor_[i * n_points_ + i];
+      }
+      process_.weights.clear();
+      for (const double weight : weights) process_.weights.push_back(static_cast<float>(rounded(weight, 5)));
+      STEPCAST_ASSIGN(GaussianProcess process, GaussianProcess::make(process_, kLookupFeatures));
+      p.corrections.push_back(std::move(process));
     }
     return p;
   }
 
  private:
-  static double ln(double us) { return std::log(std::max(us, 1e-6)); }
-  template <class T>
-  static std::span<T> of(std::vector<T>& rows, std::size_t row) {
-    return std::span{rows}.subspan(row * kLookupFeatures, kLookupFeatures);
-  }
-  [[nodiscard]] double sharpness() const { return 1 + std::exp(static_cast<double>(scalars_[1])); }
+  // Of half the loss: curvature (its lower half) and slope, by amounts.
+  struct Slopes {
+    std::vector<double> matrix, slope;
+  };
 
-  // Adds the gradient of (ln predicted - ln measured)^2 / 2 of one kernel.
-  void learn(const Example& e) {
+  static double ln(double us) { return std::log(std::max(us, 1e-6)); }
+  [[nodiscard]] double start_us() const { return std::exp(amounts_[amounts_.size() - 2]); }
+  [[nodiscard]] double sharpness() const { return 1 + std::exp(amounts_.back()); }
+
+  void scale_features() {
+    const auto n = static_cast<double>(features_.size());
+    for (std::size_t f = 0; f < kLookupFeatures; ++f) {
+      double sum = 0, squares = 0;
+      for (const LookupFeatures& features : features_) {
+        const auto x = static_cast<double>(features[f]);
+        sum += x;
+        squares += x * x;
+      }
+      const double deviation = std::sqrt(std::max(0.0, squares / n - sum * sum / (n * n)));
+      const double scale = deviation > 1e-4 ? 1 / (deviation * kReach) : 0;
+      process_.scale.push_back(static_cast<float>(rounded(scale, 4)));
+      n_scaled_ += process_.scale[f] > 0 ? 1 : 0;
+    }
+  }
+
+  // Its features that are looked at, in parts.
+  [[nodiscard]] std::vector<double> parts_of(const LookupFeatures& features) const {
+    std::vector<double> parts;
+    for (std::size_t f = 0; f < kLookupFeatures; ++f)
+      if (process_.scale[f] > 0)
+        parts.push_back(static_cast<double>(features[f] * process_.scale[f]) * GaussianProcess::kPartsOfUnit);
+    return parts;
+  }
+  [[nodiscard]] double covariance(std::span<const double> parts, std::size_t point) const {
+    double distance = 0;
+    for (std::size_t f = 0; f < n_scaled_; ++f) {
+      const double d = (parts[f] - process_.points[point * n_scaled_ + f]) / GaussianProcess::kPartsOfUnit;
+      distance += d * d;
+    }
+    return GaussianProcess::covariance(distance);
+  }
+
+  void draw_points(std::uint64_t seed) {
+    std::vector<std::size_t> order(features_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::mt19937_64 random{seed};
+    n_points_ = std::min(order.size(), kMostPoints);
+    for (std::size_t i = 0; i < n_points_; ++i) {
+      std::swap(order[i], order[i + random() % (order.size() - i)]);
+      for (const double part : parts_of(features_[order[i]]))
+        process_.points.push_back(static_cast<std::int32_t>(std::lround(part)));
+    }
+  }
+
+  void compare_with_points() {
+    const std::size_t n = n_points_;
+    factor_.resize(n * n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto first = process_.points.begin() + static_cast<std::ptrdiff_t>(i * n_scaled_);
+      const std::vector<double> parts(first, first + static_cast<std::ptrdiff_t>(n_scaled_));
+      for (std::size_t j = 0; j < n; ++j) factor_[i * n + j] = covariance(parts, j);
+      factor_[i * n + i] += kJitter;
+    }
+    (void)detail::cholesky(factor_, n);  // positive definite with what keeps points apart
+    values_.resize(features_.size() * n);
+    for (std::size_t row = 0; row < features_.size(); ++row) {
+      const std::vector<double> parts = parts_of(features_[row]);
+      double* value = values_.data() + row * n;
+      for (std::size_t j = 0; j < n; ++j) {
+        double sum = covariance(parts, j);
+        for (std::size_t i = 0; i < j; ++i) sum -= factor_[j * n + i] * value[i];
+        value[j] = sum / factor_[j * n + j];
+      }
+    }
+  }
+
+  bool move(const Slopes& slopes, double damping) {
+    const std::size_t n = amounts_.size();
+    std::vector<double> factor = slopes.matrix, change = slopes.slope;
+    for (std::size_t i = 0; i < n; ++i) factor[i * n + i] *= 1 + damping;
+    if (!detail::cholesky(factor, n)) return false;
+    detail::cholesky_solve(factor, n, change);
+    for (std::size_t i = 0; i < n; ++i) amounts_[i] -= change[i];
+    amounts_[n - 2] = std::clamp(amounts_[n - 2], std::log(kLeastStartUs), std::log(kMostStartUs));
+    amounts_[n - 1] = std::clamp(amounts_[n - 1], std::log(0.05), std::log(kMostSharpness));
+    return true;
+  }
+
+  // The sum of squares of all kernels and amounts.
+  double loss(Slopes* slopes) {
+    const std::size_t n = amounts_.size(), n_weights = n - 2;
+    double sum = 0;
+    for (std::size_t i = 0; i < n_weights; ++i) sum += kNoiseOfKernel * amounts_[i] * amounts_[i];
+    if (slopes != nullptr) {
+      for (std::size_t i = 0; i < n; ++i) {
+        slopes->matrix[i * n + i] = i < n_weights ? kNoiseOfKernel : kUnbounded;
+        slopes->slope[i] = i < n_weights ? kNoiseOfKernel * amounts_[i] : 0;
+      }
+    }
+    std::vector<double> by(n);  // of ln time by amounts
+    for (const Example& e : examples_) {
+      const double error = ln_time(e, slopes == nullptr ? std::span<double>{} : by) - e.ln_time;
+      sum += error * error;
+      if (slopes == nullptr) continue;
+      for (std::size_t i = 0; i < n; ++i) {
+        slopes->slope[i] += error * by[i];
+        for (std::size_t j = 0; j <= i; ++j) slopes->matrix[i * n + j] += by[i] * by[j];
+      }
+    }
+    return sum;
+  }
+
+  // Of a kernel, and by each amount where `by` is not empty.
+  double ln_time(const Example& e, std::span<double> by) {
     works_.resize(e.n_tables);
     std::array<double, 2> sums{};
     for (std::size_t t = 0; t < e.n_tables; ++t) {
+      const double* value = values_.data() + (e.first + t) * n_points_;
       for (std::size_t k = 0; k < n_works_; ++k) {
-        const auto by = static_cast<double>(networks_[k].output(of(scaled_, e.first + t)));
-        works_[t][k] = std::exp(ln_works_[e.first + t][k] + by);
+        const double learned =
+            std::inner_product(value, value + n_points_, amounts_.data() + k * n_points_, 0.0);
+        works_[t][k] =
+            std::exp(ln_works_[e.first + t][k] + std::clamp(learned, -kMostCorrection, kMostCorrection));
         sums[k] += works_[t][k];
       }
     }
-    const double start = std::exp(static_cast<double>(scalars_[0])), p = sharpness();
+    const double start = start_us(), p = sharpness();
     double work = sums[0];
     std::array<double, 2> slope{1, 0};  // of the work by each sum
     double by_sharpness = 0;
@@ -151,29 +278,28 @@ class Training {
       by_sharpness = work * (logs / (p * powers) - std::log(powers) / (p * p));
     }
     const double time = start + work;
-    const double error = (std::log(time) - e.ln_time) / static_cast<double>(kBatch);
-    slopes_[0] += static_cast<float>(error * start / time);
-    slopes_[1] += static_cast<float>(error * by_sharpness * (p - 1) / time);
+    if (by.empty()) return std::log(time);
+    std::ranges::fill(by, 0.0);
+    by[by.size() - 2] = start / time;
+    by.back() = by_sharpness * (p - 1) / time;
     for (std::size_t t = 0; t < e.n_tables; ++t) {
+      const double* value = values_.data() + (e.first + t) * n_points_;
       for (std::size_t k = 0; k < n_works_; ++k) {
-        const double d = error * slope[k] * works_[t][k] / time;
-        if (std::abs(d) < 1e-7) continue;
-        (void)networks_[k].output(of(scaled_, e.first + t));
-        networks_[k].add_gradient(static_cast<float>(d));
+        const double d = slope[k] * works_[t][k] / time;
+        for (std::size_t j = 0; j < n_points_; ++j) by[k * n_points_ + j] += d * value[j];
       }
     }
+    return std::log(time);
   }
 
-  LookupFitOptions options_;
-  std::mt19937_64 random_;
-  std::size_t n_works_;
-  std::vector<float> features_, scaled_;         // [table of a kernel][feature]
+  std::size_t n_works_, n_points_ = 0, n_scaled_ = 0;
+  std::vector<LookupFeatures> features_;         // [table of a kernel]
   std::vector<std::array<double, 2>> ln_works_;  // [table of a kernel]
-  std::vector<std::array<double, 2>> works_;     // of the kernel that is learned
+  std::vector<std::array<double, 2>> works_;     // of the kernel that is looked at
   std::vector<Example> examples_;
-  std::vector<detail::PerceptronTrainer> networks_;
-  std::array<float, 2> scalars_{}, slopes_{};  // ln of the start, ln of the sharpness above 1
-  detail::Adam adam_{2};
+  GaussianProcess::Parameters process_;
+  std::vector<double> factor_, values_;  // [point][point]; [table of a kernel][point]
+  std::vector<double> amounts_;          // [work][point]; ln of the start, ln of the sharpness above 1
 };
 
 KernelFitNote::Candidate candidate_of(const std::string& family, const std::vector<double>& errors) {
@@ -206,7 +332,7 @@ LookupTimes lookup_times(const LearnedLookup& model, const LookupMeasurement& ke
 Result<LearnedLookup> train_lookup(std::span<const LookupMeasurement> kernels, const Device& device,
                                    const LookupFitOptions& options) {
   if (kernels.empty()) return Error{"no kernels to train on"};
-  Training training{kernels, device, options};
+  Training training{kernels, device, options.seed};
   training.run();
   STEPCAST_TRY(not_stopped());
   STEPCAST_ASSIGN(LearnedLookup::Parameters p, std::move(training).finish());
@@ -254,7 +380,7 @@ Result<KernelFit> fit_lookup_models(std::span<const LookupMeasurement> kernels, 
     record.provenance.row_hashes = RowHashes{std::move(hashes)};
     fit.records.push_back(std::move(record));
     fit.notes.push_back(
-        {name, all.size(), {candidate_of("networks", errors), candidate_of("analytic", plain)}, "networks"});
+        {name, all.size(), {candidate_of("process", errors), candidate_of("analytic", plain)}, "process"});
   }
   return fit;
 }

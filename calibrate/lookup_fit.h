@@ -14,14 +14,11 @@
 
 namespace stepcast {
 
-// Fewer kernels than this of one type and direction are refused: a network that 21 features enter learns nothing from
-// them.
+// Fewer kernels than this of one type and direction are refused: what 21 features enter learns nothing from them.
 inline constexpr std::size_t kFewestLookupKernels = 30;
 
 struct LookupFitOptions {
   std::uint64_t seed = 42;
-  int steps = 2500;  // of training, with 16 kernels each
-  std::vector<std::size_t> hidden{24, 12};
 };
 
 // What a model and the analytic one before it say of a measured kernel, in microseconds.

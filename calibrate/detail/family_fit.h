@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 
-#include "stepcast/cost/families/grid_table.h"
 #include "stepcast/cost/families/reference_time.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/platform.h"
@@ -20,13 +19,5 @@ namespace stepcast::detail {
 [[nodiscard]] ReferenceParameters fit_reference(std::span<const Operation* const> operations,
                                                 std::span<const double> log_times,
                                                 const ReferenceParameters& start, std::uint64_t seed);
-
-// Fits a table of one or two features (cost/families/grid_table.h) to scattered rows.
-
-// Knots at quantiles of the rows, at most `most_knots` per axis; values are means of the rows around, drawn
-// to zero where there are few. `axes`: one or two features. Rows as in train_booster().
-[[nodiscard]] GridTable::Parameters fit_table(std::span<const float> rows, std::size_t n_features,
-                                              std::span<const float> targets, std::span<const float> weights,
-                                              std::span<const std::size_t> axes, std::size_t most_knots);
 
 }  // namespace stepcast::detail

@@ -72,10 +72,19 @@ constexpr ScaleOfFeature kScales[] = {
     {KernelFeatureSet::optimizer, "implementation", 3},
     {KernelFeatureSet::optimizer, "kind", 1},
 };
+constexpr ScaleOfFeature kScalesOfSizes[] = {
+    {KernelFeatureSet::rows, "log_elements", 1},  {KernelFeatureSet::rows, "log_cols", 1},
+    {KernelFeatureSet::rows, "kind", 2},          {KernelFeatureSet::elements, "log_elements", 1},
+    {KernelFeatureSet::elements, "log_inner", 1}, {KernelFeatureSet::elements, "function", 2},
+};
 // Scaled features over which points reach, and the variance of a single measurement over that of what is left over.
 // Farther than an e-fold of four sizes, with less noise, few points become polynomials that swing between them.
 constexpr double kReaches[] = {0.25, 0.5, 1, 2, 4};
 constexpr double kNoises[] = {0.01, 0.05, 0.2};
+// Sizes alone do not say all: what they leave over is noise, too. Fewer points than that do not say how far they reach.
+constexpr double kNoisesOfSizes[] = {0.05, 0.2, 1};
+constexpr double kUsualReach[] = {2}, kUsualNoise[] = {0.2};
+constexpr std::size_t kFewPoints = 40;
 // Errors below this are as good as none: of the robust mean that chooses.
 constexpr double kSmallError = 0.01;
 
@@ -118,24 +127,29 @@ Process solved(std::span<const double> distances, std::span<const double> target
   for (std::size_t i = 0; i < n; ++i)
     matrix[i * n + i] += noise / std::max(static_cast<double>(row_weights[i]), 1.0);
   if (!cholesky(matrix, n)) return {};
-  const std::vector<double> inverse = cholesky_inverse(matrix, n);
+  const std::vector<double> inverse = inverse_diagonal(matrix, n);
   Process out{.reach = reach, .weights = std::vector<double>(targets.begin(), targets.end())};
   cholesky_solve(matrix, n, out.weights);
   std::vector<double> errors(n);
-  for (std::size_t i = 0; i < n; ++i) errors[i] = out.weights[i] / inverse[i * n + i];
+  for (std::size_t i = 0; i < n; ++i) errors[i] = out.weights[i] / inverse[i];
   out.left_over = robust_mean(errors);
   return out;
 }
 
 }  // namespace
 
-GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, std::span<const float> rows,
+GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, ProcessOver over,
+                                                   std::span<const float> rows,
                                                    std::span<const float> targets,
                                                    std::span<const float> weights) {
+  const bool sizes = over == ProcessOver::sizes, few = sizes && targets.size() < kFewPoints;
+  using Numbers = std::span<const double>;
+  const Numbers reaches = few ? kUsualReach : Numbers{kReaches};
+  const Numbers noises = few ? Numbers{kUsualNoise} : sizes ? kNoisesOfSizes : Numbers{kNoises};
   const std::span<const KernelFeature> names = kernel_features_of(set);
   const std::size_t n = targets.size(), n_features = names.size();
   GaussianProcess::Parameters out{.scale = std::vector<float>(n_features, 0.F)};
-  for (const ScaleOfFeature& s : kScales) {
+  for (const ScaleOfFeature& s : sizes ? std::span<const ScaleOfFeature>{kScalesOfSizes} : kScales) {
     if (s.set != set) continue;
     const auto f =
         static_cast<std::size_t>(std::ranges::find(names, s.feature, &KernelFeature::name) - names.begin());
@@ -146,8 +160,8 @@ GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, std::sp
   const std::vector<double> distances = squared_distances(rows, n, out.scale);
   const std::vector<double> wanted(targets.begin(), targets.end());
   Process best;
-  for (const double reach : kReaches)
-    for (const double noise : kNoises)
+  for (const double reach : reaches)
+    for (const double noise : noises)
       if (Process p = solved(distances, wanted, weights, reach, noise); p.left_over < best.left_over)
         best = std::move(p);
   for (float& scale : out.scale)

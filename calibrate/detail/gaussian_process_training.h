@@ -9,13 +9,16 @@
 
 namespace stepcast::detail {
 
-// More points than this train other models: the cost grows with their cube, and trees and networks have enough of them.
-inline constexpr std::size_t kMostForProcess = 200;
+// More points than this train other models: the cost grows with their cube, and trees have enough of them.
+inline constexpr std::size_t kMostForProcess = 200, kMostForSizes = GaussianProcess::kMostPoints;
+
+// What sets shapes apart: all that kernels are chosen by, or of rows and of elements their two sizes and their kind alone.
+enum class ProcessOver { shapes, sizes };
 
 // `rows`: features of the set, point by point; `weights`: measurements that each target is the median of. How far points reach
 // and how far they are to be believed are those that leave the least over of points that are left out, one at a time. Where no
 // neighbour helps that is the shortest reach: points answer for themselves and for little else.
-[[nodiscard]] GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set,
+[[nodiscard]] GaussianProcess::Parameters train_gaussian_process(KernelFeatureSet set, ProcessOver over,
                                                                  std::span<const float> rows,
                                                                  std::span<const float> targets,
                                                                  std::span<const float> weights);

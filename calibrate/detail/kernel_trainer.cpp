@@ -16,18 +16,17 @@
 
 #include "calibrate/detail/family_fit.h"
 #include "calibrate/detail/gaussian_process_training.h"
-#include "calibrate/detail/perceptron_training.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast::detail {
 namespace {
 
 constexpr std::size_t kFolds = 3;
-// Below so many shapes nothing but the constants of the reference is fitted; below the others no tables, no trees.
+// Below so many shapes nothing but the constants of the reference is fitted; below the others no processes over sizes, no trees.
 constexpr std::size_t kLeastForProcess = 4, kLeastForLearning = 12, kLeastForTrees = 40,
                       kLeastForManyTrees = 2000;
-// Networks are trained on at most so many shapes: what their training may cost.
-constexpr std::size_t kMostForNetwork = 500;
+// So few shapes take more trees that learn slower, too.
+constexpr std::size_t kFewForTrees = 500;
 // A costlier correction has to be better by this share of the error; one that also knows the measured shapes themselves, which
 // errors of shapes that were held out do not show, no worse by as much.
 constexpr double kWorthIt = 0.97, kNoWorse = 1.1;
@@ -114,34 +113,12 @@ Learner tree_learner(BoosterOptions options) {
   };
 }
 
-Learner network_learner(const PerceptronOptions& options) {
-  return [options](const Table& t) -> Result<std::vector<Correction>> {
-    STEPCAST_ASSIGN(
-        Perceptron network,
-        Perceptron::make(train_perceptron(t.x, t.n_features, t.target, t.weight, options), t.n_features));
-    std::vector<Correction> out;
-    out.push_back({1, std::move(network)});
-    return out;
-  };
-}
-
-Learner table_learner(std::vector<std::size_t> axes, std::size_t knots) {
-  return [axes = std::move(axes), knots](const Table& t) -> Result<std::vector<Correction>> {
-    STEPCAST_ASSIGN(
-        GridTable table,
-        GridTable::make(fit_table(t.x, t.n_features, t.target, t.weight, axes, knots), t.n_features));
-    std::vector<Correction> out;
-    out.push_back({1, std::move(table)});
-    return out;
-  };
-}
-
-Learner process_learner(KernelFeatureSet set) {
-  return [set](const Table& t) -> Result<std::vector<Correction>> {
+Learner process_learner(KernelFeatureSet set, ProcessOver over) {
+  return [set, over](const Table& t) -> Result<std::vector<Correction>> {
     std::vector<Correction> out;
     STEPCAST_ASSIGN(
         GaussianProcess process,
-        GaussianProcess::make(train_gaussian_process(set, t.x, t.target, t.weight), t.n_features));
+        GaussianProcess::make(train_gaussian_process(set, over, t.x, t.target, t.weight), t.n_features));
     out.push_back({1, std::move(process)});
     return out;
   };
@@ -163,31 +140,30 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   all.push_back({"reference",
                  [](const Table&) -> Result<std::vector<Correction>> { return std::vector<Correction>{}; }});
   if (n_points < kLeastForProcess) return all;
-  if (n_points <= kMostForProcess) all.push_back({"gaussian process", process_learner(set), {}, true});
+  const auto add_process = [&](std::string name, ProcessOver over, bool knows_its_points) {
+    all.push_back({std::move(name), process_learner(set, over), {}, knows_its_points});
+  };
+  if (n_points <= kMostForProcess) add_process("gaussian process", ProcessOver::shapes, true);
   if (n_points < kLeastForLearning) return all;
-  if (set == KernelFeatureSet::rows)
-    all.push_back({"table", table_learner({3, 1}, 16), {}});
-  else if (set == KernelFeatureSet::elements)
-    all.push_back({"table", table_learner({0, 1}, 16), {}});
-  if (n_points < kLeastForTrees) return all;
-  PerceptronOptions network{.seed = seed};
-  const std::size_t network_index = all.size();
-  if (n_points <= kMostForNetwork) all.push_back({"perceptron", network_learner(network), {}});
-  if (why_no_trees().empty()) {
-    const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
-    const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
-    // Attention differs more from shape to shape than products do, and alike on all devices of a generation.
-    const bool attention = set == KernelFeatureSet::attention && n_points >= kLeastForManyTrees;
-    const Learner large = tree_learner({.rounds = attention ? 160 : 64,
-                                        .depth = 6,
-                                        .learning_rate = attention ? 0.16 : 0.18,
-                                        .seed = tree_seed});
-    all.push_back({"trees on ratio, small", small, {}});
-    all.push_back({"trees on ratio", large, {}});
-    if (n_points <= kMostForNetwork)
-      all.push_back(
-          {"perceptron and trees", blend(network_learner(network), large), {network_index, all.size() - 1}});
-  }
+  const bool by_sizes = set == KernelFeatureSet::rows || set == KernelFeatureSet::elements;
+  if (by_sizes && n_points <= kMostForSizes) add_process("process over sizes", ProcessOver::sizes, false);
+  if (n_points < kLeastForTrees || !why_no_trees().empty()) return all;
+  const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
+  const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
+  // Attention differs more from shape to shape than products do, and alike on all devices of a generation.
+  const bool attention = set == KernelFeatureSet::attention && n_points >= kLeastForManyTrees;
+  const Learner large = tree_learner({.rounds = attention ? 160 : 64,
+                                      .depth = 6,
+                                      .learning_rate = attention ? 0.16 : 0.18,
+                                      .seed = tree_seed});
+  const std::size_t process = all.size() - 1;  // or the reference
+  const bool few = n_points <= kFewForTrees;
+  const Learner slow = tree_learner({.rounds = 150, .depth = 4, .learning_rate = 0.08, .seed = tree_seed});
+  if (few) all.push_back({"trees on ratio, slow", slow, {}});
+  all.push_back({"trees on ratio, small", small, {}});
+  all.push_back({"trees on ratio", large, {}});
+  if (few && process > 0)
+    all.push_back({"process and trees", blend(all[process].learn, slow), {process, process + 1}});
   return all;
 }
 

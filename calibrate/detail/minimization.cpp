@@ -46,6 +46,21 @@ std::vector<double> cholesky_inverse(std::span<const double> factor, std::size_t
   return inverse;
 }
 
+std::vector<double> inverse_diagonal(std::span<const double> factor, std::size_t n) {
+  std::vector<double> diagonal(n), column(n);
+  for (std::size_t c = 0; c < n; ++c) {
+    column[c] = 1 / factor[c * n + c];
+    diagonal[c] = column[c] * column[c];
+    for (std::size_t i = c + 1; i < n; ++i) {
+      double s = 0;
+      for (std::size_t k = c; k < i; ++k) s -= factor[i * n + k] * column[k];
+      column[i] = s / factor[i * n + i];
+      diagonal[c] += column[i] * column[i];
+    }
+  }
+  return diagonal;
+}
+
 namespace {
 
 double robust_cost(const LeastSquares& problem, std::span<const double> p, std::span<const double> r) {

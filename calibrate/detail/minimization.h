@@ -11,9 +11,10 @@ namespace stepcast::detail {
 // Lower triangle of a symmetric positive definite matrix, row by row, replaced by its Cholesky factor.
 // False if the matrix is not positive definite.
 [[nodiscard]] bool cholesky(std::span<double> matrix, std::size_t n);
-// Solves L L^T v = v in place, and the inverse of L L^T.
+// Solves L L^T v = v in place, the inverse of L L^T, and its diagonal alone.
 void cholesky_solve(std::span<const double> factor, std::size_t n, std::span<double> v);
 [[nodiscard]] std::vector<double> cholesky_inverse(std::span<const double> factor, std::size_t n);
+[[nodiscard]] std::vector<double> inverse_diagonal(std::span<const double> factor, std::size_t n);
 
 // Minimises sum_i w_i^2 rho(r_i(p)) + sum_j ((p_j - centre_j) / spread_j)^2 over low <= p <= high with
 // Levenberg-Marquardt. rho is quadratic up to about `robust_scale` and linear beyond (pseudo-Huber), so that

@@ -4,8 +4,9 @@
 #
 #   STEPCAST_DATA=/path/to/data STEPCAST=build/release/stepcast platforms/kernels/regenerate.sh [NAME...]
 #
-# The -pytorch records and experts come out byte for byte. The others ship as they were fitted before further features of
-# products, convolutions and attention were known and before records of few shapes had Gaussian processes; some of them before
+# Experts come out byte for byte, and the -pytorch records but 29 that ship as they were fitted before processes over sizes and
+# trees that learn slowly were tried. The others ship as they were fitted before further features of products, convolutions and
+# attention were known and before records of few shapes had Gaussian processes; some of them before
 # records said their regime, which tells tables by type, whose device stands in for its relatives, from the rest (A100-SXM4
 # has other attention in bf16, A100-PCIe-80GB the generic model, adapted, for batched products).
 set -eu

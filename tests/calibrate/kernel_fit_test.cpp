@@ -10,9 +10,7 @@
 
 #include "stepcast/cost/kernel_model.h"
 
-#include "calibrate/detail/family_fit.h"
 #include "calibrate/detail/minimization.h"
-#include "calibrate/detail/perceptron_training.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast::test::kernel_fit_test {
@@ -61,38 +59,6 @@ TEST(TreeTraining, OurEvaluatorGivesWhatXGBoostGives) {
     brief->add(data.rows, 3, 1, brief_sums);
     for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(brief_sums[i], sums[i], 30 * 0.5e-4 + 1e-6);
   }
-}
-
-TEST(PerceptronTraining, LearnsAKnownFunction) {
-  const Toy data = toy(600, 4), fresh = toy(200, 5);
-  const auto trained = detail::train_perceptron(data.rows, 3, data.targets, {},
-                                                {.hidden = {16, 16}, .steps = 4000, .seed = 1});
-  const auto network = Perceptron::make(trained, 3);
-  ASSERT_TRUE(network.ok()) << network.error().message();
-  std::vector<double> predicted(fresh.targets.size(), 0.0);
-  network->add(fresh.rows, 3, 1, predicted);
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < predicted.size(); ++i) {
-    error += std::abs(predicted[i] - static_cast<double>(fresh.targets[i]));
-    size += std::abs(static_cast<double>(fresh.targets[i]));
-  }
-  EXPECT_LT(error, 0.1 * size);
-  const auto again = detail::train_perceptron(data.rows, 3, data.targets, {},
-                                              {.hidden = {16, 16}, .steps = 4000, .seed = 1});
-  EXPECT_EQ(again.weights, trained.weights);
-}
-
-TEST(TableFit, FollowsItsRows) {
-  const Toy data = toy(2000, 6);
-  const std::vector<std::size_t> axes{0, 1};
-  const auto table = GridTable::make(detail::fit_table(data.rows, 3, data.targets, {}, axes, 16), 3);
-  ASSERT_TRUE(table.ok()) << table.error().message();
-  std::vector<double> predicted(data.targets.size(), 0.0);
-  table->add(data.rows, 3, 1, predicted);
-  double error = 0;
-  for (std::size_t i = 0; i < predicted.size(); ++i)
-    error += std::abs(predicted[i] - static_cast<double>(data.targets[i]));
-  EXPECT_LT(error / static_cast<double>(predicted.size()), 0.03);
 }
 
 TEST(SimplexSearch, FindsTheMinimumOfABanana) {

@@ -53,7 +53,7 @@ std::vector<LookupMeasurement> backward_kernels(const Device& device, std::size_
 TEST(LookupFit, LearnsWhatTheAnalyticModelDoesNotKnow) {
   const Device device = a100();
   const std::vector<LookupMeasurement> seen = backward_kernels(device, 160, 0);
-  const Result<LearnedLookup> model = train_lookup(seen, device, {.steps = 800});
+  const Result<LearnedLookup> model = train_lookup(seen, device);
   ASSERT_TRUE(model.ok()) << model.error().message();
   double learned = 0, analytic = 0;
   const std::vector<LookupMeasurement> unseen = backward_kernels(device, 40, 1000);
@@ -69,8 +69,8 @@ TEST(LookupFit, LearnsWhatTheAnalyticModelDoesNotKnow) {
 TEST(LookupFit, IsTheSameForTheSameSeed) {
   const Device device = a100();
   const std::vector<LookupMeasurement> seen = backward_kernels(device, 40, 0);
-  const Result<KernelFit> a = fit_lookup_models(seen, device, {.steps = 20});
-  const Result<KernelFit> b = fit_lookup_models(seen, device, {.steps = 20});
+  const Result<KernelFit> a = fit_lookup_models(seen, device);
+  const Result<KernelFit> b = fit_lookup_models(seen, device);
   ASSERT_TRUE(a.ok() && b.ok());
   ASSERT_EQ(a->records.size(), 1U);
   EXPECT_EQ(a->records[0].name, "embedding_lookup_tables/fp32/backward");

@@ -18,18 +18,15 @@ Device a100() {
   return platform.ok() ? platform->device : Device{};
 }
 
-// One layer: `constant` + `by_first` times ln of the samples.
-Perceptron linear(float constant, float by_first = 0) {
-  Perceptron::Parameters p{.widths = {kLookupFeatures, 1}};
-  p.input_mean.assign(kLookupFeatures, 0);
-  p.input_scale.assign(kLookupFeatures, 1);
-  p.weights.assign(kLookupFeatures + 1, 0);
-  p.weights.front() = by_first;
-  p.weights.back() = constant;
-  return *Perceptron::make(p, kLookupFeatures);
+// `value` near the tables of one sample, and next to nothing of it for those of many.
+GaussianProcess near_one_sample(float value) {
+  GaussianProcess::Parameters p{
+      .scale = std::vector<float>(kLookupFeatures, 0.F), .points = {0}, .weights = {value}};
+  p.scale.front() = 1;
+  return *GaussianProcess::make(p, kLookupFeatures);
 }
 
-LearnedLookup::Parameters forward_of(Perceptron missed, Perceptron gather, double sharpness) {
+LearnedLookup::Parameters forward_of(GaussianProcess missed, GaussianProcess gather, double sharpness) {
   LearnedLookup::Parameters p{.start_us = 7, .sharpness = sharpness};
   p.least.fill(-100);
   p.most.fill(100);
@@ -39,7 +36,8 @@ LearnedLookup::Parameters forward_of(Perceptron missed, Perceptron gather, doubl
 
 TEST(LearnedLookup, AddsUpWorksOfTablesAndTakesTheLargerSum) {
   // Twice the misses, and gathers as they are: ln 2.
-  const LearnedLookup model = *LearnedLookup::make(forward_of(linear(std::log(2.0F)), linear(0), 2));
+  const LearnedLookup model =
+      *LearnedLookup::make(forward_of(near_one_sample(std::log(2.0F)), near_one_sample(0), 2));
   LookupCost a{.forward_us = 1, .missed_us = 3, .gather_us = 8},
       b{.forward_us = 1, .missed_us = 0, .gather_us = 0};
   model.correct({}, a);
@@ -54,23 +52,24 @@ TEST(LearnedLookup, AddsUpWorksOfTablesAndTakesTheLargerSum) {
 }
 
 TEST(LearnedLookup, HoldsFeaturesAtTheEdgeOfWhatWasSeen) {
-  LearnedLookup::Parameters p = forward_of(linear(0, 0.1F), linear(0), 1);
+  LearnedLookup::Parameters p = forward_of(near_one_sample(1), near_one_sample(0), 1);
   p.most.fill(2);  // ln of the samples
   const LearnedLookup model = *LearnedLookup::make(p);
   LookupCost cost{.missed_us = 10};
   model.correct(lookup_features(4096, 1000, 1, 64, {}), cost);  // ln 4096 = 8.3
-  EXPECT_NEAR(cost.missed_us, 10 * std::exp(0.2), 1e-4);
+  EXPECT_NEAR(cost.missed_us, 10 * std::exp(1 / 25.0), 1e-4);   // of a distance of 2
 }
 
 TEST(LearnedLookup, ReadsWhatItWrote) {
-  const LearnedLookup model = *LearnedLookup::make(forward_of(linear(0.5F), linear(-0.25F), 3));
+  const LearnedLookup model =
+      *LearnedLookup::make(forward_of(near_one_sample(0.5F), near_one_sample(-0.25F), 3));
   const Result<LearnedLookup> again = LearnedLookup::read(model.write());
   ASSERT_TRUE(again.ok()) << again.error().message();
   EXPECT_EQ(again->write(), model.write());
 }
 
 TEST(LearnedLookup, RefusesRecordsThatItCannotRead) {
-  const JsonValue good = LearnedLookup::make(forward_of(linear(0), linear(0), 3))->write();
+  const JsonValue good = LearnedLookup::make(forward_of(near_one_sample(0), near_one_sample(0), 3))->write();
   const auto with = [&](std::string_view key, const JsonValue& value) {
     JsonValue out = JsonValue::object();
     for (const JsonValue::Member& member : good.members())
@@ -78,10 +77,10 @@ TEST(LearnedLookup, RefusesRecordsThatItCannotRead) {
     const Result<LearnedLookup> read = LearnedLookup::read(out);
     return read.ok() ? std::string{} : read.error().message();
   };
-  EXPECT_THAT(with("revision", JsonValue{99.0}), HasSubstr("calibrate again"));
+  EXPECT_THAT(with("revision", JsonValue{99.0}), HasSubstr("calibrate kernels` again"));
   EXPECT_THAT(with("dtype", JsonValue{"fp99"}), HasSubstr("dtype"));
   EXPECT_THAT(with("direction", JsonValue{"sideways"}), HasSubstr("direction"));
-  EXPECT_THAT(with("direction", JsonValue{"backward"}), HasSubstr("2 networks"));
+  EXPECT_THAT(with("direction", JsonValue{"backward"}), HasSubstr("2 corrections"));
   EXPECT_THAT(with("sharpness", JsonValue{0.5}), HasSubstr("sharpness"));
   EXPECT_THAT(with("start_us", JsonValue{-1.0}), HasSubstr("start_us"));
   EXPECT_THAT(with("least", JsonValue::array()), HasSubstr("least"));
@@ -92,7 +91,10 @@ TEST(LearnedLookup, RefusesRecordsThatItCannotRead) {
 TEST(LearnedLookup, AnswersForItsTypeInTheMemoryOfTheGpu) {
   const Device device = a100();
   auto learned = std::make_shared<LearnedLookups>();
-  learned->forward = *LearnedLookup::make(forward_of(linear(std::log(2.0F)), linear(std::log(2.0F)), 1));
+  LearnedLookup::Parameters twice =
+      forward_of(near_one_sample(std::log(2.0F)), near_one_sample(std::log(2.0F)), 1);
+  twice.most.fill(0);  // so that all tables are taken for those of one sample
+  learned->forward = *LearnedLookup::make(twice);
   const LookupModel plain{device}, model{device, {}, learned};
   TableLookup table{.rows = 1e6, .dim = 64, .bags = 4096, .pooling = 10};
   const LookupCost before = plain.cost(table), after = model.cost(table);
@@ -109,7 +111,7 @@ TEST(LearnedLookup, AnswersForItsTypeInTheMemoryOfTheGpu) {
 
 TEST(LearnedLookups, AreThoseOfTheDeviceAndType) {
   const Device device = a100();
-  const LearnedLookup model = *LearnedLookup::make(forward_of(linear(0), linear(0), 3));
+  const LearnedLookup model = *LearnedLookup::make(forward_of(near_one_sample(0), near_one_sample(0), 3));
   ModelRecord record{.name = LearnedLookup::record_name(DType::fp32, Direction::forward),
                      .kind = std::string{LearnedLookup::kRecordKind},
                      .device = device.name,

@@ -293,6 +293,24 @@ TEST(PlatformFile, AnOverriddenFigureDoesNotKeepItsOldSource) {
   EXPECT_EQ(p->device.sources.of("memory_bandwidth_GBps").source, FigureSource::data_sheet);
 }
 
+// Platform files of 0.1.0 may hold kernel times that nothing reads any more.
+TEST(PlatformFile, RefusesCorrectionsThatAreNoLongerRead) {
+  for (const char* kind : {"perceptron", "table"}) {
+    Platform p = full_platform();
+    ModelRecord model{.name = "softmax/bf16/forward", .kind = "kernel_time"};
+    model.parameters.add("corrections",
+                         JsonValue::array().add(JsonValue::object().add("kind", JsonValue{kind})));
+    p.set(model);
+    const Status status = p.check();
+    ASSERT_FALSE(status.ok());
+    const std::string text = status.error().message();
+    EXPECT_THAT(text, HasSubstr("softmax/bf16/forward"));
+    EXPECT_THAT(text, HasSubstr(std::string{"`"} + kind + "`, as 0.1.0 wrote them"));
+    EXPECT_THAT(text, HasSubstr("run `stepcast calibrate kernels` again"));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("\n")));
+  }
+}
+
 TEST(PlatformFile, ADeviceComesWithTheModelsThatWereFittedOnIt) {
   const Folder folder;
   const auto device = [](const std::string& name) {

@@ -43,7 +43,7 @@ LookupFeatures lookup_features(double bags, double rows, double pooling, double 
 
 Result<LearnedLookup> LearnedLookup::make(Parameters p) {
   if (p.corrections.size() != Parameters::works_of(p.direction)) {
-    return Error{fmt::format("{} networks (must be {} {})", p.corrections.size(),
+    return Error{fmt::format("{} corrections (must be {} {})", p.corrections.size(),
                              Parameters::works_of(p.direction), to_string(p.direction))};
   }
   if (!(p.sharpness >= 1 && p.sharpness <= 100)) return Error{"`sharpness` must be 1 to 100"};
@@ -58,8 +58,10 @@ Result<LearnedLookup> LearnedLookup::read(const JsonValue& value) {
   Parameters p;
   STEPCAST_ASSIGN(const double revision, finite_number(value, "revision"));
   if (revision != kLookupModelRevision) {
-    return Error{fmt::format("made for revision {} of the model of lookups (this is {}): calibrate again",
-                             revision, kLookupModelRevision)};
+    return Error{
+        fmt::format("made for revision {} of the model of lookups (this is {}): run `stepcast calibrate "
+                    "kernels` again on its lookups",
+                    revision, kLookupModelRevision)};
   }
   const JsonValue* dtype = value.find("dtype");
   const JsonValue* direction = value.find("direction");
@@ -79,9 +81,9 @@ Result<LearnedLookup> LearnedLookup::read(const JsonValue& value) {
   STEPCAST_ASSIGN(p.log_p90, finite_number(value, "log_p90"));
   const JsonValue* corrections = value.find("corrections");
   if (corrections == nullptr || !corrections->is_array()) return Error{"`corrections` must be a list"};
-  for (const JsonValue& network : corrections->items()) {
-    STEPCAST_ASSIGN(Perceptron perceptron, Perceptron::read(network, kLookupFeatures));
-    p.corrections.push_back(std::move(perceptron));
+  for (const JsonValue& correction : corrections->items()) {
+    STEPCAST_ASSIGN(GaussianProcess process, GaussianProcess::read(correction, kLookupFeatures));
+    p.corrections.push_back(std::move(process));
   }
   return make(std::move(p));
 }
@@ -99,7 +101,7 @@ JsonValue LearnedLookup::write() const {
   value.add("log_p10", JsonValue{p.log_p10});
   value.add("log_p90", JsonValue{p.log_p90});
   JsonValue corrections = JsonValue::array();
-  for (const Perceptron& network : p.corrections) corrections.add(network.write());
+  for (const GaussianProcess& process : p.corrections) corrections.add(process.write());
   value.add("corrections", std::move(corrections));
   return value;
 }

@@ -2,12 +2,12 @@
 // published model (Lin et al., "Towards Universal Performance Modeling for Machine Learning Training on Multi-GPU
 // Platforms"): ln of samples, rows, lookups per sample and columns, and the 17 reuse factors of every table.
 //
-// As there, one network reads the features of every table, and what it says of them is added up. Here the sums are
-// amounts of work in microseconds: a network corrects the logarithm of what the analytic model says of a table, so that
+// As there, one model reads the features of every table, and what it says of them is added up. Here the sums are amounts
+// of work in microseconds: a Gaussian process corrects the logarithm of what the analytic model says of a table, so that
 // few measurements do, and what lies beyond them grows as bytes do.
 //
 //   forward   start + (M^p + G^p)^(1/p)   M: rows that the cache lacks, indices and outputs, of all tables; G: all rows at
-//                                         the rate of the cache; each exp(network) times as much as analytic
+//                                         the rate of the cache; each exp(process) times as much as analytic
 //   backward  start + B                   B: sort, gradients and updates of all tables, likewise
 #pragma once
 
@@ -21,7 +21,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/cost/access_pattern.h"
 #include "stepcast/cost/embedding_lookup.h"
-#include "stepcast/cost/families/perceptron.h"
+#include "stepcast/cost/families/gaussian_process.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/platform.h"
@@ -35,8 +35,8 @@ using LookupFeatures = std::array<float, kLookupFeatures>;
 [[nodiscard]] LookupFeatures lookup_features(double bags, double rows, double pooling, double dim,
                                              const ReuseHistogram& of_rows);
 
-// What the analytic model said when it was learned; records of another are not read.
-inline constexpr int kLookupModelRevision = 1;
+// What the analytic model said when it was learned, and what corrects it; records of another are not read.
+inline constexpr int kLookupModelRevision = 2;
 
 // One direction, for tables of one type.
 class LearnedLookup {
@@ -46,16 +46,16 @@ class LearnedLookup {
   struct Parameters {
     DType dtype = DType::fp32;
     Direction direction = Direction::forward;
-    LookupFeatures least{}, most{};        // seen; features beyond are held there
-    double start_us = 1;                   // of the whole kernel
-    double sharpness = 4;                  // p
-    double log_p10 = -0.1, log_p90 = 0.1;  // ln(measured / predicted) of kernels that were held out
-    std::vector<Perceptron> corrections;   // forward: of M and G; backward: of B
+    LookupFeatures least{}, most{};            // seen; features beyond are held there
+    double start_us = 1;                       // of the whole kernel
+    double sharpness = 4;                      // p
+    double log_p10 = -0.1, log_p90 = 0.1;      // ln(measured / predicted) of kernels that were held out
+    std::vector<GaussianProcess> corrections;  // forward: of M and G; backward: of B
     [[nodiscard]] static std::size_t works_of(Direction direction) {
       return direction == Direction::forward ? 2 : 1;
     }
   };
-  // Errors: another number of networks than the direction has, numbers that are not finite or not above 0.
+  // Errors: another number of corrections than the direction has, numbers that are not finite or not above 0.
   [[nodiscard]] static Result<LearnedLookup> make(Parameters parameters);
   // Keys: revision, dtype, direction, least[21], most[21], start_us, sharpness, log_p10, log_p90, corrections[].
   [[nodiscard]] static Result<LearnedLookup> read(const JsonValue& value);

@@ -18,6 +18,21 @@ Error wrong(std::string place, std::string problem) {
   return Error::at("", std::move(place), std::move(problem));
 }
 
+// Corrections of kernel times that 0.1.0 wrote and that nothing reads any more.
+Status check_corrections(const ModelRecord& model, const std::string& place) {
+  const JsonValue* corrections = model.kind == "kernel_time" ? model.parameters.find("corrections") : nullptr;
+  if (corrections == nullptr || !corrections->is_array()) return Ok{};
+  for (const JsonValue& correction : corrections->items()) {
+    const JsonValue* kind = correction.is_object() ? correction.find("kind") : nullptr;
+    if (kind == nullptr || !kind->is_text() || (kind->text() != "perceptron" && kind->text() != "table"))
+      continue;
+    return wrong(fmt::format("{} ({})", place, model.name), "")
+        .found(fmt::format("a correction of kind `{}`, as 0.1.0 wrote them", kind->text()))
+        .advice("run `stepcast calibrate kernels` again on its measurements");
+  }
+  return Ok{};
+}
+
 template <class Group>
 Status check_figures(const Group& group, std::span<const detail::Figure<Group>> figures,
                      std::string_view path) {
@@ -312,7 +327,7 @@ Status Platform::check() const {
           .found(std::string{m.parameters.kind_name()})
           .expected("an object");
     }
-    return Ok{};
+    return check_corrections(m, place);
   }));
   if (overheads.is_later()) return Ok{};  // they ship
   return check_records(*overheads, "overheads", check_overhead);

@@ -114,25 +114,16 @@ Result<Correction> read_correction(const JsonValue& value, std::size_t n_feature
     STEPCAST_ASSIGN(GradientTrees trees, GradientTrees::read(value, n_features));
     return Correction{weight, std::move(trees)};
   }
-  if (kind == "perceptron") {
-    STEPCAST_ASSIGN(Perceptron perceptron, Perceptron::read(value, n_features));
-    return Correction{weight, std::move(perceptron)};
-  }
-  if (kind == "table") {
-    STEPCAST_ASSIGN(GridTable table, GridTable::read(value, n_features));
-    return Correction{weight, std::move(table)};
-  }
   if (kind == "gaussian_process") {
     STEPCAST_ASSIGN(GaussianProcess process, GaussianProcess::read(value, n_features));
     return Correction{weight, std::move(process)};
   }
-  return Error{
-      fmt::format("a correction of kind `{}` (known are trees, perceptron, table, gaussian_process)", kind)};
+  return Error{fmt::format("a correction of kind `{}` (known are trees and gaussian_process)", kind)};
 }
 
 JsonValue write_correction(const Correction& correction) {
   JsonValue value = JsonValue::object();
-  constexpr std::string_view kNames[] = {"trees", "perceptron", "table", "gaussian_process"};
+  constexpr std::string_view kNames[] = {"trees", "gaussian_process"};
   value.add("kind", JsonValue{kNames[correction.learned.index()]});
   value.add("weight", JsonValue{correction.weight});
   JsonValue learned = std::visit([](const auto& l) { return l.write(); }, correction.learned);

@@ -1,5 +1,5 @@
-// One fitted kernel model: a reference time with fitted constants, corrected by trees, a network, a
-// table or a Gaussian process that learned ln(measured / reference), with an interval from residuals of rows that were held out.
+// One fitted kernel model: a reference time with fitted constants, corrected by trees or Gaussian
+// processes that learned ln(measured / reference), with an interval from residuals of rows that were held out.
 //
 // docs/kernels.md describes the parameters of the record.
 #pragma once
@@ -12,10 +12,8 @@
 #include "stepcast/base/result.h"
 #include "stepcast/cost/families/gaussian_process.h"
 #include "stepcast/cost/families/gradient_trees.h"
-#include "stepcast/cost/families/grid_table.h"
 #include "stepcast/cost/families/kernel_features.h"
 #include "stepcast/cost/families/measured_values.h"
-#include "stepcast/cost/families/perceptron.h"
 #include "stepcast/cost/families/reference_time.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/platform.h"
@@ -29,7 +27,7 @@ inline constexpr int kKernelRecordVersion = 1;
 // Adds weight * (what it learned) to the logarithm of the reference.
 struct Correction {
   double weight = 1;
-  std::variant<GradientTrees, Perceptron, GridTable, GaussianProcess> learned;
+  std::variant<GradientTrees, GaussianProcess> learned;
 };
 
 // ln(measured / predicted) of rows that were held out: 10 % lie below `low` and 10 % above `high`.
