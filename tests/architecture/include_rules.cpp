@@ -16,18 +16,18 @@ struct Room {
   int tier;
 };
 constexpr std::array kRooms{
-    Room{"base", 0},                                                                       //
-    Room{"operation", 1},                                                                  //
-    Room{"program", 2},   Room{"platform", 2},                                             //
-    Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3},    Room{"simulate", 3},   //
-    Room{"rebuild", 4},   Room{"describe", 4},  Room{"run", 4},                            //
-    Room{"predict", 5},   Room{"logs", 5},                                                 //
-    Room{"sources", 6},   Room{"retrace", 6},   Room{"rollout", 6}, Room{"recommend", 6},  //
-    Room{"analyze", 7},   Room{"calibrate", 7}, Room{"plan", 7},                           //
-    Room{"sweep", 8},                                                                      //
-    Room{"report", 9},                                                                     //
-    Room{"api", 10},                                                                       //
-    Room{"lab", 11},                                                                       //
+    Room{"base", 0},                                                                      //
+    Room{"operation", 1},                                                                 //
+    Room{"program", 2},   Room{"platform", 2},                                            //
+    Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3},    Room{"simulate", 3},  //
+    Room{"rebuild", 4},   Room{"describe", 4},  Room{"run", 4},                           //
+    Room{"predict", 5},   Room{"logs", 5},                                                //
+    Room{"sources", 6},   Room{"retrace", 6},   Room{"rollout", 6},                       //
+    Room{"analyze", 7},   Room{"plan", 7},                                                //
+    Room{"sweep", 8},     Room{"recommend", 8},                                           //
+    Room{"report", 9},    Room{"calibrate", 9},                                           //
+    Room{"api", 10},                                                                      //
+    Room{"lab", 11},                                                                      //
 };
 
 // Rooms that are libraries of their own, at the top of the tree: the product's library includes none of them.
