@@ -26,6 +26,13 @@ std::string_view shipped_table(std::string_view file) {
   return found == std::end(kTables) ? std::string_view{} : found->second;
 }
 
+std::vector<std::string_view> shipped_tables(std::string_view ending) {
+  std::vector<std::string_view> texts;
+  for (const auto& [file, text] : kTables)
+    if (file.ends_with(ending)) texts.push_back(text);
+  return texts;
+}
+
 }  // namespace stepcast
 ]=])
 endfunction()

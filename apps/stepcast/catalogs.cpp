@@ -1,10 +1,16 @@
 // stepcast models, stepcast platforms: what is known by name, and what a platform says with the source of every figure.
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stepcast/api/subject.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/text.h"
 #include "stepcast/formats/presets.h"
@@ -22,31 +28,29 @@ struct ModelsOptions {
   bool json = false, names = false;
 };
 
-bool is_meant(const Preset& preset, const std::string& word) {
-  const auto holds = [&](const std::string& name) {
-    return spelling_core(name).find(spelling_core(word)) != std::string::npos;
-  };
-  if (holds(preset.model.name)) return true;
-  for (const std::string& alias : preset.aliases)
-    if (holds(alias)) return true;
-  return false;
+bool is_meant(const std::string& name, const std::string& word) {
+  return spelling_core(name).find(spelling_core(word)) != std::string::npos;
 }
 
 Result<int> run_models(const ModelsOptions& options) {
   std::vector<const Preset*> chosen;
-  std::vector<std::string> names;
+  std::vector<std::string> names, listed, lists;  // the last two: of subjects whose models have names alone
   for (const Preset& preset : presets()) {
     names.push_back(preset.model.name);
-    if (options.word.empty() || is_meant(preset, options.word)) chosen.push_back(&preset);
+    if (is_meant(preset.model.name, options.word) ||
+        std::ranges::any_of(preset.aliases, [&](const std::string& n) { return is_meant(n, options.word); }))
+      chosen.push_back(&preset);
   }
-  // Recommendation models have names alone: the list of all ends with them.
-  std::vector<std::string> recommendation = recommendation_names();
-  names.insert(names.end(), recommendation.begin(), recommendation.end());
-  std::erase_if(recommendation, [&](const std::string& name) {
-    return spelling_core(name).find(spelling_core(options.word)) == std::string::npos;
-  });
-  if (chosen.empty() && !recommendation.empty() && !options.json) {
-    for (const std::string& name : recommendation) print("{}\n", name);
+  for (const Subject& subject : subjects()) {
+    if (subject.names == nullptr) continue;
+    const std::vector<std::string> all = subject.names();
+    names.insert(names.end(), all.begin(), all.end());
+    std::ranges::copy_if(all, std::back_inserter(listed),
+                         [&](const std::string& name) { return is_meant(name, options.word); });
+    lists.push_back(fmt::format("{}: {}.", subject.listed_as, fmt::join(all, ", ")));
+  }
+  if (chosen.empty() && !listed.empty() && !options.json) {
+    for (const std::string& name : listed) print("{}\n", name);
     return kSuccess;
   }
   if (chosen.empty()) {
@@ -56,11 +60,12 @@ Result<int> run_models(const ModelsOptions& options) {
   }
   if (options.names) {
     for (const Preset* preset : chosen) print("{}\n", preset->model.name);
-    for (const std::string& name : recommendation) print("{}\n", name);
+    for (const std::string& name : listed) print("{}\n", name);
     return kSuccess;
   }
   const ModelsAnswer models = models_answer(chosen);
-  print("{}", options.json ? models_json(models) : report_text(models_document(models), terminal_columns()));
+  print("{}",
+        options.json ? models_json(models) : report_text(models_document(models, lists), terminal_columns()));
   return kSuccess;
 }
 

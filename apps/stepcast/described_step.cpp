@@ -108,6 +108,22 @@ Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
 
 }  // namespace
 
+Job job_as_named(const std::string& model, const std::string& config, const std::string& command_line) {
+  std::error_code ignored;
+  const auto is_file = [&](const std::string& name) {
+    return std::filesystem::is_regular_file(name, ignored);
+  };
+  Job job{.model = model};
+  if (is_file(config) && !config.ends_with(".toml")) {
+    if (Result<ConfigText> text = read_config_text(config)) job.config = std::move(*text);
+  } else if (is_file(command_line)) {
+    if (Result<ConfigText> text = read_config_text(command_line)) job.command_line = std::move(text->text);
+  } else if (command_line.find(' ') != std::string::npos) {
+    job.command_line = command_line;
+  }
+  return job;
+}
+
 Result<PredictRequest> request_of(const DescribedStep& step) {
   PredictRequest request = step.request;
   STEPCAST_ASSIGN(request.job, job_of(step));

@@ -25,6 +25,11 @@ struct DescribedStep {
   bool platform_is_named = false;      // and not left to the default
 };
 
+// What shows which subject a step is of, in the words of flags: config and command line are names of files, or the latter
+// itself. Files alone are looked into: a pipe can be read once.
+[[nodiscard]] Job job_as_named(const std::string& model, const std::string& config,
+                               const std::string& command_line);
+
 // Errors: words that are not known, files that cannot be read, what contradicts itself.
 [[nodiscard]] Result<PredictRequest> request_of(const DescribedStep& step);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,13 +15,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/api/subject.h"
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/npz_file.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/rebuild/profiled_operators.h"
 #include "stepcast/rebuild/recorded_program.h"
-#include "stepcast/recommend/dlrm_job.h"
-#include "stepcast/recommend/measured_indices.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"
@@ -64,21 +63,6 @@ std::string beginning_of(const std::string& file) {
   }
   start.resize(size);
   return start;
-}
-
-// Of the .npz files among those to read: the last one of several is the data set.
-Result<std::vector<MeasuredIndices>> indices_of(const InspectOptions& options,
-                                                const std::vector<std::string>& files) {
-  std::vector<std::string> archives;
-  std::copy_if(files.begin(), files.end(), std::back_inserter(archives), is_npz);
-  if (archives.empty()) return std::vector<MeasuredIndices>{};
-  MeasureOptions with{.batch_samples = options.batch_samples};
-  std::vector<EmbeddingTable> tables;
-  if (!options.tables.empty()) {
-    STEPCAST_ASSIGN(tables, read_embedding_tables(options.tables));
-    with.tables = &tables;
-  }
-  return measure_indices(archives, with);
 }
 
 // Says on a terminal how far the reading is.
@@ -229,14 +213,9 @@ Inspected inspect_profile(const std::string& file, RecordedRank rank, const Insp
 }
 
 // `shown_ranks` takes the rank of a file where ranks were asked for.
-Inspected inspect(const std::string& file, const InspectOptions& options,
+Inspected inspect(const std::string& file, const std::string& beginning, const InspectOptions& options,
                   std::set<std::int32_t>& shown_ranks) {
-  const std::string beginning = beginning_of(file);
   STEPCAST_TRY(check_readable(file, beginning));
-  if (looks_like_embedding_tables(beginning)) {
-    STEPCAST_ASSIGN(const std::vector<EmbeddingTable> tables, read_embedding_tables(file));
-    return {inspected(file, tables)};
-  }
   if (is_rank_file(beginning)) {
     STEPCAST_ASSIGN(RankFile rank, read_rank_file(file));
     const std::optional<ExecutionTrace>& nodes = rank.execution_trace;
@@ -311,23 +290,6 @@ Result<Files> find_files(const InspectOptions& options) {
   return found;
 }
 
-// .npz files of indices, which are measured together.
-class IndexFiles {
- public:
-  IndexFiles(const InspectOptions& options, const std::vector<std::string>& files)
-      : batch_samples_(options.batch_samples), measured_(indices_of(options, files)) {}
-
-  [[nodiscard]] Inspected inspect(const std::string& file) const {
-    if (!measured_) return Error{measured_.error()};
-    const auto found = std::ranges::find(*measured_, file, &MeasuredIndices::file);
-    return {inspected(*found, measured_->size() > 1 ? &measured_->back() : nullptr, batch_samples_)};
-  }
-
- private:
-  std::int64_t batch_samples_;
-  Result<std::vector<MeasuredIndices>> measured_;
-};
-
 // Shows files as text one by one, or keeps them for one JSON document.
 class Output {
  public:
@@ -352,6 +314,24 @@ class Output {
   InspectAnswer answer_;
 };
 
+// Files that are some subject's own, and no traces: each subject looks at its own together.
+std::map<std::string, Inspected> inspect_own(const InspectOptions& options,
+                                             const std::vector<std::string>& files,
+                                             const std::vector<std::string>& beginnings) {
+  std::map<std::string, Inspected> found;
+  for (const Subject& subject : subjects()) {
+    if (subject.inspect == nullptr) continue;
+    FileQuestion question{{}, options.tables, options.batch_samples};
+    for (std::size_t i = 0; i < files.size(); ++i)
+      if (check_readable(files[i], beginnings[i]).ok() && subject.holds(files[i], beginnings[i]))
+        question.files.push_back(files[i]);
+    std::vector<Result<std::optional<InspectedFile>>> answers = subject.inspect(question);
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      found.emplace(std::move(question.files[i]), std::move(answers[i]));
+  }
+  return found;
+}
+
 // Every file that can be read is shown; then the first error ends the program.
 Result<int> run_inspect(InspectOptions options) {
   if (!options.ranks.empty()) {
@@ -363,7 +343,9 @@ Result<int> run_inspect(InspectOptions options) {
     return Error{fmt::format("{} is for .npz files of indices, and none is named",
                              options.tables.empty() ? "--batch" : "--tables")};
   }
-  const IndexFiles indices{options, files.to_read};
+  std::vector<std::string> beginnings;
+  for (const std::string& file : files.to_read) beginnings.push_back(beginning_of(file));
+  const std::map<std::string, Inspected> own = inspect_own(options, files.to_read, beginnings);
   Output output{options.json, n + files.others.size()};
   std::optional<Error> first_error;
   std::set<std::int32_t> shown_ranks;
@@ -371,7 +353,9 @@ Result<int> run_inspect(InspectOptions options) {
     const std::string& file = files.to_read[i];
     std::optional<ProgressLine> progress{std::in_place,
                                          fmt::format("inspect {}, {} of {}", file.substr(0, 60), i + 1, n)};
-    Inspected found = is_npz(file) ? indices.inspect(file) : inspect(file, options, shown_ranks);
+    const auto of_subject = own.find(file);
+    Inspected found =
+        of_subject == own.end() ? inspect(file, beginnings[i], options, shown_ranks) : of_subject->second;
     progress.reset();
     if (!found) {
       output.show(UnreadableFile{file, found.error().message()});

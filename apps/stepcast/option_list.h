@@ -46,6 +46,7 @@ struct VerbHeading {
   OptionHeading heading;
   const char* text;
 };
+inline constexpr char kRlHeading[] = "Post-training by reinforcement learning (--rl)";
 
 class FlagList {
  public:

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/api/subject.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
@@ -33,15 +34,14 @@
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/what_if.h"
-#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/report/plan_answer.h"
 
+#include "described_step.h"
 #include "in_process.h"
 #include "option_list.h"
 #include "outputs.h"
 #include "plan_options.h"
 #include "progress.h"
-#include "rl_flags.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -174,14 +174,8 @@ Result<std::vector<std::int64_t>> gpu_counts(const Words& words) {
 // By its own name, or by that of the node which a GPU stands for.
 Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& options) {
   const bool one_gpu = options.n_gpus == std::vector<std::int64_t>{1};
-  STEPCAST_ASSIGN(PlatformChoice meant, load_meant_platform(name, one_gpu ? 1 : 2));
-  NamedPlatform found{meant.note.empty() ? name : meant.platform.name, std::move(meant.platform)};
-  if (options.gpus_per_node) {
-    std::string note;
-    adapt_to({.gpus_per_node = *options.gpus_per_node}, found.platform, note);
-    STEPCAST_TRY(found.platform.check());
-  }
-  return found;
+  STEPCAST_ASSIGN(PlatformChoice meant, load_meant_platform(name, one_gpu ? 1 : 2, options.gpus_per_node));
+  return NamedPlatform{meant.note.empty() ? name : meant.platform.name, std::move(meant.platform)};
 }
 
 Result<std::vector<NamedPlatform>> priced_platforms(const PlanOptions& options, TrainingGoal& goal) {
@@ -272,9 +266,6 @@ Status check_options(const PlanOptions& options) {
             "--model with the name of a preset or a config.json, or Megatron's flags from --num-layers on")
         .advice("`stepcast plan --help` shows an example");
   }
-  if (is_dlrm_job(options.job.model))
-    return Error{fmt::format("{} is a recommendation model", options.job.model)}.advice(
-        "`stepcast shard` plans these");
   return Ok{};
 }
 
@@ -406,9 +397,16 @@ void declare_plan_options(CLI::App& app, PlanOptions& options) {
 }
 
 Result<Question> question_of(const PlanOptions& options) {
-  const Question question = asks_post_training(options) ? Question::plan_rl
-                            : !options.jobs.empty()     ? Question::plan_jobs
-                                                        : Question::plan;
+  const bool is_config = options.from.ends_with(".yaml") || options.from.ends_with(".yml");
+  const Subject& subject = subject_of(
+      job_as_named(options.job.model, is_config ? options.from : "", is_config ? "" : options.from),
+      options.rl);
+  if (subject.planner != "plan")
+    return Error{fmt::format("{} is {}", options.job.model, subject.called)}.advice(
+        fmt::format("`stepcast {}` plans these", subject.planner));
+  const Question question = subject.question == Question::post_training ? Question::plan_rl
+                            : !options.jobs.empty()                     ? Question::plan_jobs
+                                                                        : Question::plan;
   for (const GivenFlag& flag : options.flags.given()) {
     if ((flag.of & bit(question)) != 0) continue;
     if (question == Question::plan_rl)

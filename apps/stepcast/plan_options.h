@@ -14,7 +14,6 @@
 
 #include "option_list.h"
 #include "outputs.h"
-#include "rl_flags.h"
 
 namespace stepcast::cli {
 
@@ -62,7 +61,6 @@ bool plans_pools(const PlanOptions& options);
 Result<int> run_pools(const PlanOptions& options);
 
 // A step of post-training.
-bool asks_post_training(const PlanOptions& options);
 Result<int> run_post_training(const PlanOptions& options);
 
 }  // namespace stepcast::cli

@@ -65,12 +65,6 @@ Result<PredictRlRequest> post_training_request(const PlanOptions& options, Words
 
 }  // namespace
 
-bool asks_post_training(const PlanOptions& options) {
-  const bool is_config = options.from.ends_with(".yaml") || options.from.ends_with(".yml");
-  return !options.rl.algorithm.empty() ||
-         names_rl_config(is_config ? options.from : "", is_config ? "" : options.from);
-}
-
 // Both policies, all splits and engines, and the layout of training for each.
 Result<int> run_post_training(const PlanOptions& options) {
   if (options.n_gpus.size() > 1 || options.platforms.size() > 1)

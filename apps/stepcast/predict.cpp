@@ -10,12 +10,14 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/words.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/log_document.h"
@@ -35,11 +37,9 @@ namespace {
 // The request for a described step. Errors: a power limit that is no number of watts.
 Result<DescribedStep> described(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
-  DescribedStep step = options.described.step;
+  DescribedStep step = options.step;
   PredictRequest& request = step.request;
-  request.job.model = shared.model;
   if (!shared.n_gpus.empty()) request.job.n_gpus = shared.n_gpus.front();
-  request.job.gpus_per_node = shared.gpus_per_node;
   JobSettings& settings = request.job.settings;
   if (!shared.global_batches.empty()) settings.global_batch_sequences = shared.global_batches.front();
   if (!options.described.micro_batches.empty())
@@ -50,8 +50,6 @@ Result<DescribedStep> described(const PredictOptions& options) {
     asked->reset();
     request.largest = largest;
   }
-  request.platform = shared.platform;
-  request.what_if = shared.what_if;
   if (!options.described.power_limit.empty()) {
     STEPCAST_ASSIGN(request.power_limit_W, parse_watts(options.described.power_limit, "--power-limit"));
   }
@@ -68,12 +66,8 @@ Result<DescribedStep> described(const PredictOptions& options) {
         "name them: --gpus 64xh100@east+64xa100@west");
   if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
   if (options.described.open_layout == "replanned") request.open_layout = OpenLayout::replanned;
-  request.budget = shared.budget;
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;
-  request.chakra_per_rank = shared.chakra_per_rank;
-  step.dtype = shared.dtype;
-  step.words.recompute = shared.recompute;
   step.megatron_flags = options.flags.remaining();
   step.own_flags = options.flags.names();
   step.platform_is_named = !request.pools.empty() || options.flags.is_given("--platform");
@@ -82,10 +76,10 @@ Result<DescribedStep> described(const PredictOptions& options) {
 
 std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
   const PredictTraceRequest& traces = options.traces.request;
-  const DescribedStep& step = options.described.step;
-  const RecommendationOptions& recommendation = options.recommendation;
+  const DescribedStep& step = options.step;
+  const PredictDlrmRequest& recommendation = options.recommendation.request;
   std::vector<std::filesystem::path> inputs =
-      files_among({options.shared.model, options.shared.platform, recommendation.tables,
+      files_among({step.request.job.model, step.request.platform, recommendation.tables,
                    recommendation.indices, recommendation.plan, step.command_line, step.torchtitan,
                    step.deepspeed, step.config, options.log.log});
   for (const auto& places : {traces.places, traces.second_places})
@@ -141,23 +135,24 @@ Status check_batches(std::string_view flag, const std::vector<std::int64_t>& bat
 
 Result<PredictTraceRequest> request_of_traces(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
+  const PredictRequest& step = options.step.request;
   const std::vector<std::int64_t>& recorded = options.traces.recorded_batches;
   PredictTraceRequest request = options.traces.request;
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;
-  request.chakra_per_rank = shared.chakra_per_rank;
-  request.what_if = shared.what_if;
-  request.budget = shared.budget;
-  request.dtype = shared.dtype;
+  request.chakra_per_rank = step.chakra_per_rank;
+  request.what_if = step.what_if;
+  request.budget = step.budget;
+  request.dtype = options.step.dtype;
   request.links_of = shared.links_of;
   request.spread.seed = shared.seed;
-  if (options.flags.is_given("--platform")) request.platform = shared.platform;
-  if (shared.recompute == "none") {
+  if (options.flags.is_given("--platform")) request.platform = step.platform;
+  if (options.step.words.recompute == "none") {
     return Error::at("", "--recompute")
         .found("`none`")
         .expected("full or selective for recorded traces, or nothing: as they were recorded");
   }
-  request.recompute = shared.recompute;
+  request.recompute = options.step.words.recompute;
   if (!options.traces.ranks.empty()) {
     STEPCAST_ASSIGN(request.ranks, parse_ranks(options.traces.ranks));
   }
@@ -220,7 +215,7 @@ void note_chakra(const PredictOptions& options, const Forecast& forecast) {
   if (options.shared.chakra.empty()) return;
   print("\nChakra traces written to {}\n",
         in_one_line((std::filesystem::path{options.shared.chakra} / "step.*.et").string()));
-  if (options.shared.chakra_per_rank) {
+  if (options.step.request.chakra_per_rank) {
     print("  one of every rank; their process groups stand in comm_groups.json\n");
     return;
   }
@@ -242,69 +237,6 @@ void note_files(const PredictOptions& options, const ReportOutput& report, const
   report.note();
 }
 
-// As much of an answer as was asked for.
-template <class Request>
-Status answer_into(Report& answer, const Request& request, const PredictOptions& options,
-                   const ReportOutput& report, const Session& session) {
-  if (report.is_wanted()) {
-    STEPCAST_ASSIGN(answer, session.report(request));
-  } else if (options.shared.sensitivity) {
-    STEPCAST_ASSIGN(Sensitive sensitive, session.sensitivity(request));
-    answer.forecast = std::move(sensitive.forecast);
-    answer.sensitivity = std::move(sensitive.sensitivity);
-  } else {
-    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
-  }
-  return Ok{};
-}
-
-Result<int> run_recommendation(const PredictOptions& options) {
-  const SharedOptions& shared = options.shared;
-  PredictDlrmRequest request;
-  request.model = shared.model;
-  request.tables = options.recommendation.tables;
-  request.indices = options.recommendation.indices;
-  request.plan = options.recommendation.plan;
-  request.platform = shared.platform;
-  request.n_gpus = shared.n_gpus.empty() ? 0 : shared.n_gpus.front();
-  request.gpus_per_node = shared.gpus_per_node;
-  if (shared.global_batches.size() > 1)
-    return Error::at("", "--gbs").found("several values").expected("one; --batch takes several");
-  if (!shared.global_batches.empty()) request.global_batch = shared.global_batches.front();
-  request.what_if = shared.what_if;
-  request.budget = shared.budget;
-  request.timeline = shared.timeline;
-  request.links_of = shared.links_of;
-  request.explained = options.described.step.request.explained;
-  request.settings = {{"stack", options.recommendation.stack},
-                      {"release", options.recommendation.release},
-                      {"dtype", shared.dtype},
-                      {"exchange_dtype", options.recommendation.exchange_dtype}};
-  if (!options.shared.batches.empty() && request.global_batch)
-    return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
-  if (!options.shared.batches.empty()) request.batch_per_rank = options.shared.batches.front();
-  STEPCAST_TRY(check_batches("--batch", shared.batches, 1 << 30));
-  const Session session;
-  if (options.shared.n_gpus.size() > 1 || options.shared.batches.size() > 1) {
-    if (shared.sensitivity || request.explained)
-      return Error{"--sensitivity and --explain are of one step"}.advice(
-          "name one number of GPUs and one batch");
-    if (!request.timeline.empty() || !request.plan.empty())
-      return Error{"a time line and a plan are of one step"}.advice("name one number of GPUs and one batch");
-    STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-    STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
-                    session.predict_series(request, options.shared.n_gpus, options.shared.batches));
-    return report.finish(scaling_series_document(series, report.made_for()),
-                         options.shared.json ? scaling_series_json(series) : std::string{});
-  }
-  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  Report answer;
-  STEPCAST_TRY(answer_into(answer, request, options, report, session));
-  STEPCAST_TRY(give_forecast(options, report, answer, request.explained));
-  note_files(options, report, answer.forecast);
-  return kSuccess;
-}
-
 Result<int> run_traces(const PredictOptions& options) {
   const Session session;
   STEPCAST_ASSIGN(PredictTraceRequest request, request_of_traces(options));
@@ -313,29 +245,34 @@ Result<int> run_traces(const PredictOptions& options) {
   request.progress = progress->reading("predict from traces");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   Report answer;
-  STEPCAST_TRY(answer_into(answer, request, options, report, session));
+  if (report.is_wanted()) {
+    STEPCAST_ASSIGN(answer, session.report(request));
+  } else if (options.shared.sensitivity) {
+    STEPCAST_ASSIGN(answer, session.sensitivity(request));
+  } else {
+    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
+  }
   progress.reset();
   STEPCAST_TRY(give_forecast(options, report, answer, true));
   note_files(options, report, answer.forecast);
   return kSuccess;
 }
 
-// A flag with several values: "--gpus"; empty if every one has one.
-std::string_view flag_with_several(const PredictOptions& options) {
-  if (options.shared.n_gpus.size() > 1) return "--gpus";
-  if (options.described.micro_batches.size() > 1) return "--mbs";
-  return options.shared.global_batches.size() > 1 ? "--gbs" : "";
+// The first flag with several values that takes one of `subject`, or that takes several; empty if there is none.
+std::string_view flag_with_several(const PredictOptions& options, const Subject& subject,
+                                   bool takes_several) {
+  for (const auto& [flag, values] : {std::pair{"--gpus", &options.shared.n_gpus},
+                                     {"--mbs", &options.described.micro_batches},
+                                     {"--gbs", &options.shared.global_batches},
+                                     {"--batch", &options.shared.batches}})
+    if (values->size() > 1 && is_among(flag, subject.several) == takes_several) return flag;
+  return {};
 }
 
 // Errors: what is of one step beside several values; a number and `max`.
-Status check_series(const PredictOptions& options) {
-  const std::string_view several = flag_with_several(options);
-  if (several.empty()) {
-    if (!options.described.replans) return Ok{};
-    return Error{"--replan is of several GPUs or batches"}.advice("as --gpus 64,128,256");
-  }
+Status check_series(const PredictOptions& options, std::string_view several) {
   for (const GivenFlag& flag : options.flags.given())
-    if ((flag.of & bit(Question::series)) == 0)
+    if ((flag.of & bit(Question::series)) == 0 && (flag.of & bit(Question::described)) != 0)
       return Error{fmt::format("{} with several values, and {}, which is of one step", several, flag.name)}
           .advice("name one value");
   for (const auto& [flag, values] : {std::pair{"--mbs", &options.described.micro_batches},
@@ -347,50 +284,85 @@ Status check_series(const PredictOptions& options) {
   return Ok{};
 }
 
+// The step of whatever subject, in the words of the flags; `words` keeps those of a layout.
+Result<StepQuestion> step_of(const PredictOptions& options, Question question, DescribedStep& words) {
+  const SharedOptions& shared = options.shared;
+  STEPCAST_ASSIGN(words, described(options));
+  StepQuestion asked{words.request, options.rl, options.recommendation.request};
+  if (is_laid_out(question)) {
+    STEPCAST_ASSIGN(asked.step, request_of(words));
+  }
+  PredictDlrmRequest& recommendation = asked.recommendation;
+  recommendation.links_of = shared.links_of;
+  recommendation.settings = {{"stack", options.recommendation.stack},
+                             {"release", options.recommendation.release},
+                             {"dtype", options.step.dtype},
+                             {"exchange_dtype", options.recommendation.exchange_dtype}};
+  if (!shared.batches.empty() && !shared.global_batches.empty())
+    return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
+  if (!shared.batches.empty()) recommendation.batch_per_rank = shared.batches.front();
+  STEPCAST_TRY(check_batches("--batch", shared.batches, 1 << 30));
+  return asked;
+}
+
 // Forecasts side by side.
-Result<int> run_series(const PredictOptions& options) {
-  STEPCAST_ASSIGN(const DescribedStep step, described(options));
-  STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
+Result<int> run_series(const PredictOptions& options, const Subject& subject, const StepQuestion& question,
+                       const DescribedStep& words, std::string_view several) {
+  STEPCAST_TRY(check_series(options, several));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  StepSeries asked{options.shared.n_gpus, {}, {}, options.described.replans};
+  StepSeries asked{options.shared.n_gpus, {}, {}, options.described.replans, options.shared.batches};
   if (options.described.micro_batches.size() > 1) asked.micro_batches = options.described.micro_batches;
   if (options.shared.global_batches.size() > 1) asked.global_batches = options.shared.global_batches;
   STEPCAST_ASSIGN(std::vector<ScalingPoint> series,
-                  session_for_question(request.platform)->predict_series(request, asked));
-  add_notes(step, series.front().forecast);
+                  subject.series(*session_for_question(question.step.platform), question, asked));
+  if (is_laid_out(subject.question)) add_notes(words, series.front().forecast);
   return report.finish(scaling_series_document(series, report.made_for()),
                        options.shared.json ? scaling_series_json(series) : std::string{});
 }
 
-Result<int> run_described(const PredictOptions& options) {
-  STEPCAST_ASSIGN(const DescribedStep step, described(options));
-  STEPCAST_ASSIGN(PredictRequest request, request_of(step));
-  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  // A terminal shows no more.
-  request.only_critical = !report.is_wanted() && !options.shared.json && !options.shared.sensitivity &&
-                          options.shared.chakra.empty();
-  Report answer;
-  STEPCAST_TRY(answer_into(answer, request, options, report, *session_for_question(request.platform)));
-  add_notes(step, answer.forecast);
+Result<int> give(const PredictOptions& options, const ReportOutput& report, const RlReport& answer) {
+  ReportDocument document = rl_document(answer.forecast);
+  add_sensitivity(document, answer.sensitivity, Shown::everywhere);
+  return report.finish(document, !options.shared.json         ? std::string{}
+                                 : options.shared.sensitivity ? sensitivity_json(answer.sensitivity)
+                                                              : rl_json(answer.forecast));
+}
+
+Result<int> give(const PredictOptions& options, const ReportOutput& report, const Report& answer) {
   const std::optional<ForecastMemory>& memory = answer.forecast.memory;
   const bool fits = !memory || memory->margin_GiB >= 0;
-  STEPCAST_TRY(give_forecast(options, report, answer, request.explained));
+  STEPCAST_TRY(give_forecast(options, report, answer, options.step.request.explained));
   note_files(options, report, answer.forecast);
   return options.described.require_fit && !fits ? kDoesNotFit : kSuccess;
 }
 
-Result<int> run_post_training(const PredictOptions& options) {
-  STEPCAST_ASSIGN(const DescribedStep step, described(options));
-  STEPCAST_ASSIGN(PredictRequest request, request_of(step));
-  const PredictRlRequest asked{std::move(request.job), options.rl, request.platform, request.what_if};
+Result<int> run_step(const PredictOptions& options, const Subject& subject) {
+  DescribedStep words;
+  STEPCAST_ASSIGN(StepQuestion question, step_of(options, subject.question, words));
+  STEPCAST_TRY(check_what_ifs(subject, question.step.what_if));
+  if (const std::string_view several = flag_with_several(options, subject, true); !several.empty())
+    return run_series(options, subject, question, words, several);
+  if (options.shared.sensitivity && subject.sensitivity == nullptr)
+    return Error{fmt::format("--sensitivity means nothing for {}", subject.called)};
+  if (options.described.replans && subject.series != nullptr)
+    return Error{"--replan is of several GPUs or batches"}.advice("as --gpus 64,128,256");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  STEPCAST_ASSIGN(const RlForecast forecast, Session{}.predict(asked));
-  return report.finish(rl_document(forecast), options.shared.json ? rl_json(forecast) : std::string{});
+  // A terminal shows no more.
+  question.step.only_critical = !report.is_wanted() && !options.shared.json && !options.shared.sensitivity &&
+                                question.step.chakra.empty();
+  const auto ask = report.is_wanted() && subject.report != nullptr ? subject.report
+                   : options.shared.sensitivity                    ? subject.sensitivity
+                                                                   : subject.predict;
+  STEPCAST_ASSIGN(StepAnswer answer, ask(*session_for_question(question.step.platform), question));
+  if (auto* step = std::get_if<Report>(&answer); step != nullptr && is_laid_out(subject.question))
+    add_notes(words, step->forecast);
+  return std::visit([&](const auto& given) { return give(options, report, given); }, answer);
 }
 
 Result<int> run_predict(const PredictOptions& options) {
   STEPCAST_TRY(check_sensitivity(options));
-  STEPCAST_ASSIGN(const Question question, question_of(options));
+  const Subject& subject = subject_of(options);
+  STEPCAST_ASSIGN(const Question question, question_of(options, subject));
   const auto asks_largest = [](const std::vector<std::int64_t>& values) {
     return std::ranges::find(values, kLargest) != values.end();
   };
@@ -398,17 +370,16 @@ Result<int> run_predict(const PredictOptions& options) {
       question != Question::described)
     return Error{"--mbs max and --gbs max are of a described step"}.advice("say a number");
   if (question == Question::traces) return run_traces(options);
-  if (question == Question::recommendation) return run_recommendation(options);
-  const std::string_view several = flag_with_several(options);
-  if (!several.empty() && question != Question::described) {
+  const std::string_view several = flag_with_several(options, subject, question == Question::log);
+  if (!several.empty()) {
     return Error::at("", std::string{several})
         .found("several values")
-        .expected("one; several are for described steps and, of GPUs, recommendation models");
+        .expected(question == Question::log || subject.several.empty()
+                      ? "one; several are for described steps and, of GPUs, recommendation models"
+                      : fmt::format("one; {} takes several",
+                                    subject.several.substr(subject.several.rfind(' ') + 1)));
   }
-  if (question == Question::post_training) return run_post_training(options);
-  if (question == Question::log) return run_log(options);
-  STEPCAST_TRY(check_series(options));
-  return several.empty() ? run_described(options) : run_series(options);
+  return question == Question::log ? run_log(options) : run_step(options, subject);
 }
 
 }  // namespace

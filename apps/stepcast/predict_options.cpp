@@ -2,15 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/recommend/dlrm_job.h"
-
-#include "rl_flags.h"
-
 namespace stepcast::cli {
 namespace {
-
-constexpr QuestionSet kRl = bit(Question::post_training), kTraces = bit(Question::traces),
-                      kRecommendation = bit(Question::recommendation);
 
 constexpr char kFooter[] =
     "Memory, as flags of Megatron-LM; all of its flags that change a step are understood\n"
@@ -53,24 +46,23 @@ std::vector<FlagTarget> targets_of(PredictOptions& o) {
 }
 
 // `flag` means nothing for `question`.
-Error misplaced(const GivenFlag& flag, Question question) {
+Error misplaced(const GivenFlag& flag, Question question, const Subject& subject) {
   const QuestionSet of = flag.of & kPredictQuestions;
-  if (of == kRl && question == Question::recommendation)
-    return Error{fmt::format("{} means nothing for a recommendation model", flag.name)}.advice(
-        "post-training is of a language model");
-  if (of == kRl) return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
-  if (question == Question::post_training)
-    return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
   if (question == Question::traces) {
     return Error{fmt::format("{} describes a step; with --trace the step is the recorded one", flag.name)}
         .advice("leave one of the two out");
   }
-  if (question == Question::recommendation && of != kTraces)
-    return Error{fmt::format("{} means nothing for a recommendation model", flag.name)};
-  if ((of & kTraces) != 0 && (of & (bit(Question::described) | bit(Question::log))) == 0)
+  const Subject* owner = owner_of(of & ~bit(Question::traces), subject);
+  if (question == subject.question && question != Question::described && of != bit(Question::traces))
+    return Error{fmt::format("{} means nothing for {}", flag.name, subject.called)}.advice(
+        owner == nullptr ? "" : fmt::format("it belongs to {}", owner->plural));
+  if ((of & bit(Question::traces)) != 0 && (of & (bit(Question::described) | bit(Question::log))) == 0)
     return Error{fmt::format("{} belongs to --trace", flag.name)}.advice(
         flag.name == "--batch" ? "sequences per step of a description are --gbs" : "name the traces, too");
-  if (of == kRecommendation) return Error{fmt::format("{} belongs to recommendation models", flag.name)};
+  if (owner != nullptr && !owner->own_flag.empty())
+    return Error{fmt::format("{} belongs to {}", flag.name, owner->own_flag)}.advice(
+        "name an algorithm, too");
+  if (owner != nullptr) return Error{fmt::format("{} belongs to {}", flag.name, owner->plural)};
   return Error{fmt::format("{} is not for --from-log", flag.name)}.advice("predict the run without its log");
 }
 
@@ -83,20 +75,23 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   read_format(app, options.shared.json);
 }
 
-Result<Question> question_of(const PredictOptions& options) {
-  const DescribedStep& step = options.described.step;
-  const Question question = !options.traces.request.places.empty() ? Question::traces
-                            : is_dlrm_job(options.shared.model)    ? Question::recommendation
-                            : !options.log.log.empty()             ? Question::log
-                            : !options.rl.algorithm.empty() || names_rl_config(step.config, step.command_line)
-                                ? Question::post_training
-                                : Question::described;
+const Subject& subject_of(const PredictOptions& options) {
+  const DescribedStep& step = options.step;
+  return stepcast::subject_of(job_as_named(step.request.job.model, step.config, step.command_line),
+                              options.rl);
+}
+
+Result<Question> question_of(const PredictOptions& options, const Subject& subject) {
+  const bool is_described = subject.question == Question::described;
+  const Question question = !options.traces.request.places.empty()     ? Question::traces
+                            : is_described && !options.log.log.empty() ? Question::log
+                                                                       : subject.question;
   for (const GivenFlag& flag : options.flags.given())
-    if ((flag.of & bit(question)) == 0) return misplaced(flag, question);
+    if ((flag.of & bit(question)) == 0) return misplaced(flag, question, subject);
   const std::vector<std::string> remaining = options.flags.remaining();
   if (!remaining.empty() && question == Question::traces)
     return Error{fmt::format("{} is not known together with --trace", remaining.front())};
-  if (!remaining.empty() && question == Question::recommendation)
+  if (!remaining.empty() && !is_laid_out(question))
     return Error{fmt::format("{} is not known", remaining.front())};
   return question;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/api/subject.h"
 #include "stepcast/base/result.h"
 
 #include "described_step.h"
@@ -15,23 +16,16 @@
 
 namespace stepcast::cli {
 
-// What several questions ask with the same flags.
+// What several questions ask with the same flags, besides the step.
 struct SharedOptions {
-  std::string model, platform = "dgx-h100";
   std::vector<std::int64_t> n_gpus, batches, global_batches;
-  std::optional<std::int64_t> gpus_per_node;
-  std::string dtype, recompute, links_of;
-  std::vector<std::string> what_if;
-  TrainingBudget budget;
-  std::string timeline, chakra;
-  bool chakra_per_rank = false, json = false, sensitivity = false;
+  std::string links_of, timeline, chakra;
+  bool json = false, sensitivity = false;
   std::uint64_t seed = 1;
   ReportOptions report;
 };
 
-// The step itself is a DescribedStep.
 struct DescribedOptions {
-  DescribedStep step;
   std::vector<std::int64_t> micro_batches;
   bool require_fit = false, replans = false;
   std::string open_layout, power_limit, pools;
@@ -49,11 +43,13 @@ struct LogOptions {
 };
 
 struct RecommendationOptions {
-  std::string tables, indices, plan, stack, release, exchange_dtype;
+  PredictDlrmRequest request;
+  std::string stack, release, exchange_dtype;
 };
 
 struct PredictOptions {
   explicit PredictOptions(CLI::App& app) : flags(app) {}
+  DescribedStep step;  // and what other questions ask as it does
   SharedOptions shared;
   DescribedOptions described;
   TraceOptions traces;
@@ -66,7 +62,8 @@ struct PredictOptions {
 // Declares all of them on `app`; `options` takes their values and has to outlive it.
 void declare_predict_options(CLI::App& app, PredictOptions& options);
 
-// What is asked, once the flags are parsed. Errors: a flag that means nothing for it.
-[[nodiscard]] Result<Question> question_of(const PredictOptions& options);
+// What is asked, and of what, once the flags are parsed. Errors: a flag that means nothing for it.
+[[nodiscard]] const Subject& subject_of(const PredictOptions& options);
+[[nodiscard]] Result<Question> question_of(const PredictOptions& options, const Subject& subject);
 
 }  // namespace stepcast::cli

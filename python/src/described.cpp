@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/api/subject.h"
 #include "stepcast/base/words.h"
-#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/sweep/option_table.h"
 
 namespace stepcast::python {
@@ -122,7 +122,7 @@ std::optional<DescribedStep> described_step(const std::vector<std::string>& keyw
   }
   const std::string& model = step.request.job.model;
   if (model.find('/') != std::string::npos || model.find('.') == 0 || model.ends_with(".json") ||
-      is_dlrm_job(model))
+      subject_of({.model = model}).question != Question::described)
     return std::nullopt;
   return step;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -231,6 +232,25 @@ TEST(Sensitivity, OfTheBatchIsTheDifferenceOfTwo) {
   add_batch(s, 8, 16, 100, 110);
   ASSERT_EQ(s.resources.size(), 1U);
   EXPECT_NEAR(s.resources[0].elasticity, 0.1, 1e-12);
+}
+
+// 10 ms of products, and behind them the longer of transfers of 5 ms and a host of 4.9.
+TEST(Sensitivity, OfWhatIfsAlone) {
+  const std::vector<std::string_view> parts{"gemm", "network", "attention"};
+  const Sensitivity found =
+      value_of(what_if_sensitivity(parts, [](std::string_view part, double speed) -> Result<double> {
+        return 10 / (part == "gemm" ? speed : 1) + std::max(5 / (part == "network" ? speed : 1), 4.9);
+      }));
+  EXPECT_DOUBLE_EQ(found.step_time_ms, 15);
+  ASSERT_EQ(found.resources.size(), 2U) << "attention is no part of it";
+  EXPECT_EQ(found.resources[0].resource, "gemm");
+  EXPECT_NEAR(found.resources[0].elasticity, 10.0 / 15, 1e-6);
+  EXPECT_NEAR(found.resources[0].saved_ms, 10 - 10 / 1.1, 1e-9);
+  EXPECT_FALSE(found.resources[0].switches);
+  EXPECT_EQ(found.resources[1].resource, "network");
+  EXPECT_NEAR(found.resources[1].saved_ms, 0.1, 1e-9) << "then the host is longer";
+  EXPECT_TRUE(found.resources[1].switches);
+  EXPECT_FALSE(found.resources[1].switches_at_once);
 }
 
 }  // namespace

@@ -42,7 +42,10 @@ Result<Question> asked(void (*declare)(CLI::App&, Options&), const Words& words)
   declare(app, options);
   Words reversed{words.rbegin(), words.rend()};  // CLI11 takes the last first
   app.parse(reversed);
-  return cli::question_of(options);
+  if constexpr (requires { cli::subject_of(options); })
+    return cli::question_of(options, cli::subject_of(options));
+  else
+    return cli::question_of(options);
 }
 
 // `words` ask `question`.

@@ -1,6 +1,6 @@
 // Includes run one way:
 //   base <- operation <- program, platform <- trace, workload, cost, simulate <- rebuild, describe
-//        <- predict, formats <- logs, sources, retrace, rollout, recommend <- analyze, plan <- sweep <- report <- api <- apps
+//        <- predict, formats <- logs, sources, retrace, rollout <- analyze, plan <- sweep, recommend <- report <- api <- apps
 // Rooms of one tier do not include each other. Two libraries are apart: calibrate/ may include up to predict, lab/ may
 // include everything; the product's library includes neither, and nothing but tests includes lab/.
 

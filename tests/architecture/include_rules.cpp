@@ -23,10 +23,9 @@ constexpr std::array kRooms{
     Room{"rebuild", 4},   Room{"describe", 4},  Room{"run", 4},                           //
     Room{"predict", 5},   Room{"formats", 5},                                             //
     Room{"logs", 6},      Room{"sources", 6},   Room{"retrace", 6}, Room{"rollout", 6},   //
-    Room{"recommend", 6},                                                                 //
-    Room{"analyze", 7},   Room{"calibrate", 7}, Room{"plan", 7},                          //
-    Room{"sweep", 8},                                                                     //
-    Room{"report", 9},                                                                    //
+    Room{"analyze", 7},   Room{"plan", 7},                                                //
+    Room{"sweep", 8},     Room{"recommend", 8},                                           //
+    Room{"report", 9},    Room{"calibrate", 9},                                           //
     Room{"api", 10},                                                                      //
     Room{"lab", 11},                                                                      //
 };

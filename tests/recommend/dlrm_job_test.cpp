@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/formats/presets.h"
 #include "stepcast/recommend/dlrm_presets.h"
 #include "stepcast/recommend/torchrec_plan.h"
 
@@ -72,7 +71,7 @@ TEST(DlrmJob, RowsOfInt8CarryScaleAndOffset) {
 }
 
 TEST(DlrmJob, PresetsAreSound) {
-  for (const std::string& name : recommendation_names()) {
+  for (const std::string& name : dlrm_names()) {
     const std::optional<Dlrm> model = dlrm_preset(name);
     ASSERT_TRUE(model) << name;
     EXPECT_EQ(model->check().ok(), !model->tables.empty()) << name;

@@ -99,6 +99,28 @@ Result<std::map<std::string, double>> by_differences(const SensitivityInput& inp
   return us;
 }
 
+// The row of a resource of which `us` lie on the path, if any do. `saved_us`: of the step where its times change by a factor.
+Status add_resource(const std::string& resource, double us, double step_us,
+                    const std::function<Result<double>(double factor)>& saved_us, Sensitivity& out) {
+  if (us <= 0 || step_us <= 0) return Ok{};
+  ResourceSensitivity one{.resource = resource, .path_ms = us * 1e-3, .elasticity = us / step_us};
+  const auto falls_short = [&](double saved, double factor) {
+    return std::abs(saved - us * (1 - factor)) > kRounding * step_us * (1 - factor);
+  };
+  STEPCAST_ASSIGN(const double at_once, saved_us(1 - kSmallStep));
+  one.switches_at_once = falls_short(at_once, 1 - kSmallStep);
+  STEPCAST_ASSIGN(const double faster, saved_us(1 / kFaster));
+  one.switches = falls_short(faster, 1 / kFaster);
+  one.saved_ms = faster * 1e-3;
+  out.resources.push_back(std::move(one));
+  return Ok{};
+}
+
+void sort_by_gain(Sensitivity& out) {
+  std::stable_sort(out.resources.begin(), out.resources.end(),
+                   [](const auto& a, const auto& b) { return a.saved_ms > b.saved_ms; });
+}
+
 }  // namespace
 
 Costs with_resource(const SensitivityInput& input, const std::string& resource, double factor) {
@@ -128,24 +150,13 @@ Result<Sensitivity> sensitivity(const SensitivityInput& input) {
   }
   out.step_time_ms = step_us * 1e-3;
   for (const auto& [resource, us] : path_us) {
-    if (us <= 0 || step_us <= 0) continue;
-    ResourceSensitivity one{.resource = resource, .path_ms = us * 1e-3, .elasticity = us / step_us};
-    const auto saved = [&](double factor) -> Result<double> {
+    const auto saved_us = [&](double factor) -> Result<double> {
       STEPCAST_ASSIGN(const double changed, input.step_us(with_resource(input, resource, factor)));
       return step_us - changed;
     };
-    const auto falls_short = [&](double saved_us, double factor) {
-      return std::abs(saved_us - us * (1 - factor)) > kRounding * step_us * (1 - factor);
-    };
-    STEPCAST_ASSIGN(const double at_once, saved(1 - kSmallStep));
-    one.switches_at_once = falls_short(at_once, 1 - kSmallStep);
-    STEPCAST_ASSIGN(const double faster, saved(1 / kFaster));
-    one.switches = falls_short(faster, 1 / kFaster);
-    one.saved_ms = faster * 1e-3;
-    out.resources.push_back(std::move(one));
+    STEPCAST_TRY(add_resource(resource, us, step_us, saved_us, out));
   }
-  std::stable_sort(out.resources.begin(), out.resources.end(),
-                   [](const auto& a, const auto& b) { return a.saved_ms > b.saved_ms; });
+  sort_by_gain(out);
   return out;
 }
 
@@ -160,41 +171,44 @@ std::vector<bool> crossing(const std::vector<GroupPlacement>& places) {
 }  // namespace
 
 Result<Sensitivity> step_sensitivity(const PredictedStep& step) {
-  const FlatProgram flat{step.program};
-  const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
-  const std::vector<double> starts(flat.class_count(), 0.0);
-  STEPCAST_ASSIGN(const Plan plan, Plan::compile(step.program));
-  return sensitivity({.flat = flat,
-                      .costs = step.prices.costs,
-                      .times = times,
-                      .rank_start_us = starts,
-                      .path = {},
-                      .step_us = [&](const Costs& costs) -> Result<double> {
-                        STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
-                        return timeline.end_us();
-                      },
-                      .crosses_nodes = crossing(step.groups),
-                      .is_host_delay = {}});
+  return program_sensitivity(step.program, step.prices.costs, step.timeline, crossing(step.groups));
 }
 
-Result<Sensitivity> dlrm_sensitivity(const DlrmStepModel& steps) {
-  const FlatProgram flat{steps.program()};
-  const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
+Result<Sensitivity> program_sensitivity(const Program& program, const Costs& costs, const Timeline& timeline,
+                                        std::vector<bool> crosses_nodes, bool has_host_segments) {
+  const FlatProgram flat{program};
+  const TaskTimes times = TaskTimes::simulated(flat, timeline);
   const std::vector<double> starts(flat.class_count(), 0.0);
-  STEPCAST_ASSIGN(const Plan plan, Plan::compile(steps.program()));
+  STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   return sensitivity({.flat = flat,
-                      .costs = steps.costs(),
+                      .costs = costs,
                       .times = times,
                       .rank_start_us = starts,
                       .path = {},
-                      .step_us = [&](const Costs& costs) -> Result<double> {
-                        STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
-                        return timeline.end_us();
+                      .step_us = [&](const Costs& changed) -> Result<double> {
+                        STEPCAST_ASSIGN(const Timeline simulated, plan.simulate(changed));
+                        return simulated.end_us();
                       },
-                      .crosses_nodes = std::vector<bool>(steps.program().groups().size(),
-                                                         steps.n_ranks() > steps.gpus_per_node()),
+                      .crosses_nodes = std::move(crosses_nodes),
                       .is_host_delay = {},
-                      .has_host_segments = true});
+                      .has_host_segments = has_host_segments});
+}
+
+Result<Sensitivity> what_if_sensitivity(
+    std::span<const std::string_view> parts,
+    const std::function<Result<double>(std::string_view part, double speed)>& step_ms) {
+  STEPCAST_ASSIGN(const double now_ms, step_ms({}, 1));
+  Sensitivity out{.step_time_ms = now_ms, .resources = {}};
+  for (const std::string_view part : parts) {
+    const auto saved_us = [&](double factor) -> Result<double> {
+      STEPCAST_ASSIGN(const double faster_ms, step_ms(part, 1 / factor));
+      return (now_ms - faster_ms) * 1e3;
+    };
+    STEPCAST_ASSIGN(const double little, saved_us(1 - kSmallStep));
+    STEPCAST_TRY(add_resource(std::string{part}, little / kSmallStep, now_ms * 1e3, saved_us, out));
+  }
+  sort_by_gain(out);
+  return out;
 }
 
 Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,

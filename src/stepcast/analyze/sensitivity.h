@@ -12,6 +12,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stepcast/analyze/critical_path.h"
@@ -21,8 +22,8 @@
 #include "stepcast/base/result.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/program/program.h"
-#include "stepcast/recommend/dlrm_step.h"
 #include "stepcast/retrace/trace_prediction.h"
+#include "stepcast/simulate/engine.h"
 
 namespace stepcast {
 
@@ -52,8 +53,17 @@ struct SensitivityInput {
 // Sensitivities of steps that were predicted: of a described one, and of recorded ranks.
 [[nodiscard]] Result<Sensitivity> step_sensitivity(const PredictedStep& step);
 
-// Of the sharding that `steps` priced last.
-[[nodiscard]] Result<Sensitivity> dlrm_sensitivity(const DlrmStepModel& steps);
+// Of a Program that was simulated with `costs`. `crosses_nodes` and `has_host_segments`: see SensitivityInput.
+[[nodiscard]] Result<Sensitivity> program_sensitivity(const Program& program, const Costs& costs,
+                                                      const Timeline& timeline,
+                                                      std::vector<bool> crosses_nodes,
+                                                      bool has_host_segments = false);
+
+// Of a step that is no Program: `step_ms` forecasts it with one part, as `--what-if` calls it, so many times as fast; with an
+// empty part as it is.
+[[nodiscard]] Result<Sensitivity> what_if_sensitivity(
+    std::span<const std::string_view> parts,
+    const std::function<Result<double>(std::string_view part, double speed)>& step_ms);
 
 // Of the longest step of all ranks; links between nodes are those of a platform with so many GPUs in a node.
 [[nodiscard]] Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,

@@ -20,7 +20,6 @@
 #include "stepcast/predict/stage_pools.h"
 #include "stepcast/predict/step_explanation.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/recommend/dlrm_step.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
 #include "stepcast/workload/transformer.h"
@@ -85,10 +84,5 @@ class ShortSteps {
 [[nodiscard]] std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists);
 [[nodiscard]] std::vector<Setting> settings_of(const Layout& layout);
 [[nodiscard]] ForecastMemory memory_of(const MemoryForecast& memory);
-
-// The Forecast of a described step of a recommendation model. `step` is of the sharding that `steps` priced last.
-[[nodiscard]] Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step,
-                                     const Platform& platform, const ShardingPlan& plan,
-                                     const ForecastOptions& options = {});
 
 }  // namespace stepcast

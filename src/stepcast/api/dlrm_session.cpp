@@ -11,7 +11,6 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/analyze/make_step_picture.h"
-#include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/api/detail/recorded_tables.h"
 #include "stepcast/api/detail/session_impl.h"
@@ -23,6 +22,7 @@
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/recommend/dlrm_forecast.h"
 #include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/recommend/dlrm_step.h"
 #include "stepcast/recommend/measured_indices.h"
@@ -35,45 +35,53 @@
 namespace stepcast {
 namespace {
 
+// The model with the tables, lookups and batch of a request.
+template <class Request>
+Result<DlrmJob> job_of(const Request& request) {
+  STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
+  STEPCAST_TRY(set_training(request.settings, job.training));
+  if (!request.tables.empty()) STEPCAST_TRY(detail::take_tables(request.tables, job));
+  if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
+  if (request.global_batch) {
+    job.global_batch = request.global_batch;
+    job.batch_per_rank.reset();
+  }
+  return job;
+}
+
 struct Prepared {
   DlrmJob job;
   Platform platform;
   DlrmStepModel steps;
   std::string note;  // how the platform is not the one that was named; empty: it is
+  std::vector<std::filesystem::path> inputs;
 };
 
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
-  STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
-  STEPCAST_TRY(set_training(request.settings, job.training));
-  if (!request.tables.empty()) STEPCAST_TRY(detail::take_tables(request.tables, job));
-  if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
+  STEPCAST_ASSIGN(DlrmJob job, job_of(request));
   if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in all");
-  if (request.global_batch) job.global_batch = request.global_batch;
-  if (request.global_batch) job.batch_per_rank.reset();
   if (request.batch_per_rank) {
     job.batch_per_rank = request.batch_per_rank;
     job.global_batch.reset();
   }
   StepAssumptions assumptions;
   DlrmWhatIf what_if;
-  const WhatIfFactor own[] = {{"reuse", &what_if.reuse}, {"rank_skew", &what_if.rank_skew}};
-  STEPCAST_TRY(apply_what_if(request.what_if, assumptions, own));
+  STEPCAST_TRY(apply_what_if(request.what_if, assumptions, factors_of(what_if)));
+  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices, request.plan};
   std::optional<Platform> links;
   if (!request.links_of.empty()) {
     STEPCAST_ASSIGN(links, load_platform(request.links_of));
+    inputs.insert(inputs.end(), links->files.begin(), links->files.end());
   }
-  STEPCAST_ASSIGN(PlatformChoice chosen, load_meant_platform(request.platform, request.n_gpus));
+  STEPCAST_ASSIGN(PlatformChoice chosen,
+                  load_meant_platform(request.platform, request.n_gpus, request.gpus_per_node));
   auto& [platform, note] = chosen;
-  if (request.gpus_per_node) {
-    std::string ignored;
-    adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, ignored);
-    STEPCAST_TRY(platform.check());
-  }
+  inputs.insert(inputs.end(), platform.files.begin(), platform.files.end());
   STEPCAST_ASSIGN(DlrmStepModel steps,
                   DlrmStepModel::create(job.model, job.training_on(request.n_gpus), platform, request.n_gpus,
                                         assumptions, {}, links ? &*links : nullptr));
   if (what_if != DlrmWhatIf{}) steps.set_what_if(what_if);
-  return Prepared{std::move(job), std::move(platform), std::move(steps), std::move(note)};
+  return Prepared{std::move(job), std::move(platform), std::move(steps), std::move(note), std::move(inputs)};
 }
 
 // The plan that was given, or one that is found.
@@ -98,21 +106,12 @@ StepPictures pictures_of(const DlrmStepModel& steps) {
           .path = picture_of_path(flat, critical_path(flat, times, steps.costs(), starts))};
 }
 
-Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures* pictures = nullptr,
-                                 Sensitivity* sensitive = nullptr) {
+}  // namespace
+
+Result<Forecast> Session::predict(const PredictDlrmRequest& request, const Extras& extras) const {
   STEPCAST_ASSIGN(Prepared prepared, prepare(request));
-  auto& [job, platform, steps, note] = prepared;
-  std::vector<std::filesystem::path> inputs = platform.files;
-  for (const std::string& file : {request.model, request.tables, request.indices, request.plan})
-    inputs.emplace_back(file);
-  std::optional<OutputFile> timeline;
-  if (!request.timeline.empty()) {
-    if (!request.links_of.empty()) {
-      STEPCAST_ASSIGN(const Platform links, load_platform(request.links_of));
-      inputs.insert(inputs.end(), links.files.begin(), links.files.end());
-    }
-    STEPCAST_ASSIGN(timeline, OutputFile::at(request.timeline, inputs));
-  }
+  auto& [job, platform, steps, note, inputs] = prepared;
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, detail::output_at(request.timeline, inputs));
   STEPCAST_ASSIGN(const ShardingPlan plan, plan_of(request, job, steps));
   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
   Forecast forecast = dlrm_forecast(steps, step, platform, plan, {.collectives = request.collectives});
@@ -126,36 +125,22 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures
     STEPCAST_TRY(
         write_perfetto(*timeline, flat, steps.costs(), TaskTimes::simulated(flat, steps.timeline())));
   }
-  if (pictures != nullptr) *pictures = pictures_of(steps);
-  if (sensitive != nullptr) {
-    STEPCAST_ASSIGN(*sensitive, dlrm_sensitivity(steps));
+  if (extras.pictures != nullptr) *extras.pictures = pictures_of(steps);
+  if (extras.sensitivity != nullptr) {
+    STEPCAST_ASSIGN(*extras.sensitivity, dlrm_sensitivity(steps));
   }
-  return ScalingPoint{request.n_gpus, steps.training().global_batch, std::move(forecast),
-                      step.bound_us * 1e-3};
+  if (extras.point != nullptr)
+    *extras.point = {request.n_gpus, steps.training().global_batch, {}, step.bound_us * 1e-3};
+  return forecast;
 }
-
-}  // namespace
 
 Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
-  STEPCAST_ASSIGN(ScalingPoint one, predict_one(request));
-  return std::move(one.forecast);
+  return predict(request, Extras{});
 }
-
 Result<Sensitive> Session::sensitivity(const PredictDlrmRequest& request) const {
-  Sensitive result;
-  STEPCAST_ASSIGN(ScalingPoint one, predict_one(request, nullptr, &result.sensitivity));
-  result.forecast = std::move(one.forecast);
-  return result;
+  return detailed(request, false);
 }
-
-Result<Report> Session::report(const PredictDlrmRequest& request) const {
-  PredictDlrmRequest explained = request;
-  explained.explained = true;
-  Report result;
-  STEPCAST_ASSIGN(ScalingPoint one, predict_one(explained, &result.pictures, &result.sensitivity));
-  result.forecast = std::move(one.forecast);
-  return result;
-}
+Result<Report> Session::report(const PredictDlrmRequest& request) const { return detailed(request, true); }
 
 Result<std::vector<ScalingPoint>> Session::predict_series(
     const PredictDlrmRequest& request, std::span<const std::int64_t> gpus,
@@ -166,7 +151,8 @@ Result<std::vector<ScalingPoint>> Session::predict_series(
       PredictDlrmRequest one = request;
       if (!gpus.empty()) one.n_gpus = gpus[g];
       if (!batches_per_rank.empty()) one.batch_per_rank = batches_per_rank[b];
-      STEPCAST_ASSIGN(ScalingPoint point, predict_one(one));
+      ScalingPoint point;
+      STEPCAST_ASSIGN(point.forecast, predict(one, Extras{.point = &point}));
       series.push_back(std::move(point));
     }
   }
@@ -208,45 +194,21 @@ Result<Resharded> Resharder::decide(const std::vector<ReuseFactors>& batch) {
   return next;
 }
 
-namespace {
-
-// The model with the tables, lookups and batch of the request.
-Result<DlrmJob> job_of(const ShardRequest& request, const Platform& platform) {
-  STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
-  STEPCAST_TRY(set_training(request.settings, job.training));
-  if (!request.tables.empty()) STEPCAST_TRY(detail::take_tables(request.tables, job));
-  if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
-  if (request.global_batch) {
-    job.global_batch = *request.global_batch;
-    job.batch_per_rank.reset();
-  }
+Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
+  STEPCAST_ASSIGN(const PlatformChoice meant,
+                  load_meant_platform(request.platform, request.n_gpus, request.gpus_per_node));
+  const Platform& platform = meant.platform;
+  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices,
+                                            request.choices.now};
+  inputs.insert(inputs.end(), platform.files.begin(), platform.files.end());
+  inputs.insert(inputs.end(), request.choices.plans.begin(), request.choices.plans.end());
+  STEPCAST_ASSIGN(const std::optional<OutputFile> plan, detail::output_at(request.plan, inputs));
+  STEPCAST_ASSIGN(const std::optional<OutputFile> tables, detail::output_at(request.tables_csv, inputs));
+  STEPCAST_ASSIGN(DlrmJob job, job_of(request));
   if (!request.generate.empty()) {
     STEPCAST_ASSIGN(job.model.tables,
                     generate_task(request.generate, request.n_gpus, platform.device.memory_size.value(),
                                   request.choices.seed));
-  }
-  return job;
-}
-
-}  // namespace
-
-Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
-  STEPCAST_ASSIGN(const MeantPlatform meant, impl_->meant_platform(request.platform, request.n_gpus));
-  const std::shared_ptr<const Platform>& shipped = meant.platform;
-  std::vector<std::string> notes;
-  if (!meant.note.empty()) notes.push_back(meant.note);
-  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices,
-                                            request.choices.now};
-  inputs.insert(inputs.end(), shipped->files.begin(), shipped->files.end());
-  inputs.insert(inputs.end(), request.choices.plans.begin(), request.choices.plans.end());
-  STEPCAST_ASSIGN(const std::optional<OutputFile> plan, detail::output_at(request.plan, inputs));
-  STEPCAST_ASSIGN(const std::optional<OutputFile> tables, detail::output_at(request.tables_csv, inputs));
-  STEPCAST_ASSIGN(const DlrmJob job, job_of(request, *shipped));
-  Platform platform = *shipped;
-  if (request.gpus_per_node) {
-    std::string note;
-    adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, note);
-    STEPCAST_TRY(platform.check());
   }
   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(request.n_gpus),
                                                              platform, request.n_gpus));
@@ -257,7 +219,7 @@ Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
     choices.now_plan = std::move(recorded.plan);
   }
   STEPCAST_ASSIGN(ShardingComparison all, compare_shardings(choices, steps));
-  all.notes = std::move(notes);
+  if (!meant.note.empty()) all.notes.push_back(meant.note);
   if (plan) {
     const ComparedSharding* best = all.first_torchrec_plan();
     if (best == nullptr) return Error{"no sharding that TorchRec knows fits: no plan is written"};

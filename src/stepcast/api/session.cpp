@@ -37,7 +37,6 @@
 #include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/retrace/trace_prediction.h"
-#include "stepcast/rollout/rl_step.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/memory.h"
@@ -349,30 +348,13 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
 }
 
 Result<Sensitive> Session::sensitivity(const PredictRequest& request) const {
-  Sensitive result;
-  STEPCAST_ASSIGN(result.forecast, predict(request, Extras{.sensitivity = &result.sensitivity}));
-  return result;
+  return detailed(request, false);
 }
-
 Result<Sensitive> Session::sensitivity(const PredictTraceRequest& request) const {
-  Sensitive result;
-  STEPCAST_ASSIGN(result.forecast, predict(request, Extras{.sensitivity = &result.sensitivity}));
-  return result;
+  return detailed(request, false);
 }
-
-Result<Report> Session::report(const PredictRequest& request) const {
-  PredictRequest explained = request;
-  explained.explained = true;
-  Report result;
-  STEPCAST_ASSIGN(result.forecast, predict(explained, Extras{&result.sensitivity, &result.pictures}));
-  return result;
-}
-
-Result<Report> Session::report(const PredictTraceRequest& request) const {
-  Report result;
-  STEPCAST_ASSIGN(result.forecast, predict(request, Extras{&result.sensitivity, &result.pictures}));
-  return result;
-}
+Result<Report> Session::report(const PredictRequest& request) const { return detailed(request, true); }
+Result<Report> Session::report(const PredictTraceRequest& request) const { return detailed(request, true); }
 
 Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& request, const Extras& extras) {
   bool needs_layout = false;
@@ -489,21 +471,6 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out_on_pools(request, cluster));
   return impl_->forecast(request, std::move(step), extras);
-}
-
-Result<RlForecast> Session::predict(const PredictRlRequest& request) const {
-  StepAssumptions assumptions;
-  STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
-  STEPCAST_ASSIGN(const Impl::Lease priced, impl_->lease(request.platform, request.actor.gpus_per_node));
-  const TrainingLayout open_layout = [&](const Job& asked, const ResolvedJob& usual) {
-    return rule_of(usual.layout).search.plans_post_training
-               ? detail::planned_layout(asked, usual, *priced->platform, assumptions)
-               : std::nullopt;
-  };
-  STEPCAST_ASSIGN(RlAnswer answer,
-                  rl_step({request.actor, request.rl}, priced->steps.with(assumptions), {}, open_layout));
-  answer.forecast.platform = request.platform;
-  return std::move(answer.forecast);
 }
 
 }  // namespace stepcast

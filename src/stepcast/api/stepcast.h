@@ -116,6 +116,7 @@ struct StepSeries {
   std::vector<std::int64_t> gpus, micro_batches, global_batches;
   bool replans =
       false;  // a layout for every point where the request leaves it open; otherwise that of the first
+  std::vector<std::int64_t> batches_per_rank{};  // samples, of recommendation models
 };
 
 // A step of post-training by reinforcement learning (docs/post-training.md).
@@ -269,17 +270,18 @@ struct PredictedLog {
   std::shared_ptr<const LoggedRun> run;
 };
 
-struct Sensitive {
-  Forecast forecast;
-  Sensitivity sensitivity;
-};
-
 // A forecast with what a report shows beside it: report_html(forecast_document(answer.forecast, answer.illustrations())).
 struct Report {
   Forecast forecast;
   Sensitivity sensitivity;
   StepPictures pictures;
   [[nodiscard]] ForecastIllustrations illustrations() const { return {&sensitivity, &pictures}; }
+};
+using Sensitive = Report;  // without pictures
+
+struct RlReport {
+  RlForecast forecast;
+  Sensitivity sensitivity;
 };
 
 // A shard of a sweep (sweep/sweep_spec.h), and the folder that its rows go to.
@@ -378,6 +380,8 @@ class Session {
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictRequest& request) const;
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictDlrmRequest& request) const;
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictTraceRequest& request) const;
+  // The ways to spread the step stay as they are.
+  [[nodiscard]] Result<RlReport> sensitivity(const PredictRlRequest& request) const;
 
   // The same forecasts, with the operations of a layer, the pictures and the sensitivities of a report. Errors: those of
   // predict().
@@ -413,6 +417,9 @@ class Session {
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;
+  [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request, const Extras& extras) const;
+  template <class Request>
+  [[nodiscard]] Result<Report> detailed(Request request, bool with_pictures) const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

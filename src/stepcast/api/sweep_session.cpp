@@ -1,17 +1,23 @@
 // The points of a sweep, one by one and shard by shard.
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <utility>
+#include <variant>
+
+#include <fmt/format.h>
 
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/stepcast.h"
+#include "stepcast/api/subject.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/plan/layout_plan.h"
-#include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/report/sweep_document.h"
+#include "stepcast/sweep/option_table.h"
 #include "stepcast/sweep/sweep_folder.h"
+#include "stepcast/sweep/sweep_keys.h"
 #include "stepcast/sweep/sweep_question.h"
 
 namespace stepcast {
@@ -57,22 +63,41 @@ class RowWriter {
   Clock::duration took_{};
 };
 
-PredictDlrmRequest dlrm_request(const SweepQuestion& question) {
-  PredictDlrmRequest request;
-  request.model = question.job.model;
-  request.tables = question.tables;
-  request.indices = question.indices;
-  request.platform = question.platform;
-  request.n_gpus = question.n_gpus.value_or(0);
-  request.gpus_per_node = question.gpus_per_node;
-  request.global_batch = question.job.settings.global_batch_sequences;
-  request.plan = question.sharding_plan;
-  request.what_if = question.what_if;
-  request.batch_per_rank = question.batch_per_rank;
-  request.links_of = question.links_of;
-  request.budget = question.budget;
-  request.collectives = 1;
-  return request;
+// The step of a point; of nodes as of `platform`.
+StepQuestion step_of(SweepQuestion&& point, const Platform* platform) {
+  StepQuestion asked;
+  PredictRequest& step = asked.step;
+  step.job = std::move(point.job);
+  if (platform != nullptr)
+    step.job.n_gpus = *point.nodes * point.gpus_per_node.value_or(platform->node.gpus_per_node);
+  step.platform = std::move(point.platform);
+  step.what_if = std::move(point.what_if);
+  step.budget = point.budget;
+  step.pools = std::move(point.pools);
+  step.zones = std::move(point.zones);
+  step.only_critical = true;
+  step.compares_types = false;
+  step.collectives = 1;
+  asked.rl = std::move(point.rl);
+  PredictDlrmRequest& recommendation = asked.recommendation;
+  recommendation.tables = std::move(point.tables);
+  recommendation.indices = std::move(point.indices);
+  recommendation.plan = std::move(point.sharding_plan);
+  recommendation.batch_per_rank = point.batch_per_rank;
+  recommendation.links_of = std::move(point.links_of);
+  return asked;
+}
+
+// Errors: keys that belong to another subject.
+Status check_keys(const SweepPoint& point, const Subject& subject) {
+  for (const Option& option : option_table()) {
+    if (option.sweep == SweepValue::none || point.find(option.sweep_key()) == nullptr) continue;
+    const Subject* owner = owner_of(option.of & questions_of(point.mode), subject);
+    if (owner == nullptr) continue;
+    return Error::at("", option.sweep_key(), fmt::format("belongs to {}", owner->plural))
+        .advice(owner->own_flag.empty() ? "" : fmt::format("add {}", owner->own_flag.substr(2)));
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -94,31 +119,16 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
     if (plan.found.priced.empty()) return why_none(plan);
     return sweep_row(point, plan, question.budget);
   }
-  if (is_dlrm_job(question.job.model)) {
-    STEPCAST_ASSIGN(const Forecast forecast, predict(dlrm_request(question)));
-    return sweep_row(point, forecast);
-  }
+  std::shared_ptr<const Platform> platform;
   if (question.nodes) {
-    STEPCAST_ASSIGN(const std::shared_ptr<const Platform> platform, impl_->platform(question.platform));
-    question.job.n_gpus = *question.nodes * question.gpus_per_node.value_or(platform->node.gpus_per_node);
+    STEPCAST_ASSIGN(platform, impl_->platform(question.platform));
   }
-  if (question.post_training) {
-    STEPCAST_ASSIGN(const RlForecast forecast,
-                    predict(PredictRlRequest{std::move(question.job), *std::move(question.post_training),
-                                             question.platform, std::move(question.what_if)}));
-    return sweep_row(point, forecast);
-  }
-  PredictRequest request;
-  request.job = std::move(question.job);
-  request.platform = question.platform;
-  request.what_if = std::move(question.what_if);
-  request.budget = question.budget;
-  request.pools = question.pools;
-  request.zones = std::move(question.zones);
-  request.only_critical = true;
-  request.compares_types = false;
-  STEPCAST_ASSIGN(const Forecast forecast, predict(request));
-  return sweep_row(point, forecast);
+  const StepQuestion asked = step_of(std::move(question), platform.get());
+  const Subject& subject = subject_of(asked.step.job, asked.rl);
+  STEPCAST_TRY(check_keys(point, subject));
+  STEPCAST_TRY(check_what_ifs(subject, asked.step.what_if));
+  STEPCAST_ASSIGN(const StepAnswer answer, subject.predict(*this, asked));
+  return std::visit([&](const auto& given) { return sweep_row(point, given.forecast); }, answer);
 }
 
 Result<SweepReport> Session::sweep(const SweepSpec& spec, const SweepRun& run) const {

@@ -116,8 +116,8 @@ struct TraceQuestion {
   // What the step takes of a GPU's memory, where the question changes that or a dry run counted it.
   void add_memory(const TracePrediction& prediction, Forecast& forecast) const {
     const bool changed = how.change.batch || how.recompute != RecomputedPart::none;
-    const bool counted = std::ranges::any_of(
-        source->traces().execution_traces, [](const auto& trace) { return trace && trace->dry_run; });
+    const bool counted = std::ranges::any_of(source->traces().execution_traces,
+                                             [](const auto& trace) { return trace && trace->dry_run; });
     if (!counted && (!changed || source->traces().ranks.empty())) return;
     double batch_ratio = 1;
     if (how.change.batch) {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "stepcast/base/result.h"
 
@@ -11,6 +12,8 @@ namespace stepcast {
 
 // The text of a file by its name, "presets.csv", for as long as the program runs; empty if there is none.
 [[nodiscard]] std::string_view shipped_table(std::string_view file);
+// The texts of all files whose names end so, "_presets.json".
+[[nodiscard]] std::vector<std::string_view> shipped_tables(std::string_view ending);
 
 // What was read from such a text. They are ours: an error is one of the program, and tests read all of them.
 template <class T>

@@ -166,6 +166,16 @@ bool is_of_family(std::string_view known, std::string_view name) {
   return nearest_word(other, {one}, 1).has_value();
 }
 
+// Models of other rooms: the names in all tables of presets.
+void add_listed_names(std::vector<std::string>& known) {
+  for (const std::string_view table : shipped_tables("_presets.json")) {
+    const JsonValue rows = as_shipped(parse_json(table, "a table of presets"));
+    for (const JsonValue& row : rows.items())
+      if (const std::string& name = row.find("name")->text(); std::ranges::find(known, name) == known.end())
+        known.push_back(name);
+  }
+}
+
 }  // namespace
 
 std::span<const Preset> presets() {
@@ -183,8 +193,7 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
     if (std::ranges::any_of(row.names, [&](const std::string& n) { return spelling_core(n) == wanted; }))
       return row.config.empty() ? Result<Transformer>{row.model} : read_config(row, vision, notes);
   }
-  const std::vector<std::string> recommendation = recommendation_names();
-  known.insert(known.end(), recommendation.begin(), recommendation.end());
+  add_listed_names(known);
   Error error{fmt::format("no model is named `{}`", name)};
   const std::vector<std::string> networks = network_names();
   known.insert(known.end(), networks.begin(), networks.end());
@@ -203,14 +212,6 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
     return std::move(error).advice(
         "`stepcast models` lists the names; the path of a config.json does as well");
   return std::move(error).advice(fmt::format("names that begin so: {}", fmt::join(known, ", ")));
-}
-
-std::vector<std::string> recommendation_names() {
-  const std::string file = "dlrm_presets.json";
-  const JsonValue rows = as_shipped(parse_json(shipped_table(file), file));
-  std::vector<std::string> names;
-  for (const JsonValue& row : rows.items()) names.push_back(row.find("name")->text());
-  return names;
 }
 
 std::optional<std::string> preset_of_hub_name(std::string_view hub) {

@@ -33,9 +33,6 @@ struct Preset {
 [[nodiscard]] Result<Transformer> find_preset(std::string_view name, const VisionSettings& vision = {},
                                               std::vector<std::string>* notes = nullptr);
 
-// Models of recommendation, which `shard` takes: the rows of dlrm_presets.json. Messages name them where a name is unknown.
-[[nodiscard]] std::vector<std::string> recommendation_names();
-
 // The preset that a name at a hub, a folder or a component of torchtune stands for: "meta-llama/Meta-Llama-3.1-8B-Instruct",
 // "torchtune.models.llama3_1.lora_llama3_1_8b".
 [[nodiscard]] std::optional<std::string> preset_of_hub_name(std::string_view hub);

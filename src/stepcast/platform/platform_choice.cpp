@@ -164,12 +164,18 @@ std::optional<std::string> default_node_for(const Platform& platform, std::int64
   return *std::move(node);
 }
 
-Result<PlatformChoice> load_meant_platform(const std::string& name, std::int64_t n_gpus) {
+Result<PlatformChoice> load_meant_platform(const std::string& name, std::int64_t n_gpus,
+                                           std::optional<std::int64_t> gpus_per_node) {
   PlatformChoice meant;
   STEPCAST_ASSIGN(meant.platform, load_platform(name));
   if (const auto node = default_node_for(meant.platform, n_gpus)) {
     meant.note = node_note(name, *node);
     STEPCAST_ASSIGN(meant.platform, load_platform(*node));
+  }
+  if (gpus_per_node) {
+    std::string ignored;
+    adapt_to({.gpus_per_node = *gpus_per_node}, meant.platform, ignored);
+    STEPCAST_TRY(meant.platform.check());
   }
   return meant;
 }

@@ -48,8 +48,10 @@ struct PlatformChoice {
 // Where a GPU was named and several of it are asked for: its usual node. Nothing where `platform` is a node or a cluster,
 // or no node that ships holds the GPU.
 [[nodiscard]] std::optional<std::string> default_node_for(const Platform& platform, std::int64_t n_gpus);
-// The platform of that name; where a GPU is named and several of it are asked for, its usual node, and node_note().
-[[nodiscard]] Result<PlatformChoice> load_meant_platform(const std::string& name, std::int64_t n_gpus);
+// The platform of that name; where a GPU is named and several of it are asked for, its usual node, and node_note(). With
+// nodes of so many GPUs, if it is said.
+[[nodiscard]] Result<PlatformChoice> load_meant_platform(const std::string& name, std::int64_t n_gpus,
+                                                         std::optional<std::int64_t> gpus_per_node = {});
 // Nodes of this GPU with so few of them may be trays of a rack that is one NVLink domain: the shipped platform of the rack, if
 // one holds trays of that size and all `n_gpus`. Nothing where the nodes are systems of their own.
 [[nodiscard]] std::optional<std::string> rack_of_trays(std::string_view gpu, std::int64_t gpus_per_node,

@@ -60,46 +60,26 @@ Status check_names(std::span<const std::string> changes) {
 Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions,
                      std::span<const WhatIfFactor> own) {
   STEPCAST_TRY(check_names(changes));
-  std::vector<std::string> others;
-  for (const std::string& change : changes) {
-    const std::size_t equals = change.find('=');
-    const std::string_view name = std::string_view{change}.substr(0, equals);
-    const auto changed = std::ranges::find(own, name, &WhatIfFactor::name);
-    if (changed == own.end()) {
-      others.push_back(change);
-      continue;
-    }
-    const double times =
-        equals == std::string::npos ? 0 : speed_of(std::string_view{change}.substr(equals + 1));
-    if (!(times >= 0.1 && times <= 100)) {
-      return Error::at("", "--what-if")
-          .found(fmt::format("`{}`", change.substr(0, 60)))
-          .expected(fmt::format("{}=2x, from 0.1 to 100 times", name));
-    }
-    *changed->factor *= times;
-  }
-  return apply_what_if(others, assumptions);
-}
-
-Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions) {
-  STEPCAST_TRY(check_names(changes));
   constexpr double kSlowest = 0.01, kFastest = 100;  // beyond that nobody means it
   for (const std::string_view change : changes) {
     const std::size_t equals = change.find('=');
-    const auto is_named = [&](const Part& p) { return p.name == change.substr(0, equals); };
-    const bool known = std::any_of(std::begin(kParts), std::end(kParts), is_named);
-    const double speed = equals == std::string_view::npos ? 0 : speed_of(change.substr(equals + 1));
-    if (!known || !(speed >= kSlowest && speed <= kFastest)) {
+    const std::string_view name = change.substr(0, equals);
+    const double times = equals == std::string_view::npos ? 0 : speed_of(change.substr(equals + 1));
+    const auto changed = std::ranges::find(own, name, &WhatIfFactor::name);
+    const bool is_own = changed != own.end();
+    const bool is_known = is_own || std::ranges::find(kParts, name, &Part::name) != std::end(kParts);
+    if (!is_known || !(times >= (is_own ? 0.1 : kSlowest) && times <= kFastest)) {
       return Error::at("", "--what-if")
           .found(fmt::format("`{}`", change.substr(0, 60)))
-          .expected(fmt::format("NAME=FACTORx with gemm, attention, memory_bound, compute, gpu, "
-                                "communication, nvlink, network or "
-                                "host, from {} to {} times as fast, such as nvlink=2x",
-                                kSlowest, kFastest));
+          .expected(is_own ? fmt::format("{}=2x, from 0.1 to 100 times", name)
+                           : fmt::format("NAME=FACTORx with gemm, attention, memory_bound, compute, gpu, "
+                                         "communication, nvlink, network or "
+                                         "host, from {} to {} times as fast, such as nvlink=2x",
+                                         kSlowest, kFastest));
     }
-    for (const Part& part : kParts) {
-      if (is_named(part)) assumptions.*(part.factor) /= speed;
-    }
+    if (is_own) *changed->factor *= times;
+    for (const Part& part : kParts)
+      if (!is_own && part.name == name) assumptions.*(part.factor) /= times;
   }
   return Ok{};
 }

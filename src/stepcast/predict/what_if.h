@@ -11,18 +11,18 @@
 
 namespace stepcast {
 
-// Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound, compute
-// (products and attention), gpu (these and what memory bounds, copies too), communication, nvlink (inside nodes), network
-// (between nodes) or host (CPU time). Changes of one part multiply. The error names the change that cannot be understood.
-[[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions);
-
 // A factor of one kind of model alone, such as reuse=2x of recommendation models: `factor` becomes 0.1 to 100 times as large.
 struct WhatIfFactor {
   std::string_view name;
   double* factor;
 };
+
+// Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound, compute
+// (products and attention), gpu (these and what memory bounds, copies too), communication, nvlink (inside nodes), network
+// (between nodes) or host (CPU time); or of what the model has as its `own`. Changes of one part multiply. The error names the
+// change that cannot be understood.
 [[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions,
-                                   std::span<const WhatIfFactor> own);
+                                   std::span<const WhatIfFactor> own = {});
 
 // All that GPUs compute takes as much longer as a power limit of each makes it (cost/node_power.h), with a wider band.
 // Errors: those of power_under().

@@ -17,7 +17,6 @@
 #include "stepcast/base/object_reader.h"
 #include "stepcast/base/scan.h"
 #include "stepcast/base/toml_document.h"
-#include "stepcast/formats/presets.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/recommend/dlrm_presets.h"
 #include "stepcast/recommend/measured_indices.h"
@@ -255,10 +254,9 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
   STEPCAST_TRY(keys.optional("model", preset));
   if (!preset.empty()) {
     if (!dlrm_preset(preset)) {
-      const std::vector<std::string> names = recommendation_names();
       return keys.error("model")
           .found(fmt::format("`{}`", preset))
-          .expected(fmt::format("one of {}", fmt::join(names, ", ")));
+          .expected(fmt::format("one of {}", fmt::join(dlrm_names(), ", ")));
     }
     STEPCAST_ASSIGN(job, read_dlrm_job(preset));
   }

@@ -70,6 +70,12 @@ const std::vector<Dlrm>& dlrm_presets() {
 
 }  // namespace
 
+std::vector<std::string> dlrm_names() {
+  std::vector<std::string> names;
+  for (const Dlrm& preset : dlrm_presets()) names.push_back(preset.name);
+  return names;
+}
+
 std::optional<Dlrm> dlrm_preset(std::string_view name) {
   const auto found = std::ranges::find(dlrm_presets(), name, &Dlrm::name);
   return found == dlrm_presets().end() ? std::nullopt : std::optional{*found};

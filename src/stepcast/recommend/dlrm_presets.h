@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/recommend/dlrm.h"
 
@@ -12,5 +13,6 @@ namespace stepcast {
 
 // Nothing for another name. `dlrm-multi-gpu` has no tables: a table file brings them.
 [[nodiscard]] std::optional<Dlrm> dlrm_preset(std::string_view name);
+[[nodiscard]] std::vector<std::string> dlrm_names();
 
 }  // namespace stepcast

@@ -7,6 +7,7 @@
 // The Program is built and priced once; a sharding changes the times of lookups and exchanges alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/step_assumptions.h"
 #include "stepcast/predict/step_explanation.h"
+#include "stepcast/predict/what_if.h"
 #include "stepcast/recommend/dlrm.h"
 #include "stepcast/recommend/dlrm_program.h"
 #include "stepcast/recommend/dlrm_rank.h"
@@ -31,6 +33,10 @@ struct DlrmWhatIf {
   double rank_skew = 1;  // lookups of the last rank take so many times as long: its samples have more
   friend bool operator==(const DlrmWhatIf&, const DlrmWhatIf&) = default;
 };
+// As `--what-if` calls them.
+[[nodiscard]] inline std::array<WhatIfFactor, 2> factors_of(DlrmWhatIf& what_if) {
+  return {{{"reuse", &what_if.reuse}, {"rank_skew", &what_if.rank_skew}}};
+}
 
 class DlrmStepModel {
  public:

@@ -8,7 +8,6 @@
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/network_presets.h"
 #include "stepcast/formats/presets.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/answer_fields.h"
@@ -61,16 +60,14 @@ void fields(auto& a, Is<PlatformListings> auto& all) {
 STEPCAST_ANSWER(models, ModelsAnswer, "stepcast.models/1", "stepcast models --json")
 STEPCAST_ANSWER(platforms, PlatformListings, "stepcast.platforms/1", "stepcast platforms --json")
 
-ReportDocument models_document(const ModelsAnswer& models) {
+ReportDocument models_document(const ModelsAnswer& models, const std::vector<std::string>& others) {
   ReportTable table = table_of(models.models);
   table.indent = 0;
   ReportDocument document{.title = "Models known by name"};
   document.add("", {std::move(table),
-                    TerminalText{fmt::format("\nRecommendation models: {}.\nNetworks of images, and encoders "
-                                             "in front of decoders: {}.\nAny other: `--model config.json` of "
-                                             "Hugging Face, or Megatron's flags from --num-layers on.\n",
-                                             fmt::join(recommendation_names(), ", "),
-                                             fmt::join(network_names(), ", "))}});
+                    TerminalText{fmt::format("\n{}\nAny other: `--model config.json` of Hugging Face, or "
+                                             "Megatron's flags from --num-layers on.\n",
+                                             fmt::join(others, "\n"))}});
   return document;
 }
 

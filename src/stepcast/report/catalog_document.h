@@ -44,7 +44,9 @@ struct ModelsAnswer {
 // Schema stepcast.models/1.
 [[nodiscard]] std::string models_json(const ModelsAnswer& answer);
 [[nodiscard]] std::string models_schema();
-[[nodiscard]] ReportDocument models_document(const ModelsAnswer& models);
+// `others`: lines about models that have names alone.
+[[nodiscard]] ReportDocument models_document(const ModelsAnswer& models,
+                                             const std::vector<std::string>& others);
 
 // Schema stepcast.platforms/1.
 [[nodiscard]] std::string platforms_json(const PlatformListings& answer);

@@ -24,6 +24,8 @@ std::string_view to_string(Question question) {
   return "";
 }
 
+bool is_laid_out(Question question) { return find_option("--tp", bit(question)) != nullptr; }
+
 std::string Option::python_keyword() const {
   std::string word{name().substr(name().find_first_not_of('-'))};
   std::replace(word.begin(), word.end(), '-', '_');

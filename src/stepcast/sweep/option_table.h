@@ -41,6 +41,8 @@ using QuestionSet = unsigned;
 inline constexpr QuestionSet kPlanQuestions =
     bit(Question::plan) | bit(Question::plan_jobs) | bit(Question::plan_rl);
 inline constexpr QuestionSet kPredictQuestions = bit(Question::plan) - 1;
+// Whether flags of layouts, and those of Megatron-LM, mean something.
+[[nodiscard]] bool is_laid_out(Question question);
 inline constexpr Question kQuestions[] = {
     Question::described, Question::series,         Question::log,
     Question::traces,    Question::recommendation, Question::post_training,

@@ -20,8 +20,6 @@
 #include "stepcast/operation/dtype.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/predict/what_if.h"
-#include "stepcast/recommend/dlrm_job.h"
-#include "stepcast/rollout/rl_config.h"
 #include "stepcast/sweep/option_table.h"
 #include "stepcast/sweep/sweep_keys.h"
 #include "stepcast/workload/framework_rule.h"
@@ -140,7 +138,6 @@ class Settings {
 struct Said : SweepQuestion {
   std::string dtype, framework, objective, zone_words;
   std::string command_line, torchtitan, deepspeed, config;  // files
-  RlSettings rl;
   RestrictionWords lists;
   std::optional<double> memory_GiB;
 };
@@ -212,19 +209,6 @@ Status read_configs(const Said& said, Job& job) {
   return Ok{};
 }
 
-// A step of post-training where `rl` or the config or command line says so.
-Status take_rl(Said& said) {
-  const RlSettings& r = said.rl;
-  const bool says = r.prompts || r.generations || !r.lengths.empty() || !r.policy.empty();
-  if (!r.algorithm.empty() || is_rl_config(said.job)) {
-    said.post_training = std::move(said.rl);
-  } else if (says) {
-    return Error::at("", "prompts, generations, lengths, policy", "belong to steps of post-training")
-        .advice("add rl = \"grpo\"");
-  }
-  return Ok{};
-}
-
 Status read_flags(const Settings& settings, Job& job, const LayoutWords& layout = {}) {
   STEPCAST_ASSIGN(const std::vector<std::string> flags, settings.flags());
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(flags));
@@ -258,17 +242,6 @@ Status check_pools(const SweepPoint& point, Said& said) {
   return Ok{};
 }
 
-// Keys that mean something for recommendation models and not for a step of a description.
-Status check_subject(const SweepPoint& point) {
-  for (const Option& option : option_table()) {
-    const bool of_dlrm_alone =
-        (option.of & bit(Question::recommendation)) != 0 && (option.of & bit(Question::described)) == 0;
-    if (of_dlrm_alone && option.sweep != SweepValue::none && point.find(option.sweep_key()) != nullptr)
-      return Error::at("", option.sweep_key(), "belongs to recommendation models");
-  }
-  return Ok{};
-}
-
 Status take_predict(const SweepPoint& point, const Settings& settings, Said& said) {
   Job& job = said.job;
   STEPCAST_TRY(set_type(said.dtype, job.settings));
@@ -278,8 +251,6 @@ Status take_predict(const SweepPoint& point, const Settings& settings, Said& sai
   if (!said.budget.recovery.empty() && said.budget.failures.empty())
     return Error{"recovery belongs to interruptions"}.advice("add failures = \"default\"");
   STEPCAST_TRY(read_configs(said, job));
-  STEPCAST_TRY(take_rl(said));
-  if (!is_dlrm_job(job.model)) STEPCAST_TRY(check_subject(point));
   const RestrictionWords& lists = said.lists;
   STEPCAST_TRY(read_flags(settings, job,
                           {.schedule = join(lists.schedules, ","),

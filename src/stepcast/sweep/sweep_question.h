@@ -23,15 +23,15 @@ struct SweepQuestion {
   std::string pools;  // of different GPUs; empty: n_gpus of `platform`
   std::vector<std::string> zones;
   TrainingBudget budget;
-  PlanRequest plan;                         // of mode plan: complete
-  std::optional<RlSettings> post_training;  // a step of it, if there
+  PlanRequest plan;  // of mode plan: complete
+  RlSettings rl;     // of post-training
   // Of recommendation models.
   std::string tables, indices, sharding_plan, links_of;
   std::optional<std::int64_t> batch_per_rank;
 };
 
-// Errors: a value that its key does not take, by the name of the key; flags that Megatron-LM's words do not allow; keys of
-// recommendation models beside those of others; files that cannot be read.
+// Errors: a value that its key does not take, by the name of the key; flags that Megatron-LM's words do not allow; files
+// that cannot be read.
 [[nodiscard]] Result<SweepQuestion> question_of(const SweepPoint& point);
 
 }  // namespace stepcast

@@ -169,6 +169,9 @@ struct Session::Impl {
   static Status add_pools(const LaidOut& step, const PredictRequest& request, Forecast& forecast);
   Result<Forecast> forecast(const PredictRequest& request, LaidOut step, const Extras& extras);
 
+  // `faster`: one more what-if ("gemm=2"), which the layout is not chosen for; empty: none.
+  Result<RlForecast> predict(const PredictRlRequest& request, const std::string& faster);
+
   // detail::planned_layout(), once for every question of late.
   std::optional<LayoutChoice> planned_layout(LayoutQuestion question, const ResolvedJob& usual);
 
@@ -178,5 +181,16 @@ struct Session::Impl {
   std::map<std::string, std::shared_ptr<const Platform>> platforms;
   std::map<Key, std::vector<std::unique_ptr<PricedPlatform>>> free;
 };
+
+// A forecast with its sensitivities, and with what a page shows.
+template <class Request>
+Result<Report> Session::detailed(Request request, bool with_pictures) const {
+  if constexpr (requires { request.explained; }) request.explained = request.explained || with_pictures;
+  Report out;
+  STEPCAST_ASSIGN(out.forecast,
+                  predict(request, Extras{.sensitivity = &out.sensitivity,
+                                          .pictures = with_pictures ? &out.pictures : nullptr}));
+  return out;
+}
 
 }  // namespace stepcast
