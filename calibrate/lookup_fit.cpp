@@ -156,7 +156,7 @@ class Training {
       const double deviation = std::sqrt(std::max(0.0, squares / n - sum * sum / (n * n)));
       const double scale = deviation > 1e-4 ? 1 / (deviation * kReach) : 0;
       process_.scale.push_back(static_cast<float>(rounded(scale, 4)));
-      n_scaled_ += process_.scale[f] > 0 ? 1 : 0;
+      if (process_.scale[f] > 0) ++n_scaled_;
     }
   }
 
