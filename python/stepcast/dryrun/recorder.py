@@ -23,6 +23,7 @@ _TYPE_NAMES = {torch.float32: "float", torch.float64: "double", torch.float16: "
                torch.complex128: "c10::complex<double>"}
 _MARK = "stepcast "
 _DROPPED = ("prim::device", "aten::is_pinned")
+_MODES = ("PythonDispatchMode", "PythonSubclass", "PythonFallback")
 _SCHEMA = "1.1.1-chakra.0.0.4"
 
 
@@ -313,16 +314,16 @@ class _Nodes:
 
     def walk(self) -> None:
         roots = sorted(self.step.tree, key=lambda e: e.start_time_ns)
-        stack = [(event, 2) for event in reversed(roots)]
+        stack = [(event, 2) for event in reversed(self._shown(roots))]
         while stack:
             event, parent = stack.pop()
             name = event.name
             if name.startswith(_MARK):
-                self._leaf(self.step.leaves[int(name[len(_MARK):])], parent, event.parent)
+                self._leaf(self.step.leaves[int(name[len(_MARK):])], parent, event)
                 continue
             if name in _DROPPED or name.startswith("profiler::"):
                 continue
-            children = event.children
+            children = self._shown(event.children)
             marked = [c for c in children if c.name.startswith(_MARK)]
             if len(marked) == 1:
                 leaf = self.step.leaves[int(marked[0].name[len(_MARK):])]
@@ -336,14 +337,28 @@ class _Nodes:
             identity = self.add(name, parent, event=event)
             stack.extend((child, identity) for child in reversed(children))
 
+    def _shown(self, events: Any) -> List[Any]:
+        """Without those that say that a mode was asked."""
+        out = []
+        for event in events:
+            if event.name in _MODES:
+                out.extend(self._shown(event.children))
+            else:
+                out.append(event)
+        return out
+
+    @staticmethod
+    def _sequence(event: Any) -> int:
+        return getattr(event.typed[1], "sequence_number", -1) if event is not None else -1
+
     def _leaf(self, leaf: Leaf, parent: int, event: Any) -> None:
-        sequence = getattr(event.typed[1], "sequence_number", -1) if event is not None else -1
+        sequence = self._sequence(event)
         module = leaf.module
         if module and sequence >= 0:
             self._modules.setdefault(sequence, module)
         walker = event
         while not module and walker is not None:
-            module = self._modules.get(getattr(walker.typed[1], "sequence_number", -1), "")
+            module = self._modules.get(self._sequence(walker), "")
             walker = walker.parent
         attrs = [("stream", "uint64", leaf.stream), ("allocated_bytes", "uint64", leaf.allocated)]
         for key, value in (("module", module), ("runtime_before", "; ".join(leaf.before)), ("copy", leaf.copy), ("sync", leaf.sync)):
