@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 aten = torch.ops.aten
 
 # Values are carried along for whole numbers up to so many elements, for fractions up to so many; one element or a few are made up.
+_LEAST_HOLLOW = 1 << 18  # elements of a tensor whose random contents are left out
 _MOST_WHOLE, _MOST_FRACTIONS, _MOST_MADE_UP = 1 << 20, 1 << 12, 16
 
 
@@ -49,6 +50,12 @@ def tensors_in(values: Any) -> Iterator[torch.Tensor]:
 
 def is_pinned(tensor: torch.Tensor) -> bool:
     return getattr(tensor, "_stepcast_pinned", False)
+
+
+def is_hollow(tensor: Any) -> bool:
+    """A large tensor of the CPU that holds nothing: its random contents were never written."""
+    return isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and tensor.numel() >= _LEAST_HOLLOW \
+        and hasattr(tensor.untyped_storage(), "_stepcast_hollow")
 
 
 def _touches_gpu(values: Any) -> bool:
@@ -125,7 +132,7 @@ class DryMode(TorchDispatchMode):
         if self.groups is not None and operator.namespace in self.groups.namespaces:
             return self.groups.collective(self, func, operator, args, kwargs)
         if not _touches_gpu(args) and not (kwargs and _touches_gpu(kwargs.values())):
-            return self._on_cpu(func, args, kwargs)
+            return self._on_cpu(func, operator, args, kwargs)
         with self.recorder.operator(func, operator, args, kwargs) as record:
             special = self._special.get(func)
             out = NotImplemented if special is None else special(record, args, kwargs)
@@ -134,9 +141,22 @@ class DryMode(TorchDispatchMode):
             record.outputs = out
         return out
 
-    @staticmethod
-    def _on_cpu(func: Any, args: Any, kwargs: Any) -> Any:
-        """As it is; pinned memory is plain memory with a mark."""
+    def _on_cpu(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
+        """As it is; pinned memory is plain memory with a mark, and large random weights are never written: they cost no time, and no
+        memory beyond addresses."""
+        first = args[0] if args else None
+        if isinstance(first, torch.Tensor) and first.numel() >= _LEAST_HOLLOW and first.is_floating_point():
+            if operator.writes == [0] and (operator.is_random or is_hollow(first)) and func is not aten.copy_.default \
+                    and "inplace_view" not in str(func.tags):
+                first.untyped_storage()._stepcast_hollow = True
+                return first
+            if is_hollow(first) and func in (aten._to_copy.default, aten.clone.default):
+                out = torch.empty(first.shape, dtype=kwargs.get("dtype") or first.dtype)
+                out.untyped_storage()._stepcast_hollow = True
+                return out
+        if func is aten.copy_.default and is_hollow(args[1]) and first.numel() == args[1].numel():
+            first.untyped_storage()._stepcast_hollow = True
+            return first
         if func is aten.is_pinned.default:
             return is_pinned(args[0])
         if func is aten._pin_memory.default:
