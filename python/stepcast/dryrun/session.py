@@ -22,7 +22,7 @@ class Session:
         self.started = time.monotonic()
         self._signature: Optional[str] = None
         self._mode: Any = None
-        self._told = 0.0
+        self.groups: Any = None
 
     def start(self) -> None:
         try:
@@ -43,6 +43,10 @@ class Session:
         self.recorder.module_of = modules.current
         patches.follow_optimizers(self.recorder.boundary)
         mode.Threads(self.mode)
+        if self.job.get("shared"):
+            from stepcast.dryrun import groups
+
+            self.groups = groups.install(self.mode, self.recorder, self.job)
         self.mode.__enter__()
 
     def on_first_forward(self) -> None:
@@ -89,8 +93,10 @@ class Session:
             self.fail("the program ended without a step of a PyTorch optimizer (torch.optim.Optimizer.step)")
         if error is not None:
             self.notes.append(f"the program failed after step {self.recorder.steps}")
-        self.recorder.write(self.job["trace"], self.header(), [])
-        self.tell("recorded", operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
+        self.recorder.write(self.job["trace"], self.header(), self.groups.described() if self.groups is not None else [])
+
+        more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values())} if self.groups is not None else {}
+        self.tell("recorded", **more, operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
