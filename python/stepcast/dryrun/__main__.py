@@ -24,6 +24,20 @@ def _guess(text: str) -> Dict[str, float]:
     return {name: share}
 
 
+_CAPABILITIES = {"pascal": 60, "volta": 70, "turing": 75, "ampere": 80, "ada": 89, "hopper": 90, "blackwell": 100}
+
+
+def capability_of(architecture: str, device: str) -> int:
+    """CUDA's compute capability, 90 for 9.0: by the architecture, and by the device where one has several."""
+    if architecture == "ampere" and not any(n in device for n in ("A100", "A30", "A800")):
+        return 86
+    if architecture == "blackwell" and "RTX" in device:
+        return 120
+    if architecture == "blackwell" and "B300" in device:
+        return 103
+    return _CAPABILITIES.get(architecture.split("_")[0].split()[0] if architecture else "", 90)
+
+
 def main(words: List[str]) -> int:
     parser = argparse.ArgumentParser(prog="stepcast dryrun")
     parser.add_argument("record")
@@ -33,7 +47,7 @@ def main(words: List[str]) -> int:
     parser.add_argument("--device-name", default="NVIDIA H100 80GB HBM3")
     parser.add_argument("--memory-bytes", type=int, default=80 << 30)
     parser.add_argument("--sms", type=int, default=132)
-    parser.add_argument("--capability", type=int, default=90)
+    parser.add_argument("--architecture", default="hopper")
     parser.add_argument("--l2-bytes", type=int, default=50 << 20)
     parser.add_argument("--gpus-per-node", type=int, default=8)
     parser.add_argument("--at", type=int)
@@ -48,7 +62,7 @@ def main(words: List[str]) -> int:
     given, command = parser.parse_args(words[:at]), words[at + 1:]
     options = Options(gpus=given.gpus, platform=given.platform, out=given.out, at=given.at, steps=given.steps, timeout_s=given.timeout,
                       keep_going=given.keep_going, guess=given.guess, compiled=given.compiled)
-    gpu = Gpu(given.device_name, given.memory_bytes, given.sms, given.capability, given.l2_bytes, given.gpus_per_node)
+    gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes, given.gpus_per_node)
     try:
         classes = dry_run(command, options, gpu)
     except DryRunError as problem:

@@ -96,12 +96,19 @@ class OfOperator:
         self.returns_new = any(r.alias_info is None for r in schema.returns)
 
 
+class _Fake(FakeTensorMode):
+    """Keeps no constants of its own: values are carried along by DryMode."""
+
+    def may_turn_const(self, t: torch.Tensor) -> bool:
+        return False
+
+
 class DryMode(TorchDispatchMode):
     """One for the whole process; `recorder.operator(...)` hears of every operator that touches the GPU."""
 
     def __init__(self, recorder: Any, guesses: Guesses) -> None:
         super().__init__()
-        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        self.fake = _Fake(allow_non_fake_inputs=True)
         self.recorder = recorder
         self.guesses = guesses
         self.groups: Any = None  # groups.Collectives, where the program is distributed
