@@ -4,6 +4,7 @@
  * The device comes from the environment: STEPCAST_GPU_NAME, STEPCAST_GPU_BYTES, STEPCAST_GPU_SMS, STEPCAST_GPU_CAPABILITY (90 for
  * 9.0), STEPCAST_GPU_COUNT, STEPCAST_GPU_L2_BYTES, STEPCAST_CUDA_MAJOR. Calls of streams and events are kept in stepcast_log, which
  * the recorder reads: what waits for what. A call that would launch a kernel fails with one sentence that names the operator. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -78,6 +78,13 @@ class Collectives:
         self._waits: Dict[int, Tuple[Any, ...]] = {}
         self._messages: Dict[Tuple[int, int], int] = {}
 
+    @staticmethod
+    def is_collective(operator: Any, args: Any, kwargs: Any) -> bool:
+        """Those of c10d, and functional ones: they name a group, or wait."""
+        if operator.namespace == "c10d" or operator.name.endswith("::wait_tensor"):
+            return True
+        return any(isinstance(a, str) for a in (*args, *kwargs.values()))
+
     # ---- Collectives ----
     def collective(self, mode: Any, func: Any, operator: Any, args: Any, kwargs: Any) -> Any:
         short = operator.name.split("::")[1]

@@ -84,7 +84,7 @@ _RANDOM = getattr(torch.Tag, "nondeterministic_seeded", None)
 class OfOperator:
     """What the schema of an operator says: looked at once."""
 
-    __slots__ = ("name", "namespace", "writes", "is_random", "is_view", "returns_new")
+    __slots__ = ("name", "namespace", "writes", "is_random", "is_view", "returns_new", "is_composite")
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
@@ -93,6 +93,8 @@ class OfOperator:
         self.writes = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         self.is_random = _RANDOM in func.tags
         self.is_view = any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments)
+        self.is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), torch._C.DispatchKey.CompositeImplicitAutograd)
         self.returns_new = any(r.alias_info is None for r in schema.returns)
 
 
@@ -101,6 +103,10 @@ class _Fake(FakeTensorMode):
 
     def may_turn_const(self, t: torch.Tensor) -> bool:
         return False
+
+    @property
+    def avoid_device_init(self) -> bool:
+        return True  # nothing is ever computed on the device
 
 
 class DryMode(TorchDispatchMode):
@@ -136,10 +142,15 @@ class DryMode(TorchDispatchMode):
             operator = self.operators[func] = OfOperator(func)
         if operator.namespace == "profiler":
             return func(*args, **kwargs)
-        if self.groups is not None and operator.namespace in self.groups.namespaces:
+        if self.groups is not None and operator.namespace in self.groups.namespaces and self.groups.is_collective(operator, args, kwargs):
             return self.groups.collective(self, func, operator, args, kwargs)
         if not _touches_gpu(args) and not (kwargs and _touches_gpu(kwargs.values())):
             return self._on_cpu(func, operator, args, kwargs)
+        if operator.is_composite:  # in inference mode: what it calls is recorded
+            with self:
+                out = func.decompose(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
         with self.recorder.operator(func, operator, args, kwargs) as record:
             special = self._special.get(func)
             out = NotImplemented if special is None else special(record, args, kwargs)

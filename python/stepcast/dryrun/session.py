@@ -47,6 +47,7 @@ class Session:
             from stepcast.dryrun import groups
 
             self.groups = groups.install(self.mode, self.recorder, self.job)
+        torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies by an operator that the mode sees
         self.mode.__enter__()
 
     def on_first_forward(self) -> None:
