@@ -193,16 +193,17 @@ class DryMode(TorchDispatchMode):
         if out is NotImplemented:
             raise RuntimeError(f"stepcast dryrun: {func} takes a kind of tensor that it does not know")
         if isinstance(out, torch.Tensor):
-            if isinstance(out, FakeTensor) and out.fake_device.type == "cpu":
+            if isinstance(out, FakeTensor) and out.fake_device.type != "cuda":
                 out = self._made_up(out)
         elif isinstance(out, (list, tuple)):
-            out = tree_map_only(FakeTensor, lambda t: self._made_up(t) if t.fake_device.type == "cpu" else t, out)
+            out = tree_map_only(FakeTensor, lambda t: self._made_up(t) if t.fake_device.type != "cuda" else t, out)
         self._carry(func, operator, args, kwargs, out, values)
         return out
 
     def _made_up(self, fake: torch.Tensor) -> torch.Tensor:
-        real = torch.zeros(fake.shape, dtype=fake.dtype)
-        return real
+        if fake.fake_device.type == "cpu":
+            return torch.zeros(fake.shape, dtype=fake.dtype)
+        return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device=fake.fake_device)
 
     def empty(self, like: torch.Tensor, shape: Any, dtype: Optional[torch.dtype] = None) -> FakeTensor:
         """A new fake tensor on the device of `like`."""
