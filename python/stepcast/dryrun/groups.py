@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -269,6 +270,7 @@ _DTYPES = {"c10::BFloat16": "BFloat16", "c10::Half": "Half", "float": "Float", "
 
 def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
     """Redirects every process group to the fake backend, with the rank and the world size asked for."""
+    import torch.distributed.device_mesh  # noqa: F401  holds names of its own
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     groups = Collectives(recorder, job)
@@ -293,8 +295,12 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
         name = asked.get(getattr(group, "group_name", "default"), asked["default"])
         return name.split("cuda:")[1].split(",")[0] if "cuda:" in name else name
 
+    # Modules that took the functions by name hold the plain ones.
+    for module in list(sys.modules.values()):
+        for name, plain, own in (("init_process_group", plain_init, init_process_group), ("new_group", plain_new, new_group)):
+            if getattr(module, "__dict__", {}).get(name) is plain:
+                setattr(module, name, own)
     for module in (dist, c10d):
-        module.init_process_group, module.new_group = init_process_group, new_group
         module.send_object_list, module.recv_object_list = groups.send_objects, groups.receive_objects
         module.broadcast_object_list = lambda *a, **k: None
         module.TCPStore = lambda *a, **k: FakeStore()
