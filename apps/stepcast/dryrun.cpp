@@ -1,0 +1,197 @@
+// stepcast dryrun: runs a program of PyTorch on the CPU of this machine, records a step of every class of ranks, and
+// forecasts the records as `predict --trace` does. The Python package stepcast.dryrun runs and records.
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "stepcast/platform/platform.h"
+#include "stepcast/platform/platform_choice.h"
+
+#include "in_process.h"
+#include "option_list.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct DryRunOptions {
+  std::string platform = "dgx-h100", output = "dryrun", guess;
+  std::int64_t gpus = 1, steps = 1;
+  std::optional<std::int64_t> at;
+  double timeout_s = 900;
+  bool keep_going = false, eager = false, compiled = false, json = false;
+  std::vector<std::string> what_if, program;
+};
+
+fs::path folder_of_this_program() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+// The Python half: in the wheel above bin/, in a source tree beside build/.
+Result<fs::path> python_package() {
+  const fs::path here = folder_of_this_program();
+  for (const fs::path& place :
+       {here.parent_path() / "dryrun", here.parent_path().parent_path() / "python" / "stepcast" / "dryrun",
+        here.parent_path() / "share" / "stepcast" / "python" / "stepcast" / "dryrun"}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(place / "__main__.py", ignored)) return place;
+  }
+  return Error{"dryrun needs the Python package of stepcast, which is not beside this program"}.advice(
+      "pip install stepcast");
+}
+
+// As CUDA calls the device: "NVIDIA H100 80GB HBM3".
+std::string device_name_of(const Device& device) {
+  for (const std::string& alias : device.aliases)
+    if (alias.starts_with("NVIDIA ")) return alias;
+  return "NVIDIA " + device.name;
+}
+
+std::vector<std::string> words_of(const DryRunOptions& options, const fs::path& package,
+                                  const Platform& platform) {
+  const Device& device = platform.device;
+  const auto whole = [](Bytes bytes) { return fmt::format("{:.0f}", bytes.value()); };
+  const char* const python = std::getenv("STEPCAST_PYTHON");
+  std::vector<std::string> words{python != nullptr && *python != '\0' ? python : "python3",
+                                 (package / "__main__.py").string(),
+                                 "record",
+                                 "--out",
+                                 options.output,
+                                 "--platform",
+                                 options.platform,
+                                 "--gpus",
+                                 std::to_string(options.gpus),
+                                 "--steps",
+                                 std::to_string(options.steps),
+                                 "--timeout",
+                                 fmt::format("{}", options.timeout_s),
+                                 "--device-name",
+                                 device_name_of(device),
+                                 "--architecture",
+                                 device.architecture,
+                                 "--memory-bytes",
+                                 whole(device.memory_size),
+                                 "--gpus-per-node",
+                                 std::to_string(platform.node.gpus_per_node)};
+  const auto add = [&words](const char* flag, const std::string& value) {
+    words.emplace_back(flag);
+    words.push_back(value);
+  };
+  if (device.sm_count) add("--sms", std::to_string(*device.sm_count));
+  if (device.l2_size) add("--l2-bytes", whole(*device.l2_size));
+  if (options.at) add("--at", std::to_string(*options.at));
+  if (!options.guess.empty()) add("--guess", options.guess);
+  if (options.keep_going) words.emplace_back("--keep-going");
+  if (options.eager) words.emplace_back("--eager");
+  if (options.compiled) words.emplace_back("--compiled");
+  words.emplace_back("--");
+  words.insert(words.end(), options.program.begin(), options.program.end());
+  return words;
+}
+
+// Runs `words` to their end and returns the exit code. Ctrl-C reaches the child, which ends what it started.
+Result<int> run_child(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int problem = ::posix_spawnp(&child, arguments.front(), nullptr, nullptr, arguments.data(), environ);
+  if (problem != 0) {
+    return Error{fmt::format("cannot start {}: {}", words.front(), std::system_category().message(problem))}
+        .advice("name an interpreter by STEPCAST_PYTHON");
+  }
+  const auto before = std::signal(SIGINT, SIG_IGN);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::signal(SIGINT, before);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kInternalError;
+}
+
+Result<int> run_dryrun(const DryRunOptions& options) {
+  if (options.program.empty()) {
+    return Error{"no program was given"}.advice(
+        "stepcast dryrun --gpus 8 --platform dgx-h100 -- torchrun train.py");
+  }
+  if (options.eager && options.compiled)
+    return Error{"--eager and --compiled exclude each other"}.advice("leave one out");
+  STEPCAST_ASSIGN(const PlatformChoice meant, load_meant_platform(options.platform, options.gpus));
+  const Platform& platform = meant.platform;
+  if (platform.device.vendor != "NVIDIA") {
+    return Error{fmt::format("dryrun stands in for CUDA alone, and {} has GPUs of {}", options.platform,
+                             platform.device.vendor)}
+        .advice(
+            "name a platform with NVIDIA GPUs, and forecast the records on the other: predict --trace DIR "
+            "--platform NAME");
+  }
+  STEPCAST_ASSIGN(const fs::path package, python_package());
+  const fs::path libraries = folder_of_this_program() / "python" / "stepcast" / "dryrun" / "lib";
+  std::error_code ignored;
+  if (fs::is_directory(libraries, ignored)) ::setenv("STEPCAST_DRYRUN_LIBRARIES", libraries.c_str(), 0);
+  STEPCAST_ASSIGN(const int code, run_child(words_of(options, package, platform)));
+  if (code != 0) return code;
+  // One path for every answer: what `predict` says of the folder.
+  std::vector<std::string> words{"predict", "--trace", options.output, "--platform", options.platform};
+  for (const std::string& change : options.what_if) {
+    words.emplace_back("--what-if");
+    words.push_back(change);
+  }
+  if (options.json) words.emplace_back("--json");
+  const VerbOutcome answer = run_verb(words);
+  if (!answer.error.empty()) return Error{answer.error};
+  print_text(answer.output);
+  return answer.code;
+}
+
+void add_flags(CLI::App& app, DryRunOptions& o) {
+  FlagList flags{app};
+  flags.add(
+      "PROGRAM", &o.program,
+      "behind `--`: torchrun train.py, python train.py, accelerate launch, deepspeed, a console script");
+  flags.add("--gpus", &o.gpus, "GPUs of the job", {.range = {{1, 1 << 20}}, .shows_default = true});
+  flags.add("--platform", &o.platform, "name of a shipped platform, or a platform file",
+            {.shows_default = true});
+  flags.add("-o,--output", &o.output, "folder for the records, which `predict --trace` reads",
+            {.is_output = true, .shows_default = true});
+  flags.add("--at", &o.at,
+            "optimizer step to record; default: the first that launches what the one before did");
+  flags.add("--steps", &o.steps, "optimizer steps to record as one",
+            {.range = {{1, 1000}}, .shows_default = true});
+  flags.add("--timeout", &o.timeout_s, "seconds for all ranks", {.above_zero = true, .shows_default = true});
+  flags.add("--keep-going", &o.keep_going, "take the last whole step where the program fails later");
+  flags.add("--guess", &o.guess,
+            "assumption for sizes that depend on data: nonzero=0.5 (the default), a share of the elements");
+  flags.add("--eager", &o.eager, "run without torch.compile, where the program uses it");
+  flags.add("--compiled", &o.compiled, "compile the model as a whole, where the program does not");
+  flags.add("--what-if", &o.what_if, "a change of the machine, as of predict");
+  flags.add("--json", &o.json, "print one JSON object");
+}
+
+}  // namespace
+
+Verb dryrun_verb() {
+  return {"dryrun", "run a PyTorch program without a GPU, and predict its step", [](CLI::App& app) {
+            auto options = std::make_shared<DryRunOptions>();
+            add_flags(app, *options);
+            return [options] { return run_dryrun(*options); };
+          }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,83 @@
+"""`python -m stepcast.dryrun record`: what the verb `stepcast dryrun` starts; it forecasts the folder that this writes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Dict, List
+
+if __package__ in (None, ""):  # started by its path
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from stepcast.dryrun.launch import DryRunError, Gpu, Options, dry_run
+
+
+def _guess(text: str) -> Dict[str, float]:
+    name, _, value = text.partition("=")
+    if name != "nonzero":
+        raise argparse.ArgumentTypeError(f"unknown guess {name!r}; known: nonzero=SHARE")
+    share = float(value)
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"nonzero={value} is not a share between 0 and 1")
+    return {name: share}
+
+
+_CAPABILITIES = {"pascal": 60, "volta": 70, "turing": 75, "ampere": 80, "ada": 89, "hopper": 90, "blackwell": 100}
+
+
+def capability_of(architecture: str, device: str) -> int:
+    """CUDA's compute capability, 90 for 9.0: by the architecture, and by the device where one has several."""
+    if architecture == "ampere" and not any(n in device for n in ("A100", "A30", "A800")):
+        return 86
+    if architecture == "blackwell" and "RTX" in device:
+        return 120
+    if architecture == "blackwell" and "B300" in device:
+        return 103
+    return _CAPABILITIES.get(architecture.split("_")[0].split()[0] if architecture else "", 90)
+
+
+def main(words: List[str]) -> int:
+    parser = argparse.ArgumentParser(prog="stepcast dryrun")
+    parser.add_argument("record")
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--platform", default="")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--device-name", default="NVIDIA H100 80GB HBM3")
+    parser.add_argument("--memory-bytes", type=int, default=80 << 30)
+    parser.add_argument("--sms", type=int, default=132)
+    parser.add_argument("--architecture", default="hopper")
+    parser.add_argument("--l2-bytes", type=int, default=50 << 20)
+    parser.add_argument("--gpus-per-node", type=int, default=8)
+    parser.add_argument("--at", type=int)
+    parser.add_argument("--steps", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=900)
+    parser.add_argument("--keep-going", action="store_true")
+    parser.add_argument("--guess", type=_guess, default={})
+    parser.add_argument("--eager", dest="compiled", action="store_false", default=None)
+    parser.add_argument("--compiled", dest="compiled", action="store_true")
+    parser.add_argument("--summary", help="file to write the classes of ranks to, as JSON")
+    at = words.index("--") if "--" in words else len(words)
+    given, command = parser.parse_args(words[:at]), words[at + 1:]
+    options = Options(gpus=given.gpus, platform=given.platform, out=given.out, at=given.at, steps=given.steps, timeout_s=given.timeout,
+                      keep_going=given.keep_going, guess=given.guess, compiled=given.compiled)
+    gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes, given.gpus_per_node)
+    try:
+        classes = dry_run(command, options, gpu)
+    except DryRunError as problem:
+        print(f"stepcast: error: {problem}", file=sys.stderr)
+        if problem.below:
+            print("\n".join("  " + line for line in problem.below.rstrip().splitlines()), file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stepcast: stopped", file=sys.stderr)
+        return 130
+    if given.summary:
+        with open(given.summary, "w", encoding="utf-8") as file:
+            json.dump(classes, file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,79 @@
+"""The process that runs the user's program for one rank. Started by launch.py, by its path: nothing but this package is added to what
+the program sees."""
+
+import json
+import os
+import runpy
+import sys
+import traceback
+
+
+def _package() -> None:
+    """Makes `stepcast.dryrun` importable without a path that other modules could come from."""
+    import importlib.util
+    import types
+
+    if "stepcast" in sys.modules:
+        return
+    here = os.path.dirname(os.path.abspath(__file__))
+    top = os.path.dirname(here)
+    package = types.ModuleType("stepcast")
+    package.__path__ = [top]
+    package.__file__ = os.path.join(top, "__init__.py")
+    sys.modules["stepcast"] = package
+    spec = importlib.util.spec_from_file_location("stepcast.dryrun", os.path.join(here, "__init__.py"), submodule_search_locations=[here])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["stepcast.dryrun"] = module
+    spec.loader.exec_module(module)
+    package.dryrun = module
+
+
+def _run_program(program: dict) -> None:
+    sys.argv = [program["script"], *program["arguments"]]
+    if program.get("module"):
+        sys.path[0] = os.getcwd()
+        runpy.run_module(program["script"], run_name="__main__", alter_sys=True)
+        return
+    sys.path[0] = os.path.dirname(os.path.abspath(program["script"]))
+    runpy.run_path(program["script"], run_name="__main__")
+
+
+def _own_error(error: BaseException) -> str:
+    """The program's error without the frames of this package."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here) and f.filename != "<frozen runpy>"]
+    text = "".join(traceback.format_list(frames[-6:]))
+    return "Traceback (most recent call last):\n" + text + "".join(traceback.format_exception_only(type(error), error))
+
+
+def main() -> None:
+    with open(sys.argv[1], encoding="utf-8") as file:
+        job = json.load(file)
+    for name in ("LD_PRELOAD", "LD_LIBRARY_PATH"):  # for this process alone
+        before = job["environment_before"].get(name)
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+    _package()
+    from stepcast.dryrun.session import Session, Stop
+
+    session = Session(job)
+    error = None
+    try:
+        session.start()
+        _run_program(job["program"])
+    except Stop:
+        pass
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            error = f"it ended with the exit code {end.code}"
+    except KeyboardInterrupt:
+        os._exit(130)
+    except BaseException as problem:  # what the program did not catch
+        error = _own_error(problem)
+    session.finish(error)
+
+
+if __name__ == "__main__":
+    main()

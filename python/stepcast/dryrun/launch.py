@@ -1,0 +1,250 @@
+"""Runs a program once for every class of ranks that differ, and leaves a record of each in a folder."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any, Dict, List, Optional, Set, TextIO
+
+from stepcast.dryrun.command import CommandError, Program, parse
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class DryRunError(Exception):
+    """One line for the user; `below` is the program's own error."""
+
+    def __init__(self, text: str, below: str = "") -> None:
+        super().__init__(text)
+        self.below = below
+
+
+class Gpu:
+    """What the program sees of the device."""
+
+    def __init__(self, name: str, memory_bytes: int, sms: int, capability: int, l2_bytes: int, per_node: int) -> None:
+        self.name, self.memory_bytes, self.sms, self.capability = name, memory_bytes, sms, capability
+        self.l2_bytes, self.per_node = l2_bytes, max(per_node, 1)
+
+
+def libraries() -> str:
+    """The folder of the stand-ins for CUDA's libraries."""
+    places = [os.environ.get("STEPCAST_DRYRUN_LIBRARIES", ""), os.path.join(_HERE, "lib")]
+    for place in places:
+        if place and os.path.isfile(os.path.join(place, "libstepcast_cudart.so")):
+            return place
+    raise DryRunError("the stand-ins for CUDA's libraries are not here (libstepcast_cudart.so); they are in the wheel for Linux on "
+                      "x86-64 and aarch64, and STEPCAST_DRYRUN_LIBRARIES names the folder of a build")
+
+
+class Options:
+    """Of one dry run."""
+
+    def __init__(self, **given: Any) -> None:
+        self.gpus: Optional[int] = given.get("gpus")
+        self.platform: str = given.get("platform") or ""
+        self.out: str = given["out"]
+        self.at: Optional[int] = given.get("at")
+        self.steps: int = given.get("steps") or 1
+        self.timeout_s: float = given.get("timeout_s") or 900.0
+        self.keep_going: bool = bool(given.get("keep_going"))
+        self.guess: Dict[str, float] = given.get("guess") or {}
+        self.compiled: Optional[bool] = given.get("compiled")
+        self.progress: bool = given.get("progress", True)
+
+
+class _Progress:
+    """One line on a terminal, that is written over; a line for each rank elsewhere."""
+
+    def __init__(self, stream: TextIO, shown: bool) -> None:
+        self.stream, self.shown = stream, shown
+        self.is_terminal = shown and stream.isatty()
+
+    def line(self, text: str) -> None:
+        if self.is_terminal:
+            self.stream.write(f"\r\033[K{text}")
+            self.stream.flush()
+
+    def done(self, text: str) -> None:
+        if self.shown:
+            self.stream.write(("\r\033[K" if self.is_terminal else "") + text + "\n")
+            self.stream.flush()
+
+
+def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder: str) -> Dict[str, str]:
+    world = options.gpus or 1
+    local = min(gpu.per_node, world)
+    env = dict(os.environ)
+    place = libraries()
+    env["LD_PRELOAD"] = ":".join(p for p in (os.path.join(place, "libstepcast_cudart.so"), env.get("LD_PRELOAD", "")) if p)
+    env["LD_LIBRARY_PATH"] = ":".join(p for p in (place, env.get("LD_LIBRARY_PATH", "")) if p)
+    env.update(STEPCAST_GPU_NAME=gpu.name, STEPCAST_GPU_BYTES=str(gpu.memory_bytes), STEPCAST_GPU_SMS=str(gpu.sms),
+               STEPCAST_GPU_CAPABILITY=str(gpu.capability), STEPCAST_GPU_L2_BYTES=str(gpu.l2_bytes),
+               STEPCAST_GPU_COUNT=str(local), STEPCAST_CUDA_MAJOR=str(_cuda_major(program)), KINETO_LOG_LEVEL="9")
+    env.pop("CUDA_VISIBLE_DEVICES", None)
+    env.setdefault("WANDB_MODE", "disabled")
+    if program.launched or world > 1:
+        env.update(RANK=str(rank), LOCAL_RANK=str(rank % local), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(local),
+                   GROUP_RANK=str(rank // local), GROUP_WORLD_SIZE=str(-(-world // local)), ROLE_RANK=str(rank),
+                   ROLE_WORLD_SIZE=str(world), MASTER_ADDR="localhost", MASTER_PORT="29500", TORCHELASTIC_RUN_ID="dryrun",
+                   TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS="0")
+    env.update(program.environment)
+    return env
+
+
+def _cuda_major(program: Program) -> int:
+    """Of the libcudart that the interpreter's torch brings, by the names of files: 13 unless there is only 12."""
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(program.interpreter)))
+    found = glob.glob(os.path.join(prefix, "lib*", "python3*", "site-packages", "nvidia", "cuda_runtime", "lib", "libcudart.so.*"))
+    newer = glob.glob(os.path.join(prefix, "lib*", "python3*", "site-packages", "nvidia", "cu13"))
+    return 12 if found and not newer and found[0].endswith(".12") else 13
+
+
+class DryRun:
+    """One dry run of a command."""
+
+    def __init__(self, program: Program, command: List[str], options: Options, gpu: Gpu) -> None:
+        self.program, self.command, self.options, self.gpu = program, command, options, gpu
+        self.progress = _Progress(sys.stderr, options.progress)
+        self.started = time.monotonic()
+
+    def run(self) -> List[Dict[str, Any]]:
+        """Records of the classes of ranks; raises DryRunError."""
+        world = self.options.gpus or 1
+        os.makedirs(self.options.out, exist_ok=True)
+        for old in glob.glob(os.path.join(self.options.out, "rank*.et.json.gz")):
+            os.remove(old)
+        work = tempfile.mkdtemp(prefix="stepcast-dryrun-")
+        done: Dict[int, Dict[str, Any]] = {}
+        waiting, covered = [0], {0}
+        try:
+            while waiting:
+                rank = waiting.pop(0)
+                done[rank] = self._run_rank(rank, work)
+                for other in self._others(done[rank], rank, world, covered):
+                    covered.add(other)
+                    waiting.append(other)
+                waiting.sort()
+            return self._classes(done, world)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    @staticmethod
+    def _others(status: Dict[str, Any], rank: int, world: int, covered: Set[int]) -> List[int]:
+        """One rank of each stage that this one's sends and receives name."""
+        return [p for p in status.get("peers", []) if p not in covered and p < world]
+
+    def _classes(self, done: Dict[int, Dict[str, Any]], world: int) -> List[Dict[str, Any]]:
+        ran = sorted(done)
+        stages = next((s for status in done.values() for s in status.get("stages", []) if set(ran) <= set(s)), None)
+        classes = []
+        for rank in ran:
+            if len(ran) == 1:
+                ranks = list(range(world))
+            elif stages is not None and len(stages) > 0 and world % len(stages) == 0:
+                # Stages lie next to each other or in strides: ranks of one stage differ by what is inside of a stage.
+                step = stages[1] - stages[0] if len(stages) > 1 else world
+                ranks = [r for r in range(world) if (r // step) % len(stages) == stages.index(rank)] if step > 0 else [rank]
+            else:
+                ranks = [rank]
+            classes.append({"rank": rank, "ranks": ranks, **done[rank]})
+            _set_ranks(os.path.join(self.options.out, f"rank{rank}.et.json.gz"), ranks)
+        return classes
+
+    def _run_rank(self, rank: int, work: str) -> Dict[str, Any]:
+        folder = os.path.join(work, f"rank{rank}")
+        os.makedirs(folder)
+        world = self.options.gpus or 1
+        local = min(self.gpu.per_node, world)
+        distributed = self.program.launched or world > 1
+        job = {"rank": rank, "world_size": world, "platform": self.options.platform, "gpu": self.gpu.name, "at": self.options.at,
+               "steps": self.options.steps, "guess": self.options.guess, "keep_going": self.options.keep_going,
+               "compiled": self.options.compiled, "status": os.path.join(folder, "status"), "shared": work if distributed else "",
+               "trace": os.path.join(self.options.out, f"rank{rank}.et.json.gz"),
+               "environment_before": {k: os.environ.get(k) for k in ("LD_PRELOAD", "LD_LIBRARY_PATH")},
+               "program": {"script": self.program.script, "module": self.program.is_module, "command": self.command,
+                           "arguments": [a.replace("{local_rank}", str(rank % local)) for a in self.program.arguments]}}
+        job_file, log = os.path.join(folder, "job.json"), os.path.join(folder, "log")
+        with open(job_file, "w", encoding="utf-8") as file:
+            json.dump(job, file)
+        with open(log, "wb") as out:
+            child = subprocess.Popen([self.program.interpreter, os.path.join(_HERE, "child.py"), job_file], stdout=out,
+                                     stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+                                     env=_environment(self.program, self.options, self.gpu, rank, folder))
+        try:
+            status = self._watch(child, job["status"], rank)
+        finally:
+            _end(child)
+        if status.get("state") == "recorded":
+            self.progress.done(f"stepcast dryrun: rank {rank}: step {status['steps']}, {status['operators']} GPU operators, "
+                               f"{status['seconds']:.0f} s")
+            return status
+        with open(log, encoding="utf-8", errors="replace") as file:
+            tail = file.read()[-4000:]
+        if status.get("state") == "failed":
+            raise DryRunError(f"rank {rank}: {status['message']}", status.get("error") or "\n".join(tail.splitlines()[-10:]))
+        if status.get("state") == "late":
+            raise DryRunError(f"rank {rank}: no step was recorded in {self.options.timeout_s:g} s ({status.get('steps', 0)} optimizer "
+                              "steps seen); give more time with --timeout", tail)
+        why = "was killed (the machine may be out of memory)" if child.returncode in (-9, 137) else f"ended with code {child.returncode}"
+        raise DryRunError(f"rank {rank}: the program {why} before a step was recorded", tail)
+
+    def _watch(self, child: Any, path: str, rank: int) -> Dict[str, Any]:
+        status: Dict[str, Any] = {}
+        while True:
+            ended = child.poll() is not None
+            try:
+                with open(path, encoding="utf-8") as file:
+                    status = json.load(file)
+            except (OSError, ValueError):
+                pass
+            if ended:
+                return status
+            seconds = time.monotonic() - self.started
+            self.progress.line(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
+                               f"{status.get('operators', 0)} operators, {seconds:.0f} s")
+            if seconds > self.options.timeout_s:
+                return {**status, "state": "late"}
+            time.sleep(0.1)
+
+
+def _set_ranks(path: str, ranks: List[int]) -> None:
+    """Writes into the record which ranks it stands for."""
+    import gzip
+
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        text = file.read()
+    at = text.index('"ranks": [')
+    end = text.index("]", at)
+    with gzip.open(path, "wt", compresslevel=3, encoding="utf-8") as file:
+        file.write(text[:at] + '"ranks": [' + ", ".join(map(str, ranks)) + text[end:])
+
+
+def _end(child: Any) -> None:
+    """Ends the process and all that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, number)
+        except (ProcessLookupError, PermissionError):
+            break
+        try:
+            child.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            continue
+    child.wait()
+
+
+def dry_run(command: List[str], options: Options, gpu: Gpu) -> List[Dict[str, Any]]:
+    """Runs `command`; raises DryRunError."""
+    try:
+        program = parse(command)
+    except CommandError as problem:
+        raise DryRunError(str(problem)) from None
+    return DryRun(program, command, options, gpu).run()

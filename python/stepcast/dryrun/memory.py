@@ -1,0 +1,122 @@
+"""Memory of the GPU: the lives of fake storages, and what PyTorch's caching allocator would make of them."""
+
+from __future__ import annotations
+
+import bisect
+import threading
+import weakref
+from typing import Any, Dict, List, Tuple
+
+_MiB = 1 << 20
+
+
+class Memory:
+    """Allocated bytes now and at most, in units of 512 bytes as the allocator counts them."""
+
+    def __init__(self) -> None:
+        self.allocated = 0
+        self.peak = 0  # since mark()
+        self.events: List[Tuple[int, int]] = []  # (storage, bytes): allocated above zero, freed below
+        self._bytes: Dict[int, int] = {}
+        self._ids: Dict[int, int] = {}  # address of a live storage -> its number
+        self._next = 1
+        self._lock = threading.RLock()
+
+    def mark(self) -> None:
+        self.peak = self.allocated
+
+    def number_of(self, tensor: Any) -> int:
+        """The number of the tensor's storage: given anew to every allocation, never twice."""
+        storage = tensor.untyped_storage()
+        known = self._ids.get(storage._cdata)
+        if known is not None:
+            return known
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+            address = storage._cdata
+            self._ids[address] = number
+            self._bytes[number] = 0
+            weakref.finalize(storage, self._freed, address, number).atexit = False
+            if tensor.device.type == "cuda":
+                self._resize(number, storage.nbytes())
+            return number
+
+    def resized(self, storage: Any) -> None:
+        number = self._ids.get(storage._cdata)
+        if number is not None:
+            with self._lock:
+                self._resize(number, storage.nbytes())
+
+    def _resize(self, number: int, size: int) -> None:
+        before, now = self._bytes[number], -(-size // 512) * 512
+        if before == now:
+            return
+        if before:
+            self.events.append((number, -before))
+        if now:
+            self.events.append((number, now))
+        self._bytes[number] = now
+        self.allocated += now - before
+        self.peak = max(self.peak, self.allocated)
+
+    def _freed(self, address: int, number: int) -> None:
+        with self._lock:
+            self._resize(number, 0)
+            if self._ids.get(address) == number:
+                del self._ids[address]
+            del self._bytes[number]
+
+
+class _Segment:
+    """Memory from the driver, cut into blocks: free ones are kept by their offset."""
+
+    def __init__(self, size: int) -> None:
+        self.free = {0: size}
+
+
+def reserved_peak(events: List[Tuple[int, int]]) -> int:
+    """Bytes that the caching allocator has taken from the driver at most: best fit, segments of 2 MiB for what is up to 1 MiB, of
+    20 MiB up to 10 MiB, and of the size in units of 2 MiB above. Segments are given back to nobody."""
+    pools: Dict[bool, List[Tuple[int, int, int]]] = {True: [], False: []}  # (free bytes, segment, offset), sorted
+    segments: List[_Segment] = []
+    placed: Dict[int, Tuple[int, int, int, bool]] = {}
+    reserved = 0
+    for number, change in events:
+        if change > 0:
+            small = change <= _MiB
+            pool = pools[small]
+            at = bisect.bisect_left(pool, (change, -1, -1))
+            # Large blocks are not cut where the rest would be below 1 MiB; a very large one is not given to a small request.
+            if at == len(pool):
+                size = 2 * _MiB if small else 20 * _MiB if change < 10 * _MiB else -(-change // (2 * _MiB)) * 2 * _MiB
+                segments.append(_Segment(size))
+                reserved += size
+                found, segment, offset = size, len(segments) - 1, 0
+            else:
+                found, segment, offset = pool.pop(at)
+            rest = found - change
+            taken = change if rest >= (512 if small else _MiB + 1) else found
+            free = segments[segment].free
+            free.pop(offset, None)
+            if taken < found:
+                free[offset + taken] = found - taken
+                bisect.insort(pool, (found - taken, segment, offset + taken))
+            placed[number] = (segment, offset, taken, small)
+            continue
+        if number not in placed:
+            continue
+        segment, offset, size, small = placed.pop(number)
+        pool, free = pools[small], segments[segment].free
+        after = free.pop(offset + size, None)
+        if after is not None:
+            pool.pop(bisect.bisect_left(pool, (after, segment, offset + size)))
+            size += after
+        for start, length in free.items():
+            if start + length == offset:
+                pool.pop(bisect.bisect_left(pool, (length, segment, start)))
+                del free[start]
+                offset, size = start, size + length
+                break
+        free[offset] = size
+        bisect.insort(pool, (size, segment, offset))
+    return reserved

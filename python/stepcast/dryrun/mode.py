@@ -1,0 +1,465 @@
+"""Real on the CPU, fake on the GPU: the dispatch mode under which a program runs.
+
+An operator that touches a `cuda` tensor or device gets fake tensors: shape, strides, type and storage, no data. All others run as
+they are. What a program reads back from the GPU is made up, unless it was computed from small whole numbers that the program itself
+put there (labels, masks, counters): those are carried along with their values, so that `mask.all()` says what it says on a GPU.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+aten = torch.ops.aten
+
+# Values are carried along for whole numbers up to so many elements, for fractions up to so many; one element or a few are made up.
+_LEAST_HOLLOW = 1 << 18  # elements of a tensor whose random contents are left out
+_MOST_WHOLE, _MOST_FRACTIONS, _MOST_MADE_UP = 1 << 20, 1 << 12, 16
+
+
+class Value(NamedTuple):
+    """What a fake tensor would hold, and whether that is still so (shared by all views of a storage)."""
+
+    real: torch.Tensor
+    valid: List[bool]
+
+
+class Guesses:
+    """Stated assumptions for what depends on data, and how often each was used."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.used: Dict[str, int] = {}
+
+    def note(self, what: str) -> None:
+        self.used[what] = self.used.get(what, 0) + 1
+
+
+def tensors_in(values: Any) -> Iterator[torch.Tensor]:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(value)
+
+
+def is_pinned(tensor: torch.Tensor) -> bool:
+    return getattr(tensor, "_stepcast_pinned", False)
+
+
+def is_hollow(tensor: Any) -> bool:
+    """A large tensor of the CPU that holds nothing: its random contents were never written."""
+    return isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided and tensor.numel() >= _LEAST_HOLLOW \
+        and hasattr(tensor.untyped_storage(), "_stepcast_hollow")
+
+
+def _touches_gpu(values: Any) -> bool:
+    for value in values:
+        if isinstance(value, FakeTensor):
+            return True
+        if isinstance(value, torch.device):
+            if value.type == "cuda":
+                return True
+        elif isinstance(value, (list, tuple)) and _touches_gpu(value):
+            return True
+    return False
+
+
+def _is_foreign(kind: type) -> bool:
+    """A tensor subclass with a dispatch of its own (DTensor): it comes first, and calls again with what is inside."""
+    return not issubclass(kind, FakeTensor) and kind is not torch.Tensor and kind is not torch.nn.Parameter \
+        and getattr(kind, "__torch_dispatch__", None) is not torch._C._disabled_torch_dispatch_impl
+
+
+_FREE = {torch.ops.prim.device.default}  # asked for by C++ for every fake tensor
+_SIZES = {aten.size.default, aten.stride.default, aten.storage_offset.default} if hasattr(aten.size, "default") else set()
+_RANDOM = getattr(torch.Tag, "nondeterministic_seeded", None)
+
+
+class OfOperator:
+    """What the schema of an operator says: looked at once."""
+
+    __slots__ = ("name", "namespace", "writes", "is_random", "is_view", "returns_new", "is_composite")
+
+    def __init__(self, func: Any) -> None:
+        schema = func._schema
+        self.name = schema.name
+        self.namespace = func.namespace
+        self.writes = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+        self.is_random = _RANDOM in func.tags
+        self.is_view = any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments)
+        self.is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), torch._C.DispatchKey.CompositeImplicitAutograd)
+        self.returns_new = any(r.alias_info is None for r in schema.returns)
+
+
+class _Fake(FakeTensorMode):
+    """Keeps no constants of its own: values are carried along by DryMode."""
+
+    def may_turn_const(self, t: torch.Tensor) -> bool:
+        return False
+
+    @property
+    def avoid_device_init(self) -> bool:
+        return True  # nothing is ever computed on the device
+
+
+class DryMode(TorchDispatchMode):
+    """One for the whole process; `recorder.operator(...)` hears of every operator that touches the GPU."""
+
+    def __init__(self, recorder: Any, guesses: Guesses) -> None:
+        super().__init__()
+        self.fake = _Fake(allow_non_fake_inputs=True)
+        self.recorder = recorder
+        self.guesses = guesses
+        self.groups: Any = None  # groups.Collectives, where the program is distributed
+        self.operators: Dict[Any, OfOperator] = {}
+        self._special = {
+            aten._local_scalar_dense.default: self._scalar, aten._to_copy.default: self._to_copy, aten.copy_.default: self._copy,
+            aten.nonzero.default: self._nonzero, aten.masked_select.default: self._masked_select, aten.index.Tensor: self._index,
+            aten.equal.default: self._equal, aten._unique2.default: self._unique, aten.repeat_interleave.Tensor: self._repeat,
+            aten.set_.source_Tensor: self._set_data, aten.bincount.default: self._bincount,
+        }
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        return True  # torch.compile, activation checkpointing: not a mode of the program
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _FREE:
+            return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args, **kwargs)
+        for kind in types:
+            if _is_foreign(kind):
+                return NotImplemented
+        operator = self.operators.get(func)
+        if operator is None:
+            operator = self.operators[func] = OfOperator(func)
+        if operator.namespace == "profiler":
+            return func(*args, **kwargs)
+        if self.groups is not None and operator.namespace in self.groups.namespaces and self.groups.is_collective(operator, args, kwargs):
+            return self.groups.collective(self, func, operator, args, kwargs)
+        if not _touches_gpu(args) and not (kwargs and _touches_gpu(kwargs.values())):
+            return self._on_cpu(func, operator, args, kwargs)
+        if operator.is_composite:  # in inference mode: what it calls is recorded
+            with self:
+                out = func.decompose(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        with self.recorder.operator(func, operator, args, kwargs) as record:
+            special = self._special.get(func)
+            out = NotImplemented if special is None else special(record, args, kwargs)
+            if out is NotImplemented:
+                out = self.run(func, operator, args, kwargs)
+            record.outputs = out
+        return out
+
+    def _on_cpu(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
+        """As it is; pinned memory is plain memory with a mark, and large random weights are never written: they cost no time, and no
+        memory beyond addresses."""
+        first = args[0] if args else None
+        if isinstance(first, torch.Tensor) and first.numel() >= _LEAST_HOLLOW and first.is_floating_point():
+            if operator.writes == [0] and (operator.is_random or is_hollow(first)) and func is not aten.copy_.default \
+                    and "inplace_view" not in str(func.tags):
+                first.untyped_storage()._stepcast_hollow = True
+                return first
+            if is_hollow(first) and func in (aten._to_copy.default, aten.clone.default):
+                out = torch.empty(first.shape, dtype=kwargs.get("dtype") or first.dtype)
+                out.untyped_storage()._stepcast_hollow = True
+                return out
+        if func is aten.copy_.default and is_hollow(args[1]) and first.numel() == args[1].numel():
+            first.untyped_storage()._stepcast_hollow = True
+            return first
+        if func is aten.is_pinned.default:
+            return is_pinned(args[0])
+        if func is aten._pin_memory.default:
+            out = args[0].clone()
+        elif kwargs.get("pin_memory"):
+            out = func(*args, **{**kwargs, "pin_memory": False})
+        else:
+            return func(*args, **kwargs)
+        out._stepcast_pinned = True
+        return out
+
+    # ---- Fake execution ----
+    def run(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
+        values = self._values_of(func, operator, args, kwargs)
+        out = self.fake.dispatch(func, (), args, kwargs)
+        if out is NotImplemented:
+            raise RuntimeError(f"stepcast dryrun: {func} takes a kind of tensor that it does not know")
+        if isinstance(out, torch.Tensor):
+            if isinstance(out, FakeTensor) and out.fake_device.type != "cuda":
+                out = self._made_up(out)
+        elif isinstance(out, (list, tuple)):
+            out = tree_map_only(FakeTensor, lambda t: self._made_up(t) if t.fake_device.type != "cuda" else t, out)
+        self._carry(func, operator, args, kwargs, out, values)
+        return out
+
+    def _made_up(self, fake: torch.Tensor) -> torch.Tensor:
+        if fake.fake_device.type == "cpu":
+            return torch.zeros(fake.shape, dtype=fake.dtype)
+        return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device=fake.fake_device)
+
+    def empty(self, like: torch.Tensor, shape: Any, dtype: Optional[torch.dtype] = None) -> FakeTensor:
+        """A new fake tensor on the device of `like`."""
+        return self.fake.dispatch(aten.empty.memory_format, (), (list(shape),),
+                                  {"dtype": dtype or like.dtype, "device": like.device})
+
+    def fake_of(self, real: torch.Tensor, device: torch.device) -> FakeTensor:
+        """A fake tensor of this shape that carries the value."""
+        out = self.fake.dispatch(aten.empty_strided.default, (), (list(real.shape), list(real.stride())),
+                                 {"dtype": real.dtype, "device": device})
+        out._stepcast_value = Value(real, [True])
+        return out
+
+    # ---- Values that are carried along ----
+    @staticmethod
+    def value_of(tensor: torch.Tensor) -> Optional[torch.Tensor]:
+        if not isinstance(tensor, FakeTensor):
+            return tensor if tensor.numel() <= _MOST_WHOLE and tensor.device.type == "cpu" else None
+        value = getattr(tensor, "_stepcast_value", None)
+        return value.real if value is not None and value.valid[0] else None
+
+    def _values_of(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
+        """Arguments with values in the place of fake tensors; None where one is not known."""
+        if operator.is_random:
+            return None
+        known = True
+
+        def value(t: torch.Tensor) -> Any:
+            nonlocal known
+            real = self.value_of(t)
+            known = known and real is not None
+            return real
+
+        def convert(x: Any) -> Any:
+            if isinstance(x, torch.Tensor):
+                return value(x)
+            if isinstance(x, torch.device):
+                return torch.device("cpu") if x.type == "cuda" else x
+            if isinstance(x, (list, tuple)):
+                return type(x)(convert(e) for e in x) if type(x) in (list, tuple) else x
+            return x
+
+        converted = []
+        for x in args:
+            converted.append(convert(x))
+            if not known:
+                return None
+        keywords = {k: convert(v) for k, v in kwargs.items()}
+        return (converted, keywords) if known else None
+
+    def _carry(self, func: Any, operator: OfOperator, args: Any, kwargs: Any, out: Any, values: Any) -> None:
+        outs = [out] if isinstance(out, torch.Tensor) else list(tensors_in(out)) if isinstance(out, (list, tuple)) else []
+        if values is not None and self._worth(operator, args, kwargs, outs):
+            try:
+                real = func(*values[0], **values[1])
+            except Exception:  # not for these types on a CPU: the value is not known
+                real, values = None, None
+            reals = [real] if isinstance(real, torch.Tensor) else list(tensors_in(real)) if isinstance(real, (list, tuple)) else []
+            if len(reals) == len(outs):
+                for fake, value in zip(outs, reals):
+                    if isinstance(fake, FakeTensor):
+                        fake._stepcast_value = Value(value, self._cell(args, fake))
+                return
+        # What was written is not known any more, and what is small is made up.
+        if operator.writes and operator.name != "aten::_amp_foreach_non_finite_check_and_unscale_":
+            for i in operator.writes:
+                for t in tensors_in([args[i]] if i < len(args) else kwargs.values()):
+                    value = getattr(t, "_stepcast_value", None)
+                    if value is not None:
+                        value.valid[0] = False
+        elif operator.is_view and outs and not operator.returns_new:
+            return
+        for fake in outs:
+            if isinstance(fake, FakeTensor) and fake.numel() <= _MOST_MADE_UP and not fake.is_complex():
+                fake._stepcast_value = Value(self._guess(operator.name, fake), [True])
+
+    @staticmethod
+    def _guess(name: str, fake: torch.Tensor) -> torch.Tensor:
+        if fake.dtype == torch.bool:
+            return torch.full(fake.shape, name in ("aten::all", "aten::isfinite", "aten::ge", "aten::_is_all_true"))
+        return torch.ones(fake.shape, dtype=fake.dtype)
+
+    @staticmethod
+    def _worth(operator: OfOperator, args: Any, kwargs: Any, outs: List[torch.Tensor]) -> bool:
+        if operator.is_view and not operator.returns_new:
+            return True
+        return all(t.numel() <= (_MOST_FRACTIONS if t.is_floating_point() else _MOST_WHOLE) for t in outs) \
+            and operator.name not in ("aten::empty", "aten::empty_like", "aten::new_empty", "aten::empty_strided")
+
+    @staticmethod
+    def _cell(args: Any, fake: torch.Tensor) -> List[bool]:
+        storage = fake.untyped_storage()._cdata
+        for t in tensors_in(args):
+            value = getattr(t, "_stepcast_value", None)
+            if value is not None and t.untyped_storage()._cdata == storage:
+                return value.valid
+        return [True]
+
+    # ---- What crosses between CPU and GPU, and what depends on data ----
+    def _scalar(self, record: Any, args: Any, kwargs: Any) -> Any:
+        record.sync = "stream"
+        tensor = args[0]
+        value = self.value_of(tensor)
+        if value is None:
+            self.guesses.note("value read from the GPU: 1")
+            value = self._guess("", torch.empty((), dtype=tensor.dtype))
+        return value.item()
+
+    def _to_copy(self, record: Any, args: Any, kwargs: Any) -> Any:
+        source, device = args[0], kwargs.get("device")
+        to_gpu = isinstance(device, torch.device) and device.type == "cuda"
+        from_gpu = isinstance(source, FakeTensor)
+        if to_gpu and not from_gpu:
+            record.copy, record.sync = "HtoD", None if kwargs.get("non_blocking") and is_pinned(source) else "stream"
+            if source.device.type == "meta":
+                return NotImplemented
+            out = self.fake.dispatch(aten.empty_strided.default, (), (list(source.shape), _dense_strides(source)),
+                                     {"dtype": kwargs.get("dtype") or source.dtype, "device": device})
+            small = source.numel() <= (_MOST_FRACTIONS if out.is_floating_point() else _MOST_WHOLE)
+            if small and source.layout == torch.strided:
+                out._stepcast_value = Value(aten._to_copy.default(source, dtype=out.dtype).clone(), [True])
+            return out
+        if from_gpu and isinstance(device, torch.device) and device.type == "cpu":
+            record.copy, record.sync = "DtoH", None if kwargs.get("non_blocking") and kwargs.get("pin_memory") else "stream"
+            return self._read(source, kwargs.get("dtype"))
+        return NotImplemented
+
+    def _read(self, source: torch.Tensor, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+        value = self.value_of(source)
+        if value is None:
+            self.guesses.note("tensors copied to the CPU: zeros")
+            return torch.zeros(source.shape, dtype=dtype or source.dtype)
+        return value.to(dtype or source.dtype, copy=True)
+
+    def _copy(self, record: Any, args: Any, kwargs: Any) -> Any:
+        into, source = args[0], args[1]
+        non_blocking = bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking"))
+        if isinstance(into, FakeTensor):
+            if isinstance(source, FakeTensor) or source.device.type == "meta":
+                return NotImplemented
+            record.copy, record.sync = "HtoD", None if non_blocking and is_pinned(source) else "stream"
+            value = getattr(into, "_stepcast_value", None)
+            if value is not None:
+                if value.valid[0]:
+                    value.real.copy_(source)
+            elif into.numel() <= _MOST_FRACTIONS and into._is_view() is False:
+                into._stepcast_value = Value(source.detach().to(into.dtype, copy=True).expand(into.shape).clone(), [True])
+            return into
+        record.copy, record.sync = "DtoH", None if non_blocking and is_pinned(into) else "stream"
+        return aten.copy_.default(into, self._read(source))
+
+    def _known(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result by the values of the arguments, as fake tensors; None where they are not known."""
+        values = self._values_of(func, self.operators[func], args, kwargs)
+        if values is None:
+            return None
+        device = next(t for t in tensors_in(args) if isinstance(t, FakeTensor)).device
+        return tree_map_only(torch.Tensor, lambda t: self.fake_of(t, device), func(*values[0], **values[1]))
+
+    def _count(self, elements: int, what: str) -> int:
+        self.guesses.note(f"{what}: {self.guesses.share:g} of the elements")
+        return max(1, round(elements * self.guesses.share)) if elements > 0 else 0
+
+    def _nonzero(self, record: Any, args: Any, kwargs: Any) -> Any:
+        record.sync = "stream"
+        known = self._known(aten.nonzero.default, args, kwargs)
+        if known is not None:
+            return known
+        count = self._count(args[0].numel(), "nonzero")
+        return self.empty(args[0], (args[0].dim(), count), torch.int64).t()
+
+    def _masked_select(self, record: Any, args: Any, kwargs: Any) -> Any:
+        record.sync = "stream"
+        known = self._known(aten.masked_select.default, args, kwargs)
+        if known is not None:
+            return known
+        shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+        return self.empty(args[0], (self._count(shape.numel(), "masked_select"),))
+
+    def _index(self, record: Any, args: Any, kwargs: Any) -> Any:
+        masks = [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
+        if not masks:
+            return NotImplemented
+        record.sync = "stream"
+        indices: List[Any] = []
+        for index in args[1]:
+            if index is None or index.dtype not in (torch.bool, torch.uint8):
+                indices.append(index)
+                continue
+            value = self.value_of(index)
+            if value is not None:
+                count = int(value.count_nonzero())
+            else:
+                count = self._count(index.numel(), "index by a mask")
+            like = index if isinstance(index, FakeTensor) else args[0]
+            indices.extend(self.empty(like, (count,), torch.int64) for _ in range(max(index.dim(), 1)))
+        source = args[0]
+        if len(masks) == 1 and masks[0].dim() == 0:
+            source = source.unsqueeze(0)
+        return self.run(aten.index.Tensor, self.operators[aten.index.Tensor], (source, indices), {})
+
+    def _equal(self, record: Any, args: Any, kwargs: Any) -> Any:
+        record.sync = "stream"
+        a, b = self.value_of(args[0]), self.value_of(args[1])
+        return args[0].shape == args[1].shape if a is None or b is None else torch.equal(a, b)
+
+    def _unique(self, record: Any, args: Any, kwargs: Any) -> Any:
+        record.sync = "stream"
+        known = self._known(aten._unique2.default, args, kwargs)
+        if known is not None:
+            return known
+        count = self._count(args[0].numel(), "unique")
+        return (self.empty(args[0], (count,)), self.empty(args[0], args[0].shape, torch.int64),
+                self.empty(args[0], (count,), torch.int64))
+
+    def _repeat(self, record: Any, args: Any, kwargs: Any) -> Any:
+        known = self._known(aten.repeat_interleave.Tensor, args, kwargs)
+        size = kwargs.get("output_size")
+        if size is None:
+            record.sync = "stream"
+        if known is not None:
+            return known
+        if size is None:
+            self.guesses.note("repeat_interleave: every element once")
+            size = args[0].numel()
+        return self.empty(args[0], (size,))
+
+    def _bincount(self, record: Any, args: Any, kwargs: Any) -> Any:
+        record.sync = "stream"
+        known = self._known(aten.bincount.default, args, kwargs)
+        least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
+        return known if known is not None else self.empty(args[0], (max(least, 1),), torch.int64)
+
+    def _set_data(self, record: Any, args: Any, kwargs: Any) -> Any:
+        return NotImplemented
+
+
+def _dense_strides(tensor: torch.Tensor) -> List[int]:
+    """Those of a copy that keeps the format: the tensor's own where it has no holes."""
+    if tensor.layout == torch.strided and torch.ops.aten.is_non_overlapping_and_dense.default(tensor):
+        return list(tensor.stride())
+    strides, step = [], 1
+    for size in reversed(tensor.shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return strides[::-1]
+
+
+class Threads:
+    """Threads that the program starts run under the mode, too."""
+
+    def __init__(self, mode: DryMode) -> None:
+        plain = threading.Thread.run
+
+        def run(thread: threading.Thread) -> None:
+            with mode:
+                plain(thread)
+
+        threading.Thread.run = run  # type: ignore[method-assign]

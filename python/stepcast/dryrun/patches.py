@@ -1,0 +1,179 @@
+"""What has to differ in PyTorch's Python so that unmodified programs run with fake tensors."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from stepcast.dryrun.memory import Memory
+
+
+def become(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Gives `target` the contents and kind of `source` and keeps it the same object, as `target.data = source` does on a GPU."""
+    grad_wanted = target.requires_grad
+    source = source.detach()
+    if isinstance(target, torch.nn.Parameter):
+        source = torch.nn.Parameter(source, grad_wanted)
+    else:
+        source.requires_grad_(grad_wanted)
+    attributes = {k: v for k, v in target.__dict__.items() if k not in _FAKE_ATTRIBUTES}
+    torch.utils.swap_tensors(target, source)
+    for name, value in attributes.items():
+        target.__dict__.setdefault(name, value)
+
+
+_FAKE_ATTRIBUTES = {"_stepcast_value", "_stepcast_pinned", "fake_mode", "fake_device", "constant", "real_tensor", "pytype",
+                    "dispatch_keys", "_is_param", "item_memo", "unique_memo", "unique_consecutive_memo", "nonzero_memo",
+                    "_debug_trace", "nested_int_memo"}
+
+
+def _apply(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(self: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> torch.nn.Module:
+        kinds = [type(t) for t in (*self._parameters.values(), *self._buffers.values()) if t is not None]
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        if any(not issubclass(k, (torch.nn.Parameter, FakeTensor)) and k is not torch.Tensor for k in kinds):
+            return plain(self, fn, False)  # DTensors and other subclasses
+        for name, parameter in self._parameters.items():
+            if parameter is None:
+                continue
+            with torch.no_grad():
+                applied = fn(parameter)
+            if applied is not parameter and not _same(applied, parameter):
+                if parameter.device.type == "meta":
+                    self._parameters[name] = torch.nn.Parameter(applied, parameter.requires_grad)
+                else:
+                    become(parameter, applied)
+            if parameter.grad is not None:
+                with torch.no_grad():
+                    parameter.grad = fn(parameter.grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    return apply
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.device == b.device and a.dtype == b.dtype and type(a) is type(b) \
+        and a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
+def _data() -> property:
+    plain = torch._C.TensorBase.data
+
+    def get(self: torch.Tensor) -> torch.Tensor:
+        return plain.__get__(self)
+
+    def put(self: torch.Tensor, value: torch.Tensor) -> None:
+        if isinstance(self, FakeTensor) == isinstance(value, FakeTensor) or not isinstance(value, torch.Tensor):
+            plain.__set__(self, value)
+        else:
+            become(self, value)
+
+    return property(get, put)
+
+
+def install(memory: Memory) -> None:
+    torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
+    torch.Tensor.data = _data()  # type: ignore[assignment,misc]
+    FakeTensor.data_ptr = lambda self: memory.number_of(self) << 9  # type: ignore[method-assign]
+
+    resize = torch.UntypedStorage.resize_
+
+    def resize_(self: Any, size: int) -> Any:
+        out = resize(self, size)
+        memory.resized(self)
+        return out
+
+    torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign]
+    _memory_answers(memory)
+    torch.cuda.CUDAGraph.__init__ = _no_graphs  # type: ignore[method-assign]
+
+
+def _no_graphs(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("stepcast dryrun: CUDA graphs are not supported; run the program without them")
+
+
+def _memory_answers(memory: Memory) -> None:
+    top = {"allocated": 0}
+
+    def allocated(device: Any = None) -> int:
+        return memory.allocated
+
+    def peak(device: Any = None) -> int:
+        top["allocated"] = max(top["allocated"], memory.peak)
+        return top["allocated"]
+
+    def info(device: Any = None) -> Any:
+        total = torch.cuda.get_device_properties(0).total_memory
+        return max(total - memory.allocated, 0), total
+
+    def stats(device: Any = None) -> Dict[str, int]:
+        return {f"{kind}.all.{what}": value for kind in ("allocated_bytes", "reserved_bytes", "active_bytes")
+                for what, value in (("current", memory.allocated), ("peak", peak()), ("allocated", peak()), ("freed", 0))} \
+            | {"num_alloc_retries": 0, "num_ooms": 0}
+
+    for module in (torch.cuda, torch.cuda.memory):
+        module.memory_allocated = module.memory_reserved = allocated  # type: ignore[attr-defined]
+        module.max_memory_allocated = module.max_memory_reserved = peak  # type: ignore[attr-defined]
+        module.mem_get_info = info  # type: ignore[attr-defined]
+        module.memory_stats = stats  # type: ignore[attr-defined]
+
+
+class Modules:
+    """Names of the modules that are running, from the hooks of all modules."""
+
+    def __init__(self, on_first: Callable[[], None]) -> None:
+        self._names: Dict[int, str] = {}
+        self._stack: List[str] = []
+        self._on_first = on_first
+        torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
+        torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
+
+    def current(self) -> str:
+        return self._stack[-1] if self._stack else ""
+
+    def _enter(self, module: torch.nn.Module, inputs: Any) -> None:
+        if not self._stack:
+            if module.training:
+                self._on_first()
+            if id(module) not in self._names:
+                for name, inner in module.named_modules():
+                    self._names.setdefault(id(inner), name or type(module).__name__)
+        self._stack.append(self._names.get(id(module)) or type(module).__name__)
+
+    def _leave(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+        if self._stack:
+            self._stack.pop()
+
+
+def follow_optimizers(on_step: Callable[[], None]) -> None:
+    """Calls `on_step` when the first optimizer of the program has stepped, outside of its own profiler label."""
+    state: Dict[str, Any] = {"depth": 0, "first": None}
+    plain = torch.optim.Optimizer.profile_hook_step
+
+    def hook(step: Callable[..., Any]) -> Callable[..., Any]:
+        inner = plain(step)
+
+        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+            state["depth"] += 1
+            try:
+                out = inner(self, *args, **kwargs)
+            finally:
+                state["depth"] -= 1
+            if state["first"] is None:
+                state["first"] = id(self)
+            if state["depth"] == 0 and id(self) == state["first"]:
+                on_step()
+            return out
+
+        wrapped.__wrapped__ = step  # type: ignore[attr-defined]
+        wrapped.hooked = True  # type: ignore[attr-defined]
+        return wrapped
+
+    torch.optim.Optimizer.profile_hook_step = staticmethod(hook)  # type: ignore[assignment]

@@ -1,0 +1,120 @@
+"""One rank's run: the mode, the recorder, and the choice of the step."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, Optional
+
+
+class Stop(BaseException):
+    """The step is recorded: the program need not go on."""
+
+
+class Session:
+    """`job`: what launch.py wrote for this rank."""
+
+    def __init__(self, job: Dict[str, Any]) -> None:
+        self.job = job
+        self.notes = []
+        self.started = time.monotonic()
+        self._signature: Optional[str] = None
+        self._mode: Any = None
+        self.groups: Any = None
+
+    def start(self) -> None:
+        try:
+            import torch
+        except ImportError as problem:
+            self.fail(f"no PyTorch for {sys.executable}: {problem}; install it there: pip install torch")
+        if not hasattr(torch._C, "_cuda_getCurrentStream"):
+            self.fail(f"PyTorch {torch.__version__} of {sys.executable} is built without CUDA; install the wheel that has it: "
+                      "pip install torch --index-url https://download.pytorch.org/whl/cu130")
+        from stepcast.dryrun import mode, patches, recorder
+
+        guesses = mode.Guesses(self.job.get("guess", {}).get("nonzero", 0.5))
+        self.recorder = recorder.Recorder(self.on_step)
+        self.guesses = guesses
+        self.mode = mode.DryMode(self.recorder, guesses)
+        patches.install(self.recorder.memory)
+        modules = patches.Modules(self.on_first_forward)
+        self.recorder.module_of = modules.current
+        patches.follow_optimizers(self.recorder.boundary)
+        mode.Threads(self.mode)
+        if self.job.get("shared"):
+            from stepcast.dryrun import groups
+
+            self.groups = groups.install(self.mode, self.recorder, self.job)
+        torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies by an operator that the mode sees
+        self.mode.__enter__()
+
+    def on_first_forward(self) -> None:
+        if self.recorder.steps == 0 and self.recorder.step is None and os.getpid() == self.recorder.pid:
+            self.recorder._begin()
+
+    def tell(self, state: str, **more: Any) -> None:
+        """For launch.py: written as a whole, so that it is never seen half."""
+        path = self.job["status"]
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump({"state": state, "steps": self.recorder.steps if hasattr(self, "recorder") else 0, **more}, file)
+        os.replace(path + ".new", path)
+
+    def fail(self, text: str) -> None:
+        self.tell("failed", message=text)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
+
+    def on_step(self, recorder: Any) -> None:
+        step = recorder.last
+        at, most = self.job.get("at"), 6
+        signature = step.signature.hexdigest() if step is not None else None
+        if at is not None:
+            found = recorder.steps >= at
+        else:
+            found = signature is not None and signature == self._signature
+            if not found and recorder.steps >= most:
+                found = True
+                self.notes.append(f"the launches of the first {most} steps differ; step {recorder.steps} was taken")
+        self._signature = signature
+        self.tell("running", operators=recorder.operators)
+        if found and step is not None:
+            self.finish(None)
+
+    def finish(self, error: Optional[str]) -> None:
+        """Writes the record, if there is one, and ends the process."""
+        self.mode.__exit__(None, None, None)
+        step = self.recorder.last
+        if error is not None and (step is None or not self.job.get("keep_going")):
+            reached = self.recorder.runtime.reached()
+            self.fail_with(error, reached)
+        if step is None:
+            self.fail("the program ended without a step of a PyTorch optimizer (torch.optim.Optimizer.step)")
+        if error is not None:
+            self.notes.append(f"the program failed after step {self.recorder.steps}")
+        self.recorder.write(self.job["trace"], self.header(), self.groups.described() if self.groups is not None else [])
+
+        more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values())} if self.groups is not None else {}
+        self.tell("recorded", **more, operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    def fail_with(self, error: str, reached: str) -> None:
+        self.tell("failed", message=reached or "the program failed", error=error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
+
+    def header(self) -> Dict[str, Any]:
+        import torch
+
+        return {"format": 1, "made_by": "stepcast dryrun", "rank": self.job["rank"], "world_size": self.job["world_size"],
+                "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
+                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": False,
+                "torch": torch.__version__, "guesses": self.guesses.used, "notes": self.notes,
+                "tf32": {"matmul": bool(torch.backends.cuda.matmul.allow_tf32), "cudnn": bool(torch.backends.cudnn.allow_tf32),
+                         "float32_matmul_precision": torch.get_float32_matmul_precision()},
+                "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
