@@ -32,10 +32,10 @@ namespace fs = std::filesystem;
 
 struct DryRunOptions {
   std::string platform = "dgx-h100", output = "dryrun", guess;
-  std::int64_t gpus = 1, steps = 1;
+  std::int64_t gpus = 1;
   std::optional<std::int64_t> at;
   double timeout_s = 900;
-  bool keep_going = false, eager = false, compiled = false, json = false;
+  bool keep_going = false, json = false;
   std::vector<std::string> what_if, program;
 };
 
@@ -78,8 +78,6 @@ std::vector<std::string> words_of(const DryRunOptions& options, const fs::path& 
                                  options.platform,
                                  "--gpus",
                                  std::to_string(options.gpus),
-                                 "--steps",
-                                 std::to_string(options.steps),
                                  "--timeout",
                                  fmt::format("{}", options.timeout_s),
                                  "--device-name",
@@ -99,8 +97,6 @@ std::vector<std::string> words_of(const DryRunOptions& options, const fs::path& 
   if (options.at) add("--at", std::to_string(*options.at));
   if (!options.guess.empty()) add("--guess", options.guess);
   if (options.keep_going) words.emplace_back("--keep-going");
-  if (options.eager) words.emplace_back("--eager");
-  if (options.compiled) words.emplace_back("--compiled");
   words.emplace_back("--");
   words.insert(words.end(), options.program.begin(), options.program.end());
   return words;
@@ -130,8 +126,6 @@ Result<int> run_dryrun(const DryRunOptions& options) {
     return Error{"no program was given"}.advice(
         "stepcast dryrun --gpus 8 --platform dgx-h100 -- torchrun train.py");
   }
-  if (options.eager && options.compiled)
-    return Error{"--eager and --compiled exclude each other"}.advice("leave one out");
   STEPCAST_ASSIGN(const PlatformChoice meant, load_meant_platform(options.platform, options.gpus));
   const Platform& platform = meant.platform;
   if (platform.device.vendor != "NVIDIA") {
@@ -172,14 +166,10 @@ void add_flags(CLI::App& app, DryRunOptions& o) {
             {.is_output = true, .shows_default = true});
   flags.add("--at", &o.at,
             "optimizer step to record; default: the first that launches what the one before did");
-  flags.add("--steps", &o.steps, "optimizer steps to record as one",
-            {.range = {{1, 1000}}, .shows_default = true});
   flags.add("--timeout", &o.timeout_s, "seconds for all ranks", {.above_zero = true, .shows_default = true});
   flags.add("--keep-going", &o.keep_going, "take the last whole step where the program fails later");
   flags.add("--guess", &o.guess,
             "assumption for sizes that depend on data: nonzero=0.5 (the default), a share of the elements");
-  flags.add("--eager", &o.eager, "run without torch.compile, where the program uses it");
-  flags.add("--compiled", &o.compiled, "compile the model as a whole, where the program does not");
   flags.add("--what-if", &o.what_if, "a change of the machine, as of predict");
   flags.add("--json", &o.json, "print one JSON object");
 }

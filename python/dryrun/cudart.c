@@ -12,6 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* As systems older than glibc 2.34 have them. */
+#if defined(__x86_64__)
+__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+#elif defined(__aarch64__)
+__asm__(".symver dlopen,dlopen@GLIBC_2.17");
+__asm__(".symver dlsym,dlsym@GLIBC_2.17");
+#endif
+
 enum { kSuccess = 0, kInvalidDevice = 101, kNotSupported = 801 };
 typedef void* Handle;
 

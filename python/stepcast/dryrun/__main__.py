@@ -51,17 +51,14 @@ def main(words: List[str]) -> int:
     parser.add_argument("--l2-bytes", type=int, default=50 << 20)
     parser.add_argument("--gpus-per-node", type=int, default=8)
     parser.add_argument("--at", type=int)
-    parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=900)
     parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--guess", type=_guess, default={})
-    parser.add_argument("--eager", dest="compiled", action="store_false", default=None)
-    parser.add_argument("--compiled", dest="compiled", action="store_true")
     parser.add_argument("--summary", help="file to write the classes of ranks to, as JSON")
     at = words.index("--") if "--" in words else len(words)
     given, command = parser.parse_args(words[:at]), words[at + 1:]
-    options = Options(gpus=given.gpus, platform=given.platform, out=given.out, at=given.at, steps=given.steps, timeout_s=given.timeout,
-                      keep_going=given.keep_going, guess=given.guess, compiled=given.compiled)
+    options = Options(gpus=given.gpus, platform=given.platform, out=given.out, at=given.at, timeout_s=given.timeout, keep_going=given.keep_going,
+                      guess=given.guess)
     gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes, given.gpus_per_node)
     try:
         classes = dry_run(command, options, gpu)

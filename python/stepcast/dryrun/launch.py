@@ -52,11 +52,9 @@ class Options:
         self.platform: str = given.get("platform") or ""
         self.out: str = given["out"]
         self.at: Optional[int] = given.get("at")
-        self.steps: int = given.get("steps") or 1
         self.timeout_s: float = given.get("timeout_s") or 900.0
         self.keep_going: bool = bool(given.get("keep_going"))
         self.guess: Dict[str, float] = given.get("guess") or {}
-        self.compiled: Optional[bool] = given.get("compiled")
         self.progress: bool = given.get("progress", True)
 
 
@@ -165,8 +163,8 @@ class DryRun:
         local = min(self.gpu.per_node, world)
         distributed = self.program.launched or world > 1
         job = {"rank": rank, "world_size": world, "platform": self.options.platform, "gpu": self.gpu.name, "at": self.options.at,
-               "steps": self.options.steps, "guess": self.options.guess, "keep_going": self.options.keep_going,
-               "compiled": self.options.compiled, "status": os.path.join(folder, "status"), "shared": work if distributed else "",
+               "guess": self.options.guess, "keep_going": self.options.keep_going,
+               "status": os.path.join(folder, "status"), "shared": work if distributed else "",
                "trace": os.path.join(self.options.out, f"rank{rank}.et.json.gz"),
                "environment_before": {k: os.environ.get(k) for k in ("LD_PRELOAD", "LD_LIBRARY_PATH")},
                "program": {"script": self.program.script, "module": self.program.is_module, "command": self.command,

@@ -63,7 +63,7 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   } else if (!recorded.files.empty() && !recorded.files.front().device.empty()) {
     asked.gpu = recorded.files.front().device;
   }
-  asked.n_gpus = recorded.facts.size();
+  asked.n_gpus = recorded.program.rank_count();
   asked.layout = settings_of(input.options);
   asked.throughput.samples_per_step = input.samples_per_step;
   asked.throughput.tokens_per_step = input.tokens_per_step;

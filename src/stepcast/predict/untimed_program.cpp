@@ -200,7 +200,7 @@ class RankBuilder {
     const auto group = std::ranges::find(trace_.groups, c.process_group, &EtGroup::name);
     RankGroup members{.label = "all ranks"};
     if (group != trace_.groups.end()) {
-      members.label = trace_.names.text(group->name);
+      members.label = group->label;
       members.ranks = group->ranks;
     }
     constexpr std::int64_t kMostRanks = 1 << 20;

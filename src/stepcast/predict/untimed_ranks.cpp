@@ -120,6 +120,7 @@ Status join_untimed(std::span<const UntimedRank> ranks, std::vector<UntimedBlock
     out.start_offset_us.push_back(rank.start_us);
     RecordedFileFacts files;
     files.execution_trace = rank.trace->file;
+    if (rank.trace->dry_run) files.world_size = static_cast<std::int32_t>(rank.trace->dry_run->world_size);
     out.files.push_back(std::move(files));
     const BlockId id = out.program.add_block(std::move(finished->block));
     out.program.add_instance(out.program.add_rank_class(std::move(rank_class)), {.block = id});

@@ -59,6 +59,7 @@ struct EtRuntimeCall {
 // A process group, by world ranks; of all ranks where there are none.
 struct EtGroup {
   NameId name;
+  std::string label;  // for people: "default_pg", "mesh_dp"
   std::vector<std::uint32_t> ranks;
 };
 

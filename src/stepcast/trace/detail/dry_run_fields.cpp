@@ -126,7 +126,10 @@ std::vector<EtGroup> read_groups(std::string_view json, StringTable& names) {
   for (const JsonValue& group : root->items()) {
     const JsonValue* const name = group.find("pg_name");
     if (name == nullptr || !name->is_text() || name->text().empty()) continue;
-    groups.push_back({names.intern(name->text()), ranks_of(group)});
+    const JsonValue* const said = group.find("pg_desc");
+    const bool is_said =
+        said != nullptr && said->is_text() && !said->text().empty() && said->text() != "undefined";
+    groups.push_back({names.intern(name->text()), is_said ? said->text() : name->text(), ranks_of(group)});
   }
   return groups;
 }
