@@ -23,7 +23,6 @@ namespace stepcast::subject_test {
 namespace {
 
 using test::FailsWith;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string called(const Job& job, const RlSettings& rl = {}) {
