@@ -53,7 +53,7 @@ Result<fs::path> python_package() {
     std::error_code ignored;
     if (fs::is_regular_file(place / "__main__.py", ignored)) return place;
   }
-  return Error{"dryrun needs the Python package of stepcast, which is not beside this program"}.advice(
+  return Error{"dryrun needs the Python package of stepcast, which is not next to this program"}.advice(
       "pip install stepcast");
 }
 

@@ -155,7 +155,7 @@ class DistributedDataParallel(torch.nn.Module):
         yield
 
     def register_comm_hook(self, state: Any, hook: Any) -> None:
-        """Hooks see data: gradients are reduced as they are."""
+        """Hooks see data: gradients are reduced unchanged."""
 
     def _register_builtin_comm_hook(self, kind: Any) -> None:
         pass

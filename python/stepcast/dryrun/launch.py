@@ -214,7 +214,7 @@ class DryRun:
 
 
 def _set_ranks(path: str, ranks: List[int]) -> None:
-    """Writes into the record which ranks it stands for."""
+    """Writes into the record which ranks it represents."""
     import gzip
 
     with gzip.open(path, "rt", encoding="utf-8") as file:

@@ -76,7 +76,7 @@ class _Segment:
 
 def reserved_peak(events: List[Tuple[int, int]]) -> int:
     """Bytes that the caching allocator has taken from the driver at most: best fit, segments of 2 MiB for what is up to 1 MiB, of
-    20 MiB up to 10 MiB, and of the size in units of 2 MiB above. Segments are given back to nobody."""
+    20 MiB up to 10 MiB, and of the size in units of 2 MiB above. Segments are never given back."""
     pools: Dict[bool, List[Tuple[int, int, int]]] = {True: [], False: []}  # (free bytes, segment, offset), sorted
     segments: List[_Segment] = []
     placed: Dict[int, Tuple[int, int, int, bool]] = {}
