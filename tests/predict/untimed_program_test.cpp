@@ -156,6 +156,30 @@ TEST(UntimedProgram, FollowsTheStreamsOfADryRun) {
   EXPECT_EQ(untimed.facts[0].memory->reserved_bytes, 2000);
 }
 
+// An operator of no stream of its own calls one on stream 7 that the host waits for.
+TEST(UntimedProgram, TheHostWaitsForTheStreamThatWasRecorded) {
+  constexpr std::string_view kSync = R"J(, {"name": "sync", "type": "string", "value": "stream"})J";
+  std::string outer = R"J({"id": 20, "name": "aten::item", "ctrl_deps": 1, "attrs": []},)J";
+  std::string inner = recorded_node(21, "aten::gelu", 7, kSync);
+  inner.replace(inner.find("\"ctrl_deps\": 1"), 14, "\"ctrl_deps\": 20");
+  inner.resize(inner.rfind(','));
+  const ExecutionTrace trace = value_of(parse_execution_trace(
+      R"J({"schema": "1.1.1", "stepcast": {"format": 1, "rank": 0}, "nodes": [
+        {"id": 1, "name": "[pytorch|profiler|execution_trace|process]", "ctrl_deps": 1},)J" +
+          outer + inner + "]}",
+      "rank0.json"));
+  const std::vector<UntimedRank> ranks{{&trace, 0, 0}};
+  const RecordedProgram untimed = value_of(untimed_program(ranks, {}));
+  const Block& block = untimed.program.blocks()[0];
+  std::vector<std::string> waits;
+  for (std::size_t i = 0; i < block.task_count(); ++i) {
+    if (block.tasks()[i].kind != TaskKind::sync_return) continue;
+    for (std::uint32_t e = block.first_edge()[i]; e < block.first_edge()[i + 1]; ++e)
+      waits.push_back(block.lanes()[block.lane_codes()[block.sources()[e] / 2]].name);
+  }
+  EXPECT_THAT(waits, ElementsAre("stream 7"));
+}
+
 // Ranks 0 and 2 are in different groups: nobody waits for the other.
 TEST(UntimedProgram, JoinsTheRanksOfAProcessGroup) {
   const ExecutionTrace first = recorded_without_gpu("[0, 1]", 0), other = recorded_without_gpu("[2, 3]", 2),

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Dict, List
+from typing import Dict, List, NoReturn
 
 if __package__ in (None, ""):  # started by its path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -18,7 +18,10 @@ def _guess(text: str) -> Dict[str, float]:
     name, _, value = text.partition("=")
     if name != "nonzero":
         raise argparse.ArgumentTypeError(f"unknown guess {name!r}; known: nonzero=SHARE")
-    share = float(value)
+    try:
+        share = float(value)
+    except ValueError:
+        share = -1.0
     if not 0 <= share <= 1:
         raise argparse.ArgumentTypeError(f"nonzero={value} is not a share between 0 and 1")
     return {name: share}
@@ -38,8 +41,14 @@ def capability_of(architecture: str, device: str) -> int:
     return _CAPABILITIES.get(architecture.split("_")[0].split()[0] if architecture else "", 90)
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"stepcast: error: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
 def main(words: List[str]) -> int:
-    parser = argparse.ArgumentParser(prog="stepcast dryrun")
+    parser = _Parser(prog="stepcast dryrun")
     parser.add_argument("record")
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--platform", default="")

@@ -115,7 +115,7 @@ struct Piece {
 // What an operator's subtree does on the GPU, before it is shared out over launches.
 struct GpuWorkOfOperator {
   std::vector<Piece> pieces;
-  bool host_waits = false;  // for what it put on its stream
+  std::optional<std::int32_t> awaited_stream;  // that the host waits for in the end
 };
 
 // What is put on one stream runs in order.
@@ -242,7 +242,7 @@ class RankBuilder {
       if (collective >= 0 && !trace_.collectives[static_cast<std::size_t>(collective)].is_wait) {
         work.pieces.push_back({node, nullptr, 1, collective});
       }
-      if (has_streams_ && node_at(node).host_waits) work.host_waits = true;
+      if (has_streams_ && node_at(node).host_waits) work.awaited_stream = std::max(0, node_at(node).stream);
       const auto operations = operations_of_.find(node);
       if (operations == operations_of_.end()) continue;
       for (const Operation* operation : operations->second) {
@@ -252,7 +252,7 @@ class RankBuilder {
         }
         const auto* copy = std::get_if<TransferShape>(&operation->shape);
         if (!has_streams_ && copy != nullptr && copy->kind == MemcpyKind::device_to_host)
-          work.host_waits = true;
+          work.awaited_stream = 0;
       }
     }
     return work;
@@ -269,7 +269,7 @@ class RankBuilder {
     } else {
       calls.assign(work.pieces.size(), "cudaLaunchKernel");
     }
-    if (work.host_waits) calls.emplace_back("cudaStreamSynchronize");
+    if (work.awaited_stream) calls.emplace_back("cudaStreamSynchronize");
     return calls;
   }
 
@@ -331,7 +331,7 @@ class RankBuilder {
         run_calls_in_front_of(of_launch[launch].front().node + 1, stack);
       const TaskId call = host(OverheadType::t4, program_.names.intern(calls[c]), stack);
       if (synchronizes) {
-        wait_for_stream(stream(std::max(0, node_at(op.node).stream)), stack);
+        wait_for_stream(stream(work.awaited_stream.value_or(0)), stack);
         continue;
       }
       for (const Piece& piece : of_launch[launch]) add_gpu(piece, name, stack, call, transfers);
