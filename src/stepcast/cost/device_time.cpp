@@ -93,6 +93,9 @@ double shortest_over_floor(const Operation* operation, Seen seen) {
 // without tuned code, with it, gradients of weights (sums over all pixels, in parts), and where no kernel is named.
 // Medians of the fp32 convolutions of a ResNet-50 trace on a V100.
 constexpr double kPlainRate = 0.56, kTunedRate = 0.75, kWeightGradientRate = 0.6, kUsualRate = 0.66;
+// On GPUs whose SMs have 128 lanes for it (H100 and later), which have TF32 units for the same tensors: ideal over measured time of
+// 77 fp32 convolutions of 60 us and more on an H200 (data/measured); 0.43 on an H100, too. None of them is a Winograd.
+constexpr double kWideRate = 0.44, kWidePerUs = 3e7;
 // Winograd: batched products between the transforms, and one kernel for all. The same trace.
 constexpr double kWinogradRate = 0.75, kFusedRate = 0.61;
 // Outputs of a block of such a product in either extent.
@@ -153,10 +156,14 @@ struct Convolution {
     return bytes / (device.memory.per_us * share);
   }
 
+  [[nodiscard]] bool wide() const {
+    return device.has_matrix_units(DType::tf32) && device.matrix_of(dtype).per_us >= kWidePerUs;
+  }
   // Of ordinary arithmetic: the time-weighted mean of what the kernels reach.
   [[nodiscard]] double rate(Seen plain, Seen tuned, double tuned_rate) const {
     const double slow = seen.us(plain), fast = seen.us(tuned);
-    return slow + fast > 0 ? (slow * kPlainRate + fast * tuned_rate) / (slow + fast) : kUsualRate;
+    if (slow + fast > 0) return (slow * kPlainRate + fast * tuned_rate) / (slow + fast);
+    return wide() ? kWideRate : kUsualRate;
   }
   // A product in ordinary arithmetic at a share of the peak, or of the SMs that its blocks fill.
   [[nodiscard]] double ordinary_us(const detail::Product& p, double share, bool splits) const {
@@ -242,7 +249,7 @@ struct Convolution {
         !seen_any({Seen::winograd, Seen::winograd_fused, Seen::winograd_weight_gradient,
                    Seen::plain_convolution, Seen::plain_data_gradient, Seen::plain_weight_gradient,
                    Seen::tuned_convolution, Seen::tuned_data_gradient, Seen::tuned_weight_gradient});
-    if (unknown && !units) {
+    if (unknown && !units && !wide()) {
       const double fused = weights ? direct_us(pass) : fused_winograd_us();
       return std::min({winograd_us(pass), fused, direct_us(pass)});
     }
