@@ -1,7 +1,10 @@
 #include "calibrate/overhead_traces.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +12,8 @@
 #include "stepcast/cost/host_overheads.h"
 #include "stepcast/retrace/host_prices.h"
 #include "stepcast/sources/trace_set.h"
+
+#include "calibrate/collected_traces.h"
 
 namespace stepcast {
 
@@ -39,6 +44,73 @@ std::vector<RecordedInput> inputs_of(const TraceSet& set) {
   return inputs;
 }
 
+// A step of a collected trace that takes this many times the shortest was recorded as an execution trace, too, which more
+// than doubles it.
+constexpr double kAlsoRecorded = 1.5;
+// The host decides a step whose GPU works for a smaller share of it.
+constexpr double kGpuDecides = 0.7;
+
+// A trace of the collector: its factor, or nothing where the GPU decides the step or nothing was measured.
+struct CollectedOverheads {
+  OverheadSource source;
+  OverheadSamples samples;
+  std::optional<double> factor;
+};
+
+void read_collected(const TraceSet& set, double unprofiled_us, CollectedOverheads& trace,
+                    TraceOverheads& out) {
+  const std::vector<RecordedInput> inputs = inputs_of(set);
+  std::vector<RecordedProgram> steps;
+  double shortest_us = std::numeric_limits<double>::infinity();
+  for (const std::optional<std::int64_t>& step : common_steps(set)) {
+    Result<RecordedProgram> recorded = rebuild_program(inputs, {.step = step});
+    if (!recorded.ok()) {
+      out.left_out.push_back({set.name, message_without_file(recorded.error())});
+      continue;
+    }
+    shortest_us = std::min(shortest_us, recorded->facts.front().step_us.length_us());
+    steps.push_back(std::move(*recorded));
+  }
+  double step_us = 0, gpu_us = 0;
+  for (const RecordedProgram& step : steps) {
+    const RecordedStepFacts& facts = step.facts.front();
+    if (facts.step_us.length_us() > kAlsoRecorded * shortest_us) continue;
+    ++trace.source.steps;
+    trace.source.device = step.files.front().device;
+    step_us += facts.step_us.length_us();
+    gpu_us += facts.gpu_work_us;
+    trace.samples.add(recorded_overheads(step));
+  }
+  const auto n = static_cast<double>(trace.source.steps);
+  if (n > 0 && unprofiled_us > 0 && gpu_us / n < kGpuDecides * unprofiled_us)
+    trace.factor = unprofiled_us / (step_us / n);
+}
+
+// All traces of a folder of the collector.
+Status add_collected(std::span<const CollectedTrace> traces, unsigned threads, TraceOverheads& out) {
+  std::vector<CollectedOverheads> found;
+  std::vector<double> factors;
+  for (const CollectedTrace& one : traces) {
+    STEPCAST_ASSIGN(const TraceListing listing, list_traces(std::span{&one.file, 1}));
+    std::vector<TraceListing::Other> skipped;
+    for (const TraceSet& set : read_trace_sets(listing, {.ranks = {}, .threads = threads}, skipped)) {
+      CollectedOverheads& trace = found.emplace_back();
+      trace.source = {.name = set.name, .device = {}, .ranks = set.ranks.size()};
+      read_collected(set, one.unprofiled_us, trace, out);
+      if (trace.factor) factors.push_back(*trace.factor);
+    }
+  }
+  const double usual = factors.empty() ? 1 : median(factors);
+  for (CollectedOverheads& trace : found) {
+    if (trace.source.steps == 0) continue;
+    trace.source.times = trace.factor.value_or(usual);
+    trace.samples.multiply(trace.source.times);
+    out.samples.add(trace.samples);
+    out.sources.push_back(std::move(trace.source));
+  }
+  return Ok{};
+}
+
 void add_recorded(const TraceSet& set, OverheadSource& source, TraceOverheads& out) {
   const std::vector<RecordedInput> inputs = inputs_of(set);
   for (const std::optional<std::int64_t>& step : common_steps(set)) {
@@ -59,6 +131,11 @@ void add_recorded(const TraceSet& set, OverheadSource& source, TraceOverheads& o
 Result<TraceOverheads> read_overheads(std::span<const std::filesystem::path> places, unsigned threads) {
   TraceOverheads out;
   for (const std::filesystem::path& place : places) {
+    STEPCAST_ASSIGN(const std::vector<CollectedTrace> collected, collected_traces(place));
+    if (!collected.empty()) {
+      STEPCAST_TRY(add_collected(collected, threads, out));
+      continue;
+    }
     STEPCAST_ASSIGN(const TraceListing listing, list_traces(std::span{&place, 1}));
     std::vector<TraceListing::Other> skipped;
     const std::vector<TraceSet> sets = read_trace_sets(listing, {.ranks = {}, .threads = threads}, skipped);
@@ -88,6 +165,11 @@ void OverheadSamples::add(const OverheadSamples& more) {
   }
   for (const auto& [op, sequences] : more.launches)
     for (const auto& [calls, n] : sequences) launches[op][calls] += n;
+}
+
+void OverheadSamples::multiply(double factor) {
+  for (auto& [key, samples] : of)
+    for (OverheadSample& sample : samples) sample.duration_us *= factor;
 }
 
 double OverheadSamples::sum_us() const {

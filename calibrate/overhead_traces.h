@@ -39,6 +39,7 @@ struct OverheadSamples {
 
   void add(OverheadType type, std::string_view op, OverheadSample sample);
   void add(const OverheadSamples& more);
+  void multiply(double factor);
   [[nodiscard]] double sum_us() const;
 };
 
@@ -60,6 +61,7 @@ struct OverheadSource {
   std::string device;  // of the first rank; empty: not in the file
   std::size_t ranks = 0;
   std::size_t steps = 0;  // of each rank; 1 where the whole file counts as a step
+  double times = 1;       // host times as profiled were multiplied by this
 };
 
 struct TraceOverheads {
@@ -71,7 +73,10 @@ struct TraceOverheads {
   std::vector<LeftOut> left_out;  // files, and steps that could not be rebuilt
 };
 
-// Each of `places` is a folder with the traces of a job, or of several, or a file. Errors: a place that does
+// Each of `places` is a folder with the traces of a job, or of several, or a file, or a folder of the collector. Of that the
+// last steps of a trace, which were recorded as execution traces too, are left out, and host times are multiplied so that a
+// step that the host decides takes what it was measured to take without a profiler; those of steps that the GPU decides by the
+// median of that over all. Errors: a place that does
 // not exist, or none that holds an overhead. `threads`: for reading; 0: one per hardware thread.
 [[nodiscard]] Result<TraceOverheads> read_overheads(std::span<const std::filesystem::path> places,
                                                     unsigned threads = 0);

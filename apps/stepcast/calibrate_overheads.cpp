@@ -111,8 +111,9 @@ ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
   ReportSection& section = document.add("");
   for (const OverheadSource& s : answer.sources) {
     section.add(
-        ReportText{fmt::format("{}: {}, {}{}", s.name, counted(s.ranks, "rank", "ranks"),
-                               counted(s.steps, "step", "steps"), s.device.empty() ? "" : ", " + s.device),
+        ReportText{fmt::format("{}: {}, {}{}{}", s.name, counted(s.ranks, "rank", "ranks"),
+                               counted(s.steps, "step", "steps"), s.device.empty() ? "" : ", " + s.device,
+                               s.times == 1 ? "" : fmt::format(", host times x {:.2f}", s.times)),
                    0});
   }
   const std::vector<Line> lines = lines_of(answer.fit);
@@ -120,10 +121,13 @@ ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
   for (const Line& line : lines) sum_us += line.total_us;
   std::string text =
       fmt::format("{:.2f} ms of host time in {} operators and calls", sum_us / 1e3, lines.size());
+  const bool scaled =
+      std::ranges::any_of(answer.sources, [](const OverheadSource& s) { return s.times != 1; });
   text += answer.profiler_cost_us > 0
               ? fmt::format(", after {:.2f} ms taken off for the profiler ({:g} us an event)",
                             answer.fit.profiler_cost_us / 1e3, answer.profiler_cost_us)
-              : ", all that the threads did without waiting, as profiled";
+          : scaled ? ", all that the threads did without waiting, as without a profiler"
+                   : ", all that the threads did without waiting, as profiled";
   std::vector<std::string> left_out;
   for (const auto& [what, why] : answer.left_out) left_out.push_back(fmt::format("{}: {}", what, why));
   const TerminalText gap{"\n"};
@@ -205,9 +209,10 @@ Calibration overheads_calibration() {
   return {"overheads", "host time around operators and calls (T1..T5) from profiler traces",
           [](CLI::App& app) -> Action {
             auto options = std::make_shared<CalibrateOverheadsOptions>();
-            app.add_option(
-                   "TRACES", options->files,
-                   "profiler traces, or folders with those of a job; jobs that ran on the same kind of host")
+            app.add_option("TRACES", options->files,
+                           "profiler traces, or folders with those of a job; jobs that ran on the same kind "
+                           "of host. Or folders "
+                           "of stepcast-collect, whose tables say how long steps take without a profiler")
                 ->required();
             options->add_platform(
                 app, "the platform they ran on; the result extends it",
