@@ -28,9 +28,10 @@ host v100-dgx-station v100-sxm2-32gb 2021 \
 host a100 a100-sxm4-80gb '' \
   'DLRM on A100-PG509-200 (trace_diff control, github.com/facebookresearch/HolisticTraceAnalysis 0c2146a, MIT): six steps, as profiled' \
   "$traces/trace_diff_control"
-host h100 h100-sxm5-80gb '' \
-  'inference of BERT-small and ViT on H100 80GB HBM3 (github.com/AMD-AGI/TraceLens f0bb9f3, MIT): whole files, as profiled' \
-  "$traces/h100_inference"
+measured=$here/../../data/measured
+host h100 h100-sxm5-80gb 2026-11 \
+  'training of BERT, GPT-2, Llama, ResNet-50 and DLRM on H100 80GB HBM3 and H200 (data/measured, PyTorch 2.11): times as without a profiler' \
+  "$measured/h100-sxm5-80gb" "$measured/h200-sxm-141gb"
 host mi300x mi300x '' \
   'inference of BERT-small and ViT on MI300X VF (github.com/AMD-AGI/TraceLens f0bb9f3, MIT): whole files, as profiled' \
   "$modern/mi300x_gaunernst_bert-small-uncased__1016001.json.gz" \
