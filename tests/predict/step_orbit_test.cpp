@@ -150,6 +150,39 @@ TEST(StepOrbit, TransfersSetThePeriodThatNothingWaitsFor) {
 
 // Work of the step before, still running as the recorded one begins, is the last of the copy before: it is neither
 // done twice nor forgotten. 200 us of kernels in a step of 200 us whose CPU waits for nothing, 50 us behind.
+// 70 us of calls alone; two kernels of 40 us each, one period of whose stream holds both.
+TEST(StepOrbit, OnePeriodHoldsAllWorkOfAStep) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 70);
+  b.op(main, "step", 0, 70);
+  b.launch(main, 0, 10, 7, "gemm", 13, 40);
+  b.launch(main, 20, 10, 7, "gemm", 53, 40);
+  const RecordedRank rank = b.build();
+  const RecordedInput input{&rank, nullptr};
+  const Result<RecordedProgram> recorded = rebuild_program(std::span{&input, 1});
+  ASSERT_TRUE(recorded.ok()) << recorded.error().message();
+  StepOrbit orbit{*recorded};
+  const Result<StepPeriod> period = orbit.period(Costs{recorded->program});
+  ASSERT_TRUE(period.ok()) << period.error().message();
+  EXPECT_NEAR(period->us, 80, 0.8);
+  EXPECT_TRUE(period->bound_by_stream());
+  ASSERT_TRUE(period->settled);
+  const Interval window = period->settled->windows.at(0);
+  EXPECT_NEAR(window.length_us(), period->us, 1e-9);
+  const Block& block = recorded->program.block_of(RankClassId{std::size_t{0}}, InstanceId{0});
+  const std::span<const Interval> at =
+      period->settled->timeline.instance(RankClassId{std::size_t{0}}, 0, InstanceId{0});
+  double work_us = 0;
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    if (block.tasks()[t].kind != TaskKind::kernel) continue;
+    work_us += std::min(at[t].end_us, window.end_us) - std::max(at[t].start_us, window.start_us);
+  }
+  EXPECT_NEAR(work_us, 80, 1e-6);
+  ASSERT_TRUE(period->settled->last);
+  EXPECT_NEAR(at[period->settled->last->task.index()].end_us, window.end_us, 1e-6);
+}
+
 TEST(StepOrbit, LeftOverWorkIsTheLastOfTheStepBefore) {
   TraceBuilder b;
   const int main = b.thread(1);

@@ -1,5 +1,6 @@
 #include "stepcast/predict/untimed_program.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -154,6 +155,24 @@ TEST(UntimedProgram, FollowsTheStreamsOfADryRun) {
   EXPECT_THAT(untimed.program.groups()[1].ranks, ElementsAre(0U, 1U));
   ASSERT_TRUE(untimed.facts[0].memory);
   EXPECT_EQ(untimed.facts[0].memory->reserved_bytes, 2000);
+}
+
+// Others than `aten::relu` always made two calls; `aten::gelu` sometimes one and sometimes five.
+TEST(UntimedProgram, ADryRunLaunchesWhatItRecordedUnlessTheOperatorAlwaysMakesMoreCalls) {
+  const ExecutionTrace trace = recorded_without_gpu();
+  const std::vector<UntimedRank> ranks{{&trace, 0, 0}};
+  const std::vector<std::string> twice(2, "cudaLaunchKernel"), often(5, "cudaLaunchKernel");
+  const RecordedProgram untimed =
+      value_of(untimed_program(ranks, {{"aten::relu", {twice, 2, 5}}, {"aten::gelu", {often, 3, 5}}}));
+  const Block& block = untimed.program.blocks()[0];
+  const auto kernels_of = [&](std::string_view op) {
+    return std::ranges::count_if(block.tasks(), [&](const TaskInfo& task) {
+      return task.kind == TaskKind::kernel && untimed.program.names.text(task.name) == op;
+    });
+  };
+  EXPECT_EQ(kernels_of("aten::relu"), 2);
+  EXPECT_EQ(kernels_of("aten::gelu"), 1);
+  EXPECT_TRUE(untimed.is_dry_run);
 }
 
 // An operator of no stream of its own calls one on stream 7 that the host waits for.

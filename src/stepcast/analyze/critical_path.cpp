@@ -146,6 +146,12 @@ class PathWalk {
       const double start_us = through ? pass_task() : times_.at(at_.rank_class, at_.task).start_us;
       const Binding binding =
           binding_of(flat_, times_, costs_, at_.rank_class, at_.task, rank_start_us_[at_.rank_class.index()]);
+      // Held by what the step before left, which no edge says.
+      if (options_.from_us && start_us <= *options_.from_us + kTimeToleranceUs &&
+          binding.arrival_us + kTimeToleranceUs < start_us) {
+        path_.time.start_us = start_us;
+        break;
+      }
       pass_binding(binding, start_us);
       if (binding.kind == Binding::Kind::rank_start || binding.source.task == kNoTask) {
         if (until_us_ > first_start_us_ + kTimeToleranceUs)

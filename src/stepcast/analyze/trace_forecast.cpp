@@ -40,18 +40,25 @@ std::vector<Setting> settings_of(const TracePredictionOptions& options) {
   return settings;
 }
 
+// What decides the step: the way to its end, or through the work of the stream that sets the period.
+CriticalPathOptions path_of(const TracePrediction& p, const FlatProgram& flat,
+                            const std::vector<Interval>& steps) {
+  if (!p.settled || !p.settled->last) return to_end_of_step(p.recorded, flat, steps);
+  const TaskRef& last = *p.settled->last;
+  return {.to_rank = last.rank_class,
+          .to_task = flat.flat(last),
+          .from_us = steps[last.rank_class.index()].start_us};
+}
+
 }  // namespace
 
 Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat, const TaskTimes& times,
                         const ForecastOptions& options) {
   const TracePrediction& p = input.prediction;
   const RecordedProgram& recorded = p.recorded;
-  std::vector<Interval> steps;
+  const std::vector<Interval> steps = p.step_windows();
   double measured_us = 0;
-  for (const ReplayedRank& rank : p.ranks) {
-    steps.push_back(rank.simulated_step);
-    measured_us = std::max(measured_us, rank.step.measured_us);
-  }
+  for (const ReplayedRank& rank : p.ranks) measured_us = std::max(measured_us, rank.step.measured_us);
   Forecast asked;
   asked.kind = "trace";
   asked.traces = input.traces;
@@ -81,7 +88,7 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
                         .times = times,
                         .windows = steps,
                         .rank_start_us = recorded.start_offset_us,
-                        .path = to_end_of_step(recorded, flat, steps)},
+                        .path = path_of(p, flat, steps)},
                        p.step, std::move(asked), options);
 }
 

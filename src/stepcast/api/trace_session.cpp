@@ -170,7 +170,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   STEPCAST_ASSIGN(const TracePrediction prediction, question.predict(request.step));
   const FlatProgram flat{prediction.recorded.program};
   const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
-  Forecast forecast = question.forecast(prediction, flat, times);
+  Forecast forecast =
+      question.forecast(prediction, flat, TaskTimes::simulated(flat, prediction.step_timeline()));
   STEPCAST_TRY(add_training(forecast, request.budget));
   STEPCAST_TRY(question.add_spread(spread, prediction, forecast));
   question.add_memory(prediction, forecast);

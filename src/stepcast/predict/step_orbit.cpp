@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -271,7 +272,7 @@ class StepOrbit::Chain {
         }
       }
       same = copy > 2 && std::abs(period.us - was_us) <= kSame * period.us ? same + 1 : 0;
-      if (same == kSameGrowth - 1) return period;
+      if (same == kSameGrowth - 1) return settled(std::move(period), std::move(timeline));
       if (copy == kMostCopies / 2) {
         halfway = ends_us_;
         for (std::vector<double>& rank : halfway)
@@ -284,6 +285,43 @@ class StepOrbit::Chain {
     for (std::size_t c = 0; c < ends_us_.size(); ++c)
       for (std::size_t l = 0; l < ends_us_[c].size(); ++l)
         period.us = std::max(period.us, (begun_us + ends_us_[c][l] - halfway[c][l]) / copies);
+    return settled(std::move(period), std::move(timeline));
+  }
+
+  // From the first work of the stream that works longest on, so that all of a step's work lies in it.
+  [[nodiscard]] Interval one_period(const Timeline& timeline, RankClassId c, double period_us) const {
+    const Block& block = block_of(recorded_, c.index());
+    const std::span<const Interval> at = timeline.instance(c, 0, InstanceId{0});
+    std::vector<double> busy_us(block.lanes().size(), 0), first_us(block.lanes().size(), 0);
+    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+      const std::size_t lane = block.lane_codes()[t];
+      if (block.lanes()[lane].kind != LaneKind::gpu_stream || at[t].length_us() <= 0) continue;
+      if (busy_us[lane] == 0) first_us[lane] = at[t].start_us;
+      busy_us[lane] += at[t].length_us();
+    }
+    const auto longest = std::ranges::max_element(busy_us);
+    const double start_us = longest == busy_us.end() || *longest == 0
+                                ? simulated_step(recorded_, timeline, c).start_us
+                                : first_us[static_cast<std::size_t>(longest - busy_us.begin())];
+    return {start_us, start_us + period_us};
+  }
+
+  StepPeriod settled(StepPeriod period, Timeline timeline) const {
+    SettledStep step;
+    for (std::size_t c = 0; c < carried_.size(); ++c)
+      step.windows.push_back(one_period(timeline, RankClassId{c}, period.us));
+    if (period.bound_by_stream()) {
+      const std::span<const std::uint16_t> lanes =
+          block_of(recorded_, period.rank_class.index()).lane_codes();
+      const auto last = std::ranges::find(lanes | std::views::reverse, period.lane);
+      if (last != lanes.rend())
+        step.last = {.rank_class = period.rank_class,
+                     .rank = 0,
+                     .instance = InstanceId{0},
+                     .task = TaskId{static_cast<std::size_t>(lanes.rend() - last - 1)}};
+    }
+    step.timeline = std::move(timeline);
+    period.settled = std::move(step);
     return period;
   }
 

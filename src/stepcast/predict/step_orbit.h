@@ -21,14 +21,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/simulate/engine.h"
 
 namespace stepcast {
+
+// A copy in which the step no longer changes.
+struct SettledStep {
+  Timeline timeline;              // of the tasks of the recorded Program
+  std::vector<Interval> windows;  // [rank class] one period, that holds all GPU work of the step
+  std::optional<TaskRef> last;    // of the stream that sets it
+};
 
 struct StepPeriod {
   double us = 0;
@@ -38,6 +47,7 @@ struct StepPeriod {
   RankClassId rank_class{};
   std::uint16_t lane = 0;
   [[nodiscard]] bool bound_by_stream() const { return rank_class.valid(); }
+  std::optional<SettledStep> settled;  // nothing: one step leaves nothing to the next
 };
 
 class StepOrbit {

@@ -21,6 +21,9 @@ constexpr double kStructureBand = 0.01;
 // first where means of the same operators stand in for it, the second where the host is another one that
 // counts as equally fast.
 constexpr double kOverheadBand = 0.08, kOtherHostBand = 0.20;
+// And where the means are of other programs: of 55 steps of an H100 and an H200 that the host decides, dry runs with the host times of
+// the other machine are off by so much or less in 80 % (`validate dry_run`).
+constexpr double kOtherProgramBand = 0.21;
 
 // What a step that its host decides takes without the profiler, over its recorded time: the least of six captures of an H100 and an
 // H200 whose step was measured without one, too (0.21 to 0.79: what a profiler costs differs more between jobs than between machines).
@@ -116,13 +119,16 @@ std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& per
 
 }  // namespace
 
-Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
-                               const TracePredictionOptions& options, std::vector<std::string>& notes) {
+Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
+                                   const TracePredictionOptions& options, std::vector<std::string>& notes) {
   StepOrbit orbit{step.recorded};
-  STEPCAST_ASSIGN(const StepPeriod period, orbit.period(step.prices.costs, scores.timeline));
+  STEPCAST_ASSIGN(StepPeriod period, orbit.period(step.prices.costs, scores.timeline));
   const double step_us = period.us;
-  if (std::abs(period.us - period.alone_us) > kShownChange * period.alone_us)
+  RepeatedStep repeated;
+  if (std::abs(period.us - period.alone_us) > kShownChange * period.alone_us) {
     notes.push_back(repeated_note(step.recorded, period));
+    repeated.settled = std::move(period.settled);
+  }
   Band band;
   const bool as_recorded = options.kernels == KernelTimeSource::recorded && !step.pricing.price_unrecorded &&
                            !changes_gpu_times(options);
@@ -133,9 +139,11 @@ Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
              step_us + step.prices.together_high * (slow_us - step_us));
   }
   const bool other_machine = is_other_machine(options);
-  const double host_band = options.host == HostTimeSource::overheads ? kOverheadBand
-                           : other_machine                           ? kOtherHostBand
-                                                                     : 0;
+  const bool other_program = step.recorded.is_dry_run;
+  const double host_band = other_program                               ? kOtherProgramBand
+                           : options.host == HostTimeSource::overheads ? kOverheadBand
+                           : other_machine                             ? kOtherHostBand
+                                                                       : 0;
   if (host_band > 0) {
     STEPCAST_ASSIGN(const double fast_us,
                     step_with_host(step.recorded, orbit, step.prices.costs, 1 - host_band));
@@ -160,8 +168,9 @@ Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
         "the host of {} counts as fast as the one that recorded; say otherwise with --what-if host=FACTORx",
         options.platform->name));
   }
-  return Estimate{Microseconds{step_us}, Microseconds{step_us * (1 - std::min(band.down, 0.95))},
-                  Microseconds{step_us * (1 + band.up)}, weakest(step.prices.coverage, options)};
+  repeated.time = {Microseconds{step_us}, Microseconds{step_us * (1 - std::min(band.down, 0.95))},
+                   Microseconds{step_us * (1 + band.up)}, weakest(step.prices.coverage, options)};
+  return repeated;
 }
 
 }  // namespace stepcast

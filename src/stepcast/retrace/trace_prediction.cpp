@@ -24,11 +24,20 @@ std::string_view to_string(HostTimeSource ground) {
   return ground == HostTimeSource::recorded ? "recorded" : "overheads";
 }
 
+std::vector<Interval> TracePrediction::step_windows() const {
+  if (settled) return settled->windows;
+  std::vector<Interval> windows;
+  for (const ReplayedRank& rank : ranks) windows.push_back(rank.simulated_step);
+  return windows;
+}
+
 Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePredictionOptions& options) {
   STEPCAST_ASSIGN(EditedStep step, edited_step(std::move(recorded), options));
   TracePrediction result;
   { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(step.recorded, step.prices.costs)); }
-  STEPCAST_ASSIGN(result.step, estimate_step(step, result, options, step.notes));
+  STEPCAST_ASSIGN(RepeatedStep repeated, estimate_step(step, result, options, step.notes));
+  result.step = repeated.time;
+  result.settled = std::move(repeated.settled);
   result.recorded = std::move(step.recorded);
   result.costs = std::move(step.prices.costs);
   result.coverage = std::move(step.prices.coverage);

@@ -11,14 +11,17 @@
 // the list of step_edit.h.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/predict/step_orbit.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/prediction_options.h"
 
@@ -31,6 +34,11 @@ struct TracePrediction : ReplayScores {
   Estimate step;                                       // longest step of all ranks
   std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
   std::vector<std::string> notes;
+  // The step in a row of such steps, where that differs from the step alone.
+  std::optional<SettledStep> settled;
+  // What `step` is the length of: tasks and, for every rank class, the window.
+  [[nodiscard]] const Timeline& step_timeline() const { return settled ? settled->timeline : timeline; }
+  [[nodiscard]] std::vector<Interval> step_windows() const;
 };
 
 // Errors: those of edited_step() and score_replay().
