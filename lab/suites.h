@@ -203,6 +203,21 @@ namespace stepcast {
 [[nodiscard]] Result<SuiteResult> validate_measured(const std::filesystem::path& data,
                                                     const SuiteOptions& options = {});
 
+// Scores dry runs (docs/dry-run.md) of the programs that the collector measured, on the GPU of each row. Kernels are those of the
+// platform that ships; host times come from the captures of the other GPUs alone.
+//
+//   dry_run_steps          (primary) milliseconds of a step, sets by GPU
+//   dry_run_gpu_decides, dry_run_host_decides   of them, by whether p10 and p90 lie within 2 %
+//   dry_run_other_gpu...   the trivial answer, which has a measured step of the same program: that of the other GPU
+//   dry_run_peak_memory    GiB that the allocator hands out at most
+//
+// "shipped": nothing is fitted to these rows but kernels, of which the same machines measured shapes one by one.
+//
+// `data`: a folder with a folder for each GPU and dry_run/CASE.et.json.gz, which lab/record_steps.py makes; where there is none,
+// that of the source tree.
+[[nodiscard]] Result<SuiteResult> validate_dry_run(const std::filesystem::path& data,
+                                                   const SuiteOptions& options = {});
+
 // Scores published steps of models with experts under FSDP 2 and expert parallelism (fsdp_expert_steps.csv: NeMo Automodel) as a
 // job of `--framework automodel`.
 //

@@ -1,0 +1,33 @@
+#include <algorithm>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/shipped_data.h"
+#include "lab/suites.h"
+#include "tests/support/temporary_folder.h"
+
+namespace stepcast::dry_run_suite_test {
+namespace {
+
+const TestScore& test_of(const SuiteResult& result, std::string_view name) {
+  return *std::ranges::find(result.tests, name, &TestScore::test);
+}
+
+TEST(DryRunSuite, ProgramsComeCloserThanTheStepOfTheOtherGpu) {
+  if (!shipped_data_file("measured/README.md")) GTEST_SKIP() << "data/measured is not here";
+  const test::TemporaryFolder nothing;
+  const Result<SuiteResult> result = validate_dry_run(nothing.path());
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  EXPECT_TRUE(result->skipped.empty());
+  const TestScore& steps = test_of(*result, "dry_run_steps");
+  EXPECT_EQ(steps.pooled.n, 84U);
+  EXPECT_LT(steps.pooled.mape, 12);
+  EXPECT_LT(test_of(*result, "dry_run_host_decides").pooled.mape, 15.5);
+  EXPECT_LT(test_of(*result, "dry_run_peak_memory").pooled.mape, 5);
+  EXPECT_EQ(test_of(*result, "dry_run_other_gpu").pooled.n, 84U);
+}
+
+}  // namespace
+}  // namespace stepcast::dry_run_suite_test
