@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Dict, List
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.optim.optimizer import _foreach_supported_types as optimizer_types
+from torch.utils._foreach_utils import _foreach_supported_types as foreach_types
 
 from stepcast.dryrun.memory import Memory
 
@@ -79,6 +82,9 @@ def _data() -> property:
 
 
 def install(memory: Memory) -> None:
+    # On a GPU optimizers and the clipping of gradients take the multi-tensor path, which they refuse for types that they do not know.
+    for types in (optimizer_types, foreach_types):
+        types.append(FakeTensor)
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
     FakeTensor.data_ptr = lambda self: memory.number_of(self) << 9  # type: ignore[method-assign]
@@ -123,6 +129,13 @@ def _memory_answers(memory: Memory) -> None:
         module.max_memory_allocated = module.max_memory_reserved = peak  # type: ignore[attr-defined]
         module.mem_get_info = info  # type: ignore[attr-defined]
         module.memory_stats = stats  # type: ignore[attr-defined]
+
+
+def seem_real() -> None:
+    """transformers leaves checks of attention masks out where tensors are fake, and then attends with a mask."""
+    library = sys.modules.get("transformers.utils.import_utils")
+    if library is not None and hasattr(library, "is_fake_tensor"):
+        library.is_fake_tensor = lambda x: False  # type: ignore[attr-defined]
 
 
 class Modules:

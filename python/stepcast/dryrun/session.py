@@ -39,6 +39,7 @@ class Session:
         self.guesses = guesses
         self.mode = mode.DryMode(self.recorder, guesses)
         patches.install(self.recorder.memory)
+        self.seem_real = patches.seem_real
         modules = patches.Modules(self.on_first_forward)
         self.recorder.module_of = modules.current
         patches.follow_optimizers(self.recorder.boundary)
@@ -51,6 +52,7 @@ class Session:
         self.mode.__enter__()
 
     def on_first_forward(self) -> None:
+        self.seem_real()
         if self.recorder.steps == 0 and self.recorder.step is None and os.getpid() == self.recorder.pid:
             self.recorder._begin()
 
