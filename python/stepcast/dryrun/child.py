@@ -60,8 +60,8 @@ def main() -> None:
 
     session = Session(job)
     error = None
+    session.start()
     try:
-        session.start()
         _run_program(job["program"])
     except Stop:
         pass

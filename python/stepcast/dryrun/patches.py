@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Callable, Dict, List
 
 import torch
+import torch.utils._foreach_utils as foreach
 from torch._subclasses.fake_tensor import FakeTensor
 
 from stepcast.dryrun.memory import Memory
@@ -92,6 +94,8 @@ def install(memory: Memory) -> None:
 
     torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign]
     _memory_answers(memory)
+    for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
+        module._foreach_supported_types.append(FakeTensor)
     torch.cuda.CUDAGraph.__init__ = _no_graphs  # type: ignore[method-assign]
 
 
@@ -139,6 +143,8 @@ class Modules:
         return self._stack[-1] if self._stack else ""
 
     def _enter(self, module: torch.nn.Module, inputs: Any) -> None:
+        if torch.compiler.is_compiling():  # nothing of this goes into the graph
+            return
         if not self._stack:
             if module.training:
                 self._on_first()
@@ -148,7 +154,7 @@ class Modules:
         self._stack.append(self._names.get(id(module)) or type(module).__name__)
 
     def _leave(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
-        if self._stack:
+        if not torch.compiler.is_compiling() and self._stack:
             self._stack.pop()
 
 

@@ -3,6 +3,7 @@ docs/dry-run-record.md lists."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gzip
 import hashlib
@@ -10,7 +11,7 @@ import json
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -24,6 +25,7 @@ _TYPE_NAMES = {torch.float32: "float", torch.float64: "double", torch.float16: "
 _MARK = "stepcast "
 _DROPPED = ("prim::device", "aten::is_pinned")
 _MODES = ("PythonDispatchMode", "PythonSubclass", "PythonFallback")
+_COMPILED = "## Call CompiledFxGraph"  # of Inductor
 _SCHEMA = "1.1.1-chakra.0.0.4"
 
 
@@ -171,6 +173,15 @@ class Recorder:
                 leaf.at = len(step.leaves)
                 step.leaves.append(leaf)
         return leaf
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs now is no part of the step."""
+        before, (self.step, self.profiling) = (self.step, self.profiling), (None, False)
+        try:
+            yield
+        finally:
+            self.step, self.profiling = before
 
     def ran(self, leaf: Leaf) -> None:
         out = leaf.outputs
@@ -323,6 +334,9 @@ class _Nodes:
                 continue
             if name in _DROPPED or name.startswith("profiler::"):
                 continue
+            if name.startswith(_COMPILED):
+                self._compiled(event, parent)
+                continue
             children = self._shown(event.children)
             marked = [c for c in children if c.name.startswith(_MARK)]
             if len(marked) == 1:
@@ -336,6 +350,22 @@ class _Nodes:
                 continue
             identity = self.add(name, parent, event=event)
             stack.extend((child, identity) for child in reversed(children))
+
+    def _compiled(self, event: Any, parent: int) -> None:
+        """What compiled code launches in a row is one operator; collectives stand on their own."""
+        identity = None
+        stack = [event]
+        while stack:
+            inner = stack.pop()
+            if not inner.name.startswith(_MARK):
+                stack.extend(reversed(inner.children))
+                continue
+            leaf = self.step.leaves[int(inner.name[len(_MARK):])]
+            if leaf.children:
+                identity = None
+            elif identity is None:
+                identity = self.add("compiled_graph", parent, event=event)
+            self._leaf(leaf, parent if leaf.children else identity, inner)
 
     def _shown(self, events: Any) -> List[Any]:
         """Without those that say that a mode was asked."""

@@ -32,7 +32,7 @@ class Session:
         if not hasattr(torch._C, "_cuda_getCurrentStream"):
             self.fail(f"PyTorch {torch.__version__} of {sys.executable} is built without CUDA; install the wheel that has it: "
                       "pip install torch --index-url https://download.pytorch.org/whl/cu130")
-        from stepcast.dryrun import mode, patches, recorder
+        from stepcast.dryrun import compiled, imports, mode, patches, recorder
 
         guesses = mode.Guesses(self.job.get("guess", {}).get("nonzero", 0.5))
         self.recorder = recorder.Recorder(self.on_step)
@@ -43,6 +43,9 @@ class Session:
         self.recorder.module_of = modules.current
         patches.follow_optimizers(self.recorder.boundary)
         mode.Threads(self.mode)
+        self.compiled = compiled.Compiled(self.mode)
+        self.compiled.install()
+        imports.Imports().after("triton.runtime.jit", self.compiled.on_triton)
         if self.job.get("shared"):
             from stepcast.dryrun import groups
 
@@ -113,8 +116,8 @@ class Session:
 
         return {"format": 1, "made_by": "stepcast dryrun", "rank": self.job["rank"], "world_size": self.job["world_size"],
                 "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
-                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": False,
-                "torch": torch.__version__, "guesses": self.guesses.used, "notes": self.notes,
+                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": self.compiled.used,
+                "torch": torch.__version__, "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes],
                 "tf32": {"matmul": bool(torch.backends.cuda.matmul.allow_tf32), "cudnn": bool(torch.backends.cudnn.allow_tf32),
                          "float32_matmul_precision": torch.get_float32_matmul_precision()},
                 "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
