@@ -7,10 +7,11 @@ what would run on the GPU differs: a kernel of Triton is recorded with its tenso
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 from stepcast.dryrun.mode import tensors_in
 
@@ -77,7 +78,8 @@ class Compiled:
             if value is not None:
                 value.valid[0] = False
 
-    def install(self) -> None:
+    def install(self, hidden: Callable[..., Any]) -> None:
+        """`hidden` takes the hooks of the dry run off a function."""
         plain = torch.compile
 
         def compile(model: Any = None, **options: Any) -> Any:
@@ -89,7 +91,10 @@ class Compiled:
                               "no CUDA graphs, products by library kernels")
                 if options.pop("dynamic", None):
                     self.note("torch.compile(dynamic=True): shapes were taken as fixed")
-            return plain(model, **options)
+            out = plain(model, **options)
+            if isinstance(out, torch.nn.Module):
+                out.forward = hidden(out.forward)  # type: ignore[method-assign]
+            return out if model is None or isinstance(out, torch.nn.Module) else hidden(out)
 
         torch.compile = compile  # type: ignore[assignment]
 
@@ -97,13 +102,21 @@ class Compiled:
         if self._ready:
             return
         self._ready = True
-        import torch._dynamo
+        import torch._dynamo.convert_frame
         import torch._functorch.config
         import torch._inductor.async_compile
         import torch._inductor.compile_fx as front
         import torch._inductor.constant_folding as folding
         import torch._inductor.fx_passes.pad_mm as pad_mm
 
+        torch._dynamo.convert_frame.DistributedDataParallel = torch.nn.parallel.DistributedDataParallel
+        frame = torch._dynamo.convert_frame.ConvertFrame.__call__
+
+        def convert(*args: Any, **kwargs: Any) -> Any:
+            with _disable_current_modes(), self.mode.recorder.paused():
+                return frame(*args, **kwargs)
+
+        torch._dynamo.convert_frame.ConvertFrame.__call__ = convert  # type: ignore[method-assign]
         torch._dynamo.config.automatic_dynamic_shapes = False
         torch._dynamo.config.recompile_limit = 256
         torch._inductor.config.compile_threads = 2
@@ -135,8 +148,7 @@ class Compiled:
                 return plain(model, inputs, *args, config_patches=config_patches, **kwargs)
             self.used = True
             try:
-                with self.mode.recorder.paused():
-                    return plain(model, inputs, *args, config_patches={**(config_patches or {}), **_SETTINGS}, **kwargs)
+                return plain(model, inputs, *args, config_patches={**(config_patches or {}), **_SETTINGS}, **kwargs)
             except Exception as problem:
                 self.note(f"a compiled graph was run operator by operator: {type(problem).__name__}: {str(problem).splitlines()[0][:200]}")
                 return model.forward

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any, Callable, Dict, List
 
@@ -136,15 +137,29 @@ class Modules:
         self._names: Dict[int, str] = {}
         self._stack: List[str] = []
         self._on_first = on_first
-        torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
-        torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
+        before = torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
+        behind = torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
+        self._hooks = [(torch.nn.modules.module._global_forward_pre_hooks, before.id), (torch.nn.modules.module._global_forward_hooks, behind.id)]
+
+    def hidden(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call` without the hooks: torch.compile would trace them."""
+        @functools.wraps(call)
+        def without(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return call(*args, **kwargs)
+            kept = [(hooks, key, hooks.pop(key)) for hooks, key in self._hooks if key in hooks]
+            try:
+                return call(*args, **kwargs)
+            finally:
+                for hooks, key, hook in kept:
+                    hooks[key] = hook
+
+        return without
 
     def current(self) -> str:
         return self._stack[-1] if self._stack else ""
 
     def _enter(self, module: torch.nn.Module, inputs: Any) -> None:
-        if torch.compiler.is_compiling():  # nothing of this goes into the graph
-            return
         if not self._stack:
             if module.training:
                 self._on_first()
@@ -154,7 +169,7 @@ class Modules:
         self._stack.append(self._names.get(id(module)) or type(module).__name__)
 
     def _leave(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
-        if not torch.compiler.is_compiling() and self._stack:
+        if self._stack:
             self._stack.pop()
 
 

@@ -44,7 +44,7 @@ class Session:
         patches.follow_optimizers(self.recorder.boundary)
         mode.Threads(self.mode)
         self.compiled = compiled.Compiled(self.mode)
-        self.compiled.install()
+        self.compiled.install(modules.hidden)
         imports.Imports().after("triton.runtime.jit", self.compiled.on_triton)
         if self.job.get("shared"):
             from stepcast.dryrun import groups
