@@ -122,7 +122,7 @@ class Compiled:
         torch._inductor.config.compile_threads = 2
         torch._functorch.config.enable_autograd_cache = False
         torch._functorch.config.force_non_lazy_backward_lowering = True
-        import triton.runtime.jit  # noqa: F401  the hook of imports does the rest
+        import triton.runtime  # noqa: F401  the hook of imports does the rest
 
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment,method-assign]
         guards = torch._C._dynamo.guards
@@ -160,7 +160,7 @@ class Compiled:
         """Its driver answers for the GPU that the program sees, and its launches are recorded."""
         import triton
         from triton.backends.compiler import GPUTarget
-        from triton.runtime import driver, jit
+        from triton.runtime import autotuner, driver, jit
 
         compiled = self
 
@@ -174,11 +174,15 @@ class Compiled:
         driver.set_active(Driver())
 
         def run(self: Any, *args: Any, grid: Any = None, warmup: bool = False, **kwargs: Any) -> None:
+            compiled.note("kernels of Triton that the program brings are priced by the bytes of their tensors")
             # A tensor that is given twice is moved once; what is written is not known.
             tensors = {(t.data_ptr(), t.numel()): t for t in tensors_in((*args, *kwargs.values()))}
             compiled.launched(f"triton_red_fused_{self.fn.__name__.strip('_')}", list(tensors.values()), ())
 
-        jit.JITFunction.run = run
+        def first(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return self.fn.run(*args, **{**kwargs, **self.configs[0].all_kwargs()})
+
+        jit.JITFunction.run, autotuner.Autotuner.run = run, first
 
     def _empty(self, size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         device = torch.device("cuda", torch.cuda.current_device())

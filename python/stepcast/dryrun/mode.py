@@ -93,8 +93,9 @@ class OfOperator:
         self.writes = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         self.is_random = _RANDOM in func.tags
         self.is_view = any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments)
-        self.is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
-            func.name(), torch._C.DispatchKey.CompositeImplicitAutograd)
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        self.is_composite = has_kernel(func.name(), torch._C.DispatchKey.CompositeImplicitAutograd) \
+            and not has_kernel(func.name(), torch._C.DispatchKey.CUDA)
         self.returns_new = any(r.alias_info is None for r in schema.returns)
 
 
@@ -146,6 +147,8 @@ class DryMode(TorchDispatchMode):
             return self.groups.collective(self, func, operator, args, kwargs)
         if not _touches_gpu(args) and not (kwargs and _touches_gpu(kwargs.values())):
             return self._on_cpu(func, operator, args, kwargs)
+        if not torch._C._only_lift_cpu_tensors():  # of each thread: torch.tensor(..., device="cuda") copies by an operator
+            torch._C._set_only_lift_cpu_tensors(True)
         if operator.is_composite:  # in inference mode: what it calls is recorded
             with self:
                 out = func.decompose(*args, **kwargs)

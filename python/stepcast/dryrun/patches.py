@@ -17,6 +17,10 @@ def become(target: torch.Tensor, source: torch.Tensor) -> None:
     """Gives `target` the contents and kind of `source` and keeps it the same object, as `target.data = source` does on a GPU."""
     grad_wanted = target.requires_grad
     source = source.detach()
+    if isinstance(target, FakeTensor) and isinstance(source, FakeTensor) and target.fake_device == source.fake_device:
+        torch._C.TensorBase.data.__set__(target, source)
+        target.__dict__.pop("_stepcast_value", None)
+        return
     if isinstance(target, torch.nn.Parameter):
         source = torch.nn.Parameter(source, grad_wanted)
     else:
@@ -94,6 +98,13 @@ def install(memory: Memory) -> None:
         return out
 
     torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign]
+    backward = torch.autograd.function.BackwardCFunction.apply
+
+    def apply(self: Any, *args: Any) -> Any:
+        torch._C._set_only_lift_cpu_tensors(True)  # the engine's thread may have run no operator yet
+        return backward(self, *args)
+
+    torch.autograd.function.BackwardCFunction.apply = apply  # type: ignore[method-assign]
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)

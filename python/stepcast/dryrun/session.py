@@ -45,7 +45,7 @@ class Session:
         mode.Threads(self.mode)
         self.compiled = compiled.Compiled(self.mode)
         self.compiled.install(modules.hidden)
-        imports.Imports().after("triton.runtime.jit", self.compiled.on_triton)
+        imports.Imports(self.compiled.launched).after("triton.runtime", self.compiled.on_triton)
         if self.job.get("shared"):
             from stepcast.dryrun import groups
 
