@@ -86,9 +86,10 @@ class Compiled:
             if options.get("backend", "inductor") == "inductor":
                 self._prepare()
                 mode = options.pop("mode", None)
-                if mode is not None and mode != "default":
-                    self.note(f"torch.compile(mode={mode!r}) was taken as the default mode: "
-                              "no CUDA graphs, products by library kernels")
+                if mode in ("reduce-overhead", "max-autotune") or (options.get("options") or {}).get("triton.cudagraphs"):
+                    self.mode.recorder.compiled_graph = "cuda_graph"
+                if str(mode).startswith("max-autotune"):
+                    self.note(f"torch.compile(mode={mode!r}): products are those of the libraries, none was measured against Triton's")
                 if options.pop("dynamic", None):
                     self.note("torch.compile(dynamic=True): shapes were taken as fixed")
             out = plain(model, **options)

@@ -108,11 +108,6 @@ def install(memory: Memory) -> None:
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)
-    torch.cuda.CUDAGraph.__init__ = _no_graphs  # type: ignore[method-assign]
-
-
-def _no_graphs(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("stepcast dryrun: CUDA graphs are not supported; run the program without them")
 
 
 def _memory_answers(memory: Memory) -> None:

@@ -26,6 +26,8 @@ using Index = std::int32_t;
 // recorded ones.
 constexpr double kLaunchDelayUs = 3, kStreamGapUs = 1;
 
+constexpr std::string_view kCudaGraph = "cuda_graph";  // operators of dry runs that are launched as one
+
 bool is_label(std::string_view name) {
   return name.starts_with("[pytorch|") || role_of(name) == OpRole::annotation;
 }
@@ -267,7 +269,8 @@ class RankBuilder {
       if (!has_streams_) return calls;
       std::erase_if(calls, is_synchronization);  // whether this one waits is recorded
     } else {
-      calls.assign(work.pieces.size(), "cudaLaunchKernel");
+      calls.assign(op == kCudaGraph ? std::min<std::size_t>(1, work.pieces.size()) : work.pieces.size(),
+                   "cudaLaunchKernel");
     }
     if (work.awaited_stream) calls.emplace_back("cudaStreamSynchronize");
     return calls;
