@@ -22,6 +22,13 @@ _LEAST_HOLLOW = 1 << 18  # elements of a tensor whose random contents are left o
 _MOST_WHOLE, _MOST_FRACTIONS, _MOST_MADE_UP = 1 << 20, 1 << 12, 16
 
 
+def leave_out(tensor: torch.Tensor) -> torch.Tensor:
+    """Marks a large tensor of the CPU as hollow."""
+    if tensor.numel() >= _LEAST_HOLLOW and tensor.is_floating_point() and tensor.layout == torch.strided and tensor.device.type == "cpu":
+        tensor.untyped_storage()._stepcast_hollow = True
+    return tensor
+
+
 class Value(NamedTuple):
     """What a fake tensor would hold, and whether that is still so (shared by all views of a storage)."""
 
@@ -100,7 +107,13 @@ class OfOperator:
 
 
 class _Fake(FakeTensorMode):
-    """Keeps no constants of its own: values are carried along by DryMode."""
+    """Keeps no constants of its own: values are carried along by DryMode. One thread at a time."""
+
+    lock = threading.RLock()
+
+    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            return super().dispatch(*args, **kwargs)
 
     def may_turn_const(self, t: torch.Tensor) -> bool:
         return False
@@ -169,15 +182,11 @@ class DryMode(TorchDispatchMode):
         if isinstance(first, torch.Tensor) and first.numel() >= _LEAST_HOLLOW and first.is_floating_point():
             if operator.writes == [0] and (operator.is_random or is_hollow(first)) and func is not aten.copy_.default \
                     and "inplace_view" not in str(func.tags):
-                first.untyped_storage()._stepcast_hollow = True
-                return first
+                return leave_out(first)
             if is_hollow(first) and func in (aten._to_copy.default, aten.clone.default):
-                out = torch.empty(first.shape, dtype=kwargs.get("dtype") or first.dtype)
-                out.untyped_storage()._stepcast_hollow = True
-                return out
-        if func is aten.copy_.default and is_hollow(args[1]) and first.numel() == args[1].numel():
-            first.untyped_storage()._stepcast_hollow = True
-            return first
+                return leave_out(torch.empty(first.shape, dtype=kwargs.get("dtype") or first.dtype))
+        if func is aten.copy_.default and (is_hollow(first) or is_hollow(args[1])) and first.numel() == args[1].numel():
+            return leave_out(first)
         if func is aten.is_pinned.default:
             return is_pinned(args[0])
         if func is aten._pin_memory.default:
@@ -338,7 +347,7 @@ class DryMode(TorchDispatchMode):
         value = self.value_of(source)
         if value is None:
             self.guesses.note("tensors copied to the CPU: zeros")
-            return torch.zeros(source.shape, dtype=dtype or source.dtype)
+            return leave_out(torch.zeros(source.shape, dtype=dtype or source.dtype))
         return value.to(dtype or source.dtype, copy=True)
 
     def _copy(self, record: Any, args: Any, kwargs: Any) -> Any:
@@ -356,7 +365,8 @@ class DryMode(TorchDispatchMode):
                 into._stepcast_value = Value(source.detach().to(into.dtype, copy=True).expand(into.shape).clone(), [True])
             return into
         record.copy, record.sync = "DtoH", None if non_blocking and is_pinned(into) else "stream"
-        return aten.copy_.default(into, self._read(source))
+        value = self._read(source)
+        return leave_out(into) if is_hollow(value) else aten.copy_.default(into, value)
 
     def _known(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The result by the values of the arguments, as fake tensors; None where they are not known."""

@@ -32,7 +32,7 @@ class Session:
         if not hasattr(torch._C, "_cuda_getCurrentStream"):
             self.fail(f"PyTorch {torch.__version__} of {sys.executable} is built without CUDA; install the wheel that has it: "
                       "pip install torch --index-url https://download.pytorch.org/whl/cu130")
-        from stepcast.dryrun import compiled, graphs, imports, mode, patches, recorder
+        from stepcast.dryrun import compiled, files, graphs, imports, mode, patches, recorder
 
         guesses = mode.Guesses(self.job.get("guess", {}).get("nonzero", 0.5))
         self.recorder = recorder.Recorder(self.on_step)
@@ -46,7 +46,11 @@ class Session:
         graphs.install(self.recorder)
         self.compiled = compiled.Compiled(self.mode)
         self.compiled.install(modules.hidden)
-        imports.Imports(self.compiled.launched).after("triton.runtime", self.compiled.on_triton)
+        files.install(self.compiled.note)
+        hooks = imports.Imports(self.compiled.launched)
+        hooks.after("triton.runtime", self.compiled.on_triton)
+        hooks.after("safetensors", files.on_safetensors)
+        hooks.after("safetensors.torch", files.on_safetensors_torch)
         if self.job.get("shared"):
             from stepcast.dryrun import groups
 
@@ -109,6 +113,9 @@ class Session:
         os._exit(0)
 
     def fail_with(self, error: str, reached: str) -> None:
+        if not reached and any(sign in error for sign in ("huggingface.co", "huggingface_hub")):
+            reached = "a model or data set of the Hugging Face hub is not on this machine; a model of its configuration alone does: " \
+                "AutoModelForCausalLM.from_config(config)"
         self.tell("failed", message=reached or "the program failed", error=error)
         sys.stdout.flush()
         sys.stderr.flush()
