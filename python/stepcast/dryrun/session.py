@@ -95,7 +95,8 @@ class Session:
 
     def finish(self, error: Optional[str]) -> None:
         """Writes the record, if there is one, and ends the process."""
-        self.mode.__exit__(None, None, None)
+        if self.mode.old_dispatch_mode_flags:
+            self.mode.__exit__(None, None, None)
         step = self.recorder.last
         if error is not None and (step is None or not self.job.get("keep_going")):
             reached = self.recorder.runtime.reached()
@@ -128,6 +129,16 @@ class Session:
                 "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
                 "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": self.compiled.used,
                 "torch": torch.__version__, "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes],
-                "tf32": {"matmul": bool(torch.backends.cuda.matmul.allow_tf32), "cudnn": bool(torch.backends.cudnn.allow_tf32),
-                         "float32_matmul_precision": torch.get_float32_matmul_precision()},
+                "tf32": _tf32(torch),
                 "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
+
+
+def _tf32(torch: Any) -> Dict[str, Any]:
+    """The older settings refuse to answer where the program used the newer ones, which 2.9 brought."""
+    backends = torch.backends
+    try:
+        return {"matmul": bool(backends.cuda.matmul.allow_tf32), "cudnn": bool(backends.cudnn.allow_tf32),
+                "float32_matmul_precision": torch.get_float32_matmul_precision()}
+    except RuntimeError:
+        matmul, cudnn = (s.fp32_precision == "tf32" for s in (backends.cuda.matmul, backends.cudnn.conv))
+        return {"matmul": matmul, "cudnn": cudnn, "float32_matmul_precision": "high" if matmul else "highest"}
