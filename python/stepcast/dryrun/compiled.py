@@ -1,6 +1,6 @@
 """`torch.compile` and kernels written in Triton.
 
-Dynamo, AOTAutograd and Inductor run as they are, so graph breaks, recomputation, fusion and the use of buffers are PyTorch's own. Only
+Dynamo, AOTAutograd and Inductor run unchanged, so graph breaks, recomputation, fusion and the use of buffers are PyTorch's own. Only
 what would run on the GPU differs: a kernel of Triton is recorded with its tensors, and buffers of compiled code are fake.
 """
 
@@ -36,8 +36,19 @@ class Kernel:
         self._changed = set(re.findall(r"'(\w+)'", changed.group(1))) if changed else set()
 
     def run(self, *args: Any, **_: Any) -> None:
+        named = dict(zip(self._parameters, args))
+        if "flex_attention" in self.name and "arg_Q" in named:  # a product, which bytes do not price
+            q, k, v, out = (named.get(f"arg_{n}") for n in ("Q", "K", "V", "DO"))
+            self._compiled.note("flex_attention is priced as causal attention")
+            if out is None:
+                self._compiled.launched("aten::_scaled_dot_product_flash_attention", [q, k, v, 0.0, True],
+                                        [t for n, t in named.items() if n.startswith("out_ptr")])
+            else:
+                self._compiled.launched("aten::_scaled_dot_product_flash_attention_backward",
+                                        [out, q, k, v, out, named["arg_LSE"], None, None, 0, 0, 0.0, True], [q, k, v])
+            return
         reads, writes = [], []
-        for name, value in zip(self._parameters, args):
+        for name, value in named.items():
             if isinstance(value, torch.Tensor):
                 if name.startswith("out_ptr") or name in self._changed:
                     writes.append(value)
@@ -59,8 +70,8 @@ class Compiled:
         if text not in self.notes:
             self.notes.append(text)
 
-    def launched(self, name: str, reads: Sequence[torch.Tensor], writes: Sequence[torch.Tensor], moved: Optional[float] = None) -> None:
-        """Records a kernel that moves so many bytes, all of its tensors if not given."""
+    def launched(self, name: str, reads: Sequence[Any], writes: Sequence[Any], moved: Optional[float] = None) -> None:
+        """Records a kernel that moves `moved` bytes, all of its tensors if not given."""
         with self.mode.recorder.leaf(name, None, tuple(reads), {}) as leaf:
             leaf.outputs = tuple(writes)
             if leaf.inputs and moved:
@@ -73,7 +84,7 @@ class Compiled:
                     left = max(1, round(reads[i].numel() - over / reads[i].element_size()))
                     over -= (reads[i].numel() - left) * reads[i].element_size()
                     leaf.inputs[i] = (value, [left], kind, [1])
-        for tensor in writes:
+        for tensor in tensors_in(writes):
             value = getattr(tensor, "_stepcast_value", None)
             if value is not None:
                 value.valid[0] = False

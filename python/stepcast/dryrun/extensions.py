@@ -23,7 +23,8 @@ def _define(name: str, schema: str, fake: Callable[..., Any]) -> Any:
 
 
 _LIBRARY = torch.library.Library("flash_attn", "FRAGMENT")
-_TAIL = "float dropout_p, float softmax_scale, bool causal, int window_size_left, int window_size_right, float softcap, Tensor? alibi_slopes"
+_TAIL = "float dropout_p, float softmax_scale, bool causal, int window_size_left, int window_size_right, float softcap, " \
+    "Tensor? alibi_slopes"
 _LENGTHS = "Tensor cu_seqlens_q, Tensor cu_seqlens_k, SymInt max_seqlen_q, SymInt max_seqlen_k, "
 _GRADS = "Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor softmax_lse, Tensor(a!)? dq, Tensor(b!)? dk, Tensor(c!)? dv, "
 
@@ -38,10 +39,9 @@ def _backward_fake(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, l
     return torch.empty_like(lse)
 
 
-_forward = _define("_flash_attn_forward", f"(Tensor q, Tensor k, Tensor v, {_TAIL}, bool return_softmax) -> (Tensor, Tensor, Tensor, Tensor)",
-                   _forward_fake)
-_varlen_forward = _define("_flash_attn_varlen_forward", f"(Tensor q, Tensor k, Tensor v, {_LENGTHS}{_TAIL}, bool return_softmax) -> "
-                          "(Tensor, Tensor, Tensor, Tensor)", _forward_fake)
+_MADE = "bool return_softmax) -> (Tensor, Tensor, Tensor, Tensor)"
+_forward = _define("_flash_attn_forward", f"(Tensor q, Tensor k, Tensor v, {_TAIL}, {_MADE}", _forward_fake)
+_varlen_forward = _define("_flash_attn_varlen_forward", f"(Tensor q, Tensor k, Tensor v, {_LENGTHS}{_TAIL}, {_MADE}", _forward_fake)
 _backward = _define("_flash_attn_backward", f"({_GRADS}{_TAIL}, bool deterministic, Tensor? rng_state) -> Tensor", _backward_fake)
 _varlen_backward = _define("_flash_attn_varlen_backward", f"({_GRADS}{_LENGTHS}{_TAIL}, bool deterministic, Tensor? rng_state) -> Tensor",
                            _backward_fake)
@@ -60,7 +60,8 @@ class FlashAttnFunc(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
         q, k, v, out, lse, state = ctx.saved_tensors
         grads = [torch.empty_like(t) for t in (q, k, v)]
-        (_varlen_backward if ctx.lengths else _backward)(grad.contiguous(), q, k, v, out, lse, *grads, *ctx.lengths, *ctx.tail, False, state)
+        call = _varlen_backward if ctx.lengths else _backward
+        call(grad.contiguous(), q, k, v, out, lse, *grads, *ctx.lengths, *ctx.tail, False, state)
         return (*grads, None, None)
 
 
@@ -256,7 +257,8 @@ def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
 
 
 class Linear(nn.Linear):
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, params_dtype: Any = None, device: Any = "cuda", **_: Any) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, params_dtype: Any = None, device: Any = "cuda",
+                 **_: Any) -> None:
         super().__init__(in_features, out_features, bias, device=device, dtype=params_dtype)
 
     def forward(self, input: Tensor, *_: Any, **__: Any) -> Tensor:
@@ -301,7 +303,8 @@ class DotProductAttention(nn.Module):
         self.dropout, self.mask, self.format, self.scale = attention_dropout, attn_mask_type, qkv_format, softmax_scale
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *_: Any, qkv_format: Optional[str] = None, attn_mask_type: Optional[str] = None,
-                cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, max_seqlen_q: Any = None, max_seqlen_kv: Any = None, **__: Any) -> Tensor:
+                cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, max_seqlen_q: Any = None, max_seqlen_kv: Any = None,
+                **__: Any) -> Tensor:
         order, causal = qkv_format or self.format, "causal" in (attn_mask_type or self.mask)
         more = {"dropout_p": self.dropout if self.training else 0.0, "softmax_scale": self.scale, "causal": causal}
         if order == "thd":
@@ -322,9 +325,11 @@ class _Any:
 
 
 _FLASH = {f.__name__: f for f in (flash_attn_func, flash_attn_qkvpacked_func, flash_attn_kvpacked_func, flash_attn_varlen_func,
-                                  flash_attn_varlen_qkvpacked_func, flash_attn_with_kvcache, index_first_axis, unpad_input, pad_input, apply_rotary_emb)}
+                                  flash_attn_varlen_qkvpacked_func, flash_attn_with_kvcache, index_first_axis, unpad_input, pad_input,
+                                  apply_rotary_emb)}
 _NORMS = {"FusedLayerNorm": FusedLayerNorm, "MixedFusedLayerNorm": FusedLayerNorm, "FusedRMSNorm": FusedRMSNorm,
-          "MixedFusedRMSNorm": FusedRMSNorm, "fused_layer_norm_affine": fused_layer_norm_affine, "fused_rms_norm_affine": fused_rms_norm_affine}
+          "MixedFusedRMSNorm": FusedRMSNorm, "fused_layer_norm_affine": fused_layer_norm_affine,
+          "fused_rms_norm_affine": fused_rms_norm_affine}
 _TE = {c.__name__: c for c in (Linear, LayerNormLinear, LayerNormMLP, DotProductAttention, fp8_autocast)} | {
     "LayerNorm": FusedLayerNorm, "RMSNorm": FusedRMSNorm, "autocast": fp8_autocast, "FusedAdam": FusedAdam, "FusedSGD": FusedSGD}
 _ADAM8 = {n: AdamW8bit for n in ("AdamW8bit", "Adam8bit", "PagedAdamW8bit", "PagedAdam8bit")}
@@ -338,7 +343,7 @@ PACKAGES: Dict[str, Tuple[str, Dict[str, Dict[str, Any]]]] = {
                      "normalization.fused_layer_norm": _NORMS, "multi_tensor_apply": {"multi_tensor_applier": multi_tensor_applier}}),
     "amp_C": ("0.1", {"": {"multi_tensor_l2norm": multi_tensor_l2norm, "multi_tensor_scale": multi_tensor_scale}}),
     "transformer_engine": ("2.8.0", {"": {}, "pytorch": _TE, "pytorch.optimizers": _TE, "common": {},
-                                     "common.recipe": {n: _Any for n in ("Format", "DelayedScaling", "Float8CurrentScaling", "MXFP8BlockScaling",
-                                                                         "Float8BlockScaling")}}),
+                                     "common.recipe": {n: _Any for n in ("Format", "DelayedScaling", "Float8CurrentScaling",
+                                                                         "MXFP8BlockScaling", "Float8BlockScaling")}}),
     "bitsandbytes": ("0.48.0", {"": {}, "optim": _ADAM8}),
 }

@@ -145,7 +145,8 @@ class Modules:
         self._on_first = on_first
         before = torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
         behind = torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
-        self._hooks = [(torch.nn.modules.module._global_forward_pre_hooks, before.id), (torch.nn.modules.module._global_forward_hooks, behind.id)]
+        self._hooks = [(torch.nn.modules.module._global_forward_pre_hooks, before.id),
+                       (torch.nn.modules.module._global_forward_hooks, behind.id)]
 
     def hidden(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """`call` without the hooks: torch.compile would trace them."""

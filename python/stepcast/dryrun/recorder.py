@@ -189,7 +189,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """What runs now is no part of the step."""
+        """What runs now is not counted to the step."""
         before, (self.step, self.profiling) = (self.step, self.profiling), (None, False)
         try:
             yield
