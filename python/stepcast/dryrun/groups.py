@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 import torch.distributed as dist
@@ -140,10 +140,7 @@ class Collectives:
         if len(self.works) > 20000:
             del self.works[:10000]
         sequence = self._sequence[group] = self._sequence.get(group, 0) + 1
-        described = c10d._world.pg_group_ranks
-        group_object = next((g for g in described if g.group_name == group), None)
-        label = getattr(group_object, "group_desc", "") or ""
-        ranks = sorted(described[group_object]) if group_object is not None else list(range(size))
+        label, ranks = next(((d, r) for n, d, r in self._members() if n == group), ("", list(range(size))))
         stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
         tensor = (ins or outs or [None])[0]
         dtype = type_name(tensor.dtype) if tensor is not None else "float"
@@ -227,12 +224,19 @@ class Collectives:
                     out.copy_(source)
 
     # ---- Groups, for the record ----
+    @staticmethod
+    def _members() -> Iterator[Tuple[str, str, List[int]]]:
+        """Name, description and ranks of the groups that this rank is in."""
+        for group, ranks in c10d._world.pg_group_ranks.items():
+            if isinstance(group, ProcessGroup):
+                yield group.group_name, getattr(group, "group_desc", "") or "", sorted(ranks)
+
     def described(self) -> List[Dict[str, Any]]:
         out = []
-        for group, ranks in c10d._world.pg_group_ranks.items():
+        for name, label, ranks in self._members():
             everyone = len(ranks) == self.world_size
-            out.append({"pg_name": group.group_name, "pg_desc": getattr(group, "group_desc", "") or "default_pg",
-                        "backend_config": "cuda:nccl", "ranks": [] if everyone else sorted(ranks), "group_size": len(ranks),
+            out.append({"pg_name": name, "pg_desc": label or "default_pg",
+                        "backend_config": "cuda:nccl", "ranks": [] if everyone else ranks, "group_size": len(ranks),
                         "group_count": len(c10d._world.pg_map)})
         return out
 
