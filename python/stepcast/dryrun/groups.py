@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import pickle
 import sys
 import time
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+import weakref
+from typing import Any, Deque, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 import torch.distributed as dist
@@ -29,7 +31,8 @@ class DryWork(Work):
 
     def __init__(self, groups: "Collectives", wait: Optional[Leaf], result: List[torch.Tensor]) -> None:
         super().__init__()
-        self._groups, self._wait, self._result = groups, wait, result
+        self._groups, self._wait = groups, wait
+        self._result = [weakref.ref(t) for t in result]  # their memory is the program's to free
         groups.works.append(self)  # C++ holds no Python object alive
 
     def wait(self, timeout: Any = None) -> bool:
@@ -54,12 +57,12 @@ class DryWork(Work):
         return None
 
     def result(self) -> List[torch.Tensor]:
-        return self._result
+        return [t for t in (r() for r in self._result) if t is not None]
 
     def get_future(self) -> Any:
         self.wait()
         future: Any = torch.futures.Future()
-        future.set_result(self._result)
+        future.set_result(self.result())
         return future
 
 
@@ -72,7 +75,7 @@ class Collectives:
         self.recorder = recorder
         self.rank, self.world_size = job["rank"], job["world_size"]
         self.folder = job["shared"]  # where ranks leave objects for each other
-        self.works: List[DryWork] = []
+        self.works: Deque[DryWork] = collections.deque(maxlen=20000)
         self.peers: Set[int] = set()  # ranks of sends and receives
         self.stages: Dict[str, List[int]] = {}  # ranks of the groups of sends and receives
         self._sequence: Dict[str, int] = {}
@@ -137,8 +140,6 @@ class Collectives:
               peer: Optional[int]) -> Optional[Leaf]:
         if self.recorder.step is None:
             return None
-        if len(self.works) > 20000:
-            del self.works[:10000]
         sequence = self._sequence[group] = self._sequence.get(group, 0) + 1
         label, ranks = next(((d, r) for n, d, r in self._members() if n == group), ("", list(range(size))))
         stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1

@@ -26,7 +26,11 @@ def become(target: torch.Tensor, source: torch.Tensor) -> None:
     else:
         source.requires_grad_(grad_wanted)
     attributes = {k: v for k, v in target.__dict__.items() if k not in _FAKE_ATTRIBUTES}
-    torch.utils.swap_tensors(target, source)
+    for name in ("__class__", "__dict__"):  # as torch.utils.swap_tensors, whoever else holds them
+        ours, theirs = getattr(target, name), getattr(source, name)
+        setattr(target, name, theirs)
+        setattr(source, name, ours)
+    torch._C._swap_tensor_impl(target, source)
     for name, value in attributes.items():
         target.__dict__.setdefault(name, value)
 
