@@ -75,6 +75,7 @@ class Collectives:
         self.recorder = recorder
         self.rank, self.world_size = job["rank"], job["world_size"]
         self.folder = job["shared"]  # where ranks leave objects for each other
+        self.tell: Any = lambda state, **_: None  # the session's
         self.works: Deque[DryWork] = collections.deque(maxlen=20000)
         self.peers: Set[int] = set()  # ranks of sends and receives
         self.stages: Dict[str, List[int]] = {}  # ranks of the groups of sends and receives
@@ -246,6 +247,13 @@ class Collectives:
         count = self._messages[source, target] = self._messages.get((source, target), 0) + 1
         return os.path.join(self.folder, f"object-{source}-{target}-{count}")
 
+    def _ended(self, rank: int) -> bool:
+        try:
+            with open(os.path.join(self.folder, f"rank{rank}", "status"), encoding="utf-8") as file:
+                return '"running"' not in file.read()
+        except OSError:
+            return False
+
     def send_objects(self, objects: List[Any], dst: Any = None, group: Any = None, *_: Any, group_dst: Any = None, **__: Any) -> None:
         target = dist.get_global_rank(group, group_dst) if dst is None else dst
         self.peers.add(target)
@@ -258,12 +266,11 @@ class Collectives:
         source = dist.get_global_rank(group, group_src) if src is None and group_src is not None else src or 0
         self.peers.add(source)
         path = self._message(source, self.rank)
-        for _wait in range(100):
-            if os.path.exists(path):
-                break
+        while not os.path.exists(path):
+            self.tell("running", needs=source)  # launch.py starts it
+            if self._ended(source) and not os.path.exists(path):
+                raise RuntimeError(f"stepcast dryrun: rank {self.rank} waits for an object of rank {source}, which sent none")
             time.sleep(0.1)
-        else:
-            raise RuntimeError(f"stepcast dryrun: rank {self.rank} waits for an object of rank {source}, which sent none")
         with open(path, "rb") as file:
             objects[:] = pickle.load(file)
         return source

@@ -92,9 +92,9 @@ def _data() -> property:
 def install(memory: Memory) -> None:
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
-    FakeTensor.data_ptr = lambda self: memory.number_of(self) << 9  # type: ignore[method-assign]
-
-    resize = torch.UntypedStorage.resize_
+    FakeTensor.data_ptr = lambda self: (memory.number_of(self) << 36) + self.storage_offset() * self.element_size()  # type: ignore[method-assign]
+    pointer, resize = torch.UntypedStorage.data_ptr, torch.UntypedStorage.resize_
+    torch.UntypedStorage.data_ptr = lambda self: memory.held(self) << 36 or pointer(self)  # type: ignore[method-assign]
 
     def resize_(self: Any, size: int) -> Any:
         out = resize(self, size)

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Set
 
 
 class Stop(BaseException):
@@ -20,7 +20,7 @@ class Session:
         self.job = job
         self.notes = []
         self.started = time.monotonic()
-        self._signature: Optional[str] = None
+        self._signatures: Set[Optional[str]] = set()
         self._mode: Any = None
         self.groups: Any = None
 
@@ -55,6 +55,7 @@ class Session:
             from stepcast.dryrun import groups
 
             self.groups = groups.install(self.mode, self.recorder, self.job)
+            self.groups.tell = self.tell
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies by an operator that the mode sees
         self.mode.__enter__()
 
@@ -84,11 +85,11 @@ class Session:
         else:
             # All on another stream: what runs ahead of the capture of a CUDA graph.
             warms_up = step is not None and step.leaves and all(leaf.stream != 0 for leaf in step.leaves)
-            found = signature is not None and signature == self._signature and not warms_up
+            found = signature is not None and signature in self._signatures and not warms_up
             if not found and recorder.steps >= most:
                 found = True
                 self.notes.append(f"the launches of the first {most} steps differ; step {recorder.steps} was taken")
-        self._signature = signature
+        self._signatures.add(signature)
         self.tell("running", operators=recorder.operators)
         if found and step is not None:
             self.finish(None)
