@@ -296,8 +296,8 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
                    **{k: v for k, v in kwargs.items() if k in ("timeout", "group_name")})
 
     def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None,
-                  use_local_synchronization: bool = False, group_desc: Any = None, device_id: Any = None) -> Any:
-        out = plain_new(ranks, backend="fake", use_local_synchronization=False, **({"group_desc": group_desc} if group_desc else {}))
+                  use_local_synchronization: bool = False, group_desc: Any = None, device_id: Any = None, **kwargs: Any) -> Any:
+        out = plain_new(ranks, backend="fake", group_desc=group_desc, **kwargs)
         if isinstance(out, ProcessGroup):
             asked[out.group_name] = str(backend or asked["default"])
         return out

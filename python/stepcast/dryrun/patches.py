@@ -109,9 +109,26 @@ def install(memory: Memory) -> None:
         return backward(self, *args)
 
     torch.autograd.function.BackwardCFunction.apply = apply  # type: ignore[method-assign]
+    for name in ("tensor", "as_tensor"):
+        setattr(torch, name, _of_scalars(getattr(torch, name)))
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)
+
+
+def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Of lists that hold tensors of one element: each is read from the GPU."""
+
+    def read(data: Any) -> Any:
+        if isinstance(data, (list, tuple)):
+            return [read(d) for d in data] if len(data) < 4096 else data
+        return data.item() if isinstance(data, FakeTensor) else data
+
+    @functools.wraps(plain)
+    def make(data: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(read(data) if isinstance(data, (list, tuple)) else data, *args, **kwargs)
+
+    return make
 
 
 def _memory_answers(memory: Memory) -> None:
