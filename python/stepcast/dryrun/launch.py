@@ -87,6 +87,8 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
                STEPCAST_GPU_CAPABILITY=str(gpu.capability), STEPCAST_GPU_L2_BYTES=str(gpu.l2_bytes),
                STEPCAST_GPU_COUNT=str(local), STEPCAST_CUDA_MAJOR=str(_cuda_major(program)), KINETO_LOG_LEVEL="9")
     env.pop("CUDA_VISIBLE_DEVICES", None)
+    if "CUDA_HOME" not in env and shutil.which("nvcc") is None:
+        env["CUDA_HOME"] = _toolkit(folder, env["STEPCAST_CUDA_MAJOR"])
     env.setdefault("WANDB_MODE", "disabled")
     if program.launched or world > 1:
         env.update(RANK=str(rank), LOCAL_RANK=str(rank % local), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(local),
@@ -95,6 +97,17 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
                    TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS="0")
     env.update(program.environment)
     return env
+
+
+def _toolkit(folder: str, major: str) -> str:
+    """A folder with an nvcc that says its version, which libraries ask for when they are imported, and compiles nothing."""
+    path = os.path.join(folder, "cuda", "bin", "nvcc")
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\n[ "$1" = -V ] || [ "$1" = --version ] || {{ echo "stepcast dryrun: nothing is compiled for a GPU" >&2; exit 1; }}\n'
+                   f'echo "Cuda compilation tools, release {major}.0, V{major}.0.0"\n')
+    os.chmod(path, 0o755)
+    return os.path.join(folder, "cuda")
 
 
 def _cuda_major(program: Program) -> int:

@@ -138,6 +138,7 @@ class DryMode(TorchDispatchMode):
             aten.nonzero.default: self._nonzero, aten.masked_select.default: self._masked_select, aten.index.Tensor: self._index,
             aten.equal.default: self._equal, aten._unique2.default: self._unique, aten.repeat_interleave.Tensor: self._repeat,
             aten.set_.source_Tensor: self._set_data, aten.bincount.default: self._bincount,
+            aten.record_stream.default: lambda *_: None,
         }
 
     @classmethod

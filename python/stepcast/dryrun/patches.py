@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List
 
 import torch
 import torch.utils._foreach_utils as foreach
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from stepcast.dryrun.memory import Memory
@@ -93,6 +94,7 @@ def install(memory: Memory) -> None:
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
     FakeTensor.data_ptr = lambda self: (memory.number_of(self) << 36) + self.storage_offset() * self.element_size()  # type: ignore[method-assign]
+    fake_tensor.init_gpu_context = lambda device: None
     pointer, resize = torch.UntypedStorage.data_ptr, torch.UntypedStorage.resize_
     torch.UntypedStorage.data_ptr = lambda self: memory.held(self) << 36 or pointer(self)  # type: ignore[method-assign]
 
