@@ -217,9 +217,8 @@ def follow_optimizers(on_step: Callable[[], None]) -> None:
                 out = inner(self, *args, **kwargs)
             finally:
                 state["depth"] -= 1
-            if state["first"] is None:
+            if state["depth"] == 0 and state["first"] in (None, id(self)):  # not inside of another one, which holds several
                 state["first"] = id(self)
-            if state["depth"] == 0 and id(self) == state["first"]:
                 on_step()
             return out
 
