@@ -79,6 +79,7 @@ class Collectives:
         self.works: Deque[DryWork] = collections.deque(maxlen=20000)
         self.peers: Set[int] = set()  # ranks of sends and receives
         self.stages: Dict[str, List[int]] = {}  # ranks of the groups of sends and receives
+        self.kinds: List[List[int]] = []  # of ranks that differ, by what they send
         self._sequence: Dict[str, int] = {}
         self._waits: Dict[int, Tuple[Any, ...]] = {}
         self._messages: Dict[Tuple[int, int], int] = {}
@@ -113,10 +114,12 @@ class Collectives:
             ranks = dist.get_process_group_ranks(group)
             self.peers.add(ranks[peer])
             self.stages[group.group_name] = list(ranks)
+        splits = (list(args[4]), list(args[3])) if short == "alltoall_base_" else ([], [])
+        self._kinds_by(splits[1], group)
         with self.recorder.leaf(operator.name, func, args, kwargs) as leaf:
             if short in ("barrier", "monitored_barrier_"):
                 leaf.sync = "stream"
-            wait = self._note(leaf, _NAMES.get(short, short.rstrip("_")), ins, outs, group.group_name, group.size(), late, peer)
+            wait = self._note(leaf, _NAMES.get(short, short.rstrip("_")), ins, outs, group.group_name, group.size(), late, peer, splits)
             leaf.outputs = None
         return self._returned(func, args, DryWork(self, wait if late else None, list(tensors_in(result))))
 
@@ -138,7 +141,7 @@ class Collectives:
         return first, list(tensors_in([args[1]])) if len(args) > 1 else []
 
     def _note(self, leaf: Leaf, name: str, ins: List[torch.Tensor], outs: List[torch.Tensor], group: str, size: int, late: bool,
-              peer: Optional[int]) -> Optional[Leaf]:
+              peer: Optional[int] = None, splits: Tuple[List[int], List[int]] = ([], [])) -> Optional[Leaf]:
         if self.recorder.step is None:
             return None
         sequence = self._sequence[group] = self._sequence.get(group, 0) + 1
@@ -148,7 +151,7 @@ class Collectives:
         dtype = type_name(tensor.dtype) if tensor is not None else "float"
         attrs = [("collective_name", "string", name), ("dtype", "string", _DTYPES.get(dtype, dtype)),
                  ("in_msg_nelems", "uint64", sum(t.numel() for t in ins)), ("out_msg_nelems", "uint64", sum(t.numel() for t in outs)),
-                 ("in_split_size", "string", "[]"), ("out_split_size", "string", "[]"),
+                 ("in_split_size", "string", str(splits[0])), ("out_split_size", "string", str(splits[1])),
                  ("global_rank_start", "uint64", ranks[0] if ranks else 0), ("global_rank_stride", "uint64", stride),
                  ("pg_name", "string", group), ("pg_desc", "string", label), ("pg_size", "uint64", size),
                  ("async", "bool", late)]
@@ -156,7 +159,7 @@ class Collectives:
         me = ranks.index(self.rank) if self.rank in ranks else 0
         tail = [(sequence, [], "Int", []), ([group, label], [[], []], "Tuple[String,String]", [[], []]),
                 (me if peer is None else peer, [], "Int", [])]
-        end = [("[]", [], "String", []), ("[]", [], "String", []), (size, [], "Int", [])]
+        end = [(str(splits[0]), [], "String", []), (str(splits[1]), [], "String", []), (size, [], "Int", [])]
         node = Leaf(self.recorder, "record_param_comms", "")
         node.inputs = [value(list(ins) or list(outs)), *tail, (name, [], "String", []), *end]
         node.outputs = [value(list(outs))] if outs else []
@@ -166,6 +169,14 @@ class Collectives:
         wait.inputs = [*tail, ("wait", [], "String", []), *end]
         wait.attrs = [("collective_name", "string", "wait"), *attrs[1:]]
         return wait
+
+    def _kinds_by(self, sizes: List[int], group: Any) -> None:
+        """Ranks that send this one different amounts do different work, as where tables are not spread evenly."""
+        if not 1 < len(set(sizes)) <= _MOST_KINDS:
+            return
+        ranks = dist.get_process_group_ranks(group)
+        self.kinds = [[r for r, size in zip(ranks, sizes) if size == kind] for kind in sorted(set(sizes))]
+        self.peers.update(k[0] for k in self.kinds if self.rank not in k)
 
     def waited(self, wait: Leaf) -> None:
         if self.recorder.step is None:
@@ -191,7 +202,9 @@ class Collectives:
             outs, ins = list(tensors_in([out])), list(tensors_in([args[0]]))
             name = next(a for a in reversed((*args, *kwargs.values())) if isinstance(a, str))
             group = c10d._resolve_process_group(name)
-            wait = self._note(leaf, short.rstrip("_"), ins, outs, group.group_name, group.size(), True, None)
+            splits = (list(args[2]), list(args[1])) if short == "all_to_all_single" else ([], [])
+            self._kinds_by(splits[1], group)
+            wait = self._note(leaf, short.rstrip("_"), ins, outs, group.group_name, group.size(), True, splits=splits)
             for t in outs:
                 if wait is not None:
                     self._waits[t.untyped_storage()._cdata] = wait
@@ -276,6 +289,7 @@ class Collectives:
         return source
 
 
+_MOST_KINDS = 4  # more of them come from data, and say nothing of the program
 _DTYPES = {"c10::BFloat16": "BFloat16", "c10::Half": "Half", "float": "Float", "double": "Double", "long int": "Long", "int": "Int",
            "unsigned char": "Byte", "bool": "Bool", "signed char": "Char"}
 

@@ -174,7 +174,7 @@ class DryRun:
                 step = stages[1] - stages[0] if len(stages) > 1 else world
                 ranks = [r for r in range(world) if (r // step) % len(stages) == stages.index(rank)] if step > 0 else [rank]
             else:
-                ranks = [rank]
+                ranks = next((k for status in done.values() for k in status.get("kinds", []) if rank in k), [rank])
             classes.append({"rank": rank, "ranks": ranks, **done[rank]})
             _set_ranks(os.path.join(self.options.out, f"rank{rank}.et.json.gz"), ranks)
         return classes

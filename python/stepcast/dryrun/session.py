@@ -108,7 +108,8 @@ class Session:
             self.notes.append(f"the program failed after step {self.recorder.steps}")
         self.recorder.write(self.job["trace"], self.header(), self.groups.described() if self.groups is not None else [])
 
-        more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values())} if self.groups is not None else {}
+        more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values()),
+                "kinds": self.groups.kinds} if self.groups is not None else {}
         self.tell("recorded", **more, operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
         sys.stdout.flush()
         sys.stderr.flush()
