@@ -16,7 +16,7 @@ import torch.distributed.distributed_c10d as c10d
 from torch._C._distributed_c10d import ProcessGroup, Work
 from torch._subclasses.fake_tensor import FakeTensor
 
-from stepcast.dryrun.mode import tensors_in
+from stepcast.dryrun.mode import Value, tensors_in
 from stepcast.dryrun.recorder import Leaf, type_name
 
 # Operators of c10d by where their tensors are: (outputs, inputs) of the arguments.
@@ -121,6 +121,7 @@ class Collectives:
                 leaf.sync = "stream"
             wait = self._note(leaf, _NAMES.get(short, short.rstrip("_")), ins, outs, group.group_name, group.size(), late, peer, splits)
             leaf.outputs = None
+        self._carry(mode, short, outs, ins, group.size() if group is not None else 1)
         return self._returned(func, args, DryWork(self, wait if late else None, list(tensors_in(result))))
 
     @staticmethod
@@ -172,7 +173,7 @@ class Collectives:
 
     def _kinds_by(self, sizes: List[int], group: Any) -> None:
         """Ranks that send this one different amounts do different work, as where tables are not spread evenly."""
-        if not 1 < len(set(sizes)) <= _MOST_KINDS:
+        if not 1 < len(set(sizes)) <= _MOST_KINDS or 0 in sizes:  # 0: to one neighbour, as ring attention does
             return
         ranks = dist.get_process_group_ranks(group)
         self.kinds = [[r for r, size in zip(ranks, sizes) if size == kind] for kind in sorted(set(sizes))]
@@ -205,6 +206,7 @@ class Collectives:
             splits = (list(args[2]), list(args[1])) if short == "all_to_all_single" else ([], [])
             self._kinds_by(splits[1], group)
             wait = self._note(leaf, short.rstrip("_"), ins, outs, group.group_name, group.size(), True, splits=splits)
+            self._carry(mode, short, outs, ins, group.size())
             for t in outs:
                 if wait is not None:
                     self._waits[t.untyped_storage()._cdata] = wait
@@ -217,6 +219,16 @@ class Collectives:
         if short.startswith("reduce_scatter") and "coalesced" not in short:
             return args[0].chunk(args[2])[0].clone()
         return args[0] if short == "wait_tensor" or short.endswith("_") else args[0].clone() if isinstance(args[0], torch.Tensor) else args[0]
+
+    @staticmethod
+    def _carry(mode: Any, short: str, outs: List[torch.Tensor], ins: List[torch.Tensor], size: int) -> None:
+        """Small values, as of token counts: every rank is taken to hold what this one holds."""
+        gathers = "gather" in short
+        if len(outs) != 1 or len(ins) != 1 or not (gathers or short.startswith(("alltoall", "all_to_all"))):
+            return
+        real = mode.value_of(ins[0])
+        if real is not None and real.numel() * (size if gathers else 1) == outs[0].numel():
+            outs[0]._stepcast_value = Value(real.flatten().repeat(size if gathers else 1).view(outs[0].shape), [True])
 
     def _on_cpu(self, short: str, args: Any, group: Any) -> None:
         """Of gloo: every rank is taken to hold what this one holds."""

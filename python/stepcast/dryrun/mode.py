@@ -139,6 +139,7 @@ class DryMode(TorchDispatchMode):
             aten.nonzero.default: self._nonzero, aten.masked_select.default: self._masked_select, aten.index.Tensor: self._index,
             aten.equal.default: self._equal, aten._unique2.default: self._unique, aten.repeat_interleave.Tensor: self._repeat,
             aten.set_.source_Tensor: self._set_data, aten.bincount.default: self._bincount,
+            aten.histc.default: self._histc,
             aten.record_stream.default: lambda *_: None,
         }
         for packet in (aten.addmm, aten.baddbmm):  # with a type of their own: PyTorch knows no shape of these
@@ -462,7 +463,17 @@ class DryMode(TorchDispatchMode):
         record.sync = "stream"
         known = self._known(aten.bincount.default, args, kwargs)
         least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-        return known if known is not None else self.empty(args[0], (max(least, 1),), torch.int64)
+        return known if known is not None else self._evenly("bincount", args[0], max(least, 1), torch.int64)
+
+    def _histc(self, record: Any, args: Any, kwargs: Any) -> Any:
+        return self._evenly("histc", args[0], kwargs.get("bins", args[1] if len(args) > 1 else 100), args[0].dtype)
+
+    def _evenly(self, what: str, of: torch.Tensor, bins: int, dtype: torch.dtype) -> torch.Tensor:
+        """Counts of elements, as of tokens for each expert."""
+        self.guesses.note(f"{what}: the same number in each bin")
+        counts = torch.full((bins,), of.numel() // bins, dtype=dtype)
+        counts[: of.numel() % bins] += 1
+        return self.fake_of(counts, of.device)
 
     def _set_data(self, record: Any, args: Any, kwargs: Any) -> Any:
         return NotImplemented

@@ -112,7 +112,9 @@ def install(memory: Memory) -> None:
 
     torch.autograd.function.BackwardCFunction.apply = apply  # type: ignore[method-assign]
     for name in ("tensor", "as_tensor"):
-        setattr(torch, name, _of_scalars(getattr(torch, name)))
+        plain = getattr(torch, name)
+        setattr(torch, name, _of_scalars(plain))
+        torch.jit._builtins._register_builtin(getattr(torch, name), torch.jit._builtins._find_builtin(plain))
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)
@@ -126,7 +128,6 @@ def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
             return [read(d) for d in data] if len(data) < 4096 else data
         return data.item() if isinstance(data, FakeTensor) else data
 
-    @functools.wraps(plain)
     def make(data: Any, *args: Any, **kwargs: Any) -> Any:
         return plain(read(data) if isinstance(data, (list, tuple)) else data, *args, **kwargs)
 
