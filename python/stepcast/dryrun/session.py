@@ -32,7 +32,7 @@ class Session:
         if not hasattr(torch._C, "_cuda_getCurrentStream"):
             self.fail(f"PyTorch {torch.__version__} of {sys.executable} is built without CUDA; install the wheel that has it: "
                       "pip install torch --index-url https://download.pytorch.org/whl/cu130")
-        from stepcast.dryrun import compiled, files, graphs, imports, mode, patches, recorder
+        from stepcast.dryrun import compiled, extensions, files, graphs, imports, mode, patches, recorder
 
         guesses = mode.Guesses(self.job.get("guess", {}).get("nonzero", 0.5))
         self.recorder = recorder.Recorder(self.on_step)
@@ -51,6 +51,7 @@ class Session:
         hooks.after("triton.runtime", self.compiled.on_triton)
         hooks.after("safetensors", files.on_safetensors)
         hooks.after("safetensors.torch", files.on_safetensors_torch)
+        hooks.after("deepspeed.ops.adam.fused_adam", lambda module: setattr(module, "FusedAdam", extensions.FusedAdam))  # compiles its own
         if self.job.get("shared"):
             from stepcast.dryrun import groups
 
