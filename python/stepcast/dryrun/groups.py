@@ -275,7 +275,7 @@ class Collectives:
     def _ended(self, rank: int) -> bool:
         try:
             with open(os.path.join(self.folder, f"rank{rank}", "status"), encoding="utf-8") as file:
-                return '"running"' not in file.read()
+                return '"recorded"' in file.read()
         except OSError:
             return False
 
