@@ -18,7 +18,7 @@ def install(recorder: Recorder) -> None:
             self._leaves: List[Leaf] = []
             self._steps = 0
 
-        def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        def capture_begin(self, *_: Any, **__: Any) -> None:
             self._leaves = recorder.captured = []
             recorder.captured_steps = 0
 
