@@ -1,7 +1,10 @@
 """`stepcast dryrun`: the stand-in of CUDA's runtime and what a command line runs. Programs run where PyTorch is installed."""
 
+import collections
 import glob
+import gzip
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from stepcast.dryrun.command import CommandError, parse
+from stepcast.dryrun.launch import DryRunError, Gpu, Options, dry_run, libraries
 from stepcast.dryrun.memory import reserved_peak
 
 SOURCE = Path(__file__).resolve().parents[1] / "dryrun" / "cudart.c"
@@ -70,3 +74,135 @@ def test_reserved_memory_counts_segments():
     assert reserved_peak([(1, 512)]) == 2 * MiB
     assert reserved_peak([(1, 5 * MiB), (2, 5 * MiB)]) == 20 * MiB
     assert reserved_peak([(1, 33 * MiB), (1, -33 * MiB), (2, 33 * MiB)]) == 34 * MiB
+
+
+# ---- Programs ----
+nightly = pytest.mark.skipif("STEPCAST_NIGHTLY" not in os.environ, reason="of ./dev nightly")
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Runs a program on so many ranks; gives {rank: (ranks of its class, {(collective, group size): count})}."""
+    torch_libraries()
+    try:
+        libraries()
+    except DryRunError as problem:
+        pytest.skip(str(problem))
+
+    def run(text, gpus):
+        path = tmp_path / "train.py"
+        path.write_text("import os, torch, torch.nn as nn, torch.distributed as dist\n" + text)
+        options = Options(gpus=gpus, out=str(tmp_path / "out"), progress=False)
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(gpus), str(path)]
+        out = {}
+        for ranks in dry_run(command, options, Gpu("NVIDIA H100 80GB HBM3", 80 << 30, 132, 90, 50 << 20, 8)):
+            with gzip.open(tmp_path / "out" / f"rank{ranks['rank']}.et.json.gz") as file:
+                nodes = json.load(file)["nodes"]
+            attributes = [{a["name"]: a["value"] for a in n["attrs"]} for n in nodes if n["name"] == "record_param_comms"]
+            counts = collections.Counter((a["collective_name"], a["pg_size"]) for a in attributes)
+            out[ranks["rank"]] = ranks["ranks"], {k: v for k, v in counts.items() if k[0] != "wait"}
+        return out
+
+    return run
+
+
+LOOP = """
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for _ in range(5):
+    model(torch.randn(8, 64, 256, device="cuda")).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+PARALLEL = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, PrepareModuleInput, parallelize_module
+from torch.distributed.tensor import Replicate, Shard
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+mesh = init_device_mesh("cuda", (2, 4), mesh_dim_names=("dp", "tp"))
+model = nn.Sequential(nn.LayerNorm(256), nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)).cuda()
+parallelize_module(model, mesh["tp"], {
+    "0": SequenceParallel(),
+    "1": ColwiseParallel(input_layouts=Shard(1)),
+    "3": RowwiseParallel(output_layouts=Replicate())})
+fully_shard(model, mesh=mesh["dp"])
+"""
+
+
+def test_tensor_parallel_with_sharded_data_parallel(record):
+    (ranks, counts), = record(PARALLEL + LOOP, 8).values()
+    assert ranks == list(range(8))
+    assert counts == {("_allgather_base", 2): 1, ("_reduce_scatter_base", 2): 1, ("all_gather_into_tensor", 4): 1, ("all_reduce", 4): 3,
+                      ("reduce_scatter_tensor", 4): 1}
+
+
+PIPELINE = """
+from torch.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+chunks = nn.ModuleList([nn.Linear(256, 256) for _ in range(2)]).cuda()
+stages = [PipelineStage(c, rank + 2 * i, 4, torch.device("cuda")) for i, c in enumerate(chunks)]
+schedule = ScheduleInterleaved1F1B(stages, 4, lambda out, target: (out - target).square().mean())
+optimizer = torch.optim.SGD(chunks.parameters(), lr=1e-3)
+for _ in range(5):
+    x = torch.randn(8, 256, device="cuda")
+    schedule.step(*([x] if rank == 0 else []), **({"target": x} if rank == 1 else {}))
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_pipeline_whose_ranks_wait_for_each_other(record):
+    # Rank 0 sends for both of its stages and back for the second, to rank 1; rank 1 the other way.
+    both = {("send", 2): 12, ("recv", 2): 12}
+    assert record(PIPELINE, 2) == {0: ([0], both), 1: ([1], both)}
+
+
+FSDP1 = """
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+model = nn.Sequential(*[FullyShardedDataParallel(nn.Linear(256, 256), device_id=0, use_orig_params=True,
+                                                 sharding_strategy=ShardingStrategy.{}) for _ in range(3)])
+model = FullyShardedDataParallel(model, device_id=0, use_orig_params=True, sharding_strategy=ShardingStrategy.{})
+"""
+
+
+@nightly
+@pytest.mark.parametrize("strategy, gathers", [("FULL_SHARD", 6), ("SHARD_GRAD_OP", 3)])
+def test_fsdp1(record, strategy, gathers):
+    (_, counts), = record(FSDP1.replace("{}", strategy) + LOOP, 8).values()
+    assert counts == {("_allgather_base", 8): gathers, ("_reduce_scatter_base", 8): 3}
+
+
+UNEVEN = """
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+torch.cuda.set_device(rank)
+tables = [2, 1, 1, 1]
+model = nn.ModuleList([nn.EmbeddingBag(1000, 64) for _ in range(tables[rank])]).cuda()
+head = nn.Linear(64, 1).cuda()
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for _ in range(5):
+    send = torch.cat([t(torch.randint(0, 1000, (32, 4), device="cuda")) for t in model]).detach()
+    got = send.new_empty(sum(tables) * 8, 64)
+    dist.all_to_all_single(got, send, [t * 8 for t in tables], [tables[rank] * 8] * 4)
+    head(got).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@nightly
+def test_ranks_with_more_tables_are_a_class(record):
+    classes = record(UNEVEN, 4)
+    assert {rank: ranks for rank, (ranks, _) in classes.items()} == {0: [0], 1: [1, 2, 3]}
+    assert all(counts == {("all_to_allv", 4): 1} for _, counts in classes.values())
+
+
+@nightly
+def test_scalars_of_the_gpu_in_a_list(record):
+    text = "model = nn.Linear(256, 8).cuda()\n" + LOOP.replace("    optimizer.step()", "    torch.tensor([model.bias.sum()] * 2)\n    optimizer.step()")
+    assert record("dist.init_process_group('nccl')\n" + text, 1) == {0: ([0], {})}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from typing import Dict, List, Optional, Set, Tuple
 
 
@@ -77,7 +76,7 @@ def _accelerate(interpreter: str, words: List[str]) -> Program:
     program = _script(interpreter, rest, "m" in options or "module" in options, "accelerate launch")
     program.launched = True
     chosen = dict(_accelerate_config(options.get("config_file")))
-    chosen.update({k: v for k, v in options.items()})
+    chosen.update(options)
     set_by = program.environment
     if "mixed_precision" in chosen:
         set_by["ACCELERATE_MIXED_PRECISION"] = str(chosen["mixed_precision"])
@@ -85,9 +84,12 @@ def _accelerate(interpreter: str, words: List[str]) -> Program:
         set_by["ACCELERATE_GRADIENT_ACCUMULATION_STEPS"] = str(chosen["gradient_accumulation_steps"])
     if "use_fsdp" in chosen or str(chosen.get("distributed_type", "")).upper() == "FSDP":
         set_by["ACCELERATE_USE_FSDP"] = "true"
-        for name, value in chosen.items():
-            if name.startswith("fsdp_"):
-                set_by[name.upper()] = str(value).lower() if str(value) in ("True", "False") else str(value)
+    for name, value in chosen.items():
+        if name.startswith(("fsdp_", "parallelism_config_", "dynamo_")):
+            variable = name.upper().replace("TRANSFORMER_LAYER_CLS", "TRANSFORMER_CLS").replace("DYNAMO", "ACCELERATE_DYNAMO")
+            set_by[variable] = value.lower() if value in ("True", "False") else value
+    if "use_parallelism_config" in chosen or any(n.startswith("parallelism_config_") for n in chosen):
+        set_by["ACCELERATE_USE_PARALLELISM_CONFIG"] = "true"
     if "use_deepspeed" in chosen or str(chosen.get("distributed_type", "")).upper() == "DEEPSPEED":
         set_by["ACCELERATE_USE_DEEPSPEED"] = "true"
         for name, to in (("zero_stage", "ACCELERATE_DEEPSPEED_ZERO_STAGE"), ("deepspeed_config_file", "ACCELERATE_DEEPSPEED_CONFIG_FILE")):
@@ -131,11 +133,8 @@ def parse(words: List[str]) -> Program:
         known = launchers.get(rest[1]) if len(rest) > 1 else None
         if known is None and rest[1:3] != ["accelerate", "launch"]:
             return _script(path, rest[1:], True, "python -m")
-        name, words, interpreter = known or "accelerate", rest[1:], path
-        if known is None or known != "accelerate":
-            words = rest[1:] if known is not None else rest[1:]
-        if known == "accelerate":
-            words = ["accelerate", "launch", *rest[2:]]
+        name, interpreter = known or "accelerate", path
+        words = ["accelerate", "launch", *rest[2:]] if known == "accelerate" else rest[1:]
     else:
         interpreter = _interpreter_of(path) or ""
         if not interpreter:
@@ -156,7 +155,3 @@ def parse(words: List[str]) -> Program:
         return Program(interpreter, path, words[1:], False)
     program.launched = True
     return program
-
-
-def interpreter_for_this() -> str:
-    return sys.executable or "python3"

@@ -30,6 +30,8 @@ class _Bucket:
 class DistributedDataParallel(torch.nn.Module):
     """Stands for torch.nn.parallel.DistributedDataParallel in a dry run."""
 
+    _active_ddp_module: Any = None
+
     def __init__(self, module: torch.nn.Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
                  broadcast_buffers: bool = True, init_sync: bool = True, process_group: Any = None, bucket_cap_mb: Optional[float] = None,
                  find_unused_parameters: bool = False, check_reduction: bool = False, gradient_as_bucket_view: bool = False,
@@ -124,10 +126,19 @@ class DistributedDataParallel(torch.nn.Module):
             self._buckets = self._assign(self._order + rest)
 
     # ---- Forward ----
+    @torch._disable_dynamo(recursive=False)
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if self.broadcast_buffers and self.require_forward_param_sync and torch.is_grad_enabled():
             self._sync_buffers()
-        return self.module(*inputs, **kwargs)
+        DistributedDataParallel._active_ddp_module = self  # torch.compile cuts its graphs at the buckets
+        try:
+            return self.module(*inputs, **kwargs)
+        finally:
+            DistributedDataParallel._active_ddp_module = None
+
+    @classmethod
+    def _get_active_ddp_module(cls) -> Any:
+        return cls._active_ddp_module
 
     def _sync_buffers(self) -> None:
         by_type: Dict[torch.dtype, List[torch.Tensor]] = {}

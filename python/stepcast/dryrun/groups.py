@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import pickle
 import sys
 import time
-from typing import Any, Dict, List, Optional, Set, Tuple
+import weakref
+from typing import Any, Deque, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 import torch.distributed as dist
@@ -14,7 +16,7 @@ import torch.distributed.distributed_c10d as c10d
 from torch._C._distributed_c10d import ProcessGroup, Work
 from torch._subclasses.fake_tensor import FakeTensor
 
-from stepcast.dryrun.mode import tensors_in
+from stepcast.dryrun.mode import Value, tensors_in
 from stepcast.dryrun.recorder import Leaf, type_name
 
 # Operators of c10d by where their tensors are: (outputs, inputs) of the arguments.
@@ -29,7 +31,8 @@ class DryWork(Work):
 
     def __init__(self, groups: "Collectives", wait: Optional[Leaf], result: List[torch.Tensor]) -> None:
         super().__init__()
-        self._groups, self._wait, self._result = groups, wait, result
+        self._groups, self._wait = groups, wait
+        self._result = [weakref.ref(t) for t in result]  # their memory is the program's to free
         groups.works.append(self)  # C++ holds no Python object alive
 
     def wait(self, timeout: Any = None) -> bool:
@@ -54,12 +57,12 @@ class DryWork(Work):
         return None
 
     def result(self) -> List[torch.Tensor]:
-        return self._result
+        return [t for t in (r() for r in self._result) if t is not None]
 
     def get_future(self) -> Any:
         self.wait()
         future: Any = torch.futures.Future()
-        future.set_result(self._result)
+        future.set_result(self.result())
         return future
 
 
@@ -72,9 +75,11 @@ class Collectives:
         self.recorder = recorder
         self.rank, self.world_size = job["rank"], job["world_size"]
         self.folder = job["shared"]  # where ranks leave objects for each other
-        self.works: List[DryWork] = []
+        self.tell: Any = lambda state, **_: None  # the session's
+        self.works: Deque[DryWork] = collections.deque(maxlen=20000)
         self.peers: Set[int] = set()  # ranks of sends and receives
         self.stages: Dict[str, List[int]] = {}  # ranks of the groups of sends and receives
+        self.kinds: List[List[int]] = []  # of ranks that differ, by what they send
         self._sequence: Dict[str, int] = {}
         self._waits: Dict[int, Tuple[Any, ...]] = {}
         self._messages: Dict[Tuple[int, int], int] = {}
@@ -109,11 +114,14 @@ class Collectives:
             ranks = dist.get_process_group_ranks(group)
             self.peers.add(ranks[peer])
             self.stages[group.group_name] = list(ranks)
+        splits = (list(args[4]), list(args[3])) if short == "alltoall_base_" else ([], [])
+        self._kinds_by(splits[1], group)
         with self.recorder.leaf(operator.name, func, args, kwargs) as leaf:
             if short in ("barrier", "monitored_barrier_"):
                 leaf.sync = "stream"
-            wait = self._note(leaf, _NAMES.get(short, short.rstrip("_")), ins, outs, group.group_name, group.size(), late, peer)
+            wait = self._note(leaf, _NAMES.get(short, short.rstrip("_")), ins, outs, group.group_name, group.size(), late, peer, splits)
             leaf.outputs = None
+        self._carry(mode, short, outs, ins, group.size() if group is not None else 1)
         return self._returned(func, args, DryWork(self, wait if late else None, list(tensors_in(result))))
 
     @staticmethod
@@ -134,22 +142,17 @@ class Collectives:
         return first, list(tensors_in([args[1]])) if len(args) > 1 else []
 
     def _note(self, leaf: Leaf, name: str, ins: List[torch.Tensor], outs: List[torch.Tensor], group: str, size: int, late: bool,
-              peer: Optional[int]) -> Optional[Leaf]:
+              peer: Optional[int] = None, splits: Tuple[List[int], List[int]] = ([], [])) -> Optional[Leaf]:
         if self.recorder.step is None:
             return None
-        if len(self.works) > 20000:
-            del self.works[:10000]
         sequence = self._sequence[group] = self._sequence.get(group, 0) + 1
-        described = c10d._world.pg_group_ranks
-        group_object = next((g for g in described if g.group_name == group), None)
-        label = getattr(group_object, "group_desc", "") or ""
-        ranks = sorted(described[group_object]) if group_object is not None else list(range(size))
+        label, ranks = next(((d, r) for n, d, r in self._members() if n == group), ("", list(range(size))))
         stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
         tensor = (ins or outs or [None])[0]
         dtype = type_name(tensor.dtype) if tensor is not None else "float"
         attrs = [("collective_name", "string", name), ("dtype", "string", _DTYPES.get(dtype, dtype)),
                  ("in_msg_nelems", "uint64", sum(t.numel() for t in ins)), ("out_msg_nelems", "uint64", sum(t.numel() for t in outs)),
-                 ("in_split_size", "string", "[]"), ("out_split_size", "string", "[]"),
+                 ("in_split_size", "string", str(splits[0])), ("out_split_size", "string", str(splits[1])),
                  ("global_rank_start", "uint64", ranks[0] if ranks else 0), ("global_rank_stride", "uint64", stride),
                  ("pg_name", "string", group), ("pg_desc", "string", label), ("pg_size", "uint64", size),
                  ("async", "bool", late)]
@@ -157,7 +160,7 @@ class Collectives:
         me = ranks.index(self.rank) if self.rank in ranks else 0
         tail = [(sequence, [], "Int", []), ([group, label], [[], []], "Tuple[String,String]", [[], []]),
                 (me if peer is None else peer, [], "Int", [])]
-        end = [("[]", [], "String", []), ("[]", [], "String", []), (size, [], "Int", [])]
+        end = [(str(splits[0]), [], "String", []), (str(splits[1]), [], "String", []), (size, [], "Int", [])]
         node = Leaf(self.recorder, "record_param_comms", "")
         node.inputs = [value(list(ins) or list(outs)), *tail, (name, [], "String", []), *end]
         node.outputs = [value(list(outs))] if outs else []
@@ -167,6 +170,14 @@ class Collectives:
         wait.inputs = [*tail, ("wait", [], "String", []), *end]
         wait.attrs = [("collective_name", "string", "wait"), *attrs[1:]]
         return wait
+
+    def _kinds_by(self, sizes: List[int], group: Any) -> None:
+        """Ranks that send this one different amounts do different work, as where tables are not spread evenly."""
+        if not 1 < len(set(sizes)) <= _MOST_KINDS or 0 in sizes:  # 0: to one neighbour, as ring attention does
+            return
+        ranks = dist.get_process_group_ranks(group)
+        self.kinds = [[r for r, size in zip(ranks, sizes) if size == kind] for kind in sorted(set(sizes))]
+        self.peers.update(k[0] for k in self.kinds if self.rank not in k)
 
     def waited(self, wait: Leaf) -> None:
         if self.recorder.step is None:
@@ -192,7 +203,10 @@ class Collectives:
             outs, ins = list(tensors_in([out])), list(tensors_in([args[0]]))
             name = next(a for a in reversed((*args, *kwargs.values())) if isinstance(a, str))
             group = c10d._resolve_process_group(name)
-            wait = self._note(leaf, short.rstrip("_"), ins, outs, group.group_name, group.size(), True, None)
+            splits = (list(args[2]), list(args[1])) if short == "all_to_all_single" else ([], [])
+            self._kinds_by(splits[1], group)
+            wait = self._note(leaf, short.rstrip("_"), ins, outs, group.group_name, group.size(), True, splits=splits)
+            self._carry(mode, short, outs, ins, group.size())
             for t in outs:
                 if wait is not None:
                     self._waits[t.untyped_storage()._cdata] = wait
@@ -205,6 +219,16 @@ class Collectives:
         if short.startswith("reduce_scatter") and "coalesced" not in short:
             return args[0].chunk(args[2])[0].clone()
         return args[0] if short == "wait_tensor" or short.endswith("_") else args[0].clone() if isinstance(args[0], torch.Tensor) else args[0]
+
+    @staticmethod
+    def _carry(mode: Any, short: str, outs: List[torch.Tensor], ins: List[torch.Tensor], size: int) -> None:
+        """Small values, as of token counts: every rank is taken to hold what this one holds."""
+        gathers = "gather" in short
+        if len(outs) != 1 or len(ins) != 1 or not (gathers or short.startswith(("alltoall", "all_to_all"))):
+            return
+        real = mode.value_of(ins[0])
+        if real is not None and real.numel() * (size if gathers else 1) == outs[0].numel():
+            outs[0]._stepcast_value = Value(real.flatten().repeat(size if gathers else 1).view(outs[0].shape), [True])
 
     def _on_cpu(self, short: str, args: Any, group: Any) -> None:
         """Of gloo: every rank is taken to hold what this one holds."""
@@ -227,12 +251,19 @@ class Collectives:
                     out.copy_(source)
 
     # ---- Groups, for the record ----
+    @staticmethod
+    def _members() -> Iterator[Tuple[str, str, List[int]]]:
+        """Name, description and ranks of the groups that this rank is in."""
+        for group, ranks in c10d._world.pg_group_ranks.items():
+            if isinstance(group, ProcessGroup):
+                yield group.group_name, getattr(group, "group_desc", "") or "", sorted(ranks)
+
     def described(self) -> List[Dict[str, Any]]:
         out = []
-        for group, ranks in c10d._world.pg_group_ranks.items():
+        for name, label, ranks in self._members():
             everyone = len(ranks) == self.world_size
-            out.append({"pg_name": group.group_name, "pg_desc": getattr(group, "group_desc", "") or "default_pg",
-                        "backend_config": "cuda:nccl", "ranks": [] if everyone else sorted(ranks), "group_size": len(ranks),
+            out.append({"pg_name": name, "pg_desc": label or "default_pg",
+                        "backend_config": "cuda:nccl", "ranks": [] if everyone else ranks, "group_size": len(ranks),
                         "group_count": len(c10d._world.pg_map)})
         return out
 
@@ -240,6 +271,13 @@ class Collectives:
     def _message(self, source: int, target: int) -> str:
         count = self._messages[source, target] = self._messages.get((source, target), 0) + 1
         return os.path.join(self.folder, f"object-{source}-{target}-{count}")
+
+    def _ended(self, rank: int) -> bool:
+        try:
+            with open(os.path.join(self.folder, f"rank{rank}", "status"), encoding="utf-8") as file:
+                return '"recorded"' in file.read()
+        except OSError:
+            return False
 
     def send_objects(self, objects: List[Any], dst: Any = None, group: Any = None, *_: Any, group_dst: Any = None, **__: Any) -> None:
         target = dist.get_global_rank(group, group_dst) if dst is None else dst
@@ -253,17 +291,17 @@ class Collectives:
         source = dist.get_global_rank(group, group_src) if src is None and group_src is not None else src or 0
         self.peers.add(source)
         path = self._message(source, self.rank)
-        for _wait in range(100):
-            if os.path.exists(path):
-                break
+        while not os.path.exists(path):
+            self.tell("running", needs=source)  # launch.py starts it
+            if self._ended(source) and not os.path.exists(path):
+                raise RuntimeError(f"stepcast dryrun: rank {self.rank} waits for an object of rank {source}, which sent none")
             time.sleep(0.1)
-        else:
-            raise RuntimeError(f"stepcast dryrun: rank {self.rank} waits for an object of rank {source}, which sent none")
         with open(path, "rb") as file:
             objects[:] = pickle.load(file)
         return source
 
 
+_MOST_KINDS = 4  # more of them come from data, and say nothing of the program
 _DTYPES = {"c10::BFloat16": "BFloat16", "c10::Half": "Half", "float": "Float", "double": "Double", "long int": "Long", "int": "Int",
            "unsigned char": "Byte", "bool": "Bool", "signed char": "Char"}
 
@@ -284,8 +322,8 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
                    **{k: v for k, v in kwargs.items() if k in ("timeout", "group_name")})
 
     def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None,
-                  use_local_synchronization: bool = False, group_desc: Any = None, device_id: Any = None) -> Any:
-        out = plain_new(ranks, backend="fake", use_local_synchronization=False, **({"group_desc": group_desc} if group_desc else {}))
+                  use_local_synchronization: bool = False, group_desc: Any = None, device_id: Any = None, **kwargs: Any) -> Any:
+        out = plain_new(ranks, backend="fake", group_desc=group_desc, **kwargs)
         if isinstance(out, ProcessGroup):
             asked[out.group_name] = str(backend or asked["default"])
         return out

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional, Set, TextIO
+from typing import Any, Dict, List, Optional, TextIO
 
 from stepcast.dryrun.command import CommandError, Program, parse
 
@@ -87,6 +87,8 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
                STEPCAST_GPU_CAPABILITY=str(gpu.capability), STEPCAST_GPU_L2_BYTES=str(gpu.l2_bytes),
                STEPCAST_GPU_COUNT=str(local), STEPCAST_CUDA_MAJOR=str(_cuda_major(program)), KINETO_LOG_LEVEL="9")
     env.pop("CUDA_VISIBLE_DEVICES", None)
+    if "CUDA_HOME" not in env and shutil.which("nvcc") is None:
+        env["CUDA_HOME"] = _toolkit(folder, env["STEPCAST_CUDA_MAJOR"])
     env.setdefault("WANDB_MODE", "disabled")
     if program.launched or world > 1:
         env.update(RANK=str(rank), LOCAL_RANK=str(rank % local), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(local),
@@ -95,6 +97,17 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
                    TORCHELASTIC_RESTART_COUNT="0", TORCHELASTIC_MAX_RESTARTS="0")
     env.update(program.environment)
     return env
+
+
+def _toolkit(folder: str, major: str) -> str:
+    """A folder with an nvcc that says its version, which libraries ask for when they are imported, and compiles nothing."""
+    path = os.path.join(folder, "cuda", "bin", "nvcc")
+    os.makedirs(os.path.dirname(path))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\n[ "$1" = -V ] || [ "$1" = --version ] || {{ echo "stepcast dryrun: nothing is compiled for a GPU" >&2; exit 1; }}\n'
+                   f'echo "Cuda compilation tools, release {major}.0, V{major}.0.0"\n')
+    os.chmod(path, 0o755)
+    return os.path.join(folder, "cuda")
 
 
 def _cuda_major(program: Program) -> int:
@@ -121,23 +134,33 @@ class DryRun:
             os.remove(old)
         work = tempfile.mkdtemp(prefix="stepcast-dryrun-")
         done: Dict[int, Dict[str, Any]] = {}
-        waiting, covered = [0], {0}
+        waiting, active = [0], {}
         try:
-            while waiting:
-                rank = waiting.pop(0)
-                done[rank] = self._run_rank(rank, work)
-                for other in self._others(done[rank], rank, world, covered):
-                    covered.add(other)
-                    waiting.append(other)
-                waiting.sort()
+            while waiting or active:
+                if not active:
+                    rank = waiting.pop(0)
+                    active[rank] = self._start(rank, work)
+                for rank, child in list(active.items()):
+                    ended = child.poll() is not None
+                    status = self._status(rank, work)
+                    if ended:
+                        done[rank] = self._recorded(rank, child, status, work)
+                        del active[rank]
+                    elif time.monotonic() - self.started > self.options.timeout_s:
+                        raise self._late(rank, status, work)
+                    needed = status.get("needs", rank)  # whose objects it waits for
+                    if needed not in active and needed not in done:
+                        active[needed] = self._start(needed, work)
+                    waiting += [p for p in status.get("peers", []) if p < world and p not in waiting]
+                    self.progress.line(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
+                                       f"{status.get('operators', 0)} operators, {time.monotonic() - self.started:.0f} s")
+                waiting = sorted(p for p in waiting if p not in active and p not in done)
+                time.sleep(0.1)
             return self._classes(done, world)
         finally:
+            for child in active.values():
+                _end(child)
             shutil.rmtree(work, ignore_errors=True)
-
-    @staticmethod
-    def _others(status: Dict[str, Any], rank: int, world: int, covered: Set[int]) -> List[int]:
-        """One rank of each stage that this one's sends and receives name."""
-        return [p for p in status.get("peers", []) if p not in covered and p < world]
 
     def _classes(self, done: Dict[int, Dict[str, Any]], world: int) -> List[Dict[str, Any]]:
         ran = sorted(done)
@@ -151,12 +174,12 @@ class DryRun:
                 step = stages[1] - stages[0] if len(stages) > 1 else world
                 ranks = [r for r in range(world) if (r // step) % len(stages) == stages.index(rank)] if step > 0 else [rank]
             else:
-                ranks = [rank]
+                ranks = next((k for status in done.values() for k in status.get("kinds", []) if rank in k), [rank])
             classes.append({"rank": rank, "ranks": ranks, **done[rank]})
             _set_ranks(os.path.join(self.options.out, f"rank{rank}.et.json.gz"), ranks)
         return classes
 
-    def _run_rank(self, rank: int, work: str) -> Dict[str, Any]:
+    def _start(self, rank: int, work: str) -> Any:
         folder = os.path.join(work, f"rank{rank}")
         os.makedirs(folder)
         world = self.options.gpus or 1
@@ -169,48 +192,42 @@ class DryRun:
                "environment_before": {k: os.environ.get(k) for k in ("LD_PRELOAD", "LD_LIBRARY_PATH")},
                "program": {"script": self.program.script, "module": self.program.is_module, "command": self.command,
                            "arguments": [a.replace("{local_rank}", str(rank % local)) for a in self.program.arguments]}}
-        job_file, log = os.path.join(folder, "job.json"), os.path.join(folder, "log")
+        job_file = os.path.join(folder, "job.json")
         with open(job_file, "w", encoding="utf-8") as file:
             json.dump(job, file)
-        with open(log, "wb") as out:
-            child = subprocess.Popen([self.program.interpreter, os.path.join(_HERE, "child.py"), job_file], stdout=out,
-                                     stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-                                     env=_environment(self.program, self.options, self.gpu, rank, folder))
+        with open(os.path.join(folder, "log"), "wb") as out:
+            return subprocess.Popen([self.program.interpreter, os.path.join(_HERE, "child.py"), job_file], stdout=out,
+                                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+                                    env=_environment(self.program, self.options, self.gpu, rank, folder))
+
+    @staticmethod
+    def _status(rank: int, work: str) -> Dict[str, Any]:
         try:
-            status = self._watch(child, job["status"], rank)
-        finally:
-            _end(child)
+            with open(os.path.join(work, f"rank{rank}", "status"), encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return {}
+
+    @staticmethod
+    def _tail(rank: int, work: str) -> str:
+        with open(os.path.join(work, f"rank{rank}", "log"), encoding="utf-8", errors="replace") as file:
+            return file.read()[-4000:]
+
+    def _late(self, rank: int, status: Dict[str, Any], work: str) -> DryRunError:
+        return DryRunError(f"rank {rank}: no step was recorded in {self.options.timeout_s:g} s ({status.get('steps', 0)} optimizer "
+                           "steps seen); give more time with --timeout", self._tail(rank, work))
+
+    def _recorded(self, rank: int, child: Any, status: Dict[str, Any], work: str) -> Dict[str, Any]:
+        _end(child)
         if status.get("state") == "recorded":
             self.progress.done(f"stepcast dryrun: rank {rank}: step {status['steps']}, {status['operators']} GPU operators, "
                                f"{status['seconds']:.0f} s")
             return status
-        with open(log, encoding="utf-8", errors="replace") as file:
-            tail = file.read()[-4000:]
+        tail = self._tail(rank, work)
         if status.get("state") == "failed":
             raise DryRunError(f"rank {rank}: {status['message']}", status.get("error") or "\n".join(tail.splitlines()[-10:]))
-        if status.get("state") == "late":
-            raise DryRunError(f"rank {rank}: no step was recorded in {self.options.timeout_s:g} s ({status.get('steps', 0)} optimizer "
-                              "steps seen); give more time with --timeout", tail)
         why = "was killed (the machine may be out of memory)" if child.returncode in (-9, 137) else f"ended with code {child.returncode}"
         raise DryRunError(f"rank {rank}: the program {why} before a step was recorded", tail)
-
-    def _watch(self, child: Any, path: str, rank: int) -> Dict[str, Any]:
-        status: Dict[str, Any] = {}
-        while True:
-            ended = child.poll() is not None
-            try:
-                with open(path, encoding="utf-8") as file:
-                    status = json.load(file)
-            except (OSError, ValueError):
-                pass
-            if ended:
-                return status
-            seconds = time.monotonic() - self.started
-            self.progress.line(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
-                               f"{status.get('operators', 0)} operators, {seconds:.0f} s")
-            if seconds > self.options.timeout_s:
-                return {**status, "state": "late"}
-            time.sleep(0.1)
 
 
 def _set_ranks(path: str, ranks: List[int]) -> None:

@@ -41,6 +41,11 @@ class Memory:
                 self._resize(number, storage.nbytes())
             return number
 
+    def held(self, storage: Any) -> int:
+        """The number of a storage that has memory of the GPU now, otherwise 0."""
+        number = self._ids.get(storage._cdata, 0)
+        return number if self._bytes.get(number) else 0
+
     def resized(self, storage: Any) -> None:
         number = self._ids.get(storage._cdata)
         if number is not None:

@@ -11,6 +11,7 @@ import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
@@ -20,6 +21,13 @@ aten = torch.ops.aten
 # Values are carried along for whole numbers up to so many elements, for fractions up to so many; one element or a few are made up.
 _LEAST_HOLLOW = 1 << 18  # elements of a tensor whose random contents are left out
 _MOST_WHOLE, _MOST_FRACTIONS, _MOST_MADE_UP = 1 << 20, 1 << 12, 16
+
+
+def leave_out(tensor: torch.Tensor) -> torch.Tensor:
+    """Marks a large tensor of the CPU as hollow."""
+    if tensor.numel() >= _LEAST_HOLLOW and tensor.is_floating_point() and tensor.layout == torch.strided and tensor.device.type == "cpu":
+        tensor.untyped_storage()._stepcast_hollow = True
+    return tensor
 
 
 class Value(NamedTuple):
@@ -93,13 +101,20 @@ class OfOperator:
         self.writes = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         self.is_random = _RANDOM in func.tags
         self.is_view = any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments)
-        self.is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
-            func.name(), torch._C.DispatchKey.CompositeImplicitAutograd)
+        has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+        self.is_composite = has_kernel(func.name(), torch._C.DispatchKey.CompositeImplicitAutograd) \
+            and not has_kernel(func.name(), torch._C.DispatchKey.CUDA)
         self.returns_new = any(r.alias_info is None for r in schema.returns)
 
 
 class _Fake(FakeTensorMode):
-    """Keeps no constants of its own: values are carried along by DryMode."""
+    """Keeps no constants of its own: values are carried along by DryMode. One thread at a time."""
+
+    lock = threading.RLock()
+
+    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            return super().dispatch(*args, **kwargs)
 
     def may_turn_const(self, t: torch.Tensor) -> bool:
         return False
@@ -124,7 +139,15 @@ class DryMode(TorchDispatchMode):
             aten.nonzero.default: self._nonzero, aten.masked_select.default: self._masked_select, aten.index.Tensor: self._index,
             aten.equal.default: self._equal, aten._unique2.default: self._unique, aten.repeat_interleave.Tensor: self._repeat,
             aten.set_.source_Tensor: self._set_data, aten.bincount.default: self._bincount,
+            aten.histc.default: self._histc,
+            aten.record_stream.default: lambda *_: None,
         }
+        for packet in (aten.addmm, aten.baddbmm):  # with a type of their own: PyTorch knows no shape of these
+            if "dtype" in packet.overloads():
+                self._special[packet.dtype] = lambda _, a, __: self.empty(a[1], (*a[1].shape[:-1], a[2].shape[-1]), a[3])
+                self._special[packet.dtype_out] = lambda _, __, kwargs: kwargs["out"]
+
+    supports_higher_order_operators = True
 
     @classmethod
     def is_infra_mode(cls) -> bool:
@@ -132,11 +155,17 @@ class DryMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):  # a compiled region, attention that takes a function: what it calls is recorded
+            with self:
+                return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd](*args, **kwargs)
         if func in _FREE:
             return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args, **kwargs)
         for kind in types:
             if _is_foreign(kind):
                 return NotImplemented
+        other = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+        if other is not None and other is not self.fake:  # shapes are asked for (DTensor): nothing runs
+            return func(*args, **kwargs)
         operator = self.operators.get(func)
         if operator is None:
             operator = self.operators[func] = OfOperator(func)
@@ -146,6 +175,8 @@ class DryMode(TorchDispatchMode):
             return self.groups.collective(self, func, operator, args, kwargs)
         if not _touches_gpu(args) and not (kwargs and _touches_gpu(kwargs.values())):
             return self._on_cpu(func, operator, args, kwargs)
+        if not torch._C._only_lift_cpu_tensors():  # of each thread: torch.tensor(..., device="cuda") copies by an operator
+            torch._C._set_only_lift_cpu_tensors(True)
         if operator.is_composite:  # in inference mode: what it calls is recorded
             with self:
                 out = func.decompose(*args, **kwargs)
@@ -166,15 +197,11 @@ class DryMode(TorchDispatchMode):
         if isinstance(first, torch.Tensor) and first.numel() >= _LEAST_HOLLOW and first.is_floating_point():
             if operator.writes == [0] and (operator.is_random or is_hollow(first)) and func is not aten.copy_.default \
                     and "inplace_view" not in str(func.tags):
-                first.untyped_storage()._stepcast_hollow = True
-                return first
+                return leave_out(first)
             if is_hollow(first) and func in (aten._to_copy.default, aten.clone.default):
-                out = torch.empty(first.shape, dtype=kwargs.get("dtype") or first.dtype)
-                out.untyped_storage()._stepcast_hollow = True
-                return out
-        if func is aten.copy_.default and is_hollow(args[1]) and first.numel() == args[1].numel():
-            first.untyped_storage()._stepcast_hollow = True
-            return first
+                return leave_out(torch.empty(first.shape, dtype=kwargs.get("dtype") or first.dtype))
+        if func is aten.copy_.default and (is_hollow(first) or is_hollow(args[1])) and first.numel() == args[1].numel():
+            return leave_out(first)
         if func is aten.is_pinned.default:
             return is_pinned(args[0])
         if func is aten._pin_memory.default:
@@ -335,7 +362,7 @@ class DryMode(TorchDispatchMode):
         value = self.value_of(source)
         if value is None:
             self.guesses.note("tensors copied to the CPU: zeros")
-            return torch.zeros(source.shape, dtype=dtype or source.dtype)
+            return leave_out(torch.zeros(source.shape, dtype=dtype or source.dtype))
         return value.to(dtype or source.dtype, copy=True)
 
     def _copy(self, record: Any, args: Any, kwargs: Any) -> Any:
@@ -353,7 +380,8 @@ class DryMode(TorchDispatchMode):
                 into._stepcast_value = Value(source.detach().to(into.dtype, copy=True).expand(into.shape).clone(), [True])
             return into
         record.copy, record.sync = "DtoH", None if non_blocking and is_pinned(into) else "stream"
-        return aten.copy_.default(into, self._read(source))
+        value = self._read(source)
+        return leave_out(into) if is_hollow(value) else aten.copy_.default(into, value)
 
     def _known(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The result by the values of the arguments, as fake tensors; None where they are not known."""
@@ -435,7 +463,17 @@ class DryMode(TorchDispatchMode):
         record.sync = "stream"
         known = self._known(aten.bincount.default, args, kwargs)
         least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-        return known if known is not None else self.empty(args[0], (max(least, 1),), torch.int64)
+        return known if known is not None else self._evenly("bincount", args[0], max(least, 1), torch.int64)
+
+    def _histc(self, record: Any, args: Any, kwargs: Any) -> Any:
+        return self._evenly("histc", args[0], kwargs.get("bins", args[1] if len(args) > 1 else 100), args[0].dtype)
+
+    def _evenly(self, what: str, of: torch.Tensor, bins: int, dtype: torch.dtype) -> torch.Tensor:
+        """Counts of elements, as of tokens for each expert."""
+        self.guesses.note(f"{what}: the same number in each bin")
+        counts = torch.full((bins,), of.numel() // bins, dtype=dtype)
+        counts[: of.numel() % bins] += 1
+        return self.fake_of(counts, of.device)
 
     def _set_data(self, record: Any, args: Any, kwargs: Any) -> Any:
         return NotImplemented

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any, Callable, Dict, List
 
 import torch
+import torch.utils._foreach_utils as foreach
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.optim.optimizer import _foreach_supported_types as optimizer_types
-from torch.utils._foreach_utils import _foreach_supported_types as foreach_types
 
 from stepcast.dryrun.memory import Memory
 
@@ -17,12 +18,20 @@ def become(target: torch.Tensor, source: torch.Tensor) -> None:
     """Gives `target` the contents and kind of `source` and keeps it the same object, as `target.data = source` does on a GPU."""
     grad_wanted = target.requires_grad
     source = source.detach()
+    if isinstance(target, FakeTensor) and isinstance(source, FakeTensor) and target.fake_device == source.fake_device:
+        torch._C.TensorBase.data.__set__(target, source)
+        target.__dict__.pop("_stepcast_value", None)
+        return
     if isinstance(target, torch.nn.Parameter):
         source = torch.nn.Parameter(source, grad_wanted)
     else:
         source.requires_grad_(grad_wanted)
     attributes = {k: v for k, v in target.__dict__.items() if k not in _FAKE_ATTRIBUTES}
-    torch.utils.swap_tensors(target, source)
+    for name in ("__class__", "__dict__"):  # as torch.utils.swap_tensors, whoever else holds them
+        ours, theirs = getattr(target, name), getattr(source, name)
+        setattr(target, name, theirs)
+        setattr(source, name, ours)
+    torch._C._swap_tensor_impl(target, source)
     for name, value in attributes.items():
         target.__dict__.setdefault(name, value)
 
@@ -82,14 +91,12 @@ def _data() -> property:
 
 
 def install(memory: Memory) -> None:
-    # On a GPU optimizers and the clipping of gradients take the multi-tensor path, which they refuse for types that they do not know.
-    for types in (optimizer_types, foreach_types):
-        types.append(FakeTensor)
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
-    FakeTensor.data_ptr = lambda self: memory.number_of(self) << 9  # type: ignore[method-assign]
-
-    resize = torch.UntypedStorage.resize_
+    FakeTensor.data_ptr = lambda self: (memory.number_of(self) << 36) + self.storage_offset() * self.element_size()  # type: ignore[method-assign]
+    fake_tensor.init_gpu_context = lambda device: None
+    pointer, resize = torch.UntypedStorage.data_ptr, torch.UntypedStorage.resize_
+    torch.UntypedStorage.data_ptr = lambda self: memory.held(self) << 36 or pointer(self)  # type: ignore[method-assign]
 
     def resize_(self: Any, size: int) -> Any:
         out = resize(self, size)
@@ -97,12 +104,34 @@ def install(memory: Memory) -> None:
         return out
 
     torch.UntypedStorage.resize_ = resize_  # type: ignore[method-assign]
+    backward = torch.autograd.function.BackwardCFunction.apply
+
+    def apply(self: Any, *args: Any) -> Any:
+        torch._C._set_only_lift_cpu_tensors(True)  # the engine's thread may have run no operator yet
+        return backward(self, *args)
+
+    torch.autograd.function.BackwardCFunction.apply = apply  # type: ignore[method-assign]
+    for name in ("tensor", "as_tensor"):
+        plain = getattr(torch, name)
+        setattr(torch, name, _of_scalars(plain))
+        torch.jit._builtins._register_builtin(getattr(torch, name), torch.jit._builtins._find_builtin(plain))
     _memory_answers(memory)
-    torch.cuda.CUDAGraph.__init__ = _no_graphs  # type: ignore[method-assign]
+    for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
+        module._foreach_supported_types.append(FakeTensor)
 
 
-def _no_graphs(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("stepcast dryrun: CUDA graphs are not supported; run the program without them")
+def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Of lists that hold tensors of one element: each is read from the GPU."""
+
+    def read(data: Any) -> Any:
+        if isinstance(data, (list, tuple)):
+            return [read(d) for d in data] if len(data) < 4096 else data
+        return data.item() if isinstance(data, FakeTensor) else data
+
+    def make(data: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(read(data) if isinstance(data, (list, tuple)) else data, *args, **kwargs)
+
+    return make
 
 
 def _memory_answers(memory: Memory) -> None:
@@ -145,8 +174,25 @@ class Modules:
         self._names: Dict[int, str] = {}
         self._stack: List[str] = []
         self._on_first = on_first
-        torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
-        torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
+        before = torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
+        behind = torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
+        self._hooks = [(torch.nn.modules.module._global_forward_pre_hooks, before.id),
+                       (torch.nn.modules.module._global_forward_hooks, behind.id)]
+
+    def hidden(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call` without the hooks: torch.compile would trace them."""
+        @functools.wraps(call)
+        def without(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return call(*args, **kwargs)
+            kept = [(hooks, key, hooks.pop(key)) for hooks, key in self._hooks if key in hooks]
+            try:
+                return call(*args, **kwargs)
+            finally:
+                for hooks, key, hook in kept:
+                    hooks[key] = hook
+
+        return without
 
     def current(self) -> str:
         return self._stack[-1] if self._stack else ""
@@ -179,9 +225,8 @@ def follow_optimizers(on_step: Callable[[], None]) -> None:
                 out = inner(self, *args, **kwargs)
             finally:
                 state["depth"] -= 1
-            if state["first"] is None:
+            if state["depth"] == 0 and state["first"] in (None, id(self)):  # not inside of another one, which holds several
                 state["first"] = id(self)
-            if state["depth"] == 0 and id(self) == state["first"]:
                 on_step()
             return out
 

@@ -3,6 +3,7 @@ docs/dry-run-record.md lists."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gzip
 import hashlib
@@ -10,7 +11,7 @@ import json
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -24,6 +25,7 @@ _TYPE_NAMES = {torch.float32: "float", torch.float64: "double", torch.float16: "
 _MARK = "stepcast "
 _DROPPED = ("prim::device", "aten::is_pinned")
 _MODES = ("PythonDispatchMode", "PythonSubclass", "PythonFallback")
+_COMPILED = "## Call CompiledFxGraph"  # of Inductor
 _SCHEMA = "1.1.1-chakra.0.0.4"
 
 
@@ -50,10 +52,11 @@ class Leaf:
         self.allocated = 0
         self.attrs: List[Tuple[str, str, Any]] = []
         self.children: List["Leaf"] = []
+        self.at = -1  # in the step
 
     def __enter__(self) -> "Leaf":
         self._mark = None
-        if self.recorder.profiling:
+        if self.recorder.profiling and self.at >= 0:
             self._mark = torch._C._profiler._RecordFunctionFast(f"{_MARK}{self.at}")
             self._mark.__enter__()
         return self
@@ -144,6 +147,9 @@ class Recorder:
         self.steps = 0  # boundaries seen
         self.operators = 0
         self.profiling = False
+        self.captured: Optional[List[Leaf]] = None  # of the CUDA graph that is captured
+        self.captured_steps = 0
+        self.compiled_graph = "compiled_graph"  # what a graph of torch.compile is recorded as
         self.module_of = lambda: ""
         self._on_step = on_step
         self._profile: Any = None
@@ -161,21 +167,39 @@ class Recorder:
         leaf.func = func
         self.runtime.running(name)
         self.operators += 1
-        step = self.step
-        if step is not None:
-            leaf.stream = self.runtime.current_stream()
-            leaf.before = self.runtime.calls()
+        if self.captured is not None:
+            self.captured.append(leaf)
             leaf.inputs = self._arguments(func, args, kwargs)
-            leaf.module = self.module_of()
-            with self._lock:
-                leaf.at = len(step.leaves)
-                step.leaves.append(leaf)
+        elif self.step is not None:
+            leaf.inputs = self._arguments(func, args, kwargs)
+            self.again(leaf)
         return leaf
+
+    def again(self, leaf: Leaf) -> Leaf:
+        """Puts the leaf into the step: it runs now, on the current stream."""
+        step = self.step
+        assert step is not None
+        leaf.stream = self.runtime.current_stream()
+        leaf.before = self.runtime.calls()
+        leaf.module = self.module_of()
+        with self._lock:
+            leaf.at = len(step.leaves)
+            step.leaves.append(leaf)
+        return leaf
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What runs now is not counted to the step."""
+        before, (self.step, self.profiling) = (self.step, self.profiling), (None, False)
+        try:
+            yield
+        finally:
+            self.step, self.profiling = before
 
     def ran(self, leaf: Leaf) -> None:
         out = leaf.outputs
         outs = out if isinstance(out, (tuple, list)) else [out]
-        if self.step is None:
+        if self.step is None and self.captured is None:
             for t in outs:
                 if isinstance(t, FakeTensor):
                     self.memory.number_of(t)
@@ -229,6 +253,9 @@ class Recorder:
         """A step of the optimizer has ended, and the next one begins."""
         if os.getpid() != self.pid:
             return  # a worker of a data loader
+        if self.captured is not None:
+            self.captured_steps += 1
+            return
         self._end()
         self.steps += 1
         self._on_step(self)
@@ -270,7 +297,7 @@ class Recorder:
                  "stepcast": {**header, "operators": len(step.leaves), "peak_allocated_bytes": step.peak,
                               "start_allocated_bytes": step.start_allocated,
                               "peak_reserved_bytes": reserved_peak(self.memory.events), "runtime_after": step.after}}
-        nodes = _Nodes(step)
+        nodes = _Nodes(step, self.compiled_graph)
         if groups:
             nodes.add("## process_group:init ##", 2, inputs=[(json.dumps(groups), [], "String", [])])
         nodes.walk()
@@ -283,8 +310,8 @@ class Recorder:
 class _Nodes:
     """The tree of operators as PyTorch's profiler saw it, with what the recorder knows of those that reached the GPU."""
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
+    def __init__(self, step: Step, graph: str) -> None:
+        self.step, self._graph = step, graph
         self.all: List[Dict[str, Any]] = []
         self._next = 3
         self._order = 0
@@ -323,6 +350,9 @@ class _Nodes:
                 continue
             if name in _DROPPED or name.startswith("profiler::"):
                 continue
+            if name.startswith(_COMPILED):
+                self._compiled(event, parent)
+                continue
             children = self._shown(event.children)
             marked = [c for c in children if c.name.startswith(_MARK)]
             if len(marked) == 1:
@@ -336,6 +366,22 @@ class _Nodes:
                 continue
             identity = self.add(name, parent, event=event)
             stack.extend((child, identity) for child in reversed(children))
+
+    def _compiled(self, event: Any, parent: int) -> None:
+        """What compiled code launches in a row is one operator; collectives stand on their own."""
+        identity = None
+        stack = [event]
+        while stack:
+            inner = stack.pop()
+            if not inner.name.startswith(_MARK):
+                stack.extend(reversed(inner.children))
+                continue
+            leaf = self.step.leaves[int(inner.name[len(_MARK):])]
+            if leaf.children:
+                identity = None
+            elif identity is None:
+                identity = self.add("cuda_graph" if "cuda_graph" in event.name else self._graph, parent, event=event)
+            self._leaf(leaf, parent if leaf.children else identity, inner)
 
     def _shown(self, events: Any) -> List[Any]:
         """Without those that say that a mode was asked."""

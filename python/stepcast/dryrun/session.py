@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Set
 
 
 class Stop(BaseException):
@@ -20,7 +20,7 @@ class Session:
         self.job = job
         self.notes = []
         self.started = time.monotonic()
-        self._signature: Optional[str] = None
+        self._signatures: Set[Optional[str]] = set()
         self._mode: Any = None
         self.groups: Any = None
 
@@ -32,7 +32,7 @@ class Session:
         if not hasattr(torch._C, "_cuda_getCurrentStream"):
             self.fail(f"PyTorch {torch.__version__} of {sys.executable} is built without CUDA; install the wheel that has it: "
                       "pip install torch --index-url https://download.pytorch.org/whl/cu130")
-        from stepcast.dryrun import mode, patches, recorder
+        from stepcast.dryrun import compiled, extensions, files, graphs, imports, mode, patches, recorder
 
         guesses = mode.Guesses(self.job.get("guess", {}).get("nonzero", 0.5))
         self.recorder = recorder.Recorder(self.on_step)
@@ -44,10 +44,20 @@ class Session:
         self.recorder.module_of = modules.current
         patches.follow_optimizers(self.recorder.boundary)
         mode.Threads(self.mode)
+        graphs.install(self.recorder)
+        self.compiled = compiled.Compiled(self.mode)
+        self.compiled.install(modules.hidden)
+        files.install(self.compiled.note)
+        hooks = imports.Imports(self.compiled.launched)
+        hooks.after("triton.runtime", self.compiled.on_triton)
+        hooks.after("safetensors", files.on_safetensors)
+        hooks.after("safetensors.torch", files.on_safetensors_torch)
+        hooks.after("deepspeed.ops.adam.fused_adam", lambda module: setattr(module, "FusedAdam", extensions.FusedAdam))  # compiles its own
         if self.job.get("shared"):
             from stepcast.dryrun import groups
 
             self.groups = groups.install(self.mode, self.recorder, self.job)
+            self.groups.tell = self.tell
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies by an operator that the mode sees
         self.mode.__enter__()
 
@@ -76,18 +86,21 @@ class Session:
         if at is not None:
             found = recorder.steps >= at
         else:
-            found = signature is not None and signature == self._signature
+            # All on another stream: what runs ahead of the capture of a CUDA graph.
+            warms_up = step is not None and step.leaves and all(leaf.stream != 0 for leaf in step.leaves)
+            found = signature is not None and signature in self._signatures and not warms_up
             if not found and recorder.steps >= most:
                 found = True
                 self.notes.append(f"the launches of the first {most} steps differ; step {recorder.steps} was taken")
-        self._signature = signature
+        self._signatures.add(signature)
         self.tell("running", operators=recorder.operators)
         if found and step is not None:
             self.finish(None)
 
     def finish(self, error: Optional[str]) -> None:
         """Writes the record, if there is one, and ends the process."""
-        self.mode.__exit__(None, None, None)
+        if self.mode.old_dispatch_mode_flags:
+            self.mode.__exit__(None, None, None)
         step = self.recorder.last
         if error is not None and (step is None or not self.job.get("keep_going")):
             reached = self.recorder.runtime.reached()
@@ -98,13 +111,17 @@ class Session:
             self.notes.append(f"the program failed after step {self.recorder.steps}")
         self.recorder.write(self.job["trace"], self.header(), self.groups.described() if self.groups is not None else [])
 
-        more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values())} if self.groups is not None else {}
+        more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values()),
+                "kinds": self.groups.kinds} if self.groups is not None else {}
         self.tell("recorded", **more, operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
 
     def fail_with(self, error: str, reached: str) -> None:
+        if not reached and any(sign in error for sign in ("huggingface.co", "huggingface_hub")):
+            reached = "a model or data set of the Hugging Face hub is not on this machine; a model of its configuration alone does: " \
+                "AutoModelForCausalLM.from_config(config)"
         self.tell("failed", message=reached or "the program failed", error=error)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -115,8 +132,18 @@ class Session:
 
         return {"format": 1, "made_by": "stepcast dryrun", "rank": self.job["rank"], "world_size": self.job["world_size"],
                 "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
-                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": False,
-                "torch": torch.__version__, "guesses": self.guesses.used, "notes": self.notes,
-                "tf32": {"matmul": bool(torch.backends.cuda.matmul.allow_tf32), "cudnn": bool(torch.backends.cudnn.allow_tf32),
-                         "float32_matmul_precision": torch.get_float32_matmul_precision()},
+                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": self.compiled.used,
+                "torch": torch.__version__, "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes],
+                "tf32": _tf32(torch),
                 "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
+
+
+def _tf32(torch: Any) -> Dict[str, Any]:
+    """The older settings refuse to answer where the program used the newer ones, which 2.9 brought."""
+    backends = torch.backends
+    try:
+        return {"matmul": bool(backends.cuda.matmul.allow_tf32), "cudnn": bool(backends.cudnn.allow_tf32),
+                "float32_matmul_precision": torch.get_float32_matmul_precision()}
+    except RuntimeError:
+        matmul, cudnn = (s.fp32_precision == "tf32" for s in (backends.cuda.matmul, backends.cudnn.conv))
+        return {"matmul": matmul, "cudnn": cudnn, "float32_matmul_precision": "high" if matmul else "highest"}

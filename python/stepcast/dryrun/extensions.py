@@ -1,0 +1,349 @@
+"""Packages with kernels of their own, where the real one is not installed: their functions record the operations that they do.
+
+`PACKAGES` is what imports.py serves: names of each package and of its modules. Nothing here computes anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+launched: Callable[..., None] = lambda *_: None  # records a kernel: name, what it reads, what it writes; set by the session
+
+
+# ---- flash-attn: its own operators, by their own signatures ----
+def _define(name: str, schema: str, fake: Callable[..., Any]) -> Any:
+    _LIBRARY.define(name + schema)
+    torch.library.register_fake(f"flash_attn::{name}", fake, lib=_LIBRARY)
+    return getattr(torch.ops.flash_attn, name)
+
+
+_LIBRARY = torch.library.Library("flash_attn", "FRAGMENT")
+_TAIL = "float dropout_p, float softmax_scale, bool causal, int window_size_left, int window_size_right, float softcap, " \
+    "Tensor? alibi_slopes"
+_LENGTHS = "Tensor cu_seqlens_q, Tensor cu_seqlens_k, SymInt max_seqlen_q, SymInt max_seqlen_k, "
+_GRADS = "Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor softmax_lse, Tensor(a!)? dq, Tensor(b!)? dk, Tensor(c!)? dv, "
+
+
+def _forward_fake(q: Tensor, k: Tensor, v: Tensor, *_: Any) -> Any:
+    *outer, length, heads, _dim = q.shape
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((*outer, heads, length), dtype=torch.float32), \
+        q.new_empty(0), q.new_empty(2, dtype=torch.int64)
+
+
+def _backward_fake(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(lse)
+
+
+_MADE = "bool return_softmax) -> (Tensor, Tensor, Tensor, Tensor)"
+_forward = _define("_flash_attn_forward", f"(Tensor q, Tensor k, Tensor v, {_TAIL}, {_MADE}", _forward_fake)
+_varlen_forward = _define("_flash_attn_varlen_forward", f"(Tensor q, Tensor k, Tensor v, {_LENGTHS}{_TAIL}, {_MADE}", _forward_fake)
+_backward = _define("_flash_attn_backward", f"({_GRADS}{_TAIL}, bool deterministic, Tensor? rng_state) -> Tensor", _backward_fake)
+_varlen_backward = _define("_flash_attn_varlen_backward", f"({_GRADS}{_LENGTHS}{_TAIL}, bool deterministic, Tensor? rng_state) -> Tensor",
+                           _backward_fake)
+
+
+class FlashAttnFunc(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, lengths: Tuple[Any, ...], tail: Tuple[Any, ...]) -> Any:
+        out, lse, _, state = (_varlen_forward if lengths else _forward)(q, k, v, *lengths, *tail, False)
+        ctx.save_for_backward(q, k, v, out, lse, state)
+        ctx.lengths, ctx.tail = lengths, tail
+        ctx.mark_non_differentiable(lse)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
+        q, k, v, out, lse, state = ctx.saved_tensors
+        grads = [torch.empty_like(t) for t in (q, k, v)]
+        call = _varlen_backward if ctx.lengths else _backward
+        call(grad.contiguous(), q, k, v, out, lse, *grads, *ctx.lengths, *ctx.tail, False, state)
+        return (*grads, None, None)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tuple[Any, ...], dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
+            causal: bool = False, window_size: Any = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None, deterministic: bool = False,
+            return_attn_probs: bool = False, **_: Any) -> Any:
+    tail = (dropout_p, softmax_scale or q.shape[-1] ** -0.5, causal, window_size[0], window_size[1], softcap, alibi_slopes)
+    out, lse = FlashAttnFunc.apply(q, k, v, lengths, tail)
+    return (out, lse, None) if return_attn_probs else out
+
+
+_NAMES = ("dropout_p", "softmax_scale", "causal", "window_size", "softcap", "alibi_slopes", "deterministic", "return_attn_probs")
+
+
+def flash_attn_func(q: Tensor, k: Tensor, v: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return _attend(q, k, v, (), **dict(zip(_NAMES, args)), **kwargs)
+
+
+def flash_attn_qkvpacked_func(qkv: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return flash_attn_func(*qkv.unbind(-3), *args, **kwargs)
+
+
+def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return flash_attn_func(q, *kv.unbind(-3), *args, **kwargs)
+
+
+def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
+                           max_seqlen_k: int, *args: Any, block_table: Any = None, **kwargs: Any) -> Any:
+    return _attend(q, k, v, (cu_seqlens_q, cu_seqlens_k, int(max_seqlen_q), int(max_seqlen_k)), **dict(zip(_NAMES, args)), **kwargs)
+
+
+def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, *args: Any, **kwargs: Any) -> Any:
+    return flash_attn_varlen_func(*qkv.unbind(-3), cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *args, **kwargs)
+
+
+def flash_attn_with_kvcache(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("stepcast dryrun: flash_attn_with_kvcache is for generation, which is not recorded")
+
+
+def index_first_axis(x: Tensor, indices: Tensor) -> Tensor:
+    return x[indices]
+
+
+def unpad_input(hidden_states: Tensor, attention_mask: Tensor, unused_mask: Any = None) -> Any:
+    lengths = attention_mask.sum(-1, dtype=torch.int32)
+    indices = attention_mask.flatten().nonzero().flatten()
+    return hidden_states.flatten(0, 1)[indices], indices, F.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0)), lengths.max().item(), lengths
+
+
+def pad_input(hidden_states: Tensor, indices: Tensor, batch: int, seqlen: int) -> Tensor:
+    out = hidden_states.new_zeros((batch * seqlen, *hidden_states.shape[1:]))
+    out[indices] = hidden_states
+    return out.view(batch, seqlen, *hidden_states.shape[1:])
+
+
+def apply_rotary_emb(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False, inplace: bool = False, **_: Any) -> Tensor:
+    """One kernel over x there; here its parts."""
+    width = 2 * cos.shape[-1]
+    one, two = x[..., :width].chunk(2, -1)
+    cos, sin = cos[..., None, :], sin[..., None, :]
+    return torch.cat([one * cos - two * sin, two * cos + one * sin, x[..., width:]], -1)
+
+
+# ---- xformers ----
+class LowerTriangularMask:
+    pass
+
+
+def memory_efficient_attention(query: Tensor, key: Tensor, value: Tensor, attn_bias: Any = None, p: float = 0.0,
+                               scale: Optional[float] = None, *, op: Any = None, **_: Any) -> Tensor:
+    if query.dim() == 3:
+        return memory_efficient_attention(query[:, :, None], key[:, :, None], value[:, :, None], attn_bias, p, scale)[:, :, 0]
+    if isinstance(attn_bias, Tensor):
+        q, k, v = (t.transpose(1, 2) for t in (query, key, value))
+        return F.scaled_dot_product_attention(q, k, v, attn_bias, p, scale=scale).transpose(1, 2)
+    return flash_attn_func(query, key, value, p, scale, attn_bias is not None)
+
+
+# ---- Norms, of apex and Transformer Engine ----
+class _Norm:
+    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, memory_efficient: bool = False,
+                 device: Any = None, dtype: Any = None, params_dtype: Any = None, **_: Any) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, device=device, dtype=dtype or params_dtype)  # type: ignore[call-arg]
+
+
+class FusedLayerNorm(_Norm, nn.LayerNorm):
+    pass
+
+
+class FusedRMSNorm(_Norm, nn.RMSNorm):
+    pass
+
+
+def fused_layer_norm_affine(x: Tensor, weight: Tensor, bias: Tensor, normalized_shape: Any, eps: float = 1e-6, **_: Any) -> Tensor:
+    return F.layer_norm(x, normalized_shape, weight, bias, eps)
+
+
+def fused_rms_norm_affine(x: Tensor, weight: Tensor, normalized_shape: Any, eps: float = 1e-6, **_: Any) -> Tensor:
+    return F.rms_norm(x, normalized_shape, weight, eps)
+
+
+# ---- Optimizers, of apex, Transformer Engine and bitsandbytes ----
+class FusedAdam(torch.optim.AdamW):
+    def __init__(self, params: Any, lr: float = 1e-3, bias_correction: bool = True, betas: Any = (0.9, 0.999), eps: float = 1e-8,
+                 adam_w_mode: bool = True, weight_decay: float = 0.0, *_: Any, **__: Any) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, fused=True)
+
+
+class FusedSGD(torch.optim.SGD):
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
+                 nesterov: bool = False, **_: Any) -> None:
+        super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, fused=True)
+
+
+class AdamW8bit(torch.optim.Optimizer):
+    """Two states of one byte an element, with a scale for every 256; small tensors keep fp32."""
+
+    _width = torch.uint8
+
+    def __init__(self, params: Any, lr: float = 1e-3, betas: Any = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+                 *_: Any, min_8bit_size: int = 4096, **__: Any) -> None:
+        self._least = min_8bit_size
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        loss = None if closure is None else closure()
+        for parameter in (p for group in self.param_groups for p in group["params"] if p.grad is not None):
+            state = self.state[parameter]
+            if not state:
+                small = parameter.numel() < self._least
+                state.update({f"state{i}": torch.zeros_like(parameter, dtype=torch.float32 if small else self._width) for i in (1, 2)})
+                if not small:
+                    state.update({f"absmax{i}": torch.zeros(-(-parameter.numel() // 256), device=parameter.device) for i in (1, 2)})
+            launched("triton_poi_fused_add_mul", [parameter, parameter.grad, *state.values()], [parameter, *state.values()])
+        return loss
+
+
+def multi_tensor_applier(op: Any, noop_flag_buffer: Tensor, tensor_lists: List[List[Tensor]], *args: Any) -> Any:
+    return op(noop_flag_buffer, tensor_lists, *args)
+
+
+def multi_tensor_l2norm(_: Any, lists: Any, per_tensor: bool = False) -> Any:
+    norms = torch._foreach_norm(lists[0])
+    return torch.linalg.vector_norm(torch.stack(norms)), torch.stack(norms) if per_tensor else None
+
+
+def multi_tensor_scale(_: Any, lists: Any, scale: float) -> None:
+    torch._foreach_copy_(lists[1], torch._foreach_mul(lists[0], scale) if lists[0][0] is not lists[1][0] else lists[0])
+    if lists[0][0] is lists[1][0]:
+        torch._foreach_mul_(lists[0], scale)
+
+
+# ---- Transformer Engine ----
+_fp8 = {"on": False}
+
+
+@contextlib.contextmanager
+def fp8_autocast(enabled: bool = True, *_: Any, **__: Any) -> Iterator[None]:
+    before, _fp8["on"] = _fp8["on"], enabled
+    try:
+        yield
+    finally:
+        _fp8["on"] = before
+
+
+class _Fp8Linear(torch.autograd.Function):
+    """Operands are cast to 8 bits, once as they lie and once transposed; all three products run on them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        x8, w8 = x.to(torch.float8_e4m3fn), weight.to(torch.float8_e4m3fn)
+        ctx.save_for_backward(x8, w8)
+        ctx.one = torch.ones((), device=x.device)
+        return torch._scaled_mm(x8, w8.t(), ctx.one, ctx.one, out_dtype=x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x8, w8 = ctx.saved_tensors
+        g8 = grad.to(torch.float8_e5m2)
+        dx = torch._scaled_mm(g8, w8.t().contiguous().t(), ctx.one, ctx.one, out_dtype=grad.dtype)
+        dw = torch._scaled_mm(g8.t().contiguous(), x8.t().contiguous().t(), ctx.one, ctx.one, out_dtype=grad.dtype)
+        return dx, dw
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    if torch.is_autocast_enabled("cuda"):
+        x, weight = x.to(torch.get_autocast_dtype("cuda")), weight.to(torch.get_autocast_dtype("cuda"))
+    if not _fp8["on"]:
+        return F.linear(x, weight, bias)
+    out = _Fp8Linear.apply(x.reshape(-1, x.shape[-1]), weight).view(*x.shape[:-1], -1)
+    return out if bias is None else out + bias
+
+
+class Linear(nn.Linear):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, params_dtype: Any = None, device: Any = "cuda",
+                 **_: Any) -> None:
+        super().__init__(in_features, out_features, bias, device=device, dtype=params_dtype)
+
+    def forward(self, input: Tensor, *_: Any, **__: Any) -> Tensor:
+        return _linear(input, self.weight, self.bias)
+
+
+def _norm(kind: str, width: int, eps: float, **more: Any) -> nn.Module:
+    return (FusedRMSNorm if kind == "RMSNorm" else FusedLayerNorm)(width, eps, **more)
+
+
+class LayerNormLinear(Linear):
+    def __init__(self, in_features: int, out_features: int, eps: float = 1e-5, bias: bool = True, normalization: str = "LayerNorm",
+                 params_dtype: Any = None, device: Any = "cuda", **_: Any) -> None:
+        super().__init__(in_features, out_features, bias, params_dtype, device)
+        self.norm = _norm(normalization, in_features, eps, device=device, dtype=params_dtype)
+
+    def forward(self, input: Tensor, *_: Any, **__: Any) -> Tensor:
+        return super().forward(self.norm(input))
+
+
+class LayerNormMLP(nn.Module):
+    def __init__(self, hidden_size: int, ffn_hidden_size: int, eps: float = 1e-5, bias: bool = True, normalization: str = "LayerNorm",
+                 activation: str = "gelu", params_dtype: Any = None, device: Any = "cuda", **_: Any) -> None:
+        super().__init__()
+        self.gated = activation.endswith("glu")
+        self.act = F.silu if activation in ("swiglu", "silu") else F.relu if activation in ("relu", "reglu") else F.gelu
+        self.fc1 = LayerNormLinear(hidden_size, ffn_hidden_size * (1 + self.gated), eps, bias, normalization, params_dtype, device)
+        self.fc2 = Linear(ffn_hidden_size, hidden_size, bias, params_dtype, device)
+
+    def forward(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
+        x = self.fc1(x)
+        if self.gated:
+            gate, up = x.chunk(2, -1)
+            return self.fc2(self.act(gate) * up)
+        return self.fc2(self.act(x))
+
+
+class DotProductAttention(nn.Module):
+    def __init__(self, num_attention_heads: int, kv_channels: Any, num_gqa_groups: Optional[int] = None, attention_dropout: float = 0.1,
+                 attn_mask_type: str = "causal", qkv_format: str = "sbhd", softmax_scale: Optional[float] = None, **_: Any) -> None:
+        super().__init__()
+        self.dropout, self.mask, self.format, self.scale = attention_dropout, attn_mask_type, qkv_format, softmax_scale
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *_: Any, qkv_format: Optional[str] = None, attn_mask_type: Optional[str] = None,
+                cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, max_seqlen_q: Any = None, max_seqlen_kv: Any = None,
+                **__: Any) -> Tensor:
+        order, causal = qkv_format or self.format, "causal" in (attn_mask_type or self.mask)
+        more = {"dropout_p": self.dropout if self.training else 0.0, "softmax_scale": self.scale, "causal": causal}
+        if order == "thd":
+            return flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_kv, max_seqlen_q or q.shape[0], max_seqlen_kv or k.shape[0],
+                                          **more).flatten(-2)
+        if order == "sbhd":
+            return flash_attn_func(*(t.transpose(0, 1) for t in (q, k, v)), **more).transpose(0, 1).flatten(-2)
+        return flash_attn_func(q, k, v, **more).flatten(-2)
+
+
+class _Any:
+    """A recipe or a setting: taken, and without effect."""
+
+    HYBRID = E4M3 = E5M2 = None
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+_FLASH = {f.__name__: f for f in (flash_attn_func, flash_attn_qkvpacked_func, flash_attn_kvpacked_func, flash_attn_varlen_func,
+                                  flash_attn_varlen_qkvpacked_func, flash_attn_with_kvcache, index_first_axis, unpad_input, pad_input,
+                                  apply_rotary_emb)}
+_NORMS = {"FusedLayerNorm": FusedLayerNorm, "MixedFusedLayerNorm": FusedLayerNorm, "FusedRMSNorm": FusedRMSNorm,
+          "MixedFusedRMSNorm": FusedRMSNorm, "fused_layer_norm_affine": fused_layer_norm_affine,
+          "fused_rms_norm_affine": fused_rms_norm_affine}
+_TE = {c.__name__: c for c in (Linear, LayerNormLinear, LayerNormMLP, DotProductAttention, fp8_autocast)} | {
+    "LayerNorm": FusedLayerNorm, "RMSNorm": FusedRMSNorm, "autocast": fp8_autocast, "FusedAdam": FusedAdam, "FusedSGD": FusedSGD}
+_ADAM8 = {n: AdamW8bit for n in ("AdamW8bit", "Adam8bit", "PagedAdamW8bit", "PagedAdam8bit")}
+
+# Package -> (version, {module below it -> names}); "" is the package itself.
+PACKAGES: Dict[str, Tuple[str, Dict[str, Dict[str, Any]]]] = {
+    "flash_attn": ("2.8.3", {m: _FLASH for m in ("", "flash_attn_interface", "bert_padding", "layers", "layers.rotary")}),
+    "xformers": ("0.0.32", {m: {"memory_efficient_attention": memory_efficient_attention, "LowerTriangularMask": LowerTriangularMask}
+                            for m in ("ops", "ops.fmha", "ops.fmha.attn_bias")} | {"": {}}),
+    "apex": ("0.1", {"": {}, "optimizers": {"FusedAdam": FusedAdam, "FusedSGD": FusedSGD}, "normalization": _NORMS,
+                     "normalization.fused_layer_norm": _NORMS, "multi_tensor_apply": {"multi_tensor_applier": multi_tensor_applier}}),
+    "amp_C": ("0.1", {"": {"multi_tensor_l2norm": multi_tensor_l2norm, "multi_tensor_scale": multi_tensor_scale}}),
+    "transformer_engine": ("2.8.0", {"": {}, "pytorch": _TE, "pytorch.optimizers": _TE, "common": {},
+                                     "common.recipe": {n: _Any for n in ("Format", "DelayedScaling", "Float8CurrentScaling",
+                                                                         "MXFP8BlockScaling", "Float8BlockScaling")}}),
+    "bitsandbytes": ("0.48.0", {"": {}, "optim": _ADAM8}),
+}
