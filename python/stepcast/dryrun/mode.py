@@ -225,7 +225,19 @@ class DryMode(TorchDispatchMode):
         elif isinstance(out, (list, tuple)):
             out = tree_map_only(FakeTensor, lambda t: self._made_up(t) if t.fake_device.type != "cuda" else t, out)
         self._carry(func, operator, args, kwargs, out, values)
+        if isinstance(out, FakeTensor) and out.layout is torch.sparse_coo:
+            self._hold_rows(out, args)
         return out
+
+    def _hold_rows(self, sparse: Any, args: Any) -> None:
+        """Fake sparse tensors hold no values: as many rows as the sparse argument has, or as a lookup has indices, with their numbers."""
+        held = [t._stepcast_rows[0].shape[0] for t in tensors_in(args) if hasattr(t, "_stepcast_rows")]
+        if not held and (len(args) < 2 or not isinstance(args[1], torch.Tensor)):
+            return
+        rows = held[0] if held else args[1].numel()
+        sparse._stepcast_rows = (self.empty(sparse, [rows, *sparse.shape[1:]]), self.empty(sparse, [rows], torch.int64))
+        for part in sparse._stepcast_rows:
+            self.recorder.memory.number_of(part)
 
     def _made_up(self, fake: torch.Tensor) -> torch.Tensor:
         if fake.fake_device.type == "cpu":
