@@ -41,8 +41,6 @@ def _run_program(program: dict) -> None:
 def _own_error(error: BaseException) -> str:
     """The program's error without the frames of this package."""
     here = os.path.dirname(os.path.abspath(__file__))
-    if os.environ.get("STEPCAST_ALL_FRAMES"):
-        return "".join(traceback.format_exception(error))
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here) and f.filename != "<frozen runpy>"]
     text = "".join(traceback.format_list(frames[-6:]))
     return "Traceback (most recent call last):\n" + text + "".join(traceback.format_exception_only(type(error), error))
