@@ -94,8 +94,11 @@ class Compiled:
         plain = torch.compile
 
         def compile(model: Any = None, **options: Any) -> Any:
-            if options.get("backend", "inductor") == "inductor":
-                self._prepare()
+            self._prepare()
+            if options.get("backend") == "cudagraphs":
+                self.note("torch.compile(backend='cudagraphs') was run without graphs")
+                options["backend"] = "aot_eager"
+            elif options.get("backend", "inductor") == "inductor":
                 mode = options.pop("mode", None)
                 if mode in ("reduce-overhead", "max-autotune") or (options.get("options") or {}).get("triton.cudagraphs"):
                     self.mode.recorder.compiled_graph = "cuda_graph"
