@@ -6,6 +6,7 @@ what would run on the GPU differs: a kernel of Triton is recorded with its tenso
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
@@ -94,8 +95,11 @@ class Compiled:
         plain = torch.compile
 
         def compile(model: Any = None, **options: Any) -> Any:
-            if options.get("backend", "inductor") == "inductor":
-                self._prepare()
+            self._prepare()
+            if options.get("backend") == "cudagraphs":
+                self.note("torch.compile(backend='cudagraphs') was run without graphs")
+                options["backend"] = "aot_eager"
+            elif options.get("backend", "inductor") == "inductor":
                 mode = options.pop("mode", None)
                 if mode in ("reduce-overhead", "max-autotune") or (options.get("options") or {}).get("triton.cudagraphs"):
                     self.mode.recorder.compiled_graph = "cuda_graph"
@@ -134,8 +138,8 @@ class Compiled:
         torch._inductor.config.compile_threads = 2
         torch._functorch.config.enable_autograd_cache = False
         torch._functorch.config.force_non_lazy_backward_lowering = True
-        import triton.runtime  # noqa: F401  the hook of imports does the rest
-
+        with contextlib.suppress(ImportError):  # missed only when a graph is compiled
+            import triton.runtime  # noqa: F401  the hook of imports does the rest
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment,method-assign]
         guards = torch._C._dynamo.guards
         guards._empty_strided_cuda = self._empty

@@ -45,6 +45,7 @@ class Session:
         patches.follow_optimizers(self.recorder.boundary)
         mode.Threads(self.mode)
         graphs.install(self.recorder)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(os.path.dirname(self.job["status"]), "inductor")  # goes with the run
         self.compiled = compiled.Compiled(self.mode)
         self.compiled.install(modules.hidden)
         files.install(self.compiled.note)
