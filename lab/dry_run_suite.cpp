@@ -79,7 +79,7 @@ struct DryRunStep {
 
 Result<DryRunStep> dry_run_step(const fs::path& record, const Platform& platform, const HostOverheads& host) {
   STEPCAST_ASSIGN(const ExecutionTrace trace, read_execution_trace(record));
-  if (!trace.dry_run) return Error::at(record.string(), "is no record of a dry run");
+  if (!trace.dry_run) return Error::at(record.string(), "is not a record of a dry run");
   const UntimedRank rank{&trace, trace.rank.value_or(0), 0};
   STEPCAST_ASSIGN(RecordedProgram recorded, untimed_program(std::span{&rank, 1}, host.launch_table()));
   STEPCAST_ASSIGN(const TracePrediction prediction,

@@ -58,6 +58,7 @@ install_tools() { printf 'note: all there\n'; }
 check_format() { true; }
 check_wheel() { printf '7 passed, 1 skipped in 0.1s\n' && [ "${broken_wheel:-no}" = no ]; }
 check_extension_sanitized() { true; }
+torch_programs() { true; }
 check_collector() { printf 'Ran 5 tests in 0.1s\n'; }
 configure_alone() { true; }
 check_each_alone() { [ "${STEPCAST_ALONE:-}" != all ] || echo all >>"$place/all"; }
@@ -126,7 +127,7 @@ expect 'all is well' 0 '30 passed, 0 failed, 3 skipped' verb_test
 expect 'night' 0 '39 passed, 0 failed, 4 skipped' verb_nightly
 [ "$(cat "$place/all" 2>/dev/null)" = $'all\nall' ] || wrong 'nightly leaves sources out'
 expect 'parts of a night' 0 '0 passed, 0 failed, 0 skipped' verb_nightly lint fuzz
-expect 'an unknown part' 1 "dev: unknown part 'x' (release, sanitize, fuzz, thread, alone, lint)" verb_nightly x
+expect 'an unknown part' 1 "dev: unknown part 'x' (release, sanitize, fuzz, thread, alone, lint, torch)" verb_nightly x
 failures=2 expect 'tests that fail' 1 '26 passed, 4 failed, 3 skipped' verb_test
 broken_wheel=yes expect 'a wheel that fails' 1 '30 passed, 1 failed, 3 skipped' verb_test
 broken_build=sanitize expect 'a build that fails' 1 '21 passed, 1 failed, 2 skipped' verb_test

@@ -195,7 +195,7 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
     suites.insert(row.suite);
   }
   EXPECT_THAT(suites,
-              ElementsAre("ab_pairs", "collectives", "dlrm", "fsdp_experts", "goodput", "hybrid",
+              ElementsAre("ab_pairs", "collectives", "dlrm", "dry_run", "fsdp_experts", "goodput", "hybrid",
                           "iterations", "kernels", "measured", "megatron_lines", "networks", "node_power",
                           "power_limits", "predict", "replay", "rl", "siblings", "tpu"));
   EXPECT_FALSE(shipped_data_file("no such file"));

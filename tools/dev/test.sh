@@ -81,6 +81,24 @@ check_threads() {
   count_ctest thread
 }
 
+# Programs of PyTorch's ecosystem, as packages of the index have them, in dry runs of the wheel: 3 GB to fetch.
+torch_programs() {
+  local venv=$root/build/venv-torch wheel
+  wheel=$(ls build/dist/stepcast-*.whl) || return 1
+  [ -x "$venv/bin/python" ] || build/venv/bin/python -m venv "$venv" || return 1
+  "$venv/bin/pip" install -q pytest torch==2.11.0 torchvision transformers timm peft trl accelerate lightning || return 1
+  "$venv/bin/pip" install -q --no-index --no-deps --force-reinstall "$wheel" || return 1
+  (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider --durations=10 "$root"/python/tests/test_dryrun*.py)
+}
+
+check_torch() {
+  if [ "${STEPCAST_SKIP_TORCH:-0}" = 1 ]; then
+    leave_out 'programs of PyTorch' 'STEPCAST_SKIP_TORCH=1'
+  else
+    phase 'programs of PyTorch' torch_programs || true
+  fi
+}
+
 check_sources() {
   phase 'commands of each source' configure_alone || return 0
   if wants alone; then phase 'each source alone' check_each_alone || true; fi
@@ -98,6 +116,7 @@ check_everything() {
   report_beside
   if wants alone || wants lint; then check_sources; fi
   wait_beside
+  if [ $scope = nightly ] && wants torch; then check_torch; fi
   count_ctest release
   count_pytest wheel
   count_collector
@@ -110,8 +129,8 @@ verb_nightly() {
   local part
   for part in "$@"; do
     case $part in
-      release | sanitize | fuzz | thread | alone | lint) parts+=("$part") ;;
-      *) die "unknown part '$part' (release, sanitize, fuzz, thread, alone, lint)" ;;
+      release | sanitize | fuzz | thread | alone | lint | torch) parts+=("$part") ;;
+      *) die "unknown part '$part' (release, sanitize, fuzz, thread, alone, lint, torch)" ;;
     esac
   done
   scope=nightly
