@@ -280,7 +280,8 @@ class StepOrbit::Chain {
         halfway_step_us = begun_us + length_us_;
       }
     }
-    const double copies = kMostCopies - kMostCopies / 2;
+    constexpr int kCounted = kMostCopies - kMostCopies / 2;
+    const double copies = kCounted;
     period.us = (begun_us + length_us_ - halfway_step_us) / copies;
     for (std::size_t c = 0; c < ends_us_.size(); ++c)
       for (std::size_t l = 0; l < ends_us_[c].size(); ++l)
