@@ -81,11 +81,10 @@ struct Job {
   }
   // Of a step in a long row.
   [[nodiscard]] double period_us() const {
-    constexpr std::size_t kSteps = 40;
+    constexpr std::size_t kSteps = 40, kCounted = kSteps / 2;
     const Run r = run(kSteps);
-    const double of_cpu = (r.begin_us[kSteps] - r.begin_us[kSteps / 2]) / (kSteps / 2);
-    const double of_gpu =
-        (r.end_us[launches * kSteps - 1] - r.end_us[launches * kSteps / 2 - 1]) / (kSteps / 2);
+    const double of_cpu = (r.begin_us[kSteps] - r.begin_us[kSteps / 2]) / kCounted;
+    const double of_gpu = (r.end_us[launches * kSteps - 1] - r.end_us[launches * kSteps / 2 - 1]) / kCounted;
     return std::max(of_cpu, of_gpu);
   }
   // The first step.
