@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 TEST(CollectedTraces, KnowHowLongTheirStepsTakeWithoutAProfiler) {
   const test::TemporaryFolder folder;
-  const fs::path place = folder.path();
+  const fs::path& place = folder.path();
   EXPECT_TRUE(collected_traces(place)->empty());
   fs::create_directory(place / "traces");
   for (const char* name : {"a", "host_bound_b", "launches", "unknown"})
