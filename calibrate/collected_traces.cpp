@@ -21,6 +21,7 @@ constexpr std::string_view kProfilerTrace = ".kineto.json.gz";
 constexpr std::string_view kTracedCase = "trace/";
 
 struct MeasuredSteps {
+  bool of_collector = false;                                                    // the table has its columns
   std::map<std::string, std::string, std::less<>> program_of;                   // [file name] model and type
   std::map<std::string, std::vector<double>, std::less<>> of_program, of_case;  // us
 };
@@ -28,9 +29,10 @@ struct MeasuredSteps {
 Status read_steps(const fs::path& file, MeasuredSteps& steps) {
   STEPCAST_ASSIGN(const std::string text, read_file(file));
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
+  steps.of_collector = rows.has("measured_ms") && rows.has("kineto_trace");
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return Ok{};
+    if (!more || !steps.of_collector) return Ok{};
     STEPCAST_ASSIGN(const double ms, rows.number("measured_ms", 0));
     std::string program{rows.cell("model")};
     program.append(" ").append(rows.cell("dtype"));
@@ -69,6 +71,7 @@ Result<std::vector<CollectedTrace>> collected_traces(const fs::path& folder) {
     return traces;
   MeasuredSteps steps;
   STEPCAST_TRY(read_steps(folder / "steps.csv", steps));
+  if (!steps.of_collector) return traces;
   if (fs::is_regular_file(folder / "overheads.csv", ignored))
     STEPCAST_TRY(read_overhead_steps(folder / "overheads.csv", steps));
   for (const auto& entry : fs::directory_iterator(folder / "traces", ignored)) {

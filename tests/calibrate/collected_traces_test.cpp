@@ -24,6 +24,8 @@ TEST(CollectedTraces, KnowHowLongTheirStepsTakeWithoutAProfiler) {
   fs::create_directory(place / "traces");
   for (const char* name : {"a", "host_bound_b", "launches", "unknown"})
     std::ofstream{place / "traces" / (std::string{name} + ".kineto.json.gz")} << "x";
+  std::ofstream{place / "steps.csv"} << "step,loss\n1,2.5\n";
+  EXPECT_TRUE(collected_traces(place)->empty());  // of somebody else
   std::ofstream{place / "steps.csv"} << "model,dtype,measured_ms,kineto_trace\n"
                                         "a,bf16,10,traces/a.kineto.json.gz\n"
                                         "a,bf16,12,\n"

@@ -24,9 +24,11 @@ TEST(DryRunSuite, ProgramsComeCloserThanTheStepOfTheOtherGpu) {
   const TestScore& steps = test_of(*result, "dry_run_steps");
   EXPECT_EQ(steps.pooled.n, 84U);
   EXPECT_LT(steps.pooled.mape, 12);
-  EXPECT_LT(test_of(*result, "dry_run_host_decides").pooled.mape, 15.5);
+  EXPECT_LT(test_of(*result, "dry_run_host_decides").pooled.mape, 15);
   EXPECT_LT(test_of(*result, "dry_run_peak_memory").pooled.mape, 5);
-  EXPECT_EQ(test_of(*result, "dry_run_other_gpu").pooled.n, 84U);
+  const TestScore& other = test_of(*result, "dry_run_other_gpu");
+  EXPECT_EQ(other.pooled.n, 84U);
+  EXPECT_LT(steps.pooled.mape, other.pooled.mape);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr double kStructureBand = 0.01;
 // first where means of the same operators stand in for it, the second where the host is another one that
 // counts as equally fast.
 constexpr double kOverheadBand = 0.08, kOtherHostBand = 0.20;
-// And where the means are of other programs: of 55 steps of an H100 and an H200 that the host decides, dry runs with the host times of
+// And where the means are of other programs: of 57 steps of an H100 and an H200 that the host decides, dry runs with the host times of
 // the other machine are off by so much or less in 80 % (`validate dry_run`).
 constexpr double kOtherProgramBand = 0.21;
 

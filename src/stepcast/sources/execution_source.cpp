@@ -28,10 +28,12 @@ class ExecutionSource : public RecordedSource {
     for (const std::optional<ExecutionTrace>& trace : traces_.execution_traces)
       ranks.push_back({&*trace, *trace->rank, 0});
     STEPCAST_ASSIGN(RecordedProgram program, untimed_program(ranks, overheads.launch_table()));
-    program.notes.insert(
-        program.notes.begin(),
+    std::string priced_by =
         "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
-        "models");
+        "models";
+    if (!platform->overheads->empty() && !platform->overheads->front().provenance.document.empty())
+      priced_by += "; the host: " + platform->overheads->front().provenance.document;
+    program.notes.insert(program.notes.begin(), std::move(priced_by));
     for (const UntimedRank& rank : ranks) {
       if (!rank.trace->dry_run) continue;
       for (const std::string& note : rank.trace->dry_run->notes)
