@@ -38,6 +38,23 @@ TEST(HostOverheads, AnOperatorHasItsOwnTime) {
   EXPECT_EQ(addmm.estimate().source, EstimateSource::fitted);
 }
 
+// Ten occurrences of each: (7 + 20 + 6 + 4 + 11) x 10 us over 10 launches and 10 copies. Families are parts of all.
+TEST(HostOverheads, ALaunchCostsAllHostTimeOverLaunchesAndCopies) {
+  Platform p;
+  EXPECT_EQ(HostOverheads::of(p)->us_per_launch(), 0);
+  p.set(record(OverheadType::t1, "", 7));
+  p.set(record(OverheadType::t2, "", 20));
+  p.set(record(OverheadType::t2, "(backward)", 40));
+  p.set(record(OverheadType::t3, "", 6));
+  p.set(record(OverheadType::t4, "", 4));
+  p.set(record(OverheadType::t5, "", 11));
+  EXPECT_EQ(HostOverheads::of(p)->us_per_launch(), 0);
+  p.set(record(OverheadType::t4, "(launch)", 5));
+  p.set(record(OverheadType::t4, "(copy)", 6));
+  p.set(record(OverheadType::t4, "(other call)", 1));
+  EXPECT_DOUBLE_EQ(HostOverheads::of(p)->us_per_launch(), 24);
+}
+
 TEST(HostOverheads, TheNumberOfABackwardIsNotPartOfItsName) {
   const auto host = HostOverheads::of(host_of_four_records());
   ASSERT_TRUE(host.ok());

@@ -14,7 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/describe/software_defaults.h"
 #include "stepcast/formats/presets.h"
+#include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_assumptions.h"
 
@@ -246,6 +248,56 @@ TEST(StepModel, TheHostLimitsShortLayersOfAnEagerStack) {
   EXPECT_LT(step_ms(512, 15, true), 0.2 * eager);
   EXPECT_LT(step_ms(8192, 15), 1.02 * step_ms(8192, {}));
   EXPECT_GT(step_ms(512, 15, false, "dgx-a100"), 1.2 * eager);
+}
+
+// Steps whose GPU work is short take the host's time, which goes with the platform's own overheads; compiled code, stacks that
+// launch from C++ and GPUs with more to do than the host do not.
+TEST(StepModel, EagerPyTorchTakesTheHostOfThePlatform) {
+  Platform slow_host = load("h100-sxm5-80gb"), no_host = slow_host;
+  std::vector<OverheadRecord> twice = *slow_host.overheads, none;
+  for (OverheadRecord& record : twice) record.mean_us *= 2;
+  const Platform usual = slow_host;
+  slow_host.overheads = std::move(twice);
+  no_host.overheads = std::move(none);
+  const auto step_ms = [](const Platform& on, std::int64_t hidden, Framework framework,
+                          DType dtype = DType::bf16, bool compiled = false) {
+    Transformer model = gpt();
+    model.n_layers = 8;
+    model.hidden_size = hidden;
+    model.ffn_hidden_size = 4 * hidden;
+    Layout layout = layout_of(1, 1, 1);
+    layout.batch.global_batch_sequences = layout.batch.micro_batch_sequences;
+    set_software_defaults(layout, framework, dtype);
+    layout.layer.fused.compiled = compiled;
+    StepModel steps{on};
+    return predicted(steps, model, layout).step.time.value() / 1e3;
+  };
+  const double fixed_ms = StepAssumptions{}.step_fixed_us / 1e3;
+  const double eager = step_ms(usual, 256, Framework::pytorch);
+  EXPECT_GT(eager, 2 * step_ms(no_host, 256, Framework::pytorch));
+  EXPECT_NEAR(step_ms(slow_host, 256, Framework::pytorch) - fixed_ms, 2 * (eager - fixed_ms), 0.05 * eager);
+  EXPECT_LT(step_ms(usual, 256, Framework::fsdp), 0.8 * eager);  // casts nothing
+  EXPECT_LT(step_ms(usual, 256, Framework::pytorch, DType::bf16, true), 0.5 * eager);
+  EXPECT_EQ(step_ms(usual, 256, Framework::nemo), step_ms(no_host, 256, Framework::nemo));
+  EXPECT_LT(step_ms(usual, 8192, Framework::pytorch), 1.02 * step_ms(no_host, 8192, Framework::pytorch));
+}
+
+// On a GPU without TF32 units the flag changes nothing.
+TEST(StepModel, ConvolutionsInFp32StayOffTf32UnitsWhereSaid) {
+  const auto step_ms = [](const char* gpu, bool off_units) {
+    Job job;
+    job.model = "resnet-50";
+    job.n_gpus = 1;
+    job.settings.dtype = DType::fp32;
+    job.settings.micro_batch_sequences = job.settings.global_batch_sequences = 64;
+    if (off_units) job.settings.fp32_convolutions = true;
+    const Platform on = load(gpu);
+    const ResolvedJob resolved = resolve(job).value();
+    StepModel steps{on};
+    return predicted(steps, resolved.model, resolved.layout).step.time.value() / 1e3;
+  };
+  EXPECT_GT(step_ms("h100-sxm5-80gb", true), 1.8 * step_ms("h100-sxm5-80gb", false));
+  EXPECT_EQ(step_ms("v100-pcie-32gb", true), step_ms("v100-pcie-32gb", false));
 }
 
 TEST(StepModel, PricesALayerOnce) {

@@ -158,6 +158,19 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
 
 namespace {
 
+// What the host's times rest on, where an eager stack waits for them. Empty: it does not.
+std::string note_of_host(const StepForecastInput& input, const PricedStep& parts,
+                         const StepPrediction& summary) {
+  if (summary.shares.host_us <= 0 || parts.operator_launches <= 1 || input.layout.layer.operator_launches)
+    return {};
+  const std::vector<OverheadRecord>& hosts = *input.platform.overheads;
+  const std::string_view from = hosts.empty() ? std::string_view{} : hosts.front().provenance.document;
+  return fmt::format(
+      "the GPU waits for the CPU, which takes {:.0f} us for a kernel ({}); `stepcast calibrate overheads` "
+      "learns that of a machine",
+      parts.launch_us, from.empty() ? "host times of the platform" : from);
+}
+
 // All that does not follow from its times.
 Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& parts,
                           const StepPrediction& summary, const StepForecastOptions& options) {
@@ -177,6 +190,8 @@ Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& part
   if (options.peak_tflops_per_gpu) asked.throughput.peak_tflops_per_gpu = options.peak_tflops_per_gpu;
   asked.network = network_of(input, parts);
   asked.notes = summary.notes;
+  if (std::string host = note_of_host(input, parts, summary); !host.empty())
+    asked.notes.push_back(std::move(host));
   STEPCAST_ASSIGN(const MemoryForecast memory,
                   memory_forecast(parts.work, input.model, input.layout, input.platform.device.memory_size));
   asked.memory = memory_of(memory);

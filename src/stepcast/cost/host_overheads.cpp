@@ -154,6 +154,16 @@ HostOverhead HostOverheads::time(OverheadType type, std::string_view op) const {
   return {};
 }
 
+double HostOverheads::us_per_launch() const {
+  double us = 0, n = 0;
+  for (const OverheadType type :
+       {OverheadType::t1, OverheadType::t2, OverheadType::t3, OverheadType::t4, OverheadType::t5})
+    if (const HostOverhead* all = find(type, {})) us += all->mean_us * static_cast<double>(all->n);
+  for (const std::string_view call : {"(launch)", "(copy)"})
+    if (const HostOverhead* calls = find(OverheadType::t4, call)) n += static_cast<double>(calls->n);
+  return n > 0 ? us / n : 0;
+}
+
 const OpLaunches* HostOverheads::launches(std::string_view op) const {
   const auto found = launches_.find(overhead_name(op));
   return found == launches_.end() ? nullptr : &found->second;

@@ -93,6 +93,9 @@ class HostOverheads {
   // Null pointer: never recorded.
   [[nodiscard]] const OpLaunches* launches(std::string_view op) const;
   [[nodiscard]] const LaunchTable& launch_table() const { return launches_; }
+  // All host time that was recorded over the kernels and copies that it started: what one costs where a framework runs its
+  // operators one by one. 0: no launches were recorded.
+  [[nodiscard]] double us_per_launch() const;
 
  private:
   [[nodiscard]] const HostOverhead* find(OverheadType type, std::string_view op) const;

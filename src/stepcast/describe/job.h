@@ -133,6 +133,8 @@ struct JobSettings {
       framework_date;                    // "2024-05": as releases until then did it; otherwise the newest
   std::optional<double> clip_gradients;  // 0: not
   std::optional<bool> deterministic;     // kernels that give the same result every time
+  std::optional<bool>
+      fp32_convolutions;  // those of fp32 do not run on TF32 units (torch.backends.cudnn.allow_tf32)
   std::optional<bool> log_parameter_norm, log_gradient_zeros;  // computed in every step
 
   // What stops training now and then: steps between two evaluations, batches of one, steps between two checkpoints.

@@ -93,6 +93,7 @@ struct PricedStep {
   NetworkUse network;
   std::optional<TokenExchange> exchange;  // how tokens go to their experts; nothing: by collectives
   bool on_device = false;                 // kernels as a profiler shows them (StepPricer)
+  bool fp32_convolutions = false;         // of a layout (Precision)
   StepSchedule schedule;
   // Works are the same if they are one.
   friend bool operator==(const PricedStep&, const PricedStep&) = default;

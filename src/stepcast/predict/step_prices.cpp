@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "stepcast/cost/host_overheads.h"
+
 namespace stepcast {
 namespace {
 
@@ -62,6 +64,15 @@ void StepPricer::assume(const StepAssumptions& assumptions) {
   layers_ = std::move(others_.of(assumptions_));
 }
 
+double StepPricer::operator_us() {
+  if (!operator_us_) {
+    // Launches that cannot be read are not asked for.
+    const Result<HostOverheads> host = HostOverheads::of(*platform_);
+    operator_us_ = host.ok() ? host->us_per_launch() : 0;
+  }
+  return *operator_us_;
+}
+
 double StepPricer::overlap_slowdown(CollectiveOp op) const {
   const double sms = platform_->device.sm_count.value_or(0);
   if (op != CollectiveOp::reduce_scatter || sms <= 2 * kReductionMultiprocessors) {
@@ -100,9 +111,11 @@ std::size_t StepPricer::GroupKeyHash::operator()(const GroupKey& key) const {
   return static_cast<std::size_t>(state ^ state >> 32U);
 }
 
-void StepPricer::price_as(const std::optional<TokenExchange>& exchange, bool on_device) {
+void StepPricer::price_as(const std::optional<TokenExchange>& exchange, bool on_device,
+                          bool fp32_convolutions) {
   exchange_ = exchange;
   is_on_device_ = on_device;
+  fp32_convolutions_ = fp32_convolutions;
   if (on_device && !on_device_) on_device_.emplace(kernels_.model(), platform_->device);
 }
 
@@ -112,8 +125,11 @@ Estimate StepPricer::on_device(const Operation& operation, const PricedOperation
   // PyTorch lets cuDNN convolve fp32 tensors on TF32 units where a GPU has them.
   const bool convolves = std::holds_alternative<ConvolutionShape>(run.shape);
   const auto has = [&](DType dtype) { return kernels_.model().analytic().figures().has_matrix_units(dtype); };
-  if (convolves && run.dtype == DType::fp32 && !amd && has(DType::tf32)) run.dtype = DType::tf32;
-  return on_device_->of(run, priced, usual_kernels(run, amd, has(run.dtype)));
+  const bool on_units = convolves && run.dtype == DType::fp32 && !amd && has(DType::tf32);
+  if (on_units && !fp32_convolutions_) run.dtype = DType::tf32;
+  SeenKernels kernels = usual_kernels(run, amd, has(run.dtype));
+  if (on_units && fp32_convolutions_) kernels.times = 1;  // none of them on TF32 units
+  return on_device_->of(run, priced, kernels);
 }
 
 std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes message,

@@ -56,6 +56,8 @@ class StepPricer {
   // multiprocessors away.
   [[nodiscard]] double overlap_slowdown(CollectiveOp op) const;
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
+  // HostOverheads::us_per_launch() of the platform. 0: its host is not known.
+  [[nodiscard]] double operator_us();
 
  private:
   friend class StepModel;
@@ -68,7 +70,8 @@ class StepPricer {
   // is what the tokens of one rank weigh, each once; nothing: they are collectives like others. `on_device`: as a profiler
   // shows kernels, without what the host takes to launch them (cost/device_time.h), and as libraries usually run
   // convolutions, pooling and batch norm: for networks whose blocks are told by their operations.
-  void price_as(const std::optional<TokenExchange>& exchange, bool on_device);
+  // `fp32_convolutions`: as Precision has it.
+  void price_as(const std::optional<TokenExchange>& exchange, bool on_device, bool fp32_convolutions);
   [[nodiscard]] Estimate on_device(const Operation& operation, const PricedOperation& priced);
   struct GroupKey {
     CollectiveOp op;
@@ -100,7 +103,8 @@ class StepPricer {
   TrainingKernels kernels_;
   CollectiveModel collectives_;
   std::optional<DeviceTime> on_device_;  // once it was asked for
-  bool is_on_device_ = false;
+  std::optional<double> operator_us_;    // the same
+  bool is_on_device_ = false, fp32_convolutions_ = false;
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
   std::unordered_map<GroupKey, TimeCurve, GroupKeyHash> curves_;

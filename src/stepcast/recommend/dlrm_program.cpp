@@ -19,6 +19,12 @@ constexpr double kFirstBucketBytes = 1 << 20, kBucketBytes = 25.0 * (1 << 20);  
 // An operator of an eager framework that launches a kernel: T1 + T2 + T3 + T4 of the shipped hosts (A100 39 us, H100
 // 42, MI300X 39), and T4 + T5 for each further kernel.
 constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
+// Before the first operator of a step of plain PyTorch and behind the last one (T1 "after (step begin)" and "(step end)" of the
+// shipped host of the H100: 0.5 ms each).
+constexpr double kAroundStepUs = 1000;
+// Operators of torch.autocast for a product: casts of weights and biases, backward casts of their gradients; two of the four
+// DLRMs of data/measured/dry_run.
+constexpr double kCastsOfProduct = 2;
 constexpr double kLaunchUs = 6;         // of a kernel from C++
 constexpr double kInputOperators = 38;  // of TorchRec's input distribution, without those that launch
 constexpr double kStreamGapUs = 2.5;    // between kernels of a graph
@@ -147,11 +153,11 @@ class RankBlock {
     return task;
   }
 
-  // `further`: all kernels are of the operator before.
-  Moment launch(double kernels, bool further = false) {
+  // `further`: all kernels are of the operator before. `in_front_us`: of operators in front of it.
+  Moment launch(double kernels, bool further = false, double in_front_us = 0) {
     if (habits_.graphs) return {};
     const double first_us = further ? habits_.further_kernel_us : habits_.operator_us;
-    const double us = first_us + (kernels - 1) * habits_.further_kernel_us;
+    const double us = in_front_us + first_us + (kernels - 1) * habits_.further_kernel_us;
     const TaskId task =
         block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("operator")}, Microseconds{us});
     if (const Moment waited = std::exchange(host_waits_for_, {}); waited != Moment{})
@@ -198,7 +204,8 @@ class RankBlock {
         weights_before_ = on_gpu(weights_, info, launch(kernels), fork);
         continue;
       }
-      last = on_gpu(lane, info, launch(kernels, op.further), after);
+      const double casts_us = info.kernel_class == KernelClass::gemm ? habits_.casts_us : 0;
+      last = on_gpu(lane, info, launch(kernels, op.further, casts_us), after);
       after.clear();
       ready_after_ = Moment::end_of(last);
       const double full = first_bucket_ ? kFirstBucketBytes : kBucketBytes;
@@ -252,12 +259,13 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
       h.further_kernel_us = kFurtherKernelUs;
       h.host_us = training.stack == DlrmStack::torchrec
                       ? assumptions.step_fixed_us + kInputOperators * kOperatorUs
-                      : 0;
+                      : kAroundStepUs;
+      if (element_size(training.dtype).value() < 4) h.casts_us = kCastsOfProduct * kOperatorUs;
       h.pipelined_input = h.replicated_apart = training.stack == DlrmStack::torchrec;
       h.eager = !training.cuda_graphs;
       if (training.cuda_graphs) {
         h.graphs = true;
-        h.host_us = 0;
+        h.host_us = h.casts_us = 0;
         h.stream_gap_us = kStreamGapUs;
       }
       break;

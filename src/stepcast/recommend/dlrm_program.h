@@ -48,6 +48,7 @@ struct DlrmBehavior {
   double host_us = 0;            // per step beyond operators
   double operator_us = 0;        // of the host, for an operator that launches one kernel
   double further_kernel_us = 0;  // of the same operator
+  double casts_us = 0;           // of the host, for the casts of the operands of a product
   double stream_gap_us = 0;      // between kernels of a stream
 
   // In which its kernels have vectors and gradients, those that travel and those that are summed over ranks.

@@ -94,12 +94,32 @@ constexpr LayerHabits kPlainLayers{.one_program = false,
                                    .routes_by_masks = false,
                                    .joins_gated_weights = false,
                                    .counts_operators = false,
+                                   .launches_operators = false,
+                                   .autocasts = false,
                                    .runs_plain_models = false,
                                    .dispatcher = TokenDispatcher::all_to_all};
+constexpr LayerHabits kEagerLayers{.one_program = false,
+                                   .routes_by_masks = false,
+                                   .joins_gated_weights = false,
+                                   .counts_operators = false,
+                                   .launches_operators = true,
+                                   .autocasts = false,
+                                   .runs_plain_models = false,
+                                   .dispatcher = TokenDispatcher::all_to_all};
+constexpr LayerHabits kAutocastLayers{.one_program = false,
+                                      .routes_by_masks = false,
+                                      .joins_gated_weights = false,
+                                      .counts_operators = false,
+                                      .launches_operators = true,
+                                      .autocasts = true,
+                                      .runs_plain_models = false,
+                                      .dispatcher = TokenDispatcher::all_to_all};
 constexpr LayerHabits kMegatronCore{.one_program = false,
                                     .routes_by_masks = false,
                                     .joins_gated_weights = true,
                                     .counts_operators = true,
+                                    .launches_operators = false,
+                                    .autocasts = false,
                                     .runs_plain_models = false,
                                     .dispatcher = TokenDispatcher::all_to_all};
 // NeMo runs Megatron Core's layers tuned.
@@ -107,24 +127,32 @@ constexpr LayerHabits kTunedMegatronCore{.one_program = false,
                                          .routes_by_masks = false,
                                          .joins_gated_weights = true,
                                          .counts_operators = false,
+                                         .launches_operators = false,
+                                         .autocasts = false,
                                          .runs_plain_models = false,
                                          .dispatcher = TokenDispatcher::all_to_all};
 constexpr LayerHabits kDeepEp{.one_program = false,
                               .routes_by_masks = false,
                               .joins_gated_weights = false,
                               .counts_operators = false,
+                              .launches_operators = false,
+                              .autocasts = false,
                               .runs_plain_models = false,
                               .dispatcher = TokenDispatcher::deepep};
 constexpr LayerHabits kHuggingFaceLayers{.one_program = false,
                                          .routes_by_masks = false,
                                          .joins_gated_weights = false,
                                          .counts_operators = false,
+                                         .launches_operators = true,
+                                         .autocasts = false,
                                          .runs_plain_models = true,
                                          .dispatcher = TokenDispatcher::all_to_all};
 constexpr LayerHabits kXlaProgram{.one_program = true,
                                   .routes_by_masks = true,
                                   .joins_gated_weights = false,
                                   .counts_operators = false,
+                                  .launches_operators = false,
+                                  .autocasts = false,
                                   .runs_plain_models = false,
                                   .dispatcher = TokenDispatcher::all_to_all};
 
@@ -247,10 +275,10 @@ constexpr FrameworkRule kRules[] = {
      kMegatronKernelsAndLoss, kNemoFp8, kCudnn, kAllButTensorParallel, kAllBf16, kDeepEp, kUsualMemory,
      kUnpadded, kAutomodelSharding, kOtherSearch},
     {Framework::torchtitan, "torchtitan", "torchtitan", 4,  //
-     kEager, kTorchAo, kFlash2, kReduction, kUsualTypes, kPlainLayers, kFsdp2, kTorchTitanSizes,
+     kEager, kTorchAo, kFlash2, kReduction, kUsualTypes, kEagerLayers, kFsdp2, kTorchTitanSizes,
      kTorchTitanSharding, kTorchTitanSearch},
     {Framework::fsdp, "fsdp", "fsdp foundry composer", 9,  //
-     kEager, kOwnFp8, kFlash1Until2024, kReductionAndSequence, kUsualTypes, kPlainLayers, kFsdp1, kUnpadded,
+     kEager, kOwnFp8, kFlash1Until2024, kReductionAndSequence, kUsualTypes, kEagerLayers, kFsdp1, kUnpadded,
      kFsdpSharding, kOtherSearch},
     {Framework::deepspeed, "deepspeed", "deepspeed", 8,  //
      kMegatronKernels, kOwnFp8, kFlash2, kReduction, kUsualTypes, kHuggingFaceLayers, kZero, kMegatronSizes,
@@ -259,7 +287,7 @@ constexpr FrameworkRule kRules[] = {
      kUnfusedNorms, kOwnFp8, kFlash1, kReduction, kUsualTypes, kPlainLayers, kUsualMemory, kMegatronSizes,
      kNeoxSharding, kOtherSearch},
     {Framework::pytorch, "pytorch", "=pytorch hugging eager ddp", 10,  //
-     kEager, kOwnFp8, kEagerAttention, kReduction, kUsualTypes, kPlainLayers, kFsdp1, kDdpBuckets,
+     kEager, kOwnFp8, kEagerAttention, kReduction, kUsualTypes, kAutocastLayers, kFsdp1, kDdpBuckets,
      kDdpSharding, kOtherSearch},
     {Framework::libai, "libai", "libai", 6,  //
      kMegatronKernels, kOwnFp8, kFlash2, kAskedFor, kUsualTypes, kPlainLayers, kUsualMemory, kMegatronSizes,

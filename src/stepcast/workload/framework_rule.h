@@ -63,6 +63,9 @@ struct LayerHabits {
   Stated<bool> joins_gated_weights;  // both matrices of a gated unit are one (linear_fc1)
   // Operators of its eager layers are counted (JobSettings say how many), each with its time on the host.
   Stated<bool> counts_operators;
+  // PyTorch runs its operators one by one: each kernel costs what the platform's host takes for an operator.
+  Stated<bool> launches_operators;
+  Stated<bool> autocasts;  // operands of products are cast one by one (torch.autocast)
   // Models are Hugging Face's unless a command line of Megatron-LM describes one: kernels are those of eager PyTorch.
   Stated<bool> runs_plain_models;
   Stated<TokenDispatcher> dispatcher;

@@ -142,15 +142,16 @@ struct Fp8Recipe {
 };
 
 struct Precision {
-  DType compute = DType::bf16;    // of matrix products: fp32, tf32, fp16, bf16, fp8
-  DType other = DType::bf16;      // of activations and what fp8 leaves; fp32 under fp32 and tf32
-  DType gradients = DType::fp32;  // they are accumulated in (Megatron with bf16: fp32, with fp16: fp16)
-  DType reduction = DType::fp32;  // gradients travel in
-  bool master_weights = true;     // fp32 weights beside those of the computation
-  DType master = DType::fp32;     // type of the master weights
-  DType moments = DType::fp32;    // Adam's
-  bool loss_scaling = false;      // fp16: scale, unscale, check for infinities
-  Fp8Recipe fp8;                  // used if compute is fp8
+  DType compute = DType::bf16;     // of matrix products: fp32, tf32, fp16, bf16, fp8
+  DType other = DType::bf16;       // of activations and what fp8 leaves; fp32 under fp32 and tf32
+  DType gradients = DType::fp32;   // they are accumulated in (Megatron with bf16: fp32, with fp16: fp16)
+  DType reduction = DType::fp32;   // gradients travel in
+  bool master_weights = true;      // fp32 weights beside those of the computation
+  DType master = DType::fp32;      // type of the master weights
+  DType moments = DType::fp32;     // Adam's
+  bool loss_scaling = false;       // fp16: scale, unscale, check for infinities
+  Fp8Recipe fp8;                   // used if compute is fp8
+  bool fp32_convolutions = false;  // of fp32: not on TF32 units, as PyTorch lets them run where a GPU has any
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 // As frameworks set it up for a type of computation: fp16 keeps and reduces gradients in fp16 and scales the

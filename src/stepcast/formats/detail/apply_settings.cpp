@@ -297,6 +297,7 @@ void apply_precision(const JobSettings& s, Precision& precision) {
   if (s.gradient_dtype) precision.gradients = precision.reduction = *s.gradient_dtype;
   assign(s.master_dtype, precision.master);
   assign(s.moments_dtype, precision.moments);
+  assign(s.fp32_convolutions, precision.fp32_convolutions);
   if (s.fp8.value_or(false) || s.fp4.value_or(false)) {
     precision.compute = s.fp4.value_or(false) ? DType::fp4 : DType::fp8;
     if (precision.other == DType::fp32) precision.other = DType::bf16;
