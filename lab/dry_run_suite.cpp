@@ -1,76 +1,26 @@
 // Scores dry runs of the programs that the collector measured: the record of each, priced on the GPU of the row.
 
-#include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/units.h"
 #include "stepcast/cost/host_overheads.h"
-#include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/untimed_program.h"
 #include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/readers.h"
 
-#include "calibrate/overhead_fit.h"
-#include "calibrate/overhead_traces.h"
-#include "lab/recorded_job.h"
-#include "lab/shipped_data.h"
+#include "lab/collected_steps.h"
 #include "lab/suites.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The GPU decides a step whose p10 and p90 lie no farther apart than this of its median (measured_suite.cpp).
-constexpr double kDecidedByGpu = 0.02;
-
-struct ProgramStep {
-  std::string name, gpu;
-  double ms = 0, peak_GiB = 0;
-  bool gpu_decides = false;
-};
-
-struct CollectedGpu {
-  fs::path folder;
-  std::vector<ProgramStep> steps;
-};
-
-Result<CollectedGpu> read_gpu(const fs::path& folder) {
-  CollectedGpu gpu{.folder = folder, .steps = {}};
-  STEPCAST_TRY(each_row(folder / "steps.csv", [&](const CsvRows& rows) -> Status {
-    ProgramStep step{.name = std::string{rows.cell("case")}, .gpu = std::string{rows.cell("gpu")}};
-    STEPCAST_ASSIGN(step.ms, rows.number("measured_ms", 0));
-    STEPCAST_ASSIGN(const double low, rows.number("measured_ms_p10", 0));
-    STEPCAST_ASSIGN(const double high, rows.number("measured_ms_p90", 0));
-    STEPCAST_ASSIGN(step.peak_GiB, rows.number("peak_memory_GiB", 0, 0));
-    step.gpu_decides = high - low <= kDecidedByGpu * step.ms;
-    gpu.steps.push_back(std::move(step));
-    return Ok{};
-  }));
-  return gpu;
-}
-
-// The GPU's platform with the host times of the captures of all other GPUs.
-Result<Platform> platform_of(const CollectedGpu& gpu, const std::vector<CollectedGpu>& all) {
-  STEPCAST_ASSIGN(Platform platform, load_device(gpu.steps.front().gpu));
-  std::vector<fs::path> others;
-  for (const CollectedGpu& other : all)
-    if (other.folder != gpu.folder) others.push_back(other.folder);
-  if (others.empty()) return platform;
-  STEPCAST_ASSIGN(const TraceOverheads traces, read_overheads(others));
-  platform.overheads = {};
-  fit_overheads(traces.samples).write_to(platform, {});
-  return platform;
-}
 
 struct DryRunStep {
   Estimate step;
@@ -91,41 +41,18 @@ Result<DryRunStep> dry_run_step(const fs::path& record, const Platform& platform
 
 double ms_of(Microseconds time) { return time.value() / 1e3; }
 
-// Folders of the collector in `data`, or in the source tree where there are none.
-Result<std::vector<CollectedGpu>> collected_gpus(const fs::path& data, fs::path& records) {
-  std::vector<fs::path> places{data};
-  if (const auto readme = shipped_data_file("measured/README.md")) places.push_back(readme->parent_path());
-  std::vector<CollectedGpu> gpus;
-  for (const fs::path& place : places) {
-    records = place / "dry_run";
-    STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(place));
-    for (const fs::path& folder : folders) {
-      if (!fs::exists(folder / "steps.csv")) continue;
-      STEPCAST_ASSIGN(CollectedGpu gpu, read_gpu(folder));
-      if (!gpu.steps.empty()) gpus.push_back(std::move(gpu));
-    }
-    if (!gpus.empty() && fs::is_directory(records)) return gpus;
-    gpus.clear();
-  }
-  return Error::at(data.string(), "holds no records of dry runs")
-      .expected("folders with steps.csv and traces (docs/collector.md), and dry_run/CASE.et.json.gz")
-      .advice("make them with python3 lab/record_steps.py dry_run");
-}
-
-// The same case on another GPU.
-const ProgramStep* on_other(const ProgramStep& step, const std::vector<CollectedGpu>& gpus) {
-  for (const CollectedGpu& gpu : gpus)
-    for (const ProgramStep& other : gpu.steps)
-      if (other.name == step.name && other.gpu != step.gpu) return &other;
-  return nullptr;
-}
-
 }  // namespace
 
 Result<SuiteResult> validate_dry_run(const fs::path& data, const SuiteOptions& /*options*/) {
   SuiteResult result{.suite = "dry_run"};
-  fs::path records;
-  STEPCAST_ASSIGN(const std::vector<CollectedGpu> gpus, collected_gpus(data, records));
+  fs::path place = data;
+  STEPCAST_ASSIGN(const std::vector<CollectedGpu> gpus, collected_gpus(place));
+  const fs::path records = place / "dry_run";
+  if (!fs::is_directory(records)) {
+    return Error::at(place.string(), "holds no records of dry runs")
+        .expected("a folder dry_run with CASE.et.json.gz")
+        .advice("make them with python3 lab/record_steps.py dry_run");
+  }
   TestScore all{.test = "dry_run_steps", .protocol = "shipped", .unit = "ms"};
   TestScore by_gpu{.test = "dry_run_gpu_decides", .protocol = "shipped", .unit = "ms"};
   TestScore by_host{.test = "dry_run_host_decides", .protocol = "shipped", .unit = "ms"};
@@ -134,9 +61,9 @@ Result<SuiteResult> validate_dry_run(const fs::path& data, const SuiteOptions& /
   TestScore other_by_host{.test = "dry_run_other_gpu_host_decides", .protocol = "recorded", .unit = "ms"};
   TestScore memory{.test = "dry_run_peak_memory", .protocol = "shipped", .unit = "GiB"};
   for (const CollectedGpu& gpu : gpus) {
-    STEPCAST_ASSIGN(const Platform platform, platform_of(gpu, gpus));
+    STEPCAST_ASSIGN(const Platform platform, with_hosts_of_others(gpu, gpus));
     STEPCAST_ASSIGN(const HostOverheads host, HostOverheads::of(platform));
-    for (const ProgramStep& measured : gpu.steps) {
+    for (const CollectedStep& measured : gpu.steps) {
       const Result<DryRunStep> made = dry_run_step(records / (measured.name + ".et.json.gz"), platform, host);
       if (!made.ok()) {
         result.skipped.push_back({fmt::format("{} {}", measured.gpu, measured.name), made.error().message()});
@@ -149,7 +76,7 @@ Result<SuiteResult> validate_dry_run(const fs::path& data, const SuiteOptions& /
                           .p90 = ms_of(made->step.p90)};
       all.set_of(measured.gpu).rows.push_back(row);
       (measured.gpu_decides ? by_gpu : by_host).set_of(measured.gpu).rows.push_back(row);
-      if (const ProgramStep* same = on_other(measured, gpus)) {
+      if (const CollectedStep* same = on_other_gpu(measured, gpus)) {
         const ScoredRow unchanged{.row = measured.name, .measured = measured.ms, .predicted = same->ms};
         other.set_of(measured.gpu).rows.push_back(unchanged);
         (measured.gpu_decides ? other_by_gpu : other_by_host).set_of(measured.gpu).rows.push_back(unchanged);

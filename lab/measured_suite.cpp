@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,16 +8,18 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/formats/resolve_job.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/recommend/dlrm_job.h"
+#include "stepcast/recommend/dlrm_step.h"
+#include "stepcast/recommend/sharders.h"
 
-#include "lab/recorded_job.h"
-#include "lab/shipped_data.h"
+#include "lab/collected_steps.h"
 #include "lab/sibling_pairs.h"
 #include "lab/suites.h"
 
@@ -27,138 +28,149 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The GPU decides a step whose p10 and p90 lie no farther apart than this of its median; where the host does, they
-// lie 8 to 65 % apart.
-constexpr double kDecidedByGpu = 0.02;
-constexpr std::pair<std::string_view, std::string_view> kPresets[] = {
-    {"bert_base", "bert-base"}, {"gpt2", "gpt2"}, {"llama_1b", "llama-3.2-1b"}, {"resnet50", "resnet-50"}};
+constexpr std::pair<std::string_view, std::string_view> kPresets[] = {{"bert_base", "bert-base"},
+                                                                      {"gpt2", "gpt2"},
+                                                                      {"llama_1b", "llama-3.2-1b"},
+                                                                      {"resnet50", "resnet-50"},
+                                                                      {"xlnet_base", "xlnet-base"}};
 
-struct CollectedStep {
-  std::string name, gpu;
-  double measured_ms = 0;
+// What the collector measured of the row's model, as it is described. Nothing: no preset.
+std::optional<Job> job_of(const CollectedStep& step) {
+  const auto preset = std::ranges::find(kPresets, step.model, [](const auto& p) { return p.first; });
+  if (preset == std::end(kPresets)) return std::nullopt;
   Job job;
-};
-
-// What the collector measured of the row's model, as it is described.
-Result<Job> job_of(const CsvRows& rows, std::string_view preset) {
-  Job job;
-  job.model = preset;
+  job.model = preset->second;
   job.n_gpus = 1;
   job.framework = Framework::pytorch;
   JobSettings& s = job.settings;
-  s.dtype = parse_dtype(rows.cell("dtype"));
-  s.optimizer = rows.cell("optimizer") == "momentum_sgd" ? OptimizerKind::momentum_sgd : OptimizerKind::adamw;
+  s.dtype = step.dtype;
+  s.optimizer = step.optimizer == "momentum_sgd" ? OptimizerKind::momentum_sgd : OptimizerKind::adamw;
   s.clip_gradients = 0;
   s.attention = AttentionMethod::flash;  // scaled_dot_product_attention
-  STEPCAST_ASSIGN(s.micro_batch_sequences, rows.extent("batch"));
-  s.global_batch_sequences = s.micro_batch_sequences;
-  if (!rows.cell("seq_len_tokens").empty()) {
-    STEPCAST_ASSIGN(s.seq_len_tokens, rows.extent("seq_len_tokens"));
-  }
-  if (preset == "llama-3.2-1b") s.tied_embeddings = false;
+  s.fp32_convolutions = true;            // the collector turns TF32 off
+  s.micro_batch_sequences = s.global_batch_sequences = step.batch;
+  if (step.seq_len_tokens > 0) s.seq_len_tokens = step.seq_len_tokens;
+  if (preset->first == "llama_1b") s.tied_embeddings = false;
+  if (preset->first == "xlnet_base") s.attention = AttentionMethod::unfused;
   return job;
 }
 
-// The steps of a folder that the GPU decides and a description can say.
-Result<std::vector<CollectedStep>> read_steps(const fs::path& file, std::vector<Skipped>& skipped) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file));
-  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.generic_string()));
-  std::vector<CollectedStep> steps;
-  for (;;) {
-    STEPCAST_ASSIGN(const bool more, rows.next());
-    if (!more) return steps;
-    CollectedStep step{.name = std::string{rows.cell("case")}, .gpu = std::string{rows.cell("gpu")}};
-    STEPCAST_ASSIGN(step.measured_ms, rows.number("measured_ms", 1e-6));
-    STEPCAST_ASSIGN(const double low, rows.number("measured_ms_p10", 1e-6));
-    STEPCAST_ASSIGN(const double high, rows.number("measured_ms_p90", 1e-6));
-    const auto preset =
-        std::ranges::find(kPresets, rows.cell("model"), [](const auto& p) { return p.first; });
-    std::string_view why;
-    if (high - low > kDecidedByGpu * step.measured_ms)
-      why = "the host decides the step: p10 and p90 lie more than 2 % of it apart";
-    else if (preset == std::end(kPresets))
-      why = "no preset";
-    else if (preset->first == "resnet50" && rows.cell("dtype") == "fp32")
-      why = "convolutions in fp32 without TF32, which no setting says";
-    if (!why.empty()) {
-      skipped.push_back({fmt::format("{} {}", step.gpu, step.name), std::string{why}});
-      continue;
-    }
-    STEPCAST_ASSIGN(step.job, job_of(rows, preset->second));
-    steps.push_back(std::move(step));
+// A DLRM of the collector, from the sizes that it wrote beside its steps.
+Result<DlrmJob> dlrm_of(const CollectedStep& step) {
+  STEPCAST_ASSIGN(const std::string text, read_file(step.description));
+  STEPCAST_ASSIGN(const JsonValue file, parse_json(text, step.description.generic_string()));
+  const auto number = [](const JsonValue& object, std::string_view key) {
+    const JsonValue* value = object.find(key);
+    return value != nullptr && value->is_number() ? value->number() : 0;
+  };
+  const auto widths = [&](std::string_view key, std::size_t first) {
+    std::vector<std::int64_t> out;
+    const JsonValue* list = file.find(key);
+    if (list == nullptr || !list->is_array()) return out;
+    for (std::size_t i = first; i < list->items().size(); ++i)
+      out.push_back(static_cast<std::int64_t>(list->items()[i].number()));
+    return out;
+  };
+  DlrmJob job;
+  job.model.name = step.model;
+  job.model.bottom_mlp = widths("bottom_mlp", 1);  // the first is the input
+  job.model.top_mlp = widths("top_mlp", 0);
+  const JsonValue* tables = file.find("tables");
+  if (tables == nullptr || !tables->is_array()) return Error::at(step.description.string(), "has no tables");
+  for (const JsonValue& table : tables->items()) {
+    EmbeddingTable& added = job.model.tables.emplace_back();
+    added.name = fmt::format("t{}", job.model.tables.size());
+    added.rows = static_cast<std::int64_t>(number(table, "rows"));
+    added.dim = static_cast<std::int64_t>(number(file, "embedding_dim"));
+    added.pooling = number(table, "pooling");
   }
+  job.training.stack = DlrmStack::pytorch;
+  job.training.global_batch = step.batch;
+  job.training.dtype = step.dtype;
+  return job;
+}
+
+Result<Estimate> described_dlrm(const CollectedStep& step, const Platform& platform) {
+  STEPCAST_ASSIGN(const DlrmJob job, dlrm_of(step));
+  STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training, platform, 1));
+  STEPCAST_ASSIGN(const DlrmStep made, steps.predict(usual_sharding(steps)));
+  return made.time;
 }
 
 ScoredRow row_of_step(const CollectedStep& step, double predicted_ms) {
-  return {.row = step.name, .measured = step.measured_ms, .predicted = predicted_ms};
+  return {.row = step.name, .measured = step.ms, .predicted = predicted_ms};
 }
 
-// Steps by description; beside them the FLOPs of the model at the median share of the peak that the other steps in the type
-// reach on this GPU, and the measured step of the other GPU.
-Status score_steps(const std::vector<CollectedStep>& steps, SuiteResult& result) {
-  TestScore ours{.test = "described_steps", .protocol = "shipped", .unit = "ms"};
+struct Described {
+  const CollectedStep* step = nullptr;
+  double ideal_ms = 0;  // its FLOPs at the peak; 0: not known
+};
+
+// Steps by description, with the host times of the other GPU's machine. Beside those that the GPU decides the FLOPs of the
+// model at the median share of the peak that the other ones in the type reach on this GPU; beside all of them the measured step
+// of the other GPU.
+Status score_steps(const std::vector<CollectedGpu>& gpus, SuiteResult& result) {
+  TestScore all{.test = "described_all_steps", .protocol = "shipped", .unit = "ms"};
+  TestScore by_gpu{.test = "described_steps", .protocol = "shipped", .unit = "ms"};
+  TestScore by_host{.test = "described_host_decides", .protocol = "shipped", .unit = "ms"};
+  TestScore bf16{.test = "described_bf16_transformers", .protocol = "shipped", .unit = "ms"};
   TestScore trivial{.test = "described_steps_utilisation", .protocol = "shipped", .unit = "ms"};
   TestScore unchanged{.test = "steps_of_other_gpu", .protocol = "recorded", .unit = "ms"};
-  std::vector<double> ideal_ms;
-  for (const CollectedStep& step : steps) {
-    STEPCAST_ASSIGN(const Platform platform, load_device(step.gpu));
-    STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(step.job));
-    StepModel model{platform};
-    STEPCAST_ASSIGN(const StepPrediction p, model.predict(resolved.model, resolved.layout));
-    ScoredRow row = row_of_step(step, p.step.time.value() / 1e3);
-    row.p10 = p.step.p10.value() / 1e3;
-    row.p90 = p.step.p90.value() / 1e3;
-    ours.set_of(step.gpu).rows.push_back(std::move(row));
-    ideal_ms.push_back(p.peak && p.model_flops > 0 ? p.model_flops / p.peak->value() * 1e3 : 0);
-  }
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    std::vector<double> shares;
-    for (std::size_t k = 0; k < steps.size(); ++k) {
-      if (steps[k].name == steps[i].name && steps[k].gpu != steps[i].gpu)
-        unchanged.set_of(steps[i].gpu).rows.push_back(row_of_step(steps[i], steps[k].measured_ms));
-      if (k != i && steps[k].gpu == steps[i].gpu && ideal_ms[k] > 0 &&
-          steps[k].job.settings.dtype == steps[i].job.settings.dtype)
-        shares.push_back(ideal_ms[k] / steps[k].measured_ms);
+  for (const CollectedGpu& gpu : gpus) {
+    STEPCAST_ASSIGN(const Platform platform, with_hosts_of_others(gpu, gpus));
+    const StepModel model{platform};
+    std::vector<Described> described;
+    for (const CollectedStep& step : gpu.steps) {
+      Estimate time;
+      double ideal_ms = 0;
+      const std::optional<Job> job = job_of(step);
+      if (job) {
+        STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(*job));
+        STEPCAST_ASSIGN(const StepPrediction p, model.predict(resolved.model, resolved.layout));
+        time = p.step;
+        if (p.peak) ideal_ms = p.model_flops / p.peak->value() * 1e3;
+      } else {
+        STEPCAST_ASSIGN(time, described_dlrm(step, platform));
+      }
+      ScoredRow row = row_of_step(step, time.time.value() / 1e3);
+      row.p10 = time.p10.value() / 1e3;
+      row.p90 = time.p90.value() / 1e3;
+      all.set_of(step.gpu).rows.push_back(row);
+      if (job && step.dtype == DType::bf16 && step.seq_len_tokens > 0)
+        bf16.set_of(step.gpu).rows.push_back(row);
+      (step.gpu_decides ? by_gpu : by_host).set_of(step.gpu).rows.push_back(std::move(row));
+      if (const CollectedStep* same = on_other_gpu(step, gpus))
+        unchanged.set_of(step.gpu).rows.push_back(row_of_step(step, same->ms));
+      if (step.gpu_decides) described.push_back({&step, ideal_ms});
     }
-    if (ideal_ms[i] > 0 && !shares.empty())
-      trivial.set_of(steps[i].gpu).rows.push_back(row_of_step(steps[i], ideal_ms[i] / median(shares)));
+    for (const Described& one : described) {
+      std::vector<double> shares;
+      for (const Described& other : described)
+        if (&other != &one && other.ideal_ms > 0 && other.step->dtype == one.step->dtype)
+          shares.push_back(other.ideal_ms / other.step->ms);
+      if (one.ideal_ms > 0 && !shares.empty())
+        trivial.set_of(one.step->gpu).rows.push_back(row_of_step(*one.step, one.ideal_ms / median(shares)));
+    }
   }
-  result.add(finished({&ours, &trivial, &unchanged}));
+  result.add(finished({&all, &by_gpu, &by_host, &bf16, &trivial, &unchanged}));
   return Ok{};
-}
-
-// Folders of the collector in `data` or, if there is none, in the source tree.
-Result<std::vector<fs::path>> collected_in(const fs::path& data) {
-  std::vector<fs::path> places{data};
-  if (const auto readme = shipped_data_file("measured/README.md")) places.push_back(readme->parent_path());
-  for (const fs::path& place : places) {
-    STEPCAST_ASSIGN(std::vector<fs::path> folders, folders_of(place));
-    std::erase_if(folders, [](const fs::path& folder) { return !fs::exists(folder / "steps.csv"); });
-    std::erase_if(folders, [](const fs::path& folder) { return !fs::exists(folder / "kernels.csv.gz"); });
-    if (!folders.empty()) return folders;
-  }
-  return Error::at(data.string(), "holds no folder of the collector")
-      .expected("folders with kernels.csv.gz, steps.csv and traces (docs/collector.md)");
 }
 
 }  // namespace
 
 Result<SuiteResult> validate_measured(const fs::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "measured"};
-  STEPCAST_ASSIGN(const std::vector<fs::path> folders, collected_in(data));
+  fs::path place = data;
+  STEPCAST_ASSIGN(const std::vector<CollectedGpu> gpus, collected_gpus(place));
   std::vector<fs::path> kernels;
-  std::vector<CollectedStep> steps;
-  for (const fs::path& folder : folders) {
-    kernels.push_back(folder / "kernels.csv.gz");
-    STEPCAST_ASSIGN(std::vector<CollectedStep> of_folder, read_steps(folder / "steps.csv", result.skipped));
-    std::ranges::move(of_folder, std::back_inserter(steps));
-  }
+  for (const CollectedGpu& gpu : gpus)
+    if (fs::exists(gpu.folder / "kernels.csv.gz")) kernels.push_back(gpu.folder / "kernels.csv.gz");
   STEPCAST_ASSIGN(const KernelMeasurements rows, read_kernel_measurements(kernels));
   STEPCAST_ASSIGN(std::vector<TestScore> pairs, score_sibling_pairs(rows.rows, {}, options));
   for (TestScore& test : pairs) test.test = "kernels_of_other_gpu";
   result.add(std::move(pairs));
-  STEPCAST_TRY(score_steps(steps, result));
-  STEPCAST_ASSIGN(SuiteResult recorded, validate_predict(folders.front().parent_path(), options));
+  STEPCAST_TRY(score_steps(gpus, result));
+  STEPCAST_ASSIGN(SuiteResult recorded, validate_predict(place, options));
   for (TestScore& test : recorded.tests)
     if (test.test.starts_with("cross_device") || test.test.starts_with("gpu_active"))
       result.add(std::move(test));
