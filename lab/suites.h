@@ -210,11 +210,15 @@ namespace stepcast {
 //   dry_run_gpu_decides, dry_run_host_decides   of them, by whether p10 and p90 lie within 2 %
 //   dry_run_other_gpu...   the trivial answer, which has a measured step of the same program: that of the other GPU
 //   dry_run_peak_memory    GiB that the allocator hands out at most
+//   dry_run_runtime_estimator   PyTorch's own estimate of the same programs, of the cases that it ends on
+//   dry_run_published      steps that others published (iterations/llm_runs.csv beside `data` or in it), by the programs that made them
+//   dry_run_published_described   the same by description, as the suite iterations forecasts them
+//   dry_run_published_memory      GiB that PyTorch reserved at most, where it is published
 //
 // "shipped": nothing is fitted to these rows but kernels, of which the same machines measured shapes one by one.
 //
-// `data`: a folder with a folder for each GPU and dry_run/CASE.et.json.gz, which lab/record_steps.py makes; where there is none,
-// that of the source tree.
+// `data`: a folder with a folder for each GPU, dry_run/CASE.et.json.gz and dry_run/published/DESCRIPTION.et.json.gz, which
+// lab/record_steps.py makes; where there is none, that of the source tree.
 [[nodiscard]] Result<SuiteResult> validate_dry_run(const std::filesystem::path& data,
                                                    const SuiteOptions& options = {});
 

@@ -136,3 +136,30 @@ for _ in range(4):
     optimizer.step()
     optimizer.zero_grad()
 """)
+
+
+@nightly
+def test_compiled_products_in_8_bits_and_attention_that_is_recomputed(record):
+    recorded = record("""
+from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+one = torch.ones((), device="cuda")
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(1024, 3072)
+    def block(self, x):
+        qkv = self.qkv(x).view(1, 64, 3, 16, 64).permute(2, 0, 3, 1, 4)
+        with torch.no_grad():
+            narrow = self.qkv.weight[:1024].to(torch.float8_e4m3fn)
+            product = torch._scaled_mm(x.to(torch.float8_e4m3fn), narrow.t(), one, one, out_dtype=torch.bfloat16)
+        return scaled_dot_product_attention(*qkv.unbind(), is_causal=True).transpose(1, 2).reshape(64, 1024) + product
+    def forward(self, x):
+        return checkpoint(self.block, x, use_reentrant=False)
+model = torch.compile(Model().cuda(), fullgraph=True)
+""" + LOOP)
+    assert recorded.header["notes"] == []
+    assert recorded.names["aten::_scaled_mm"] == 1
+    attention = [name for name in recorded.names.elements() if name.startswith("aten::_scaled_dot_product")]
+    assert sum("backward" in name for name in attention) == 1
+    assert sum("backward" not in name for name in attention) == 2

@@ -137,7 +137,8 @@ class Compiled:
         torch._dynamo.config.recompile_limit = 256
         torch._inductor.config.compile_threads = 2
         torch._functorch.config.enable_autograd_cache = False
-        torch._functorch.config.force_non_lazy_backward_lowering = True
+        if hasattr(torch._functorch.config, "force_non_lazy_backward_lowering"):  # before 2.9
+            torch._functorch.config.force_non_lazy_backward_lowering = True
         with contextlib.suppress(ImportError):  # missed only when a graph is compiled
             import triton.runtime  # noqa: F401  the hook of imports does the rest
         FakeTensorMode.avoid_device_init = property(lambda _: True)  # type: ignore[assignment,method-assign]

@@ -92,7 +92,7 @@ _RANDOM = getattr(torch.Tag, "nondeterministic_seeded", None)
 class OfOperator:
     """What the schema of an operator says: looked at once."""
 
-    __slots__ = ("name", "namespace", "writes", "is_random", "is_view", "returns_new", "is_composite")
+    __slots__ = ("name", "namespace", "writes", "is_random", "is_view", "returns_new", "is_composite", "fills")
 
     def __init__(self, func: Any) -> None:
         schema = func._schema
@@ -105,6 +105,11 @@ class OfOperator:
         self.is_composite = has_kernel(func.name(), torch._C.DispatchKey.CompositeImplicitAutograd) \
             and not has_kernel(func.name(), torch._C.DispatchKey.CUDA)
         self.returns_new = any(r.alias_info is None for r in schema.returns)
+        # Results that are given where PyTorch knows no shape of the operator: they are as they were.
+        outs = [a.name for a in schema.arguments if a.kwarg_only and a.alias_info is not None and a.alias_info.is_write]
+        keys = (torch._C.DispatchKey.Meta, torch._C.DispatchKey.CompositeExplicitAutograd, torch._C.DispatchKey.CompositeImplicitAutograd)
+        known = any(has_kernel(func.name(), key) for key in keys)
+        self.fills = outs if len(outs) == len(self.writes) == len(schema.returns) and not known else []
 
 
 class _Fake(FakeTensorMode):
@@ -156,8 +161,9 @@ class DryMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):  # a compiled region, attention that takes a function: what it calls is recorded
-            with self:
-                return func.py_kernels[torch._C.DispatchKey.CompositeExplicitAutograd](*args, **kwargs)
+            with self:  # the latter: recomputed under the random numbers of the forward
+                kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd) or func.py_kernels[torch._C.DispatchKey.CUDA]
+                return kernel(*args, **kwargs)
         if func in _FREE:
             return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args, **kwargs)
         for kind in types:
@@ -216,7 +222,11 @@ class DryMode(TorchDispatchMode):
     # ---- Fake execution ----
     def run(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
         values = self._values_of(func, operator, args, kwargs)
-        out = self.fake.dispatch(func, (), args, kwargs)
+        if operator.fills:
+            out = tuple(kwargs[name] for name in operator.fills)
+            out = out[0] if len(out) == 1 else out
+        else:
+            out = self.fake.dispatch(func, (), args, kwargs)
         if out is NotImplemented:
             raise RuntimeError(f"stepcast dryrun: {func} takes a kind of tensor that it does not know")
         if isinstance(out, torch.Tensor):
