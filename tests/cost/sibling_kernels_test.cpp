@@ -129,8 +129,17 @@ TEST(SiblingKernels, AVendorThatNobodyMeasuredIsNamed) {
   EXPECT_THAT(std::string{model.explain(product).record}, HasSubstr("(of other vendors)"));
   EXPECT_EQ(std::string{other.explain(product).record}.find("(of other vendors)"), std::string::npos);
   const double slower = model.estimate(product).time / other.estimate(product).time;
-  EXPECT_GT(slower, 1.3);
-  EXPECT_LT(slower, 2);
+  EXPECT_GT(slower, 1);
+  EXPECT_LT(slower, 1.6);
+  // The power limit slows long runs of whatever kernels: nothing comes on top of it, and more of it gives what it feeds.
+  Platform more = amd;
+  more.device.power_limit_W = *amd.device.power_limit_W * 4 / 3;
+  const Operation lengthy = gemm({.m = 8192, .n = 28672, .k = 8192}, DType::fp8);
+  const double gain = model.estimate(lengthy).time / KernelModel{more}.estimate(lengthy).time;
+  EXPECT_GT(gain, 1.1);
+  EXPECT_LT(gain, 1.34);
+  const Operation brief = gemm({.m = 512, .n = 4096, .k = 4096}, DType::bf16);
+  EXPECT_GT(model.estimate(brief).time / other.estimate(brief).time, 1.3);
 }
 
 TEST(SiblingKernels, WhatWasMeasuredHasNoSibling) {
