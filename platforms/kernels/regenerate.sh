@@ -112,7 +112,8 @@ esac
 experts='github.com/ai-dynamo/aiconfigurator 095f58a5 (Apache-2.0), expert layers (TensorRT-LLM 1.3.0rc20, A100: 1.0.0) and DeepEP (sglang)'
 case $wanted in *" experts "* | "  ")
   "$stepcast" calibrate experts "$STEPCAST_DATA/modern/kernels/moe_layer.csv.gz" \
-    "$STEPCAST_DATA/modern/kernels/expert_exchange.csv.gz" --document "$experts" -o "$here/experts.json" ;;
+    "$STEPCAST_DATA/modern/kernels/expert_exchange.csv.gz" "$STEPCAST_DATA/newer/kernels/moe_layer_b300_gb300.csv.gz" \
+    "$STEPCAST_DATA/newer/kernels/expert_exchange_b300_gb300.csv.gz" --document "$experts" -o "$here/experts.json" ;;
 esac
 # Who extends these also takes the collectives of measured nodes, for nodes that nobody measured.
 extend experts ../curves/related-systems
