@@ -216,6 +216,18 @@ std::span<const NotePhrase> note_phrases() {
            (void)std::from_chars(rest.data() + kRank.size(), rest.data() + rest.size(), rank);
          freeze_with_adapters(r, rank);
        }},
+      // "full recompute of 21 of 80 layers"; without a number, of all.
+      {"full recompute",
+       [](LlmRun& r, Text rest) {
+         constexpr Text kOf = " of ";
+         Recomputation& recompute = r.layout.layer.recompute;
+         recompute.kind = Recompute::full;
+         std::int64_t layers = 0;
+         if (rest.starts_with(kOf))
+           (void)std::from_chars(rest.data() + kOf.size(), rest.data() + rest.size(), layers);
+         const std::int64_t chunks = r.layout.degrees.pipeline * r.layout.degrees.virtual_stages;
+         if (layers > 0) recompute.layers_per_stage = std::max<std::int64_t>(1, layers / chunks);
+       }},
       {"fp8 attention", [](LlmRun& r, Text) { r.layout.layer.precision.fp8.attention = true; }},
       {"16-bit attention", [](LlmRun& r, Text) { r.layout.layer.precision.fp8.attention = false; }},
       {"two sequences packed in each row",

@@ -1,15 +1,20 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <random>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/statistics.h"
+#include "stepcast/cost/sustained_clock.h"
+#include "stepcast/platform/device_siblings.h"
+#include "stepcast/platform/platform_file.h"
 
 #include "calibrate/iteration_fit.h"
 #include "calibrate/llm_runs.h"
@@ -185,6 +190,83 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
   return result;
 }
 
+// GPUs with tables by type and relatives that have some, too, as platforms are called.
+constexpr std::array<std::string_view, 6> kMeasuredRelatives{
+    "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200-186gb", "b300-sxm-270gb", "gb300-278gb"};
+
+// `platform` as if nobody had measured its GPU: kernels and clock of the nearest of `relatives`, moved by the figures of both, or
+// as they are. False if none is related.
+bool take_kernels_of_relative(Platform& platform, const std::vector<Platform>& relatives, bool moved) {
+  const Platform* nearest = nullptr;
+  double least = 0;
+  for (const Platform& other : relatives) {
+    const auto distance = sibling_distance(other.device, platform.device);
+    if (!distance || platform.device.matches_name(other.device.name)) continue;
+    if (nearest == nullptr || *distance < least) {
+      nearest = &other;
+      least = *distance;
+    }
+  }
+  if (nearest == nullptr) return false;
+  std::erase_if(platform.models, [&](const ModelRecord& record) {
+    return record.device == platform.device.name || record.name == kSustainedClockKind;
+  });
+  for (const ModelRecord& record : nearest->models)
+    if (record.name == kSustainedClockKind ||
+        (record.device == nearest->device.name && record.parameters.find("regime") != nullptr))
+      platform.set(record);
+  KernelSibling sibling = sibling_of(nearest->device, platform.device);
+  if (!moved) sibling.compute = sibling.sustained = sibling.memory = 1;
+  platform.set(sibling.record());
+  return true;
+}
+
+// Steps of each GPU without its own tables, and in `as_is_mape_pct` with the relative's times as they are.
+Result<TestScore> score_gpus_left_out(const std::vector<LlmRun>& runs, const RunPlatforms& platforms) {
+  TestScore result{.test = "gpu_left_out", .protocol = "refit", .unit = "ms"};
+  std::vector<Platform> relatives;
+  for (const std::string_view name : kMeasuredRelatives) {
+    STEPCAST_ASSIGN(relatives.emplace_back(), load_platform(name));
+  }
+  std::map<std::string, std::vector<const LlmRun*>> groups;
+  for (const LlmRun& run : runs) {
+    const bool known =
+        std::ranges::any_of(relatives, [&](const Platform& p) { return p.device.matches_name(run.gpu); });
+    if (known && !run.apart && !is_packed_encoder(run)) groups[run.set + " " + run.gpu].push_back(&run);
+  }
+  for (const auto& [name, members] : groups) {
+    // Machines of one set differ in their networks alone; the first stands for all.
+    STEPCAST_ASSIGN(const Platform own, platforms.choose(*members.front()));
+    Platform moved = own, as_is = own;
+    if (!take_kernels_of_relative(moved, relatives, true) ||
+        !take_kernels_of_relative(as_is, relatives, false))
+      continue;
+    SetScore set{.set = name, .n_fit = moved.models.size()};
+    const StepModel model{moved}, unmoved{as_is};
+    double off = 0;
+    for (const LlmRun* run : members) {
+      Result<StepPrediction> prediction = model.predict(run->model, run->layout);
+      const Result<StepPrediction> other = unmoved.predict(run->model, run->layout);
+      if (!prediction || !other) continue;
+      off += std::abs(other->step.time.value() / 1e3 / run->iter_time_ms - 1);
+      set.rows.push_back(scored(PredictedRun{run, std::move(*prediction)}));
+    }
+    if (set.rows.empty()) continue;
+    set.extras.push_back({"as_is_mape_pct", 100 * off / static_cast<double>(set.rows.size())});
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// A set stays what it was when later tables hold more of its name: those are "NAME_newer".
+void keep_sets_apart(const std::vector<LlmRun>& known, std::vector<LlmRun>& later) {
+  std::set<std::string_view> names;
+  for (const LlmRun& run : known) names.insert(run.set);
+  for (LlmRun& run : later)
+    if (names.contains(run.set)) run.set += "_newer";
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): once
 Result<std::vector<LlmRun>> read_all_runs(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
   std::error_code ignored;
@@ -202,12 +284,12 @@ Result<std::vector<LlmRun>> read_all_runs(const std::filesystem::path& data, std
     return runs;
   }
   std::vector<LlmRun> runs;
-  // Newer tables lie in a folder of their own beside it.
-  const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
-  if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
-      std::filesystem::is_directory(newer, ignored)) {
-    STEPCAST_ASSIGN(runs, read_all_runs(newer, skipped));
-  }
+  if (data.filename() == "iterations")
+    for (const std::filesystem::path& later : later_folders(data)) {
+      STEPCAST_ASSIGN(std::vector<LlmRun> more, read_all_runs(later, skipped));
+      keep_sets_apart(runs, more);
+      std::move(more.begin(), more.end(), std::back_inserter(runs));
+    }
   for (const std::filesystem::path& file : csv_files_in(data)) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (looks_like_bert_runs(text)) {
@@ -290,6 +372,8 @@ Result<SuiteResult> validate_iterations(const std::filesystem::path& data, const
                       leave_model_out("leave_model_out_newest_release", newest, platforms));
       result.add(std::move(of_newest));
     }
+    STEPCAST_ASSIGN(TestScore left_out, score_gpus_left_out(runs, platforms));
+    result.add(std::move(left_out));
     for (const std::size_t n_given : {std::size_t{1}, std::size_t{3}}) {
       STEPCAST_ASSIGN(TestScore few, few_steps_given(runs, platforms, n_given));
       result.add(std::move(few));

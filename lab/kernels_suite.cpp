@@ -122,6 +122,24 @@ std::string group_beyond_range(const KernelMeasurement& m) {
   return of_a_model && m.hidden_size == 0 ? group + ", no hidden size" : group;
 }
 
+// Of the newest tables rows of GPUs that no other has, by type: others there are of further kinds of the GPUs of older ones, whose
+// sets stay as they were. Returns those GPUs.
+std::set<std::string> keep_known_gpus_as_they_were(KernelMeasurements& all) {
+  const auto is_newest = [&](const KernelMeasurement& m) {
+    return all.files[m.file].parent_path().parent_path().filename() == "newer";
+  };
+  std::set<std::string> known, newest;
+  for (const KernelMeasurement& m : all.rows)
+    if (!is_newest(m)) known.insert(m.gpu);
+  std::erase_if(all.rows, [&](const KernelMeasurement& m) {
+    if (!is_newest(m)) return false;
+    if (known.contains(m.gpu) || m.regime == Regime::unstated) return true;
+    newest.insert(m.gpu);
+    return false;
+  });
+  return newest;
+}
+
 // The platforms that ship, on rows that they were not fitted on.
 Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
                               const std::vector<std::filesystem::path>& files,
@@ -170,12 +188,12 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
     return Error{"the protocol of the suite kernels"}.found(options.protocol).expected("refit or shipped");
   SuiteResult result{.suite = "kernels"};
   std::vector<std::filesystem::path> places{data};
-  // Newer tables lie in a folder of their own beside it.
-  const std::filesystem::path newer = data.parent_path() / "modern" / "kernels";
-  std::error_code unreadable;
-  if (data.filename() == "kernels" && std::filesystem::is_directory(newer, unreadable))
-    places.push_back(newer);
+  if (data.filename() == "kernels") {
+    std::vector<std::filesystem::path> later = later_folders(data);
+    std::ranges::move(later, std::back_inserter(places));
+  }
   STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(places));
+  const std::set<std::string> newest = keep_known_gpus_as_they_were(all);
   for (const SkippedRows& s : all.skipped) result.skipped.push_back({s.what, s.why, s.n});
   const std::vector<std::filesystem::path> files = all.files;
   STEPCAST_ASSIGN(const std::vector<DeviceRows> devices,
@@ -210,8 +228,13 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   STEPCAST_ASSIGN(std::optional<TestScore> gradients,
                   score_held_out_gradients(devices, files, published, options.threads));
   if (gradients) result.tests.push_back(*std::move(gradients));
-  STEPCAST_ASSIGN(std::vector<TestScore> unseen,
-                  score_unseen_gpus(devices, files, published, options.threads));
+  // What is said of unseen GPUs stays comparable: no relative joins them.
+  std::vector<DeviceRows> older;
+  std::ranges::copy_if(devices, std::back_inserter(older), [&](const DeviceRows& device) {
+    return std::ranges::none_of(
+        newest, [&](const std::string& gpu) { return device.platform.device.matches_name(gpu); });
+  });
+  STEPCAST_ASSIGN(std::vector<TestScore> unseen, score_unseen_gpus(older, files, published, options.threads));
   result.add(std::move(unseen));
   ExpertMeasurements experts;
   for (const std::filesystem::path& place : places) {

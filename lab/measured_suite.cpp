@@ -167,7 +167,8 @@ Result<SuiteResult> validate_measured(const fs::path& data, const SuiteOptions& 
     if (fs::exists(gpu.folder / "kernels.csv.gz")) kernels.push_back(gpu.folder / "kernels.csv.gz");
   STEPCAST_ASSIGN(const KernelMeasurements rows, read_kernel_measurements(kernels));
   STEPCAST_ASSIGN(std::vector<TestScore> pairs, score_sibling_pairs(rows.rows, {}, options));
-  for (TestScore& test : pairs) test.test = "kernels_of_other_gpu";
+  constexpr std::string_view kPairs = "sibling_pairs";
+  for (TestScore& test : pairs) test.test.replace(0, kPairs.size(), "kernels_of_other_gpu");
   result.add(std::move(pairs));
   STEPCAST_TRY(score_steps(gpus, result));
   STEPCAST_ASSIGN(SuiteResult recorded, validate_predict(place, options));

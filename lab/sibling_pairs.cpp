@@ -1,12 +1,16 @@
 #include "lab/sibling_pairs.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -25,12 +29,22 @@
 namespace stepcast {
 namespace {
 
-// As platforms are called, the sibling first.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSiblingPairs{
-    {{"h100-sxm5-80gb", "h200-sxm-141gb"},
-     {"h200-sxm-141gb", "h100-sxm5-80gb"},
-     {"b200-sxm-180gb", "gb200-186gb"},
-     {"gb200-186gb", "b200-sxm-180gb"}}};
+// As platforms are called. `later`: of GPUs that later tables brought; they have tests of their own.
+struct SiblingPair {
+  std::string_view sibling, device;
+  bool later = false;
+};
+constexpr std::array<SiblingPair, 8> kSiblingPairs{{{"h100-sxm5-80gb", "h200-sxm-141gb"},
+                                                    {"h200-sxm-141gb", "h100-sxm5-80gb"},
+                                                    {"b200-sxm-180gb", "gb200-186gb"},
+                                                    {"gb200-186gb", "b200-sxm-180gb"},
+                                                    {"b200-sxm-180gb", "b300-sxm-270gb", true},
+                                                    {"gb300-278gb", "b300-sxm-270gb", true},
+                                                    {"gb200-186gb", "gb300-278gb", true},
+                                                    {"b300-sxm-270gb", "gb300-278gb", true}}};
+
+// Products from this time on make a training step; rows are spread evenly over sizes, and small ones hide them.
+constexpr double kLargeProductUs = 300;
 
 struct SiblingOperationHash {
   std::size_t operator()(const Operation& o) const { return hash_of(o); }
@@ -44,6 +58,8 @@ struct SiblingTask {
   std::vector<KernelMeasurement> theirs;
   std::vector<const KernelMeasurement*> tested;
   SetScore set;
+  std::vector<double> as_is;  // the sibling's own times of its rows
+  bool later = false;
 };
 
 // Sum of the errors of these times of the rows of a set.
@@ -70,7 +86,7 @@ std::optional<SiblingTask> task_of(const std::vector<const KernelMeasurement*>& 
   std::optional<SiblingTask> best;
   for (const Regime regime : {Regime::burst, Regime::sustained, Regime::unstated}) {
     SiblingTask task{&sibling, &device, key, std::string{to_string(theirs.front()->operation.dtype)},
-                     {},       {},      {}};
+                     {},       {},      {},  {}};
     std::set<std::size_t> shapes;
     for (const KernelMeasurement* m : theirs) {
       if (m->regime != regime) continue;
@@ -91,7 +107,8 @@ Status run_sibling_task(SiblingTask& task) {
   const KernelModel model{*task.device, fit.records};
   TimeOf theirs;
   for (const KernelMeasurement& m : task.theirs) theirs.emplace(m.operation, m.time.value());
-  std::vector<double> as_is, by_bandwidth, analytic;
+  std::vector<double>& as_is = task.as_is;
+  std::vector<double> by_bandwidth, analytic;
   const double bandwidths = task.sibling->memory_bandwidth / task.device->memory_bandwidth;
   task.set.n_fit = task.theirs.size();
   for (const KernelMeasurement* m : task.tested) {
@@ -114,6 +131,20 @@ Status run_sibling_task(SiblingTask& task) {
       {"bandwidth_ratio_mape_pct", 100 * errors_of_times(task.set, by_bandwidth) / n_rows});
   task.set.extras.push_back({"analytic_mape_pct", 100 * errors_of_times(task.set, analytic) / n_rows});
   return Ok{};
+}
+
+// The large products of a pair alone; no rows if it has none.
+SetScore large_products(const SiblingTask& task) {
+  SetScore set{.set = task.set.set, .group = task.set.group, .n_fit = task.set.n_fit};
+  if (!task.key.starts_with("gemm/")) return set;
+  std::vector<double> as_is;
+  for (std::size_t i = 0; i < task.as_is.size(); ++i) {
+    if (task.set.rows[i].measured < kLargeProductUs) continue;
+    set.rows.push_back(task.set.rows[i]);
+    as_is.push_back(task.as_is[i]);
+  }
+  add_as_is(set, as_is);
+  return set;
 }
 
 using SiblingLayerKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
@@ -160,8 +191,8 @@ Result<std::vector<TestScore>> score_sibling_pairs(const std::vector<KernelMeasu
                                                    const std::vector<MeasuredExpertLayer>& layers,
                                                    const SuiteOptions& options) {
   std::map<std::string_view, Platform> platforms;
-  for (const auto& [sibling, unused] : kSiblingPairs) {
-    STEPCAST_ASSIGN(platforms[sibling], load_platform(sibling));
+  for (const SiblingPair& pair : kSiblingPairs) {
+    STEPCAST_ASSIGN(platforms[pair.device], load_platform(pair.device));
   }
   std::map<std::pair<std::string_view, std::string>, std::vector<const KernelMeasurement*>> by_device;
   std::map<std::pair<std::string_view, DType>, std::vector<const MeasuredExpertLayer*>> layers_of;
@@ -173,30 +204,52 @@ Result<std::vector<TestScore>> score_sibling_pairs(const std::vector<KernelMeasu
       if (platform.device.matches_name(m.gpu)) layers_of[{name, m.dtype}].push_back(&m);
   }
   std::vector<SiblingTask> tasks;
-  TestScore kernels = refit_test("sibling_pairs"), experts = refit_test("sibling_pairs_experts");
-  for (const auto& [sibling, device] : kSiblingPairs) {
+  TestScore kernels = refit_test("sibling_pairs"), experts = refit_test("sibling_pairs_experts"),
+            later = refit_test("sibling_pairs_later"),
+            later_experts = refit_test("sibling_pairs_later_experts"),
+            large = refit_test("sibling_pairs_large");
+  for (const auto& [sibling, device, is_later] : kSiblingPairs) {
     const Device &there = platforms[sibling].device, &here = platforms[device].device;
     for (const auto& [of, theirs] : by_device) {
       const auto own = by_device.find({device, of.second});
       if (of.first != sibling || own == by_device.end()) continue;
-      if (auto task = task_of(theirs, own->second, there, here, of.second)) tasks.push_back(*std::move(task));
+      if (auto task = task_of(theirs, own->second, there, here, of.second)) {
+        task->later = is_later;
+        tasks.push_back(*std::move(task));
+      }
     }
     for (const auto& [of, theirs] : layers_of) {
       const auto own = layers_of.find({device, of.second});
       if (of.first == sibling && own != layers_of.end())
-        experts.sets.push_back(score_layers(theirs, own->second, there, here, of.second));
+        (is_later ? later_experts : experts)
+            .sets.push_back(score_layers(theirs, own->second, there, here, of.second));
     }
   }
   STEPCAST_TRY(
       parallel_for(tasks.size(), options.threads, [&](std::size_t i) { return run_sibling_task(tasks[i]); }));
-  for (SiblingTask& task : tasks) kernels.sets.push_back(std::move(task.set));
-  return finished({&kernels, &experts});
+  for (SiblingTask& task : tasks) {
+    if (SetScore set = large_products(task); !set.rows.empty()) large.sets.push_back(std::move(set));
+    (task.later ? later : kernels).sets.push_back(std::move(task.set));
+  }
+  return finished({&kernels, &experts, &later, &later_experts, &large});
 }
 
 Result<SuiteResult> validate_siblings(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "siblings"};
-  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(std::vector{data}));
-  STEPCAST_ASSIGN(const ExpertMeasurements experts, read_expert_measurements_in(data));
+  // Later tables lie beside these: DATA/../../newer/kernels of DATA/modern/kernels.
+  std::vector<std::filesystem::path> places{data};
+  const std::filesystem::path newer = data.parent_path().parent_path() / "newer" / data.filename();
+  std::error_code unreadable;
+  if (data.filename() == "kernels" && std::filesystem::is_directory(newer, unreadable))
+    places.push_back(newer);
+  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(places));
+  // Rows of further kinds there say no regime.
+  std::erase_if(all.rows, [](const KernelMeasurement& m) { return m.regime == Regime::unstated; });
+  STEPCAST_ASSIGN(ExpertMeasurements experts, read_expert_measurements_in(data));
+  if (places.size() > 1) {
+    STEPCAST_ASSIGN(ExpertMeasurements more, read_expert_measurements_in(newer));
+    std::ranges::move(more.layers, std::back_inserter(experts.layers));
+  }
   STEPCAST_ASSIGN(std::vector<TestScore> tests, score_sibling_pairs(all.rows, experts.layers, options));
   result.add(std::move(tests));
   return result;

@@ -138,6 +138,18 @@ Status read_sizes(const CsvRows& rows,
   return Ok{};
 }
 
+std::vector<std::filesystem::path> later_folders(const std::filesystem::path& data) {
+  constexpr std::array<std::string_view, 2> kLater{"modern", "newer"};
+  std::vector<std::filesystem::path> found;
+  const std::filesystem::path kinds = data.parent_path();
+  if (std::ranges::find(kLater, kinds.filename().string()) != kLater.end()) return found;
+  std::error_code ignored;
+  for (const std::string_view name : kLater)
+    if (auto folder = kinds / name / data.filename(); std::filesystem::is_directory(folder, ignored))
+      found.push_back(std::move(folder));
+  return found;
+}
+
 void leave_out_unfitted(SuiteResult& result) {
   for (TestScore& test : result.tests) {
     if (test.protocol != "refit") continue;

@@ -120,6 +120,10 @@ struct Suite {
   std::function<Result<SuiteResult>(const std::filesystem::path& data, const SuiteOptions& options)> run;
 };
 
+// Folders of later tables, beside the older ones: DATA/../modern/kernels and DATA/../newer/kernels of DATA/kernels. None of a
+// folder that is one of them, and none that are not there.
+[[nodiscard]] std::vector<std::filesystem::path> later_folders(const std::filesystem::path& data);
+
 // Runs the suite, leaves out what nothing was fitted for and adds the targets. `place` is the folder of all measured data,
 // with a folder for each kind, or any other folder or file, which is taken as it is.
 [[nodiscard]] Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& place,

@@ -194,6 +194,7 @@ namespace stepcast {
 //   kernels_of_other_gpu   (primary) kernels of a GPU priced by records that were fitted to the other one's rows and moved by the
 //                          factors of siblings (sibling_pairs.h), beside the other one's time unchanged, moved by the ratio of
 //                          bandwidths, and the analytic model
+//   kernels_of_other_gpu_large   of them products of 300 us and more
 //   described_steps        steps that the GPU decides, by description, on the platform that ships; milliseconds
 //   described_steps_utilisation   the trivial answer: FLOPs at the median share of the peak of the other steps
 //   steps_of_other_gpu     and the measured step of the other GPU

@@ -180,8 +180,8 @@ KernelLayout gemm_layout() {
 KernelLayout attention_layout() {
   return {"attention measurements",
           [](const CsvRows& h) {
-            // With layers it is of steps of whole models.
-            return !h.has("op") && !h.has("n_layers") &&
+            // With layers it is of steps of whole models, with a type of the cache of latent attention.
+            return !h.has("op") && !h.has("n_layers") && !h.has("cache_dtype") &&
                    int{h.has("seq_len_tokens")} + h.has("n_heads") + h.has("head_dim") >= 2;
           },
           {"gpu", "dtype", "batch", "seq_len_tokens", "n_heads", "n_kv_heads", "head_dim", "time_us"},

@@ -30,6 +30,9 @@ fit dgx-h200 h200-sxm-141gb h200_sxm "$aic" "NCCL 2.23, 2.26.2, 2.29.2" "$modern
 fit dgx-b200 b200-sxm-180gb b200_sxm "$aic" "NCCL 2.27.3, 2.27.5, 2.28.9, 2.29.2" "$modern/nccl_nvlink5.csv.gz"
 # Two and four GPUs of a rack; a tray has four.
 fit gb200-nvl72 gb200-186gb gb200 "$aic" "NCCL 2.23, 2.29.2" "$modern/nccl_nvlink5.csv.gz"
+newer=$STEPCAST_DATA/newer/collectives/nccl_nvlink5_b300_gb300.csv.gz
+fit dgx-b300 b300-sxm-270gb b300_sxm "$aic" "NCCL 2.27, 2.29.2" "$newer"
+fit gb300-nvl72 gb300-278gb gb300 "$aic" "NCCL 2.27, 2.29.2" "$newer"
 fit rtx-pro-6000-server rtx-pro-6000 rtx_pro_6000_server "$aic" "NCCL 2.29.2" "$data/nccl_aiconfigurator.csv"
 fit azure-nd-a100-v4 a100-sxm4-40gb azure_nd_a100_v4 "$echo_logs" "NCCL" "$data/nccl_tests_logs.csv"
 fit hpc-4xa100 a100-sxm4-80gb perlmutter "$ett" "PyTorch, profiler on rank 0" "$data/nccl_estimate_train_time.csv"

@@ -57,6 +57,10 @@ fit h200-sxm-141gb "$modern" 'TensorRT-LLM 1.3.0rc20' "$gemm" "$attention:fp8"
 for name in b200-sxm-180gb gb200-186gb l40s rtx-pro-6000; do
   fit "$name" "$modern" 'TensorRT-LLM 1.3.0rc15 to rc20' "$gemm" "$attention"
 done
+for name in b300-sxm-270gb gb300-278gb; do
+  fit "$name" "$modern" 'TensorRT-LLM 1.3.0rc20' ../newer/kernels/gemm_by_dtype_b300_gb300.csv.gz \
+    ../newer/kernels/attention_by_dtype_b300_gb300.csv.gz
+done
 vector='neusight_train_matmul_fp32.csv neusight_train_vector_fp32.csv'
 # shellcheck disable=SC2086
 {
@@ -96,7 +100,7 @@ extend h200-sxm-141gb-pytorch h100-sxm5-80gb
 extend a100-pcie-80gb a100-sxm4-80gb
 # What those do not cover is answered by the models of all devices together.
 for root in gh200-96gb a100-sxm4-80gb a100-pcie-40gb p4 p100-pcie-16gb t4 v100-pcie-32gb b200-sxm-180gb gb200-186gb \
-  l40s rtx-pro-6000; do extend "$root" generic; done
+  b300-sxm-270gb gb300-278gb l40s rtx-pro-6000; do extend "$root" generic; done
 
 # Models for GPUs that nobody measured, from all of them.
 case $wanted in *" generic "* | "  ")
@@ -108,7 +112,8 @@ esac
 experts='github.com/ai-dynamo/aiconfigurator 095f58a5 (Apache-2.0), expert layers (TensorRT-LLM 1.3.0rc20, A100: 1.0.0) and DeepEP (sglang)'
 case $wanted in *" experts "* | "  ")
   "$stepcast" calibrate experts "$STEPCAST_DATA/modern/kernels/moe_layer.csv.gz" \
-    "$STEPCAST_DATA/modern/kernels/expert_exchange.csv.gz" --document "$experts" -o "$here/experts.json" ;;
+    "$STEPCAST_DATA/modern/kernels/expert_exchange.csv.gz" "$STEPCAST_DATA/newer/kernels/moe_layer_b300_gb300.csv.gz" \
+    "$STEPCAST_DATA/newer/kernels/expert_exchange_b300_gb300.csv.gz" --document "$experts" -o "$here/experts.json" ;;
 esac
 # Who extends these also takes the collectives of measured nodes, for nodes that nobody measured.
 extend experts ../curves/related-systems

@@ -117,6 +117,14 @@ TEST(RunRecipe, PhrasesOfFineTuning) {
   EXPECT_EQ(run.layout.layer.predicted_token_share, 1);  // no encoder
 }
 
+TEST(RunRecipe, SomeLayersAreRecomputed) {
+  LlmRun run = parse_llm_runs(kRuns, "runs.csv")->back();
+  run.layout.degrees.pipeline = run.layout.degrees.virtual_stages = 1;
+  apply_note_phrases("full recompute of 21 of 80 layers", run);
+  EXPECT_EQ(run.layout.layer.recompute.kind, Recompute::full);
+  EXPECT_EQ(run.layout.layer.recompute.layers_per_stage, 21);
+}
+
 // 30 layers, embedding and loss on 8 stages: 4 units each.
 TEST(RunRecipe, EmbeddingAndLossCountAsLayers) {
   LlmRun run = parse_llm_runs(kRuns, "runs.csv")->front();

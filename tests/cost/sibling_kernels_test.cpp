@@ -100,14 +100,12 @@ TEST(SiblingKernels, NoProductIsSlowerWherePeaksAreAllAsHighUnlessItWasMeasured)
       }
     }
   }
-  EXPECT_GT(compared, 500);
+  EXPECT_GT(compared, 400);
 }
 
 TEST(SiblingKernels, TheNearestMeasuredDeviceAnswersAndIsNamed) {
-  for (const auto& [name, sibling] : {std::pair{"b300-sxm-270gb", "B200-SXM"},
-                                      {"gb300-278gb", "GB200"},
-                                      {"h100-pcie-80gb", "H100-SXM5-80GB"},
-                                      {"l40", "L40S"}}) {
+  for (const auto& [name, sibling] :
+       {std::pair{"h20-sxm-96gb", "H100-SXM5-80GB"}, {"h100-pcie-80gb", "H100-SXM5-80GB"}, {"l40", "L40S"}}) {
     const Platform platform = load(name);
     const KernelModel model{platform};
     EXPECT_THAT(model.skipped(), IsEmpty());
@@ -117,6 +115,15 @@ TEST(SiblingKernels, TheNearestMeasuredDeviceAnswersAndIsNamed) {
     EXPECT_LT(e.estimate.p10, e.estimate.time);
     EXPECT_LT(e.estimate.time, e.estimate.p90);
   }
+}
+
+// A B300 has a power limit and a 16-bit peak like a B200's, but it is the chip of the GB300, as its peak in fp4 says.
+TEST(SiblingKernels, ChipsAreToldApartByWhatFp4Gains) {
+  const Device b200 = load("b200-sxm-180gb").device, b300 = load("b300-sxm-270gb").device,
+               gb200 = load("gb200-186gb").device, gb300 = load("gb300-278gb").device;
+  EXPECT_LT(*sibling_distance(b300, gb300), *sibling_distance(gb200, gb300));
+  EXPECT_LT(*sibling_distance(gb300, b300), *sibling_distance(b200, b300));
+  EXPECT_LT(*sibling_distance(b200, gb200), *sibling_distance(b300, gb200));
 }
 
 // Nobody measured a GPU of AMD: others answer, which the source says, at the rate that traces of its products show.
@@ -129,13 +136,23 @@ TEST(SiblingKernels, AVendorThatNobodyMeasuredIsNamed) {
   EXPECT_THAT(std::string{model.explain(product).record}, HasSubstr("(of other vendors)"));
   EXPECT_EQ(std::string{other.explain(product).record}.find("(of other vendors)"), std::string::npos);
   const double slower = model.estimate(product).time / other.estimate(product).time;
-  EXPECT_GT(slower, 1.3);
-  EXPECT_LT(slower, 2);
+  EXPECT_GT(slower, 1);
+  EXPECT_LT(slower, 1.6);
+  // The power limit slows long runs of whatever kernels: nothing comes on top of it, and more of it gives what it feeds.
+  Platform more = amd;
+  more.device.power_limit_W = *amd.device.power_limit_W * 4 / 3;
+  const Operation lengthy = gemm({.m = 8192, .n = 28672, .k = 8192}, DType::fp8);
+  const double gain = model.estimate(lengthy).time / KernelModel{more}.estimate(lengthy).time;
+  EXPECT_GT(gain, 1.1);
+  EXPECT_LT(gain, 1.34);
+  const Operation brief = gemm({.m = 512, .n = 4096, .k = 4096}, DType::bf16);
+  EXPECT_GT(model.estimate(brief).time / other.estimate(brief).time, 1.3);
 }
 
 TEST(SiblingKernels, WhatWasMeasuredHasNoSibling) {
-  for (const char* name : {"h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200-186gb", "l40s",
-                           "a100-sxm4-80gb", "v100-sxm2-32gb", "mi300x", "h800-sxm-80gb"})
+  for (const char* name :
+       {"h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200-186gb", "l40s", "b300-sxm-270gb",
+        "gb300-278gb", "a100-sxm4-80gb", "v100-sxm2-32gb", "mi300x", "h800-sxm-80gb"})
     EXPECT_EQ(load(name).find_model(kKernelSiblingKind), nullptr) << name;
 }
 
@@ -218,8 +235,8 @@ TEST(SiblingKernels, LookupsGainLessOfTheMemoryThanStreamsAndCopiesFromTheHostNo
 
 // Attention in short sequences is bound by neither bytes nor arithmetic: more bandwidth shortens it, by less than itself.
 TEST(SiblingKernels, AttentionGoesWithTheMemoryAsFarAsItBinds) {
-  Platform base = load("b300-sxm-270gb");
-  const Device sibling = load("b200-sxm-180gb").device;
+  Platform base = load("h100-pcie-80gb");
+  const Device sibling = load("h100-sxm5-80gb").device;
   const auto time_us = [&](double memory, std::int64_t batch, std::int64_t length) {
     KernelSibling factors = sibling_of(sibling, base.device);
     factors.memory = memory;
@@ -246,7 +263,7 @@ TEST(SiblingKernels, AttentionGoesWithTheMemoryAsFarAsItBinds) {
 
 // A device with a figure raised and none lowered: from the same sibling, and by the generic records.
 TEST(SiblingKernels, ABetterDeviceIsNeverSlower) {
-  for (const char* name : {"b300-sxm-270gb", "h100-pcie-80gb", "l4", "h20-sxm-96gb"}) {
+  for (const char* name : {"h100-pcie-80gb", "l4", "h20-sxm-96gb"}) {
     const Platform base = load(name);
     const ModelRecord* record = base.find_model(kKernelSiblingKind);
     ASSERT_NE(record, nullptr) << name;
@@ -275,8 +292,7 @@ TEST(SiblingKernels, ABetterDeviceIsNeverSlower) {
 
 // Of two devices that ship, where neither was measured and both take the same sibling.
 TEST(SiblingKernels, ADeviceWithHigherPeaksIsNeverSlower) {
-  for (const auto& [slower, faster] :
-       {std::pair{"l4", "l40"}, {"b200-sxm-180gb", "b300-sxm-270gb"}, {"gb200-186gb", "gb300-278gb"}}) {
+  for (const auto& [slower, faster] : {std::pair{"l4", "l40"}}) {
     TrainingKernels a{load(slower)}, b{load(faster)};
     for (const DType dtype : {DType::bf16, DType::fp8}) {
       for (const Operation& operation : operations(dtype)) {

@@ -190,7 +190,7 @@ TEST(StepModel, RefusesTypesThatTheDeviceHasNoUnitsFor) {
                                                HasSubstr("has no units"), HasSubstr("choose bf16 or fp16")));
 }
 
-// Nobody measured a B300: its kernels are those of the B200 by factors, and its clock may be off as a whole, so that its
+// Nobody measured an H20: its kernels are those of the H100 by factors, and its clock may be off as a whole, so that its
 // band is wider. An MI325X has not even a relative.
 TEST(StepModel, BandsOfUnmeasuredDevicesAreWide) {
   const auto width = [](const char* name) {
@@ -199,9 +199,9 @@ TEST(StepModel, BandsOfUnmeasuredDevicesAreWide) {
     const StepPrediction p = predicted(steps, gpt(), layout_of(1, 1, 8));
     return (p.step.p90 - p.step.p10) / p.step.time;
   };
-  EXPECT_GT(width("dgx-b300"), 1.2 * width("dgx-b200"));
-  EXPECT_LT(width("dgx-b300"), 0.45);
-  EXPECT_GT(width("8xmi325x"), 1.5 * width("dgx-b300"));
+  EXPECT_GT(width("8xh20"), 1.2 * width("dgx-h100"));
+  EXPECT_LT(width("8xh20"), 0.45);
+  EXPECT_GT(width("8xmi325x"), 1.5 * width("8xh20"));
 }
 
 double share_of_peak(const char* name) {

@@ -21,7 +21,8 @@ constexpr double kYearsOfDistance = 4;   // between architectures that are one a
 constexpr double kMemoryDistance = 1.2;  // between stacked memory and chips beside the GPU
 constexpr double kVendorDistance = 0.8;  // assumed
 // Rate of products of a vendor that nobody measured over what those of the others say at the same share of the peak:
-// hipBLASLt on an MI300X, 512x4096x4096 to 512x10240x4096 of Flux traces.
+// hipBLASLt on an MI300X, 512x4096x4096 to 512x10240x4096 of Flux traces: too short for the power limit, which slows long runs of
+// whatever kernels.
 constexpr double kProductsOfOtherVendor = 0.62;
 constexpr double kOwnVariance = 0.4;   // of a device against devices at the same place
 constexpr double kAnalyticWeight = 1;  // of the uncorrected analytic model, in devices
@@ -361,6 +362,18 @@ Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
 
 // ------------------------------------------------------------------------------------------------ evaluation
 
+namespace {
+
+Device without_power_limit(Device device) {
+  device.power_limit_W.reset();
+  return device;
+}
+
+}  // namespace
+
+GenericKernels::GenericKernels(const Device& device)
+    : place_(place_of(device)), without_power_limit_(without_power_limit(device)) {}
+
 Status GenericKernels::add(const ModelRecord& record) {
   STEPCAST_ASSIGN(const GenericRecordHeader header, GenericRecordHeader::read(record.parameters));
   const auto read = [place = place_](const JsonValue& parameters) -> Result<Prepared> {
@@ -430,7 +443,8 @@ std::optional<Estimate> GenericKernels::estimate(const Operation& operation,
   }
   if (k->of_other_vendors && std::holds_alternative<GemmShape>(operation.shape)) {
     const double floor_us = std::min(us, model.figures().kernel_floor_us);
-    us = floor_us + (us - floor_us) / kProductsOfOtherVendor;
+    const double unlimited = without_power_limit_.time(operation) / analytic.time;
+    us = floor_us + (us - floor_us) * std::max(unlimited / kProductsOfOtherVendor, 1.0);
   }
   if (!std::isfinite(us)) return std::nullopt;
   const Microseconds time = std::max(Microseconds{us}, analytic.lower_bound / k->nearest_bound);

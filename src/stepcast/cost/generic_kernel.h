@@ -118,7 +118,7 @@ struct GenericKernel : GenericRecordHeader {
 // The records of a platform, averaged for its device.
 class GenericKernels {
  public:
-  explicit GenericKernels(const Device& device) : place_(place_of(device)) {}
+  explicit GenericKernels(const Device& device);
 
   // Errors: of another version, for operations that are not known. The rest of a record is read when it is first
   // asked for.
@@ -153,6 +153,7 @@ class GenericKernels {
   [[nodiscard]] const Entry* find(const Operation& operation) const;
 
   DevicePlace place_;
+  AnalyticModel without_power_limit_;  // of the same device
   std::vector<std::unique_ptr<Entry>> kernels_;
 };
 

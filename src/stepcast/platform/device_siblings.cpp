@@ -24,6 +24,13 @@ double half_peak(const Device& device) {
   return 0;
 }
 
+// Peak in fp4 over that in fp8: what tells chips of one architecture apart whose 16-bit peaks do not (B200 2, B300 3). 0: not
+// stated.
+double narrowest_gain(const Device& device) {
+  const auto fp4 = device.peak(DType::fp4), fp8 = device.peak(DType::fp8);
+  return fp4 && fp8 && fp8->value() > 0 ? *fp4 / *fp8 : 0;
+}
+
 }  // namespace
 
 KernelSibling sibling_of(const Device& sibling, const Device& device) {
@@ -75,6 +82,7 @@ std::optional<double> sibling_distance(const Device& a, const Device& b) {
   add(half_peak(a), half_peak(b));
   add(*a.sm_count, *b.sm_count);
   add(a.power_limit_W.value_or(0), b.power_limit_W.value_or(0));
+  add(narrowest_gain(a), narrowest_gain(b));
   return most + kTies * sum;
 }
 

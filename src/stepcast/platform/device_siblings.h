@@ -46,8 +46,8 @@ struct KernelSibling {
 // count. Figures that one of both does not state count as equal.
 [[nodiscard]] KernelSibling sibling_of(const Device& sibling, const Device& device);
 
-// How far apart two devices of one architecture are, in ln: the largest difference of memory bandwidth, 16-bit peak, units
-// and power counts, the others break ties. Nothing for two architectures, or where a figure is missing.
+// How far apart two devices of one architecture are, in ln: the largest difference of memory bandwidth, 16-bit peak, units,
+// power and what fp4 gains counts, the others break ties. Nothing for two architectures, or where a figure is missing.
 [[nodiscard]] std::optional<double> sibling_distance(const Device& a, const Device& b);
 
 }  // namespace stepcast

@@ -14,6 +14,8 @@ constexpr auto kFigureSourceNames = names<FigureSource>({{FigureSource::assumed,
                                                          {FigureSource::measured, "measured"},
                                                          {FigureSource::fitted, "fitted"}});
 
+constexpr unsigned kHashBits = 24, kEarlierHashBits = 32;
+
 }  // namespace
 
 std::string_view to_string(FigureSource source) { return kFigureSourceNames[source]; }
@@ -36,7 +38,7 @@ std::uint32_t row_hash(std::span<const std::string_view> cells) {
   }
   hash ^= hash >> 29U;  // FNV mixes its high bits least
   hash *= 0xbf58476d1ce4e5b9U;
-  return static_cast<std::uint32_t>(hash >> 32U);
+  return static_cast<std::uint32_t>(hash >> (64U - kHashBits));
 }
 
 std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
@@ -47,6 +49,10 @@ RowHashes::RowHashes(std::vector<std::uint32_t> hashes) {
   const auto repeat = std::ranges::adjacent_find(hashes, std::greater_equal<>{});
   if (repeat != hashes.end()) {  // not as files have them
     std::ranges::sort(hashes);
+    hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
+  }
+  if (!hashes.empty() && hashes.back() >> kHashBits != 0) {
+    for (std::uint32_t& hash : hashes) hash >>= kEarlierHashBits - kHashBits;
     hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
   }
   hashes_ = std::move(hashes);

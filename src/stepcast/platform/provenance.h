@@ -39,7 +39,7 @@ class RowHashes {
  public:
   using List = detail::Later<std::vector<std::uint32_t>>;
   RowHashes() = default;
-  // In any order.
+  // In any order. Of 32 bits, as earlier versions had them, where one is above 24: their first 24 are the same number.
   explicit RowHashes(std::vector<std::uint32_t> hashes);
   explicit RowHashes(List hashes) : hashes_(std::move(hashes)) {}
   [[nodiscard]] const std::vector<std::uint32_t>& all() const { return *hashes_; }
@@ -61,12 +61,12 @@ struct Provenance {
   NamedNumbers error;        // "mape_pct", "p90_ape_pct", ...
   NamedNumbers range;        // "message_bytes_min", "message_bytes_max", "m_min", ...
 
-  // True if a measurement with this hash was used. (A false yes has the chance n_rows / 2^32.)
+  // True if a measurement with this hash was used. (A false yes has the chance n_rows / 2^24.)
   [[nodiscard]] bool used_row(std::uint32_t hash) const;
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
-// Identifies a measurement by the cells of its row, in a fixed order chosen by the caller: 32 bits that do
+// Identifies a measurement by the cells of its row, in a fixed order chosen by the caller: 24 bits that do
 // not depend on the machine. A model that was fitted on a row and a data set that holds the row meet in this
 // number.
 [[nodiscard]] std::uint32_t row_hash(std::initializer_list<std::string_view> cells);

@@ -135,7 +135,7 @@ Status read_row_hashes(ObjectReader& o, RowHashes& out) {
   if (member->is_deferred()) {  // of a file that ships
     const auto later = [](const JsonValue& text) -> Result<std::vector<std::uint32_t>> {
       std::size_t all = 0;
-      return row_hashes_of(text.text(), all);
+      return RowHashes{row_hashes_of(text.text(), all)}.all();
     };
     out = RowHashes{RowHashes::List{*member, later}};
     return Ok{};
