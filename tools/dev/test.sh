@@ -86,7 +86,7 @@ torch_programs() {
   local venv=$root/build/venv-torch wheel
   wheel=$(ls build/dist/stepcast-*.whl) || return 1
   [ -x "$venv/bin/python" ] || build/venv/bin/python -m venv "$venv" || return 1
-  "$venv/bin/pip" install -q pytest torch==2.11.0 torchvision transformers timm peft trl accelerate lightning || return 1
+  "$venv/bin/pip" install -q pytest torch==2.11.0 torchvision transformers timm peft trl accelerate lightning cloudpickle || return 1
   "$venv/bin/pip" install -q --no-index --no-deps --force-reinstall "$wheel" || return 1
   (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider --durations=10 "$root"/python/tests/test_dryrun*.py)
 }
