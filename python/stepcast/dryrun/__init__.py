@@ -14,5 +14,13 @@ class _Callable(types.ModuleType):
 
         return dryrun(*args, **kwargs)
 
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        from stepcast._verbs import dryrun
+
+        return inspect.signature(dryrun)
+
 
 sys.modules[__name__].__class__ = _Callable
