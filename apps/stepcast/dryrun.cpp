@@ -35,7 +35,7 @@ struct DryRunOptions {
   std::int64_t gpus = 1;
   std::optional<std::int64_t> at;
   double timeout_s = 900;
-  bool keep_going = false, json = false;
+  bool keep_going = false, eager = false, compiled = false, json = false;
   std::vector<std::string> what_if, program;
 };
 
@@ -97,6 +97,8 @@ std::vector<std::string> words_of(const DryRunOptions& options, const fs::path& 
   if (options.at) add("--at", std::to_string(*options.at));
   if (!options.guess.empty()) add("--guess", options.guess);
   if (options.keep_going) words.emplace_back("--keep-going");
+  if (options.eager) words.emplace_back("--eager");
+  if (options.compiled) words.emplace_back("--compiled");
   words.emplace_back("--");
   words.insert(words.end(), options.program.begin(), options.program.end());
   return words;
@@ -168,6 +170,9 @@ void add_flags(CLI::App& app, DryRunOptions& o) {
             "optimizer step to record; default: the first that launches what the one before did");
   flags.add("--timeout", &o.timeout_s, "seconds for all ranks", {.above_zero = true, .shows_default = true});
   flags.add("--keep-going", &o.keep_going, "take the last whole step where the program fails later");
+  flags.add("--eager", &o.eager, "leave out all torch.compile: operator by operator");
+  flags.add("--compiled", &o.compiled,
+            "compile each module that the program calls, as model.compile() does, if it compiles none");
   flags.add("--guess", &o.guess,
             "assumption for sizes that depend on data: nonzero=0.5 (the default), a share of the elements");
   flags.add("--what-if", &o.what_if, "a change of the machine, as of predict");
@@ -180,6 +185,7 @@ Verb dryrun_verb() {
   return {"dryrun", "run a PyTorch program without a GPU, and predict its step", [](CLI::App& app) {
             auto options = std::make_shared<DryRunOptions>();
             add_flags(app, *options);
+            app.get_option("--eager")->excludes("--compiled");
             return [options] { return run_dryrun(*options); };
           }};
 }

@@ -145,14 +145,24 @@ int cudaGetDeviceProperties_v2(char* out, int device) { return properties(out, 1
 int cudaDeviceGetPCIBusId(char* text, int length, int device) { return snprintf(text, (size_t)length, "0000:%02x:00.0", device + 1), kSuccess; }
 int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, kSuccess; }
 int cudaDeviceCanAccessPeer(int* can, int device, int peer) { return *can = device != peer, kSuccess; }
-int cudaDeviceEnablePeerAccess(int peer, unsigned flags) { return (void)peer, (void)flags, kSuccess; }
 int cudaDeviceSynchronize(void) { return note(kDeviceSynchronize, NULL, NULL), kSuccess; }
-int cudaDeviceReset(void) { return kSuccess; }
-int cudaDeviceSetLimit(int limit, size_t value) { return (void)limit, (void)value, kSuccess; }
 int cudaDeviceGetLimit(size_t* value, int limit) { return (void)limit, *value = 1024, kSuccess; }
-int cudaSetDeviceFlags(unsigned flags) { return (void)flags, kSuccess; }
-int cudaProfilerStart(void) { return kSuccess; }
-int cudaProfilerStop(void) { return kSuccess; }
+
+/* ---- What has nothing to do, and what cannot be done ---- */
+#define SUCCEEDS(name) int name(void) { return kSuccess; }
+#define NEEDS_GPU(name) int name(void) { return refuse(#name); }
+SUCCEEDS(cudaDeviceReset) SUCCEEDS(cudaProfilerStart) SUCCEEDS(cudaProfilerStop) SUCCEEDS(cudaMemPoolSetAttribute)
+SUCCEEDS(cudaMemPoolSetAccess) SUCCEEDS(cudaMemPoolTrimTo) SUCCEEDS(cudaFuncSetAttribute) SUCCEEDS(cudaFuncSetCacheConfig)
+SUCCEEDS(cudaGraphDestroy) SUCCEEDS(cudaGraphExecDestroy) SUCCEEDS(cudaGraphDebugDotPrint) SUCCEEDS(cudaStreamDestroy)
+SUCCEEDS(cudaStreamQuery) SUCCEEDS(cudaEventDestroy) SUCCEEDS(cudaEventQuery) SUCCEEDS(cudaHostRegister) SUCCEEDS(cudaHostUnregister)
+SUCCEEDS(cudaMemset) SUCCEEDS(cudaMemsetAsync) SUCCEEDS(cudaFree) SUCCEEDS(cudaFreeAsync) SUCCEEDS(cudaDeviceEnablePeerAccess)
+SUCCEEDS(cudaDeviceSetLimit) SUCCEEDS(cudaSetDeviceFlags) SUCCEEDS(cudaIpcCloseMemHandle) SUCCEEDS(cudaThreadExchangeStreamCaptureMode)
+NEEDS_GPU(cudaMemcpy) NEEDS_GPU(cudaMemcpyAsync) NEEDS_GPU(cudaMemcpy2DAsync) NEEDS_GPU(cudaMemcpyPeerAsync)
+NEEDS_GPU(cudaMemcpyToSymbol) NEEDS_GPU(cudaIpcOpenMemHandle) NEEDS_GPU(cudaIpcOpenEventHandle) NEEDS_GPU(__cudaLaunchKernel)
+NEEDS_GPU(cudaLaunchKernel) NEEDS_GPU(cudaLaunchKernelExC) NEEDS_GPU(cudaLaunchCooperativeKernel) NEEDS_GPU(cudaGraphInstantiate)
+NEEDS_GPU(cudaGraphInstantiateWithFlags) NEEDS_GPU(cudaGraphLaunch) NEEDS_GPU(cudaGraphNodeGetDependencies)
+#undef SUCCEEDS
+#undef NEEDS_GPU
 
 /* ---- Errors ---- */
 const char* cudaGetErrorString(int error) {
@@ -175,8 +185,6 @@ static Handle next_handle(void) {
 int cudaStreamCreate(Handle* stream) { return *stream = next_handle(), kSuccess; }
 int cudaStreamCreateWithFlags(Handle* stream, unsigned flags) { return (void)flags, cudaStreamCreate(stream); }
 int cudaStreamCreateWithPriority(Handle* stream, unsigned flags, int priority) { return (void)flags, (void)priority, cudaStreamCreate(stream); }
-int cudaStreamDestroy(Handle stream) { return (void)stream, kSuccess; }
-int cudaStreamQuery(Handle stream) { return (void)stream, kSuccess; }
 int cudaStreamSynchronize(Handle stream) { return note(kStreamSynchronize, stream, NULL), kSuccess; }
 int cudaStreamGetPriority(Handle stream, int* priority) { return (void)stream, *priority = 0, kSuccess; }
 int cudaStreamGetFlags(Handle stream, unsigned* flags) { return (void)stream, *flags = 0, kSuccess; }
@@ -189,11 +197,8 @@ int cudaStreamBeginCapture(Handle stream, int mode) { return (void)stream, (void
 int cudaStreamEndCapture(Handle stream, Handle* graph) { return (void)stream, *graph = NULL, refuse("cudaStreamEndCapture (CUDA graphs)"); }
 int cudaStreamAddCallback(Handle stream, void (*call)(Handle, int, void*), void* data, unsigned flags) { return (void)flags, call(stream, kSuccess, data), kSuccess; }
 int cudaLaunchHostFunc(Handle stream, void (*call)(void*), void* data) { return (void)stream, call(data), kSuccess; }
-int cudaThreadExchangeStreamCaptureMode(int* mode) { return (void)mode, kSuccess; }
 int cudaEventCreate(Handle* event) { return *event = next_handle(), kSuccess; }
 int cudaEventCreateWithFlags(Handle* event, unsigned flags) { return (void)flags, cudaEventCreate(event); }
-int cudaEventDestroy(Handle event) { return (void)event, kSuccess; }
-int cudaEventQuery(Handle event) { return (void)event, kSuccess; }
 int cudaEventRecord(Handle event, Handle stream) { return note(kEventRecord, stream, event), kSuccess; }
 int cudaEventRecordWithFlags(Handle event, Handle stream, unsigned flags) { return (void)flags, cudaEventRecord(event, stream); }
 int cudaEventSynchronize(Handle event) { return note(kEventSynchronize, NULL, event), kSuccess; }
@@ -208,16 +213,12 @@ int cudaMalloc(void** out, size_t bytes) {
 }
 int cudaMallocAsync(void** out, size_t bytes, Handle stream) { return (void)stream, cudaMalloc(out, bytes); }
 int cudaMallocManaged(void** out, size_t bytes, unsigned flags) { return (void)flags, cudaMalloc(out, bytes); }
-int cudaFree(void* memory) { return (void)memory, kSuccess; }
-int cudaFreeAsync(void* memory, Handle stream) { return (void)memory, (void)stream, kSuccess; }
 int cudaHostAlloc(void** out, size_t bytes, unsigned flags) {
   (void)flags;
   return posix_memalign(out, 4096, bytes > 0 ? bytes : 1) == 0 ? kSuccess : 2;
 }
 int cudaMallocHost(void** out, size_t bytes) { return cudaHostAlloc(out, bytes, 0); }
 int cudaFreeHost(void* memory) { return free(memory), kSuccess; }
-int cudaHostRegister(void* memory, size_t bytes, unsigned flags) { return (void)memory, (void)bytes, (void)flags, kSuccess; }
-int cudaHostUnregister(void* memory) { return (void)memory, kSuccess; }
 int cudaHostGetDevicePointer(void** out, void* memory, unsigned flags) { return (void)flags, *out = memory, kSuccess; }
 int cudaMemGetInfo(size_t* available, size_t* total) {
   *total = (size_t)memory_bytes();
@@ -229,24 +230,11 @@ int cudaPointerGetAttributes(void* attributes, const void* memory) {
   memset(attributes, 0, 24); /* memory of the host that CUDA does not know */
   return kSuccess;
 }
-int cudaMemset(void* memory, int value, size_t bytes) { return (void)memory, (void)value, (void)bytes, kSuccess; }
-int cudaMemsetAsync(void* memory, int value, size_t bytes, Handle stream) { return (void)stream, cudaMemset(memory, value, bytes); }
-int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) { return (void)to, (void)from, (void)bytes, (void)kind, refuse("cudaMemcpy"); }
-int cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, Handle stream) { return (void)to, (void)from, (void)bytes, (void)kind, (void)stream, refuse("cudaMemcpyAsync"); }
-int cudaMemcpy2DAsync(void) { return refuse("cudaMemcpy2DAsync"); }
-int cudaMemcpyPeerAsync(void) { return refuse("cudaMemcpyPeerAsync"); }
-int cudaMemcpyToSymbol(void) { return refuse("cudaMemcpyToSymbol"); }
 int cudaGetSymbolAddress(void** out, const void* symbol) { return (void)symbol, cudaMalloc(out, 1); }
 int cudaDeviceGetDefaultMemPool(Handle* pool, int device) { return (void)device, *pool = next_handle(), kSuccess; }
-int cudaMemPoolSetAttribute(void) { return kSuccess; }
 int cudaMemPoolGetAttribute(Handle pool, int attribute, void* value) { return (void)pool, (void)attribute, *(uint64_t*)value = 0, kSuccess; }
-int cudaMemPoolSetAccess(void) { return kSuccess; }
-int cudaMemPoolTrimTo(void) { return kSuccess; }
 int cudaIpcGetMemHandle(void* handle, void* memory) { return (void)memory, memset(handle, 0, 64), kSuccess; }
-int cudaIpcOpenMemHandle(void) { return refuse("cudaIpcOpenMemHandle"); }
-int cudaIpcCloseMemHandle(void* memory) { return (void)memory, kSuccess; }
 int cudaIpcGetEventHandle(void* handle, Handle event) { return (void)event, memset(handle, 0, 64), kSuccess; }
-int cudaIpcOpenEventHandle(void) { return refuse("cudaIpcOpenEventHandle"); }
 
 /* ---- Kernels: registered with the program, never run ---- */
 void** __cudaRegisterFatBinary(void* binary) {
@@ -261,23 +249,10 @@ char __cudaInitModule(void** handle) { return (void)handle, 1; }
 unsigned __cudaPushCallConfiguration(void) { return 0; }
 int __cudaPopCallConfiguration(void) { return kSuccess; }
 int __cudaGetKernel(Handle* kernel, const void* function) { return (void)function, *kernel = next_handle(), kSuccess; }
-int __cudaLaunchKernel(void) { return refuse("cudaLaunchKernel"); }
-int cudaLaunchKernel(void) { return refuse("cudaLaunchKernel"); }
-int cudaLaunchKernelExC(void) { return refuse("cudaLaunchKernelExC"); }
-int cudaLaunchCooperativeKernel(void) { return refuse("cudaLaunchCooperativeKernel"); }
 int cudaFuncGetAttributes(void* attributes, const void* function) { return (void)function, memset(attributes, 0, 144), kSuccess; }
-int cudaFuncSetAttribute(void) { return kSuccess; }
-int cudaFuncSetCacheConfig(void) { return kSuccess; }
 int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks) { return *blocks = 2, kSuccess; }
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks) { return *blocks = 2, kSuccess; }
-int cudaGraphInstantiate(void) { return refuse("cudaGraphInstantiate"); }
-int cudaGraphInstantiateWithFlags(void) { return refuse("cudaGraphInstantiate"); }
-int cudaGraphLaunch(void) { return refuse("cudaGraphLaunch"); }
-int cudaGraphDestroy(void) { return kSuccess; }
-int cudaGraphExecDestroy(void) { return kSuccess; }
-int cudaGraphDebugDotPrint(void) { return kSuccess; }
 int cudaGraphGetNodes(Handle graph, Handle* nodes, size_t* count) { return (void)graph, (void)nodes, *count = 0, kSuccess; }
-int cudaGraphNodeGetDependencies(void) { return refuse("cudaGraphNodeGetDependencies"); }
 
 /* Functions of the driver, from the stand-in of libcuda beside this library; absent ones are reported as such. */
 static int entry_point(const char* symbol, void** function, int* status) {

@@ -35,6 +35,7 @@ _HOME = {
     "Resharder": "_verbs",
     "calibrate": "_verbs",
     "compare": "_verbs",
+    "dryrun": "_verbs",
     "import_ranks": "_verbs",
     "inspect": "_verbs",
     "models": "_verbs",

@@ -80,6 +80,21 @@ def predict(
     trace: _Places = ...,
     **flags: Any,
 ) -> Answer: ...
+def dryrun(
+    step: Callable[[], object] | Iterable[_Path],
+    *,
+    progress: _Progress = None,
+    gpus: int = ...,
+    platform: _Path = ...,
+    output: _Path = ...,
+    at: int = ...,
+    timeout: float = ...,
+    keep_going: bool = ...,
+    guess: str = ...,
+    eager: bool = ...,
+    compiled: bool = ...,
+    what_if: _Words = ...,
+) -> Forecast: ...
 def replay(
     *places: _Places,
     progress: _Progress = None,

@@ -4,6 +4,9 @@ import inspect as _inspect
 import json
 import math
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,6 +14,7 @@ from functools import partial
 from stepcast import _stepcast
 from stepcast._answers import Answer, Forecast, Table, from_json
 from stepcast._errors import Differs, DoesNotFit, InputError, MachineError
+from stepcast._program import PROGRAM
 
 # A list longer than this is a mistake, and each of its values would be a word of a command line.
 _MOST_VALUES = 65536
@@ -83,7 +87,11 @@ def _places(places):
 
 def _answer(words, progress=None, tables=False):
     code, output, error, found = _stepcast.run(words, tables, progress)
-    answer = from_json(output, tables={name: Table(table) for name, table in found.items()}) if output else None
+    return _said(code, output, error, {name: Table(table) for name, table in found.items()})
+
+
+def _said(code, output, error, tables=None):
+    answer = from_json(output, tables=tables or {}) if output else None
     if error:
         problem = (MachineError if code == 1 else InputError)(error)
         problem.answer = answer
@@ -138,6 +146,59 @@ def predict(model=None, *, progress=None, **options):
     if trace is not None:
         words.extend(f"--trace={place}" for place in _values("--trace", trace))
     return _answer(words, progress)
+
+
+@_takes("gpus platform output at timeout keep_going guess eager compiled what_if")
+def dryrun(step, *, progress=None, **options):
+    """The time of a training step of PyTorch, which is run on the CPU of this machine: no GPU is needed.
+
+    dryrun(train_step, gpus=8, platform="dgx-h100")      # a function of no arguments, called in a process of its own
+    dryrun(["torchrun", "train.py"], gpus=8)             # a program, as `stepcast dryrun ... -- torchrun train.py`
+
+    The function makes one step of the optimizer, or builds a model and trains. Models that it uses may be on the CPU: it moves
+    them to the GPU that it then sees. The records stay in the folder `output`, "dryrun" if not given, for predict(trace=...).
+    """
+    from stepcast.dryrun import function as _function
+
+    _refuse(options, "json", "help")
+    with tempfile.TemporaryDirectory(prefix="stepcast-") as folder:
+        if callable(step):
+            file = os.path.join(folder, "function")
+            try:
+                _function.write(step, file)
+            except _function.FunctionError as problem:
+                raise InputError(str(problem)) from None
+            command = [sys.executable, _function.__file__, file]
+        else:
+            command = _values("step", step)
+        return _said(*_run_program(_words(["dryrun", "--json"], command, options), progress))
+
+
+def _run_program(words, progress):
+    """Exit code, output and error of the program beside this package; an interrupt ends all that it started."""
+    environment = {"STEPCAST_PYTHON": sys.executable, **os.environ}
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        try:
+            running = subprocess.Popen([PROGRAM, *words], stdout=output, stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+                                       start_new_session=True, env=environment)
+        except OSError as problem:
+            raise MachineError(f"{PROGRAM}: {problem.strerror}; reinstall the package") from None
+        said = []
+        try:
+            with running.stderr:
+                for line in running.stderr:
+                    if not line.startswith("stepcast dryrun: "):
+                        said.append(line)
+                    elif progress is not None:
+                        progress(line.rstrip("\n"))
+            code = running.wait()
+        except BaseException:
+            os.killpg(running.pid, signal.SIGINT)
+            running.wait()
+            raise
+        output.seek(0)
+        error = "".join(said).rstrip("\n").removeprefix("stepcast: error: ") if code not in (0, 3, 4) else ""
+        return code, output.read(), error
 
 
 @_takes("step ranks all_steps scenarios timeline with_measured report")

@@ -8,8 +8,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ import pytest
 from stepcast.dryrun.command import CommandError, parse
 from stepcast.dryrun.launch import DryRunError, Gpu, Options, dry_run, libraries
 from stepcast.dryrun.memory import reserved_peak
+from stepcast.dryrun.session import misfit
 
 SOURCE = Path(__file__).resolve().parents[1] / "dryrun" / "cudart.c"
 
@@ -35,7 +38,7 @@ def test_every_imported_function_of_the_runtime_is_there():
     for library in torch_libraries():
         names = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=False).stdout
         wanted.update(re.findall(r" U ((?:__)?cuda\w+)@", names))
-    there = set(re.findall(r"\b((?:__)?cuda[A-Z]\w*)\(", SOURCE.read_text()))
+    there = set(re.findall(r"\b((?:__)?cuda[A-Z]\w*)[()]", SOURCE.read_text()))
     assert sorted(wanted - there) == []
 
 
@@ -59,6 +62,42 @@ def test_torchrun_as_a_module(script):
 def test_accelerate_sets_what_it_would(script):
     program = parse([sys.executable, "-m", "accelerate.commands.launch", "--mixed_precision", "bf16", "--num_processes", "8", script])
     assert program.environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
+
+
+@pytest.mark.parametrize("words, gpus, text", [
+    (["--nproc-per-node", "8"], 12, "--gpus is 12, and the command starts 8 processes on each node; write --gpus 8, 16, 24, ..."),
+    (["--nproc-per-node=8", "--nnodes", "2"], 8, "--gpus is 8, and the command starts 16 processes; write --gpus 16"),
+    (["--nproc-per-node=gpu", "--nnodes", "2"], 8, ""),
+    (["--nproc-per-node", "8"], 64, "")])
+def test_gpus_are_those_that_the_launcher_starts(script, words, gpus, text):
+    command = [sys.executable, "-m", "torch.distributed.run", *words, script]
+    assert text == "" or refusal(command, gpus).startswith(text)
+    processes, on_all = parse(command).processes
+    assert (text == "") == (not processes or (gpus == processes if on_all else gpus % processes == 0))
+
+
+def refusal(command, gpus):
+    with pytest.raises(DryRunError) as problem:
+        dry_run(command, Options(gpus=gpus, out="out", progress=False), Gpu("NVIDIA H100 80GB HBM3", 80 << 30, 132, 90, 50 << 20, 8))
+    return str(problem.value)
+
+
+AT = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    {}\n    ^^^^\n{}'
+
+
+@pytest.mark.parametrize("source, error, text", [
+    ("mesh = init_device_mesh('cuda', (2, 4))", "RuntimeError: device mesh of 2 x 4 = 8 ranks, and the job has 12", "must be 8, which its"),
+    ("parallel_state.initialize()", "RuntimeError: world_size (12) is not divisible by 8", "multiple of 8; write --gpus 8, 16, 24, ..."),
+    ("self._validate()", "AssertionError: Invalid parallel dims: dp_replicate(1) * tp(4) * pp(2) != WORLD_SIZE(12)", "a multiple of 8;"),
+    ("assert 30 % ranks == 0", "AssertionError: num_attention_heads (30) must be divisible by tp (12)", "must be a divisor of 30"),
+    ("init_device_mesh()", "RuntimeError: DeviceMesh only support homogeneous hardware, but found 12 ranks and 8 cuda devices!",
+     "multiple of 8;"),
+    ("assert world_size % 8 == 0", "AssertionError", "multiple of 8;"),
+    ("assert dist.get_world_size() % tp == 0", "AssertionError", "is about its 12 ranks"),
+    ("assert hidden % 7 == 0", "AssertionError: 30 is not divisible by 7", "")])
+def test_programs_that_do_not_divide_their_ranks_say_what_would_do(source, error, text):
+    said = misfit(AT.format(source, error), "the program", 12)
+    assert text in said and bool(text) == bool(said) and "\n" not in said
 
 
 @pytest.mark.parametrize("words, text", [([], "no program"), (["no-such-program"], "was not found"),
@@ -158,6 +197,35 @@ def test_pipeline_whose_ranks_wait_for_each_other(record):
     # Rank 0 sends for both of its stages and back for the second, to rank 1; rank 1 the other way.
     both = {("send", 2): 12, ("recv", 2): 12}
     assert record(PIPELINE, 2) == {0: ([0], both), 1: ([1], both)}
+
+
+def test_a_mesh_that_leaves_ranks_out_is_refused(record):
+    with pytest.raises(DryRunError, match="its device mesh of 2 x 4 asks for; write --gpus 8"):
+        record(PARALLEL + LOOP, 12)
+
+
+@nightly
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_what_ends_a_dry_run_ends_the_program(record, tmp_path, number):
+    (tmp_path / "train.py").write_text("import os, time\nopen('pid.new', 'w').write(str(os.getpid()))\nos.rename('pid.new', 'pid')\n"
+                                       "time.sleep(600)\n")
+    main = importlib.util.find_spec("stepcast.dryrun.__main__").origin
+    running = subprocess.Popen([sys.executable, main, "record", "--out", "out", "--", sys.executable, "train.py"], cwd=tmp_path,
+                               env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": ""})
+    wait(lambda: (tmp_path / "pid").exists())
+    running.send_signal(getattr(signal, number))
+    running.wait()
+    program = int((tmp_path / "pid").read_text())
+    wait(lambda: not os.path.exists(f"/proc/{program}") or " Z " in Path(f"/proc/{program}/stat").read_text())
+    assert number == "SIGKILL" or list(tmp_path.glob("stepcast-dryrun-*")) == []
+
+
+def wait(until):
+    for _ in range(600):
+        if until():
+            return
+        time.sleep(0.1)
+    raise AssertionError("60 s passed")
 
 
 FSDP1 = """

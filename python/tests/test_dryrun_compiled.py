@@ -49,7 +49,8 @@ class Record:
 
 
 @pytest.fixture
-def record(tmp_path):
+def record(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     if os.environ.get("STEPCAST_SKIP_TORCH") == "1" or importlib.util.find_spec("torch") is None:
         pytest.skip("PyTorch is not installed, or STEPCAST_SKIP_TORCH=1")
     try:
@@ -57,9 +58,9 @@ def record(tmp_path):
     except DryRunError as problem:
         pytest.skip(str(problem))
 
-    def run(text):
+    def run(text, way=""):
         (tmp_path / "train.py").write_text("import torch, torch.nn as nn\n" + text)
-        options = Options(gpus=1, out=str(tmp_path / "out"), progress=False)
+        options = Options(gpus=1, out=str(tmp_path / "out"), progress=False, compile=way)
         dry_run([sys.executable, str(tmp_path / "train.py")], options, Gpu("NVIDIA H100 80GB HBM3", 80 << 30, 132, 90, 50 << 20, 8))
         return Record(tmp_path / "out" / "rank0.et.json.gz")
 
@@ -71,12 +72,25 @@ def test_compiled_block_multiplies_as_the_eager_one(record):
         pytest.skip("Triton is not installed")
     eager, compiled = record(BLOCK + LOOP), record(BLOCK + "model = torch.compile(model)\n" + LOOP)
     assert (eager.header["compiled"], compiled.header["compiled"]) == (False, True)
-    assert compiled.header["notes"] == []
+    assert compiled.header["notes"] == ["ran compiled: 1 graph, 0 graph breaks"]
+    assert (compiled.header["graphs"], eager.header["graphs"]) == (1, 0)
     assert compiled.product_flops() == eager.product_flops() > 0
     forward = [n for n in compiled.below("compiled_graph") if not n.startswith("aten::")]
     assert any("native_layer_norm" in n for n in forward)
     assert "triton_poi_fused_gelu" in forward
     assert "aten::gelu" not in compiled.names
+
+
+@nightly
+def test_programs_are_compiled_or_not_as_asked(record):
+    if importlib.util.find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    compiles = BLOCK + "model = torch.compile(model)\n" + LOOP
+    eager, compiled = record(BLOCK + LOOP), record(compiles)
+    assert record(compiles, "eager").names == eager.names
+    forced = record(BLOCK + LOOP, "compiled")
+    assert (forced.names, forced.header["graphs"]) == (compiled.names, 1)
+    assert record(compiles, "compiled").names == compiled.names  # as it is
 
 
 @nightly

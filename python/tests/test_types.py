@@ -11,10 +11,10 @@ import stepcast
 from conftest import ROOT
 from stepcast._program import PROGRAM
 
-PYTHON_ONLY = {"model", "progress", "places", "kind", "files", "a", "b"}
+PYTHON_ONLY = {"model", "progress", "places", "kind", "files", "a", "b", "step"}
 
 
-@pytest.mark.parametrize("verb", ["predict", "replay", "plan", "shard", "compare"])
+@pytest.mark.parametrize("verb", ["predict", "replay", "plan", "shard", "compare", "dryrun"])
 def test_signatures_name_flags_of_the_program(verb):
     parameters = inspect.signature(getattr(stepcast, verb)).parameters
     named = [one.name for one in parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD and one.name not in PYTHON_ONLY]

@@ -151,6 +151,7 @@ TEST(UntimedProgram, FollowsTheStreamsOfADryRun) {
 
   // Twice as many ranks as records; the group has two, of which one is recorded.
   EXPECT_EQ(untimed.program.rank_classes()[0].multiplicity, 2U);
+  EXPECT_EQ(untimed.program.rank_classes()[0].name, "ranks 0, 9");
   ASSERT_EQ(untimed.program.groups().size(), 2U);
   EXPECT_THAT(untimed.program.groups()[1].ranks, ElementsAre(0U, 1U));
   ASSERT_TRUE(untimed.facts[0].memory);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,6 +72,32 @@ TEST(ForecastText, PutsRecordedRanksSideBySide) {
   EXPECT_THAT(text, HasSubstr("rank 1    20.00    1.50"));
   f.classes.pop_back();
   EXPECT_THAT(forecast_text(f), Not(HasSubstr("waits for CPU"))) << "one rank is told already";
+}
+
+TEST(ForecastText, SaysWhichRanksOfADryRunRunOutOfMemory) {
+  Forecast f;
+  f.kind = "trace";
+  f.memory.emplace();
+  f.memory->available_GiB = 80;
+  f.memory->worst_stage = 1;
+  for (const auto& [name, ranks, allocated] :
+       {std::tuple{"ranks 0-3", 4U, 40.0}, std::tuple{"ranks 4-7", 4U, 83.0}}) {
+    ForecastClass c;
+    c.name = name;
+    c.n_ranks = ranks;
+    f.classes.push_back(c);
+    ForecastStageMemory memory;
+    memory.allocated_GiB = allocated;
+    memory.total_GiB = allocated + 1;
+    memory.verdict = allocated < 80 ? "fits" : "does not fit";
+    f.memory->stages.push_back(memory);
+  }
+  const std::string text = forecast_text(f);
+  EXPECT_THAT(text, HasSubstr("GiB on ranks 4-7"));
+  EXPECT_THAT(text, HasSubstr("ranks 0-3      4           40.0       41.0            51  fits"));
+  EXPECT_THAT(text, HasSubstr("ranks 4-7      4           83.0       84.0           105  OOM"));
+  f.kind = "model";
+  EXPECT_THAT(forecast_text(f), Not(HasSubstr("OOM"))) << "of pipeline stages the report has a table";
 }
 
 }  // namespace

@@ -31,6 +31,11 @@ begin_release_tests() {
       lane+=(wheel check_wheel 'Python library under sanitizers' check_extension_sanitized)
     else
       lane+=(wheel check_wheel_ends)
+      if [ "${STEPCAST_SKIP_TORCH:-0}" = 1 ]; then
+        leave_out 'programs of PyTorch' STEPCAST_SKIP_TORCH=1
+      else
+        lane+=('programs of PyTorch' few_torch_programs)
+      fi
     fi
   fi
   if [ "${STEPCAST_SKIP_COLLECTOR:-0}" = 1 ]; then
@@ -81,12 +86,25 @@ check_threads() {
   count_ctest thread
 }
 
+# Dry runs of three small programs, where `./dev nightly torch` has left PyTorch: to install it takes 290 s beside a build.
+few_torch_programs() {
+  local venv=$root/build/venv-torch wheel
+  if ! "$venv/bin/python" -c 'import cloudpickle, pytest, torch' 2>/dev/null; then
+    printf 'note: skipped, `./dev nightly torch` installs PyTorch in build/venv-torch (2.7 GB to fetch)\n'
+    return 0
+  fi
+  wheel=$(ls build/dist/stepcast-*.whl) || return 1
+  "$venv/bin/pip" install -q --no-index --no-deps --force-reinstall "$wheel" || return 1
+  (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider "$root"/python/tests/test_dryrun*.py \
+    -k 'tensor_parallel_with or compiled_block or example_of_the_docs')
+}
+
 # Programs of PyTorch's ecosystem, as packages of the index have them, in dry runs of the wheel: 3 GB to fetch.
 torch_programs() {
   local venv=$root/build/venv-torch wheel
   wheel=$(ls build/dist/stepcast-*.whl) || return 1
   [ -x "$venv/bin/python" ] || build/venv/bin/python -m venv "$venv" || return 1
-  "$venv/bin/pip" install -q pytest torch==2.11.0 torchvision transformers timm peft trl accelerate lightning || return 1
+  "$venv/bin/pip" install -q pytest torch==2.11.0 torchvision transformers timm peft trl accelerate lightning cloudpickle || return 1
   "$venv/bin/pip" install -q --no-index --no-deps --force-reinstall "$wheel" || return 1
   (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider --durations=10 "$root"/python/tests/test_dryrun*.py)
 }

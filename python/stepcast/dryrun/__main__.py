@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
+import signal
 import sys
 from typing import Dict, List, NoReturn
 
@@ -62,13 +64,18 @@ def main(words: List[str]) -> int:
     parser.add_argument("--at", type=int)
     parser.add_argument("--timeout", type=float, default=900)
     parser.add_argument("--keep-going", action="store_true")
+    ways = parser.add_mutually_exclusive_group()
+    for way in ("eager", "compiled"):
+        ways.add_argument(f"--{way}", dest="compile", action="store_const", const=way)
     parser.add_argument("--guess", type=_guess, default={})
     parser.add_argument("--summary", help="file to write the classes of ranks to, as JSON")
     at = words.index("--") if "--" in words else len(words)
     given, command = parser.parse_args(words[:at]), words[at + 1:]
     options = Options(gpus=given.gpus, platform=given.platform, out=given.out, at=given.at, timeout_s=given.timeout, keep_going=given.keep_going,
-                      guess=given.guess)
+                      guess=given.guess, compile=given.compile)
     gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes, given.gpus_per_node)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it ends with the program that started it, however that ends
     try:
         classes = dry_run(command, options, gpu)
     except DryRunError as problem:

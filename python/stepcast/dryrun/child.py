@@ -1,6 +1,7 @@
 """The process that runs the user's program for one rank. Started by launch.py, by its path: nothing but this package is added to what
 the program sees."""
 
+import ctypes
 import json
 import os
 import runpy
@@ -55,6 +56,7 @@ def main() -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = before
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with launch.py, however that ends
     _package()
     from stepcast.dryrun.session import Session, Stop
 
@@ -67,7 +69,7 @@ def main() -> None:
         pass
     except SystemExit as end:
         if end.code not in (None, 0):
-            error = f"it ended with the exit code {end.code}"
+            error = end.code if isinstance(end.code, str) else f"exit code {end.code}"
     except KeyboardInterrupt:
         os._exit(130)
     except BaseException as problem:  # what the program did not catch

@@ -17,6 +17,7 @@ class Program:
     def __init__(self, interpreter: str, script: str, arguments: List[str], is_module: bool) -> None:
         self.interpreter, self.script, self.arguments, self.is_module = interpreter, script, arguments, is_module
         self.launched = False  # by a launcher: it sets RANK, WORLD_SIZE, ...
+        self.processes: Tuple[int, bool] = (0, False)  # that the launcher is told to start, 0: any number; on all nodes, or on each
         self.environment: Dict[str, str] = {}
 
 
@@ -56,6 +57,14 @@ def _script(interpreter: str, words: List[str], is_module: bool, launcher: str) 
     return Program(interpreter, words[0], words[1:], is_module)
 
 
+def _told(program: Program, options: Dict[str, str], per_node: str, nodes: str) -> Program:
+    """How many processes a launcher starts, where its options are numbers. Without nodes, there may be any number of them."""
+    count, times = options.get(per_node, ""), options.get(nodes, "")
+    if count.isdecimal() and (not times or times.isdecimal()):
+        program.processes = int(count) * int(times or 1), bool(times)
+    return program
+
+
 def _interpreter_of(path: str) -> Optional[str]:
     """The Python of a console script's first line."""
     with open(path, "rb") as file:
@@ -75,6 +84,8 @@ def _accelerate(interpreter: str, words: List[str]) -> Program:
     options, rest = _split(words, _ACCELERATE_FLAGS)
     program = _script(interpreter, rest, "m" in options or "module" in options, "accelerate launch")
     program.launched = True
+    if options.get("num_processes", "").isdecimal():
+        program.processes = int(options["num_processes"]), True
     chosen = dict(_accelerate_config(options.get("config_file")))
     chosen.update(options)
     set_by = program.environment
@@ -118,7 +129,8 @@ def parse(words: List[str]) -> Program:
         raise CommandError("no program was given; write: stepcast dryrun --gpus 8 --platform dgx-h100 -- torchrun train.py")
     path = shutil.which(words[0])
     if path is None:
-        raise CommandError(f"{words[0]} was not found; give a program of Python: torchrun train.py, python train.py, ...")
+        raise CommandError(f"{words[0]} was not found; activate the environment that has PyTorch, or give the path of the command: "
+                           ".venv/bin/torchrun train.py")
     name = os.path.basename(words[0])
     if name.startswith("python") or name.startswith("pypy"):
         rest = words[1:]
@@ -141,14 +153,14 @@ def parse(words: List[str]) -> Program:
             raise CommandError(f"{words[0]} is not a program of Python; give what it starts: torchrun train.py, python train.py, ...")
     if name == "torchrun":
         options, rest = _split(words[1:], _TORCHRUN_FLAGS)
-        program = _script(interpreter, rest, "m" in options or "module" in options, "torchrun")
+        program = _told(_script(interpreter, rest, "m" in options or "module" in options, "torchrun"), options, "nproc_per_node", "nnodes")
     elif name == "accelerate":
         if words[1:2] != ["launch"]:
             raise CommandError(f"accelerate {' '.join(words[1:2])} trains nothing; write accelerate launch train.py")
         return _accelerate(interpreter, words[2:])
     elif name == "deepspeed":
         options, rest = _split(words[1:], _DEEPSPEED_FLAGS)
-        program = _script(interpreter, rest, "module" in options, "deepspeed")
+        program = _told(_script(interpreter, rest, "module" in options, "deepspeed"), options, "num_gpus", "num_nodes")
         if "no_local_rank" not in options:
             program.arguments.insert(0, "--local_rank={local_rank}")
     else:

@@ -61,11 +61,29 @@ class Kernel:
 class Compiled:
     """Patches of PyTorch's compiler; installed when a program first asks for it."""
 
-    def __init__(self, mode: Any) -> None:
+    def __init__(self, mode: Any, refused: bool) -> None:
         self.mode = mode
+        self._refused = refused  # nothing is compiled
         self.notes: List[str] = []
         self.used = False
         self._ready = False
+
+    def counts(self) -> Dict[str, Any]:
+        """Fields of the record that say how the program ran, and the note that says so."""
+        from torch._dynamo.utils import counters
+
+        graphs, why = (counters["stats"]["unique_graphs"], [w.split("\n")[0] for w in counters["graph_break"]]) if self.used else (0, [])
+        said = f"ran compiled: {graphs} graph{'s' * (graphs != 1)}, {len(why)} graph break{'s' * (len(why) != 1)}"
+        self.note("; ".join([said, *why[:3]]) if self.used else "ran eager: operator by operator")
+        return {"compiled": self.used, "graphs": graphs, "graph_breaks": len(why)}
+
+    def whole(self, module: torch.nn.Module) -> None:
+        """From its next call on the module is compiled, unless parts of it are."""
+        def call(*args: Any, **kwargs: Any) -> Any:  # not module.compile(), which leaves nn.Sequential as it is
+            return module._call_impl(*args, **kwargs)
+
+        if not any(m._compiled_call_impl is not None or isinstance(m, torch._dynamo.OptimizedModule) for m in module.modules()):
+            module._compiled_call_impl = torch.compile(call)
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -95,6 +113,8 @@ class Compiled:
         plain = torch.compile
 
         def compile(model: Any = None, **options: Any) -> Any:
+            if self._refused:
+                return plain(model, **options)  # which gives it back: TORCH_COMPILE_DISABLE is set
             self._prepare()
             if options.get("backend") == "cudagraphs":
                 self.note("torch.compile(backend='cudagraphs') was run without graphs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 import pickle
 import sys
@@ -314,9 +315,12 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
     groups = Collectives(recorder, job)
     mode.groups = groups
     plain_init, plain_new, plain_backend = dist.init_process_group, dist.new_group, dist.get_backend
+    plain_mesh = torch.distributed.device_mesh.init_device_mesh
     asked: Dict[str, str] = {"default": "nccl"}
 
     def init_process_group(backend: Any = None, *_: Any, pg_options: Any = None, **kwargs: Any) -> None:
+        if job.get("calls", 0) > 1 and dist.is_initialized():
+            return  # a function that is called again
         asked["default"] = str(backend) if backend else "nccl"
         plain_init("fake", rank=groups.rank, world_size=groups.world_size, store=FakeStore(),
                    **{k: v for k, v in kwargs.items() if k in ("timeout", "group_name")})
@@ -333,9 +337,16 @@ def install(mode: Any, recorder: Any, job: Dict[str, Any]) -> Collectives:
         name = asked.get(getattr(group, "group_name", "default"), asked["default"])
         return name.split("cuda:")[1].split(",")[0] if "cuda:" in name else name
 
+    def init_device_mesh(device_type: str, mesh_shape: Any, *args: Any, **kwargs: Any) -> Any:
+        ranks = math.prod(mesh_shape)
+        if ranks != groups.world_size and device_type == "cuda":
+            raise RuntimeError(f"device mesh of {' x '.join(map(str, mesh_shape))} = {ranks} ranks, and the job has {groups.world_size}")
+        return plain_mesh(device_type, mesh_shape, *args, **kwargs)
+
     # Modules that took the functions by name hold the plain ones.
     for module in list(sys.modules.values()):
-        for name, plain, own in (("init_process_group", plain_init, init_process_group), ("new_group", plain_new, new_group)):
+        for name, plain, own in (("init_process_group", plain_init, init_process_group), ("new_group", plain_new, new_group),
+                                 ("init_device_mesh", plain_mesh, init_device_mesh)):
             if getattr(module, "__dict__", {}).get(name) is plain:
                 setattr(module, name, own)
     for module in (dist, c10d):

@@ -55,6 +55,7 @@ class Options:
         self.timeout_s: float = given.get("timeout_s") or 900.0
         self.keep_going: bool = bool(given.get("keep_going"))
         self.guess: Dict[str, float] = given.get("guess") or {}
+        self.compile: str = given.get("compile") or ""  # "eager", "compiled"; otherwise as the program does
         self.progress: bool = given.get("progress", True)
 
 
@@ -90,6 +91,10 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
     if "CUDA_HOME" not in env and shutil.which("nvcc") is None:
         env["CUDA_HOME"] = _toolkit(folder, env["STEPCAST_CUDA_MAJOR"])
     env.setdefault("WANDB_MODE", "disabled")
+    env.setdefault("PYTHONUNBUFFERED", "1")  # what it said is shown where it fails
+    env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor")  # goes with the run
+    if options.compile == "eager":
+        env["TORCH_COMPILE_DISABLE"] = env["TORCHDYNAMO_DISABLE"] = "1"
     if program.launched or world > 1:
         env.update(RANK=str(rank), LOCAL_RANK=str(rank % local), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(local),
                    GROUP_RANK=str(rank // local), GROUP_WORLD_SIZE=str(-(-world // local)), ROLE_RANK=str(rank),
@@ -186,7 +191,7 @@ class DryRun:
         local = min(self.gpu.per_node, world)
         distributed = self.program.launched or world > 1
         job = {"rank": rank, "world_size": world, "platform": self.options.platform, "gpu": self.gpu.name, "at": self.options.at,
-               "guess": self.options.guess, "keep_going": self.options.keep_going,
+               "guess": self.options.guess, "keep_going": self.options.keep_going, "compile": self.options.compile,
                "status": os.path.join(folder, "status"), "shared": work if distributed else "",
                "trace": os.path.join(self.options.out, f"rank{rank}.et.json.gz"),
                "environment_before": {k: os.environ.get(k) for k in ("LD_PRELOAD", "LD_LIBRARY_PATH")},
@@ -213,8 +218,11 @@ class DryRun:
         with open(os.path.join(work, f"rank{rank}", "log"), encoding="utf-8", errors="replace") as file:
             return file.read()[-4000:]
 
+    def _error(self, rank: int, text: str, below: str) -> DryRunError:
+        return DryRunError(f"rank {rank}: {text}" if (self.options.gpus or 1) > 1 else text, below)
+
     def _late(self, rank: int, status: Dict[str, Any], work: str) -> DryRunError:
-        return DryRunError(f"rank {rank}: no step was recorded in {self.options.timeout_s:g} s ({status.get('steps', 0)} optimizer "
+        return self._error(rank, f"no step was recorded in {self.options.timeout_s:g} s ({status.get('steps', 0)} optimizer "
                            "steps seen); give more time with --timeout", self._tail(rank, work))
 
     def _recorded(self, rank: int, child: Any, status: Dict[str, Any], work: str) -> Dict[str, Any]:
@@ -225,9 +233,14 @@ class DryRun:
             return status
         tail = self._tail(rank, work)
         if status.get("state") == "failed":
-            raise DryRunError(f"rank {rank}: {status['message']}", status.get("error") or "\n".join(tail.splitlines()[-10:]))
-        why = "was killed (the machine may be out of memory)" if child.returncode in (-9, 137) else f"ended with code {child.returncode}"
-        raise DryRunError(f"rank {rank}: the program {why} before a step was recorded", tail)
+            error, said = status.get("error", ""), "\n".join(tail.splitlines()[-10:])
+            if error.startswith("exit code "):
+                raise self._error(rank, f"{status['message']}: {error}", said)
+            raise self._error(rank, status["message"], error or said)
+        code = child.returncode
+        why = "was killed (the machine may be out of memory)" if code in (-9, 137) else \
+            f"crashed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
+        raise self._error(rank, f"the program {why} before a step was recorded", tail)
 
 
 def _set_ranks(path: str, ranks: List[int]) -> None:
@@ -262,4 +275,10 @@ def dry_run(command: List[str], options: Options, gpu: Gpu) -> List[Dict[str, An
         program = parse(command)
     except CommandError as problem:
         raise DryRunError(str(problem)) from None
+    processes, on_all = program.processes
+    gpus = options.gpus or 1
+    if processes and (gpus != processes if on_all else gpus % processes):
+        fits = f"--gpus {processes}" if on_all else f"--gpus {processes}, {2 * processes}, {3 * processes}, ..."
+        raise DryRunError(f"--gpus is {gpus}, and the command starts {processes} processes{'' if on_all else ' on each node'}; "
+                          f"write {fits}, or change the command")
     return DryRun(program, command, options, gpu).run()

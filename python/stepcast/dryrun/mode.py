@@ -141,12 +141,13 @@ class DryMode(TorchDispatchMode):
         self.operators: Dict[Any, OfOperator] = {}
         self._special = {
             aten._local_scalar_dense.default: self._scalar, aten._to_copy.default: self._to_copy, aten.copy_.default: self._copy,
-            aten.nonzero.default: self._nonzero, aten.masked_select.default: self._masked_select, aten.index.Tensor: self._index,
-            aten.equal.default: self._equal, aten._unique2.default: self._unique, aten.repeat_interleave.Tensor: self._repeat,
-            aten.set_.source_Tensor: self._set_data, aten.bincount.default: self._bincount,
-            aten.histc.default: self._histc,
+            aten.index.Tensor: self._index, aten.equal.default: self._equal, aten.repeat_interleave.Tensor: self._repeat,
+            aten.histc.default: lambda _, a, kwargs: self._evenly(
+                "histc", a[0], kwargs.get("bins", a[1] if len(a) > 1 else 100), a[0].dtype),
             aten.record_stream.default: lambda *_: None,
         }
+        for func, made in self._of_data().items():
+            self._special[func] = self._read_first(func, made)
         for packet in (aten.addmm, aten.baddbmm):  # with a type of their own: PyTorch knows no shape of these
             if "dtype" in packet.overloads():
                 self._special[packet.dtype] = lambda _, a, __: self.empty(a[1], (*a[1].shape[:-1], a[2].shape[-1]), a[3])
@@ -417,21 +418,30 @@ class DryMode(TorchDispatchMode):
         self.guesses.note(f"{what}: {self.guesses.share:g} of the elements")
         return max(1, round(elements * self.guesses.share)) if elements > 0 else 0
 
-    def _nonzero(self, record: Any, args: Any, kwargs: Any) -> Any:
-        record.sync = "stream"
-        known = self._known(aten.nonzero.default, args, kwargs)
-        if known is not None:
-            return known
-        count = self._count(args[0].numel(), "nonzero")
-        return self.empty(args[0], (args[0].dim(), count), torch.int64).t()
+    def _of_data(self) -> Dict[Any, Any]:
+        """Operators whose result has a size that depends on data: what is made where the values are not known."""
+        def masked(args: Any, _: Any) -> Any:
+            shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
+            return self.empty(args[0], (self._count(shape.numel(), "masked_select"),))
 
-    def _masked_select(self, record: Any, args: Any, kwargs: Any) -> Any:
-        record.sync = "stream"
-        known = self._known(aten.masked_select.default, args, kwargs)
-        if known is not None:
-            return known
-        shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
-        return self.empty(args[0], (self._count(shape.numel(), "masked_select"),))
+        def unique(args: Any, _: Any) -> Any:
+            count = self._count(args[0].numel(), "unique")
+            whole = self.empty(args[0], args[0].shape, torch.int64)
+            return self.empty(args[0], (count,)), whole, self.empty(args[0], (count,), torch.int64)
+
+        return {
+            aten.nonzero.default: lambda a, _: self.empty(a[0], (a[0].dim(), self._count(a[0].numel(), "nonzero")), torch.int64).t(),
+            aten.masked_select.default: masked, aten._unique2.default: unique,
+            aten.bincount.default: lambda a, kwargs: self._evenly(
+                "bincount", a[0], max(kwargs.get("minlength", a[2] if len(a) > 2 else 0), 1), torch.int64)}
+
+    def _read_first(self, func: Any, made: Any) -> Any:
+        def run(record: Any, args: Any, kwargs: Any) -> Any:
+            record.sync = "stream"  # the host needs the size
+            known = self._known(func, args, kwargs)
+            return made(args, kwargs) if known is None else known
+
+        return run
 
     def _index(self, record: Any, args: Any, kwargs: Any) -> Any:
         masks = [i for i in args[1] if i is not None and i.dtype in (torch.bool, torch.uint8)]
@@ -460,15 +470,6 @@ class DryMode(TorchDispatchMode):
         a, b = self.value_of(args[0]), self.value_of(args[1])
         return args[0].shape == args[1].shape if a is None or b is None else torch.equal(a, b)
 
-    def _unique(self, record: Any, args: Any, kwargs: Any) -> Any:
-        record.sync = "stream"
-        known = self._known(aten._unique2.default, args, kwargs)
-        if known is not None:
-            return known
-        count = self._count(args[0].numel(), "unique")
-        return (self.empty(args[0], (count,)), self.empty(args[0], args[0].shape, torch.int64),
-                self.empty(args[0], (count,), torch.int64))
-
     def _repeat(self, record: Any, args: Any, kwargs: Any) -> Any:
         known = self._known(aten.repeat_interleave.Tensor, args, kwargs)
         size = kwargs.get("output_size")
@@ -481,24 +482,12 @@ class DryMode(TorchDispatchMode):
             size = args[0].numel()
         return self.empty(args[0], (size,))
 
-    def _bincount(self, record: Any, args: Any, kwargs: Any) -> Any:
-        record.sync = "stream"
-        known = self._known(aten.bincount.default, args, kwargs)
-        least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-        return known if known is not None else self._evenly("bincount", args[0], max(least, 1), torch.int64)
-
-    def _histc(self, record: Any, args: Any, kwargs: Any) -> Any:
-        return self._evenly("histc", args[0], kwargs.get("bins", args[1] if len(args) > 1 else 100), args[0].dtype)
-
     def _evenly(self, what: str, of: torch.Tensor, bins: int, dtype: torch.dtype) -> torch.Tensor:
         """Counts of elements, as of tokens for each expert."""
         self.guesses.note(f"{what}: the same number in each bin")
         counts = torch.full((bins,), of.numel() // bins, dtype=dtype)
         counts[: of.numel() % bins] += 1
         return self.fake_of(counts, of.device)
-
-    def _set_data(self, record: Any, args: Any, kwargs: Any) -> Any:
-        return NotImplemented
 
 
 def _dense_strides(tensor: torch.Tensor) -> List[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from typing import Any, Callable, Dict, List
 
 import torch
@@ -170,10 +171,10 @@ def seem_real() -> None:
 class Modules:
     """Names of the modules that are running, from the hooks of all modules."""
 
-    def __init__(self, on_first: Callable[[], None]) -> None:
+    def __init__(self, on_outermost: Callable[[torch.nn.Module], None]) -> None:
         self._names: Dict[int, str] = {}
         self._stack: List[str] = []
-        self._on_first = on_first
+        self._on_outermost = on_outermost  # called before a module trains that no other module calls
         before = torch.nn.modules.module.register_module_forward_pre_hook(self._enter)
         behind = torch.nn.modules.module.register_module_forward_hook(self._leave, always_call=True)
         self._hooks = [(torch.nn.modules.module._global_forward_pre_hooks, before.id),
@@ -200,7 +201,7 @@ class Modules:
     def _enter(self, module: torch.nn.Module, inputs: Any) -> None:
         if not self._stack:
             if module.training:
-                self._on_first()
+                self._on_outermost(module)
             if id(module) not in self._names:
                 for name, inner in module.named_modules():
                     self._names.setdefault(id(inner), name or type(module).__name__)
@@ -211,9 +212,10 @@ class Modules:
             self._stack.pop()
 
 
-def follow_optimizers(on_step: Callable[[], None]) -> None:
-    """Calls `on_step` when the first optimizer of the program has stepped, outside of its own profiler label."""
-    state: Dict[str, Any] = {"depth": 0, "first": None}
+def follow_optimizers(on_step: Callable[[], None]) -> Callable[[], Any]:
+    """Calls `on_step` when the first optimizer of the program has stepped, outside of its own profiler label. Returns a function
+    that gives that optimizer: None before its first step, and when the program has dropped it. Then another can be the first."""
+    state: Dict[str, Any] = {"depth": 0, "first": lambda: None}
     plain = torch.optim.Optimizer.profile_hook_step
 
     def hook(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -225,8 +227,8 @@ def follow_optimizers(on_step: Callable[[], None]) -> None:
                 out = inner(self, *args, **kwargs)
             finally:
                 state["depth"] -= 1
-            if state["depth"] == 0 and state["first"] in (None, id(self)):  # not inside of another one, which holds several
-                state["first"] = id(self)
+            if state["depth"] == 0 and state["first"]() in (None, self):  # not inside of another one, which holds several
+                state["first"] = weakref.ref(self)
                 on_step()
             return out
 
@@ -235,3 +237,4 @@ def follow_optimizers(on_step: Callable[[], None]) -> None:
         return wrapped
 
     torch.optim.Optimizer.profile_hook_step = staticmethod(hook)  # type: ignore[assignment]
+    return lambda: state["first"]()

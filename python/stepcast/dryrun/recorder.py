@@ -273,6 +273,12 @@ class Recorder:
         self.profiling = True
         self.step = step
 
+    def drop(self) -> None:
+        """Forgets the step that has begun."""
+        if self.step is not None:
+            self._profile.__exit__(None, None, None)
+            self.step, self.profiling = None, False
+
     def _end(self) -> None:
         step = self.step
         if step is None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import math
 import os
+import re
 import sys
 import time
 from typing import Any, Dict, Optional, Set
@@ -16,19 +19,24 @@ class Stop(BaseException):
 class Session:
     """`job`: what launch.py wrote for this rank."""
 
+    current: "Session"
+
     def __init__(self, job: Dict[str, Any]) -> None:
         self.job = job
         self.notes = []
+        self.who = "the program"  # in messages
         self.started = time.monotonic()
         self._signatures: Set[Optional[str]] = set()
         self._mode: Any = None
+        self._waits_for_forward = True
         self.groups: Any = None
+        Session.current = self
 
     def start(self) -> None:
         try:
             import torch
         except ImportError as problem:
-            self.fail(f"no PyTorch for {sys.executable}: {problem}; install it there: pip install torch")
+            self.fail(f"no PyTorch for {sys.executable}: {problem}; install it there: {sys.executable} -m pip install torch")
         if not hasattr(torch._C, "_cuda_getCurrentStream"):
             self.fail(f"PyTorch {torch.__version__} of {sys.executable} is built without CUDA; install the wheel that has it: "
                       "pip install torch --index-url https://download.pytorch.org/whl/cu130")
@@ -40,13 +48,12 @@ class Session:
         self.mode = mode.DryMode(self.recorder, guesses)
         patches.install(self.recorder.memory)
         self.seem_real = patches.seem_real
-        modules = patches.Modules(self.on_first_forward)
+        modules = patches.Modules(self.on_forward)
         self.recorder.module_of = modules.current
-        patches.follow_optimizers(self.recorder.boundary)
+        self.optimizer = patches.follow_optimizers(self.recorder.boundary)
         mode.Threads(self.mode)
         graphs.install(self.recorder)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(os.path.dirname(self.job["status"]), "inductor")  # goes with the run
-        self.compiled = compiled.Compiled(self.mode)
+        self.compiled = compiled.Compiled(self.mode, self.job.get("compile") == "eager")
         self.compiled.install(modules.hidden)
         files.install(self.compiled.note)
         hooks = imports.Imports(self.compiled.launched)
@@ -62,10 +69,20 @@ class Session:
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device="cuda") copies by an operator that the mode sees
         self.mode.__enter__()
 
-    def on_first_forward(self) -> None:
+    def on_forward(self, module: Any) -> None:
         self.seem_real()
-        if self.recorder.steps == 0 and self.recorder.step is None and os.getpid() == self.recorder.pid:
+        if self.job.get("compile") == "compiled":
+            self.compiled.whole(module)
+        if self._waits_for_forward and self.recorder.step is None and os.getpid() == self.recorder.pid:
             self.recorder._begin()
+
+    def next_call(self) -> None:
+        """The function that makes a step is called again. Where it built its model and optimizer, it will do so again: building is
+        not part of the step."""
+        gc.collect()
+        self._waits_for_forward = self.optimizer() is None
+        if self._waits_for_forward:
+            self.recorder.drop()
 
     def tell(self, state: str, **more: Any) -> None:
         """For launch.py: written as a whole, so that it is never seen half."""
@@ -94,6 +111,7 @@ class Session:
                 found = True
                 self.notes.append(f"the launches of the first {most} steps differ; step {recorder.steps} was taken")
         self._signatures.add(signature)
+        self._waits_for_forward = False
         self.tell("running", operators=recorder.operators)
         if found and step is not None:
             self.finish(None)
@@ -107,9 +125,10 @@ class Session:
             reached = self.recorder.runtime.reached()
             self.fail_with(error, reached)
         if step is None:
-            self.fail("the program ended without a step of a PyTorch optimizer (torch.optim.Optimizer.step)")
+            self.fail(f"{self.who} ended without a step of a PyTorch optimizer (torch.optim.Optimizer.step), "
+                      "where a training step ends")
         if error is not None:
-            self.notes.append(f"the program failed after step {self.recorder.steps}")
+            self.notes.append(f"{self.who} failed after step {self.recorder.steps}")
         self.recorder.write(self.job["trace"], self.header(), self.groups.described() if self.groups is not None else [])
 
         more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values()),
@@ -123,7 +142,10 @@ class Session:
         if not reached and any(sign in error for sign in ("huggingface.co", "huggingface_hub")):
             reached = "a model or data set of the Hugging Face hub is not on this machine; a model of its configuration alone does: " \
                 "AutoModelForCausalLM.from_config(config)"
-        self.tell("failed", message=reached or "the program failed", error=error)
+        if not reached and ("can't allocate memory" in error or "\nMemoryError" in error):
+            reached = f"this machine has too little memory for what {self.who} keeps on the CPU"
+        message = reached or misfit(error, self.who, self.job["world_size"]) or f"{self.who} failed"
+        self.tell("failed", message=message, error=error)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(2)
@@ -133,10 +155,35 @@ class Session:
 
         return {"format": 1, "made_by": "stepcast dryrun", "rank": self.job["rank"], "world_size": self.job["world_size"],
                 "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
-                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "compiled": self.compiled.used,
-                "torch": torch.__version__, "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes],
-                "tf32": _tf32(torch),
+                "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "torch": torch.__version__,
+                **self.compiled.counts(), "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes], "tf32": _tf32(torch),
                 "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
+
+
+def misfit(error: str, who: str, gpus: int) -> str:
+    """One line where the program cannot run on so many GPUs, by its error and the source in it: what it asks for, and what would do."""
+    def multiple(of: int) -> str:
+        return f"{head} a multiple of {of}; write --gpus {of}, {2 * of}, {3 * of}, ..." if gpus % of else ""
+
+    lines = error.strip().splitlines()
+    source = max((i for i, line in enumerate(lines) if line.startswith("    ") and line.strip(" ~^")), default=0)
+    said, source_line = "\n".join(lines[source + 1:]), "".join(lines[source:source + 1])
+    head = f"{who} does not run on --gpus {gpus}: the number must be"
+    mesh = re.search(r"device mesh of ([\dx ]+) = (\d+) ranks", said)
+    if mesh is not None:
+        return f"{head} {mesh[2]}, which its device mesh of {mesh[1]} asks for; write --gpus {mesh[2]}, or change the mesh"
+    product = re.search(r"((?:\w+\(\d+\) \* )+\w+\(\d+\)) != WORLD_SIZE", said)  # of TorchTitan
+    if product is not None:
+        return multiple(math.prod(map(int, re.findall(r"\((\d+)\)", product[1]))))
+    divisible = re.search(r"(\d+)\D{1,60}divisible by\D{1,60}(\d+)", said)
+    if divisible is not None and str(gpus) in divisible.groups():
+        of, by = map(int, divisible.groups())
+        return multiple(by) if of == gpus else f"{head} a divisor of {of}"
+    by = re.search(rf"{gpus} ranks and (\d+) \w+ devices", said) or re.search(r"world_?size\W*%\s*(\d+)", source_line, re.IGNORECASE)
+    if by is not None:
+        return multiple(int(by[1]))
+    about = gpus > 1 and re.search(r"world.?size", said + source_line, re.IGNORECASE)
+    return f"{who} failed, and its error is about its {gpus} ranks; another --gpus may do" if about else ""
 
 
 def _tf32(torch: Any) -> Dict[str, Any]:

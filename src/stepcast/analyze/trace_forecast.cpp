@@ -179,15 +179,19 @@ ForecastStageMemory memory_of(const EtDryRun& record) {
   return parts;
 }
 
+MemoryVerdict verdict_of(double margin_GiB, double available_GiB) {
+  return margin_GiB < 0                      ? MemoryVerdict::does_not_fit
+         : margin_GiB < 0.05 * available_GiB ? MemoryVerdict::tight
+                                             : MemoryVerdict::fits;
+}
+
 ForecastMemory memory_on(const Platform& machine, const ForecastStageMemory& parts) {
   ForecastMemory memory;
   memory.stages = {parts};
   memory.peak_memory_GiB = parts.total_GiB;
   memory.available_GiB = machine.device.memory_size.value() / kGiB;
   memory.margin_GiB = memory.available_GiB - memory.peak_memory_GiB;
-  memory.verdict = to_string(memory.margin_GiB < 0                             ? MemoryVerdict::does_not_fit
-                             : memory.margin_GiB < 0.05 * memory.available_GiB ? MemoryVerdict::tight
-                                                                               : MemoryVerdict::fits);
+  memory.verdict = to_string(verdict_of(memory.margin_GiB, memory.available_GiB));
   return memory;
 }
 
@@ -207,6 +211,9 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
     const auto worst = std::ranges::max_element(of_classes, {}, &ForecastStageMemory::total_GiB);
     forecast.memory = memory_on(*machine, *worst);
     forecast.memory->worst_stage = static_cast<std::uint32_t>(worst - of_classes.begin());
+    const double available_GiB = forecast.memory->available_GiB;
+    for (ForecastStageMemory& one : of_classes)
+      one.verdict = to_string(verdict_of(available_GiB - one.total_GiB, available_GiB));
     forecast.memory->stages = std::move(of_classes);
     return;
   }

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/predict/untimed_program.h"
 
@@ -74,6 +77,19 @@ void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, Reco
     out.notes.emplace_back("the ranks' collectives differ in number or order: they are not synchronised");
 }
 
+// "rank 3", "ranks 0-3", "ranks 0, 2, ... 14", "ranks 0, 1, 5, ..." of a class of equal ranks.
+std::string name_of(std::span<const std::uint32_t> ranks, std::int32_t recorded) {
+  if (ranks.size() < 2) return fmt::format("rank {}", recorded);
+  const auto step = [&](std::size_t i) { return static_cast<std::int64_t>(ranks[i]) - ranks[i - 1]; };
+  bool even = true;
+  for (std::size_t i = 2; i < ranks.size(); ++i) even = even && step(i) == step(1);
+  if (even && step(1) == 1) return fmt::format("ranks {}-{}", ranks.front(), ranks.back());
+  constexpr std::size_t kMost = 4;  // numbers of a table's cell
+  if (ranks.size() <= kMost) return fmt::format("ranks {}", fmt::join(ranks, ", "));
+  return fmt::format("ranks {}, ...{}", fmt::join(ranks.first(even ? 2 : 3), ", "),
+                     even ? fmt::format(" {}", ranks.back()) : "");
+}
+
 }  // namespace
 
 Result<RankGroup> all_ranks(std::span<const UntimedRank> ranks) {
@@ -101,9 +117,11 @@ Status join_untimed(std::span<const UntimedRank> ranks, std::vector<UntimedBlock
     rank_class.name = fmt::format("rank {}", rank.rank);
     rank_class.lanes.assign(blocks[r].block.lanes().begin(), blocks[r].block.lanes().end());
     rank_class.recorded_rank = rank.rank;
-    if (rank.trace->dry_run)
-      rank_class.multiplicity =
-          static_cast<std::uint32_t>(std::max<std::size_t>(1, rank.trace->dry_run->ranks.size()));
+    if (rank.trace->dry_run) {
+      const std::vector<std::uint32_t>& equal = rank.trace->dry_run->ranks;
+      rank_class.name = name_of(equal, rank.rank);
+      rank_class.multiplicity = static_cast<std::uint32_t>(std::max<std::size_t>(1, equal.size()));
+    }
     auto finished = std::move(blocks[r].block).finish_with_map();
     if (!finished.ok()) return std::move(finished).error().in_file(rank.trace->file);
     for (JoinedTask& c : blocks[r].collectives) c.task = finished->new_id[c.task.index()];

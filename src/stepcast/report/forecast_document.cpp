@@ -77,16 +77,23 @@ std::string software_line(const Forecast& f) {
                      word("recompute"));
 }
 
+// Whose memory stages[s] is: of a description a pipeline stage, of a dry run with several classes of ranks one of them.
+std::string memory_owner(const Forecast& f, std::size_t s) {
+  const bool of_ranks = f.kind == "trace" && f.memory->stages.size() == f.classes.size();
+  return of_ranks && f.classes.size() > 1 ? f.classes[s].name : fmt::format("stage {}", s);
+}
+
 // Whether it fits: what somebody has to know before the time.
-std::string memory(const ForecastMemory& m) {
+std::string memory(const Forecast& f) {
+  const ForecastMemory& m = *f.memory;
   if (m.worst_stage >= m.stages.size()) return {};
   const ForecastStageMemory& s = m.stages[m.worst_stage];
   std::string text = fmt::format(
-      "\nMemory: {}; {} GiB of {} GiB on stage {}, {} GiB {}\n  (weights {}, gradients {}, optimizer {}, "
+      "\nMemory: {}; {} GiB of {} GiB on {}, {} GiB {}\n  (weights {}, gradients {}, optimizer {}, "
       "activations {}, working {}, buffers and reserve {})\n",
-      m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), m.worst_stage, gib(std::abs(m.margin_GiB)),
-      m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB), gib(s.gradients_GiB),
-      gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
+      m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), memory_owner(f, m.worst_stage),
+      gib(std::abs(m.margin_GiB)), m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB),
+      gib(s.gradients_GiB), gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
       gib(s.communication_GiB + s.reserve_GiB));
   if (s.allocated_GiB && s.reserved_GiB)
     text += fmt::format("  (PyTorch prints {} GiB allocated, {} reserved)\n", gib(*s.allocated_GiB),
@@ -106,7 +113,7 @@ std::string memory(const ForecastMemory& m) {
 void add_opening(ReportDocument& document, const Forecast& f) {
   std::string text;
   for (const std::string& line : document.subject) text += line + "\n";
-  if (f.memory) text += memory(*f.memory);
+  if (f.memory) text += memory(f);
   if (!f.notes.empty()) text += "\n";
   for (const std::string& note : f.notes) text += fmt::format("note: {}\n", note);
   const int digits = decimals(f.step_time_ms);
@@ -226,7 +233,7 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   table.columns.push_back({"", false});
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     const ForecastStageMemory& stage = memory.stages[s];
-    const std::string name = staged ? fmt::format("stage {}", s) : std::string{"every GPU"};
+    const std::string name = staged ? memory_owner(f, s) : std::string{"every GPU"};
     ReportRow& row = table.row({name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)});
     for (const MemoryPart& part : kMemoryParts) row.cell(gib(stage.*part.value));
     for (const auto& as_printed : {stage.allocated_GiB, stage.reserved_GiB})
@@ -238,6 +245,25 @@ void add_memory(ReportDocument& document, const Forecast& f) {
       "Analytic: bytes of what the description says is kept, with a reserve for the allocator and the "
       "libraries. Allocated and reserved are what PyTorch prints of its allocator.";
   document.add("Memory of a GPU", {detail::memory_figure(std::move(bars)), table});
+}
+
+// What the allocator of each class of ranks held in a dry run, where they differ.
+void add_memory_of_ranks(ReportDocument& document, const Forecast& f) {
+  if (f.kind != "trace" || !f.memory || f.memory->stages.size() < 2 ||
+      f.memory->stages.size() != f.classes.size())
+    return;
+  ReportTable table{"ranks< | count | allocated GiB | total GiB | of the GPU % | <"};
+  table.list = "memory.stages";
+  for (std::size_t c = 0; c < f.classes.size(); ++c) {
+    const ForecastStageMemory& one = f.memory->stages[c];
+    table.row({f.classes[c].name, table_count(f.classes[c].n_ranks), gib(one.allocated_GiB.value_or(0)),
+               gib(one.total_GiB), table_number(100 * one.total_GiB / f.memory->available_GiB, 0),
+               one.total_GiB > f.memory->available_GiB ? "OOM" : one.verdict});
+  }
+  table.caption = "Peaks of the step. Total: with what the allocator keeps free, and 1 GiB for CUDA.";
+  ReportSection& section = document.add("Peak memory by rank", {std::move(table), TerminalText{"\n"}});
+  section.shown = Shown::terminal;
+  section.opening = "Peak memory by rank\n";
 }
 
 void add_collectives(ReportDocument& document, const Forecast& f) {
@@ -463,6 +489,7 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   detail::add_pool_layouts(document, f.pool_layouts);
   if (illustrations.explains) add_operations(document, f, Shown::terminal);
   add_opening(document, f);
+  add_memory_of_ranks(document, f);
   add_breakdown(document, f);
   add_grounds(document, f, Shown::terminal);
   detail::add_distributions(document, f);
