@@ -181,7 +181,8 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     PlacedItem& placed = place_next(item);
     placed.alone = prices.time_of(*item.operation(), priced).scaled(count);
     placed.kernel_class = priced.kernel_class;
-    placed.kernels = item.captured ? launches : count * priced.kernels;
+    const double of_host = priced.kernel_class == KernelClass::none ? prices.host_share() : 1;
+    placed.kernels = item.captured ? launches : count * priced.kernels * of_host;
     placed.flops = count * priced.matrix_flops;
     placed.start_us = now_us;
     const double alone_us = placed.alone.time.value();

@@ -90,6 +90,8 @@ struct PricedStep {
   bool compiled = false;         // launched from compiled code
   double launch_us = 0;          // of one kernel, or of one operator of an eager stack,
   double operator_launches = 1;  // which is so many launches
+  // What the host does besides launching is counted in launches of a kernel: each is this share of a launch_us.
+  double host_share = 1;
   NetworkUse network;
   std::optional<TokenExchange> exchange;  // how tokens go to their experts; nothing: by collectives
   bool on_device = false;                 // kernels as a profiler shows them (StepPricer)

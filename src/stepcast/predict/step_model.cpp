@@ -115,7 +115,7 @@ struct StepWorker::Impl {
     if (!is_same || pricer.layers_priced() > kMostLayers) pricer.assume(assumptions);
     if (!is_same) said = assumptions;
     pool_links = links;
-    pricer.price_as(std::nullopt, false, false);
+    pricer.price_as(std::nullopt, false, false, 1);
   }
 
   // Fill a `step`: it is large, and a search asks for thousands.
@@ -235,7 +235,6 @@ Status StepWorker::Impl::price_with_slowdowns(const Transformer& model, const La
   step.exchange = exchange_of(model, layout);
   step.on_device = model.network != nullptr;
   step.fp32_convolutions = layout.layer.precision.fp32_convolutions;
-  pricer.price_as(step.exchange, step.on_device, step.fp32_convolutions);
   step.slowest_gpu_factor = 1 + slowest_gpu_excess(layout.world_size(), assume.gpu_speed_spread);
   step.compiled = layout.layer.fused.compiled;
   const std::optional<double>& eager = layout.layer.operator_launches;
@@ -248,6 +247,8 @@ Status StepWorker::Impl::price_with_slowdowns(const Transformer& model, const La
     // In launches, so that both are faster on a faster host.
     step.operator_launches = std::max(1.0, us / StepAssumptions{}.host_launch_us);
   }
+  step.host_share = eager ? 1 : 1 / step.operator_launches;
+  pricer.price_as(step.exchange, step.on_device, step.fp32_convolutions, step.host_share);
   step.launch_us =
       step.operator_launches * (step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us);
   const auto price_layer = [&](PricedLayer& priced, const std::shared_ptr<const LayerWork>& work) -> Status {
@@ -355,7 +356,7 @@ StepWorker StepModel::worker() const {
 
 StepWorker StepModel::worker(const PricedStep& step) const {
   StepWorker of_step = worker();
-  of_step.pricer().price_as(step.exchange, step.on_device, step.fp32_convolutions);
+  of_step.pricer().price_as(step.exchange, step.on_device, step.fp32_convolutions, step.host_share);
   return of_step;
 }
 

@@ -112,10 +112,11 @@ std::size_t StepPricer::GroupKeyHash::operator()(const GroupKey& key) const {
 }
 
 void StepPricer::price_as(const std::optional<TokenExchange>& exchange, bool on_device,
-                          bool fp32_convolutions) {
+                          bool fp32_convolutions, double host_share) {
   exchange_ = exchange;
   is_on_device_ = on_device;
   fp32_convolutions_ = fp32_convolutions;
+  host_share_ = host_share;
   if (on_device && !on_device_) on_device_.emplace(kernels_.model(), platform_->device);
 }
 

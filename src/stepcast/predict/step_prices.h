@@ -56,6 +56,8 @@ class StepPricer {
   // multiprocessors away.
   [[nodiscard]] double overlap_slowdown(CollectiveOp op) const;
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
+  // Launches that an operation of the host alone counts as (PricedStep::host_share).
+  [[nodiscard]] double host_share() const { return host_share_; }
   // HostOverheads::us_per_launch() of the platform. 0: its host is not known.
   [[nodiscard]] double operator_us();
 
@@ -70,8 +72,9 @@ class StepPricer {
   // is what the tokens of one rank weigh, each once; nothing: they are collectives like others. `on_device`: as a profiler
   // shows kernels, without what the host takes to launch them (cost/device_time.h), and as libraries usually run
   // convolutions, pooling and batch norm: for networks whose blocks are told by their operations.
-  // `fp32_convolutions`: as Precision has it.
-  void price_as(const std::optional<TokenExchange>& exchange, bool on_device, bool fp32_convolutions);
+  // `fp32_convolutions`: as Precision has it. `host_share`: what work of the host alone takes, over a launch.
+  void price_as(const std::optional<TokenExchange>& exchange, bool on_device, bool fp32_convolutions,
+                double host_share);
   [[nodiscard]] Estimate on_device(const Operation& operation, const PricedOperation& priced);
   struct GroupKey {
     CollectiveOp op;
@@ -105,6 +108,7 @@ class StepPricer {
   std::optional<DeviceTime> on_device_;  // once it was asked for
   std::optional<double> operator_us_;    // the same
   bool is_on_device_ = false, fp32_convolutions_ = false;
+  double host_share_ = 1;
   ExpertExchange exchange_rates_;
   std::optional<TokenExchange> exchange_;
   std::unordered_map<GroupKey, TimeCurve, GroupKeyHash> curves_;
