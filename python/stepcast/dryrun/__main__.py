@@ -75,7 +75,8 @@ def main(words: List[str]) -> int:
                       guess=given.guess, compile=given.compile)
     gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes, given.gpus_per_node)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it ends with the program that started it, however that ends
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it ends with the program that started it, however that ends
     try:
         classes = dry_run(command, options, gpu)
     except DryRunError as problem:
