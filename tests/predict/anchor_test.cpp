@@ -49,10 +49,10 @@ double step_ms(const StepModel& steps, const Transformer& model, const Layout& l
 }
 
 // All computation, of some place and model.
-AnchorTraits computing(double place = 0, double log_sd = 0) {
+AnchorTraits computing(double place = 0, double band = 0) {
   AnchorTraits traits;
   traits.place[0] = place;
-  traits.log_sd = log_sd;
+  traits.log_fast = traits.log_slow = band;
   return traits;
 }
 
@@ -166,9 +166,14 @@ TEST(Anchor, DoesNotDependOnTheOrderOfSteps) {
 // A step in its forecast's band does not make the forecast less certain than it was; one far outside may.
 TEST(Anchor, AMeasuredStepInItsBandWidensNothing) {
   const Anchor calm{{computing(0, 0.05)}, {0.01}};
-  EXPECT_LE(calm.at(computing(9, 0.05)).log_sd, 0.05);
+  EXPECT_LE(calm.at(computing(9, 0.05)).log_sd, 0.05 / 1.28);
   const Anchor off{{computing(0, 0.05)}, {0.6}};
   EXPECT_GT(off.at(computing(9, 0.05)).log_sd, 0.05);
+  // Slow as its band allows, which is wider to that side.
+  AnchorTraits slow = computing(0, 0.05);
+  slow.log_slow = 0.2;
+  EXPECT_LE((Anchor{{slow}, {0.15}}).at(computing(9, 0.05)).log_sd, 0.05 / 1.28);
+  EXPECT_GT((Anchor{{slow}, {-0.15}}).at(computing(9, 0.05)).log_sd, 0.05 / 1.28);
 }
 
 TEST(Anchor, RefusesWhatIsNoStepOfTheJob) {

@@ -81,10 +81,8 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-double log_sd_of(const Estimate& step) {
-  const double low = std::max(step.p10.value(), 1e-9);
-  return std::log(std::max(step.p90.value(), low) / low) / (2 * kTenth);
-}
+// What the forecast's own band stands for.
+double log_sd_of(const AnchorTraits& step) { return (step.log_fast + step.log_slow) / (2 * kTenth); }
 
 double type_of(DType compute) { return compute == DType::fp4 ? 2 : compute == DType::fp8 ? 1 : 0; }
 
@@ -101,7 +99,11 @@ AnchorTraits traits_of(const Transformer& model, const Layout& layout, const Ste
     traits.host = (shares.host_us + shares.fixed_us) / total;
     traits.compute = 1 - traits.communication - traits.host;
   }
-  traits.log_sd = log_sd_of(forecast.step);
+  const Estimate& step = forecast.step;
+  if (step.p10.value() > 0) {
+    traits.log_fast = std::log(step.time / step.p10);
+    traits.log_slow = std::log(step.p90 / step.time);
+  }
   const Degrees& degrees = layout.degrees;
   const auto at = [](std::int64_t value, double unit) { return log2_of(static_cast<double>(value)) / unit; };
   const auto gpus = static_cast<double>(forecast.n_gpus);
@@ -133,7 +135,8 @@ Anchor::Anchor(std::vector<AnchorTraits> traits, std::vector<double> errors)
     for (std::size_t j = 0; j <= i; ++j)
       of_steps[i * n + j] = covariance(traits_[i], traits_[j], distance(traits_[i], traits_[j]));
     of_steps[i * n + i] += square(kOfRun);
-    in_their_bands_ = in_their_bands_ && std::abs(errors_[i]) <= kTenth * traits_[i].log_sd;
+    in_their_bands_ =
+        in_their_bands_ && -errors_[i] <= traits_[i].log_fast && errors_[i] <= traits_[i].log_slow;
   }
   std::vector<double> logs;
   for (const Unevenness& uneven : kUneven) {
@@ -220,20 +223,22 @@ AnchoredStep Anchor::at(const AnchorTraits& question) const {
                said.communication * question.communication - said.host * question.host;
   said.log_sd = std::sqrt(std::max(0.0, mean_squares - square(said.log_factor)));
   // What was measured as forecast makes nothing less certain.
-  if (in_their_bands_ && question.log_sd > 0) said.log_sd = std::min(said.log_sd, question.log_sd);
+  const double without = log_sd_of(question);
+  if (in_their_bands_ && without > 0) said.log_sd = std::min(said.log_sd, without);
   return said;
 }
 
 AnchoredStep Anchor::nearby() const {
   AnchorTraits middle = traits_.front();
-  middle.compute = middle.communication = middle.host = middle.log_sd = 0;
+  middle.compute = middle.communication = middle.host = middle.log_fast = middle.log_slow = 0;
   middle.place = {};
   const auto n = static_cast<double>(traits_.size());
   for (const AnchorTraits& one : traits_) {
     middle.compute += one.compute / n;
     middle.communication += one.communication / n;
     middle.host += one.host / n;
-    middle.log_sd += one.log_sd / n;
+    middle.log_fast += one.log_fast / n;
+    middle.log_slow += one.log_slow / n;
     for (std::size_t i = 0; i < middle.place.size(); ++i) middle.place[i] += one.place[i] / n;
   }
   middle.place.front() += 1;

@@ -1,7 +1,7 @@
 // A forecast held against steps that were measured on its machine: what they say of a step like them.
 //
 //   STEPCAST_ASSIGN(const Anchor anchor, Anchor::of(steps, measured));
-//   STEPCAST_ASSIGN(const AnchoredStep said, anchor.at(model, layout, forecast));    // said.factor(), said.log_sd
+//   const AnchoredStep said = anchor.at(traits_of(model, layout, forecast));         // said.factor(), said.log_sd
 //   STEPCAST_ASSIGN(const StepAssumptions there, anchor.assumptions(steps, model, layout));
 //   steps.with(there).predict(model, layout);                                        // the anchored forecast
 //
@@ -42,8 +42,8 @@ struct AnchorTraits {
   double compute = 1, communication = 0, host = 0;  // shares of the forecast; they sum to 1
   std::array<double, 9>
       place{};  // in units in which errors stay alike: logarithms of sizes and degrees, and the type
-  std::array<double, 5> model{};  // sizes; equal in all: the same one
-  double log_sd = 0;              // standard deviation that the forecast's own band stands for
+  std::array<double, 5> model{};      // sizes; equal in all: the same one
+  double log_fast = 0, log_slow = 0;  // of the forecast over its p10, and of its p90 over it
 };
 [[nodiscard]] AnchorTraits traits_of(const Transformer& model, const Layout& layout,
                                      const StepPrediction& forecast);
