@@ -18,6 +18,7 @@
 
 #include "calibrate/iteration_fit.h"
 #include "calibrate/llm_runs.h"
+#include "lab/anchor_scores.h"
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_scores.h"
@@ -378,6 +379,9 @@ Result<SuiteResult> validate_iterations(const std::filesystem::path& data, const
       STEPCAST_ASSIGN(TestScore few, few_steps_given(runs, platforms, n_given));
       result.add(std::move(few));
     }
+    for (TestScore& anchored : score_anchored(runs, platforms)) result.add(std::move(anchored));
+    STEPCAST_ASSIGN(std::vector<TestScore> bare, score_anchored_without_records(runs, platforms));
+    for (TestScore& anchored : bare) result.add(std::move(anchored));
   }
   return result;
 }

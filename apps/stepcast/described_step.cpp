@@ -1,19 +1,27 @@
 #include "described_step.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/file.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/formats/launch_script.h"
 #include "stepcast/formats/megatron.h"
 #include "stepcast/operation/dtype.h"
+#include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/anchor.h"
 
+#include "calibrate/llm_runs.h"
 #include "option_list.h"
 
 namespace stepcast::cli {
@@ -106,6 +114,54 @@ Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
   return Ok{};
 }
 
+// Rows of a table of runs, of the GPU that is asked for.
+Result<std::vector<MeasuredTime>> steps_of_table(const std::string& file, const std::string& platform) {
+  STEPCAST_ASSIGN(const Platform on, load_platform(platform));
+  STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file));
+  std::vector<MeasuredTime> steps;
+  for (LlmRun& run : runs) {
+    if (!run.gpu.empty() && !could_be_named(run.gpu, on.device)) {
+      return Error::at(file, fmt::format("line {}, column gpu", run.line))
+          .found(fmt::format("`{}`", run.gpu))
+          .expected(fmt::format("the GPU of {}, {}", on.name, on.device.name))
+          .advice("name the platform that the steps ran on with --platform");
+    }
+    steps.push_back({std::move(run.model), std::move(run.layout), run.iter_time_ms});
+  }
+  return steps;
+}
+
+// Tables are read here, what else was measured where the step is forecast.
+Status take_measured(const DescribedStep& step, PredictRequest& request) {
+  if (step.measured == std::vector<std::string>{"none"}) return Ok{};
+  auto rows = std::make_shared<MeasuredTimes>();
+  for (const std::string& text : step.measured) {
+    if (text == "none")
+      return Error::at("", "--measured")
+          .found("`none` together with others")
+          .advice("leave one of the two out");
+    std::error_code ignored;
+    const bool is_file = std::filesystem::is_regular_file(text, ignored);
+    if (is_file) {
+      STEPCAST_ASSIGN(const std::string beginning, read_file(text));
+      if (looks_like_llm_runs(beginning)) {
+        STEPCAST_ASSIGN(std::vector<MeasuredTime> more, steps_of_table(text, request.platform));
+        std::ranges::move(more, std::back_inserter(rows->steps));
+        continue;
+      }
+    } else if (text.find('=') == std::string::npos && text.find_first_not_of("0123456789.ms") != text.npos) {
+      return Error::at("", "--measured")
+          .found(fmt::format("`{}`, which is not a file", text.substr(0, 200)))
+          .expected(
+              "words of a layout with milliseconds, as in 'gpus=64 tp=8 pp=2=4120', a CSV of steps, or a "
+              "log");
+    }
+    request.measured.push_back(text);
+  }
+  if (!rows->steps.empty()) request.measured_steps = std::move(rows);
+  return Ok{};
+}
+
 }  // namespace
 
 Job job_as_named(const std::string& model, const std::string& config, const std::string& command_line) {
@@ -128,6 +184,7 @@ Result<PredictRequest> request_of(const DescribedStep& step) {
   PredictRequest request = step.request;
   STEPCAST_ASSIGN(request.job, job_of(step));
   STEPCAST_TRY(count_nodes(step.nodes, request));
+  STEPCAST_TRY(take_measured(step, request));
   return request;
 }
 

@@ -87,32 +87,6 @@ std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
   return inputs;
 }
 
-// The run of a log, forecast and held against it.
-Result<int> run_log(const PredictOptions& options) {
-  PredictLogRequest request;
-  request.log = options.log.log;
-  STEPCAST_ASSIGN(const DescribedStep step, described(options));
-  STEPCAST_ASSIGN(request.request, request_of(step));
-  if (!step.platform_is_named) request.request.platform.clear();
-  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  request.pictures = report.is_wanted();
-  const Session session;
-  std::optional<ProgressLine> progress{std::in_place, "predict from a log"};
-  request.progress = progress->reading("predict from a log");
-  STEPCAST_ASSIGN(const PredictedLog predicted, session.predict(request));
-  progress.reset();
-  ForecastIllustrations how = predicted.illustrations();
-  how.made_for = report.made_for();
-  STEPCAST_TRY(report.answer(
-      log_forecast_document(predicted.forecast, *predicted.run, predicted.comparison, how),
-      options.shared.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
-                          : std::string{}));
-  if (report.replaces_text()) return kSuccess;
-  if (!options.shared.timeline.empty() && !options.shared.json) print_timeline_note(options.shared.timeline);
-  if (!options.shared.json) report.note();
-  return kSuccess;
-}
-
 // Sensitivities as JSON stand alone.
 Status check_sensitivity(const PredictOptions& options) {
   if (!options.shared.sensitivity || !options.shared.json) return Ok{};
@@ -235,6 +209,40 @@ void note_files(const PredictOptions& options, const ReportOutput& report, const
   if (!options.shared.timeline.empty()) print_timeline_note(options.shared.timeline);
   note_chakra(options, forecast);
   report.note();
+}
+
+// The run of a log, forecast and held against it.
+Result<int> run_log(const PredictOptions& options) {
+  PredictLogRequest request;
+  request.log = options.log.log;
+  STEPCAST_ASSIGN(const DescribedStep step, described(options));
+  STEPCAST_ASSIGN(request.request, request_of(step));
+  if (!step.platform_is_named) request.request.platform.clear();
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
+  request.pictures = report.is_wanted();
+  request.anchors = step.measured.empty();
+  const Session session;
+  std::optional<ProgressLine> progress{std::in_place, "predict from a log"};
+  request.progress = progress->reading("predict from a log");
+  STEPCAST_ASSIGN(PredictedLog predicted, session.predict(request));
+  progress.reset();
+  if (request.anchors && predicted.forecast.anchor) {
+    Report answer{std::move(predicted.forecast), std::move(predicted.sensitivity),
+                  std::move(predicted.pictures)};
+    STEPCAST_TRY(give_forecast(options, report, answer, step.request.explained));
+    note_files(options, report, answer.forecast);
+    return kSuccess;
+  }
+  ForecastIllustrations how = predicted.illustrations();
+  how.made_for = report.made_for();
+  STEPCAST_TRY(report.answer(
+      log_forecast_document(predicted.forecast, *predicted.run, predicted.comparison, how),
+      options.shared.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
+                          : std::string{}));
+  if (report.replaces_text()) return kSuccess;
+  if (!options.shared.timeline.empty() && !options.shared.json) print_timeline_note(options.shared.timeline);
+  if (!options.shared.json) report.note();
+  return kSuccess;
 }
 
 Result<int> run_traces(const PredictOptions& options) {

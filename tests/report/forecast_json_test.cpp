@@ -65,6 +65,7 @@ Forecast full_forecast() {
   f.memory->worst_imbalance = 8;
   f.memory->fits_to_imbalance = 2.5;
   f.expert_load = ForecastExpertLoad{.load = "power-law:1.2", .busiest_over_mean = 1.9, .cost_ms = 30};
+  f.anchor = ForecastAnchor{.step_time_ms = 90, .factor = 1.1, .measured = {{"64 GPUs", 99, 90, 1.01}}};
   f.throughput.tokens_per_s = 81418.059;
   f.throughput.mfu = 0.541;
   f.training = ForecastTraining{.tokens = 1e12, .iterations = 238419, .price = 564374};

@@ -276,6 +276,28 @@ struct ForecastExpertLoad {
   STEPCAST_FIELD(double, cost_ms, "the step less that");
 };
 
+// A step that was measured, beside the forecast of it.
+struct ForecastMeasured {
+  STEPCAST_FIELDS(ForecastMeasured, "measured_step");
+  STEPCAST_FIELD(std::string, layout, "GPUs, degrees, batch");
+  STEPCAST_FIELD(double, measured_ms, "as it was given");
+  STEPCAST_FIELD(double, forecast_ms, "without it");
+  STEPCAST_FIELD(double, own_factor, "of its time, what is left to that run alone", 1);
+};
+// What measured steps say of this one (predict/anchor.h). Factors are of times.
+struct ForecastAnchor {
+  STEPCAST_FIELDS(ForecastAnchor, "anchor");
+  STEPCAST_FIELD(double, step_time_ms, "without anchor");
+  STEPCAST_FIELD(double, step_time_p10_ms, "");
+  STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(double, factor, "anchored over that: the product of those that follow, by their shares", 1);
+  STEPCAST_FIELD(double, compute_factor, "of all computation", 1);
+  STEPCAST_FIELD(double, communication_factor, "of all exposed communication", 1);
+  STEPCAST_FIELD(double, host_factor, "of host time", 1);
+  STEPCAST_FIELD(double, alike_factor, "of steps that are alike, as a whole", 1);
+  STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "the steps");
+};
+
 // What somebody wants to train, and what a GPU costs.
 struct TrainingBudget {
   std::optional<double> samples{}, tokens{}, iterations{};  // at most one of them
@@ -530,6 +552,7 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "of one GPU, where known");
   STEPCAST_FIELD(std::optional<ForecastExpertLoad>, expert_load,
                  "what uneven experts cost, where a load was asked for");
+  STEPCAST_FIELD(std::optional<ForecastAnchor>, anchor, "what measured steps say, where they were given");
   STEPCAST_FIELD(std::optional<ForecastPower>, power,
                  "what nodes and GPUs draw, where the platform is known");
   STEPCAST_FIELD(std::optional<ForecastNetwork>, network,

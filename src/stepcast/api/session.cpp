@@ -388,7 +388,10 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   STEPCAST_TRY(
       detail::take_largest_batch(request.largest, request.job.settings, platform.device.memory_size, job));
   STEPCAST_TRY(detail::check_micro_batches(job.layout));
-  const StepModel steps = priced->steps.with(detail::widened_for(job.not_modelled.size(), assumptions));
+  StepAssumptions wanted = detail::widened_for(job.not_modelled.size(), assumptions);
+  STEPCAST_ASSIGN(std::optional<ForecastAnchor> anchor,
+                  detail::anchor_on_measured(request, job, priced->steps, wanted));
+  const StepModel steps = priced->steps.with(wanted);
   Layout layout = job.layout;
   LaidOut step{std::move(job), std::move(layout), steps, {}};
   step.sites.push_back(std::move(priced));
@@ -402,6 +405,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   }
   step.timeline = std::move(timeline);
   step.budget = request.budget;
+  step.anchor = std::move(anchor);
   return step;
 }
 
@@ -413,6 +417,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   step.options.forecast.path_steps = request.path_steps;
   STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, step.layout, step.platform(), steps},
                                                    step.sites[step.base]->short_steps, step.options));
+  forecast.anchor = std::move(step.anchor);
   std::vector<std::string>& notes = step.notes;
   if (!step.on_several_pools()) {
     if (request.compares_types) STEPCAST_TRY(note_slow_type(job, steps, notes));
@@ -420,6 +425,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
       STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));
   }
   if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
+  if (forecast.anchor) notes.push_back(detail::anchor_text(*forecast.anchor));
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   notes.insert(notes.end(), step.site_notes.begin(), step.site_notes.end());
   note_job(job,
@@ -469,6 +475,9 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out(on_platform, extras));
     return impl_->forecast(on_platform, std::move(step), extras);
   }
+  if (!request.measured.empty() || request.measured_steps != nullptr)
+    return Error{"measured steps anchor a forecast on one platform"}.advice(
+        "leave out --measured, or name one pool");
   STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out_on_pools(request, cluster));
   return impl_->forecast(request, std::move(step), extras);
 }

@@ -51,6 +51,7 @@ namespace stepcast {
 class StepModel;
 struct LayoutRestrictions;
 struct LoggedRun;
+struct MeasuredTimes;
 struct Platform;
 struct ReplayAnalysis;
 
@@ -94,6 +95,10 @@ struct PredictRequest {
   std::string pools{};
   std::vector<std::string> zones{};
   PoolSpace pool_space{};
+  // Steps that were measured on the platform, which the forecast is anchored on (predict/anchor.h): words of a layout with
+  // milliseconds behind them ("gpus=64 tp=8 pp=2=4120"; what they do not say is as `job` says), or logs of training runs.
+  std::vector<std::string> measured{};
+  std::shared_ptr<const MeasuredTimes> measured_steps{};  // those that were read already; null: none
   OpenLayout open_layout = OpenLayout::fastest;
   LargestBatch largest = LargestBatch::none;
   TrainingBudget budget;          // what training would cost
@@ -257,6 +262,8 @@ struct PredictLogRequest {
   // `job` says what the log does not, and holds against what it does; an empty `platform` is the one that has the GPU
   // that the log names, or else dgx-h100.
   PredictRequest request;
+  // What `job` says is another step than the one that the log tells by itself: that one anchors the forecast.
+  bool anchors = true;
   bool pictures = false;  // also the sensitivities and pictures of the forecast
   ProgressReport progress{};
 };

@@ -72,6 +72,7 @@ StepQuestion step_of(SweepQuestion&& point, const Platform* platform) {
     step.job.n_gpus = *point.nodes * point.gpus_per_node.value_or(platform->node.gpus_per_node);
   step.platform = std::move(point.platform);
   step.what_if = std::move(point.what_if);
+  step.measured = std::move(point.measured);
   step.budget = point.budget;
   step.pools = std::move(point.pools);
   step.zones = std::move(point.zones);

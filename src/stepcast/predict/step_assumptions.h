@@ -47,6 +47,8 @@ struct StepAssumptions {
   double structure_low = 0.045, structure_high = 0.10;
   // The same for computation whose time, or whose clock under load, is only assumed.
   double structure_assumed = 0.12;
+  // Standard deviation of the step's logarithm where measured steps say it (anchor.h); 0: its parts and its structure do.
+  double log_sd = 0;
   // What other jobs ask of the links between switches, as a share of what these pass (network_sharing.h). Of a
   // question, not of a machine: no name.
   double background_load = 0;

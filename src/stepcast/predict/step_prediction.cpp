@@ -156,6 +156,19 @@ Estimate with_band(const PricedStep& step, const PricedList& passes, const StepP
   EstimateSource source = EstimateSource::fitted;
   if (share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
+  if (assume.log_sd > 0) {
+    // What a question adds to its assumptions (a limit of power, settings without a price) no measured step says.
+    constexpr double kTenth = 1.2815515655446004;  // of a normal deviate
+    const auto added = [](double asked, double usual) {
+      return std::max(0.0, asked * asked - usual * usual);
+    };
+    const double fast = std::sqrt(std::pow(kTenth * assume.log_sd, 2) +
+                                  added(assume.structure_low, StepAssumptions{}.structure_low));
+    const double slow = std::sqrt(std::pow(kTenth * assume.log_sd, 2) +
+                                  added(assume.structure_high, StepAssumptions{}.structure_high));
+    return {Microseconds{time}, Microseconds{time * std::exp(-fast)}, Microseconds{time * std::exp(slow)},
+            source};
+  }
   return {Microseconds{time}, Microseconds{time * (1 - down)}, Microseconds{time * (1 + up)}, source};
 }
 

@@ -19,7 +19,7 @@ struct SweepQuestion {
   Job job;  // without numbers of GPUs where the platform has to say how many `nodes` have
   std::string platform = "dgx-h100";
   std::optional<std::int64_t> n_gpus, nodes, gpus_per_node;
-  std::vector<std::string> what_if;
+  std::vector<std::string> what_if, measured;
   std::string pools;  // of different GPUs; empty: n_gpus of `platform`
   std::vector<std::string> zones;
   TrainingBudget budget;

@@ -29,6 +29,14 @@ namespace detail {
 // on a platform.
 [[nodiscard]] Result<StepAssumptions> assumptions_on(const Platform& platform, const PredictRequest& request,
                                                      const std::vector<std::string>& what_if);
+// The forecast of `job` on what was measured: `asked` become the assumptions of the anchored one. Nothing where nothing was.
+// Errors: words or logs that cannot be read, steps that cannot be forecast.
+[[nodiscard]] Result<std::optional<ForecastAnchor>> anchor_on_measured(const PredictRequest& request,
+                                                                       const ResolvedJob& job,
+                                                                       const StepModel& machine,
+                                                                       StepAssumptions& asked);
+// What a note says of it.
+[[nodiscard]] std::string anchor_text(const ForecastAnchor& anchor);
 // With settings that act and have no price.
 [[nodiscard]] StepAssumptions widened_for(std::size_t n_unpriced, StepAssumptions assumptions);
 // More are a mistake: batches count sequences.
@@ -156,6 +164,7 @@ struct Session::Impl {
     std::vector<std::string> notes{}, site_notes{};  // before and behind those of the job
     std::optional<OutputFile> timeline{};
     TrainingBudget budget{};
+    std::optional<ForecastAnchor> anchor{};
     // Of several pools: how they are said, and the layouts that were found, the first of which was chosen.
     Cluster cluster{};
     std::vector<PooledLayout> found{};

@@ -1,0 +1,116 @@
+// Forecasts that steps which were measured anchor: how they are read, and what the answer says of them.
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/detail/session_impl.h"
+#include "stepcast/base/words.h"
+#include "stepcast/formats/layout_choice.h"
+#include "stepcast/formats/resolve_job.h"
+#include "stepcast/logs/logged_run.h"
+#include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/predict/anchor.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/sweep/measured_words.h"
+
+namespace stepcast {
+namespace {
+
+Error without_layout(const std::string& what) {
+  return Error::at("", "--measured",
+                   fmt::format("nothing says how `{}` was spread over its GPUs", what.substr(0, 80)))
+      .advice("say --tp, --pp and --zero-stage (0: every GPU holds all) with it");
+}
+
+// A log tells its job by itself, or with what is asked.
+Result<MeasuredTime> step_of_log(const std::string& file, const Job& asked) {
+  STEPCAST_ASSIGN(LoggedRun run, read_logged_run(file));
+  if (!run.resolved) {
+    STEPCAST_ASSIGN(run, read_logged_run(file, asked));
+  }
+  if (!run.resolved) return Error{run.why_no_job};
+  if (!run.times.why_no_time.empty()) return Error::at(file, "", run.times.why_no_time);
+  if (leaves_layout_open(run.job->job) && run.resolved->layout.world_size() > 1) return without_layout(file);
+  return MeasuredTime{run.resolved->model, run.resolved->layout, run.times.median_ms};
+}
+
+Result<MeasuredTime> step_of_words(const std::string& text, const Job& asked, const ResolvedJob& laid_out) {
+  STEPCAST_ASSIGN(const SaidStep said, parse_measured_words(text, asked));
+  // However that was laid out.
+  if (said.is_asked) return MeasuredTime{laid_out.model, laid_out.layout, said.step_time_ms};
+  STEPCAST_ASSIGN(const ResolvedJob job, resolve(said.job));
+  if (leaves_layout_open(said.job) && job.layout.world_size() > 1) return without_layout(text);
+  return MeasuredTime{job.model, job.layout, said.step_time_ms};
+}
+
+}  // namespace
+
+Result<std::optional<ForecastAnchor>> detail::anchor_on_measured(const PredictRequest& request,
+                                                                 const ResolvedJob& job,
+                                                                 const StepModel& machine,
+                                                                 StepAssumptions& asked) {
+  std::vector<MeasuredTime> steps;
+  if (request.measured_steps != nullptr) steps = request.measured_steps->steps;
+  for (const std::string& text : request.measured) {
+    std::error_code ignored;
+    Result<MeasuredTime> step = std::filesystem::is_regular_file(text, ignored)
+                                    ? step_of_log(text, request.job)
+                                    : step_of_words(text, request.job, job);
+    if (!step) return std::move(step).error();
+    steps.push_back(std::move(*step));
+  }
+  if (steps.empty()) return std::optional<ForecastAnchor>{};
+  STEPCAST_ASSIGN(const Anchor anchor, Anchor::of(machine, steps));
+  const StepModel question = machine.with(asked);
+  STEPCAST_ASSIGN(const StepPrediction before, question.predict(job.model, job.layout));
+  const AnchoredStep said = anchor.at(traits_of(job.model, job.layout, before));
+  STEPCAST_ASSIGN(asked, anchor.assumptions(question, job.model, job.layout));
+  ForecastAnchor result{.step_time_ms = before.step.time.value() * 1e-3,
+                        .step_time_p10_ms = before.step.p10.value() * 1e-3,
+                        .step_time_p90_ms = before.step.p90.value() * 1e-3,
+                        .factor = said.factor(),
+                        .compute_factor = std::exp(said.compute),
+                        .communication_factor = std::exp(said.communication),
+                        .host_factor = std::exp(said.host),
+                        .alike_factor = std::exp(said.alike),
+                        .measured = {}};
+  const std::int64_t in_node = machine.platform().node.gpus_per_node;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const MeasuredTime& step = steps[i];
+    result.measured.push_back({.layout = fmt::format("{} GPUs, {}, {} sequences", step.layout.world_size(),
+                                                     to_string(point_of(step.layout, in_node)),
+                                                     step.layout.batch.global_batch_sequences),
+                               .measured_ms = step.step_time_ms,
+                               .forecast_ms = step.step_time_ms / std::exp(anchor.errors()[i]),
+                               .own_factor = std::exp(anchor.left(i))});
+  }
+  return std::optional<ForecastAnchor>{std::move(result)};
+}
+
+// "anchored on a measured step (64 GPUs, ...: 4,120.0 ms, forecast 3,870.0): ...".
+std::string detail::anchor_text(const ForecastAnchor& anchor) {
+  const ForecastMeasured& first = anchor.measured.front();
+  std::string text = anchor.measured.size() == 1
+                         ? std::string{"anchored on a measured step ("}
+                         : fmt::format("anchored on {} measured steps, the first (", anchor.measured.size());
+  text += fmt::format("{}: {} ms, forecast {}): ", first.layout, table_number(first.measured_ms, 1),
+                      table_number(first.forecast_ms, 1));
+  std::vector<std::string> parts;
+  constexpr double kShown = 0.0005;
+  for (const auto& [what, factor] : {std::pair{"computation", anchor.compute_factor},
+                                     {"communication", anchor.communication_factor},
+                                     {"host", anchor.host_factor},
+                                     {"steps like this", anchor.alike_factor}})
+    if (std::abs(factor - 1) >= kShown) parts.push_back(fmt::format("{} x{:.3f}", what, factor));
+  text += parts.empty() ? "nothing changes but the band" : join(parts, ", ");
+  if (anchor.measured.size() == 1)
+    text += fmt::format("; {:.1f} % of it stays with that run", 100 * std::abs(first.own_factor - 1));
+  return text + fmt::format("; without it {} ms (p10 {}, p90 {})", table_number(anchor.step_time_ms, 1),
+                            table_number(anchor.step_time_p10_ms, 1),
+                            table_number(anchor.step_time_p90_ms, 1));
+}
+
+}  // namespace stepcast

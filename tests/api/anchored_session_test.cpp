@@ -1,0 +1,94 @@
+// Forecasts that measured steps anchor, through a Session.
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/api/stepcast.h"
+
+#include "tests/support/fails_with.h"
+#include "tests/support/paths.h"
+
+namespace stepcast::anchored_session_test {
+namespace {
+
+using test::FailsWith;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+PredictRequest request() {
+  PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 64}};
+  request.job.settings.tensor = 2;
+  request.job.settings.pipeline = 2;
+  request.job.settings.distributed_optimizer = true;
+  request.job.settings.global_batch_sequences = 256;
+  return request;
+}
+
+Forecast predicted(const PredictRequest& request) {
+  Result<Forecast> forecast = Session{}.predict(request);
+  EXPECT_TRUE(forecast.ok()) << forecast.error().message();
+  return forecast.ok() ? std::move(*forecast) : Forecast{};
+}
+
+TEST(AnchoredSession, SaysWhatAMeasuredStepExplains) {
+  const Forecast before = predicted(request());
+  EXPECT_FALSE(before.anchor);
+  PredictRequest anchored = request();
+  anchored.measured = {std::to_string(1.2 * before.step_time_ms)};
+  const Forecast after = predicted(anchored);
+  ASSERT_TRUE(after.anchor);
+  EXPECT_NEAR(after.anchor->step_time_ms, before.step_time_ms, 1e-9 * before.step_time_ms);
+  EXPECT_NEAR(after.step_time_ms, before.step_time_ms * after.anchor->factor, 1e-3 * before.step_time_ms);
+  EXPECT_GT(after.anchor->factor, 1.1);
+  EXPECT_LT(after.anchor->factor, 1.2);
+  ASSERT_EQ(after.anchor->measured.size(), 1U);
+  EXPECT_NEAR(after.anchor->factor * after.anchor->measured[0].own_factor, 1.2, 1e-6);
+  EXPECT_LT(after.step_time_p90_ms / after.step_time_p10_ms,
+            before.step_time_p90_ms / before.step_time_p10_ms);
+  EXPECT_THAT(after.notes, Contains(HasSubstr("anchored on a measured step (64 GPUs")));
+}
+
+// The batch doubles, the factor nearly stays.
+TEST(AnchoredSession, CarriesOverToNeighbours) {
+  PredictRequest anchored = request();
+  const double before = predicted(request()).step_time_ms;
+  anchored.job.settings.global_batch_sequences = 512;
+  const double other = predicted(anchored).step_time_ms;
+  anchored.measured = {"gbs=256=" + std::to_string(1.2 * before)};
+  const Forecast after = predicted(anchored);
+  EXPECT_GT(after.step_time_ms / other, 1.1);
+  EXPECT_LT(after.step_time_ms / other, 1.2);
+}
+
+TEST(AnchoredSession, ALogAnchorsAnotherLayoutByItself) {
+  PredictLogRequest log{.log = test::source_dir() / "tests/golden/logs/train.log"};
+  log.request.platform = "dgx-h100";
+  log.request.job.n_gpus = 128;
+  const Result<PredictedLog> anchored = Session{}.predict(log);
+  ASSERT_TRUE(anchored.ok()) << anchored.error().message();
+  ASSERT_TRUE(anchored->forecast.anchor);
+  EXPECT_EQ(anchored->forecast.n_gpus, 128U);
+  EXPECT_GT(anchored->forecast.anchor->factor, 1);
+  EXPECT_NEAR(anchored->forecast.anchor->measured.front().measured_ms, 2129.8, 0.1);
+  log.anchors = false;
+  const Result<PredictedLog> as_it_is = Session{}.predict(log);
+  ASSERT_TRUE(as_it_is.ok()) << as_it_is.error().message();
+  EXPECT_FALSE(as_it_is->forecast.anchor);
+}
+
+TEST(AnchoredSession, RefusesInOneLineWhatCannotBeAnAnchor) {
+  PredictRequest anchored = request();
+  anchored.measured = {"gpus=64 tp=3=4120"};
+  EXPECT_THAT(Session{}.predict(anchored), FailsWith("tensor"));
+  anchored.measured = {"0.41"};
+  EXPECT_THAT(Session{}.predict(anchored), FailsWith("check its unit"));
+  anchored.measured = {"4120"};
+  anchored.pools = "64xh100+64xa100";
+  EXPECT_THAT(Session{}.predict(anchored), FailsWith("one platform"));
+}
+
+}  // namespace
+}  // namespace stepcast::anchored_session_test
