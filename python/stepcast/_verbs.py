@@ -175,7 +175,7 @@ def dryrun(step, *, progress=None, **options):
 
 
 def _run_program(words, progress):
-    """Exit code, output and error of the program beside this package; an interrupt ends all that it started."""
+    """Exit code, output and error of the program of this package; an interrupt ends all that it started."""
     environment = {"STEPCAST_PYTHON": sys.executable, **os.environ}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         try:

@@ -16,6 +16,7 @@
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_program.h"
 #include "stepcast/sources/trace_set.h"
+#include "stepcast/workload/framework_rule.h"
 
 #include "tests/predict/random_training.h"
 #include "tests/support/paths.h"
@@ -172,7 +173,8 @@ TEST(PriceProgram, PricesAProgramOfAnotherPlatform) {
     SCOPED_TRACE(fmt::format("{}: {}", i, describe(training)));
     if (training.layout.layer.attention == AttentionMethod::flash) continue;  // kernels differ by device
     if (training.layout.layer.precision.compute == DType::fp8) continue;      // the other one has no units
-    if (training.layout.layer.operator_launches) continue;                    // counted for one host
+    if (training.layout.layer.operator_launches || rule_of(training.layout).layers.launches_operators)
+      continue;  // counted for one host
     const PredictedStep here = value_of(predict_step(training.model, training.layout, steps()));
     const PredictedStep there = value_of(predict_step(training.model, training.layout, others));
     const PricedProgram moved =

@@ -161,7 +161,7 @@ class Session:
 
 
 def misfit(error: str, who: str, gpus: int) -> str:
-    """One line where the program cannot run on so many GPUs, by its error and the source in it: what it asks for, and what would do."""
+    """One line where the program cannot run on that number of GPUs, by its error and the source in it: what it asks for, and what would do."""
     def multiple(of: int) -> str:
         return f"{head} a multiple of {of}; write --gpus {of}, {2 * of}, {3 * of}, ..." if gpus % of else ""
 
