@@ -161,7 +161,9 @@ namespace {
 // What the host's times rest on, where an eager stack waits for them. Empty: it does not.
 std::string note_of_host(const StepForecastInput& input, const PricedStep& parts,
                          const StepPrediction& summary) {
-  if (summary.shares.host_us <= 0 || parts.operator_launches <= 1 || input.layout.layer.operator_launches)
+  constexpr double kWorthSaying = 0.02;  // of the step
+  if (summary.shares.host_us <= kWorthSaying * summary.step.time.value() || parts.operator_launches <= 1 ||
+      input.layout.layer.operator_launches)
     return {};
   const std::vector<OverheadRecord>& hosts = *input.platform.overheads;
   const std::string_view from = hosts.empty() ? std::string_view{} : hosts.front().provenance.document;
