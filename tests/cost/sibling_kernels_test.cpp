@@ -218,8 +218,8 @@ TEST(SiblingKernels, LookupsGainLessOfTheMemoryThanStreamsAndCopiesFromTheHostNo
   records.push_back(sibling_of(h100.device, h200.device).record());
   const KernelModel here{h200.device, records};
   const double bandwidths = h100.device.memory_bandwidth / h200.device.memory_bandwidth;
-  const auto ratio = [&](OperationShape shape, DType dtype) {
-    const Operation operation{std::move(shape), dtype};
+  const auto ratio = [&](const OperationShape& shape, DType dtype) {
+    const Operation operation{shape, dtype};
     EXPECT_EQ(there.explain(operation).estimate.source, EstimateSource::fitted);
     return here.estimate(operation).time / there.estimate(operation).time;
   };
