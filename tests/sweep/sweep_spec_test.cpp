@@ -100,6 +100,8 @@ TEST(SweepSpec, SaysWhatIsWrong) {
               FailsWith("s.toml: line 1: modle: unknown key; did you mean model?"));
   EXPECT_THAT(parse("model = \"a\"\nobjective = \"memory\"\n"), FailsWith("it belongs to mode = \"plan\""));
   EXPECT_THAT(parse("model = \"a\"\ngpus = []\n"), FailsWith("s.toml: line 2: gpus: an empty list"));
+  EXPECT_THAT(parse("model = \"a\"\ngpus = [64, [\"a\", \"b\"]]\n"),
+              FailsWith("s.toml: line 2: gpus: found a list"));
   EXPECT_THAT(parse("model = \"a\"\ntp = 2\nlayouts = [{ tp = 4 }]\n"), FailsWith("tp is set in two places"));
   EXPECT_THAT(parse("mode = \"guess\"\n"), FailsWith("expected \"predict\" or \"plan\""));
   EXPECT_THAT(parse("mode = \"plan\"\n"), FailsWith("no settings"));

@@ -216,18 +216,23 @@ class SpecReader {
         if (!words.empty()) words += ',';
         words += item.is_text() ? item.text() : compact_json(item);
       }
-      if (words.empty()) return Choice{};
-      return Choice{{key, JsonValue{std::move(words)}}};
+      return one_choice_of(key, JsonValue{std::move(words)}, value, path);
     }
     if (value.is_null() || value.is_object()) {
       return error_at(name_, value, path)
           .found(describe_value(value))
           .expected("a number, a text, true or false");
     }
+    return one_choice_of(key, value, value, path);
+  }
+
+  // `said` stands in the file, `value` is what it means.
+  Result<Choice> one_choice_of(const std::string& key, const JsonValue& value, const JsonValue& said,
+                               const std::string& path) const {
     if ((value.is_bool() && !value.truth()) || (value.is_text() && value.text().empty())) return Choice{};
     JsonValue plain = spelled_out(key, value);
     if (const std::string_view expected = expected_instead(key, plain); !expected.empty())
-      return error_at(name_, value, path).found(describe_value(value)).expected(std::string{expected});
+      return error_at(name_, said, path).found(describe_value(said)).expected(std::string{expected});
     plain.set_line(0);
     return Choice{{key, std::move(plain)}};
   }
