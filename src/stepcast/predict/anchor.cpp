@@ -228,23 +228,6 @@ AnchoredStep Anchor::at(const AnchorTraits& question) const {
   return said;
 }
 
-AnchoredStep Anchor::nearby() const {
-  AnchorTraits middle = traits_.front();
-  middle.compute = middle.communication = middle.host = middle.log_fast = middle.log_slow = 0;
-  middle.place = {};
-  const auto n = static_cast<double>(traits_.size());
-  for (const AnchorTraits& one : traits_) {
-    middle.compute += one.compute / n;
-    middle.communication += one.communication / n;
-    middle.host += one.host / n;
-    middle.log_fast += one.log_fast / n;
-    middle.log_slow += one.log_slow / n;
-    for (std::size_t i = 0; i < middle.place.size(); ++i) middle.place[i] += one.place[i] / n;
-  }
-  middle.place.front() += 1;
-  return at(middle);
-}
-
 double Anchor::left(std::size_t i) const {
   double left = 0;
   for (const Scale& scale : scales_) left += scale.weight * scale.square * square(kOfRun) * scale.solved[i];

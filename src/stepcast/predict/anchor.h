@@ -69,8 +69,6 @@ class Anchor {
   Anchor(std::vector<AnchorTraits> traits, std::vector<double> errors);
 
   [[nodiscard]] AnchoredStep at(const AnchorTraits& question) const;
-  // Of a layout that is not known: the same model and type, at one unit from the middle of the measured steps.
-  [[nodiscard]] AnchoredStep nearby() const;
   // Those of `question` with the factors and the band of the anchored forecast: its step time is that without anchor times
   // AnchoredStep::factor(). Errors: those of StepModel::predict().
   [[nodiscard]] Result<StepAssumptions> assumptions(const StepModel& question, const Transformer& model,
