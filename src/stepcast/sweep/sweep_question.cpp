@@ -177,7 +177,7 @@ Status check_pools(const SweepPoint& point, Said& said) {
   for (std::string& zone : words_between(said.zone_words, ' '))
     if (!zone.empty()) said.zones.push_back(std::move(zone));
   STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(said.pools, said.zones));
-  if (cluster.pools.size() > 1) return Ok{};
+  if (cluster.pools.size() > 1 || cluster.pools.front().power_limit_W) return Ok{};
   const GpuPool& pool = cluster.pools.front();
   said.platform = point.file(pool.platform);
   said.n_gpus = pool.n_gpus;
