@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,6 +29,34 @@ constexpr std::string_view kNeeded =
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+// What published rows of a framework mean by what they do not say.
+struct UnsaidHabits {
+  Framework of = Framework::unknown;
+  bool selects_operators = false;       // "selective" recomputation is per operator
+  std::int64_t interleaved_stages = 0;  // virtual stages of an interleaved schedule; 0: not known
+  std::string_view
+      splits_by_ranks_until{};  // releases that cut a batch into as many micro-batches as pipeline ranks; empty: none
+  bool words_name_kernels = false;  // framework, type and note say what was compiled, scaled and overlapped
+  AttentionMethod attention = AttentionMethod::flash, attention_in_fp16 = AttentionMethod::flash;
+};
+constexpr UnsaidHabits kUnsaid[] = {
+    {},
+    // The configurations that TorchTitan ships for Llama say `selective_ac_option = "op"`.
+    {.of = Framework::torchtitan,
+     .selects_operators = true,
+     .interleaved_stages = 2,
+     .splits_by_ranks_until = "2025",
+     .words_name_kernels = true},
+    {.of = Framework::libai,
+     .attention = AttentionMethod::unfused,
+     .attention_in_fp16 = AttentionMethod::unfused},
+    {.of = Framework::megatron, .attention_in_fp16 = AttentionMethod::unfused},
+};
+const UnsaidHabits& unsaid_of(const Layout& layout) {
+  const auto* const row = std::ranges::find(kUnsaid, layout.software.framework, &UnsaidHabits::of);
+  return row == std::end(kUnsaid) ? kUnsaid[0] : *row;
 }
 
 // "memory 82.4 GiB; ..."
@@ -215,11 +244,8 @@ Result<Recompute> recompute_of(const CsvRows& rows, LlmRun& run) {
     return Recompute::selective_ops;
   }
   if (contains(text, "op selective")) return Recompute::selective_ops;
-  if (contains(text, "selective")) {
-    // The training configurations that TorchTitan ships for Llama say `selective_ac_option = "op"`.
-    const bool per_op = run.layout.software.framework == Framework::torchtitan;
-    return per_op ? Recompute::selective_ops : Recompute::selective;
-  }
+  if (contains(text, "selective"))
+    return unsaid_of(run.layout).selects_operators ? Recompute::selective_ops : Recompute::selective;
   return rows.error("recompute", "an unknown word")
       .expected("none, selective, per-op selective, full, config default, or nothing");
 }
@@ -290,9 +316,9 @@ Status read_schedule(const CsvRows& rows, LlmRun& run) {
       layout.degrees.pipeline == 1) {
     return Ok{};
   }
-  if (layout.software.framework == Framework::torchtitan) {
-    layout.degrees.virtual_stages = 2;
-    run.assumed.emplace_back("virtual_stages: 2, TorchTitan's default");
+  if (const std::int64_t stages = unsaid_of(layout).interleaved_stages; stages > 0) {
+    layout.degrees.virtual_stages = stages;
+    run.assumed.push_back(fmt::format("virtual_stages: {}, the framework's default", stages));
   } else {
     layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
     run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
@@ -307,9 +333,8 @@ Status read_layers(const CsvRows& rows, DType compute, LlmRun& run) {
     run.assumed.emplace_back("selective recomputation: per operator, as in the configurations of TorchTitan");
   STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));
   if (!rows.cell("attention").empty()) return Ok{};
-  const bool old = layout.software.framework == Framework::libai ||
-                   (layout.software.framework == Framework::megatron && compute == DType::fp16);
-  if (old) layout.layer.attention = AttentionMethod::unfused;
+  const UnsaidHabits& unsaid = unsaid_of(layout);
+  layout.layer.attention = compute == DType::fp16 ? unsaid.attention_in_fp16 : unsaid.attention;
   run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.layer.attention)));
   return Ok{};
 }
@@ -317,7 +342,7 @@ Status read_layers(const CsvRows& rows, DType compute, LlmRun& run) {
 // What words of the framework, the type and the note say of the layers.
 void apply_words(const LlmRun& run, DType compute, Layout& layout) {
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
-  if (layout.software.framework == Framework::torchtitan) {
+  if (unsaid_of(layout).words_name_kernels) {
     layout.layer.fused.compiled = contains(framework, "compile");
     layout.layer.overlap.tensor_parallel = contains(note, "async tp");
     if (compute == DType::fp8) {
@@ -345,10 +370,10 @@ void fill_in_micro_batch(LlmRun& run) {
   if (layout.batch.micro_batch_sequences == 0) {
     layout.batch.micro_batch_sequences = 1;
     run.assumed.emplace_back("micro_batch_sequences: 1");
-  } else if (layout.software.framework == Framework::torchtitan && layout.degrees.pipeline > 1 &&
+  } else if (const std::string_view until = unsaid_of(layout).splits_by_ranks_until;
+             !until.empty() && layout.degrees.pipeline > 1 &&
              layout.batch.micro_batch_sequences == per_rank && per_rank > 1) {
-    // Until 2024 TorchTitan cut the batch into as many micro-batches as the pipeline has ranks.
-    const bool by_ranks = !layout.software.is_of("2025") && per_rank % layout.degrees.pipeline == 0;
+    const bool by_ranks = !layout.software.is_of(until) && per_rank % layout.degrees.pipeline == 0;
     layout.batch.micro_batch_sequences = by_ranks ? per_rank / layout.degrees.pipeline : 1;
     run.assumed.push_back(
         fmt::format("micro-batches of a pipeline that the source does not state: {} of {} sequences",

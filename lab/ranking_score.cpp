@@ -68,7 +68,8 @@ PlanRequest request_for(const LlmRun& run, unsigned threads) {
   s.dtype = is_narrow ? layout.layer.precision.other : compute;
   request.restrictions.dtypes = std::vector{compute};
   // LLM Foundry and plain FSDP split nothing but data; who trains with them chooses micro-batch and recomputation.
-  if (layout.software.framework == Framework::fsdp || layout.software.framework == Framework::pytorch) {
+  constexpr Framework kSplitDataAlone[] = {Framework::fsdp, Framework::pytorch};
+  if (std::ranges::find(kSplitDataAlone, layout.software.framework) != std::end(kSplitDataAlone)) {
     request.restrictions.tensor = request.restrictions.pipeline = request.restrictions.context = {{1}};
     request.restrictions.shardings = std::vector{DataSharding{layout.sharding.kind, 0}};
   }

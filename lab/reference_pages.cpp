@@ -193,7 +193,9 @@ std::string options_page() {
       "models.\n\n";
   out += options_of(kPredictQuestions, kPredictQuestions);
   out +=
-      "\n## plan\n\nOf a *training*, of several *jobs* that share GPUs (`--jobs`), of *post-training* "
+      "\n## plan\n\nOf a *training*, over *pools* of GPUs (`--gpus 64xh100+64xa100`), of several *jobs* that "
+      "share GPUs "
+      "(`--jobs`), of *post-training* "
       "(`--rl`).\n\n";
   return out + options_of(kPlanQuestions, bit(Question::plan));
 }

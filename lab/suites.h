@@ -223,8 +223,7 @@ namespace stepcast {
 [[nodiscard]] Result<SuiteResult> validate_dry_run(const std::filesystem::path& data,
                                                    const SuiteOptions& options = {});
 
-// Scores published steps of models with experts under FSDP 2 and expert parallelism (fsdp_expert_steps.csv: NeMo Automodel) as a
-// job of `--framework automodel`.
+// Scores published steps of models with experts under FSDP 2 and expert parallelism (fsdp_expert_steps.csv).
 //
 //   fsdp_experts           (primary) milliseconds of a step; recomputation is not printed: none or full, the faster that fits
 //   fsdp_experts_closer    the one of both that comes closer to what was measured, as a bound

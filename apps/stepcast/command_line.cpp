@@ -256,6 +256,7 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
   if (one != nullptr && !says_more && !(priced && has_price)) {
     put(fmt::format("--gpus={}", one->n_gpus));
     put(fmt::format("--platform={}", one->platform));
+    if (one->power_limit_W) put(fmt::format("--power-limit={}W", *one->power_limit_W));
     if (priced) put(fmt::format("--gpu-hour-price={}", *zone->price_per_gpu_hour));
     return out;
   }

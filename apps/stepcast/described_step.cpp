@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -14,88 +13,14 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/describe/job.h"
-#include "stepcast/formats/launch_script.h"
-#include "stepcast/formats/megatron.h"
-#include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/anchor.h"
 
 #include "calibrate/llm_runs.h"
-#include "option_list.h"
 
 namespace stepcast::cli {
 namespace {
-
-// By its name, or by the section it begins with: through a pipe there is no name.
-bool is_toml(const ConfigText& config) {
-  if (config.name.ends_with(".toml")) return true;
-  std::istringstream lines{config.text};
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos || line.starts_with('#')) continue;
-    return line.starts_with('[') && line.find_first_of(",{\"") == std::string::npos;
-  }
-  return false;
-}
-
-// A launch script, or the command line itself.
-Result<std::string> command_line_of(const std::string& given) {
-  std::error_code ignored;
-  const bool is_one_word = given.find_first_of(" \t\n") == std::string::npos;
-  if (is_one_word && !given.starts_with('-') && !std::filesystem::exists(given, ignored)) {
-    return Error::at("", "--command-line")
-        .found(fmt::format("`{}`, which is not a file", given.substr(0, 200)))
-        .expected("a launch script, or a whole command line in quotes");
-  }
-  if (!is_one_word || given.starts_with('-')) return given;  // what is left may be a pipe: `<(cat run.sh)`
-  return read_launch_script(given);
-}
-
-Result<Job> job_of(const DescribedStep& step) {
-  Job job = step.request.job;
-  if (!step.framework.empty()) {
-    STEPCAST_ASSIGN(job.framework, framework_named(step.framework));
-  }
-  if (step.dtype == "tf32")
-    return Error::at("", "--dtype").found("`tf32`").expected("bf16, fp16, fp32 or fp8 for a described step");
-  if (!step.dtype.empty()) {
-    job.settings.fp8 = step.dtype == "fp8";
-    job.settings.fp4 = step.dtype == "fp4";
-    job.settings.dtype = step.dtype.starts_with("fp8") || step.dtype.starts_with("fp4")
-                             ? DType::bf16
-                             : parse_dtype(step.dtype);
-  }
-  const std::vector<std::string>& left = step.megatron_flags;
-  if (!left.empty() && !left.front().starts_with("-")) {
-    return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
-        fmt::format("write --model {}", left.front().substr(0, 80)));
-  }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, step.own_flags));
-  if (!step.dtype.empty() && words.settings.dtype && words.settings.dtype != job.settings.dtype) {
-    return Error::at("", "--dtype", fmt::format("given together with --{}", to_string(*words.settings.dtype)))
-        .advice("choose one");
-  }
-  STEPCAST_TRY(apply(step.words, words.settings, job.settings));
-  if (!step.words.sharding.empty() && job.framework)
-    STEPCAST_TRY(check_sharding(*job.framework, step.words.sharding));
-  if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
-  job.settings = over(words.settings, job.settings);
-  job.not_modelled = std::move(words.not_modelled);
-  if (!step.command_line.empty()) {
-    STEPCAST_ASSIGN(job.command_line, command_line_of(step.command_line));
-  }
-  if (!step.torchtitan.empty()) {
-    STEPCAST_ASSIGN(job.torchtitan, read_config_text(step.torchtitan));
-  }
-  if (!step.config.empty()) {
-    STEPCAST_ASSIGN(ConfigText config, read_config_text(step.config));
-    (is_toml(config) ? job.torchtitan : job.config) = std::move(config);
-  }
-  if (!step.deepspeed.empty()) {
-    STEPCAST_ASSIGN(job.deepspeed, read_config_text(step.deepspeed));
-  }
-  return job;
-}
 
 // --nodes 4: so many GPUs as four nodes have.
 Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
@@ -182,7 +107,7 @@ Job job_as_named(const std::string& model, const std::string& config, const std:
 
 Result<PredictRequest> request_of(const DescribedStep& step) {
   PredictRequest request = step.request;
-  STEPCAST_ASSIGN(request.job, job_of(step));
+  STEPCAST_ASSIGN(request.job, job_in_words(step, step.megatron_flags, step.request.job, step.own_flags));
   STEPCAST_TRY(count_nodes(step.nodes, request));
   STEPCAST_TRY(take_measured(step, request));
   return request;

@@ -8,17 +8,12 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/result.h"
-#include "stepcast/plan/restriction_words.h"
+#include "stepcast/plan/job_words.h"
 
 namespace stepcast::cli {
 
-struct DescribedStep {
+struct DescribedStep : JobWords {
   PredictRequest request;                   // what our own flags say
-  std::string framework, dtype;             // as words; empty: not said
-  LayoutWords words;                        // as `plan` has lists of them
-  std::string command_line;                 // Megatron-LM's, or the launch script that holds it
-  std::string torchtitan, deepspeed;        // config files
-  std::string config;                       // of any framework that is known
   std::vector<std::string> megatron_flags;  // hold over `command_line`
   std::vector<std::string> own_flags;  // those that are none of Megatron's, which a mistyped one may mean
   std::vector<std::string> measured;   // steps: words, tables of runs, logs; "none"

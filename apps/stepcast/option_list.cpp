@@ -18,7 +18,6 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/workload/framework_rule.h"
 
 #include "outputs.h"
 
@@ -275,12 +274,6 @@ std::string check_date(const std::string& text) {
          parts[2] <= kDays[static_cast<std::size_t>(parts[1] - 1)];
   if (good) return {};
   return fmt::format("found `{}`, expected a date: 2024, 2024-05 or 2024-05-31", text.substr(0, 40));
-}
-
-Result<Framework> framework_named(const std::string& text) {
-  const Framework framework = parse_framework(text);
-  if (framework != Framework::unknown) return framework;
-  return Error::at("", "--framework").found(fmt::format("`{}`", text)).expected(framework_names(" or "));
 }
 
 std::vector<std::string> flags_of(const CLI::App& app) {

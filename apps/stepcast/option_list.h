@@ -23,7 +23,6 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/sweep/option_table.h"
-#include "stepcast/workload/layout.h"
 
 namespace stepcast::cli {
 
@@ -83,9 +82,6 @@ class FlagList {
 
 // "2024", "2024-05" or "2024-05-31": a day that there is.
 [[nodiscard]] std::string check_date(const std::string& text);
-
-// The software that --framework names.
-[[nodiscard]] Result<Framework> framework_named(const std::string& text);
 
 // "--gpus", "--global-batch-size": what the options of a verb are called.
 [[nodiscard]] std::vector<std::string> flags_of(const CLI::App& app);

@@ -24,8 +24,8 @@
 #include "stepcast/base/units.h"
 #include "stepcast/cost/node_power.h"
 #include "stepcast/describe/gpu_pools.h"
-#include "stepcast/formats/megatron.h"
 #include "stepcast/plan/job_pool.h"
+#include "stepcast/plan/job_words.h"
 #include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
@@ -47,32 +47,8 @@
 namespace stepcast::cli {
 
 Result<Job> job_of(const PlanOptions& options) {
-  Job job = options.job;
-  if (!options.framework.empty()) {
-    STEPCAST_ASSIGN(job.framework, framework_named(options.framework));
-  }
-  const Words left = options.flags.remaining();
-  if (!left.empty() && !left.front().starts_with("-")) {
-    return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
-        fmt::format("write --model {}", left.front().substr(0, 80)));
-  }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, options.flags.names()));
-  if (job.framework) STEPCAST_TRY(check_sharding(*job.framework, words.settings));
-  job.settings = over(words.settings, job.settings);
-  job.not_modelled = std::move(words.not_modelled);
-  // fp8 and fp4 are products on top of what is left in 16 bits.
-  std::optional<DType> listed;
-  for (const std::string& word : options.space.dtypes) {
-    if (word != "fp16" && word != "fp32" && word != "bf16") continue;
-    if (words.settings.dtype && parse_dtype(word) != *words.settings.dtype) {
-      return Error{
-          fmt::format("--dtype {} and --{} contradict each other", word, to_string(*words.settings.dtype))}
-          .advice("leave one of the two out");
-    }
-    if (!listed) listed = parse_dtype(word);
-  }
-  if (listed) job.settings.dtype = listed;
-  return job;
+  return job_in_words({.framework = options.framework, .dtypes = options.space.dtypes},
+                      options.flags.remaining(), options.job, options.flags.names());
 }
 
 // "2" for all of them, or "dgx-a100=1.2" for one each.
@@ -352,7 +328,7 @@ Result<int> run_plan(const PlanOptions& options) {
   STEPCAST_ASSIGN(const Question question, question_of(options));
   if (question == Question::plan_rl) return run_post_training(options);
   STEPCAST_TRY(check_options(options));
-  if (plans_pools(options)) return run_pools(options);
+  if (question == Question::plan_pools) return run_pools(options);
   STEPCAST_ASSIGN(PlanRequest request, request_of(options));
   if (question == Question::plan_jobs) return run_jobs(options, request);
   if (options.goal.tokens > 0) return run_training(options, request, options.goal);
@@ -406,13 +382,16 @@ Result<Question> question_of(const PlanOptions& options) {
         fmt::format("`stepcast {}` plans these", subject.planner));
   const Question question = subject.question == Question::post_training ? Question::plan_rl
                             : !options.jobs.empty()                     ? Question::plan_jobs
+                            : plans_pools(options)                      ? Question::plan_pools
                                                                         : Question::plan;
   for (const GivenFlag& flag : options.flags.given()) {
     if ((flag.of & bit(question)) != 0) continue;
-    if (question == Question::plan_rl)
-      return Error{fmt::format("{} means nothing for a step of post-training", flag.name)};
     if ((flag.of & kPlanQuestions) == bit(Question::plan_rl))
       return Error{fmt::format("{} belongs to --rl", flag.name)}.advice("name an algorithm, too");
+    if (question != Question::plan_jobs)
+      return Error{fmt::format("{} means nothing for {}", flag.name,
+                               question == Question::plan_rl ? "a step of post-training" : "pools of GPUs")}
+          .advice("leave it out");
     return Error{fmt::format("{} belongs to one training, --jobs names several", flag.name)}.advice(
         "leave one of the two out");
   }

@@ -1,12 +1,8 @@
 // stepcast plan --gpus 64xh100+64xa100: layouts over pools of different GPUs.
-#include <algorithm>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/cost/node_power.h"
@@ -24,12 +20,6 @@ bool plans_pools(const PlanOptions& options) {
 
 // Layouts over pools of different GPUs, as `predict` searches them, and the best of them as a table.
 Result<int> run_pools(const PlanOptions& options) {
-  constexpr std::string_view kRefused[] = {
-      "--platform",  "--from",   "--jobs", "--within", "--power-budget", "--max-memory-GiB",
-      "--objective", "--jitter", "--why",  "--csv",    "--threads"};
-  for (const GivenFlag& flag : options.flags.given())
-    if (std::ranges::find(kRefused, flag.name) != std::end(kRefused))
-      return Error{fmt::format("{} means nothing for pools of GPUs", flag.name)}.advice("leave it out");
   if (options.prices.size() > 1)
     return Error::at("", "--gpu-hour-price").found("several values").expected("one, with pools of GPUs");
   PredictRequest request;

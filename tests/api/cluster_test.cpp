@@ -95,6 +95,30 @@ TEST(Cluster, OnePoolIsItsPlatform) {
   EXPECT_GT(answered, n_questions / 2);
 }
 
+// A limit of each pool, and one of all; of one pool it is that of the question.
+TEST(Cluster, PoolsHavePowerLimits) {
+  PredictRequest request;
+  request.job.model = "llama-3-8b";
+  request.job.settings.tensor = request.job.settings.pipeline = 2;
+  request.job.settings.global_batch_sequences = 32;
+  const Session session;
+  const auto asked = [&](const std::string& pools, std::optional<double> limit_W) {
+    request.pools = pools;
+    request.power_limit_W = limit_W;
+    return *session.predict(request);
+  };
+  const Forecast both = asked("8xdgx-h100:350W+8xdgx-a100:350W", {}),
+                 of_all = asked("8xdgx-h100+8xdgx-a100", 350), free = asked("8xdgx-h100+8xdgx-a100", {}),
+                 one = asked("8xdgx-h100+8xdgx-a100:250W", {});
+  EXPECT_EQ(both.step_time_ms, of_all.step_time_ms);
+  EXPECT_EQ(both.power->cluster_W, of_all.power->cluster_W);
+  EXPECT_EQ(both.power->limit_W, 350);
+  EXPECT_GT(one.step_time_ms, free.step_time_ms);
+  EXPECT_FALSE(one.power->limit_W);
+  EXPECT_EQ(answer(Result<Forecast>{asked("8xdgx-h100:500W", {})}),
+            answer(Result<Forecast>{asked("8xdgx-h100", 500)}));
+}
+
 // What a report shows beside a forecast, and series.
 TEST(Cluster, OnePoolTakesEveryQuestion) {
   std::mt19937_64 random{48};

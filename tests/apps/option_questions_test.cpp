@@ -84,6 +84,7 @@ TEST(OptionQuestions, PlanTakesWhatTheTableSays) {
     expect_rows(cli::declare_plan_options, kPlanQuestions, question, words);
   };
   expect(Question::plan, {"--model", "llama-3-8b"});
+  expect(Question::plan_pools, {"--model", "llama-3-8b", "--gpus", "8xh100+8xa100"});
   expect(Question::plan_jobs, {"--jobs", "jobs.toml"});
   expect(Question::plan_rl, {"--model", "llama-3-8b", "--rl", "grpo"});
 }

@@ -1,4 +1,4 @@
-// What frameworks do is in the rows of workload/framework_rule.cpp: the product asks a row and compares no frameworks.
+// What frameworks do is in the rows of workload/framework_rule.cpp: code asks a row and compares no frameworks.
 
 #include <filesystem>
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 TEST(FrameworkQuestions, AreAskedOfRows) {
   namespace fs = std::filesystem;
   const std::regex comparison{R"((==|!=) Framework::(?!unknown)\w+|case Framework::\w+)"};
-  for (const char* folder : {"src", "apps"}) {
+  for (const char* folder : {"src", "apps", "calibrate", "lab", "python/src"}) {
     for (const auto& entry : fs::recursive_directory_iterator(source_dir() / folder)) {
       const auto extension = entry.path().extension();
       if (extension != ".h" && extension != ".cpp") continue;

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +120,30 @@ TEST_F(SweepRuns, PointsDoNotCompareTypes) {
   const Forecast forecast = *session.predict(request);
   EXPECT_THAT(forecast.notes, Contains(HasSubstr("fp8 is slower than bf16")));
   EXPECT_EQ(parse_json(*row, "row")->find("step_time_ms")->number(), forecast.step_time_ms);
+}
+
+// One reader for sweeps, `predict` and `plan`: a TOML file is TorchTitan's, a script may source others, types do not contradict.
+TEST_F(SweepRuns, JobsAreReadAsTheCommandLineReadsThem) {
+  const Session session;
+  const auto row_of = [&](const std::string& text) {
+    const SweepSpec spec = *parse_sweep(text, place("sweep.toml"));
+    const Result<std::string> row = session.run(spec.points.front());
+    return row ? *parse_json(*row, "row") : JsonValue{};
+  };
+  write("titan.toml", *read_file(test::source_dir() / "fuzz/corpus/torchtitan_config/llama3_8b.toml"));
+  const JsonValue titan = row_of(fmt::format("config = \"{}\"\ngpus = 64\n", place("titan.toml")));
+  EXPECT_TRUE(titan.find("error")->is_null()) << compact_json(titan);
+
+  write("sizes.sh",
+        "SIZES=\"--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024\"\n");
+  write("train.sh",
+        "source sizes.sh\npython pretrain_gpt.py $SIZES --max-position-embeddings 1024 --micro-batch-size 1 "
+        "--global-batch-size 8 --bf16\n");
+  const JsonValue sourced = row_of(fmt::format("command_line = \"{}\"\ngpus = 8\n", place("train.sh")));
+  EXPECT_TRUE(sourced.find("error")->is_null()) << compact_json(sourced);
+
+  const JsonValue both = row_of("model = \"llama-3-8b\"\ngpus = 8\ndtype = \"bf16\"\nfp16 = true\n");
+  EXPECT_THAT(both.find("error")->text(), HasSubstr("--dtype: given together with --fp16"));
 }
 
 // Pools of GPUs, and interruptions: as a prediction has them.

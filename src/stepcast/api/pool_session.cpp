@@ -180,14 +180,19 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
 void add_power_of_pools(Forecast& forecast, const Cluster& request,
                         std::span<const Platform* const> platforms, const PoolSplit& split,
                         std::optional<double> limit_W) {
-  ForecastPower all{.limit_W = limit_W};
+  const auto limit_of = [&](const GpuPool& pool) {
+    return pool.power_limit_W ? pool.power_limit_W : limit_W;
+  };
+  const bool one_limit = std::ranges::all_of(
+      request.pools, [&](const GpuPool& pool) { return limit_of(pool) == limit_of(request.pools.front()); });
+  ForecastPower all{.limit_W = one_limit ? limit_of(request.pools.front()) : std::nullopt};
   double nodes = 0;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
     Forecast own = forecast;
     own.power.reset();
     own.n_gpus = static_cast<std::uint64_t>(request.pools[p].n_gpus);
     if (split.over == SpreadOver::stages) own.critical_class = p == 0 ? 0 : split.stages[p - 1].end_stage;
-    add_power(own, *platforms[p], limit_W);
+    add_power(own, *platforms[p], limit_of(request.pools[p]));
     if (!own.power) return;
     const double gpus = static_cast<double>(own.n_gpus), n = gpus / platforms[p]->node.gpus_per_node;
     nodes += n;
@@ -263,13 +268,17 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   }
   STEPCAST_ASSIGN(std::optional<OutputFile> timeline, detail::output_at(request.timeline, inputs));
   const std::vector<PoolLinks> links = links_between(cluster, on);
+  std::vector<std::string> notes;
   const Result<ResolvedJob> plain = resolve(asked.job);
   std::vector<SplitPool> pools;
   std::vector<RunPool> run_pools;
   for (std::size_t p = 0; p < sites.size(); ++p) {
-    STEPCAST_ASSIGN(const StepAssumptions assumptions,
-                    detail::assumptions_on(*on[p], request, request.what_if));
     const GpuPool& pool = cluster.pools[p];
+    const std::optional<double> limit_W = pool.power_limit_W ? pool.power_limit_W : request.power_limit_W;
+    STEPCAST_ASSIGN(const StepAssumptions assumptions,
+                    detail::assumptions_on(*on[p], request, request.what_if, limit_W));
+    if (pool.power_limit_W)
+      notes.push_back(fmt::format("power limit of {}: {:g} W", on[p]->name, *pool.power_limit_W));
     pools.push_back(
         {pool.n_gpus,
          sites[p]->steps.with(detail::widened_for(plain ? plain->not_modelled.size() : 0, assumptions)),
@@ -297,6 +306,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   if (peak > 0) step.options.peak_tflops_per_gpu = peak / static_cast<double>(cluster.n_gpus());
   step.options.work_share =
       sequences_of(found.front()) / static_cast<double>(step.layout.batch.global_batch_sequences);
+  step.notes = std::move(notes);
   step.timeline = std::move(timeline);
   STEPCAST_ASSIGN(step.budget, detail::with_prices_of_zones(request.budget, cluster));
   step.cluster = cluster;

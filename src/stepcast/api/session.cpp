@@ -251,6 +251,7 @@ Result<PredictRequest> on_one_pool(PredictRequest request, const Cluster& cluste
   request.zones.clear();
   request.platform = cluster.pools.front().platform;
   request.job.n_gpus = cluster.n_gpus();
+  if (cluster.pools.front().power_limit_W) request.power_limit_W = cluster.pools.front().power_limit_W;
   STEPCAST_ASSIGN(request.budget, detail::with_prices_of_zones(request.budget, cluster));
   if (request.pool_space != PoolSpace{})
     return Error{"pool_space is about several pools of GPUs"}.advice("plan_layouts() searches one platform");
@@ -293,11 +294,12 @@ Status detail::check_micro_batches(const Layout& layout) {
 }
 
 Result<StepAssumptions> detail::assumptions_on(const Platform& platform, const PredictRequest& request,
-                                               const std::vector<std::string>& what_if) {
+                                               const std::vector<std::string>& what_if,
+                                               std::optional<double> limit_W) {
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(what_if, assumptions));
   STEPCAST_TRY(check_background(request.background_load, platform));
-  if (request.power_limit_W) STEPCAST_TRY(apply_power_limit(platform, *request.power_limit_W, assumptions));
+  if (limit_W) STEPCAST_TRY(apply_power_limit(platform, *limit_W, assumptions));
   assumptions.background_load = request.background_load;
   return assumptions;
 }
@@ -370,10 +372,11 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
       output_at(request.timeline, request.timeline.empty() ? std::vector<std::filesystem::path>{}
                                                            : detail::files_of(request.job, platform)));
   STEPCAST_ASSIGN(const StepAssumptions assumptions,
-                  detail::assumptions_on(platform, request, request.what_if));
+                  detail::assumptions_on(platform, request, request.what_if, request.power_limit_W));
   std::string layout_source;
   if (leaves_layout_open(request.job)) {
-    STEPCAST_ASSIGN(const StepAssumptions as_it_is, detail::assumptions_on(platform, request, {}));
+    STEPCAST_ASSIGN(const StepAssumptions as_it_is,
+                    detail::assumptions_on(platform, request, {}, request.power_limit_W));
     const auto planned = [&](const ResolvedJob& usual) {
       return planned_layout({request.job, usual.model, usual.layout, priced->platform,
                              request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},

@@ -1,13 +1,14 @@
 #include "stepcast/describe/gpu_pools.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/scan.h"
+#include "stepcast/base/text.h"
+#include "stepcast/cost/node_power.h"
 
 namespace stepcast {
 namespace {
@@ -50,6 +51,10 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
       pool.zone = rest.substr(at + 1);
       rest = rest.substr(0, at);
       if (pool.zone.empty()) return wrong_pools(text);
+    }
+    if (const std::size_t colon = rest.rfind(':'); colon + 1 < rest.size() && is_digit(rest[colon + 1])) {
+      STEPCAST_ASSIGN(pool.power_limit_W, parse_watts(rest.substr(colon + 1), "--gpus"));
+      rest = rest.substr(0, colon);
     }
     pool.platform = rest;
     if (rest.empty() || rest.find(',') != std::string_view::npos) return wrong_pools(text);
@@ -155,8 +160,9 @@ const GpuZone* Cluster::zone_of(const GpuPool& pool) const {
 void Cluster::merge() {
   std::vector<GpuPool> merged;
   for (const GpuPool& pool : pools) {
-    const auto same = std::ranges::find_if(
-        merged, [&](const GpuPool& m) { return m.platform == pool.platform && m.zone == pool.zone; });
+    const auto same = std::ranges::find_if(merged, [&](const GpuPool& m) {
+      return m.platform == pool.platform && m.zone == pool.zone && m.power_limit_W == pool.power_limit_W;
+    });
     if (same == merged.end())
       merged.push_back(pool);
     else

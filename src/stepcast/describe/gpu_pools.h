@@ -2,6 +2,7 @@
 //
 //   parse_cluster("64xdgx-h100@east+64xdgx-a100@west", {"east:bandwidth=400Gbps", "west:bandwidth=400Gbps"})
 //   parse_cluster("32xdgx-h100+32xdgx-h100", {})     // one pool of 64
+//   parse_cluster("32xdgx-h100:500W+32xdgx-a100", {})   // GPUs of the first have a power limit
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ namespace stepcast {
 
 struct GpuPool {
   std::int64_t n_gpus = 0;
-  std::string platform;  // a name, or a file
-  std::string zone;      // empty: not said
+  std::string platform;                   // a name, or a file
+  std::string zone;                       // empty: not said
+  std::optional<double> power_limit_W{};  // of each GPU
   friend bool operator==(const GpuPool&, const GpuPool&) = default;
 };
 
@@ -40,7 +42,7 @@ struct GpuZone {
 // several zones say what joins them.
 [[nodiscard]] Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> zones);
 
-// No two pools have the same platform and zone. A question about one pool is the question about as many GPUs of its
+// No two pools have the same platform, zone and power limit. A question about one pool is the question about as many GPUs of its
 // platform.
 struct Cluster {
   std::vector<GpuPool> pools;
@@ -48,7 +50,7 @@ struct Cluster {
   [[nodiscard]] std::int64_t n_gpus() const;
   // Null: nothing is known of the zone, or the pool names none.
   [[nodiscard]] const GpuZone* zone_of(const GpuPool& pool) const;
-  // Pools with the same platform and zone become one, at the place of the first.
+  // Pools with the same platform, zone and power limit become one, at the place of the first.
   void merge();
 };
 // Errors: those of the three functions above.

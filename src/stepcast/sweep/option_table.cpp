@@ -19,6 +19,7 @@ std::string_view to_string(Question question) {
     case Question::post_training:
     case Question::plan_rl: return "post-training";
     case Question::plan: return "training";
+    case Question::plan_pools: return "pools";
     case Question::plan_jobs: return "jobs";
   }
   return "";
@@ -40,8 +41,8 @@ std::span<const Option> option_table() {
   constexpr auto kDescribed = bit(Question::described), kSeries = bit(Question::series),
                  kLog = bit(Question::log), kTraces = bit(Question::traces),
                  kRecommendation = bit(Question::recommendation), kRl = bit(Question::post_training),
-                 kPlan = bit(Question::plan), kJobs = bit(Question::plan_jobs),
-                 kPlanRl = bit(Question::plan_rl);
+                 kOnePlatform = bit(Question::plan), kPlan = kOnePlatform | bit(Question::plan_pools),
+                 kJobs = bit(Question::plan_jobs), kPlanRl = bit(Question::plan_rl);
   // Of a step in words: alone, in a series, of a log; and of one that is not of reinforcement learning.
   constexpr auto kTraining = kDescribed | kSeries | kLog, kSteps = kTraining | kRl;
   constexpr std::string_view kFailures =

@@ -29,6 +29,7 @@ enum class Question : std::uint8_t {
   recommendation,  // a step of a recommendation model
   post_training,   // a step of reinforcement learning
   plan,            // plan: layouts of a training
+  plan_pools,      // layouts over pools of different GPUs
   plan_jobs,       // several trainings that share GPUs
   plan_rl,         // a step of reinforcement learning
 };
@@ -39,14 +40,14 @@ enum class Question : std::uint8_t {
 using QuestionSet = unsigned;
 [[nodiscard]] constexpr QuestionSet bit(Question question) { return 1U << static_cast<unsigned>(question); }
 inline constexpr QuestionSet kPlanQuestions =
-    bit(Question::plan) | bit(Question::plan_jobs) | bit(Question::plan_rl);
+    bit(Question::plan) | bit(Question::plan_pools) | bit(Question::plan_jobs) | bit(Question::plan_rl);
 inline constexpr QuestionSet kPredictQuestions = bit(Question::plan) - 1;
 // Whether flags of layouts, and those of Megatron-LM, mean something.
 [[nodiscard]] bool is_laid_out(Question question);
 inline constexpr Question kQuestions[] = {
-    Question::described, Question::series,         Question::log,
-    Question::traces,    Question::recommendation, Question::post_training,
-    Question::plan,      Question::plan_jobs,      Question::plan_rl};
+    Question::described,      Question::series,        Question::log,  Question::traces,
+    Question::recommendation, Question::post_training, Question::plan, Question::plan_pools,
+    Question::plan_jobs,      Question::plan_rl};
 
 // What an option stands under in --help and in the reference. Each verb has a text and a place for those that it has.
 enum class OptionHeading : std::uint8_t {

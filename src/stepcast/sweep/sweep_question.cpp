@@ -1,10 +1,8 @@
 #include "stepcast/sweep/sweep_question.h"
 
 #include <cmath>
-#include <filesystem>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -16,13 +14,11 @@
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/gpu_pools.h"
-#include "stepcast/formats/megatron.h"
-#include "stepcast/operation/dtype.h"
+#include "stepcast/plan/job_words.h"
 #include "stepcast/plan/restriction_words.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/sweep/option_table.h"
 #include "stepcast/sweep/sweep_keys.h"
-#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -96,7 +92,7 @@ class Settings {
   }
 
   // As Megatron-LM spells them.
-  Result<std::vector<std::string>> flags() const {
+  [[nodiscard]] std::vector<std::string> flags() const {
     std::vector<std::string> all;
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       if (taken_[i]) continue;
@@ -135,9 +131,8 @@ class Settings {
 };
 
 // What the settings of a point say, before it is understood.
-struct Said : SweepQuestion {
-  std::string dtype, framework, objective, zone_words;
-  std::string command_line, torchtitan, deepspeed, config;  // files
+struct Said : SweepQuestion, JobWords {
+  std::string objective, zone_words;
   RestrictionWords lists;
   std::optional<double> memory_GiB;
 };
@@ -172,52 +167,6 @@ Status read_all(Settings& settings, SweepMode mode, Said& said) {
   return Ok{};
 }
 
-// fp8 and fp4 are products on top of what is left in 16 bits.
-Status set_type(const std::string& word, JobSettings& to) {
-  if (word.empty()) return Ok{};
-  const std::optional<DType> type = parse_dtype(word);
-  if (word != "bf16" && word != "fp16" && word != "fp32" && word != "fp8" && word != "fp4") {
-    return Error::at("", "dtype")
-        .found(fmt::format("`{}`", word.substr(0, 40)))
-        .expected("bf16, fp16, fp32, fp8 or fp4");
-  }
-  to.fp8 = word == "fp8";
-  to.fp4 = word == "fp4";
-  to.dtype = word == "fp8" || word == "fp4" ? DType::bf16 : type;
-  return Ok{};
-}
-
-Status read_configs(const Said& said, Job& job) {
-  if (!said.command_line.empty()) {
-    job.command_line = said.command_line;
-    std::error_code ignored;
-    if (said.command_line.find(' ') == std::string::npos &&
-        std::filesystem::is_regular_file(said.command_line, ignored)) {
-      STEPCAST_ASSIGN(ConfigText script, read_config_text(said.command_line));
-      job.command_line = std::move(script.text);
-    }
-  }
-  if (!said.torchtitan.empty()) {
-    STEPCAST_ASSIGN(job.torchtitan, read_config_text(said.torchtitan));
-  }
-  if (!said.deepspeed.empty()) {
-    STEPCAST_ASSIGN(job.deepspeed, read_config_text(said.deepspeed));
-  }
-  if (!said.config.empty()) {
-    STEPCAST_ASSIGN(job.config, read_config_text(said.config));
-  }
-  return Ok{};
-}
-
-Status read_flags(const Settings& settings, Job& job, const LayoutWords& layout = {}) {
-  STEPCAST_ASSIGN(const std::vector<std::string> flags, settings.flags());
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(flags));
-  STEPCAST_TRY(apply(layout, words.settings, job.settings));
-  job.settings = over(words.settings, job.settings);
-  job.not_modelled = std::move(words.not_modelled);
-  return Ok{};
-}
-
 // "64xh100@east+64xa100@west", and its zones with blanks between them.
 Status check_pools(const SweepPoint& point, Said& said) {
   if (said.pools.empty())
@@ -228,7 +177,7 @@ Status check_pools(const SweepPoint& point, Said& said) {
   for (std::string& zone : words_between(said.zone_words, ' '))
     if (!zone.empty()) said.zones.push_back(std::move(zone));
   STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(said.pools, said.zones));
-  if (cluster.pools.size() > 1) return Ok{};
+  if (cluster.pools.size() > 1 || cluster.pools.front().power_limit_W) return Ok{};
   const GpuPool& pool = cluster.pools.front();
   said.platform = point.file(pool.platform);
   said.n_gpus = pool.n_gpus;
@@ -244,19 +193,17 @@ Status check_pools(const SweepPoint& point, Said& said) {
 
 Status take_predict(const SweepPoint& point, const Settings& settings, Said& said) {
   Job& job = said.job;
-  STEPCAST_TRY(set_type(said.dtype, job.settings));
   if (said.nodes && said.n_gpus)
     return Error{"nodes and gpus say the same thing"}.advice("leave one of the two out");
   STEPCAST_TRY(check_pools(point, said));
   if (!said.budget.recovery.empty() && said.budget.failures.empty())
     return Error{"recovery belongs to interruptions"}.advice("add failures = \"default\"");
-  STEPCAST_TRY(read_configs(said, job));
   const RestrictionWords& lists = said.lists;
-  STEPCAST_TRY(read_flags(settings, job,
-                          {.schedule = join(lists.schedules, ","),
-                           .sharding = join(lists.shardings, ","),
-                           .sequence_parallel = join(lists.sequence_parallel, ","),
-                           .recompute = join(lists.recomputations, ",")}));
+  said.words = {.schedule = join(lists.schedules, ","),
+                .sharding = join(lists.shardings, ","),
+                .sequence_parallel = join(lists.sequence_parallel, ","),
+                .recompute = join(lists.recomputations, ",")};
+  STEPCAST_ASSIGN(job, job_in_words(said, settings.flags(), job));
   job.n_gpus = said.n_gpus;
   job.gpus_per_node = said.gpus_per_node;
   return Ok{};
@@ -269,13 +216,8 @@ Status take_plan(const Settings& settings, Said& said) {
   if (!said.objective.empty()) {
     STEPCAST_ASSIGN(plan.objective, parse_objective(said.objective));
   }
-  STEPCAST_TRY(read_flags(settings, said.job));
-  for (const std::string& word : said.lists.dtypes) {
-    if (word == "fp16" || word == "fp32" || word == "bf16") {
-      said.job.settings.dtype = parse_dtype(word);
-      break;
-    }
-  }
+  said.dtypes = said.lists.dtypes;
+  STEPCAST_ASSIGN(said.job, job_in_words(said, settings.flags(), said.job));
   if (!said.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in all");
   plan.job = said.job;
   plan.n_gpus = *said.n_gpus;
@@ -290,14 +232,6 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
   Settings settings{point};
   Said said;
   STEPCAST_TRY(read_all(settings, point.mode, said));
-  if (!said.framework.empty()) {
-    said.job.framework = parse_framework(said.framework);
-    if (said.job.framework == Framework::unknown) {
-      return Error::at("", "framework")
-          .found(fmt::format("`{}`", said.framework.substr(0, 40)))
-          .expected(framework_names(" or "));
-    }
-  }
   STEPCAST_TRY(point.mode == SweepMode::plan ? take_plan(settings, said)
                                              : take_predict(point, settings, said));
   const TrainingBudget& budget = said.budget;

@@ -2,8 +2,11 @@
 
 #include <array>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -60,6 +63,18 @@ TEST(MultiPatternMatcher, FindsEveryTextWhateverItsCase) {
   EXPECT_EQ(needles.found_in("h e"), 0U);
   EXPECT_EQ(needles.found_in("X:"), 0b1000U);
   EXPECT_EQ(needles.found_in(""), 0U);
+}
+
+TEST(MultiPatternMatcher, DropsNoTextBehindThe64th) {
+  std::vector<std::string> texts;
+  for (char a = 'a'; a <= 'h'; ++a)
+    for (char b = 'a'; b <= 'p'; ++b) texts.push_back({a, b, '.'});
+  const std::vector<std::string_view> all{texts.begin(), texts.end()};
+  ASSERT_EQ(all.size(), MultiPatternMatcher::kMost);
+  const MultiPatternMatcher needles{all};
+  EXPECT_EQ(needles.found_in("aa. hp. no"), MultiPatternMatcher::Found{}.set(0).set(127));
+  const std::vector<std::string_view> more(all.size() + 1, "x");
+  EXPECT_THROW(MultiPatternMatcher{more}, std::logic_error);
 }
 
 TEST(SettingsText, TurnsPythonIntoJson) {

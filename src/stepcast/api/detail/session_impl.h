@@ -26,9 +26,10 @@ namespace stepcast {
 namespace detail {
 
 // Errors: other jobs on links that nobody described; a power limit that the GPU does not have. The assumptions of a question
-// on a platform.
+// on a platform; `limit_W`: of each GPU.
 [[nodiscard]] Result<StepAssumptions> assumptions_on(const Platform& platform, const PredictRequest& request,
-                                                     const std::vector<std::string>& what_if);
+                                                     const std::vector<std::string>& what_if,
+                                                     std::optional<double> limit_W);
 // The forecast of `job` on what was measured: `asked` become the assumptions of the anchored one. Nothing where nothing was.
 // Errors: words or logs that cannot be read, steps that cannot be forecast.
 [[nodiscard]] Result<std::optional<ForecastAnchor>> anchor_on_measured(const PredictRequest& request,

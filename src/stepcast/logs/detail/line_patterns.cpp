@@ -4,14 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
-#include <utility>
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/named_members.h"
 #include "stepcast/base/shipped_table.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
-#include "stepcast/logs/detail/log_text.h"
 
 namespace stepcast::detail {
 
@@ -42,7 +40,7 @@ Result<LinePatterns> read_patterns() {
     STEPCAST_TRY(read_members(keys, kLinePattern, row));
     STEPCAST_TRY(keys.finish());
     for (std::string_view texts = row.marker; !texts.empty();) {
-      row.markers |= std::uint64_t{1} << all.markers.size();
+      row.markers.set(all.markers.size());
       all.markers.push_back(next_of(texts));
     }
     all.rows.push_back(row);

@@ -4,11 +4,11 @@
 //   {"format": "maxtext", "marker": "completed step:", "step": "completed step:", "seconds": "seconds:", "has_letters": true}
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "stepcast/logs/detail/log_text.h"
 #include "stepcast/logs/detail/step_lines.h"
 #include "stepcast/logs/training_log.h"
 
@@ -29,7 +29,7 @@ struct LinePattern {
   bool has_letters = false;                      // thousands as in "2.17K", numbers as in "np.float64(51.2)"
   bool is_common = false;  // other lines hold the marker, too: one without these numbers is not broken
 
-  std::uint64_t markers = 0;  // bit i: it has marker i of all patterns
+  MultiPatternMatcher::Found markers{};  // bit i: it has marker i of all patterns
 };
 
 struct LinePatterns {

@@ -1,10 +1,8 @@
 #include "stepcast/logs/detail/log_scanner.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 #include "stepcast/base/text.h"
@@ -13,6 +11,8 @@
 
 namespace stepcast::detail {
 namespace {
+
+using Found = MultiPatternMatcher::Found;
 
 // Texts that lines of interest hold, in lower case; what follows is looked at line by line. Markers of patterns come behind them.
 enum Needle : unsigned {
@@ -30,20 +30,25 @@ constexpr std::size_t kFirstMarker = std::size(kNeedles);
 std::vector<std::string_view> all_needles() {
   std::vector<std::string_view> all(std::begin(kNeedles), std::end(kNeedles));
   all.insert(all.end(), line_patterns().markers.begin(), line_patterns().markers.end());
-  constexpr std::size_t kMost = 64;  // what was found in a line is a word of so many bits
-  if (all.size() > kMost) throw std::logic_error{"log_needles.def and line_patterns.json: above 64 texts"};
   return all;
 }
 
-constexpr std::uint64_t bit(std::size_t needle) { return std::uint64_t{1} << needle; }
 template <class... More>
-constexpr bool holds(std::uint64_t found, More... needles) {
-  return (found & (bit(needles) | ...)) != 0;
+bool holds(const Found& found, More... needles) {
+  return (found.test(needles) || ...);
 }
 
-constexpr std::uint64_t kSteps = ~(bit(kFirstMarker) - 1) | bit(composer_batch) | bit(composer_rate) |
-                                 bit(bar_seconds) | bit(bar_steps) | bit(run_end) | bit(olmo_step) |
-                                 bit(running_total);
+// The texts of lines that tell a step; the others are of settings.
+const Found& of_steps() {
+  static const Found kSteps = [] {
+    Found steps = ~Found{} << kFirstMarker;
+    for (const Needle needle :
+         {composer_batch, composer_rate, bar_seconds, bar_steps, run_end, olmo_step, running_total})
+      steps.set(needle);
+    return steps;
+  }();
+  return kSteps;
+}
 
 // Lines that say a number which is kept as a word.
 struct CountedWord {
@@ -116,8 +121,8 @@ void LogScanner::line(std::string_view raw) {
 }
 
 void LogScanner::piece(std::string_view raw) {
-  const std::uint64_t found = needles_.found_in(raw);
-  if (found == 0 && !blocks_.is_open()) return;
+  const Found found = needles_.found_in(raw);
+  if (found.none() && !blocks_.is_open()) return;
   std::string_view line = without_colours(raw, plain_);
   rank_ = take_rank(line);
   if (blocks_.take(line)) return;
@@ -125,8 +130,8 @@ void LogScanner::piece(std::string_view raw) {
     if (std::optional<StepLine> told = mlperf_.take(line, blocks_, events_)) add(*told, {});
     return;
   }
-  if ((found & kSteps) != 0) step_of(found, line);
-  if ((found & ~kSteps) != 0) settings_of(found, line);
+  if ((found & of_steps()).any()) step_of(found, line);
+  if ((found & ~of_steps()).any()) settings_of(found, line);
 }
 
 void LogScanner::add(StepLine told, std::string_view line) {
@@ -146,11 +151,11 @@ void LogScanner::add(StepLine told, std::string_view line) {
   log_.steps.push_back(step);
 }
 
-void LogScanner::step_of(std::uint64_t found, std::string_view line) {
+void LogScanner::step_of(const Found& found, std::string_view line) {
   const auto is_there = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
   bool is_broken = false;
   for (const LinePattern& pattern : line_patterns().rows) {
-    if ((found >> kFirstMarker & pattern.markers) == 0 || !is_there(pattern.also)) continue;
+    if ((found >> kFirstMarker & pattern.markers).none() || !is_there(pattern.also)) continue;
     if (!pattern.unless.empty() && is_there(pattern.unless)) return;
     if (std::optional<StepLine> told = patterned_line(pattern, line)) return add(*told, line);
     is_broken = is_broken || !pattern.is_common;
@@ -227,7 +232,7 @@ void LogScanner::run_summary(std::string_view line) {
   ++log_.n_of_format[static_cast<std::size_t>(LogFormat::huggingface)];
 }
 
-void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
+void LogScanner::settings_of(const Found& found, std::string_view line) {
   if (holds(found, event_evaluation, event_validation, event_huggingface))
     events_ |= static_cast<std::uint8_t>(LogEvent::evaluation);
   if (holds(found, event_checkpoint) && !holds(found, activation_checkpointing))
@@ -272,7 +277,7 @@ void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
 }
 
 // What TorchTitan says line by line where it does not print its whole config.
-void LogScanner::titan_words(std::uint64_t found, std::string_view line) {
+void LogScanner::titan_words(const Found& found, std::string_view line) {
   if (holds(found, building)) {
     if (line.find("BERT model") != std::string_view::npos) blocks_.word("is_bert", "1");
     // "Building llama3 8B with ..."

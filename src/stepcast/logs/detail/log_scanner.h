@@ -28,12 +28,12 @@ class LogScanner {
 
  private:
   void piece(std::string_view raw);  // between carriage returns
-  void step_of(std::uint64_t found, std::string_view line);
+  void step_of(const MultiPatternMatcher::Found& found, std::string_view line);
   void composer(std::string_view line);
   void flush_composer();
   void run_summary(std::string_view line);
-  void settings_of(std::uint64_t found, std::string_view line);
-  void titan_words(std::uint64_t found, std::string_view line);
+  void settings_of(const MultiPatternMatcher::Found& found, std::string_view line);
+  void titan_words(const MultiPatternMatcher::Found& found, std::string_view line);
   void add(StepLine told, std::string_view line);
 
   TrainingLog& log_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <stdexcept>
 
 #include "stepcast/base/text.h"
 
@@ -205,6 +206,7 @@ std::optional<double> time_of_line(std::string_view line) {
 }
 
 MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts) {
+  if (texts.size() > kMost) throw std::logic_error{"MultiPatternMatcher: raise kMost"};
   std::uint8_t n_classes = 1;
   for (const std::string_view text : texts) {
     for (const char c : text) {
@@ -219,20 +221,20 @@ MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts
 
   constexpr std::uint32_t kNone = 0;  // no edge of the trie leads to the root
   next_.assign(width, kNone);
-  ends_.assign(1, 0);
-  for (std::size_t i = 0; i < texts.size() && i < kMost; ++i) {
+  ends_.assign(1, {});
+  for (std::size_t i = 0; i < texts.size(); ++i) {
     std::uint32_t state = 0;
     for (const char c : texts[i]) {
       std::uint32_t edge = next_[(state << shift_) + classes_[static_cast<unsigned char>(c)]];
       if (edge == kNone) {
         edge = static_cast<std::uint32_t>(ends_.size());
         next_[(state << shift_) + classes_[static_cast<unsigned char>(c)]] = edge;
-        ends_.push_back(0);
+        ends_.emplace_back();
         next_.resize(next_.size() + width, kNone);
       }
       state = edge;
     }
-    ends_[state] |= std::uint64_t{1} << i;
+    ends_[state].set(i);
   }
 
   // Where a text breaks off, the longest end of it that begins another goes on.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -42,17 +43,16 @@ std::optional<std::int32_t> take_rank(std::string_view& line);
 
 // Which of a few fixed texts a line holds, in one pass over it whatever their number (Aho and Corasick 1975).
 // ASCII letters count as lower case.
-
 class MultiPatternMatcher {
  public:
-  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMost = 128;
+  using Found = std::bitset<kMost>;  // bit i: text i
 
-  // At most kMost texts, none of them empty, in lower case.
+  // None of the texts is empty, all are in lower case. More than kMost are a mistake of ours: std::logic_error.
   explicit MultiPatternMatcher(std::span<const std::string_view> texts);
 
-  // Bit i for text i.
-  [[nodiscard]] std::uint64_t found_in(std::string_view line) const {
-    std::uint64_t found = 0;
+  [[nodiscard]] Found found_in(std::string_view line) const {
+    Found found;
     std::uint32_t at = 0;  // a row of the table
     for (const char c : line) {
       at = next_[at + classes_[static_cast<unsigned char>(c)]];
@@ -65,7 +65,7 @@ class MultiPatternMatcher {
   std::array<std::uint8_t, 256> classes_{};  // bytes that no text holds are one class
   unsigned shift_ = 0;                       // a row of the table has 2^shift_ classes
   std::vector<std::uint32_t> next_;          // [state << shift_ + class], again a row
-  std::vector<std::uint64_t> ends_;          // [state]: texts that end there
+  std::vector<Found> ends_;                  // [state]: texts that end there
 };
 
 }  // namespace stepcast::detail
