@@ -90,8 +90,8 @@ Status KernelRecords::add(const ModelRecord& record) {
   };
   std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
   if (header.cold) name += fmt::format(" {}", kColdCaches);
-  // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
   records_.push_back(
+      // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
       std::unique_ptr<Record>(new Record{name,
                                          fmt::format("{} {}", name, another),
                                          scaled       ? kOfFactors
