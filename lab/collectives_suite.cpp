@@ -285,9 +285,56 @@ void add_later_measurements(const std::filesystem::path& data, MeasuredCollectiv
   if (auto more = read_all(later, skipped)) all.add(std::move(*more));
 }
 
+// A shipped platform on the rows of one curve; those that it was fitted on count in `used`.
+Result<SetScore> score_shipped(const CollectiveMeasurements& m, const Platform& platform,
+                               std::uint64_t& used) {
+  const CollectiveModel model{platform};
+  SetScore set{.set = m.name()};
+  std::map<DType, ResolvedCollective> resolved;
+  for (const CollectiveSample& s : m.samples) {
+    const bool known = std::ranges::any_of(
+        platform.curves, [&](const CollectiveCurve& c) { return c.fit->provenance.used_row(s.hash); });
+    if (known) {
+      ++used;
+      continue;
+    }
+    auto at = resolved.find(s.dtype);
+    if (at == resolved.end()) {
+      STEPCAST_ASSIGN(
+          ResolvedCollective r,
+          model.resolve({.op = m.collective, .dtype = s.dtype, .n_ranks = m.n_ranks, .n_nodes = m.n_nodes}));
+      at = resolved.emplace(s.dtype, std::move(r)).first;
+    }
+    set.rows.push_back(scored(s, at->second.curve.at(Bytes{s.message_bytes})));
+  }
+  return set;
+}
+
+// The simplest answer: the curve of the platform on the nearest number of ranks, at its bus bandwidth. Nothing without one.
+std::optional<double> nearest_curve_mape(const CollectiveMeasurements& m, const Platform& platform) {
+  const CollectiveCurve* nearest = nullptr;
+  const auto apart = [&](const CollectiveCurve& c) {
+    return std::abs(std::log2(static_cast<double>(c.n_ranks) / m.n_ranks));
+  };
+  for (const CollectiveCurve& c : platform.curves) {
+    if (c.collective != m.collective || c.n_ranks < 2 || c.dtype != DType::unknown || !c.variant.empty())
+      continue;
+    if (nearest == nullptr || apart(c) < apart(*nearest)) nearest = &c;
+  }
+  if (nearest == nullptr || m.samples.empty()) return std::nullopt;
+  const Result<TimeCurve> curve = time_curve(*nearest);
+  if (!curve) return std::nullopt;
+  const double longer = bus_factor(m.collective, m.n_ranks) / bus_factor(m.collective, nearest->n_ranks);
+  double sum = 0;
+  for (const CollectiveSample& s : m.samples)
+    sum += std::abs(longer * curve->at(Bytes{s.message_bytes}).time.value() / s.time_us - 1);
+  return 100 * sum / static_cast<double>(m.samples.size());
+}
+
 // The platform files that ship, on rows that they were not fitted on.
-Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>& skipped) {
-  TestScore test{.test = "shipped", .protocol = "shipped", .unit = "us"};
+Result<TestScore> shipped(std::string_view name, const MeasuredCollectives& data,
+                          std::vector<Skipped>& skipped) {
+  TestScore test{.test = std::string{name}, .protocol = "shipped", .unit = "us"};
   std::map<std::string, std::optional<Platform>> platforms;
   for (const CollectiveMeasurements& m : data.curves) {
     auto [it, is_new] = platforms.emplace(m.platform, std::nullopt);
@@ -299,31 +346,30 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
         skipped.push_back({m.platform, "no shipped platform has this name", 1});
     }
     if (!it->second) continue;
-    const CollectiveModel model{*it->second};
-    SetScore set{.set = m.name()};
     std::uint64_t used = 0;
-    std::map<DType, ResolvedCollective> resolved;
-    for (const CollectiveSample& s : m.samples) {
-      const bool known = std::ranges::any_of(
-          it->second->curves, [&](const CollectiveCurve& c) { return c.fit->provenance.used_row(s.hash); });
-      if (known) {
-        ++used;
-        continue;
-      }
-      auto at = resolved.find(s.dtype);
-      if (at == resolved.end()) {
-        auto r =
-            model.resolve({.op = m.collective, .dtype = s.dtype, .n_ranks = m.n_ranks, .n_nodes = m.n_nodes});
-        if (!r) return std::move(r).error();
-        at = resolved.emplace(s.dtype, std::move(r).value()).first;
-      }
-      set.rows.push_back(scored(s, at->second.curve.at(Bytes{s.message_bytes})));
-    }
+    STEPCAST_ASSIGN(SetScore set, score_shipped(m, *it->second, used));
     if (used > 0) skipped.push_back({m.name(), "rows that the shipped platform was fitted on", used});
-    if (!set.rows.empty()) test.sets.push_back(std::move(set));
+    if (set.rows.empty()) continue;
+    if (const auto nearest = nearest_curve_mape(m, *it->second))
+      set.extras.push_back({"nearest_curve_mape_pct", *nearest});
+    test.sets.push_back(std::move(set));
   }
   test.finish();
   return test;
+}
+
+// Tables of nccl-tests that others published: DATA/../newer/collectives/measured_logs.csv of DATA/collectives.
+Result<std::optional<TestScore>> published_logs(const std::filesystem::path& data,
+                                                std::vector<Skipped>& skipped) {
+  for (const std::filesystem::path& later : later_folders(data)) {
+    const std::filesystem::path logs = later / "measured_logs.csv";
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(logs, ignored)) continue;
+    STEPCAST_ASSIGN(const MeasuredCollectives read, read_collective_measurements(logs));
+    STEPCAST_ASSIGN(TestScore test, shipped("published_logs", read, skipped));
+    return std::optional{std::move(test)};
+  }
+  return std::optional<TestScore>{};
 }
 
 // Sizes that were held out of every curve: ours, the published form, and ours where sizes are dense.
@@ -400,8 +446,10 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
   STEPCAST_ASSIGN(MeasuredCollectives all, read_all(data, result.skipped));
   for (const UnusedRows& u : all.unused) result.skipped.push_back({u.what, u.why, u.n});
   if (options.protocol == "shipped") {
-    STEPCAST_ASSIGN(TestScore test, shipped(all, result.skipped));
+    STEPCAST_ASSIGN(TestScore test, shipped("shipped", all, result.skipped));
     result.tests.push_back(std::move(test));
+    STEPCAST_ASSIGN(std::optional<TestScore> logs, published_logs(data, result.skipped));
+    if (logs) result.tests.push_back(*std::move(logs));
     return result;
   }
   STEPCAST_ASSIGN(std::vector<TestScore> tests, score_sizes(all, options.threads, result.skipped));
@@ -413,6 +461,8 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
   add_later_measurements(data, all, result.skipped);
   STEPCAST_ASSIGN(std::vector<TestScore> unseen, unseen_systems(all, options.threads, result.skipped));
   result.add(std::move(unseen));
+  STEPCAST_ASSIGN(std::optional<TestScore> logs, published_logs(data, result.skipped));
+  if (logs) result.add(*std::move(logs));
   std::error_code ignored;
   const std::filesystem::path kernels = data / ".." / "modern" / "kernels";
   if (std::filesystem::is_directory(data, ignored) && std::filesystem::is_directory(kernels, ignored)) {

@@ -33,6 +33,30 @@ fit gb200-nvl72 gb200-186gb gb200 "$aic" "NCCL 2.23, 2.29.2" "$modern/nccl_nvlin
 newer=$STEPCAST_DATA/newer/collectives/nccl_nvlink5_b300_gb300.csv.gz
 fit dgx-b300 b300-sxm-270gb b300_sxm "$aic" "NCCL 2.27, 2.29.2" "$newer"
 fit gb300-nvl72 gb300-278gb gb300 "$aic" "NCCL 2.27, 2.29.2" "$newer"
+# Eight GPUs of a rack are joined as those of a DGX of the same chips, whose all_reduce of floats they take: racks were measured
+# on two and four.
+take_eight() {
+  python3 - "$here/$1.json" "$here/$2.json" << 'EOF'
+import json, sys
+
+def curves(text):
+    depth, start = 0, None
+    for j in range(text.index('"collective_curves": [') + 22, len(text)):
+        if text[j] == "{":
+            depth, start = depth + 1, j if depth == 0 else start
+        elif text[j] == "}":
+            depth -= 1
+            if depth == 0:
+                yield json.loads(text[start : j + 1]), text[start : j + 1], j + 1
+
+dgx, rack = (open(name).read() for name in sys.argv[1:])
+eight = next(t for c, t, _ in curves(dgx) if (c["collective"], c["dtype"], c["n_ranks"]) == ("all_reduce", "fp16", 8))
+end = [e for c, _, e in curves(rack) if c["collective"] == "all_reduce"][-1]
+open(sys.argv[2], "w").write(rack[:end] + ",\n    " + eight + rack[end:])
+EOF
+}
+take_eight dgx-b200 gb200-nvl72
+take_eight dgx-b300 gb300-nvl72
 fit rtx-pro-6000-server rtx-pro-6000 rtx_pro_6000_server "$aic" "NCCL 2.29.2" "$data/nccl_aiconfigurator.csv"
 fit azure-nd-a100-v4 a100-sxm4-40gb azure_nd_a100_v4 "$echo_logs" "NCCL" "$data/nccl_tests_logs.csv"
 fit hpc-4xa100 a100-sxm4-80gb perlmutter "$ett" "PyTorch, profiler on rank 0" "$data/nccl_estimate_train_time.csv"

@@ -61,6 +61,59 @@ TEST(CollectiveModel, RelatedCollectivesMoveTheSameBytes) {
   EXPECT_EQ(r->curve.at(Bytes{1e6}).source, EstimateSource::analytic);
 }
 
+// The switch adds floats of any kind and no integers: what was measured in fp16 answers for bf16 and fp32.
+TEST(CollectiveModel, FloatsAreAddedAsFloats) {
+  Platform p = node_of_eight();
+  CollectiveCurve any = line(all_reduce, 1, 8, 20, 200), floats = line(all_reduce, 1, 8, 20, 250);
+  any.dtype = DType::unknown;
+  floats.dtype = DType::fp16;
+  p.set(any);
+  p.set(floats);
+  const CollectiveModel model{p};
+  const auto at = [&](DType dtype) {
+    return us(model, {.op = all_reduce, .dtype = dtype, .n_ranks = 8}, 0x1p30);
+  };
+  EXPECT_EQ(at(DType::bf16), at(DType::fp16));
+  EXPECT_EQ(at(DType::fp32), at(DType::fp16));
+  EXPECT_EQ(at(DType::int8), at(DType::unknown));
+  EXPECT_GT(at(DType::int8), 1.2 * at(DType::bf16));
+}
+
+// A rack whose eight GPUs were measured: NVSwitch of Hopper and later adds what 72 send.
+TEST(CollectiveModel, SumsOfARackAreTheSwitches) {
+  Platform p = node_of_eight();
+  p.node.gpus_per_node = 72;
+  p.device.vendor = "NVIDIA";
+  p.device.architecture = "blackwell";
+  p.set(line(all_reduce, 1, 8, 20, 700));
+  p.set(line(all_gather, 1, 8, 20, 700));
+  const CollectiveModel model{p};
+  const auto r = model.resolve({.op = all_reduce, .n_ranks = 72});
+  ASSERT_TRUE(r.ok());
+  // 1 + 1/72 of the message at the rate at which 1 + 1/8 went.
+  const double of_eight = us(model, {.op = all_reduce, .n_ranks = 8}, 0x1p33);
+  EXPECT_NEAR(r->curve.at(Bytes{0x1p33}).time.value(), of_eight * 73 / 72 / (9.0 / 8), 0.01 * of_eight);
+  // Bus bandwidth rises with the ranks, as that of no ring does; where start-up is all, it is not less.
+  const double of_72 = r->curve.at(Bytes{0x1p33}).time.value();
+  EXPECT_GT(bus_factor(all_reduce, 72) / of_72, 1.05 * bus_factor(all_reduce, 8) / of_eight);
+  EXPECT_GE(r->curve.at(Bytes{64}).time.value(), us(model, {.op = all_reduce, .n_ranks = 8}, 64));
+  EXPECT_EQ(model.resolve({.op = all_gather, .n_ranks = 72})->how, "scaled from 8 ranks");
+}
+
+// Sums over adapters of 400 Gb/s reach nearly all of them, what each sends to each does not.
+TEST(CollectiveModel, FastAdaptersAreUsed) {
+  Platform p = node_of_eight();
+  p.node.intra.bandwidth_per_gpu = BytesPerSecond{4500e9};
+  const auto GBps = [&](CollectiveOp op) {
+    return bus_factor(op, 16) * 0x1p33 /
+           us(CollectiveModel{p}, {.op = op, .n_ranks = 16, .n_nodes = 2}, 0x1p33) / 1000;
+  };
+  EXPECT_NEAR(GBps(all_reduce), 0.80 * 200, 1);
+  p.node.network->bandwidth_per_nic = BytesPerSecond{50e9};
+  EXPECT_NEAR(GBps(all_reduce), 0.97 * 400, 2);
+  EXPECT_LT(GBps(all_to_all), 0.82 * 400);
+}
+
 TEST(CollectiveModel, WithoutCurvesUsesThePlatform) {
   const CollectiveModel model{node_of_eight()};
   const auto inside = model.resolve({.op = all_reduce, .n_ranks = 8});

@@ -47,6 +47,18 @@ TEST(ScaleRanks, OneCountGivesAWiderBandThanTwo) {
   EXPECT_EQ(b.source, EstimateSource::analytic);
 }
 
+// Six ranks of which four and eight were measured: bus bandwidth at equal messages in between, small messages too.
+TEST(ScaleRanks, InterpolatesBetweenMeasuredCounts) {
+  const auto c4 = time_curve(line(all_reduce, 1, 4, 12, 100)),
+             c8 = time_curve(line(all_reduce, 1, 8, 12, 200));
+  const std::array measured{RankCurve{4, &*c4}, RankCurve{8, &*c8}};
+  const double share = std::log2(1.5);
+  const double GBps = 100 * std::pow(2, share);
+  const double expected = 2.0 * 5 / 6 * 0x1p32 / (1000 * GBps);
+  EXPECT_NEAR(scale_ranks(all_reduce, measured, 6).at(Bytes{0x1p32}).time.value(), expected,
+              0.002 * expected);
+}
+
 TEST(ScaleNodes, KeepsBusBandwidthAndGrowsStartup) {
   const auto c2 = time_curve(line(all_reduce, 2, 8, 40, 100));
   const TimeCurve c4 = scale_nodes(all_reduce, *c2, 2, 4, 8);

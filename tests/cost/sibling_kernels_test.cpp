@@ -117,6 +117,23 @@ TEST(SiblingKernels, TheNearestMeasuredDeviceAnswersAndIsNamed) {
   }
 }
 
+// What arithmetic binds is not faster by memory: products of an H200 as those of an H100, but for long and narrow ones.
+TEST(SiblingKernels, MemoryMovesWhatItBindsAlone) {
+  const Platform h200 = load("h200-sxm-141gb");
+  Platform moved = load("h100-sxm5-80gb");
+  moved.device = h200.device;
+  moved.device.name = "H200 without records";
+  moved.set(sibling_of(load("h100-sxm5-80gb").device, moved.device).record());
+  const KernelModel as_is{load("h100-sxm5-80gb")}, model{moved};
+  const auto ratio = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Operation product = gemm({.m = m, .n = n, .k = k}, DType::bf16);
+    return model.estimate(product).time / as_is.estimate(product).time;
+  };
+  EXPECT_GT(ratio(8192, 8192, 8192), 0.99);
+  EXPECT_GT(ratio(16384, 4096, 1024), 0.95);
+  EXPECT_LT(ratio(32768, 64, 8192), 0.8);
+}
+
 // A B300 has a power limit and a 16-bit peak like a B200's, but it is the chip of the GB300, as its peak in fp4 says.
 TEST(SiblingKernels, ChipsAreToldApartByWhatFp4Gains) {
   const Device b200 = load("b200-sxm-180gb").device, b300 = load("b300-sxm-270gb").device,

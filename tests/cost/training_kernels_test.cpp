@@ -92,6 +92,25 @@ TEST(SustainedClock, RefusesWhatCannotBe) {
   EXPECT_THAT(empty.error().message(), HasSubstr("`curves` is missing"));
 }
 
+// Rows of inference hold a slow cast of a long operand: no step pays more than 16 bits and one pass over it.
+TEST(TrainingKernels, NarrowProductsOfFewColumnsCostACastAtMost) {
+  const auto platform = load_platform("dgx-h100");
+  ASSERT_TRUE(platform.ok());
+  TrainingKernels kernels{*platform};
+  const auto us = [&](std::int64_t m, std::int64_t n, std::int64_t k, DType dtype) {
+    return kernels.price(gemm({.m = m, .n = n, .k = k}, dtype)).time.time.value();
+  };
+  const double bf16 = us(98304, 128, 4096, DType::bf16), fp8 = us(98304, 128, 4096, DType::fp8);
+  const double cast_us = 98304.0 * 4096 * 3 / 3.35e6;  // at the whole bandwidth
+  EXPECT_LT(fp8, bf16 + 1.5 * cast_us);
+  EXPECT_GT(kernels.model().estimate(gemm({.m = 98304, .n = 128, .k = 4096}, DType::fp8)).time.value(),
+            1.2 * fp8);
+  // Wide ones are what was measured.
+  const Operation wide = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::fp8);
+  EXPECT_LT(us(8192, 8192, 8192, DType::fp8), 0.8 * us(8192, 8192, 8192, DType::bf16));
+  EXPECT_EQ(std::string{kernels.price(wide).record}, "gemm/fp8/forward");
+}
+
 TEST(StepFactors, ReadWhatTheyWrite) {
   StepFactors factors;
   factors.gemm = 1.1;

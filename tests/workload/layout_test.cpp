@@ -131,7 +131,9 @@ TEST(Layout, SpreadsLayersWithEmbeddingAndOutput) {
   EXPECT_EQ(output_alone.front(), 1);
   EXPECT_EQ(output_alone[1], 2);
   EXPECT_EQ(output_alone.back(), 0);
+  EXPECT_THAT(layers_counting_embedding_and_output(4, 6), ElementsAre(0, 1, 1, 1, 1, 0));
   EXPECT_TRUE(layers_counting_embedding_and_output(4, 5).empty());
+  EXPECT_TRUE(layers_counting_embedding_and_output(4, 7).empty());
 }
 
 TEST(Layout, ChecksContextParallelism) {

@@ -85,6 +85,26 @@ TimeCurve::Table startup_shares(CollectiveOp op, const RankCurve& base, const Ra
   return smoothed(shares, std::min(from, to), to);
 }
 
+// Between two measured counts: bus bandwidth at equal messages goes with the logarithm of the ranks.
+TimeCurve between_ranks(CollectiveOp op, const RankCurve& fewer, const RankCurve& more,
+                        std::uint32_t n_ranks) {
+  const double n = n_ranks;
+  const double share =
+      std::log2(n / fewer.n_ranks) / std::log2(static_cast<double>(more.n_ranks) / fewer.n_ranks);
+  const double of_fewer = (1 - share) * std::log(bus_factor(op, n_ranks) / bus_factor(op, fewer.n_ranks));
+  const double of_more = share * std::log(bus_factor(op, n_ranks) / bus_factor(op, more.n_ranks));
+  const double doublings = std::min(std::log2(n / fewer.n_ranks), std::log2(more.n_ranks / n));
+  const double band = kBandPerRankDoubling * doublings;
+  Tables t;
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
+    const auto mean = [&](double a, double b) { return (1 - share) * a + share * b + of_fewer + of_more; };
+    t.time[i] = mean(fewer.curve->ln_time()[i], more.curve->ln_time()[i]);
+    t.low[i] = mean(fewer.curve->ln_low()[i], more.curve->ln_low()[i]) - band;
+    t.high[i] = mean(fewer.curve->ln_high()[i], more.curve->ln_high()[i]) + band;
+  }
+  return finished(t, share < 0.5 ? *fewer.curve : *more.curve, EstimateSource::fitted);
+}
+
 }  // namespace
 
 TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks) {
@@ -97,6 +117,9 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
                            [&](const RankCurve& a, const RankCurve& b) { return distance(a) < distance(b); });
   const RankCurve base = nearest.front();
   if (base.n_ranks == n_ranks) return *base.curve;
+  const auto more = std::ranges::find_if(measured, [&](const RankCurve& c) { return c.n_ranks > n_ranks; });
+  if (more != measured.begin() && more != measured.end())
+    return between_ranks(op, *(more - 1), *more, n_ranks);
   const bool has_other = nearest.size() > 1;
   const RankCurve other = has_other ? nearest[1] : base;
 

@@ -93,6 +93,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   if (const auto known = curves_.find(key); known != curves_.end()) return &known->second;
   CollectiveGroup group;
   group.op = op;
+  group.dtype = DType::bf16;  // what is reduced in training has 16 or 32 bits
   group.n_ranks = key.n_ranks;
   group.n_nodes = key.n_nodes;
   group.min_ranks_per_node = place.min_ranks_per_node == place.ranks_per_node ? 0 : key.min_ranks;

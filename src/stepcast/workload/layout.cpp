@@ -124,7 +124,8 @@ std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& lay
 }
 
 std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers, std::int64_t n_chunks) {
-  if (n_chunks < 1 || n_layers < n_chunks) return {};
+  const bool ends_hold_no_layer = n_chunks == n_layers + 2;
+  if (n_chunks < 1 || (n_layers < n_chunks && !ends_hold_no_layer)) return {};
   if (n_chunks == 1) return {n_layers};
   const std::int64_t units = n_layers + 2;
   std::vector<std::int64_t> layers(static_cast<std::size_t>(n_chunks), units / n_chunks);

@@ -447,9 +447,9 @@ struct StageChunk {
 // that passes check().
 [[nodiscard]] std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout);
 
-// Layers of every chunk when embedding and output count as a layer each: what remains of an uneven division
-// goes to the first chunks (TorchTitan; Megatron with --account-for-embedding/loss-in-pipeline-split). 126
-// layers on 8 chunks: 15, 16 x 6, 15; 61 on 32: 1, 2 x 30, 0. Empty if there are more chunks than layers.
+// Layers of every chunk when embedding and output count as a layer each: what remains of an uneven division goes to the first
+// chunks (TorchTitan; Megatron with --account-for-embedding/loss-in-pipeline-split). 126 layers on 8 chunks: 15, 16 x 6, 15;
+// 61 on 32: 1, 2 x 30, 0; 94 on 96: 0, 1 x 94, 0. Empty for any other number of chunks above that of layers.
 [[nodiscard]] std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers,
                                                                              std::int64_t n_chunks);
 

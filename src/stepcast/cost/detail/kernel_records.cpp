@@ -15,6 +15,13 @@ constexpr double kOfSibling = 0.05;
 // The same of one that answers by factors, beside what these moved: `validate siblings`.
 constexpr double kOfFactors = 0.02;
 
+// A product moves with what binds it, sharper than times of one device bend where both do: where its bytes take less than 0.6
+// of the time, an H200 is as fast as an H100, and from 0.8 on as much faster as its memory (gemm_by_dtype.csv.gz).
+constexpr double kSharpnessOfMoved = 3;
+// How far long runs of products are from the clock of the units, 0, to what the power limit leaves, 1: they were slowed down
+// as measured already, and of the fifth more power of a GB200 half shows (sustained rows of gemm_by_dtype.csv.gz).
+constexpr double kLimitedInLongRuns = 0.5;
+
 // Bound by neither bytes nor arithmetic alone, and no reference says how far it moves with either: attention, and rows of a
 // table, which are fetched at random: what they lack of the bandwidth is latency.
 bool is_of_neither_bound(KernelFeatureSet features) {
@@ -83,8 +90,8 @@ Status KernelRecords::add(const ModelRecord& record) {
   };
   std::string name = scaled ? fmt::format("{} (of {})", record.name, record.device) : record.name;
   if (header.cold) name += fmt::format(" {}", kColdCaches);
-  // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
   records_.push_back(
+      // NOLINTNEXTLINE(modernize-make-unique): an aggregate whose last part can be neither copied nor moved
       std::unique_ptr<Record>(new Record{name,
                                          fmt::format("{} {}", name, another),
                                          scaled       ? kOfFactors
@@ -109,10 +116,15 @@ double KernelRecords::log_of_sibling(std::size_t index, const Operation& operati
     };
     return ratio(record.of_relative ? rates_over(kernel(index), *device_) : *sibling_);
   }
-  const double us = reference_time_us(operation, there);
-  const double limited = is_sustained ? 1 : KernelSibling::limited_share(us);
+  ReferenceParameters sharp = there;
+  const bool is_product = std::holds_alternative<GemmShape>(operation.shape);
+  if (is_product) sharp.sharpness = std::max(sharp.sharpness, kSharpnessOfMoved);
+  const double us = reference_time_us(operation, sharp);
+  const double limited = !is_sustained ? KernelSibling::limited_share(us)
+                         : is_product  ? kLimitedInLongRuns
+                                       : 1;
   const auto moved = [&](double compute) {
-    ReferenceParameters here = there;
+    ReferenceParameters here = sharp;
     here.bandwidth_GBps *= sibling_->memory;
     here.peak_TFLOPs *= compute;
     here.floor_us = launch_us + (there.floor_us - launch_us) / compute;
