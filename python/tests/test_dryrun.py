@@ -21,7 +21,7 @@ from stepcast.dryrun.launch import DryRunError, Gpu, Options, dry_run, libraries
 from stepcast.dryrun.memory import reserved_peak
 from stepcast.dryrun.session import misfit
 
-SOURCE = Path(__file__).resolve().parents[1] / "dryrun" / "cudart.c"
+SOURCE = Path(__file__).resolve().parents[1] / "dryrun" / "cuda.c"
 
 
 def torch_libraries():

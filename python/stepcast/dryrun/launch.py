@@ -38,9 +38,9 @@ def libraries() -> str:
     """The folder of the stand-ins for CUDA's libraries."""
     places = [os.environ.get("STEPCAST_DRYRUN_LIBRARIES", ""), os.path.join(_HERE, "lib")]
     for place in places:
-        if place and os.path.isfile(os.path.join(place, "libstepcast_cudart.so")):
+        if place and os.path.isfile(os.path.join(place, "libcuda.so.1")):
             return place
-    raise DryRunError("the stand-ins for CUDA's libraries are not here (libstepcast_cudart.so); they are in the wheel for Linux on "
+    raise DryRunError("the stand-ins for CUDA's libraries are not here (libcuda.so.1); they are in the wheel for Linux on "
                       "x86-64 and aarch64, and STEPCAST_DRYRUN_LIBRARIES names the folder of a build")
 
 
@@ -81,9 +81,7 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
     world = options.gpus or 1
     local = min(gpu.per_node, world)
     env = dict(os.environ)
-    place = libraries()
-    env["LD_PRELOAD"] = ":".join(p for p in (os.path.join(place, "libstepcast_cudart.so"), env.get("LD_PRELOAD", "")) if p)
-    env["LD_LIBRARY_PATH"] = ":".join(p for p in (place, env.get("LD_LIBRARY_PATH", "")) if p)
+    env["LD_PRELOAD"] = os.path.join(libraries(), "libcuda.so.1") + ":" + env.get("LD_PRELOAD", "")
     env.update(STEPCAST_GPU_NAME=gpu.name, STEPCAST_GPU_BYTES=str(gpu.memory_bytes), STEPCAST_GPU_SMS=str(gpu.sms),
                STEPCAST_GPU_CAPABILITY=str(gpu.capability), STEPCAST_GPU_L2_BYTES=str(gpu.l2_bytes),
                STEPCAST_GPU_COUNT=str(local), STEPCAST_CUDA_MAJOR=str(_cuda_major(program)), KINETO_LOG_LEVEL="9")
@@ -194,7 +192,7 @@ class DryRun:
                "guess": self.options.guess, "keep_going": self.options.keep_going, "compile": self.options.compile,
                "status": os.path.join(folder, "status"), "shared": work if distributed else "",
                "trace": os.path.join(self.options.out, f"rank{rank}.et.json.gz"),
-               "environment_before": {k: os.environ.get(k) for k in ("LD_PRELOAD", "LD_LIBRARY_PATH")},
+               "preload_before": os.environ.get("LD_PRELOAD"),
                "program": {"script": self.program.script, "module": self.program.is_module, "command": self.command,
                            "arguments": [a.replace("{local_rank}", str(rank % local)) for a in self.program.arguments]}}
         job_file = os.path.join(folder, "job.json")
