@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import glob
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional, TextIO
+from typing import Any, Dict, List, Optional
 
 from stepcast.dryrun.command import CommandError, Program, parse
 
@@ -26,12 +27,8 @@ class DryRunError(Exception):
         self.below = below
 
 
-class Gpu:
-    """What the program sees of the device."""
-
-    def __init__(self, name: str, memory_bytes: int, sms: int, capability: int, l2_bytes: int, per_node: int) -> None:
-        self.name, self.memory_bytes, self.sms, self.capability = name, memory_bytes, sms, capability
-        self.l2_bytes, self.per_node = l2_bytes, max(per_node, 1)
+# What the program sees of the device; `capability`: 90 for 9.0.
+Gpu = collections.namedtuple("Gpu", "name memory_bytes sms capability l2_bytes per_node")
 
 
 def libraries() -> str:
@@ -57,24 +54,6 @@ class Options:
         self.guess: Dict[str, float] = given.get("guess") or {}
         self.compile: str = given.get("compile") or ""  # "eager", "compiled"; otherwise as the program does
         self.progress: bool = given.get("progress", True)
-
-
-class _Progress:
-    """One line on a terminal, that is written over; a line for each rank elsewhere."""
-
-    def __init__(self, stream: TextIO, shown: bool) -> None:
-        self.stream, self.shown = stream, shown
-        self.is_terminal = shown and stream.isatty()
-
-    def line(self, text: str) -> None:
-        if self.is_terminal:
-            self.stream.write(f"\r\033[K{text}")
-            self.stream.flush()
-
-    def done(self, text: str) -> None:
-        if self.shown:
-            self.stream.write(("\r\033[K" if self.is_terminal else "") + text + "\n")
-            self.stream.flush()
 
 
 def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder: str) -> Dict[str, str]:
@@ -126,8 +105,13 @@ class DryRun:
 
     def __init__(self, program: Program, command: List[str], options: Options, gpu: Gpu) -> None:
         self.program, self.command, self.options, self.gpu = program, command, options, gpu
-        self.progress = _Progress(sys.stderr, options.progress)
         self.started = time.monotonic()
+
+    def progress(self, text: str, ended: bool = False) -> None:
+        """One line on a terminal, that is written over; a line for each rank elsewhere."""
+        on_terminal = sys.stderr.isatty()
+        if self.options.progress and (on_terminal or ended):
+            print(("\r\033[K" if on_terminal else "") + text, end="\n" if ended else "", file=sys.stderr, flush=True)
 
     def run(self) -> List[Dict[str, Any]]:
         """Records of the classes of ranks; raises DryRunError."""
@@ -155,8 +139,8 @@ class DryRun:
                     if needed not in active and needed not in done:
                         active[needed] = self._start(needed, work)
                     waiting += [p for p in status.get("peers", []) if p < world and p not in waiting]
-                    self.progress.line(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
-                                       f"{status.get('operators', 0)} operators, {time.monotonic() - self.started:.0f} s")
+                    self.progress(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
+                                  f"{status.get('operators', 0)} operators, {time.monotonic() - self.started:.0f} s")
                 waiting = sorted(p for p in waiting if p not in active and p not in done)
                 time.sleep(0.1)
             return self._classes(done, world)
@@ -226,8 +210,8 @@ class DryRun:
     def _recorded(self, rank: int, child: Any, status: Dict[str, Any], work: str) -> Dict[str, Any]:
         _end(child)
         if status.get("state") == "recorded":
-            self.progress.done(f"stepcast dryrun: rank {rank}: step {status['steps']}, {status['operators']} GPU operators, "
-                               f"{status['seconds']:.0f} s")
+            self.progress(f"stepcast dryrun: rank {rank}: step {status['steps']}, {status['operators']} GPU operators, "
+                          f"{status['seconds']:.0f} s", ended=True)
             return status
         tail = self._tail(rank, work)
         if status.get("state") == "failed":
