@@ -21,7 +21,8 @@ from stepcast.dryrun.launch import DryRunError, Gpu, Options, dry_run, libraries
 from stepcast.dryrun.memory import reserved_peak
 from stepcast.dryrun.session import misfit
 
-SOURCE = Path(__file__).resolve().parents[1] / "dryrun" / "cudart.c"
+nightly = pytest.mark.skipif("STEPCAST_NIGHTLY" not in os.environ, reason="of ./dev nightly")
+SOURCE = Path(__file__).resolve().parents[1] / "dryrun" / "cuda.c"
 
 
 def torch_libraries():
@@ -62,6 +63,52 @@ def test_torchrun_as_a_module(script):
 def test_accelerate_sets_what_it_would(script):
     program = parse([sys.executable, "-m", "accelerate.commands.launch", "--mixed_precision", "bf16", "--num_processes", "8", script])
     assert program.environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
+
+
+def test_accelerate_passes_on_what_shards(script):
+    words = ["--use_fsdp", "--fsdp_version", "2", "--fsdp_transformer_layer_cls_to_wrap=Block", "--dynamo_backend", "inductor", "--use_deepspeed",
+             "--zero_stage", "3", "--gradient_accumulation_steps", "4"]
+    program = parse([sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "8", *words, script])
+    assert (program.script, program.processes, program.launched) == (script, (8, True), True)
+    assert program.environment == {
+        "ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2", "FSDP_TRANSFORMER_CLS_TO_WRAP": "Block", "ACCELERATE_DYNAMO_BACKEND": "inductor",
+        "ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4"}
+
+
+def test_deepspeed_gives_the_local_rank(script):
+    launcher = [sys.executable, "-m", "deepspeed.launcher.runner", "--num_gpus", "8"]
+    program = parse([*launcher, script, "--deepspeed", "--deepspeed_config", "zero.json"])
+    assert program.arguments == ["--local_rank={local_rank}", "--deepspeed", "--deepspeed_config", "zero.json"]
+    assert program.processes == (8, False)
+    assert parse([*launcher, "--no_local_rank", script]).arguments == []
+
+
+@pytest.mark.parametrize("version, is_there, text", [
+    ("2.11.0+cpu", True, r"PyTorch 2.11.0\+cpu of .* is built without CUDA; install the wheel that has it: pip install torch "),
+    ("", False, "no PyTorch for .* install it there: .* -m pip install torch")])
+def test_an_interpreter_without_a_pytorch_that_does_says_so(script, tmp_path, monkeypatch, version, is_there, text):
+    try:
+        libraries()
+    except DryRunError as problem:
+        pytest.skip(str(problem))
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"_C, __version__ = object, {version!r}" if is_there else "raise ImportError('none')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = refusal([sys.executable, script], 1)
+    assert re.match(text, said) and "\n" not in said
+
+
+@nightly
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_program_that_fails_after_whole_steps(record, tmp_path, keep_going):
+    text = "model = nn.Linear(256, 8).cuda()\n" + LOOP.replace("    optimizer.zero_grad()", "    optimizer.zero_grad()\n    assert _ < 1")
+    if keep_going:
+        assert record(text, 1, keep_going=True) == {0: ([0], {})}
+        with gzip.open(tmp_path / "out" / "rank0.et.json.gz") as file:
+            assert json.load(file)["stepcast"]["notes"] == ["the program failed after step 2", "ran eager: operator by operator"]
+    else:
+        with pytest.raises(DryRunError, match="the program failed"):
+            record(text, 1)
 
 
 @pytest.mark.parametrize("words, gpus, text", [
@@ -116,9 +163,6 @@ def test_reserved_memory_counts_segments():
 
 
 # ---- Programs ----
-nightly = pytest.mark.skipif("STEPCAST_NIGHTLY" not in os.environ, reason="of ./dev nightly")
-
-
 @pytest.fixture
 def record(tmp_path):
     """Runs a program on so many ranks; gives {rank: (ranks of its class, {(collective, group size): count})}."""
@@ -128,10 +172,10 @@ def record(tmp_path):
     except DryRunError as problem:
         pytest.skip(str(problem))
 
-    def run(text, gpus):
+    def run(text, gpus, **more):
         path = tmp_path / "train.py"
         path.write_text("import os, torch, torch.nn as nn, torch.distributed as dist\n" + text)
-        options = Options(gpus=gpus, out=str(tmp_path / "out"), progress=False)
+        options = Options(gpus=gpus, out=str(tmp_path / "out"), progress=False, **more)
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(gpus), str(path)]
         out = {}
         for ranks in dry_run(command, options, Gpu("NVIDIA H100 80GB HBM3", 80 << 30, 132, 90, 50 << 20, 8)):

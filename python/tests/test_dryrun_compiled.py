@@ -5,6 +5,7 @@ import gzip
 import importlib.util
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -34,6 +35,7 @@ class Record:
             content = json.load(file)
         self.header, self.nodes = content["stepcast"], content["nodes"]
         self.names = collections.Counter(n["name"] for n in self.nodes)
+        self.launched = collections.Counter(n["name"] for n in self.nodes if any(a["name"] == "stream" for a in n["attrs"]))
 
     def product_flops(self):
         flops = 0
@@ -116,24 +118,110 @@ for _ in range(5):
     assert collections.Counter(captured.below("cuda_graph"))["aten::mm"] == 4
 
 
-@nightly
-def test_flash_attention_without_its_package(record):
-    if importlib.util.find_spec("flash_attn") is not None:
-        pytest.skip("flash-attn is installed")
-    recorded = record("""
-from importlib.metadata import version
-from flash_attn import flash_attn_qkvpacked_func
-assert version("flash_attn") >= "2"
+STEPS = """
+optimizer = {}
+for _ in range(4):
+    model(torch.randn(64, 2, 1024, device="cuda", dtype=torch.bfloat16)).float().square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+ADAM = "torch.optim.AdamW(model.parameters(), fused=True)"
+ATTENTION = """
+{}
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.qkv, self.out = nn.Linear(1024, 3072), nn.Linear(1024, 1024)
     def forward(self, x):
-        qkv = self.qkv(x).view(1, 64, 3, 16, 64)
-        return self.out(flash_attn_qkvpacked_func(qkv, causal=True).flatten(2))
-model = Model().cuda()
-""" + LOOP)
-    assert (recorded.names["flash_attn::_flash_attn_forward"], recorded.names["flash_attn::_flash_attn_backward"]) == (1, 1)
+        qkv = self.qkv(x).view(64, 2, 3, 16, 64)
+        return self.out({}.reshape(64, 2, 1024))
+model = Model().to("cuda", torch.bfloat16)
+"""
+TE = "import transformer_engine.pytorch as te\n"
+BOTH = {"_flash_att.*_forward": 1, "_flash_att.*_backward": 1}
+
+
+@nightly
+@pytest.mark.parametrize("package, program, optimizer, launched", [
+    ("flash_attn", ATTENTION.format("from importlib.metadata import version\nassert version('flash_attn') >= '2'\n"
+                                    "from flash_attn import flash_attn_qkvpacked_func", "flash_attn_qkvpacked_func(qkv, causal=True)"),
+     ADAM, BOTH),
+    ("flash_attn", ATTENTION.format("from flash_attn import flash_attn_kvpacked_func",
+                                    "flash_attn_kvpacked_func(qkv[:, :, 0], qkv[:, :, 1:], 0.1, None, True)"), ADAM, BOTH),
+    ("flash_attn", ATTENTION.format("from flash_attn import flash_attn_varlen_qkvpacked_func as attend",
+                                    "attend(qkv.flatten(0, 1), torch.tensor([0, 64, 128], device='cuda', dtype=torch.int32), 64)"),
+     ADAM, BOTH),
+    ("flash_attn", ATTENTION.format("from flash_attn.bert_padding import pad_input, unpad_input\n"
+                                    "mask = torch.ones(64, 2, device='cuda', dtype=torch.int32)",
+                                    "pad_input(unpad_input(qkv[:, :, 0].flatten(-2), mask)[0], unpad_input(x, mask)[1], 64, 2)"),
+     ADAM, {"aten::nonzero": 2}),
+    ("flash_attn", ATTENTION.format("from flash_attn.layers.rotary import apply_rotary_emb\nc = torch.ones(2, 32, device='cuda')",
+                                    "apply_rotary_emb(qkv[:, :, 0], c, c).bfloat16()"), ADAM, {"aten::cat": 2}),
+    ("xformers", ATTENTION.format("import xformers.ops as xops", "xops.memory_efficient_attention(*qkv.unbind(2), xops.LowerTriangularMask())"),
+     ADAM, BOTH),
+    ("xformers", ATTENTION.format("from xformers.ops import memory_efficient_attention as attend\nbias = torch.zeros(1, 1, 2, 2, device='cuda')",
+                                  "attend(*qkv.unbind(2), bias.bfloat16())"), ADAM, {"_scaled_dot_product.*attention": 1}),
+    ("apex", "from apex.optimizers import FusedAdam\nfrom apex.normalization import FusedLayerNorm, MixedFusedRMSNorm\n"
+     "import amp_C\nfrom apex.multi_tensor_apply import multi_tensor_applier\n"
+     "model = nn.Sequential(FusedLayerNorm(1024), nn.Linear(1024, 1024), MixedFusedRMSNorm(1024)).to('cuda', torch.bfloat16)\n"
+     "class Clipping(FusedAdam):\n"
+     "    def step(self):\n"
+     "        grads = [p.grad for p in model.parameters()]\n"
+     "        norm, _ = multi_tensor_applier(amp_C.multi_tensor_l2norm, None, [grads], False)\n"
+     "        multi_tensor_applier(amp_C.multi_tensor_scale, None, [grads, grads], 0.5)\n"
+     "        super().step()\n", "Clipping(model.parameters(), lr=1e-3)",
+     {"aten::native_layer_norm": 1, "aten::_fused_rms_norm": 1, "aten::_fused_adamw_": 1, "aten::_foreach_norm": 1, "aten::_foreach_mul_": 1}),
+    ("apex", "from apex.optimizers import FusedSGD\nfrom apex.normalization.fused_layer_norm import fused_rms_norm_affine\n"
+     "class Model(nn.Linear):\n    def forward(self, x):\n        return fused_rms_norm_affine(super().forward(x), self.bias, (1024,))\n"
+     "model = Model(1024, 1024).to('cuda', torch.bfloat16)\n", "FusedSGD(model.parameters(), 0.1, momentum=0.9)",
+     {"aten::_fused_rms_norm": 1, "aten::_fused_sgd_": 1}),
+    ("transformer_engine", TE + "model = nn.Sequential(te.LayerNormLinear(1024, 1024), te.LayerNorm(1024), te.LayerNormMLP(1024, 4096))\n"
+     "model.to(torch.bfloat16)\n", "te.optimizers.FusedAdam(model.parameters())",
+     {"aten::addmm": 3, "aten::native_layer_norm": 3, "aten::gelu": 1, "aten::_fused_adamw_": 1}),
+    ("transformer_engine", TE + "from transformer_engine.common.recipe import DelayedScaling\n"
+     "mlp = te.LayerNormMLP(1024, 4096, bias=False, normalization='RMSNorm', activation='swiglu', params_dtype=torch.bfloat16)\n"
+     "class Model(nn.Module):\n"
+     "    def __init__(self):\n        super().__init__()\n        self.mlp = mlp\n"
+     "    def forward(self, x):\n"
+     "        with te.fp8_autocast(enabled=True, fp8_recipe=DelayedScaling()):\n            return self.mlp(x)\n"
+     "model = Model()\n", ADAM, {"aten::_scaled_mm": 6, "aten::_fused_rms_norm": 1, "aten::silu": 1, "aten::mm": 0, "aten::addmm": 0}),
+    ("transformer_engine", TE + ATTENTION.format("attend = te.DotProductAttention(16, 64)", "attend(*qkv.unbind(2))"), ADAM, BOTH),
+    ("transformer_engine", TE + ATTENTION.format(
+        "attend = te.DotProductAttention(16, 64, qkv_format='thd', attn_mask_type='padding_causal')\n"
+        "lengths = torch.tensor([0, 64, 128], device='cuda', dtype=torch.int32)",
+        "attend(*qkv.flatten(0, 1).unbind(1), cu_seqlens_q=lengths, cu_seqlens_kv=lengths, max_seqlen_q=64, max_seqlen_kv=64)"), ADAM, BOTH),
+    ("bitsandbytes", "import bitsandbytes as bnb\nmodel = nn.Linear(1024, 1024).to('cuda', torch.bfloat16)\n",
+     "bnb.optim.AdamW8bit(model.parameters())", {"triton_poi_fused_add_mul": 2})])
+def test_packages_that_are_not_installed_are_recorded(record, package, program, optimizer, launched):
+    if importlib.util.find_spec(package) is not None:
+        pytest.skip(f"{package} is installed")
+    names = record(program + STEPS.replace("{}", optimizer)).launched
+    found = {pattern: sum(n for name, n in names.items() if re.fullmatch(f"(.*::)?{pattern}", name)) for pattern in launched}
+    assert found == launched, names
+
+
+@nightly
+def test_what_a_stand_in_lacks_is_named(record):
+    with pytest.raises(DryRunError) as problem:
+        record("import flash_attn\nflash_attn.flash_attn_with_kvcache()\n")
+    assert "flash_attn_with_kvcache is for generation" in problem.value.below
+    with pytest.raises(DryRunError) as problem:
+        record("from transformer_engine.pytorch import GroupedLinear\n")
+    assert "no transformer_engine.pytorch.GroupedLinear: install transformer_engine" in str(problem.value)
+
+
+@nightly
+@pytest.mark.parametrize("memory_format", ["channels_last", "contiguous_format"])
+def test_layout_of_images_is_recorded(record, memory_format):
+    recorded = record(f"""
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 1)).to("cuda", memory_format=torch.{memory_format})
+optimizer = torch.optim.SGD(model.parameters(), 0.1, fused=True)
+for _ in range(4):
+    model(torch.randn(4, 3, 32, 32, device="cuda").to(memory_format=torch.{memory_format})).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+    assert recorded.header["channels_last"] == (memory_format == "channels_last")
 
 
 @nightly

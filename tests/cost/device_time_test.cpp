@@ -220,6 +220,37 @@ TEST(DeviceTime, CopiesWholePiecesBetweenLayouts) {
 }
 
 // The same machine, sums of tensors of which one was written by the kernel before: start and memory.
+// Copies to the layout of matrix units, and back, of the convolutions that a ResNet-50 has: three by three, of one tap with a stride, and
+// of one tap on 56 x 56, 14 x 14 and 7 x 7 pixels, whose rows of bf16 are whole pieces, come in pieces of 4 bytes, and in odd elements.
+TEST(UsualKernels, CopiesBetweenLayoutsWhereAConvolutionIsNoProductOfItsTensors) {
+  using Seen = KernelImplementation;
+  const auto copies = [](std::int64_t size, std::int64_t taps, std::int64_t stride, Direction direction) {
+    const ConvolutionShape shape{.batch = 8,
+                                 .in_channels = 64,
+                                 .out_channels = 64,
+                                 .height = size,
+                                 .width = size,
+                                 .kernel_height = taps,
+                                 .kernel_width = taps,
+                                 .stride = stride,
+                                 .padding = taps / 2};
+    const SeenKernels usual = usual_kernels({shape, DType::bf16, direction}, false, true);
+    return std::pair{usual.per_operation(Seen::to_channels_last),
+                     usual.per_operation(Seen::to_channels_first)};
+  };
+  using Copies = std::pair<double, double>;
+  EXPECT_EQ(copies(56, 3, 1, Direction::forward), Copies(2, 1));
+  EXPECT_EQ(copies(56, 3, 1, Direction::backward), Copies(4, 2));
+  EXPECT_EQ(copies(56, 3, 1, Direction::weight_gradient), Copies(2, 1));
+  EXPECT_EQ(copies(56, 1, 2, Direction::forward), Copies(1, 1));
+  EXPECT_EQ(copies(56, 1, 2, Direction::backward), Copies(3, 1));
+  EXPECT_EQ(copies(56, 1, 1, Direction::backward), Copies(0, 0));
+  EXPECT_EQ(copies(14, 1, 1, Direction::forward), Copies(0, 0));
+  EXPECT_EQ(copies(14, 1, 1, Direction::backward), Copies(2, 0));
+  EXPECT_EQ(copies(7, 1, 1, Direction::forward), Copies(1, 1));
+  EXPECT_EQ(copies(7, 1, 1, Direction::backward), Copies(3, 1));
+}
+
 TEST(DeviceTime, StartsElementwiseKernelsAsTheGenerationDoes) {
   const auto us = [](std::int64_t elements) {
     return us_of(

@@ -106,7 +106,7 @@ ExecutionTrace recorded_without_gpu(std::string_view ranks = "[0, 1]", int rank 
   std::string text =
       R"J({"schema": "1.1.1", "stepcast": {"format": 1, "world_size": 4, "ranks": [0, 9], "notes": ["half of them"],
     "start_allocated_bytes": 400, "peak_allocated_bytes": 1000, "peak_reserved_bytes": 2000,
-    "tf32": {"matmul": false, "cudnn": true}, "runtime_after": ["sync_stream 7"], "rank": )J";
+    "tf32": {"matmul": false, "cudnn": true}, "channels_last": true, "runtime_after": ["sync_stream 7"], "rank": )J";
   text += std::to_string(rank);
   text += R"J(}, "nodes": [{"id": 1, "name": "[pytorch|profiler|execution_trace|process]", "ctrl_deps": 1},
     {"id": 2, "name": "## process_group:init ##", "ctrl_deps": 1,
@@ -174,6 +174,7 @@ TEST(UntimedProgram, ADryRunLaunchesWhatItRecordedUnlessTheOperatorAlwaysMakesMo
   EXPECT_EQ(kernels_of("aten::relu"), 2);
   EXPECT_EQ(kernels_of("aten::gelu"), 1);
   EXPECT_TRUE(untimed.is_dry_run);
+  EXPECT_TRUE(untimed.channels_last);
 }
 
 // An operator of no stream of its own calls one on stream 7 that the host waits for.

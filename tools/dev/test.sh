@@ -34,6 +34,7 @@ begin_release_tests() {
       if [ "${STEPCAST_SKIP_TORCH:-0}" = 1 ]; then
         leave_out 'programs of PyTorch' STEPCAST_SKIP_TORCH=1
       else
+        beside 'PyTorch of dry runs' torch_tools
         lane+=('programs of PyTorch' few_torch_programs)
       fi
     fi
@@ -86,33 +87,42 @@ check_threads() {
   count_ctest thread
 }
 
-# Dry runs of three small programs, where `./dev nightly torch` has left PyTorch: to install it takes 290 s beside a build.
-few_torch_programs() {
+# torch_tools [PACKAGE...]: PyTorch and these packages in build/venv-torch, 2.7 GB to fetch. Succeeds without an index, too: it says so.
+torch_tools() {
+  local venv=$root/build/venv-torch
+  rm -f "$venv/ready"
+  if { [ -x "$venv/bin/pip" ] || build/venv/bin/python -m venv "$venv"; } &&
+    timeout 1500 nice "$venv/bin/pip" install -q --timeout 20 --retries 2 pytest cloudpickle torch==2.11.0 "$@" &&
+    "$venv/bin/python" -c 'import torch; assert torch.version.cuda'; then
+    touch "$venv/ready"
+  else
+    printf 'note: PyTorch could not be installed: its programs are skipped\n'
+  fi
+}
+
+# torch_programs [PYTEST-ARGUMENT...]: programs of PyTorch's ecosystem in dry runs of the wheel, skipped without torch_tools.
+torch_programs() {
   local venv=$root/build/venv-torch wheel
-  if ! "$venv/bin/python" -c 'import cloudpickle, pytest, torch' 2>/dev/null; then
-    printf 'note: skipped, `./dev nightly torch` installs PyTorch in build/venv-torch (2.7 GB to fetch)\n'
+  if [ ! -f "$venv/ready" ]; then
+    printf 'note: skipped, PyTorch is not in build/venv-torch: the package index was not reached, or the disk is full\n'
     return 0
   fi
   wheel=$(ls build/dist/stepcast-*.whl) || return 1
   "$venv/bin/pip" install -q --no-index --no-deps --force-reinstall "$wheel" || return 1
-  (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider "$root"/python/tests/test_dryrun*.py \
-    -k 'tensor_parallel_with or compiled_block or example_of_the_docs')
+  (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider --durations=10 "$root"/python/tests/test_dryrun*.py "$@")
 }
 
-# Programs of PyTorch's ecosystem, as packages of the index have them, in dry runs of the wheel: 3 GB to fetch.
-torch_programs() {
-  local venv=$root/build/venv-torch wheel
-  wheel=$(ls build/dist/stepcast-*.whl) || return 1
-  [ -x "$venv/bin/python" ] || build/venv/bin/python -m venv "$venv" || return 1
-  "$venv/bin/pip" install -q pytest torch==2.11.0 torchvision transformers timm peft trl accelerate lightning cloudpickle || return 1
-  "$venv/bin/pip" install -q --no-index --no-deps --force-reinstall "$wheel" || return 1
-  (cd "$venv" && bin/python -m pytest -q -p no:cacheprovider --durations=10 "$root"/python/tests/test_dryrun*.py)
+# Three small programs, as soon as PyTorch is there: it is installed in the background of the tests of the release build.
+few_torch_programs() {
+  until [ -s "$(log_of 'PyTorch of dry runs').result" ]; do sleep 1; done
+  torch_programs -k 'tensor_parallel_with or compiled_block or example_of_the_docs'
 }
 
 check_torch() {
   if [ "${STEPCAST_SKIP_TORCH:-0}" = 1 ]; then
     leave_out 'programs of PyTorch' 'STEPCAST_SKIP_TORCH=1'
   else
+    phase 'PyTorch of dry runs' torch_tools torchvision transformers timm peft trl accelerate lightning || true
     phase 'programs of PyTorch' torch_programs || true
   fi
 }
@@ -126,7 +136,7 @@ check_sources() {
 check_everything() {
   find_data
   need_llvm clang clang-format clang-tidy -- "${packages_tool[@]}" "${packages_test[@]}"
-  rm -f "$logs"/{release,sanitize,thread}.xml "$logs"/{wheel,collector}.log
+  rm -f "$logs"/{release,sanitize,thread}.xml "$logs"/{wheel,collector,programs_of_PyTorch}.log
   if wants release; then check_release; fi
   if wants sanitize || wants fuzz; then check_sanitized; fi
   report_beside
@@ -137,6 +147,7 @@ check_everything() {
   if [ $scope = nightly ] && wants torch; then check_torch; fi
   count_ctest release
   count_pytest wheel
+  count_pytest programs_of_PyTorch
   count_collector
   report_all
 }

@@ -52,17 +52,11 @@ class _Parser(argparse.ArgumentParser):
 def main(words: List[str]) -> int:
     parser = _Parser(prog="stepcast dryrun")
     parser.add_argument("record")
-    parser.add_argument("--gpus", type=int, default=1)
-    parser.add_argument("--platform", default="")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--device-name", default="NVIDIA H100 80GB HBM3")
-    parser.add_argument("--memory-bytes", type=int, default=80 << 30)
-    parser.add_argument("--sms", type=int, default=132)
-    parser.add_argument("--architecture", default="hopper")
-    parser.add_argument("--l2-bytes", type=int, default=50 << 20)
-    parser.add_argument("--gpus-per-node", type=int, default=8)
     parser.add_argument("--at", type=int)
-    parser.add_argument("--timeout", type=float, default=900)
+    for name, otherwise in (("gpus", 1), ("platform", ""), ("device-name", "NVIDIA H100 80GB HBM3"), ("memory-bytes", 80 << 30), ("sms", 132),
+                            ("architecture", "hopper"), ("l2-bytes", 50 << 20), ("gpus-per-node", 8), ("timeout", 900.0)):
+        parser.add_argument(f"--{name}", type=type(otherwise), default=otherwise)
     parser.add_argument("--keep-going", action="store_true")
     ways = parser.add_mutually_exclusive_group()
     for way in ("eager", "compiled"):
@@ -73,7 +67,8 @@ def main(words: List[str]) -> int:
     given, command = parser.parse_args(words[:at]), words[at + 1:]
     options = Options(gpus=given.gpus, platform=given.platform, out=given.out, at=given.at, timeout_s=given.timeout, keep_going=given.keep_going,
                       guess=given.guess, compile=given.compile)
-    gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes, given.gpus_per_node)
+    gpu = Gpu(given.device_name, given.memory_bytes, given.sms, capability_of(given.architecture, given.device_name), given.l2_bytes,
+              max(given.gpus_per_node, 1))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: it ends with the program that started it, however that ends

@@ -50,12 +50,9 @@ def _own_error(error: BaseException) -> str:
 def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
-    for name in ("LD_PRELOAD", "LD_LIBRARY_PATH"):  # for this process alone
-        before = job["environment_before"].get(name)
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+    del os.environ["LD_PRELOAD"]  # for this process alone
+    if job["preload_before"] is not None:
+        os.environ["LD_PRELOAD"] = job["preload_before"]
     ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with launch.py, however that ends
     _package()
     from stepcast.dryrun.session import Session, Stop

@@ -171,11 +171,10 @@ class DistributedDataParallel(torch.nn.Module):
     def _register_builtin_comm_hook(self, kind: Any) -> None:
         pass
 
+    _set_ddp_runtime_logging_sample_rate = _register_builtin_comm_hook
+
     def _set_static_graph(self) -> None:
         self.static_graph = True
-
-    def _set_ddp_runtime_logging_sample_rate(self, rate: int) -> None:
-        pass
 
     def _get_ddp_logging_data(self) -> Dict[str, Any]:
         return {}

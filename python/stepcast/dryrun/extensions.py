@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -15,69 +16,19 @@ from torch import Tensor, nn
 launched: Callable[..., None] = lambda *_: None  # records a kernel: name, what it reads, what it writes; set by the session
 
 
-# ---- flash-attn: its own operators, by their own signatures ----
-def _define(name: str, schema: str, fake: Callable[..., Any]) -> Any:
-    _LIBRARY.define(name + schema)
-    torch.library.register_fake(f"flash_attn::{name}", fake, lib=_LIBRARY)
-    return getattr(torch.ops.flash_attn, name)
-
-
-_LIBRARY = torch.library.Library("flash_attn", "FRAGMENT")
-_TAIL = "float dropout_p, float softmax_scale, bool causal, int window_size_left, int window_size_right, float softcap, " \
-    "Tensor? alibi_slopes"
-_LENGTHS = "Tensor cu_seqlens_q, Tensor cu_seqlens_k, SymInt max_seqlen_q, SymInt max_seqlen_k, "
-_GRADS = "Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor softmax_lse, Tensor(a!)? dq, Tensor(b!)? dk, Tensor(c!)? dv, "
-
-
-def _forward_fake(q: Tensor, k: Tensor, v: Tensor, *_: Any) -> Any:
-    *outer, length, heads, _dim = q.shape
-    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((*outer, heads, length), dtype=torch.float32), \
-        q.new_empty(0), q.new_empty(2, dtype=torch.int64)
-
-
-def _backward_fake(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, *_: Any) -> Tensor:
-    return torch.empty_like(lse)
-
-
-_MADE = "bool return_softmax) -> (Tensor, Tensor, Tensor, Tensor)"
-_forward = _define("_flash_attn_forward", f"(Tensor q, Tensor k, Tensor v, {_TAIL}, {_MADE}", _forward_fake)
-_varlen_forward = _define("_flash_attn_varlen_forward", f"(Tensor q, Tensor k, Tensor v, {_LENGTHS}{_TAIL}, {_MADE}", _forward_fake)
-_backward = _define("_flash_attn_backward", f"({_GRADS}{_TAIL}, bool deterministic, Tensor? rng_state) -> Tensor", _backward_fake)
-_varlen_backward = _define("_flash_attn_varlen_backward", f"({_GRADS}{_LENGTHS}{_TAIL}, bool deterministic, Tensor? rng_state) -> Tensor",
-                           _backward_fake)
-
-
-class FlashAttnFunc(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, lengths: Tuple[Any, ...], tail: Tuple[Any, ...]) -> Any:
-        out, lse, _, state = (_varlen_forward if lengths else _forward)(q, k, v, *lengths, *tail, False)
-        ctx.save_for_backward(q, k, v, out, lse, state)
-        ctx.lengths, ctx.tail = lengths, tail
-        ctx.mark_non_differentiable(lse)
-        return out, lse
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
-        q, k, v, out, lse, state = ctx.saved_tensors
-        grads = [torch.empty_like(t) for t in (q, k, v)]
-        call = _varlen_backward if ctx.lengths else _backward
-        call(grad.contiguous(), q, k, v, out, lse, *grads, *ctx.lengths, *ctx.tail, False, state)
-        return (*grads, None, None)
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tuple[Any, ...], dropout_p: float = 0.0, softmax_scale: Optional[float] = None,
-            causal: bool = False, window_size: Any = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None, deterministic: bool = False,
-            return_attn_probs: bool = False, **_: Any) -> Any:
-    tail = (dropout_p, softmax_scale or q.shape[-1] ** -0.5, causal, window_size[0], window_size[1], softcap, alibi_slopes)
-    out, lse = FlashAttnFunc.apply(q, k, v, lengths, tail)
+# ---- flash-attn: PyTorch's own copy of its kernels ----
+def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Any, cu_seqlens_k: Any, max_seqlen_q: int, max_seqlen_k: int,
+                           dropout_p: float = 0.0, softmax_scale: Optional[float] = None, causal: bool = False,
+                           window_size: Any = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None, deterministic: bool = False,
+                           return_attn_probs: bool = False, **_: Any) -> Any:
+    out, lse, *_ = torch.ops.aten._flash_attention_forward(
+        q, k, v, cu_seqlens_q, cu_seqlens_k, int(max_seqlen_q), int(max_seqlen_k), dropout_p, causal, False, scale=softmax_scale,
+        window_size_left=window_size[0], window_size_right=window_size[1])
     return (out, lse, None) if return_attn_probs else out
 
 
-_NAMES = ("dropout_p", "softmax_scale", "causal", "window_size", "softcap", "alibi_slopes", "deterministic", "return_attn_probs")
-
-
 def flash_attn_func(q: Tensor, k: Tensor, v: Tensor, *args: Any, **kwargs: Any) -> Any:
-    return _attend(q, k, v, (), **dict(zip(_NAMES, args)), **kwargs)
+    return flash_attn_varlen_func(q, k, v, None, None, q.shape[1], k.shape[1], *args, **kwargs)
 
 
 def flash_attn_qkvpacked_func(qkv: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -86,11 +37,6 @@ def flash_attn_qkvpacked_func(qkv: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **kwargs: Any) -> Any:
     return flash_attn_func(q, *kv.unbind(-3), *args, **kwargs)
-
-
-def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor, max_seqlen_q: int,
-                           max_seqlen_k: int, *args: Any, block_table: Any = None, **kwargs: Any) -> Any:
-    return _attend(q, k, v, (cu_seqlens_q, cu_seqlens_k, int(max_seqlen_q), int(max_seqlen_k)), **dict(zip(_NAMES, args)), **kwargs)
 
 
 def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, *args: Any, **kwargs: Any) -> Any:
@@ -210,9 +156,10 @@ def multi_tensor_l2norm(_: Any, lists: Any, per_tensor: bool = False) -> Any:
 
 
 def multi_tensor_scale(_: Any, lists: Any, scale: float) -> None:
-    torch._foreach_copy_(lists[1], torch._foreach_mul(lists[0], scale) if lists[0][0] is not lists[1][0] else lists[0])
     if lists[0][0] is lists[1][0]:
         torch._foreach_mul_(lists[0], scale)
+    else:
+        torch._foreach_copy_(lists[1], torch._foreach_mul(lists[0], scale))
 
 
 # ---- Transformer Engine ----
@@ -247,33 +194,28 @@ class _Fp8Linear(torch.autograd.Function):
         return dx, dw
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
-    if torch.is_autocast_enabled("cuda"):
-        x, weight = x.to(torch.get_autocast_dtype("cuda")), weight.to(torch.get_autocast_dtype("cuda"))
-    if not _fp8["on"]:
-        return F.linear(x, weight, bias)
-    out = _Fp8Linear.apply(x.reshape(-1, x.shape[-1]), weight).view(*x.shape[:-1], -1)
-    return out if bias is None else out + bias
-
-
 class Linear(nn.Linear):
     def __init__(self, in_features: int, out_features: int, bias: bool = True, params_dtype: Any = None, device: Any = "cuda",
                  **_: Any) -> None:
         super().__init__(in_features, out_features, bias, device=device, dtype=params_dtype)
 
     def forward(self, input: Tensor, *_: Any, **__: Any) -> Tensor:
-        return _linear(input, self.weight, self.bias)
+        if not _fp8["on"]:
+            return super().forward(input)
+        wide = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else input.dtype
+        out = _Fp8Linear.apply(input.reshape(-1, input.shape[-1]).to(wide), self.weight.to(wide)).view(*input.shape[:-1], -1)
+        return out if self.bias is None else out + self.bias
 
 
-def _norm(kind: str, width: int, eps: float, **more: Any) -> nn.Module:
-    return (FusedRMSNorm if kind == "RMSNorm" else FusedLayerNorm)(width, eps, **more)
+def _norm(kind: str, width: int, eps: float, dtype: Any, device: Any) -> nn.Module:
+    return (FusedRMSNorm if kind == "RMSNorm" else FusedLayerNorm)(width, eps, dtype=dtype, device=device)
 
 
 class LayerNormLinear(Linear):
     def __init__(self, in_features: int, out_features: int, eps: float = 1e-5, bias: bool = True, normalization: str = "LayerNorm",
                  params_dtype: Any = None, device: Any = "cuda", **_: Any) -> None:
         super().__init__(in_features, out_features, bias, params_dtype, device)
-        self.norm = _norm(normalization, in_features, eps, device=device, dtype=params_dtype)
+        self.norm = _norm(normalization, in_features, eps, params_dtype, device)
 
     def forward(self, input: Tensor, *_: Any, **__: Any) -> Tensor:
         return super().forward(self.norm(input))
@@ -290,10 +232,8 @@ class LayerNormMLP(nn.Module):
 
     def forward(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
         x = self.fc1(x)
-        if self.gated:
-            gate, up = x.chunk(2, -1)
-            return self.fc2(self.act(gate) * up)
-        return self.fc2(self.act(x))
+        gate, up = x.chunk(2, -1) if self.gated else (x, None)
+        return self.fc2(self.act(gate) if up is None else self.act(gate) * up)
 
 
 class DotProductAttention(nn.Module):
@@ -315,13 +255,11 @@ class DotProductAttention(nn.Module):
         return flash_attn_func(q, k, v, **more).flatten(-2)
 
 
-class _Any:
-    """A recipe or a setting: taken, and without effect."""
+class _Recipe:
+    """Taken, and without effect."""
 
     HYBRID = E4M3 = E5M2 = None
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
+    __init__ = lambda self, *_, **__: None  # noqa: E731
 
 
 _FLASH = {f.__name__: f for f in (flash_attn_func, flash_attn_qkvpacked_func, flash_attn_kvpacked_func, flash_attn_varlen_func,
@@ -331,7 +269,7 @@ _NORMS = {"FusedLayerNorm": FusedLayerNorm, "MixedFusedLayerNorm": FusedLayerNor
           "MixedFusedRMSNorm": FusedRMSNorm, "fused_layer_norm_affine": fused_layer_norm_affine,
           "fused_rms_norm_affine": fused_rms_norm_affine}
 _TE = {c.__name__: c for c in (Linear, LayerNormLinear, LayerNormMLP, DotProductAttention, fp8_autocast)} | {
-    "LayerNorm": FusedLayerNorm, "RMSNorm": FusedRMSNorm, "autocast": fp8_autocast, "FusedAdam": FusedAdam, "FusedSGD": FusedSGD}
+    n: functools.partial(c, device="cuda") for n, c in (("LayerNorm", FusedLayerNorm), ("RMSNorm", FusedRMSNorm))} | {"autocast": fp8_autocast, "FusedAdam": FusedAdam, "FusedSGD": FusedSGD}
 _ADAM8 = {n: AdamW8bit for n in ("AdamW8bit", "Adam8bit", "PagedAdamW8bit", "PagedAdam8bit")}
 
 # Package -> (version, {module below it -> names}); "" is the package itself.
@@ -343,7 +281,7 @@ PACKAGES: Dict[str, Tuple[str, Dict[str, Dict[str, Any]]]] = {
                      "normalization.fused_layer_norm": _NORMS, "multi_tensor_apply": {"multi_tensor_applier": multi_tensor_applier}}),
     "amp_C": ("0.1", {"": {"multi_tensor_l2norm": multi_tensor_l2norm, "multi_tensor_scale": multi_tensor_scale}}),
     "transformer_engine": ("2.8.0", {"": {}, "pytorch": _TE, "pytorch.optimizers": _TE, "common": {},
-                                     "common.recipe": {n: _Any for n in ("Format", "DelayedScaling", "Float8CurrentScaling",
+                                     "common.recipe": {n: _Recipe for n in ("Format", "DelayedScaling", "Float8CurrentScaling",
                                                                          "MXFP8BlockScaling", "Float8BlockScaling")}}),
     "bitsandbytes": ("0.48.0", {"": {}, "optim": _ADAM8}),
 }

@@ -42,17 +42,12 @@ class DryWork(Work):
             self._groups.waited(wait)
         return True
 
-    def synchronize(self) -> None:
-        self.wait()
-
-    def block_current_stream(self) -> None:
-        self.wait()
+    synchronize = block_current_stream = wait
 
     def is_completed(self) -> bool:
         return True
 
-    def is_success(self) -> bool:
-        return True
+    is_success = is_completed
 
     def exception(self) -> Any:
         return None

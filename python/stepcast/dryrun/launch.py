@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import glob
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional, TextIO
+from typing import Any, Dict, List, Optional
 
 from stepcast.dryrun.command import CommandError, Program, parse
 
@@ -26,21 +27,17 @@ class DryRunError(Exception):
         self.below = below
 
 
-class Gpu:
-    """What the program sees of the device."""
-
-    def __init__(self, name: str, memory_bytes: int, sms: int, capability: int, l2_bytes: int, per_node: int) -> None:
-        self.name, self.memory_bytes, self.sms, self.capability = name, memory_bytes, sms, capability
-        self.l2_bytes, self.per_node = l2_bytes, max(per_node, 1)
+# What the program sees of the device; `capability`: 90 for 9.0.
+Gpu = collections.namedtuple("Gpu", "name memory_bytes sms capability l2_bytes per_node")
 
 
 def libraries() -> str:
     """The folder of the stand-ins for CUDA's libraries."""
     places = [os.environ.get("STEPCAST_DRYRUN_LIBRARIES", ""), os.path.join(_HERE, "lib")]
     for place in places:
-        if place and os.path.isfile(os.path.join(place, "libstepcast_cudart.so")):
+        if place and os.path.isfile(os.path.join(place, "libcuda.so.1")):
             return place
-    raise DryRunError("the stand-ins for CUDA's libraries are not here (libstepcast_cudart.so); they are in the wheel for Linux on "
+    raise DryRunError("the stand-ins for CUDA's libraries are not here (libcuda.so.1); they are in the wheel for Linux on "
                       "x86-64 and aarch64, and STEPCAST_DRYRUN_LIBRARIES names the folder of a build")
 
 
@@ -59,31 +56,11 @@ class Options:
         self.progress: bool = given.get("progress", True)
 
 
-class _Progress:
-    """One line on a terminal, that is written over; a line for each rank elsewhere."""
-
-    def __init__(self, stream: TextIO, shown: bool) -> None:
-        self.stream, self.shown = stream, shown
-        self.is_terminal = shown and stream.isatty()
-
-    def line(self, text: str) -> None:
-        if self.is_terminal:
-            self.stream.write(f"\r\033[K{text}")
-            self.stream.flush()
-
-    def done(self, text: str) -> None:
-        if self.shown:
-            self.stream.write(("\r\033[K" if self.is_terminal else "") + text + "\n")
-            self.stream.flush()
-
-
 def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder: str) -> Dict[str, str]:
     world = options.gpus or 1
     local = min(gpu.per_node, world)
     env = dict(os.environ)
-    place = libraries()
-    env["LD_PRELOAD"] = ":".join(p for p in (os.path.join(place, "libstepcast_cudart.so"), env.get("LD_PRELOAD", "")) if p)
-    env["LD_LIBRARY_PATH"] = ":".join(p for p in (place, env.get("LD_LIBRARY_PATH", "")) if p)
+    env["LD_PRELOAD"] = os.path.join(libraries(), "libcuda.so.1") + ":" + env.get("LD_PRELOAD", "")
     env.update(STEPCAST_GPU_NAME=gpu.name, STEPCAST_GPU_BYTES=str(gpu.memory_bytes), STEPCAST_GPU_SMS=str(gpu.sms),
                STEPCAST_GPU_CAPABILITY=str(gpu.capability), STEPCAST_GPU_L2_BYTES=str(gpu.l2_bytes),
                STEPCAST_GPU_COUNT=str(local), STEPCAST_CUDA_MAJOR=str(_cuda_major(program)), KINETO_LOG_LEVEL="9")
@@ -128,8 +105,13 @@ class DryRun:
 
     def __init__(self, program: Program, command: List[str], options: Options, gpu: Gpu) -> None:
         self.program, self.command, self.options, self.gpu = program, command, options, gpu
-        self.progress = _Progress(sys.stderr, options.progress)
         self.started = time.monotonic()
+
+    def progress(self, text: str, ended: bool = False) -> None:
+        """One line on a terminal, that is written over; a line for each rank elsewhere."""
+        on_terminal = sys.stderr.isatty()
+        if self.options.progress and (on_terminal or ended):
+            print(("\r\033[K" if on_terminal else "") + text, end="\n" if ended else "", file=sys.stderr, flush=True)
 
     def run(self) -> List[Dict[str, Any]]:
         """Records of the classes of ranks; raises DryRunError."""
@@ -157,8 +139,8 @@ class DryRun:
                     if needed not in active and needed not in done:
                         active[needed] = self._start(needed, work)
                     waiting += [p for p in status.get("peers", []) if p < world and p not in waiting]
-                    self.progress.line(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
-                                       f"{status.get('operators', 0)} operators, {time.monotonic() - self.started:.0f} s")
+                    self.progress(f"stepcast dryrun: rank {rank}: {status.get('steps', 0)} optimizer steps, "
+                                  f"{status.get('operators', 0)} operators, {time.monotonic() - self.started:.0f} s")
                 waiting = sorted(p for p in waiting if p not in active and p not in done)
                 time.sleep(0.1)
             return self._classes(done, world)
@@ -194,7 +176,7 @@ class DryRun:
                "guess": self.options.guess, "keep_going": self.options.keep_going, "compile": self.options.compile,
                "status": os.path.join(folder, "status"), "shared": work if distributed else "",
                "trace": os.path.join(self.options.out, f"rank{rank}.et.json.gz"),
-               "environment_before": {k: os.environ.get(k) for k in ("LD_PRELOAD", "LD_LIBRARY_PATH")},
+               "preload_before": os.environ.get("LD_PRELOAD"),
                "program": {"script": self.program.script, "module": self.program.is_module, "command": self.command,
                            "arguments": [a.replace("{local_rank}", str(rank % local)) for a in self.program.arguments]}}
         job_file = os.path.join(folder, "job.json")
@@ -228,8 +210,8 @@ class DryRun:
     def _recorded(self, rank: int, child: Any, status: Dict[str, Any], work: str) -> Dict[str, Any]:
         _end(child)
         if status.get("state") == "recorded":
-            self.progress.done(f"stepcast dryrun: rank {rank}: step {status['steps']}, {status['operators']} GPU operators, "
-                               f"{status['seconds']:.0f} s")
+            self.progress(f"stepcast dryrun: rank {rank}: step {status['steps']}, {status['operators']} GPU operators, "
+                          f"{status['seconds']:.0f} s", ended=True)
             return status
         tail = self._tail(rank, work)
         if status.get("state") == "failed":

@@ -108,8 +108,8 @@ class OfOperator:
         # Results that are given where PyTorch knows no shape of the operator: they are as they were.
         outs = [a.name for a in schema.arguments if a.kwarg_only and a.alias_info is not None and a.alias_info.is_write]
         keys = (torch._C.DispatchKey.Meta, torch._C.DispatchKey.CompositeExplicitAutograd, torch._C.DispatchKey.CompositeImplicitAutograd)
-        known = any(has_kernel(func.name(), key) for key in keys)
-        self.fills = outs if len(outs) == len(self.writes) == len(schema.returns) and not known else []
+        filled = bool(self.writes) and len(outs) == len(schema.returns) and (not outs or len(outs) == len(self.writes))
+        self.fills = outs if filled and not any(has_kernel(func.name(), key) for key in keys) else None
 
 
 class _Fake(FakeTensorMode):
@@ -223,9 +223,9 @@ class DryMode(TorchDispatchMode):
     # ---- Fake execution ----
     def run(self, func: Any, operator: OfOperator, args: Any, kwargs: Any) -> Any:
         values = self._values_of(func, operator, args, kwargs)
-        if operator.fills:
+        if operator.fills is not None:
             out = tuple(kwargs[name] for name in operator.fills)
-            out = out[0] if len(out) == 1 else out
+            out = out[0] if len(out) == 1 else out or None
         else:
             out = self.fake.dispatch(func, (), args, kwargs)
         if out is NotImplemented:

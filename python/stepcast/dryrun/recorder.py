@@ -8,6 +8,7 @@ import ctypes
 import gzip
 import hashlib
 import json
+import math
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ _TYPE_NAMES = {torch.float32: "float", torch.float64: "double", torch.float16: "
                torch.int64: "long int", torch.int32: "int", torch.int16: "short int", torch.int8: "signed char",
                torch.uint8: "unsigned char", torch.bool: "bool", torch.complex64: "c10::complex<float>",
                torch.complex128: "c10::complex<double>"}
+_KINDS = ((bool, "Bool"), (int, "Int"), (float, "Double"), (str, "String"), (torch.dtype, "Int"), (torch.device, "Device"))
 _MARK = "stepcast "
 _DROPPED = ("prim::device", "aten::is_pinned")
 _MODES = ("PythonDispatchMode", "PythonSubclass", "PythonFallback")
@@ -234,19 +236,9 @@ class Recorder:
             return ([p[0] for p in parts], [p[1] for p in parts], f"GenericList[{kinds}]", [p[3] for p in parts])
         if value is None:
             return ("<None>", [], "None", [])
-        if isinstance(value, bool):
-            return (value, [], "Bool", [])
-        if isinstance(value, int):
-            return (value, [], "Int", [])
-        if isinstance(value, float):
-            return (value if value == value and abs(value) != float("inf") else str(value), [], "Double", [])
-        if isinstance(value, str):
-            return (value, [], "String", [])
-        if isinstance(value, torch.dtype):
-            return (str(value), [], "Int", [])
-        if isinstance(value, torch.device):
-            return (str(value), [], "Device", [])
-        return (type(value).__name__, [], "Object", [])
+        if isinstance(value, float) and not math.isfinite(value) or isinstance(value, (torch.dtype, torch.device)):
+            return (str(value), [], next(name for kind, name in _KINDS if isinstance(value, kind)), [])
+        return next(((value, [], name, []) for kind, name in _KINDS if isinstance(value, kind)), (type(value).__name__, [], "Object", []))
 
     # ---- Steps ----
     def boundary(self) -> None:
@@ -299,8 +291,10 @@ class Recorder:
         """Writes the last step."""
         step = self.last
         assert step is not None
+        images = [leaf.inputs[0] for leaf in step.leaves if leaf.name == "aten::convolution"]
+        last = sum(strides[1:2] == [1] for _, _, _, strides in images)  # channels of a pixel lie next to each other
         about = {"schema": _SCHEMA, "pid": self.pid, "time": time.strftime("%Y-%m-%d %H:%M:%S"), "start_ts": 0,
-                 "stepcast": {**header, "operators": len(step.leaves), "peak_allocated_bytes": step.peak,
+                 "stepcast": {**header, "operators": len(step.leaves), "channels_last": 2 * last > len(images), "peak_allocated_bytes": step.peak,
                               "start_allocated_bytes": step.start_allocated,
                               "peak_reserved_bytes": reserved_peak(self.memory.events), "runtime_after": step.after}}
         nodes = _Nodes(step, self.compiled_graph)

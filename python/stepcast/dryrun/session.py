@@ -144,6 +144,9 @@ class Session:
                 "AutoModelForCausalLM.from_config(config)"
         if not reached and ("can't allocate memory" in error or "\nMemoryError" in error):
             reached = f"this machine has too little memory for what {self.who} keeps on the CPU"
+        lacks = re.search(r"cannot import name '(\w+)' from '((\w+)[\w.]*)' \(unknown location\)", error)  # which hides imports.py's own
+        if lacks is not None:
+            reached = reached or f"stepcast dryrun has no {lacks[2]}.{lacks[1]}: install {lacks[3]}, or run the program without it"
         message = reached or misfit(error, self.who, self.job["world_size"]) or f"{self.who} failed"
         self.tell("failed", message=message, error=error)
         sys.stdout.flush()

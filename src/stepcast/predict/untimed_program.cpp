@@ -540,6 +540,7 @@ Result<RecordedProgram> untimed_program(std::span<const UntimedRank> ranks, cons
   std::vector<UntimedBlock> blocks;
   for (const UntimedRank& rank : ranks) {
     out.is_dry_run |= rank.trace->dry_run.has_value();
+    out.channels_last |= rank.trace->dry_run && rank.trace->dry_run->channels_last;
     RankBuilder builder{out.program, rank, launches};
     STEPCAST_TRY(builder.run(all));
     std::vector<JoinedTask> collectives = builder.collectives();

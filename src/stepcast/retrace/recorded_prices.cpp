@@ -77,7 +77,7 @@ Factor over(const Estimate& target, const Estimate& origin, double distance, dou
 class Pricing {
  public:
   Pricing(const RecordedProgram& recorded, const RecordedPricing& how)
-      : program_(recorded.program), how_(how) {
+      : program_(recorded.program), how_(how), is_dry_run_(recorded.is_dry_run), channels_last_(recorded.channels_last) {
     const auto all = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program_.rank_count()));
     const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
     const std::int64_t ranks = std::max<std::int64_t>(all, world.value_or(0));
@@ -327,6 +327,15 @@ class Pricing {
     return out;
   }
 
+  // Of a convolution that ran without a GPU, in the type that the operation has.
+  SeenKernels of_dry_run(const Operation& operation) const {
+    const DeviceFigures& has = how_.target->kernels().model().analytic().figures();
+    SeenKernels kernels = usual_kernels(operation, how_.target->platform().device.vendor == "AMD",
+                                        has.has_matrix_units(operation.dtype));
+    kernels.times = 1;
+    return kernels;
+  }
+
   const PricedOnce& price(WorkId id) {
     PricedOnce& once = works_[id.index()];
     if (once.done) return once;
@@ -334,8 +343,12 @@ class Pricing {
     const TaskWork& work = program_.works.of(id);
     if (const auto* operation = std::get_if<Operation>(&work)) {
       const SeenKernels& seen = seen_[id.index()];
+      const bool unseen =
+          is_dry_run_ && !channels_last_ && std::holds_alternative<ConvolutionShape>(operation->shape);
       once.target = target_time_->of(*operation, how_.target->kernels().price(*operation),
-                                     same_library_ ? seen : on_other_library(*operation, seen));
+                                     unseen          ? of_dry_run(*operation)
+                                     : same_library_ ? seen
+                                                     : on_other_library(*operation, seen));
       if (how_.origin != nullptr) {
         once.origin = origin_time_->of(*operation, how_.origin->kernels().price(*operation), seen);
       }
@@ -388,6 +401,7 @@ class Pricing {
   std::vector<std::optional<KernelImplementation>> implementations_;  // [NameId]
   std::int64_t n_ranks_ = 2;  // of the job, or a pair where one alone is known
   bool same_library_ = true;
+  bool is_dry_run_ = false, channels_last_ = false;
   std::optional<KernelSibling> sibling_;  // of the same architecture
   std::optional<DeviceTime> target_time_, origin_time_;
   std::map<std::tuple<std::string_view, KernelClass, std::string>, Sum> unmodelled_;

@@ -94,6 +94,7 @@ struct EtDryRun {
   // By the caching allocator: before the step, and the most during it.
   std::int64_t start_allocated_bytes = 0, peak_allocated_bytes = 0, peak_reserved_bytes = 0;
   bool tf32_products = false, tf32_convolutions = false;  // that fp32 operators may use TF32 units
+  bool channels_last = false;                             // most convolutions read and write this layout
   std::vector<std::uint32_t> ranks;                       // that do the same as this one
   std::vector<std::string> notes;                         // what was guessed
 };

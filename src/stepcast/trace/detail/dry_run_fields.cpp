@@ -103,6 +103,7 @@ Status read_dry_run(std::string_view json, const std::string& file, ExecutionTra
                            .peak_reserved_bytes = whole(root, "peak_reserved_bytes"),
                            .tf32_products = truth(tf32, "matmul"),
                            .tf32_convolutions = truth(tf32, "cudnn"),
+                           .channels_last = truth(&root, "channels_last"),
                            .ranks = ranks_of(root),
                            .notes = texts_of(root, "notes")};
   if (root.find("rank") != nullptr && root.find("rank")->is_number())
