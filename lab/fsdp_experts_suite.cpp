@@ -52,6 +52,7 @@ Result<FsdpRow> fsdp_row_of(const CsvRows& rows) {
   s.expert = gpus;
   if (!rows.cell("expert_parallel").empty()) STEPCAST_TRY(read_sizes(rows, {{"expert_parallel", &s.expert}}));
   s.dtype = DType::bf16;
+  row.request.open_layout = OpenLayout::as_said;  // of what ran
   return row;
 }
 

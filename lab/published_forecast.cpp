@@ -131,7 +131,9 @@ Result<Forecast> published_step_forecast(const PredictRequest& request) {
     return Error{"the published composition is of a layout that is given"}.advice(
         "say how the model is spread, as in --tp 4 --pp 4 --mbs 1 --gbs 256");
   }
-  STEPCAST_ASSIGN(Forecast forecast, Session{}.predict(request));
+  PredictRequest as_said = request;
+  as_said.open_layout = OpenLayout::as_said;
+  STEPCAST_ASSIGN(Forecast forecast, Session{}.predict(as_said));
   STEPCAST_ASSIGN(PlatformChoice meant,
                   load_meant_platform(request.platform, static_cast<std::int64_t>(forecast.n_gpus)));
   Platform& platform = meant.platform;

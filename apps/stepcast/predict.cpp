@@ -66,6 +66,7 @@ Result<DescribedStep> described(const PredictOptions& options) {
         "name them: --gpus 64xh100@east+64xa100@west");
   if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
   if (options.described.open_layout == "replanned") request.open_layout = OpenLayout::replanned;
+  if (options.described.open_layout == "as-said") request.open_layout = OpenLayout::as_said;
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;
   step.megatron_flags = options.flags.remaining();
@@ -318,7 +319,7 @@ Result<int> run_series(const PredictOptions& options, const Subject& subject, co
                        const DescribedStep& words, std::string_view several) {
   STEPCAST_TRY(check_series(options, several));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  StepSeries asked{options.shared.n_gpus, {}, {}, options.described.replans, options.shared.batches};
+  StepSeries asked{options.shared.n_gpus, {}, {}, options.described.same_layout, options.shared.batches};
   if (options.described.micro_batches.size() > 1) asked.micro_batches = options.described.micro_batches;
   if (options.shared.global_batches.size() > 1) asked.global_batches = options.shared.global_batches;
   STEPCAST_ASSIGN(std::vector<ScalingPoint> series,
@@ -352,8 +353,8 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
     return run_series(options, subject, question, words, several);
   if (options.shared.sensitivity && subject.sensitivity == nullptr)
     return Error{fmt::format("--sensitivity means nothing for {}", subject.called)};
-  if (options.described.replans && subject.series != nullptr)
-    return Error{"--replan is of several GPUs or batches"}.advice("as --gpus 64,128,256");
+  if (options.described.same_layout && subject.series != nullptr)
+    return Error{"--same-layout is of several GPUs or batches"}.advice("as --gpus 64,128,256");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   // A terminal shows no more.
   question.step.only_critical = !report.is_wanted() && !options.shared.json && !options.shared.sensitivity &&

@@ -27,7 +27,7 @@ struct SharedOptions {
 
 struct DescribedOptions {
   std::vector<std::int64_t> micro_batches;
-  bool require_fit = false, replans = false;
+  bool require_fit = false, same_layout = false;
   std::string open_layout, power_limit, pools;
   std::vector<std::string> zones;
 };

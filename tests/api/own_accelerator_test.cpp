@@ -21,6 +21,7 @@ PredictRequest on(const std::string& platform, std::int64_t gpus) {
   request.job.settings.global_batch_sequences = 2 * gpus;
   request.job.settings.seq_len_tokens = 4096;
   request.job.settings.recompute = Recompute::full;
+  request.open_layout = OpenLayout::as_said;
   return request;
 }
 

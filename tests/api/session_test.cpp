@@ -131,7 +131,8 @@ TEST(Session, OpenLayoutsOfEveryFrameworkAreThoseOfPlan) {
 TEST(Session, ASeriesKeepsAPlainLayout) {
   const Session session;
   PredictRequest request{.job = {.model = "gpt2", .framework = Framework::pytorch}, .platform = "dgx-h100"};
-  const auto kept = session.predict_series(request, {.gpus = {8, 16}, .micro_batches = {1, 2}});
+  const auto kept =
+      session.predict_series(request, {.gpus = {8, 16}, .micro_batches = {1, 2}, .same_layout = true});
   ASSERT_TRUE(kept.ok()) << kept.error().message();
   ASSERT_EQ(kept->size(), 4U);
   EXPECT_EQ(kept->front().layout_source, "what `stepcast plan` chooses");
@@ -140,14 +141,14 @@ TEST(Session, ASeriesKeepsAPlainLayout) {
   EXPECT_EQ(layout_note(kept->back().forecast), "");
 }
 
-// A series keeps the layout of its first point, and searches each where that is asked for.
+// A series searches each of its points as it is alone, and keeps the layout of the first where that is asked for.
 TEST(Session, ASeriesKeepsItsLayout) {
   const Session session;
   PredictRequest request{.job = {.model = "llama-3-70b"}, .platform = "dgx-h100"};
   request.job.settings.global_batch_sequences = 512;
-  const auto kept = session.predict_series(request, {.gpus = {64, 256}});
+  const auto kept = session.predict_series(request, {.gpus = {64, 256}, .same_layout = true});
   ASSERT_TRUE(kept.ok()) << kept.error().message();
-  const auto each = session.predict_series(request, {.gpus = {64, 256}, .replans = true});
+  const auto each = session.predict_series(request, {.gpus = {64, 256}});
   ASSERT_TRUE(each.ok()) << each.error().message();
   EXPECT_EQ(kept->front().layout, each->front().layout);
   EXPECT_NE(kept->back().layout, each->back().layout);
@@ -162,6 +163,7 @@ TEST(Session, ASeriesKeepsItsLayout) {
   }
   request.job.n_gpus = 64;
   request.job.settings.tensor = 2;
+  request.open_layout = OpenLayout::as_said;
   const auto batches =
       session.predict_series(request, {.micro_batches = {1, 2}, .global_batches = {256, 512}});
   ASSERT_TRUE(batches.ok()) << batches.error().message();
@@ -173,7 +175,9 @@ TEST(Session, ASeriesKeepsItsLayout) {
 
 TEST(Session, NodesAreAsLargeAsTheCallerSays) {
   const Session session;
-  PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 16}, .platform = "dgx-h100"};
+  PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 16},
+                         .platform = "dgx-h100",
+                         .open_layout = OpenLayout::as_said};
   request.job.settings.tensor = 8;
   const auto shipped = session.predict(request);
   ASSERT_TRUE(shipped.ok()) << shipped.error().message();

@@ -37,6 +37,41 @@ TEST(LayoutChoice, IsOpenUntilAnythingIsSaidOfHowTheWorkIsSpread) {
   EXPECT_FALSE(leaves_layout_open(line));
 }
 
+// What is left out of a layout that scripts would spell is off; anything less leaves the rest to a search.
+TEST(LayoutChoice, APartIsOpenUntilDegreesAndBatchAreSaid) {
+  Job job = job_of("llama-3-8b", 8);
+  EXPECT_TRUE(leaves_part_open(job));
+  job.settings.tensor = 2;
+  job.settings.recompute = Recompute::full;
+  job.settings.global_batch_sequences = 64;
+  EXPECT_TRUE(leaves_part_open(job));
+  Job whole = job;
+  whole.settings.pipeline = 1;
+  EXPECT_TRUE(leaves_part_open(whole));
+  whole.settings.micro_batch_sequences = 1;
+  EXPECT_FALSE(leaves_part_open(whole));
+  Job counted = job;
+  counted.settings.data = 4;
+  EXPECT_FALSE(leaves_part_open(counted));
+  Job line = job;
+  line.command_line = "--bf16";
+  EXPECT_FALSE(leaves_part_open(line));
+}
+
+// The usual layouts keep to what is said.
+TEST(LayoutChoice, WhatIsSaidStays) {
+  Job job = job_of("llama-3-70b", 64, 8192);
+  job.settings.tensor = 2;
+  job.settings.recompute = Recompute::full;
+  for (const auto& chosen : {search(job).usual(), search(job).smallest()}) {
+    ASSERT_TRUE(chosen.has_value());
+    EXPECT_EQ(chosen->job.layout.degrees.tensor, 2);
+    EXPECT_EQ(chosen->job.layout.layer.recompute.kind, Recompute::full);
+  }
+  job.settings.zero_stage = 1;
+  EXPECT_EQ(search(job).smallest()->job.layout.sharding.kind, Sharding::zero1);
+}
+
 // 0.12 billion parameters of 18 bytes are 2.1 GiB.
 TEST(LayoutChoice, NeedsNothingWhereDataParallelismFits) {
   const auto chosen = search(job_of("gpt2", 8)).usual();

@@ -88,7 +88,7 @@ TEST(MegatronFlags, LongerNamesHoldOverPatterns) {
   EXPECT_EQ(use_of_megatron_flag(""), std::nullopt);
 }
 
-// Only scripts of Megatron Core run operator by operator; the figures are fitted.
+// Megatron Core runs operator by operator, whether a script, a name or nothing says that it does; the figures are fitted.
 TEST(MegatronFlags, OperatorsOfAnEagerStackTakeTheHostTime) {
   const auto launches = [](const std::string& more) {
     return small(more).layout.layer.operator_launches.value_or(0);
@@ -101,7 +101,9 @@ TEST(MegatronFlags, OperatorsOfAnEagerStackTakeTheHostTime) {
   job.command_line = std::string{kSmall} + std::string{kWords};
   job.framework = Framework::nemo;
   EXPECT_FALSE(resolve(job)->layout.layer.operator_launches);
-  EXPECT_FALSE(resolve(Job{.model = "llama-3-8b"})->layout.layer.operator_launches);
+  const Layout unnamed = resolve(Job{.model = "llama-3-8b"})->layout;
+  EXPECT_TRUE(unnamed.layer.operator_launches);
+  EXPECT_EQ(unnamed, resolve(Job{.model = "llama-3-8b", .framework = Framework::megatron})->layout);
 }
 
 TEST(MegatronFlags, OppositesOfSwitchesAct) {

@@ -285,6 +285,20 @@ TEST(StepWork, PackedRows) {
   EXPECT_THAT(texts(work.head->forward), ::testing::Contains("logits gemm 154x51200x1024"));
 }
 
+// A ring deals out every packed sequence: two ranks attend to 64 tokens of each of 8, and then to half of the other's.
+TEST(StepWork, PackedRowsInARing) {
+  Layout layout = layout_of(1);
+  layout.degrees.context = 2;
+  layout.layer.packed_mean_tokens = 128;
+  const std::vector<std::string> forward = texts(work_for(gpt(), layout).layer_kinds[0]->forward);
+  EXPECT_THAT(forward, ::testing::Contains("attention attention batch 8 q 64 k 64 heads 16/16 dim 64"));
+  EXPECT_THAT(forward, ::testing::Contains("attention attention batch 8 q 64 k 32 heads 16/16 dim 64"));
+  layout.layer.packed_mean_tokens = 512;
+  const std::vector<std::string> whole = texts(work_for(gpt(), layout).layer_kinds[0]->forward);
+  layout.layer.packed_mean_tokens = 0;
+  EXPECT_EQ(texts(work_for(gpt(), layout).layer_kinds[0]->forward), whole);
+}
+
 TEST(StepWork, GraphsCaptureWhatTheirScopeSays) {
   Layout layout = layout_of(2, true);
   layout.layer.cuda_graphs.attention = true;

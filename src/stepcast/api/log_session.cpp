@@ -64,6 +64,7 @@ std::shared_ptr<const MeasuredTimes> anchor_of(const LoggedRun& alone, PredictRe
 
 Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   PredictRequest anchored = request.request;
+  anchored.open_layout = OpenLayout::as_said;  // of what ran
   std::error_code ignored;
   const bool read_again = std::filesystem::is_regular_file(request.log, ignored);  // a pipe is read once
   if (read_again && request.anchors && (anchored.job.n_gpus || anchored.job.settings != JobSettings{})) {
@@ -95,6 +96,7 @@ Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   PredictedLog result;
   std::vector<std::string> notes;
   PredictRequest forecast = request.request;
+  forecast.open_layout = OpenLayout::as_said;
   forecast.job = run.job->job;
   if (forecast.platform.empty()) forecast.platform = platform_of(run, notes);
   STEPCAST_TRY(detail::output_at(forecast.timeline, {request.log}));

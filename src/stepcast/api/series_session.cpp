@@ -27,7 +27,10 @@ Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& 
     for (const auto& micro_batch : axis(series.micro_batches)) {
       for (const auto& global_batch : axis(series.global_batches)) {
         PredictRequest one = request;
-        if (!series.replans) one.job.settings = over(one.job.settings, kept);
+        if (series.same_layout && !points.empty()) {
+          one.job.settings = over(one.job.settings, kept);
+          one.open_layout = OpenLayout::as_said;
+        }
         set(one.job.n_gpus, gpus);
         set(one.job.settings.micro_batch_sequences, micro_batch);
         set(one.job.settings.global_batch_sequences, global_batch);
@@ -36,10 +39,7 @@ Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& 
         STEPCAST_ASSIGN(point.forecast, predict(one, Extras{.chosen = &chosen, .point = &point}));
         if (points.empty()) {
           kept = std::move(chosen);
-          // One without degrees or sharding is kept, too, and not searched again.
-          if (!point.layout_source.empty() && leaves_layout_open({.settings = kept}))
-            kept.distributed_optimizer = false;
-        } else if (!series.replans && !points.front().layout_source.empty()) {
+        } else if (series.same_layout && !points.front().layout_source.empty()) {
           point.layout_source = "as in the first line";
         }
         points.push_back(std::move(point));

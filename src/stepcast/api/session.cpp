@@ -26,6 +26,7 @@
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/formats/layout_choice.h"
 #include "stepcast/formats/resolve_job.h"
+#include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/why_slower.h"
@@ -61,10 +62,19 @@ LayoutSearch layouts_of(const Job& asked, const ResolvedJob& job, const Platform
           {.memory = platform.device.memory_size, .gpus_per_node = std::min(in_node, kUsualTensorParallel)}};
 }
 
+// Whether something of the layout is searched.
+bool searches_layout(const PredictRequest& request) {
+  if (request.open_layout == OpenLayout::as_said) return leaves_layout_open(request.job);
+  Job job = request.job;
+  if (request.largest == LargestBatch::micro) job.settings.micro_batch_sequences = 1;  // as one that is said
+  return leaves_part_open(job);
+}
+
 // A batch that the GPUs do not divide is one for other layouts than the plainest, which is all that resolve() tries.
-Result<ResolvedJob> resolved_if_open(const Job& asked, bool& needs_layout) {
+Result<ResolvedJob> resolved_if_open(const PredictRequest& request, bool& needs_layout) {
+  const Job& asked = request.job;
   Result<ResolvedJob> job = resolve(asked);
-  if (job || !leaves_layout_open(asked) || !asked.settings.global_batch_sequences) return job;
+  if (job || !searches_layout(request) || !asked.settings.global_batch_sequences) return job;
   Job without = asked;
   without.settings.global_batch_sequences.reset();
   Result<ResolvedJob> usual = resolve(without);
@@ -72,30 +82,102 @@ Result<ResolvedJob> resolved_if_open(const Job& asked, bool& needs_layout) {
   return usual ? std::move(usual) : std::move(job);
 }
 
-// What somebody asked for who did not say how it is spread: as `plan` would, or in the usual way that fits with least.
+using Planned = std::function<std::optional<LayoutChoice>(const Job& asked, const ResolvedJob& usual)>;
+
+// A layout of the usual ones, with the batch of whoever says none and with degrees of 1 where it splits nothing: typing its
+// flags gives it again.
+LayoutChoice spelled_out(LayoutChoice choice, const Job& asked, const Job& with_batch) {
+  JobSettings& chosen = choice.settings;
+  const JobSettings& said = asked.settings;
+  std::string before;
+  if (!said.tensor && !chosen.tensor) before += "--tp 1 ";
+  if (!said.pipeline && !chosen.pipeline) before += "--pp 1 ";
+  if (!said.micro_batch_sequences) {
+    chosen.micro_batch_sequences = choice.job.layout.batch.micro_batch_sequences;
+    before += fmt::format("--mbs {} ", *chosen.micro_batch_sequences);
+  }
+  if (!said.global_batch_sequences)
+    before += fmt::format("--gbs {} ", *with_batch.settings.global_batch_sequences);
+  if (!said.tensor) chosen.tensor = chosen.tensor.value_or(1);
+  if (!said.pipeline) chosen.pipeline = chosen.pipeline.value_or(1);
+  chosen.global_batch_sequences = with_batch.settings.global_batch_sequences;
+  choice.flags = before + choice.flags;
+  if (choice.flags.ends_with(' ')) choice.flags.pop_back();
+  return choice;
+}
+
+// What is not said of how the work is spread: as `plan` would, or in the usual way that fits with least, given what is said.
 // `planned`: asks for the first, given the second.
 // Returns where it comes from.
-std::string fill_in_layout(
-    const PredictRequest& request, const Platform& platform,
-    const std::function<std::optional<LayoutChoice>(const ResolvedJob& usual)>& planned, ResolvedJob& job,
-    JobSettings* said) {
-  const LayoutSearch layouts = layouts_of(request.job, job, platform);
+std::string fill_in_layout(const PredictRequest& request, const Job& asked, const Platform& platform,
+                           const Planned& planned, ResolvedJob& job, JobSettings* chosen_settings) {
+  const bool nothing_said = leaves_layout_open(asked);
+  Job with_batch = asked;
+  const std::int64_t seq_len = job.layout.batch.seq_len_tokens;
+  if (!asked.settings.global_batch_sequences) {
+    const auto& micro_batch = asked.settings.micro_batch_sequences;
+    with_batch.settings.global_batch_sequences =
+        usual_batch(job.n_gpus.value_or(job.layout.world_size()), seq_len,
+                    micro_batch ? std::vector{*micro_batch} : std::vector<std::int64_t>{});
+  }
+  const LayoutSearch layouts = layouts_of(with_batch, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
   const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
   if (!chosen) chosen = layouts.smallest();
-  if (!chosen) return {};
+  if (chosen) chosen = spelled_out(std::move(*chosen), asked, with_batch);
   if (request.open_layout != OpenLayout::least_memory) {
-    if (std::optional<LayoutChoice> fastest = planned(chosen->job)) {
+    if (std::optional<LayoutChoice> fastest = planned(asked, chosen ? chosen->job : job)) {
       chosen = std::move(fastest);
       why = "what `stepcast plan` chooses";
     }
   }
-  if (chosen->flags.empty()) return why;
+  if (!chosen) return {};
+  *chosen_settings = chosen->settings;
   job = std::move(chosen->job);
-  if (said != nullptr) *said = chosen->settings;
-  job.notes.push_back(
-      fmt::format("layout not given: {} ({}, {} of memory)", chosen->flags, why, filling(chosen->memory)));
+  if (!asked.settings.global_batch_sequences) {
+    std::erase_if(job.notes, [](const std::string& note) { return note.starts_with("global batch"); });
+    job.notes.push_back(usual_batch_note(job.layout.batch.global_batch_sequences, seq_len));
+  }
+  if (chosen->flags.empty()) return why;
+  job.notes.push_back(fmt::format("{} not given: {} ({}, {} of memory)",
+                                  nothing_said ? "layout" : "the rest of the layout", chosen->flags, why,
+                                  filling(chosen->memory)));
   return why;
+}
+
+// The job with the largest micro-batch that some layout fits with: each is searched as one that is said.
+Result<Job> with_largest_micro_batch(const PredictRequest& request, const ResolvedJob& job,
+                                     const Planned& planned, std::string& note) {
+  constexpr std::int64_t kMostSequences = 65'536;  // nobody trains on more at a time
+  const std::optional<std::int64_t>& batch = request.job.settings.global_batch_sequences;
+  const auto with = [&](std::int64_t sequences) {
+    Job one = request.job;
+    one.settings.micro_batch_sequences = sequences;
+    return one;
+  };
+  const auto fits = [&](std::int64_t sequences) {
+    const std::optional<LayoutChoice> found = planned(with(sequences), job);
+    return found && found->memory.verdict != MemoryVerdict::does_not_fit;
+  };
+  std::vector<std::int64_t> tried;  // ascending; of no batch all numbers
+  for (std::int64_t n = 1; batch && n <= *batch; ++n)
+    if (*batch % n == 0) tried.push_back(n);
+  const std::int64_t most = batch ? static_cast<std::int64_t>(tried.size()) : kMostSequences;
+  const auto nth = [&](std::int64_t i) { return batch ? tried[static_cast<std::size_t>(i - 1)] : i; };
+  std::int64_t best = 0, next = most + 1;
+  for (std::int64_t i = 1; i <= most && next > most; i = best < most ? std::min(most, 2 * i) : most + 1)
+    (fits(nth(i)) ? best : next) = i;
+  while (next <= most && next > best + 1) {
+    const std::int64_t middle = best + (next - best) / 2;
+    (fits(nth(middle)) ? best : next) = middle;
+  }
+  if (best == 0)
+    return Error{"no micro-batch fits"}.found("no layout that holds one sequence").advice("more GPUs");
+  note = fmt::format("largest micro-batch with which a layout fits: {}{}", nth(best),
+                     next <= most ? fmt::format("; none does with {}", nth(next))
+                     : batch      ? fmt::format("; more do not divide {} sequences", *batch)
+                                  : std::string{});
+  return with(nth(best));
 }
 
 // What the memory forecast takes away from the GPU and the time does not charge the host for.
@@ -264,7 +346,8 @@ ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, c
           .global_batch = job.layout.batch.global_batch_sequences,
           .forecast = {},
           .bound_ms = forecast.step_time_ms * forecast.throughput.hfu.value_or(0),
-          .layout = to_string(point_of(job.layout, platform.node.gpus_per_node)),
+          .layout = to_string(point_of(job.layout, platform.node.gpus_per_node)) +
+                    (job.layout.optimizer.cpu_offload ? " optimizer-on-host" : ""),
           .micro_batch = job.layout.batch.micro_batch_sequences,
           .layout_source = std::move(layout_source)};
 }
@@ -360,7 +443,7 @@ Result<Report> Session::report(const PredictTraceRequest& request) const { retur
 
 Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& request, const Extras& extras) {
   bool needs_layout = false;
-  STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request.job, needs_layout));
+  STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request, needs_layout));
   std::vector<std::string> notes;
   STEPCAST_ASSIGN(const MeantPlatform meant,
                   meant_platform(request.platform, job.n_gpus.value_or(job.layout.world_size())));
@@ -374,26 +457,39 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   STEPCAST_ASSIGN(const StepAssumptions assumptions,
                   detail::assumptions_on(platform, request, request.what_if, request.power_limit_W));
   std::string layout_source;
-  if (leaves_layout_open(request.job)) {
+  LargestBatch largest = request.largest;
+  PredictRequest settled = request;
+  if (searches_layout(request)) {
     STEPCAST_ASSIGN(const StepAssumptions as_it_is,
                     detail::assumptions_on(platform, request, {}, request.power_limit_W));
-    const auto planned = [&](const ResolvedJob& usual) {
-      return planned_layout({request.job, usual.model, usual.layout, priced->platform,
+    const Planned planned = [&](const Job& asked, const ResolvedJob& usual) {
+      return planned_layout({asked, usual.model, usual.layout, priced->platform,
                              request.open_layout == OpenLayout::replanned ? assumptions : as_it_is},
                             usual);
     };
-    layout_source = fill_in_layout(request, platform, planned, job, extras.chosen);
+    Job asked = request.job;
+    std::string note;
+    if (largest == LargestBatch::micro) {
+      STEPCAST_ASSIGN(asked, with_largest_micro_batch(request, job, planned, note));
+      largest = LargestBatch::none;
+    }
+    JobSettings chosen;
+    layout_source = fill_in_layout(request, asked, platform, planned, job, &chosen);
+    // Measured steps are of the layout that was completed.
+    if (!leaves_layout_open(request.job))
+      settled.job.settings = over(asked.settings, settings_beyond(asked, chosen));
+    if (extras.chosen != nullptr) *extras.chosen = std::move(chosen);
+    if (!note.empty()) job.notes.push_back(std::move(note));
   }
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
   // A log prints settings that do nothing, too.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
-  STEPCAST_TRY(
-      detail::take_largest_batch(request.largest, request.job.settings, platform.device.memory_size, job));
+  STEPCAST_TRY(detail::take_largest_batch(largest, request.job.settings, platform.device.memory_size, job));
   STEPCAST_TRY(detail::check_micro_batches(job.layout));
   StepAssumptions wanted = detail::widened_for(job.not_modelled.size(), assumptions);
   STEPCAST_ASSIGN(std::optional<ForecastAnchor> anchor,
-                  detail::anchor_on_measured(request, job, priced->steps, wanted));
+                  detail::anchor_on_measured(settled, job, priced->steps, wanted));
   const StepModel steps = priced->steps.with(wanted);
   Layout layout = job.layout;
   LaidOut step{std::move(job), std::move(layout), steps, {}};

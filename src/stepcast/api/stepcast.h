@@ -59,13 +59,15 @@ struct ReplayAnalysis;
 inline namespace v0_1 {
 
 // A step of a described training.
-// How work is spread over GPUs where nobody says.
+// How work is spread over GPUs where nobody says, or says a part of it (formats/layout_choice.h): the rest is searched given
+// what is said.
 enum class OpenLayout : std::uint8_t {
   // As `plan` chooses for the same question. Faster parts change what a step takes, not how it is laid out: the choice is
   // that for the machine as it is.
   fastest,
   least_memory,  // the plainest way that fits
   replanned,     // as fastest, for the parts of PredictRequest::what_if
+  as_said,       // what is said of it is all of it; as fastest where nothing is
 };
 
 enum class LargestBatch : std::uint8_t {
@@ -119,8 +121,8 @@ struct PredictRequest {
 // Points of a series of described steps: every combination; empty: as the request says.
 struct StepSeries {
   std::vector<std::int64_t> gpus, micro_batches, global_batches;
-  bool replans =
-      false;  // a layout for every point where the request leaves it open; otherwise that of the first
+  // What the request leaves open of the layout is that of the first point, and not searched for each.
+  bool same_layout = false;
   std::vector<std::int64_t> batches_per_rank{};  // samples, of recommendation models
 };
 

@@ -35,6 +35,26 @@ std::string flags_of(const JobSettings& s) {
   return text;
 }
 
+// Leaves `settings` what `said` leaves open. False: they contradict it.
+bool keep_said(const JobSettings& said, JobSettings& settings) {
+  bool same = true;
+  const auto keep = [&](std::optional<std::int64_t> S::*degree) {
+    if (!(said.*degree)) return;
+    same = same && (settings.*degree).value_or(1) == *(said.*degree);
+    (settings.*degree).reset();
+  };
+  keep(&S::tensor);
+  keep(&S::pipeline);
+  keep(&S::expert);
+  if (said.sequence_parallel) settings.sequence_parallel.reset();
+  if (said.recompute || said.recompute_attention || said.checkpoint_layers) settings.recompute.reset();
+  if (said.sharding || said.distributed_optimizer || said.fully_sharded || said.zero_stage) {
+    settings.distributed_optimizer.reset();
+    settings.zero_stage.reset();
+  }
+  return same;
+}
+
 // Ways to keep fewer copies, the one that changes least first.
 std::vector<JobSettings> ways_to_shard(const Job& job) {
   const JobSettings none{};
@@ -57,6 +77,15 @@ bool leaves_layout_open(const Job& job) {
                &S::optimizer_offload);
 }
 
+bool leaves_part_open(const Job& job) {
+  if (job.command_line || job.torchtitan || job.deepspeed || job.config) return false;
+  const S& s = job.settings;
+  if (s.data || s.weight_copies || s.pipeline_layout || s.layers_per_virtual_stage || s.first_stage_layers ||
+      s.last_stage_layers)
+    return false;
+  return !s.tensor || !s.pipeline || !s.micro_batch_sequences || !s.global_batch_sequences;
+}
+
 std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) const {
   Job job = job_;
   job.settings = over(job.settings, settings);
@@ -77,8 +106,16 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
   constexpr std::int64_t kMostMicroBatch = 1'000'000;
   const std::int64_t micro_batch =
       std::clamp<std::int64_t>(job_.settings.micro_batch_sequences.value_or(1), 1, kMostMicroBatch);
-  if (n_gpus == 1) return {{}, {.recompute = Recompute::full}};  // nobody to share with
   std::vector<JobSettings> all;
+  const auto offer = [&](JobSettings settings) {
+    if (keep_said(job_.settings, settings) && std::ranges::find(all, settings) == all.end())
+      all.push_back(std::move(settings));
+  };
+  if (n_gpus == 1) {  // nobody to share with
+    offer({});
+    offer({.recompute = Recompute::full});
+    return all;
+  }
   const auto add_spread = [&](const JobSettings& sharding, bool recomputes) {
     JobSettings base = sharding;
     if (recomputes) base.recompute = Recompute::full;
@@ -87,8 +124,9 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
       if (pipeline > 1 && shards_weights_first(job_)) break;
       for (std::int64_t tensor = 1; tensor <= std::min(bounds_.gpus_per_node, n_gpus / pipeline);
            tensor *= 2) {
-        // A pipeline is for what a node cannot hold.
-        if (pipeline > 1 && 2 * tensor <= bounds_.gpus_per_node && n_experts == 0) continue;
+        // A pipeline is for what a node cannot hold, split as it may be.
+        if (pipeline > 1 && !job_.settings.tensor && 2 * tensor <= bounds_.gpus_per_node && n_experts == 0)
+          continue;
         for (std::int64_t expert = 1;
              expert <= std::min(std::max<std::int64_t>(1, n_experts), n_gpus / pipeline); expert *= 2) {
           JobSettings s = base;
@@ -102,26 +140,26 @@ std::vector<JobSettings> LayoutSearch::usual_settings() const {
                   n_gpus / (pipeline * tensor) * micro_batch * kMicroBatchesPerStage * pipeline;
             }
           }
-          all.push_back(std::move(s));
+          offer(std::move(s));
         }
       }
     }
   };
   const std::vector<JobSettings> ways = ways_to_shard(job_);
-  all.push_back(ways.front());
+  offer(ways.front());
   // Who shards weights recomputes before he splits products.
   if (shards_weights_first(job_)) {
     for (const bool recomputes : {false, true}) {
       for (JobSettings s : ways) {
         if (recomputes) s.recompute = Recompute::full;
-        all.push_back(std::move(s));
+        offer(std::move(s));
       }
     }
   }
   for (const bool recomputes : {false, true}) add_spread(ways.back(), recomputes);
   if (!shards_weights_first(job_)) {
-    all.push_back({.zero_stage = 3});
-    all.push_back({.recompute = Recompute::full, .zero_stage = 3});
+    offer({.zero_stage = 3});
+    offer({.recompute = Recompute::full, .zero_stage = 3});
   }
   return all;
 }

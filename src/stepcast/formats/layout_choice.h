@@ -23,6 +23,10 @@ namespace stepcast {
 // True if nothing is said of how the work is spread over GPUs: no degree, no sharding, no recomputation, and no file
 // or command line of a framework.
 [[nodiscard]] bool leaves_layout_open(const Job& job);
+// True if something of it is left open, which is then searched given what is said. A file or a command line of a framework
+// says all of it. So does who deals out layers by hand, counts copies or data-parallel ranks, or says tensor parallelism,
+// stages, micro-batch and batch together, as every training script does: what such a layout leaves out is off.
+[[nodiscard]] bool leaves_part_open(const Job& job);
 
 struct LayoutChoice {
   JobSettings settings;  // what is said in addition to the job, and holds against it
@@ -44,7 +48,7 @@ class LayoutSearch {
   // The first that fits of: data parallel alone; sharded optimizer states; then with experts, tensors and layers
   // spread over twice, four times, ... as many GPUs; then sharded weights; the same with full recomputation. FSDP,
   // TorchTitan and DeepSpeed shard weights before they split tensors. One that fits with room to spare goes before
-  // one that is tight. A pipeline gets four micro-batches a stage where nobody says the batch.
+  // one that is tight. A pipeline gets four micro-batches a stage where nobody says the batch. What the job says stays.
   [[nodiscard]] std::optional<LayoutChoice> usual() const;
   // The one of these that needs least memory; nothing if none can run.
   [[nodiscard]] std::optional<LayoutChoice> smallest() const;

@@ -349,9 +349,8 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
     }
   }
   STEPCAST_TRY(detail::apply_choices(settings, layout));
-  // Megatron Core where it is said, by a script or by name; NeMo runs the same layers tuned.
-  if ((job.command_line || job.framework) && rule_of(layout).layers.counts_operators &&
-      !settings.legacy_models.value_or(false)) {
+  // Megatron Core, whether a script, a name or nothing says so; NeMo runs the same layers tuned.
+  if (rule_of(layout).layers.counts_operators && !settings.legacy_models.value_or(false)) {
     layout.layer.operator_launches = detail::operator_launches(settings);
     layout.layer.fused.permutation = settings.fuse_permutation.value_or(false);
   }

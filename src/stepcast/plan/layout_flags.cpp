@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_writer.h"
+#include "stepcast/describe/setting_groups.h"
 #include "stepcast/formats/megatron_writer.h"
 
 namespace stepcast {
@@ -12,6 +13,8 @@ namespace stepcast {
 JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
                               const LayoutPrototypes& prototypes) {
   JobSettings s = prototypes.settings(point);
+  s.tensor = point.tensor;
+  s.pipeline = point.pipeline;
   if (layout.optimizer.cpu_offload) s.optimizer_offload = true;
   if (!layout.pipeline.layers_per_stage.empty()) {
     s.pipeline_layout = pipeline_layout_string(layout.pipeline.layers_per_stage,
@@ -22,10 +25,19 @@ JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
 }
 
 JobSettings settings_beyond(const Job& asked, JobSettings complete) {
+  using S = JobSettings;
+  const S& said = asked.settings;
   complete.seq_len_tokens.reset();
-  if (asked.settings.global_batch_sequences) complete.global_batch_sequences.reset();
-  if (asked.settings.micro_batch_sequences) complete.micro_batch_sequences.reset();
-  if (asked.settings.dtype || complete.dtype == DType::bf16) complete.dtype.reset();
+  if (complete.dtype == DType::bf16) complete.dtype.reset();
+  setting_groups::kAll.each([&](auto field) {
+    if (said.*field) (complete.*field).reset();
+  });
+  // The same in another way.
+  const auto leave_out_together = [&](const auto... fields) {
+    if (((said.*fields).has_value() || ...)) ((complete.*fields).reset(), ...);
+  };
+  leave_out_together(&S::recompute, &S::recompute_attention, &S::checkpoint_layers);
+  leave_out_together(&S::sharding, &S::distributed_optimizer, &S::fully_sharded, &S::zero_stage);
   return complete;
 }
 

@@ -12,7 +12,8 @@
 namespace stepcast {
 
 // The settings of a layout together with what Megatron-LM needs to be told besides: uneven stages as a
-// --pipeline-model-parallel-layout string.
+// --pipeline-model-parallel-layout string. Tensor parallelism and stages are said, too, where there is one: without them the
+// rest of a layout would be searched.
 [[nodiscard]] JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
                                             const LayoutPrototypes& prototypes);
 // What of them the job does not say, nor has without saying it.

@@ -18,7 +18,7 @@
 namespace stepcast {
 namespace {
 
-// A usual batch where nobody says one: four million tokens, and a sequence for every GPU.
+// A usual batch where nobody says one.
 constexpr std::int64_t kUsualBatchTokens = std::int64_t{1} << 22;
 
 // A list of the search and a flag of one layout that say the same thing; where they differ neither may win silently.
@@ -156,6 +156,24 @@ std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, con
 
 }  // namespace
 
+std::int64_t usual_batch(std::int64_t n_gpus, std::int64_t seq_len,
+                         const std::vector<std::int64_t>& micro_batches) {
+  const auto nearest = [](std::int64_t batch, std::int64_t unit) {
+    return std::max<std::int64_t>(1, (batch + unit / 2) / unit) * unit;
+  };
+  const std::int64_t batch =
+      nearest(kUsualBatchTokens / std::max<std::int64_t>(1, seq_len), std::max<std::int64_t>(1, n_gpus));
+  const auto divides = [&](std::int64_t one) { return one > 0 && batch % one == 0; };
+  if (micro_batches.empty() || micro_batches.front() < 1 || std::ranges::any_of(micro_batches, divides))
+    return batch;
+  return nearest(batch, n_gpus * micro_batches.front());
+}
+
+std::string usual_batch_note(std::int64_t batch, std::int64_t seq_len) {
+  return fmt::format("global batch not given: {} sequences, {:.1f}M tokens", batch,
+                     static_cast<double>(batch * seq_len) * 1e-6);
+}
+
 Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list) {
   STEPCAST_TRY(restrict_to(list.tensor, flags.tensor, "--tp", "--tensor-model-parallel-size"));
   STEPCAST_TRY(restrict_to(list.pipeline, flags.pipeline, "--pp", "--pipeline-model-parallel-size"));
@@ -200,11 +218,11 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   if (!job.transformer) STEPCAST_TRY(refuse_flags_of_experts(job.settings, plain.model()));
   std::vector<std::string> notes = plain.notes();
   if (!job.settings.global_batch_sequences) {
-    const std::int64_t batch = std::max(request.n_gpus, kUsualBatchTokens / plain.seq_len());
+    const std::int64_t batch = usual_batch(request.n_gpus, plain.seq_len(),
+                                           restrictions.micro_batch.value_or(std::vector<std::int64_t>{}));
     job.settings.global_batch_sequences = batch;
     std::erase_if(notes, [](const std::string& note) { return note.starts_with("global batch"); });
-    notes.push_back(fmt::format("global batch not given: {} sequences, {:.1f}M tokens", batch,
-                                static_cast<double>(batch * plain.seq_len()) * 1e-6));
+    notes.push_back(usual_batch_note(batch, plain.seq_len()));
   }
   job.settings.seq_len_tokens = plain.seq_len();
   STEPCAST_ASSIGN(LayoutSpace space, layout_space(plain.model(), platform.device,
@@ -246,6 +264,10 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
     plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
   }
   if (request.refines) {
+    if (std::ranges::find(plan.space.recomputations, Recompute::selective) ==
+            plan.space.recomputations.end() &&
+        plan.space.recomputations.back() == Recompute::full)
+      job.settings.recompute = Recompute::full;  // by a list, too
     STEPCAST_ASSIGN(RefinedLayouts refined,
                     refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
                                    {memory, request.threads, assumptions, job.settings, &steps}));

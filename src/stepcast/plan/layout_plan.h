@@ -76,6 +76,12 @@ struct ChosenLayout {
 // As layout_flags.h says it; of a refinement what its settings say.
 [[nodiscard]] std::optional<std::string> megatron_text(const ChosenLayout& chosen,
                                                        const LayoutPrototypes& prototypes);
+// Sequences of a step where nobody says them: about four million tokens, a whole number for every GPU, and one that one of
+// the micro-batches divides (none: any). Of no layout.
+[[nodiscard]] std::int64_t usual_batch(std::int64_t n_gpus, std::int64_t seq_len,
+                                       const std::vector<std::int64_t>& micro_batches);
+// What a note says of it.
+[[nodiscard]] std::string usual_batch_note(std::int64_t batch, std::int64_t seq_len);
 // `list` as far as flags of one layout leave it. Errors: a list without what a flag says.
 [[nodiscard]] Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list);
 

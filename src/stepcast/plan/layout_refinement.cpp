@@ -127,9 +127,10 @@ class Refiner {
     return Ok{};
   }
 
-  // Full recomputation of the first layers of a chunk, as few as fit.
+  // Full recomputation of the first layers of a chunk, as few as fit, where nobody says that it is full.
   Status recompute_fewer(RefinedLayout& best) {
-    if (best.layout.layer.recompute.kind != Recompute::full) return Ok{};
+    if (best.layout.layer.recompute.kind != Recompute::full || said_.recompute == Recompute::full)
+      return Ok{};
     const std::vector<StageChunk> chunks = stage_chunks(model_, best.layout);
     std::int64_t most = 0;
     for (const StageChunk& chunk : chunks) most = std::max(most, chunk.n_layers);
@@ -154,6 +155,7 @@ class Refiner {
 
   // Parts of a layer instead of all of it, where Megatron-LM has flags for them: each set that fits is tried.
   void recompute_modules(RefinedLayout& best) {
+    if (said_.recompute == Recompute::full) return;
     if (!has_all_flags(best.layout.software.framework) || best.layout.layer.recompute.kind != Recompute::full)
       return;
     struct Modules {

@@ -57,6 +57,7 @@ std::optional<LayoutChoice> detail::planned_layout(const Job& asked, const Resol
   const JobSettings left = settings_beyond(asked, choice.settings);
   Job job = asked;
   job.settings = over(asked.settings, left);
+  if (left.pipeline_layout) job.settings.virtual_stages.reset();  // the string says them
   Result<ResolvedJob> resolved = resolve(job);
   if (!resolved) return std::nullopt;
   choice.job = std::move(*resolved);

@@ -119,9 +119,10 @@ void write_out(const LayerWriter& w, WorkList& list, Direction direction) {
 }
 
 // Keys and values go around while every rank works on those it has. Causal masks are balanced by giving
-// every rank an early and a late part: one step on its own part, cp - 1 steps on half of the pairs.
+// every rank an early and a late part: one step on its own part, cp - 1 steps on half of the pairs. Of packed rows every
+// sequence is dealt out so.
 void attend_in_ring(const LayerWriter& w, WorkList& list, AttentionShape own, Direction direction) {
-  own.query_length = own.key_length = share(w.layout().batch.seq_len_tokens, w.cp());
+  own.query_length = own.key_length = share(own.query_length, w.cp());
   AttentionShape other = own;
   other.causal = false;
   if (own.causal) other.key_length = share(other.key_length, 2);
