@@ -18,6 +18,7 @@
 #include "stepcast/rebuild/detail/rank_graph.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/rebuild/traced_operations.h"
+#include "stepcast/trace/foreign_tracer.h"
 
 namespace stepcast {
 
@@ -219,12 +220,22 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
   return chosen;
 }
 
+Error foreign_trace(const RecordedRank& rank, const ForeignTracer& tracer) {
+  return Error::at(rank.file, "traceEvents")
+      .found(std::string{tracer.called})
+      .expected("kernels, copies or fills of an NVIDIA or AMD GPU")
+      .advice(std::string{tracer.advice});
+}
+
 Status check_ranks(std::span<const RecordedInput> ranks) {
   if (ranks.empty()) return Error("no profiler trace was given; give one file per rank");
   std::map<std::int32_t, const RecordedRank*> by_rank;
   std::optional<std::int32_t> world;
   for (const RecordedInput& in : ranks) {
     const RecordedRank& r = *in.kineto;
+    const std::optional<ForeignTracer> tracer =
+        r.gpu_ops.empty() && r.cpu_ops.empty() ? foreign_tracer(r) : std::nullopt;
+    if (tracer) return foreign_trace(r, *tracer);
     if (r.gpu_ops.empty() && r.cpu_ops.empty())
       return Error::at(r.file, "traceEvents")
           .found("no operators and no GPU work")
@@ -273,7 +284,19 @@ RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joi
   return facts;
 }
 
+void note_repairs(const RecordedRank& rank, std::vector<std::string>& notes) {
+  const RepairedTimes& repaired = rank.repaired;
+  if (repaired.events() == 0) return;
+  notes.push_back(
+      fmt::format("{}: warning: {} events end when they cannot have ended ({} of GPU work, {} of the CPU, {} "
+                  "steps): each is cut to "
+                  "the latest possible end, which makes {:.2g} % of the recorded time",
+                  rank.file, repaired.events(), repaired.gpu_work, repaired.cpu_time, repaired.steps,
+                  100 * repaired.share));
+}
+
 void note_bad_times(const RecordedRank& rank, std::vector<std::string>& notes) {
+  note_repairs(rank, notes);
   const auto bad = rank.skipped.find(std::string{kBadTime});
   if (bad == rank.skipped.end()) return;
   notes.push_back(
@@ -349,6 +372,8 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
 Status check_gpu_work(std::span<const RankGraph> graphs) {
   if (std::ranges::any_of(graphs, [](const RankGraph& g) { return !g.gpu.empty(); })) return Ok{};
   return Error::at(graphs.front().recorded->file, "the step")
+  if (const std::optional<ForeignTracer> tracer = foreign_tracer(*graphs.front().recorded))
+    return foreign_trace(*graphs.front().recorded, *tracer);
       .found("no GPU work")
       .expected("kernels, copies or fills inside the step")
       .advice("record with CUDA activities on");

@@ -162,6 +162,7 @@ struct RecordedStepFacts {
   // launched them, and they are not left over from before it.
   double gpu_work_us = 0, unlaunched_us = 0;
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
+  double repaired_share = 0;  // RepairedTimes::share of the file
   double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
   double unexplained_wait_us = 0;  // of it, what no edge accounts for: left out of the replay
   // Time in which GPU work that every rebuilt dependency allowed to start had not started, by recorded times, and

@@ -410,6 +410,7 @@ class RankAssembler {
     facts_.rank = g_.rank;
     facts_.step_number = g_.window.number;
     facts_.step_us = {g_.window.start_us, g_.window.end_us};
+    facts_.repaired_share = g_.recorded->repaired.share;
     facts_.gpu_window_end_us = last_gpu_end_us_;
     const auto at = [&](double time_us) { return g_.origin + Nanoseconds{std::llround(time_us * 1e3)}; };
     facts_.memory = allocator_peak(*g_.recorded, at(g_.window.start_us), at(g_.window.end_us));
