@@ -365,15 +365,16 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
     for (detail::GpuWork& w : g.gpu) {
       w.start_us += shift;
       w.end_us += shift;
+      w.queued_us += shift;
     }
   }
 }
 
 Status check_gpu_work(std::span<const RankGraph> graphs) {
   if (std::ranges::any_of(graphs, [](const RankGraph& g) { return !g.gpu.empty(); })) return Ok{};
-  return Error::at(graphs.front().recorded->file, "the step")
   if (const std::optional<ForeignTracer> tracer = foreign_tracer(*graphs.front().recorded))
     return foreign_trace(*graphs.front().recorded, *tracer);
+  return Error::at(graphs.front().recorded->file, "the step")
       .found("no GPU work")
       .expected("kernels, copies or fills inside the step")
       .advice("record with CUDA activities on");
@@ -384,10 +385,10 @@ void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) 
   const bool any =
       std::ranges::any_of(g.gpu, [](const detail::GpuWork& w) { return w.call != detail::kNone; });
   if (g.gpu.empty() || any) return;
-  notes.push_back(
-      fmt::format("rank {}: warning: no GPU work of the step has its launch in the file: it stands at its "
-                  "recorded times, and nothing on the CPU moves it",
-                  g.rank));
+  notes.push_back(fmt::format(
+      "rank {}: warning: no GPU work of the step has its launch in the file: it runs in the order "
+      "of its streams, and longer gaps count as host time",
+      g.rank));
 }
 
 detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
