@@ -23,7 +23,8 @@ struct RepeatedStep {
   std::optional<SettledStep> settled;  // where it differs from the step alone
 };
 
-// `scores`: of the edited step with its own costs. `base`: of the record; the band is at least as wide as it is off. Also says in `notes` what decides. Errors: those of score_replay().
+// `scores`: of the edited step with its own costs. `base`: of the record; the band is at least as wide as it is off. Also says
+// in `notes` what decides. Errors: those of score_replay().
 [[nodiscard]] Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
                                                  const RecordedBase& base,
                                                  const TracePredictionOptions& options,

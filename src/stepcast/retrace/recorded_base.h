@@ -34,7 +34,8 @@ struct RecordedBase {
 // Errors: those of score_replay() and StepOrbit::period().
 [[nodiscard]] Result<RecordedBase> recorded_base(const RecordedProgram& recorded);
 
-// Error: the question changes a step whose unchanged answer is off the record by more than kMostBaseError.
+// Error: the question changes a step whose replay warns, and whose unchanged answer is off the record by more than
+// kMostBaseError.
 [[nodiscard]] Status check_base(const RecordedBase& base, const TracePredictionOptions& options);
 
 }  // namespace stepcast
