@@ -15,21 +15,26 @@
 #include "stepcast/analyze/step_binding.h"
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/statistics.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/predict/step_orbit.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/retrace/host_prices.h"
+#include "stepcast/retrace/recorded_base.h"
 #include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/sources/recorded_source.h"
 #include "stepcast/sources/trace_set.h"
 
 #include "lab/recorded_job.h"
+#include "lab/trace_mutants.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kLaws = {"physical", "monotonic", "overlap", "verdict",
-                                                   "unchanged"};
+constexpr std::array<std::string_view, 8> kLaws = {"physical", "monotonic", "upper", "overlap",
+                                                   "verdict",  "unchanged", "band",  "cadence"};
 constexpr std::array<std::string_view, 5> kParts = {"host", "gpu", "compute", "memory_bound",
                                                     "communication"};
 constexpr std::array<double, 7> kSpeeds = {0.01, 0.5, 0.99, 1.01, 2, 8, 100};
@@ -37,6 +42,13 @@ constexpr std::array<double, 7> kSpeeds = {0.01, 0.5, 0.99, 1.01, 2, 8, 100};
 constexpr double kRounding = 1e-7;
 // Of the step: resources that save as much as each other.
 constexpr double kTie = 0.01;
+// All parts so many times as fast.
+constexpr std::array<int, 3> kAllFaster = {2, 10, 100};
+// A step is measured where its answer is off by less.
+constexpr double kMeasuredWithin = 0.01;
+// What a cadence is told from: so many ordinary steps that differ by so much; and how far the answer may be off it.
+constexpr std::size_t kCadenceSteps = 4;
+constexpr double kCadenceSpread = 0.03, kCadenceWithin = 0.04;
 
 // The longest work of one lane of GPU work that the step launched, in microseconds.
 double busiest_us(const RecordedProgram& recorded, const Costs& costs) {
@@ -65,11 +77,12 @@ class LawCheck {
     ++laws_.steps;
     const std::optional<double> unchanged = answer("as recorded", {});
     if (!unchanged) return;
-    if (const Result<ReplayScores> scores = score_replay(recorded_, Costs{recorded_.program}); scores.ok()) {
-      const double replayed = scores->longest_step_us();
-      check("unchanged", std::abs(*unchanged - replayed) > kRounding * replayed, "as recorded", *unchanged,
-            replayed);
+    check_unchanged(*unchanged);
+    if (is_far_off_) {
+      ++laws_.far_off;
+      return;
     }
+    check_upper(*unchanged);
     for (const std::string_view part : kParts) {
       std::optional<double> slower;
       for (const double speed : kSpeeds) {
@@ -98,6 +111,49 @@ class LawCheck {
   }
 
  private:
+  // The same as the replay, and honest of how far that is off.
+  void check_unchanged(double us) {
+    if (const Result<ReplayScores> scores = score_replay(recorded_, Costs{recorded_.program}); scores.ok()) {
+      const double replayed = scores->longest_step_us();
+      check("unchanged", std::abs(us - replayed) > kRounding * replayed, "as recorded", us, replayed);
+    }
+    const Result<TracePrediction> predicted = predict_recorded(recorded_, {});
+    if (!predicted.ok() || !(predicted->base.measured_us > 0)) return;
+    const double measured = predicted->base.measured_us;
+    const Estimate& step = predicted->step;
+    const bool outside =
+        measured < step.p10.value() * (1 - kRounding) || measured > step.p90.value() * (1 + kRounding);
+    check("band", outside, "as recorded", us, measured);
+    check("band", step.source == EstimateSource::measured && std::abs(us / measured - 1) > kMeasuredWithin,
+          "called measured", us, measured);
+    TracePredictionOptions how;
+    how.assumptions.host_factor = 0.5;
+    is_far_off_ = !check_base(predicted->base, how).ok();
+  }
+  // Sums of durations and delays are at most the sum of what shorter durations and what delays alone take.
+  void check_upper(double unchanged) {
+    Costs nothing{recorded_.program};
+    for (std::size_t c = 0; c < recorded_.facts.size(); ++c) {
+      scale_host_time(recorded_, RankClassId{c}, nothing, 0);
+      const BlockId id = recorded_.program.rank_class(RankClassId{c}).instances.front().block;
+      std::ranges::fill(nothing.duration_us(id), 0.0);
+    }
+    nothing.rescale_shared_delays(recorded_.program);
+    const Result<StepPeriod> remainder = StepOrbit{recorded_}.period(nothing);
+    if (!remainder.ok()) return;
+    laws_.remainders.push_back(remainder->us / unchanged);
+    for (const int k : kAllFaster) {
+      TracePredictionOptions how;
+      std::vector<std::string> faster;
+      for (const char* part : {"host", "gpu", "communication"})
+        faster.push_back(fmt::format("{}={}x", part, k));
+      if (!apply_what_if(faster, how.assumptions).ok()) continue;
+      const std::string what_if = fmt::format("all {}x", k);
+      const std::optional<double> us = answer(what_if, how);
+      const double most = unchanged / k + (1 - 1.0 / k) * remainder->us;
+      if (us) check("upper", *us > most * (1 + kRounding), what_if, *us, most);
+    }
+  }
   std::optional<double> answer(const std::string& what_if, const TracePredictionOptions& how) {
     const Result<TracePrediction> predicted = predict_recorded(recorded_, how);
     if (!predicted.ok()) {
@@ -144,7 +200,67 @@ class LawCheck {
   const RecordedProgram& recorded_;
   std::string set_;
   WhatIfLaws& laws_;
+  bool is_far_off_ = false;
 };
+
+void add(WhatIfLaws one, WhatIfLaws& laws) {
+  laws.steps += one.steps;
+  laws.answers += one.answers;
+  laws.far_off += one.far_off;
+  for (const auto& [law, n] : one.checked) laws.checked[law] += n;
+  std::move(one.broken.begin(), one.broken.end(), std::back_inserter(laws.broken));
+  std::move(one.refused.begin(), one.refused.end(), std::back_inserter(laws.refused));
+  std::move(one.remainders.begin(), one.remainders.end(), std::back_inserter(laws.remainders));
+}
+
+// The answer for the typical step against the time from step to step.
+void check_cadence(const TraceSet& set, const std::string& name, WhatIfLaws& laws) {
+  const RecordedRank& rank = set.ranks.front();
+  std::vector<const CpuOp*> steps;
+  for (const CpuOp& op : rank.cpu_ops) {
+    const std::optional<std::int64_t> number = profiler_step_number(rank.names.text(op.name));
+    if (op.kind == CpuOp::Kind::step && number &&
+        std::ranges::find(rank.special_steps, *number, &SpecialStep::number) == rank.special_steps.end())
+      steps.push_back(&op);
+  }
+  if (steps.size() < kCadenceSteps) return;
+  const auto [shortest, longest] = std::ranges::minmax(steps, {}, &CpuOp::duration);
+  if (static_cast<double>(longest->duration.count()) >
+      (1 + kCadenceSpread) * static_cast<double>(shortest->duration.count()))
+    return;
+  const double cadence_us = static_cast<double>((steps.back()->start - steps.front()->start).count()) * 1e-3 /
+                            static_cast<double>(steps.size() - 1);
+  // Steps that were left out on the way are no part of it.
+  if (cadence_us > (1 + kCadenceSpread) * static_cast<double>(longest->duration.count()) * 1e-3) return;
+  const Result<TracePrediction> predicted = predict_trace(set.inputs(), {});
+  if (!predicted.ok()) return;
+  const double us = predicted->step.time.value();
+  laws.cadence_errors.push_back(us / cadence_us - 1);
+  ++laws.checked["cadence"];
+  if (std::abs(us / cadence_us - 1) > kCadenceWithin)
+    laws.broken.push_back({"cadence", name, "as recorded", us * 1e-3, cadence_us * 1e-3});
+}
+
+void check_mutants(const TraceSet& set, const std::string& name, unsigned threads, WhatIfLaws& laws) {
+  const std::span<const TraceMutation> mutations = trace_mutations();
+  std::vector<WhatIfLaws> of_mutant(mutations.size());
+  (void)parallel_for(mutations.size(), threads, [&](std::size_t i) -> Status {
+    if (!mutations[i].fits(set.ranks)) return Ok{};
+    const std::string mutant = fmt::format("{}, {}", name, mutations[i].name);
+    TraceSet changed = set;
+    mutations[i].apply(changed.ranks);
+    const Result<RecordedProgram> recorded = rebuild_program(changed.inputs());
+    if (recorded.ok())
+      check_what_if_laws(*recorded, mutant, of_mutant[i]);
+    else
+      of_mutant[i].refused.push_back(fmt::format("{}: {}", mutant, message_without_file(recorded.error())));
+    return Ok{};
+  });
+  for (WhatIfLaws& one : of_mutant) {
+    laws.mutants += one.steps;
+    add(std::move(one), laws);
+  }
+}
 
 void check_profiler_set(const TraceSet& set, const std::string& name, unsigned threads, WhatIfLaws& laws) {
   std::vector<std::optional<std::int64_t>> steps;
@@ -163,13 +279,8 @@ void check_profiler_set(const TraceSet& set, const std::string& name, unsigned t
     return Ok{};
   });
   if (!done.ok()) laws.refused.push_back(fmt::format("{}: {}", name, message_without_file(done.error())));
-  for (WhatIfLaws& one : of_step) {
-    laws.steps += one.steps;
-    laws.answers += one.answers;
-    for (const auto& [law, n] : one.checked) laws.checked[law] += n;
-    std::move(one.broken.begin(), one.broken.end(), std::back_inserter(laws.broken));
-    std::move(one.refused.begin(), one.refused.end(), std::back_inserter(laws.refused));
-  }
+  for (WhatIfLaws& one : of_step) add(std::move(one), laws);
+  check_cadence(set, name, laws);
 }
 
 // Traces of the other kinds, which are one job a folder.
@@ -200,7 +311,8 @@ void check_what_if_laws(const RecordedProgram& recorded, const std::string& set,
   LawCheck{recorded, set, laws}.run();
 }
 
-Result<WhatIfLaws> check_what_if_laws(const fs::path& data, unsigned threads) {
+Result<WhatIfLaws> check_what_if_laws(const fs::path& data, const LawOptions& options) {
+  const unsigned threads = options.threads;
   STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
   WhatIfLaws laws;
   for (const fs::path& folder : folders) {
@@ -212,12 +324,15 @@ Result<WhatIfLaws> check_what_if_laws(const fs::path& data, unsigned threads) {
     }
     if (listing->files().empty()) continue;
     if (listing->kind() != SourceKindId::profiler) {
-      check_other_kind(*listing, relative_name(folder, data), threads, laws);
+      if (options.recorded) check_other_kind(*listing, relative_name(folder, data), threads, laws);
       continue;
     }
     std::vector<TraceListing::Other> not_read;
-    for (const TraceSet& set : read_trace_sets(*listing, {.ranks = {}, .threads = threads}, not_read))
-      check_profiler_set(set, relative_name(set.name, data), threads, laws);
+    for (const TraceSet& set : read_trace_sets(*listing, {.ranks = {}, .threads = threads}, not_read)) {
+      const std::string name = relative_name(set.name, data);
+      if (options.recorded) check_profiler_set(set, name, threads, laws);
+      if (options.mutants) check_mutants(set, name, threads, laws);
+    }
     for (const TraceListing::Other& other : not_read)
       laws.refused.push_back(fmt::format("{}: {}", relative_name(other.file, data), other.why));
   }
@@ -226,13 +341,25 @@ Result<WhatIfLaws> check_what_if_laws(const fs::path& data, unsigned threads) {
 }
 
 std::string what_if_laws_text(const WhatIfLaws& laws) {
-  std::string text =
-      fmt::format("{} steps, {} answers\n\n  {:<12}  checked  broken\n", laws.steps, laws.answers, "law");
+  std::string text = fmt::format("{} steps, {} of them of mutants, {} answers\n\n  {:<12}  checked  broken\n",
+                                 laws.steps, laws.mutants, laws.answers, "law");
   for (const std::string_view law : kLaws) {
     const auto checked = laws.checked.find(std::string{law});
     text += fmt::format("  {:<12}  {:>7}  {:>6}\n", law, checked == laws.checked.end() ? 0 : checked->second,
                         laws.count(law));
   }
+  if (!laws.remainders.empty())
+    text += fmt::format("\nwithout any duration a step takes {:.1f} % of itself (median; at most {:.1f} %)\n",
+                        100 * median(laws.remainders), 100 * std::ranges::max(laws.remainders));
+  if (!laws.cadence_errors.empty()) {
+    std::vector<double> off;
+    for (const double error : laws.cadence_errors) off.push_back(std::abs(error));
+    text += fmt::format(
+        "against the time from step to step answers are off by {:.2f} % (median of {}; at most {:.1f} %)\n",
+        100 * median(off), off.size(), 100 * std::ranges::max(off));
+  }
+  if (laws.far_off > 0)
+    text += fmt::format("{} steps are replayed too far off their record for a what-if\n", laws.far_off);
   if (!laws.broken.empty()) text += "\n";
   for (const BrokenLaw& one : laws.broken) {
     text += fmt::format("  {}: {}, {}: {:.4f} ms against {:.4f}\n", one.law, one.set, one.what_if,

@@ -11,11 +11,17 @@ namespace {
 
 struct Options {
   std::filesystem::path data;
-  unsigned threads = 0;
+  LawOptions laws;
+  bool only_mutants = false;
 };
 
 Result<int> run(const Options& options) {
-  STEPCAST_ASSIGN(const WhatIfLaws laws, check_what_if_laws(options.data, options.threads));
+  LawOptions how = options.laws;
+  if (options.only_mutants) {
+    how.recorded = false;
+    how.mutants = true;
+  }
+  STEPCAST_ASSIGN(const WhatIfLaws laws, check_what_if_laws(options.data, how));
   print("{}", what_if_laws_text(laws));
   return kSuccess;
 }
@@ -27,7 +33,9 @@ Verb lab_laws_verb() {
           [](CLI::App& app) {
             auto options = std::make_shared<Options>();
             app.add_option("--data", options->data, "folder of traces")->required();
-            app.add_option("--threads", options->threads, "0: one per hardware thread");
+            app.add_option("--threads", options->laws.threads, "0: one per hardware thread");
+            app.add_flag("--mutants", options->laws.mutants, "also mutants of every trace set");
+            app.add_flag("--only-mutants", options->only_mutants, "mutants alone");
             return [options] { return run(*options); };
           }};
 }

@@ -264,6 +264,24 @@ TEST(GpuStarts, AFileWithoutLaunchesWarns) {
       ::testing::Contains(::testing::HasSubstr("rank 0: warning: no GPU work of the step has its launch")));
 }
 
+// Without launches work runs in the order of its streams: a call that waits does so for what ended meanwhile.
+TEST(GpuStarts, WorkWhoseLaunchIsLostKeepsTheOrderOfItsStream) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 500);
+  b.kernel(97, 7, "first", 20, 100).kernel(98, 7, "second", 122, 200).kernel(99, 7, "third", 400, 50);
+  b.call(main, "cudaDeviceSynchronize", 50, 405);
+  const RecordedRank rank = b.build();
+  const Replayed as_recorded = replay({rank});
+  EXPECT_NEAR(step_end_us(as_recorded), 500, 5);
+  EXPECT_EQ(as_recorded.recorded.facts[0].left_over_kernels, 0U);
+  EXPECT_DOUBLE_EQ(as_recorded.at(0, "third").start_us, 400);
+  const Replayed faster =
+      replay({rank}, {}, [](const Program& p, Costs& c, auto&) { test::scale_kernels(p, c, 0.5); });
+  EXPECT_DOUBLE_EQ(faster.at(0, "second").start_us, 72);
+  EXPECT_NEAR(step_end_us(faster), 325, 5);
+}
+
 // What no call in the file launched is told from what one before the step did.
 TEST(GpuStarts, WorkWithoutALaunchIsCounted) {
   TraceBuilder b;

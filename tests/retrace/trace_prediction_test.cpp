@@ -84,10 +84,60 @@ TEST(PredictTrace, SpeedsUpWithWhatTheJobWaitsFor) {
   EXPECT_GT(gpu_bound.step_us(fast_host), 0.85 * long_step);
 }
 
+// The recorded step was recorded with its profiler, so only what is changed of it may run without one.
+TEST(PredictTrace, TheRecordedStepHasANarrowBand) {
+  const Result<TracePrediction> p = predict_trace(GeneratedTraces{test::GeneratorOptions{}}.inputs(), {});
+  ASSERT_TRUE(p.ok()) << p.error().message();
+  EXPECT_GT(p->step.p10.value(), 0.97 * p->step.time.value());
+  EXPECT_LE(p->step.p10.value(), p->base.measured_us);
+  EXPECT_GE(p->step.p90.value(), p->base.measured_us);
+  EXPECT_THAT(p->notes, ::testing::Contains(HasSubstr("profilers slow the host")));
+}
+
+// The first 600 us of a rank in which nothing is known to happen: the replay cannot tell what they were.
+RecordedProgram replayed_too_short(double unexplained_us) {
+  const test::GeneratedJob job = test::generate_job({.ranks = 1});
+  std::vector<RecordedInput> inputs{{&job.ranks.front().recorded, nullptr}};
+  Result<RecordedProgram> recorded = rebuild_program(inputs);
+  EXPECT_TRUE(recorded.ok());
+  recorded->facts.front().step_us.end_us += unexplained_us;
+  return std::move(*recorded);
+}
+
+TEST(PredictTrace, TheBandIsAtLeastAsWideAsTheReplayIsOff) {
+  const double length_us = replayed_too_short(0).facts.front().step_us.length_us();
+  const Result<TracePrediction> p = predict_recorded(replayed_too_short(0.2 * length_us), {});
+  ASSERT_TRUE(p.ok()) << p.error().message();
+  EXPECT_NEAR(p->base.error(), -1.0 / 6, 0.01);
+  EXPECT_GE(p->step.p90.value(), p->base.measured_us);
+  EXPECT_NE(p->step.source, EstimateSource::measured);
+  ASSERT_TRUE(p->base.warning);
+  EXPECT_THAT(*p->base.warning, HasSubstr("far off"));
+  TracePredictionOptions faster;
+  faster.assumptions.host_factor = 0.5;
+  const Result<TracePrediction> changed = predict_recorded(replayed_too_short(0.2 * length_us), faster);
+  ASSERT_TRUE(changed.ok()) << changed.error().message();
+  EXPECT_GE(changed->step.p90.value(), 1.19 * changed->step.time.value());
+}
+
+TEST(PredictTrace, NothingIsChangedOfAStepWhoseReplayIsFarOff) {
+  const double length_us = replayed_too_short(0).facts.front().step_us.length_us();
+  TracePredictionOptions faster;
+  faster.assumptions.host_factor = 0.5;
+  const Result<TracePrediction> p = predict_recorded(replayed_too_short(length_us), faster);
+  ASSERT_FALSE(p.ok());
+  EXPECT_THAT(p.error().message(), HasSubstr("too far off its record to change anything"));
+  const Result<TracePrediction> unchanged = predict_recorded(replayed_too_short(length_us), {});
+  ASSERT_TRUE(unchanged.ok()) << unchanged.error().message();
+  EXPECT_GE(unchanged->step.p90.value(), unchanged->base.measured_us);
+}
+
 // A profiler slows the host: the band of a step that the host decides reaches down to what it may take without one.
 TEST(PredictTrace, ABandAllowsForWhatAProfilerCosts) {
+  TracePredictionOptions faster;
+  faster.assumptions.gemm_factor = 0.99;
   const Result<TracePrediction> host_bound =
-      predict_trace(GeneratedTraces{test::GeneratorOptions{}}.inputs(), {});
+      predict_trace(GeneratedTraces{test::GeneratorOptions{}}.inputs(), faster);
   ASSERT_TRUE(host_bound.ok()) << host_bound.error().message();
   EXPECT_LT(host_bound->step.p10.value(), 0.8 * host_bound->step.time.value());
   EXPECT_LT(host_bound->step.p90.value(), 1.02 * host_bound->step.time.value());

@@ -35,32 +35,6 @@ std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   return inputs;
 }
 
-std::optional<std::string> warning_of(const Replay& replay) {
-  const auto start_error = [](const ReplayedRank& rank) {
-    return rank.step.measured_us > 0 ? rank.kernel_start.p95_us / rank.step.measured_us : 0;
-  };
-  const auto distance = [&](const ReplayedRank& rank) {
-    return std::max(std::abs(rank.step.error()), start_error(rank));
-  };
-  std::size_t n = 0;
-  std::optional<std::size_t> worst;
-  for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
-    if (!is_far_off(replay.ranks[c])) continue;
-    ++n;
-    if (!worst || distance(replay.ranks[c]) > distance(replay.ranks[*worst])) worst = c;
-  }
-  if (!worst) return std::nullopt;
-  const ReplayedRank& rank = replay.ranks[*worst];
-  const RecordedStepFacts& facts = replay.recorded.facts[*worst];
-  const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
-  return fmt::format(
-      "{} of {} ranks are far off their record; rank {}: step {:+.1f} %, GPU starts off by {:.1f} % of the "
-      "step "
-      "(95th percentile); not explained: {:.1f} % waiting in calls, {:.1f} % late GPU work",
-      n, replay.ranks.size(), rank.rank, 100 * rank.step.error(), 100 * start_error(rank),
-      100 * facts.unexplained_wait_us / step_us, 100 * facts.gpu_late_us / step_us);
-}
-
 // Waiting as recorded and as simulated, in the order of the simulated collectives.
 void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& analysis) {
   std::map<CollectiveId, double> longest;
@@ -201,7 +175,7 @@ ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay, cons
   analysis.binding = binding;
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
-  analysis.warning = warning_of(replay);
+  analysis.warning = far_off_warning(recorded, replay);
   analysis.global_window = replay.global_window;
   analysis.kernel_start = replay.kernel_start;
   analysis.collective_waits = replay.collective_waits;

@@ -40,17 +40,16 @@ std::vector<Setting> settings_of(const TracePredictionOptions& options) {
   return settings;
 }
 
-// What decides the step: the way to its end, or through the work of the stream that sets the period.
-CriticalPathOptions path_of(const TracePrediction& p, const FlatProgram& flat,
-                            const std::vector<Interval>& steps) {
+}  // namespace
+
+CriticalPathOptions path_of_step(const TracePrediction& p, const FlatProgram& flat) {
+  const std::vector<Interval> steps = p.step_windows();
   if (!p.settled || !p.settled->last) return to_end_of_step(p.recorded, flat, steps);
   const TaskRef& last = *p.settled->last;
   return {.to_rank = last.rank_class,
           .to_task = flat.flat(last),
           .from_us = steps[last.rank_class.index()].start_us};
 }
-
-}  // namespace
 
 Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat, const TaskTimes& times,
                         const ForecastOptions& options) {
@@ -75,6 +74,7 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   asked.throughput.samples_per_step = input.samples_per_step;
   asked.throughput.tokens_per_step = input.tokens_per_step;
   asked.coverage = forecast_coverage(p.coverage);
+  if (p.base.warning) asked.notes.push_back("warning: " + *p.base.warning);
   if (measured_us > 0) {
     // Without a "-0.0".
     const double change = std::round(1e3 * (p.step.time.value() / measured_us - 1)) / 10;
@@ -88,7 +88,7 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
                         .times = times,
                         .windows = steps,
                         .rank_start_us = recorded.start_offset_us,
-                        .path = path_of(p, flat, steps)},
+                        .path = path_of_step(p, flat)},
                        p.step, std::move(asked), options);
 }
 

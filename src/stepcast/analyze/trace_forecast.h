@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"
@@ -29,6 +30,9 @@ struct TraceForecastInput {
 // relative to.
 [[nodiscard]] Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat,
                                       const TaskTimes& times, const ForecastOptions& options = {});
+
+// What decides the predicted step: the way to its end, or through the work of the stream that sets the period.
+[[nodiscard]] CriticalPathOptions path_of_step(const TracePrediction& prediction, const FlatProgram& flat);
 
 // A training log as a Forecast of kind "log": what predictions and replays compare with.
 // Step time: the median of the steps, p10 and p90 those of the steps. No rank classes: a log does not tell where the

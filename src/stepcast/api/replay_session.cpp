@@ -1,6 +1,7 @@
 // Replays of recorded traces.
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_series.h"
@@ -99,8 +100,11 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   }
   Replayed replayed;
   if (request.pictures) {
+    std::vector<Interval> steps;
+    for (const ReplayedRank& rank : result.ranks) steps.push_back(rank.simulated_step);
     replayed.pictures =
-        detail::recorded_pictures(times.flat, times.costs, times.simulated, result.ranks, result.recorded);
+        detail::recorded_pictures(times.flat, times.costs, times.simulated, steps, result.recorded,
+                                  to_end_of_step(result.recorded, times.flat, steps));
   }
   replayed.simulated = analysis.simulated;
   replayed.measured = analysis.measured;

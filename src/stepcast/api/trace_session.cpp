@@ -170,8 +170,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   STEPCAST_ASSIGN(const TracePrediction prediction, question.predict(request.step));
   const FlatProgram flat{prediction.recorded.program};
   const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
-  Forecast forecast =
-      question.forecast(prediction, flat, TaskTimes::simulated(flat, prediction.step_timeline()));
+  const TaskTimes in_a_row = TaskTimes::simulated(flat, prediction.step_timeline());
+  Forecast forecast = question.forecast(prediction, flat, in_a_row);
   STEPCAST_TRY(add_training(forecast, request.budget));
   STEPCAST_TRY(question.add_spread(spread, prediction, forecast));
   question.add_memory(prediction, forecast);
@@ -179,8 +179,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
     STEPCAST_ASSIGN(*extras.sensitivity, trace_sensitivity(prediction, question.how, flat, times));
   }
   if (extras.pictures != nullptr)
-    *extras.pictures =
-        detail::recorded_pictures(flat, prediction.costs, times, prediction.ranks, prediction.recorded);
+    *extras.pictures = detail::recorded_pictures(flat, prediction.costs, in_a_row, prediction.step_windows(),
+                                                 prediction.recorded, path_of_step(prediction, flat));
   STEPCAST_TRY(write_files(request, timeline, prediction, flat, times, inputs));
   return forecast;
 }

@@ -133,6 +133,32 @@ bool is_far_off(const ReplayedRank& rank) {
          rank.kernel_start.p95_us > kStartErrorOfStep * rank.step.measured_us;
 }
 
+std::optional<std::string> far_off_warning(const RecordedProgram& recorded, const ReplayScores& scores) {
+  const auto start_error = [](const ReplayedRank& rank) {
+    return rank.step.measured_us > 0 ? rank.kernel_start.p95_us / rank.step.measured_us : 0;
+  };
+  const auto distance = [&](const ReplayedRank& rank) {
+    return std::max(std::abs(rank.step.error()), start_error(rank));
+  };
+  std::size_t n = 0;
+  std::optional<std::size_t> worst;
+  for (std::size_t c = 0; c < scores.ranks.size(); ++c) {
+    if (!is_far_off(scores.ranks[c])) continue;
+    ++n;
+    if (!worst || distance(scores.ranks[c]) > distance(scores.ranks[*worst])) worst = c;
+  }
+  if (!worst) return std::nullopt;
+  const ReplayedRank& rank = scores.ranks[*worst];
+  const RecordedStepFacts& facts = recorded.facts[*worst];
+  const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
+  return fmt::format(
+      "{} of {} ranks are far off their record; rank {}: step {:+.1f} %, GPU starts off by {:.1f} % of the "
+      "step "
+      "(95th percentile); not explained: {:.1f} % waiting in calls, {:.1f} % late GPU work",
+      n, scores.ranks.size(), rank.rank, 100 * rank.step.error(), 100 * start_error(rank),
+      100 * facts.unexplained_wait_us / step_us, 100 * facts.gpu_late_us / step_us);
+}
+
 bool CollectiveWait::agrees() const {
   return std::abs(simulated_us - recorded_us) <= 0.05 * recorded_us + 20.0;
 }

@@ -91,6 +91,10 @@ struct ReplayScores {
   // "The step" of a job: the longest of all ranks, each from its own begin to its own end.
   [[nodiscard]] double longest_step_us() const;
 };
+// One sentence where ranks are far off their record (is_far_off), with what is not explained of the worst. `scores`: of
+// the record's own costs.
+[[nodiscard]] std::optional<std::string> far_off_warning(const RecordedProgram& recorded,
+                                                         const ReplayScores& scores);
 // Under changed costs or start offsets too.
 [[nodiscard]] Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& costs);
 

@@ -18,6 +18,7 @@
 #include "stepcast/rebuild/detail/rank_graph.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/rebuild/traced_operations.h"
+#include "stepcast/trace/foreign_tracer.h"
 
 namespace stepcast {
 
@@ -219,12 +220,22 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
   return chosen;
 }
 
+Error foreign_trace(const RecordedRank& rank, const ForeignTracer& tracer) {
+  return Error::at(rank.file, "traceEvents")
+      .found(std::string{tracer.called})
+      .expected("kernels, copies or fills of an NVIDIA or AMD GPU")
+      .advice(std::string{tracer.advice});
+}
+
 Status check_ranks(std::span<const RecordedInput> ranks) {
   if (ranks.empty()) return Error("no profiler trace was given; give one file per rank");
   std::map<std::int32_t, const RecordedRank*> by_rank;
   std::optional<std::int32_t> world;
   for (const RecordedInput& in : ranks) {
     const RecordedRank& r = *in.kineto;
+    const std::optional<ForeignTracer> tracer =
+        r.gpu_ops.empty() && r.cpu_ops.empty() ? foreign_tracer(r) : std::nullopt;
+    if (tracer) return foreign_trace(r, *tracer);
     if (r.gpu_ops.empty() && r.cpu_ops.empty())
       return Error::at(r.file, "traceEvents")
           .found("no operators and no GPU work")
@@ -273,7 +284,19 @@ RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joi
   return facts;
 }
 
+void note_repairs(const RecordedRank& rank, std::vector<std::string>& notes) {
+  const RepairedTimes& repaired = rank.repaired;
+  if (repaired.events() == 0) return;
+  notes.push_back(
+      fmt::format("{}: warning: {} events end when they cannot have ended ({} of GPU work, {} of the CPU, {} "
+                  "steps): each is cut to "
+                  "the latest possible end, which makes {:.2g} % of the recorded time",
+                  rank.file, repaired.events(), repaired.gpu_work, repaired.cpu_time, repaired.steps,
+                  100 * repaired.share));
+}
+
 void note_bad_times(const RecordedRank& rank, std::vector<std::string>& notes) {
+  note_repairs(rank, notes);
   const auto bad = rank.skipped.find(std::string{kBadTime});
   if (bad == rank.skipped.end()) return;
   notes.push_back(
@@ -342,12 +365,15 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
     for (detail::GpuWork& w : g.gpu) {
       w.start_us += shift;
       w.end_us += shift;
+      w.queued_us += shift;
     }
   }
 }
 
 Status check_gpu_work(std::span<const RankGraph> graphs) {
   if (std::ranges::any_of(graphs, [](const RankGraph& g) { return !g.gpu.empty(); })) return Ok{};
+  if (const std::optional<ForeignTracer> tracer = foreign_tracer(*graphs.front().recorded))
+    return foreign_trace(*graphs.front().recorded, *tracer);
   return Error::at(graphs.front().recorded->file, "the step")
       .found("no GPU work")
       .expected("kernels, copies or fills inside the step")
@@ -359,10 +385,10 @@ void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) 
   const bool any =
       std::ranges::any_of(g.gpu, [](const detail::GpuWork& w) { return w.call != detail::kNone; });
   if (g.gpu.empty() || any) return;
-  notes.push_back(
-      fmt::format("rank {}: warning: no GPU work of the step has its launch in the file: it stands at its "
-                  "recorded times, and nothing on the CPU moves it",
-                  g.rank));
+  notes.push_back(fmt::format(
+      "rank {}: warning: no GPU work of the step has its launch in the file: it runs in the order "
+      "of its streams, and longer gaps count as host time",
+      g.rank));
 }
 
 detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,

@@ -24,6 +24,7 @@ std::string describe(const DelayClass& delay, const StringTable& names) {
     case DelayKind::wait_base: return fmt::format("base cost, {} (smallest)", text_of(delay.to));
     case DelayKind::launch:
     case DelayKind::inside_launch:
+      if (!delay.call.valid()) return "gap until a launch that is not in the file";
       return fmt::format("launch delay from the call's {}, {} -> {}{}",
                          delay.kind == DelayKind::launch ? "end" : "start", names.text(delay.call),
                          text_of(delay.to), delay.pageable ? " (pageable)" : "");

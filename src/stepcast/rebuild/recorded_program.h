@@ -63,7 +63,8 @@ enum class DelayEnd : std::uint8_t {
 
 struct DelayClass {
   DelayKind kind = DelayKind::launch;
-  NameId call{};  // launch, inside_launch: the runtime call, in the Program's names
+  // launch, inside_launch: the runtime call, in the Program's names; invalid: the file does not show it
+  NameId call{};
   DelayEnd from = DelayEnd::none;
   DelayEnd to = DelayEnd::none;
   bool pageable = false;  // a copy from or to host memory that is not pinned
@@ -161,6 +162,7 @@ struct RecordedStepFacts {
   // Time of kernels, copies and fills in the window, and of those of them whose launch is lost: no call in the file
   // launched them, and they are not left over from before it.
   double gpu_work_us = 0, unlaunched_us = 0;
+  double repaired_share = 0;  // RepairedTimes::share of the file
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
   double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
   double unexplained_wait_us = 0;  // of it, what no edge accounts for: left out of the replay

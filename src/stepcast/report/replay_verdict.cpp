@@ -48,10 +48,18 @@ std::string gains_text(const StepBinding& binding) {
 // a faster host or GPU would save is not known.
 std::string reservation(std::span<const RecordedStepFacts> facts) {
   constexpr double kReservedFrom = 0.1;
-  double all = 0, unlaunched = 0;
+  double all = 0, unlaunched = 0, repaired = 0;
   for (const RecordedStepFacts& of : facts) {
+    repaired = std::max(repaired, of.repaired_share);
     all += of.gpu_work_us;
     unlaunched += of.unlaunched_us;
+  }
+  if (repaired > kMuchRepaired) {
+    return fmt::format(
+        "the traces do not tell what binds the step, since {:.2g} % of their time was impossible and is cut; "
+        "as far as "
+        "they show it is ",
+        100 * repaired);
   }
   if (all <= 0 || unlaunched < kReservedFrom * all) return {};
   return fmt::format(

@@ -59,13 +59,8 @@ void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
   }
 }
 
-// Factors and other suppositions about the recorded step.
-bool rests_on_what_if(const TracePredictionOptions& options) {
-  return options.assumptions != StepAssumptions{} || options.median_ranks || options.barrier ||
-         options.overlap != OverlapChange::as_recorded || options.recompute != RecomputedPart::none;
-}
-
-EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& options) {
+EstimateSource weakest(const Coverage& coverage, const RecordedBase& base,
+                       const TracePredictionOptions& options) {
   const bool measured =
       options.kernels == KernelTimeSource::recorded || coverage.gpu_share(EstimateSource::measured) > 0.5;
   EstimateSource source = measured ? EstimateSource::measured : EstimateSource::fitted;
@@ -75,8 +70,11 @@ EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& o
   if (changes_gpu_times(options)) source = weaker(source, EstimateSource::fitted);
   if (options.host == HostTimeSource::overheads) source = weaker(source, EstimateSource::fitted);
   // What was measured is another step then.
-  if (source == EstimateSource::measured && rests_on_what_if(options)) source = EstimateSource::assumed;
-  return source;
+  if (source == EstimateSource::measured && rests_on_what_if(options)) return EstimateSource::assumed;
+  // Recorded durations on rebuilt dependencies: a measurement only of the step that was recorded, where they agree.
+  const bool is_the_record = asks_as_recorded(options) && base.measured_us > 0 &&
+                             base.band() <= kStructureBand && base.repaired <= kMuchRepaired;
+  return is_the_record ? source : weaker(source, EstimateSource::fitted);
 }
 
 // How far the step may be shorter and longer than stated, as shares of it.
@@ -119,7 +117,7 @@ std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& per
 
 }  // namespace
 
-Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
+Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores, const RecordedBase& base,
                                    const TracePredictionOptions& options, std::vector<std::string>& notes) {
   StepOrbit orbit{step.recorded};
   STEPCAST_ASSIGN(StepPeriod period, orbit.period(step.prices.costs, scores.timeline));
@@ -130,6 +128,7 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
     repeated.settled = std::move(period.settled);
   }
   Band band;
+  band.down = band.up = std::hypot(kStructureBand, base.band());
   const bool as_recorded = options.kernels == KernelTimeSource::recorded && !step.pricing.price_unrecorded &&
                            !changes_gpu_times(options);
   if (!as_recorded) {
@@ -152,15 +151,16 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
     band.add(step_us, fast_us, slow_us);
   }
   if (options.host == HostTimeSource::recorded) {
+    const bool asks_record = asks_as_recorded(options);
     STEPCAST_ASSIGN(const double shortest_us,
                     step_with_host(step.recorded, orbit, step.prices.costs, kLeastOfProfiled));
     if (shortest_us < (1 - kHostDecides) * step_us) {
-      band.add(step_us, shortest_us, step_us);
+      if (!asks_record) band.add(step_us, shortest_us, step_us);
       notes.push_back(
           fmt::format("profilers slow the host, which decides {:.0f} % of this step: without one it may take "
-                      "down to {:.3f} ms, which p10 "
-                      "allows for; host times learned elsewhere: --host overheads",
-                      100 * (1 - shortest_us / step_us), shortest_us * 1e-3));
+                      "down to {:.3f} ms{}; host times learned elsewhere: --host overheads",
+                      100 * (1 - shortest_us / step_us), shortest_us * 1e-3,
+                      asks_record ? "" : ", which p10 allows for"));
     }
   }
   if (other_machine && options.host == HostTimeSource::recorded) {
@@ -169,7 +169,7 @@ Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
         options.platform->name));
   }
   repeated.time = {Microseconds{step_us}, Microseconds{step_us * (1 - std::min(band.down, 0.95))},
-                   Microseconds{step_us * (1 + band.up)}, weakest(step.prices.coverage, options)};
+                   Microseconds{step_us * (1 + band.up)}, weakest(step.prices.coverage, base, options)};
   return repeated;
 }
 

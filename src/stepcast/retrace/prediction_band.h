@@ -13,6 +13,7 @@
 #include "stepcast/predict/step_orbit.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/prediction_options.h"
+#include "stepcast/retrace/recorded_base.h"
 #include "stepcast/retrace/step_edit.h"
 
 namespace stepcast {
@@ -22,8 +23,10 @@ struct RepeatedStep {
   std::optional<SettledStep> settled;  // where it differs from the step alone
 };
 
-// `scores`: of the edited step with its own costs. Also says in `notes` what decides. Errors: those of score_replay().
+// `scores`: of the edited step with its own costs. `base`: of the record; the band is at least as wide as it is off. Also says
+// in `notes` what decides. Errors: those of score_replay().
 [[nodiscard]] Result<RepeatedStep> estimate_step(EditedStep& step, const ReplayScores& scores,
+                                                 const RecordedBase& base,
                                                  const TracePredictionOptions& options,
                                                  std::vector<std::string>& notes);
 

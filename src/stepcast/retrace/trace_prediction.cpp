@@ -32,10 +32,12 @@ std::vector<Interval> TracePrediction::step_windows() const {
 }
 
 Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePredictionOptions& options) {
-  STEPCAST_ASSIGN(EditedStep step, edited_step(std::move(recorded), options));
   TracePrediction result;
+  STEPCAST_ASSIGN(result.base, recorded_base(recorded));
+  STEPCAST_TRY(check_base(result.base, options));
+  STEPCAST_ASSIGN(EditedStep step, edited_step(std::move(recorded), options));
   { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(step.recorded, step.prices.costs)); }
-  STEPCAST_ASSIGN(RepeatedStep repeated, estimate_step(step, result, options, step.notes));
+  STEPCAST_ASSIGN(RepeatedStep repeated, estimate_step(step, result, result.base, options, step.notes));
   result.step = repeated.time;
   result.settled = std::move(repeated.settled);
   result.recorded = std::move(step.recorded);

@@ -24,6 +24,7 @@
 #include "stepcast/predict/step_orbit.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/retrace/prediction_options.h"
+#include "stepcast/retrace/recorded_base.h"
 
 namespace stepcast {
 
@@ -32,6 +33,7 @@ struct TracePrediction : ReplayScores {
   Costs costs{recorded.program};
   Coverage coverage;
   Estimate step;                                       // longest step of all ranks
+  RecordedBase base;                                   // what the record inherits to it
   std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
   std::vector<std::string> notes;
   // The step in a row of such steps, where that differs from the step alone.
@@ -41,7 +43,7 @@ struct TracePrediction : ReplayScores {
   [[nodiscard]] std::vector<Interval> step_windows() const;
 };
 
-// Errors: those of edited_step() and score_replay().
+// Errors: those of check_base(), edited_step() and score_replay().
 [[nodiscard]] Result<TracePrediction> predict_recorded(RecordedProgram recorded,
                                                        const TracePredictionOptions& options);
 

@@ -1,7 +1,10 @@
 // Reads profiler traces (Kineto's Chrome JSON): a list of events, bare or in an object beside fields that
 // describe the recording, which may stand before or behind it.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -148,6 +151,61 @@ std::string event_place(const JsonSplitter& splitter, std::size_t position) {
   return place;
 }
 
+// Events that are written as a begin and an end of one row: the innermost open one ends first.
+class EventPairs {
+ public:
+  // True where `event`, read from `text`, is to be passed on: it is complete, or was completed by its end.
+  bool completes(std::string_view text, detail::KinetoEvent& event) {
+    if (event.pair == '\0') return true;
+    std::vector<std::string>& open = open_[row_of(event)];
+    if (event.pair == 'B') {
+      if (n_open_ == kMostOpen) return skips(event);
+      ++n_open_;
+      open.emplace_back(text);
+      open.back().append(JsonSplitter::kPadding, ' ');
+      return false;
+    }
+    if (open.empty() || event.reason != detail::kWithoutPair)
+      return true;  // an end of nothing, which is counted
+    const std::int64_t end_ns = event.start_ns;
+    text_ = std::move(open.back());
+    open.pop_back();
+    --n_open_;
+    detail::EventProblem none;
+    (void)detail::read_kineto_event(std::string_view{text_}.substr(0, text_.size() - JsonSplitter::kPadding),
+                                    event, none);
+    event.duration_ns = end_ns - event.start_ns;
+    if (event.duration_ns < 0) {
+      event.event_class = detail::EventClass::skip;
+      event.reason = kBadTime;
+    }
+    return true;
+  }
+  // Those that nothing ended.
+  template <class OnEvent>
+  void finish(const OnEvent& on_event) {
+    for (; n_open_ > 0; --n_open_) {
+      detail::KinetoEvent event;
+      skips(event);
+      on_event(event);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMostOpen = 1 << 16;
+  using Row = std::pair<std::int64_t, std::int64_t>;
+  static Row row_of(const detail::KinetoEvent& event) { return {event.pid.number, event.tid.number}; }
+  static bool skips(detail::KinetoEvent& event) {
+    event.event_class = detail::EventClass::skip;
+    event.reason = detail::kWithoutPair;
+    return true;
+  }
+
+  std::map<Row, std::vector<std::string>> open_;
+  std::size_t n_open_ = 0;
+  std::string text_;  // of the event that was completed last
+};
+
 // Calls `on_event` with every event and puts what stands beside the events into `rank` and `header`.
 template <class OnEvent>
 Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHeader& header,
@@ -155,10 +213,12 @@ Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHead
   JsonSplitter splitter(source, {"traceEvents", "nodes"});
   detail::KinetoEvent event;
   detail::EventProblem problem;
-  bool has_list = false;
+  bool has_list = false, is_rocprof = false;
+  EventPairs pairs;
   for (;;) {
     switch (splitter.next()) {
       case JsonSplitter::Step::member:
+        is_rocprof = is_rocprof || splitter.key() == "rocprofiler-sdk-tool";
         if (auto status = detail::read_kineto_header(splitter.key(), splitter.text(), rank, header); !status)
           return std::move(status).error().in_file(source.name());
         break;
@@ -182,10 +242,20 @@ Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHead
               .expected(std::move(problem.expected))
               .advice(std::move(problem.advice));
         }
-        on_event(event);
+        if (pairs.completes(splitter.text(), event)) on_event(event);
         break;
       case JsonSplitter::Step::end:
-        if (has_list) return Ok{};
+        if (has_list) {
+          pairs.finish(on_event);
+          return Ok{};
+        }
+        if (is_rocprof) {
+          return Error::at(source.name(), "")
+              .found("output of rocprofv3")
+              .expected("a profiler trace")
+              .advice(
+                  "record with torch.profiler, whose traces of AMD GPUs are replayed, or `stepcast capture`");
+        }
         return Error::at(source.name(), "")
             .found("a JSON object without \"traceEvents\"")
             .expected("a profiler trace");

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -135,6 +136,16 @@ struct DeviceProperties {
   std::int32_t max_threads_per_sm = 0;
 };
 
+// Events whose end cannot be, and was moved to the latest that could have been (detail/repair_times.h).
+struct RepairedTimes {
+  std::uint64_t gpu_work = 0, cpu_time = 0, steps = 0;
+  double share = 0;  // of the recorded GPU time, or of the time in steps, that stands in place of such times
+
+  [[nodiscard]] std::uint64_t events() const { return gpu_work + cpu_time + steps; }
+};
+// From this share on no verdict rests on the file without saying so: assumed.
+inline constexpr double kMuchRepaired = 1e-3;
+
 struct RecordedRank {
   std::string file;
   std::string schema;                // schemaVersion as text, empty where absent
@@ -159,7 +170,11 @@ struct RecordedRank {
   // duration", ...).
   std::uint64_t event_count = 0;
   std::map<std::string, std::uint64_t> skipped;
+  std::set<std::string> other_runtimes;  // categories of calls that are not those of CUDA, as "xpu_runtime"
+  RepairedTimes repaired;
 };
+// The reason of `skipped` for operations of XLA programs, which JAX and TensorFlow record.
+inline constexpr std::string_view kXlaOperation = "an XLA operation";
 // The reason of `skipped` for events whose start or duration is no number, negative or out of range.
 inline constexpr std::string_view kBadTime = "a start or duration that is not a time";
 

@@ -29,14 +29,12 @@ Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned thre
 }
 
 StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs, const TaskTimes& times,
-                               std::span<const ReplayedRank> ranks, const RecordedProgram& recorded) {
-  std::vector<Interval> windows;
-  for (const ReplayedRank& rank : ranks) windows.push_back(rank.simulated_step);
+                               std::span<const Interval> steps, const RecordedProgram& recorded,
+                               const CriticalPathOptions& path) {
   const std::vector<double>& starts = recorded.start_offset_us;
   return {.passes = {},
-          .ranks = picture_of_ranks({flat, costs, times, windows, starts}),
-          .path = picture_of_path(
-              flat, critical_path(flat, times, costs, starts, to_end_of_step(recorded, flat, windows)))};
+          .ranks = picture_of_ranks({flat, costs, times, steps, starts}),
+          .path = picture_of_path(flat, critical_path(flat, times, costs, starts, path))};
 }
 
 Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/step_picture.h"
 #include "stepcast/analyze/step_series.h"
@@ -14,7 +15,6 @@
 #include "stepcast/base/interval.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/predict/predicted_step.h"
-#include "stepcast/predict/replay.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_set.h"
 
@@ -50,9 +50,11 @@ TraceSetOptions trace_set_options(const Request& request) {
 
 [[nodiscard]] Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned threads);
 
-// What ranks did over a step that was recorded once, at the times of now.
+// What ranks did over a step that was recorded once, at the times of now. `steps`: of every rank class.
+// `path`: what decides the step.
 [[nodiscard]] StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs,
-                                             const TaskTimes& times, std::span<const ReplayedRank> ranks,
-                                             const RecordedProgram& recorded);
+                                             const TaskTimes& times, std::span<const Interval> steps,
+                                             const RecordedProgram& recorded,
+                                             const CriticalPathOptions& path);
 
 }  // namespace stepcast::detail

@@ -277,14 +277,14 @@ class RankAssembler {
           info.kind = TaskKind::collective;
           length = match_.collectives[static_cast<std::size_t>(w.collective)].transfer_us;
         }
-        if (w.call == kNone) {  // its part inside the window
+        if (w.left_over) {  // its part inside the window
           length = w.end_us - std::max(w.start_us, g_.window.start_us);
           ++facts_.left_over_kernels;
         } else {
           last_gpu_end_us_ = std::max(last_gpu_end_us_, w.end_us);
         }
         facts_.gpu_work_us += length;
-        if (w.call == kNone && !w.left_over) facts_.unlaunched_us += length;
+        if (w.launch_is_lost()) facts_.unlaunched_us += length;
         auto lane = std::ranges::find_if(
             lanes, [&](const StreamLane& free) { return free.free_us <= w.start_us + g_.clock_step_us; });
         if (lane == lanes.end()) {
@@ -340,9 +340,11 @@ class RankAssembler {
   }
 
   void add_launches_and_order() {
-    const auto from_window = [&](TaskId task, double offset_us) {
-      add_edge(BlockBuilder::arrival_at(window_begin_), task, offset_us,
-               {EdgeOrigin::recorded_offset, false, true, 0});
+    const auto from_window = [&](std::size_t i, double offset_us) {
+      EdgeInfo info{EdgeOrigin::recorded_offset, false, true, 0};
+      if (g_.gpu[i].launch_is_lost())
+        info = {EdgeOrigin::launch, true, true, 0, delays_.intern(lost_launch_class())};
+      add_edge(BlockBuilder::arrival_at(window_begin_), gpu_task_[i], offset_us, info);
     };
     for (std::size_t i = 0; i < g_.gpu.size(); ++i) {
       const GpuWork& w = g_.gpu[i];
@@ -355,7 +357,7 @@ class RankAssembler {
                  {EdgeOrigin::launch, false, edge.kept, 0, delays_.intern(edge.delay)});
         if (start.offset_us) ++facts_.kept_starts;
       }
-      if (start.offset_us) from_window(gpu_task_[i], *start.offset_us);
+      if (start.offset_us) from_window(i, *start.offset_us);
       if (start.order) {
         const OrderEdge& edge = *start.order;
         const auto from = static_cast<std::size_t>(edge.from);
@@ -408,6 +410,7 @@ class RankAssembler {
 
   void finish_facts(Built& built) {
     facts_.rank = g_.rank;
+    facts_.repaired_share = g_.recorded->repaired.share;
     facts_.step_number = g_.window.number;
     facts_.step_us = {g_.window.start_us, g_.window.end_us};
     facts_.gpu_window_end_us = last_gpu_end_us_;

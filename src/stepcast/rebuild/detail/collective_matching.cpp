@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/statistics.h"
+
 namespace stepcast::detail {
 
 namespace {
@@ -33,6 +35,9 @@ bool same_kind(CollectiveOp a, CollectiveOp b) {
 // Members of one collective leave it together. On clocks that agree their recorded ends differ by a few
 // microseconds; between hosts by more, and then all of them by the same.
 constexpr double kEndsAgreeUs = 50;
+// Ends of a set that scatter more agree within so many times what its collectives are mostly off, as long as that tells
+// neighbours of a stream from each other: within this share of their distance.
+constexpr double kScatters = 3, kShareOfDistance = 0.5;
 // Of their distances from what clocks are apart so many are within what is left uncertain.
 constexpr double kCertainShare = 0.9;
 // Shares of a communicator's collectives that may miss that before its order is mistrusted.
@@ -44,6 +49,7 @@ class Matcher {
  public:
   explicit Matcher(std::vector<RankGraph>& ranks) : ranks_(ranks) {
     match_.clock_shift_us.assign(ranks.size(), 0);
+    ahead_us_.assign(ranks.size(), 0);
   }
 
   CollectiveMatch run() {
@@ -70,6 +76,11 @@ class Matcher {
     }
     estimate_clocks(ordered);
     for (auto& [key, collectives] : ordered) {
+      // The order of one communicator is the same on all its ranks, and needs no times.
+      if (named_.contains(key)) {
+        for (const auto& c : collectives) join(c);
+        continue;
+      }
       std::size_t odd = 0;
       for (const auto& c : collectives) odd += leave_together(c) ? 0u : 1u;
       if (static_cast<double>(odd) > kOddShare * static_cast<double>(collectives.size())) {
@@ -91,12 +102,12 @@ class Matcher {
   [[nodiscard]] const GpuWork& work(const Entry& e) const {
     return ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];
   }
-  // On the corrected clock.
+  // On the clock of the first rank, as far as it is known.
   [[nodiscard]] double start_us(const Entry& e) const {
-    return work(e).start_us + match_.clock_shift_us[static_cast<std::size_t>(e.rank)];
+    return work(e).start_us - ahead_us_[static_cast<std::size_t>(e.rank)];
   }
   [[nodiscard]] double end_us(const Entry& e) const {
-    return work(e).end_us + match_.clock_shift_us[static_cast<std::size_t>(e.rank)];
+    return work(e).end_us - ahead_us_[static_cast<std::size_t>(e.rank)];
   }
 
   [[nodiscard]] std::size_t size_of(const std::string& key) const {
@@ -116,7 +127,7 @@ class Matcher {
         std::optional<int> number;
         for (const std::int32_t i : stream.work) {
           const GpuWork& w = g.gpu[static_cast<std::size_t>(i)];
-          if (!w.communication || w.call == kNone) continue;
+          if (!w.communication || w.left_over) continue;
           Entry entry{static_cast<std::int32_t>(r), i, collective_facts(g, w)};
           std::string key = entry.facts.communicator;
           if (key.empty()) {
@@ -149,6 +160,16 @@ class Matcher {
     return collectives;
   }
 
+  // The median distance between ends of neighbours of a group on a rank: ends that are further off say nothing.
+  [[nodiscard]] double distance_us(
+      const std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>>& ordered) const {
+    std::vector<double> distances;
+    for (const auto& [key, collectives] : ordered)
+      for (std::size_t k = 1; k < collectives.size(); ++k)
+        distances.push_back(work(collectives[k].front()).end_us - work(collectives[k - 1].front()).end_us);
+    return distances.empty() ? 0 : std::max(0.0, median(std::move(distances)));
+  }
+
   // Clocks of different hosts may be apart; the ends of matched collectives tell by how much. A rank is
   // shifted only when the whole set agrees on it, since a wrong match would look like a clock too, and by what is more
   // than ends of one clock scatter.
@@ -163,6 +184,7 @@ class Matcher {
         }
       }
     }
+    const double most_us = std::max(kEndsAgreeUs, kShareOfDistance * distance_us(ordered));
     std::vector<double> ahead(ranks_.size(), 0), scattered;
     std::vector<bool> known(ranks_.size(), false);
     if (!apart.empty()) match_.clock_uncertainty_us = kEndsAgreeUs;
@@ -173,12 +195,12 @@ class Matcher {
       for (auto& [pair, values] : apart) {
         if (pair.first != from || known[static_cast<std::size_t>(pair.second)]) continue;
         std::ranges::sort(values);
-        const double median = values[values.size() / 2];
+        const double middle = values[values.size() / 2];
         const auto agreeing =
-            std::ranges::count_if(values, [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
+            std::ranges::count_if(values, [&](double v) { return std::abs(v - middle) <= most_us; });
         if (static_cast<double>(agreeing) < (1 - kOddShare) * static_cast<double>(values.size())) return;
-        for (const double v : values) scattered.push_back(std::abs(v - median));
-        ahead[static_cast<std::size_t>(pair.second)] = ahead[static_cast<std::size_t>(from)] + median;
+        for (const double v : values) scattered.push_back(std::abs(v - middle));
+        ahead[static_cast<std::size_t>(pair.second)] = ahead[static_cast<std::size_t>(from)] + middle;
         known[static_cast<std::size_t>(pair.second)] = true;
         reached.push_back(pair.second);
       }
@@ -187,6 +209,9 @@ class Matcher {
     std::ranges::sort(scattered);
     const auto certain = static_cast<std::size_t>(kCertainShare * static_cast<double>(scattered.size() - 1));
     match_.clock_uncertainty_us = std::max(kClockToleranceUs, scattered[certain]);
+    ends_agree_us_ = std::clamp(kScatters * scattered[certain], kEndsAgreeUs, most_us);
+    clocks_agree_us_ = match_.clock_uncertainty_us;
+    ahead_us_ = ahead;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (!known[r] || std::abs(ahead[r]) <= match_.clock_uncertainty_us) continue;
       match_.clock_shift_us[r] = -ahead[r];
@@ -204,7 +229,7 @@ class Matcher {
       first_end = std::min(first_end, end_us(e));
       last_end = std::max(last_end, end_us(e));
     }
-    return last_start <= first_end + kClockToleranceUs && last_end - first_end <= kEndsAgreeUs;
+    return last_start <= first_end + clocks_agree_us_ && last_end - first_end <= ends_agree_us_;
   }
 
   // Streams that serve several groups: whoever ran the same kind of collective at the same time and left
@@ -219,7 +244,7 @@ class Matcher {
       if (taken[i]) continue;
       std::vector<Entry> together{all[i]};
       std::vector<std::size_t> positions{i};
-      for (std::size_t k = i + 1; k < all.size() && end_us(all[k]) - end_us(all[i]) <= kEndsAgreeUs; ++k) {
+      for (std::size_t k = i + 1; k < all.size() && end_us(all[k]) - end_us(all[i]) <= ends_agree_us_; ++k) {
         const bool rank_there =
             std::ranges::any_of(together, [&](const Entry& e) { return e.rank == all[k].rank; });
         if (taken[k] || rank_there || !same_kind(all[i].facts.op, all[k].facts.op)) continue;
@@ -257,6 +282,9 @@ class Matcher {
 
   std::vector<RankGraph>& ranks_;
   CollectiveMatch match_;
+  std::vector<double> ahead_us_;         // [rank position] of the first rank's clock; 0: not known
+  double ends_agree_us_ = kEndsAgreeUs;  // of one collective, on one clock
+  double clocks_agree_us_ = kClockToleranceUs;
   std::map<std::string, Members> groups_;
   std::map<std::string, std::int32_t> group_size_;
   std::set<std::string> named_;  // groups that metadata names

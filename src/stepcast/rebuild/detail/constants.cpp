@@ -126,6 +126,7 @@ DelayClass event_class(const GpuWork& from, const GpuWork& to) {
           .to = to.communication ? DelayEnd::collective : DelayEnd::computation};
 }
 
+DelayClass lost_launch_class() { return {.kind = DelayKind::launch}; }
 DelayClass return_class(WaitKind kind) { return {.kind = DelayKind::sync_return, .to = end_of(kind)}; }
 DelayClass base_class(WaitKind kind) { return {.kind = DelayKind::wait_base, .to = end_of(kind)}; }
 

@@ -39,6 +39,8 @@ class Constants {
 [[nodiscard]] DelayClass launch_class(DelayKind kind, const RankGraph& g, const GpuWork& w);
 [[nodiscard]] DelayClass gap_class(const GpuWork& previous, const GpuWork& next);
 [[nodiscard]] DelayClass event_class(const GpuWork& from, const GpuWork& to);
+// Of a gap on a stream until a launch that the file does not show.
+[[nodiscard]] DelayClass lost_launch_class();
 [[nodiscard]] DelayClass return_class(WaitKind kind);
 [[nodiscard]] DelayClass base_class(WaitKind kind);
 

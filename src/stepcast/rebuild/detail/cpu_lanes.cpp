@@ -152,11 +152,24 @@ void add_unless_there(std::vector<std::int32_t>& list, std::int32_t item) {
   if (item != kNone && std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
+// Of work whose launch is lost, what ended last while the call ran: the file does not show for which stream it waited.
+std::int32_t ended_meanwhile(const RankGraph& g, const Call& call) {
+  std::int32_t last = kNone;
+  for (std::size_t i = 0; i < g.gpu.size(); ++i) {
+    const GpuWork& w = g.gpu[i];
+    if (!w.launch_is_lost() || w.end_us <= call.start_us || w.end_us > call.end_us + kClockToleranceUs)
+      continue;
+    if (last == kNone || w.end_us > item(g.gpu, last).end_us) last = static_cast<std::int32_t>(i);
+  }
+  return last;
+}
+
 // The GPU work that a synchronising call waits for.
 void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
   const auto ended_work = [&](std::int32_t stream, double before_us, double end_us) {
     return last_ended(g, last_launched_before(g, stream, before_us), end_us + kClockToleranceUs);
   };
+  const bool any_lost = std::ranges::any_of(g.gpu, &GpuWork::launch_is_lost);
   std::unordered_multimap<std::int64_t, std::int64_t> syncs;  // correlation of the call -> stream
   for (const StreamSync& sync : g.recorded->stream_syncs)
     if (sync.kind == StreamSync::Kind::stream_sync && sync.correlation >= 0)
@@ -210,6 +223,9 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
           break;
         default: break;
       }
+      const bool waits_for_unknown = wait.kind == WaitKind::stream_sync || wait.kind == WaitKind::event_sync;
+      if (waits_for_unknown && wait.sources.empty() && any_lost)
+        add_unless_there(wait.sources, ended_meanwhile(g, call));
       if (wait.kind != WaitKind::none) lanes.waits.push_back(std::move(wait));
     }
   }

@@ -52,6 +52,17 @@ OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
   return edge;
 }
 
+// Launched by a call that the file does not show: behind the work before it on the stream. A longer gap is a launch that
+// the stream waited for, which is host time.
+OrderEdge lost_launch_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w) {
+  if (overlaps(g, g.work(ahead), w)) return beside_edge(g, w);
+  OrderEdge edge{.from = ahead, .delay_us = std::max(0.0, w.start_us - g.work(ahead).end_us)};
+  const bool waited = edge.delay_us > kLateUs;
+  edge.info = {waited ? EdgeOrigin::launch : EdgeOrigin::stream_order, /*inferred=*/waited, /*kept=*/true, 0};
+  if (waited) edge.delay = lost_launch_class();
+  return edge;
+}
+
 OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, const Constants& constants,
                      bool own_delays) {
   OrderEdge edge{.from = ahead, .delay = gap_class(g.work(ahead), w)};
@@ -149,6 +160,13 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
         if (ahead == kNone) continue;
         start.order = overlaps(g, g.work(ahead), w) ? beside_edge(g, w)
                                                     : queue_edge(g, ahead, w, constants, own_delays);
+        continue;
+      }
+      if (w.launch_is_lost()) {
+        if (ahead != kNone)
+          start.order = lost_launch_edge(g, ahead, w);
+        else
+          start.offset_us = std::max(0.0, w.start_us - g.window.start_us);
         continue;
       }
       // Left over from before the window: the first on its stream at its recorded offset, the others a

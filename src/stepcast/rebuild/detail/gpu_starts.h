@@ -34,7 +34,8 @@ struct OrderEdge {
 struct GpuStart {
   std::optional<LaunchEdge> launch;  // none: launched before the window, or a later node of its launch
   std::optional<OrderEdge> order;
-  // Since the window's begin: work that entered before it, or that waited for work which is not in the file.
+  // Since the window's begin: work that entered before it, that waited for work which is not in the file, or the first of
+  // a stream whose launch is lost.
   std::optional<double> offset_us;
 };
 

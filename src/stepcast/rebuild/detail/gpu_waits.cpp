@@ -1,7 +1,6 @@
 #include "stepcast/rebuild/detail/gpu_waits.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -12,10 +11,6 @@ namespace {
 
 const Call& call(const RankGraph& g, std::int32_t i) { return g.calls[static_cast<std::size_t>(i)]; }
 
-double launch_time(const RankGraph& g, const GpuWork& w) {
-  return w.call == kNone ? -std::numeric_limits<double>::infinity() : call(g, w.call).start_us;
-}
-
 bool is_comm_launch(const RankGraph& g, const Call& c) {
   return !c.gpu.empty() && g.work(c.gpu.front()).communication;
 }
@@ -24,7 +19,7 @@ bool is_comm_launch(const RankGraph& g, const Call& c) {
 std::int32_t first_launched_after(const RankGraph& g, std::int32_t stream, double time_us) {
   const auto& list = g.streams[static_cast<std::size_t>(stream)].work;
   const auto it = std::partition_point(list.begin(), list.end(),
-                                       [&](std::int32_t i) { return launch_time(g, g.work(i)) <= time_us; });
+                                       [&](std::int32_t i) { return g.work(i).queued_us <= time_us; });
   return it == list.end() ? kNone : *it;
 }
 
@@ -336,7 +331,7 @@ class WaitFinder {
 std::int32_t last_launched_before(const RankGraph& g, std::int32_t stream, double time_us) {
   const auto& list = g.streams[static_cast<std::size_t>(stream)].work;
   const auto it = std::partition_point(list.begin(), list.end(),
-                                       [&](std::int32_t i) { return launch_time(g, g.work(i)) < time_us; });
+                                       [&](std::int32_t i) { return g.work(i).queued_us < time_us; });
   return it == list.begin() ? kNone : *std::prev(it);
 }
 

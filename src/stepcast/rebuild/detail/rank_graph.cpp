@@ -177,6 +177,7 @@ class RankLinker {
     std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stream_index;
     double first_call_us = -std::numeric_limits<double>::infinity();
     if (!g_.calls.empty()) first_call_us = std::ranges::min_element(g_.calls, {}, &Call::start_us)->start_us;
+    const bool shows_launches = std::ranges::any_of(g_.gpu, [](const GpuWork& w) { return w.call != kNone; });
     for (const std::int32_t i : by_start) {
       GpuWork& w = item(g_.gpu, i);
       const GpuOp& op = r_.gpu_ops[w.recorded];
@@ -186,10 +187,16 @@ class RankLinker {
       auto& on_stream = item(g_.streams, w.stream).work;
       if (!on_stream.empty()) w.previous = on_stream.back();
       on_stream.push_back(i);
-      if (w.call != kNone || w.left_over) continue;
       const GpuWork* before = w.previous != kNone ? &item(g_.gpu, w.previous) : nullptr;
-      w.left_over = w.start_us <= first_call_us ||
-                    (before != nullptr && before->left_over && w.start_us <= before->end_us + kLateUs);
+      if (w.call != kNone)
+        w.queued_us = item(g_.calls, w.call).start_us;
+      else if (before != nullptr)
+        w.queued_us = before->queued_us;
+      if (w.call != kNone || w.left_over) continue;
+      w.left_over = !shows_launches
+                        ? w.start_us < g_.window.start_us
+                        : w.start_us <= first_call_us || (before != nullptr && before->left_over &&
+                                                          w.start_us <= before->end_us + kLateUs);
     }
   }
 

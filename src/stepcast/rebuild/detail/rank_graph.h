@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -52,13 +53,16 @@ struct Call {
 struct GpuWork {
   std::uint32_t recorded = 0;  // index into RecordedRank::gpu_ops
   std::int32_t call = kNone;   // none: launched before the window, or the file has no launch for it
-  // Launched before the window, or before the file: it runs before the first call, or right behind such work.
+  // Launched before the window, or before the file: it runs before the first call, or right behind such work. Where no
+  // work of the rank has its launch, what began before the window.
   bool left_over = false;
   // Innermost framework op around the launch; where the trace links work to operators by id, also without one.
   std::int32_t op = kNone;
   std::int32_t stream = 0;        // index into RankGraph::streams
   std::int32_t previous = kNone;  // work before it on the same stream
   double start_us = 0, end_us = 0;
+  // When it was queued: the start of its call; without one as the work before it on its stream.
+  double queued_us = -std::numeric_limits<double>::infinity();
   GpuOp::Kind kind = GpuOp::Kind::kernel;
   MemcpyKind copy = MemcpyKind::none;
   KernelClass kernel_class = KernelClass::other;
@@ -67,6 +71,8 @@ struct GpuWork {
   std::int32_t collective = kNone;  // index into the set's matched collectives
 
   [[nodiscard]] double length_us() const { return end_us - start_us; }
+  // Of the step, by a call that the file does not show: it runs in the order of its stream.
+  [[nodiscard]] bool launch_is_lost() const { return call == kNone && !left_over; }
 };
 
 struct Stream {

@@ -125,6 +125,7 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
       if (key == "bytes"sv) return loose_integer(c, a.bytes);
       break;
     case 6:
+      if (key == "hlo_op"sv) a.has_hlo = true;
       if (key == "Ev Idx"sv) return loose_integer(c, a.event_index);
       if (key == "stream"sv) return loose_integer(c, a.stream);
       if (key == "device"sv) return loose_integer(c, a.device);
@@ -202,7 +203,10 @@ EventClass class_of_category(std::string_view category, std::string_view& reason
   if (category == "gpu_memcpy"sv || category == "Memcpy"sv) return EventClass::memcpy;
   if (category == "gpu_memset"sv || category == "Memset"sv) return EventClass::memset;
   if (category == "cuda_sync"sv) return EventClass::sync;
-  if (category.ends_with("_runtime"sv) || category.ends_with("_driver"sv)) return EventClass::runtime;
+  if (category.ends_with("_runtime"sv) || category.ends_with("_driver"sv)) {
+    reason = category;  // whose runtime it is
+    return EventClass::runtime;
+  }
   reason = category == "gpu_user_annotation"sv ? "gpu annotation"sv : category;
   return EventClass::skip;
 }
@@ -217,8 +221,6 @@ std::string_view skipped_phase(char phase) {
     case 'I':
     case 'R': return "instant"sv;
     case 'C': return "counter"sv;
-    case 'B':
-    case 'E': return "begin or end without duration"sv;
     default: return "other phase"sv;
   }
 }
@@ -309,6 +311,10 @@ class EventReader {
     if (!cursor_.string(text) || text.raw.size() != 1) return false;
     phase_ = text.raw.front();
     if (phase_ == 'M' || phase_ == 'i') return false;
+    if (phase_ == 'B' || phase_ == 'E') {
+      event_.pair = phase_;
+      return false;
+    }
     if (phase_ != 'X') return skip(event_, skipped_phase(phase_));
     return has_category_ && event_.event_class == EventClass::skip && !is_frame_;
   }
@@ -336,6 +342,10 @@ class EventReader {
 
   bool conclude() {
     if (phase_ == '\0') return skip(event_, "no phase"sv);
+    if (phase_ == 'E') {
+      const bool has_time = !ts_.empty() && read_time(ts_, event_.start_ns);
+      return skip(event_, has_time ? kWithoutPair : kBadTime);
+    }
     const bool is_memory = phase_ == 'i' && event_.name.raw == "[memory]"sv;
     if (phase_ == 'i' && !is_memory) return skip(event_, skipped_phase(phase_));
     if (!late_args_.empty()) {
@@ -352,7 +362,9 @@ class EventReader {
     if (!has_category_) {
       event_.event_class = class_without_category(event_);
       if (event_.event_class == EventClass::skip)
-        return skip(event_, event_.args.has_python_id ? "python_function"sv : "no category"sv);
+        return skip(event_, event_.args.has_python_id ? "python_function"sv
+                            : event_.args.has_hlo     ? kXlaOperation
+                                                      : "no category"sv);
     }
     if (event_.event_class == EventClass::skip) return true;
     const bool cpu_side =
@@ -373,13 +385,16 @@ class EventReader {
   // One time that is none costs its event, not the file.
   bool read_times() {
     if (ts_.empty() || !read_time(ts_, event_.start_ns)) return skip(event_, kBadTime);
+    if (phase_ == 'B') return true;  // its end tells
     if (duration_.empty()) return skip(event_, "no duration"sv);
     if (!read_time(duration_, event_.duration_ns) || event_.duration_ns < 0) return skip(event_, kBadTime);
     return true;
   }
 
   // False: not a number of microseconds within 126 years of 1970.
+  // Some tracers write it as a text.
   static bool read_time(std::string_view text, std::int64_t& out) {
+    if (text.size() > 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
     const TimeError error =
         spells_number(text.front()) ? parse_microseconds(text, out) : TimeError::not_a_number;
     return error == TimeError::none && out <= kLongestNs && out >= -kLongestNs;

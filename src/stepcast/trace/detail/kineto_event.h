@@ -45,6 +45,7 @@ struct EventArgs {
   float blocks_per_sm = -1;
   bool has_call_id = false;  // "cbid" or "cid": a runtime call
   bool has_python_id = false;
+  bool has_hlo = false;                                    // of an XLA program
   std::string_view input_dims, input_types, input_values;  // raw JSON lists
   JsonText sync_kind;
   JsonText name;  // of metadata events
@@ -80,7 +81,11 @@ struct KinetoEvent {
   std::int64_t start_ns = 0;  // `ts` as written
   std::int64_t duration_ns = 0;
   EventArgs args;
+  char pair = '\0';  // 'B': it begins here, and an event of its row with 'E' ends it
 };
+
+// The reason of a begin or an end that has no other.
+inline constexpr std::string_view kWithoutPair = "begin or end without duration";
 
 // What is wrong with an event that cannot be taken as it is.
 struct EventProblem {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/trace/detail/rank_fold.h"
+#include "stepcast/trace/detail/repair_times.h"
 
 namespace stepcast::detail {
 namespace {
@@ -65,6 +66,8 @@ void RankBuilder::add(const KinetoEvent& event) {
     case EventClass::memcpy:
     case EventClass::memset: add_gpu(event); break;
     case EventClass::runtime:
+      if (!event.reason.empty() && rank_.other_runtimes.size() < kMostSkipReasons)
+        rank_.other_runtimes.emplace(event.reason.substr(0, 64));
       keep(runtime_calls_, RuntimeCall{.start = Nanoseconds{event.start_ns},
                                        .duration = Nanoseconds{event.duration_ns},
                                        .name = interner_.text(event.name),
@@ -278,6 +281,30 @@ void RankBuilder::order_collectives() {
   rank_.collective_infos = std::move(ordered);
 }
 
+// A start of 0 among times since 1970 is a time that was never set.
+void RankBuilder::drop_times_of_zero() {
+  constexpr std::int64_t kLongestTraceNs = 3'600'000'000'000;
+  if (first_start_ns_ != 0 || last_start_ns_ < kLongestTraceNs || fold_ != nullptr) return;
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  const auto each = [&](const auto& visit) {
+    visit(rank_.cpu_ops);
+    visit(rank_.runtime_calls);
+    visit(rank_.gpu_ops);
+    visit(rank_.stream_syncs);
+  };
+  each([&](const auto& events) {
+    for (const auto& event : events)
+      if (event.start != Nanoseconds{}) first_ns = std::min(first_ns, event.start.count());
+  });
+  if (first_ns < kLongestTraceNs) return;  // the file counts from its begin
+  std::size_t dropped = 0;
+  each([&](auto& events) {
+    dropped += std::erase_if(events, [](const auto& event) { return event.start == Nanoseconds{}; });
+  });
+  rank_.skipped[std::string{kBadTime}] += dropped;
+  first_start_ns_ = first_ns;
+}
+
 Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.cpu_ops = cpu_ops_.take();
   rank_.runtime_calls = runtime_calls_.take();
@@ -285,6 +312,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.stream_syncs = stream_syncs_.take();
   rank_.allocator_states = allocator_states_.take();
 
+  drop_times_of_zero();
   const auto is_time = [](std::int64_t ns) { return ns >= -kLatestNs && ns <= kLatestNs; };
   const bool in_range = is_time(base_time_ns) &&
                         (base_time_ns == 0 || first_start_ns_ > last_start_ns_ ||
@@ -308,6 +336,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   move_times(rank_.allocator_states);
   std::ranges::stable_sort(rank_.allocator_states, {}, &AllocatorState::start);
   drop_annotations_on_gpu_rows();
+  if (fold_ == nullptr) repair_times(rank_);
   const std::vector<ThreadId> renamed = order_threads();
   order_collectives();
   if (fold_ != nullptr) fold_->finish(renamed, rank_.threads.size(), Nanoseconds{base_time_ns});

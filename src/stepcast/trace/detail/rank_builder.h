@@ -53,6 +53,7 @@ class RankBuilder {
   template <class Event>
   void keep(ChunkedList<Event>& list, const Event& event);
 
+  void drop_times_of_zero();
   [[nodiscard]] bool is_gpu_row(std::size_t thread) const;
   void drop_annotations_on_gpu_rows();
   [[nodiscard]] std::vector<ThreadId> order_threads();

@@ -1,0 +1,62 @@
+#include "stepcast/retrace/recorded_base.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "stepcast/predict/replay.h"
+#include "stepcast/predict/step_orbit.h"
+#include "stepcast/retrace/step_edit.h"
+
+namespace stepcast {
+namespace {
+
+// A what-if on a base that is off by more, as a share of the recorded step, is refused: assumed.
+constexpr double kMostBaseError = 0.25;
+
+}  // namespace
+
+double RecordedBase::band() const {
+  if (!(measured_us > 0) || !(answered_us > 0)) return 0;
+  return std::abs(measured_us / answered_us - 1);
+}
+
+bool rests_on_what_if(const TracePredictionOptions& options) {
+  return options.assumptions != StepAssumptions{} || options.median_ranks || options.barrier ||
+         options.overlap != OverlapChange::as_recorded || options.recompute != RecomputedPart::none;
+}
+
+bool asks_as_recorded(const TracePredictionOptions& options) {
+  return (options.platform == nullptr || options.price_unrecorded) &&
+         options.kernels == KernelTimeSource::recorded && options.host == HostTimeSource::recorded &&
+         !rests_on_what_if(options) && !changes_gpu_times(options);
+}
+
+Result<RecordedBase> recorded_base(const RecordedProgram& recorded) {
+  RecordedBase base;
+  for (const RecordedStepFacts& facts : recorded.facts) {
+    base.measured_us = std::max(base.measured_us, facts.step_us.length_us());
+    base.repaired = std::max(base.repaired, facts.repaired_share);
+  }
+  if (recorded.is_dry_run || !(base.measured_us > 0)) return RecordedBase{};
+  const Costs costs{recorded.program};
+  STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, costs));
+  base.warning = far_off_warning(recorded, scores);
+  STEPCAST_ASSIGN(const StepPeriod period, StepOrbit{recorded}.period(costs, scores.timeline));
+  base.answered_us = period.us;
+  return base;
+}
+
+Status check_base(const RecordedBase& base, const TracePredictionOptions& options) {
+  // Without a warning the replay is right, and the step in a row is another one than the step alone: a host that runs
+  // ahead of its GPU, as at the begin of a recording.
+  if (asks_as_recorded(options) || !base.warning || std::abs(base.error()) <= kMostBaseError) return Ok{};
+  return Error{"the replay of this step is too far off its record to change anything of it"}
+      .found(fmt::format("{:.3f} ms without a change, recorded {:.3f} ms ({:+.1f} %)",
+                         base.answered_us * 1e-3, base.measured_us * 1e-3, 100 * base.error()))
+      .expected(fmt::format("at most {:.0f} % to either side", 100 * kMostBaseError))
+      .advice("choose another step with --step, or look for what is missing with `stepcast replay`");
+}
+
+}  // namespace stepcast

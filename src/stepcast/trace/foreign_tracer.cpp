@@ -1,0 +1,48 @@
+#include "stepcast/trace/foreign_tracer.h"
+
+#include <algorithm>
+
+#include "stepcast/base/text.h"
+
+namespace stepcast {
+namespace {
+
+struct Sign {
+  std::string_view beginning;  // of a category or of the reason of a left-out event, in lower case
+  ForeignTracer tracer;
+};
+
+constexpr std::string_view kOnlyCudaAndRocm =
+    "stepcast replays traces of PyTorch on NVIDIA and AMD GPUs; describe the job instead: stepcast predict "
+    "--model";
+
+constexpr Sign kSigns[] = {
+    {"an xla operation",  // kXlaOperation
+     {"a trace of an XLA program (JAX or TensorFlow)",
+      "traces of XLA are not replayed; describe the job instead: stepcast predict --model"}},
+    {"xpu_", {"a trace of Intel GPUs (XPU)", kOnlyCudaAndRocm}},
+    {"mtia_", {"a trace of MTIA accelerators", kOnlyCudaAndRocm}},
+    {"hpu_", {"a trace of Gaudi accelerators (HPU)", kOnlyCudaAndRocm}},
+    {"privateuse1_", {"a trace of a device that a PyTorch extension adds (PrivateUse1)", kOnlyCudaAndRocm}},
+    {"aiu_", {"a trace of AIU accelerators", kOnlyCudaAndRocm}},
+    {"hip_api",
+     {"a trace of rocprof",
+      "record with torch.profiler, whose traces of AMD GPUs are replayed, or `stepcast capture`"}},
+    {"kernel_dispatch",
+     {"a trace of rocprof",
+      "record with torch.profiler, whose traces of AMD GPUs are replayed, or `stepcast capture`"}},
+};
+
+}  // namespace
+
+std::optional<ForeignTracer> foreign_tracer(const RecordedRank& rank) {
+  for (const Sign& sign : kSigns) {
+    const auto shows = [&](std::string_view text) { return lower(text).starts_with(sign.beginning); };
+    for (const auto& [reason, n] : rank.skipped)
+      if (shows(reason)) return sign.tracer;
+    if (std::ranges::any_of(rank.other_runtimes, shows)) return sign.tracer;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stepcast
