@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 
@@ -231,26 +232,82 @@ TEST(LayoutRefinement, NoRecipeThatIsSaidIsFaster) {
       {"a2a", [](JobSettings& s) { s.context_parallel_kind = ContextParallelKind::all_to_all; }},
       {"all_gather", [](JobSettings& s) { s.context_parallel_kind = ContextParallelKind::all_gather; }},
       {"graphs", [](JobSettings& s) { s.cuda_graph_implementation = "transformer_engine"; }},
+      {"hybridep",
+       [](JobSettings& s) {
+         s.dispatcher = TokenDispatcher::deepep;
+         s.flex_dispatcher = TokenDispatcher::hybridep;
+       }},
+      {"deepep",
+       [](JobSettings& s) {
+         s.dispatcher = TokenDispatcher::deepep;
+         s.flex_dispatcher = TokenDispatcher::deepep;
+       }},
+      {"moe_act",
+       [](JobSettings& s) {
+         s.recompute = Recompute::selective;
+         s.recompute_modules = "moe_act";
+       }},
       {"tensorwise", [](JobSettings& s) { s.fp8_scaling = Fp8Scaling::dynamic; }},
       {"blockwise", [](JobSettings& s) { s.fp8_scaling = Fp8Scaling::blockwise; }},
       {"fp8 gather", [](JobSettings& s) { s.fp8_gather_weights = true; }},
       {"fp8 gather off", [](JobSettings& s) { s.fp8_gather_weights = false; }},
   };
   for (const char* model : {"llama-3-8b", "qwen3-30b-a3b"}) {
+    const bool experts = std::string_view{model}.starts_with("qwen");
     PlanRequest request = request_of(model, 16, 64);
     request.job.settings.seq_len_tokens = 16384;
     request.restrictions.dtypes = std::vector{DType::fp8};
     const double whole_us = chosen_layout(plan_of(request)).step.step.time.value();
     for (const Said& one : all) {
+      const std::string_view words = one.words;
+      if (!experts && (words.ends_with("ep") || words == "moe_act")) continue;
       PlanRequest said = request;
       one.say(said.job.settings);
       const std::optional<double> said_us = comparable_us(said);
       ASSERT_TRUE(said_us) << one.words;
-      // Refinement starts from the fastest without choices of a recipe: those within a percent or so may change places by them,
-      // and those that wait for the host, as small experts do, by as much as graphs spare it.
-      const double told = std::string_view{model} == "qwen3-30b-a3b" ? 1.09 : 1.015;
-      EXPECT_LE(whole_us, told * *said_us) << model << " " << one.words;
+      // Sets of choices are tried on what comes close to the fastest with one choice after the other.
+      EXPECT_LE(whole_us, 1.008 * *said_us) << model << " " << one.words;
     }
+  }
+}
+
+// Settings that help only together: projections of latent attention recomputed alone make room for two micro-batches at once,
+// and stages are even with the tokens' dispatcher that is chosen after them. What is said beforehand is not faster.
+TEST(LayoutRefinement, TakesSettingsThatHelpOnlyTogether) {
+  struct Question {
+    const char* model;
+    std::int64_t n_gpus, tensor, pipeline, expert;
+    DType dtype;
+    void (*say)(JobSettings&);
+  };
+  const Question all[] = {{"deepseek-v3", 256, 4, 4, 64, DType::fp8,
+                           [](JobSettings& s) {
+                             s.recompute = Recompute::selective;
+                             s.recompute_modules = "mla_up_proj";
+                           }},
+                          {"gpt-oss-120b", 64, 1, 2, 16, DType::bf16, [](JobSettings& s) {
+                             s.dispatcher = TokenDispatcher::deepep;
+                             s.flex_dispatcher = TokenDispatcher::hybridep;
+                           }}};
+  for (const Question& one : all) {
+    PlanRequest request = request_of(one.model, one.n_gpus, 512);
+    request.job.settings.seq_len_tokens = 8192;
+    request.restrictions.dtypes = std::vector{one.dtype};
+    request.restrictions.tensor = {one.tensor};
+    request.restrictions.pipeline = {one.pipeline};
+    request.restrictions.context = {2};
+    request.restrictions.expert = {one.expert};
+    request.restrictions.micro_batch = {1};
+    const LayoutPlan open = plan_of(request);
+    one.say(request.job.settings);
+    const std::optional<double> said_us = comparable_us(request);
+    ASSERT_TRUE(said_us) << one.model;
+    EXPECT_LE(chosen_layout(open).step.step.time.value(), 1.002 * *said_us) << one.model;
+    // No change stands there twice.
+    const RefinedLayout* refined = chosen_layout(open).refinement;
+    ASSERT_NE(refined, nullptr) << one.model;
+    EXPECT_EQ(std::set<std::string>(refined->changes.begin(), refined->changes.end()).size(),
+              refined->changes.size());
   }
 }
 

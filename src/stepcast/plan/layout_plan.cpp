@@ -270,7 +270,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
       job.settings.recompute = Recompute::full;  // by a list, too
     STEPCAST_ASSIGN(RefinedLayouts refined,
                     refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
-                                   {memory, request.threads, assumptions, job.settings, &steps}));
+                                   {memory, request.threads, assumptions, job.settings, plan.space.recomputations, &steps}));
     plan.refined = std::move(refined.faster);
     plan.n_refined = refined.n_tried;
     const bool wants_room = request.objective == PlanObjective::memory;

@@ -6,7 +6,8 @@
 //
 // A layout far behind can be the fastest once it is refined. So every priced layout has a bound: its step without
 // recomputation, without the communication that refinement hides, and with stages of equal length. Those whose bound is
-// below the fastest refined one are refined, in the order of their bounds, until none is left.
+// below the fastest refined one are refined, in the order of their bounds, until none is left: one choice after the other.
+// Of those that come out close to the fastest, sets of choices are tried (layout_refiner.h).
 #pragma once
 
 #include <cstddef>
@@ -40,11 +41,12 @@ struct RefinementOptions {
   Bytes memory;          // of a GPU
   unsigned threads = 0;  // 0: one per hardware thread; the result is the same
   StepAssumptions assumptions{};
-  JobSettings said{};                // of the recipe: what was said stays
-  const StepModel* steps = nullptr;  // of the platform, that keeps what is priced; nothing: its own
+  JobSettings said{};                       // of the recipe: what was said stays
+  std::vector<Recompute> recomputations{};  // that were searched: others stand in for full recomputation, too
+  const StepModel* steps = nullptr;         // of the platform, that keeps what is priced; nothing: its own
 };
 
-// Each change is kept if the step gets faster and still fits. The first of the ranking are refined in any case; layouts
+// The first of the ranking are refined in any case; layouts
 // that are not in it are added to it where they came out among the best. Only what Megatron-LM has flags for is looked
 // for beyond the ranking. Errors: those of the platform.
 [[nodiscard]] Result<RefinedLayouts> refine_layouts(LayoutRanking& ranking,
