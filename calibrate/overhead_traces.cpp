@@ -113,6 +113,11 @@ Status add_collected(std::span<const CollectedTrace> traces, unsigned threads, T
 
 void add_recorded(const TraceSet& set, OverheadSource& source, TraceOverheads& out) {
   const std::vector<RecordedInput> inputs = inputs_of(set);
+  // Gaps of streams alone say nothing of a host.
+  if (std::ranges::all_of(inputs, [](const RecordedInput& one) {
+        return one.kineto == nullptr || (one.kineto->cpu_ops.empty() && one.kineto->runtime_calls.empty());
+      }))
+    return;
   for (const std::optional<std::int64_t>& step : common_steps(set)) {
     const Result<RecordedProgram> recorded = rebuild_program(inputs, {.step = step});
     if (!recorded.ok()) {

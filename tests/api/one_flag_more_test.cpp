@@ -102,7 +102,9 @@ TEST(OneFlagMore, NeverMakesAnAnswerAbsurd) {
     if (!added.of_layout) continue;
     // A choice that is made leaves fewer.
     EXPECT_GT(with->step_ms * kTold, without->step_ms);
-    if (with->fits) EXPECT_TRUE(without->fits);
+    if (with->fits) {
+      EXPECT_TRUE(without->fits);
+    }
   }
   EXPECT_GT(answered, n_pairs / 2);
 }

@@ -18,6 +18,7 @@ StepPicture passes_of(std::int64_t gpus, std::int64_t pipeline, std::int64_t seq
   request.job.settings.pipeline = pipeline;
   request.job.settings.global_batch_sequences = sequences;
   request.job.settings.micro_batch_sequences = 1;
+  request.open_layout = OpenLayout::as_said;
   if (zero_bubble) request.job.settings.pipeline_schedule = PipelineSchedule::zero_bubble_h1;
   const Session session;
   auto answer = session.report(request);

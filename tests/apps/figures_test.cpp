@@ -27,7 +27,7 @@ constexpr Figure kFigures[] = {
     {"--model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 --gbs 512 --seq 8192 --mbs 1 --bf16 "
      "--sequence-parallel --use-distributed-optimizer",
      8654.8},
-    {"--model llama-3-8b --platform dgx-h100 --gpus 64 --tp 8 --gbs 64 --seq 8192 --mbs 1", 1402.3},
+    {"--model llama-3-8b --platform dgx-h100 --gpus 64 --tp 8 --pp 1 --gbs 64 --seq 8192 --mbs 1", 1402.3},
 };
 constexpr double kTolerance = 0.02;
 

@@ -106,8 +106,9 @@ TEST(Schemas, PredictTraces) {
 }
 
 TEST(Schemas, PredictSeriesOfADescribedStep) {
-  const std::string series = printed({"predict", "--model", "gpt2", "--platform", "dgx-a100", "--gpus",
-                                      "8,16", "--tp", "2", "--gbs", "64", "--mbs", "1,2", "--json"});
+  const std::string series =
+      printed({"predict", "--model", "gpt2", "--platform", "dgx-a100", "--gpus", "8,16", "--tp", "2", "--gbs",
+               "64", "--mbs", "1,2", "--layout", "as-said", "--json"});
   EXPECT_THAT(violations_of("scaling_series.json", series), IsEmpty());
   EXPECT_THAT(series, ::testing::HasSubstr(R"("layout": "tp2 dp8 mbs2")"));
 }

@@ -64,7 +64,7 @@ TEST(TraceMutants, ClocksDoNotChangeHowManyCollectivesThereAre) {
   };
   const std::size_t all = collectives_of(ranks);
   EXPECT_GT(all, 3U);
-  for (const std::uint64_t apart_us : {0, 10, 30, 50, 100, 300, 1000}) {
+  for (const std::uint64_t apart_us : {0U, 10U, 30U, 50U, 100U, 300U, 1000U}) {
     std::vector<RecordedRank> moved = ranks;
     for (RecordedRank& rank : moved) {
       const Nanoseconds ahead = up_to(apart_us);

@@ -147,6 +147,7 @@ TEST(ChakraExport, RanksOneByOneComeBackAsTheyWere) {
   described.job.settings.tensor = 2;
   described.job.settings.pipeline = 4;
   described.job.settings.global_batch_sequences = 16;
+  described.open_layout = OpenLayout::as_said;
   described.chakra = folder.path() / "ranks";
   described.chakra_per_rank = true;
   const auto forecast = session.predict(described);

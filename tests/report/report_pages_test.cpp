@@ -138,6 +138,7 @@ TEST(ReportPages, DescribedStepShowsItsSchedule) {
   PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 32}, .platform = "dgx-h100"};
   request.job.settings.pipeline = 4;
   request.job.settings.global_batch_sequences = 64;
+  request.open_layout = OpenLayout::as_said;
   const auto answer = session.report(request);
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   const StepPicture& passes = answer->pictures.passes;

@@ -58,8 +58,9 @@ TEST(RepairTimes, StepsDoNotReachIntoTheNext) {
   detail::repair_times(rank);
   EXPECT_EQ(rank.repaired.steps, 2U);
   for (const CpuOp& op : rank.cpu_ops)
-    if (op.kind == CpuOp::Kind::step)
+    if (op.kind == CpuOp::Kind::step) {
       EXPECT_LE(op.end(), rank.cpu_ops.front().start + Nanoseconds{1'300'000});
+    }
 }
 
 RecordedRank read(const std::string& events) {

@@ -92,7 +92,7 @@ torch_tools() {
   local venv=$root/build/venv-torch
   rm -f "$venv/ready"
   if { [ -x "$venv/bin/pip" ] || build/venv/bin/python -m venv "$venv"; } &&
-    timeout 1500 nice "$venv/bin/pip" install -q --timeout 20 --retries 2 pytest cloudpickle torch==2.11.0 "$@" &&
+    timeout 900 nice "$venv/bin/pip" install -q --timeout 20 --retries 2 pytest cloudpickle torch==2.11.0 "$@" &&
     "$venv/bin/python" -c 'import torch; assert torch.version.cuda'; then
     touch "$venv/ready"
   else

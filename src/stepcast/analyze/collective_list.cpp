@@ -160,6 +160,10 @@ CollectiveList::Numbers CollectiveList::number(std::uint64_t rounds, double peri
     for (std::uint64_t i = 0; i < copies(meetings_[m], rounds); ++i)
       all.push_back(copy(m, first + i, period_us));
   }
+  // Arrivals at one time are told apart by rounding otherwise, in another way in every round.
+  constexpr double kSame = 1e-9;  // of a round
+  if (period_us > 0)
+    for (Copy& one : all) one.start_us = std::round(one.start_us / (kSame * period_us));
   std::sort(all.begin(), all.end());
   numbers.ordinal.resize(all.size());
   std::vector<std::uint32_t> seen(of_round_.size(), 0);

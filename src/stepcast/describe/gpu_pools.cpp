@@ -52,7 +52,8 @@ Result<std::vector<GpuPool>> parse_gpu_pools(std::string_view text) {
       rest = rest.substr(0, at);
       if (pool.zone.empty()) return wrong_pools(text);
     }
-    if (const std::size_t colon = rest.rfind(':'); colon + 1 < rest.size() && is_digit(rest[colon + 1])) {
+    const std::size_t colon = rest.rfind(':');
+    if (colon != std::string_view::npos && colon + 1 < rest.size() && is_digit(rest[colon + 1])) {
       STEPCAST_ASSIGN(pool.power_limit_W, parse_watts(rest.substr(colon + 1), "--gpus"));
       rest = rest.substr(0, colon);
     }

@@ -7,6 +7,7 @@
 #include "stepcast/base/json_writer.h"
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/formats/megatron_writer.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 
@@ -16,6 +17,9 @@ JobSettings complete_settings(const LayoutPoint& point, const Layout& layout,
   s.tensor = point.tensor;
   s.pipeline = point.pipeline;
   if (layout.optimizer.cpu_offload) s.optimizer_offload = true;
+  // Off unless it is said where Megatron Core launches operator by operator.
+  if (prototypes.model().moe && rule_of(layout).layers.counts_operators && layout.layer.fused.permutation)
+    s.fuse_permutation = true;
   if (!layout.pipeline.layers_per_stage.empty()) {
     s.pipeline_layout = pipeline_layout_string(layout.pipeline.layers_per_stage,
                                                prototypes.model().n_multi_token_prediction_layers);

@@ -216,6 +216,10 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
           platform.node.gpus_per_node));
   // A model that comes with the job was read from a launch script, whose flags are not what was typed.
   if (!job.transformer) STEPCAST_TRY(refuse_flags_of_experts(job.settings, plain.model()));
+  // Fused permutation of tokens costs nothing and frees memory, so a layout that only fits with it is in the search.
+  if (plain.model().moe && rule_of(plain.framework()).layers.counts_operators &&
+      !job.settings.fuse_permutation)
+    job.settings.fuse_permutation = true;
   std::vector<std::string> notes = plain.notes();
   if (!job.settings.global_batch_sequences) {
     const std::int64_t batch = usual_batch(request.n_gpus, plain.seq_len(),
@@ -270,7 +274,8 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
       job.settings.recompute = Recompute::full;  // by a list, too
     STEPCAST_ASSIGN(RefinedLayouts refined,
                     refine_layouts(plan.ranking, plan.found.priced, plan.prototypes, platform,
-                                   {memory, request.threads, assumptions, job.settings, plan.space.recomputations, &steps}));
+                                   {memory, request.threads, assumptions, job.settings,
+                                    plan.space.recomputations, &steps}));
     plan.refined = std::move(refined.faster);
     plan.n_refined = refined.n_tried;
     const bool wants_room = request.objective == PlanObjective::memory;

@@ -13,7 +13,7 @@ namespace stepcast {
 namespace {
 
 // A what-if on a base that is off by more, as a share of the recorded step, is refused: assumed.
-constexpr double kMostBaseError = 0.25;
+constexpr double kMostBaseError = 0.5;
 
 }  // namespace
 
