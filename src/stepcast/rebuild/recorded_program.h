@@ -211,8 +211,8 @@ struct RecordedProgram {
   std::vector<std::int64_t> sequence_of_stack;
   DelayTable delays;                     // what EdgeInfo::delay names
   std::vector<ShapeGroup> shape_groups;  // of the steps of the files; empty: one shape, or it is not known
-  bool is_dry_run = false;               // its host times are of other programs, and its kernels have no names
-  bool channels_last = false;            // of a dry run: its convolutions find the layout that matrix units want
+  bool is_dry_run = false;     // its host times are of other programs, and its kernels have no names
+  bool channels_last = false;  // of a dry run: its convolutions find the layout that matrix units want
   std::vector<LearnedConstant> constants;
   std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
 };

@@ -77,7 +77,10 @@ Factor over(const Estimate& target, const Estimate& origin, double distance, dou
 class Pricing {
  public:
   Pricing(const RecordedProgram& recorded, const RecordedPricing& how)
-      : program_(recorded.program), how_(how), is_dry_run_(recorded.is_dry_run), channels_last_(recorded.channels_last) {
+      : program_(recorded.program),
+        how_(how),
+        is_dry_run_(recorded.is_dry_run),
+        channels_last_(recorded.channels_last) {
     const auto all = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program_.rank_count()));
     const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
     const std::int64_t ranks = std::max<std::int64_t>(all, world.value_or(0));
