@@ -48,7 +48,7 @@ def test_second_prediction_of_a_session_is_the_same():
 
 
 def test_step_times_are_those_of_the_document_before_it_is_written():
-    forecast = stepcast.predict("llama-3-8b", gpus=16, tp=2)
+    forecast = stepcast.predict("llama-3-8b", gpus=16, tp=2, gbs=16)
     before = [forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms]
     document = forecast.to_dict()
     assert before == [document["step_time_ms"], document["step_time_p10_ms"], document["step_time_p90_ms"]]
