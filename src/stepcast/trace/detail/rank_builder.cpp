@@ -312,7 +312,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.stream_syncs = stream_syncs_.take();
   rank_.allocator_states = allocator_states_.take();
 
-  drop_times_of_zero();
+  if (base_time_ns == 0) drop_times_of_zero();  // otherwise it is the begin of the file
   const auto is_time = [](std::int64_t ns) { return ns >= -kLatestNs && ns <= kLatestNs; };
   const bool in_range = is_time(base_time_ns) &&
                         (base_time_ns == 0 || first_start_ns_ > last_start_ns_ ||
