@@ -121,7 +121,7 @@ TEST(PowerLimit, LiesBetweenAWaitingGpuAndItsDataSheet) {
   EXPECT_TRUE(power_under(*dgx, 700).ok());
   EXPECT_EQ(
       power_under(*dgx, 90).error().message(),
-      "--power-limit: found 90 W, expected above the 105 W of a waiting H100-SXM5-80GB, at most the 700 W of "
+      "power limit: found 90 W, expected above the 105 W of a waiting H100-SXM5-80GB, at most the 700 W of "
       "its data sheet");
   EXPECT_FALSE(power_under(*dgx, 700.5).ok());
   EXPECT_FALSE(power_under(*dgx, -1).ok());

@@ -96,11 +96,11 @@ double NodePower::cluster_watts(double n_gpus, double gpus_per_node, double wait
 Result<NodePower> power_under(const Platform& platform, double limit_W) {
   const std::optional<NodePower> power = NodePower::of(platform);
   if (!power)
-    return Error::at("", "--power-limit")
+    return Error::at("", "power limit")
         .found(fmt::format("{} without `power_limit_W`", platform.device.name))
         .advice("add the limit of its data sheet to the platform file");
   if (limit_W > power->gpu_idle_W && limit_W <= power->gpu_top_W) return *power;
-  return Error::at("", "--power-limit")
+  return Error::at("", "power limit")
       .found(fmt::format("{:g} W", limit_W))
       .expected(fmt::format("above the {:.0f} W of a waiting {}, at most the {:g} W of its data sheet",
                             power->gpu_idle_W, platform.device.name, power->gpu_top_W));
