@@ -76,10 +76,14 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   asked.coverage = forecast_coverage(p.coverage);
   if (p.base.warning) asked.notes.push_back("warning: " + *p.base.warning);
   if (measured_us > 0) {
-    // Without a "-0.0".
-    const double change = std::round(1e3 * (p.step.time.value() / measured_us - 1)) / 10;
-    asked.notes.push_back(fmt::format("recorded step {:.3f} ms; predicted {:+.1f} %", measured_us * 1e-3,
-                                      change == 0 ? 0.0 : change));
+    // A change is held against the prediction without it: the error of the replay is no part of what the change does.
+    const bool changed = !asks_as_recorded(input.options) && p.base.answered_us > 0;
+    const double before_us = changed ? p.base.answered_us : measured_us;
+    const double change = std::round(1e3 * (p.step.time.value() / before_us - 1)) / 10;
+    std::string note = fmt::format("recorded step {:.3f} ms", measured_us * 1e-3);
+    if (changed && std::fabs(p.base.error()) >= 0.0005)
+      note += fmt::format(", {:.3f} ms predicted without a change", before_us * 1e-3);
+    asked.notes.push_back(note + fmt::format("; predicted {:+.1f} %", change == 0 ? 0.0 : change));
   }
   asked.notes.insert(asked.notes.end(), p.notes.begin(), p.notes.end());
   asked.notes.insert(asked.notes.end(), recorded.notes.begin(), recorded.notes.end());
