@@ -112,26 +112,71 @@ std::shared_ptr<const Session> session_for(const std::string& platform) {
   return kept.session;
 }
 
-// Nothing: the command line reads these keywords, and says what is wrong with them.
-std::unique_ptr<Forecast> predict(const std::vector<std::string>& keywords, double& session_us) {
-  const std::optional<cli::DescribedStep> step = described_step(keywords);
-  if (!step) return nullptr;
-  const Result<PredictRequest> request = cli::request_of(*step);
-  if (!request.ok()) return nullptr;
-  const std::shared_ptr<const Session> session = session_for(request->platform);
-  const auto begin = std::chrono::steady_clock::now();
-  Result<Forecast> forecast = session->predict(*request);
-  session_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-  if (!forecast.ok()) return nullptr;
-  cli::add_notes(*step, *forecast);
-  return std::make_unique<Forecast>(std::move(*forecast));
+// A forecast that Python holds. That of a step which files do not describe is made when somebody reads more of it than the
+// step time.
+class Answer {
+ public:
+  explicit Answer(Forecast forecast) : forecast_(std::move(forecast)) {}
+  Answer(cli::DescribedStep step, PredictRequest request, std::shared_ptr<const Session> session)
+      : open_(Open{std::move(step), std::move(request), std::move(session)}) {}
+
+  Status make(StepTime& time) {
+    const auto& [step, request, session] = *open_;
+    std::error_code none;
+    if (request.measured.empty() && !std::filesystem::exists(request.job.model, none)) {
+      STEPCAST_ASSIGN(const std::optional<StepTime> known, session->step_time(request));
+      if (known) {
+        time = *known;
+        return Ok{};
+      }
+    }
+    STEPCAST_TRY(forecast());
+    time = {forecast_->step_time_ms, forecast_->step_time_p10_ms, forecast_->step_time_p90_ms};
+    return Ok{};
+  }
+
+  Result<const Forecast*> forecast() {
+    const std::scoped_lock lock{mutex_};
+    if (!forecast_) {
+      STEPCAST_ASSIGN(forecast_, open_->session->predict(open_->request));
+      cli::add_notes(open_->step, *forecast_);
+      open_.reset();
+    }
+    return &*forecast_;
+  }
+
+ private:
+  struct Open {
+    cli::DescribedStep step;
+    PredictRequest request;
+    std::shared_ptr<const Session> session;
+  };
+  std::mutex mutex_;
+  std::optional<Open> open_;
+  std::optional<Forecast> forecast_;
+};
+
+void tell(const StepTime& time, double* numbers) {
+  numbers[0] = time.step_time_ms;
+  numbers[1] = time.step_time_p10_ms;
+  numbers[2] = time.step_time_p90_ms;
 }
 
-void* give(std::unique_ptr<Forecast> forecast, double* numbers) {
-  numbers[0] = forecast->step_time_ms;
-  numbers[1] = forecast->step_time_p10_ms;
-  numbers[2] = forecast->step_time_p90_ms;
-  return forecast.release();
+// Nothing: the command line reads these keywords, and says what is wrong with them.
+std::unique_ptr<Answer> predict(const std::vector<std::string>& keywords, double* numbers) {
+  std::optional<cli::DescribedStep> step = described_step(keywords);
+  if (!step) return nullptr;
+  Result<PredictRequest> request = cli::request_of(*step);
+  if (!request.ok()) return nullptr;
+  std::shared_ptr<const Session> session = session_for(request->platform);
+  auto answer = std::make_unique<Answer>(std::move(*step), std::move(*request), std::move(session));
+  StepTime time;
+  const auto begin = std::chrono::steady_clock::now();
+  const Status made = answer->make(time);
+  numbers[3] = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  if (!made.ok()) return nullptr;
+  tell(time, numbers);
+  return answer;
 }
 
 using SharedTable = std::shared_ptr<const Table>;
@@ -230,8 +275,7 @@ void stepcast_run_free(void* run) {
 }
 
 void* stepcast_predict(const char* keywords, size_t size, double* numbers) {
-  std::unique_ptr<stepcast::Forecast> forecast = predict(texts_of(keywords, size), numbers[3]);
-  return forecast == nullptr ? nullptr : give(std::move(forecast), numbers);
+  return predict(texts_of(keywords, size), numbers).release();
 }
 
 void* stepcast_forecast_new(const char* json, size_t size, double* numbers) {
@@ -240,17 +284,23 @@ void* stepcast_forecast_new(const char* json, size_t size, double* numbers) {
     kept_problem = forecast.error().message();
     return nullptr;
   }
-  return give(std::make_unique<stepcast::Forecast>(*std::move(forecast)), numbers);
+  tell({forecast->step_time_ms, forecast->step_time_p10_ms, forecast->step_time_p90_ms}, numbers);
+  return std::make_unique<Answer>(*std::move(forecast)).release();
 }
 
 const char* stepcast_forecast_text(void* forecast, int kind, size_t* size) {
-  const auto& f = *static_cast<const stepcast::Forecast*>(forecast);
+  const stepcast::Result<const stepcast::Forecast*> made = static_cast<Answer*>(forecast)->forecast();
+  if (!made.ok()) {
+    kept_problem = made.error().message();
+    return nullptr;
+  }
+  const stepcast::Forecast& f = **made;
   if (kind == 'j') return keep(stepcast::forecast_json(f), size);
   if (kind == 't') return keep(stepcast::forecast_text(f), size);
   return keep(stepcast::report_fragment(stepcast::forecast_document(f)), size);
 }
 
-void stepcast_forecast_free(void* forecast) { delete static_cast<stepcast::Forecast*>(forecast); }
+void stepcast_forecast_free(void* forecast) { delete static_cast<Answer*>(forecast); }
 
 const char* stepcast_sweep_points(const char* text, const char* name, const char* folder, size_t* size) {
   const stepcast::Result<stepcast::SweepSpec> spec = stepcast::parse_sweep(text, name, folder);

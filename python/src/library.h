@@ -33,11 +33,12 @@ STEPCAST_EXPORT void* stepcast_run_table(void* run, size_t number);
 STEPCAST_EXPORT void stepcast_run_free(void* run);
 
 // A forecast of plain keywords, each a name, a kind (i, f, s, l, t: whole number, number, text, one of a list, true) and a value;
-// null where the command line has to read them. numbers: step time, p10, p90, microseconds of the session.
+// null where the command line has to read them. numbers: step time, p10, p90, microseconds of the session. Its parts are
+// forecast when forecast_text() is first asked for them.
 STEPCAST_EXPORT void* stepcast_predict(const char* keywords, size_t size, double* numbers);
 // Null for what is no forecast.
 STEPCAST_EXPORT void* stepcast_forecast_new(const char* json, size_t size, double* numbers);
-// 'j', 't', 'h': its document, what the program prints, a page without its script.
+// 'j', 't', 'h': its document, what the program prints, a page without its script. Null for an error (stepcast_problem()).
 STEPCAST_EXPORT const char* stepcast_forecast_text(void* forecast, int kind, size_t* size);
 STEPCAST_EXPORT void stepcast_forecast_free(void* forecast);
 

@@ -9,6 +9,11 @@ from stepcast import _stepcast
 from stepcast._errors import Error, InputError
 
 
+def _as_written(number):
+    """A number as the document of its answer writes it: with nine significant digits."""
+    return float(f"{number:.9g}")
+
+
 class Record:
     """An object of a document: its keys are attributes, and nothing can be changed.
 
@@ -306,18 +311,17 @@ class Forecast(Answer):
             self.__init__(json.loads(self._handle.json()), handle=self._handle)
         return self._values
 
-    # Before the document is written, with as many decimals as it will have.
     @property
     def step_time_ms(self):
-        return round(self._handle.step_time_ms, 6) if self._values is None else self["step_time_ms"]
+        return _as_written(self._handle.step_time_ms) if self._values is None else self["step_time_ms"]
 
     @property
     def step_time_p10_ms(self):
-        return round(self._handle.step_time_p10_ms, 6) if self._values is None else self["step_time_p10_ms"]
+        return _as_written(self._handle.step_time_p10_ms) if self._values is None else self["step_time_p10_ms"]
 
     @property
     def step_time_p90_ms(self):
-        return round(self._handle.step_time_p90_ms, 6) if self._values is None else self["step_time_p90_ms"]
+        return _as_written(self._handle.step_time_p90_ms) if self._values is None else self["step_time_p90_ms"]
 
     def _of_program(self):
         if self._handle is None:

@@ -10,6 +10,8 @@ import os
 import time
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint8, c_void_p, py_object
 
+from stepcast._errors import InputError
+
 __file__ = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libstepcast.so")
 _LIBRARY = ctypes.CDLL(__file__)
 
@@ -262,14 +264,20 @@ class Forecast(_Owner):
         made.step_time_ms, made.step_time_p10_ms, made.step_time_p90_ms = numbers[0], numbers[1], numbers[2]
         return made
 
+    def _written(self, kind):
+        text = _text(_c.forecast_text, self._handle, ord(kind))
+        if text is None:
+            raise InputError(_problem())
+        return text
+
     def json(self):
-        return _text(_c.forecast_text, self._handle, ord("j"))
+        return self._written("j")
 
     def text(self):
-        return _text(_c.forecast_text, self._handle, ord("t"))
+        return self._written("t")
 
     def html(self):
-        return _text(_c.forecast_text, self._handle, ord("h"))
+        return self._written("h")
 
 
 _KINDS = (c_int64, c_double, c_uint8)

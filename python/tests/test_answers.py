@@ -30,6 +30,10 @@ DESCRIBED = [
      "--recompute-num-layers 1"),
     ({"model": "llama-3-8b", "gpus": 8, "dtype": "fp8", "framework": "torchtitan"},
      "--model llama-3-8b --gpus 8 --dtype fp8 --framework torchtitan"),
+    ({"model": "llama-3-8b", "gpus": 16, "tp": 2, "pp": 2, "vp": 2, "gbs": 32, "recompute": "full", "sp": "on", "sharding": "zero1"},
+     "--model llama-3-8b --gpus 16 --tp 2 --pp 2 --vp 2 --gbs 32 --recompute full --sp on --sharding zero1"),
+    ({"model": "llama-3-8b", "gpus": 16, "pp": 4, "gbs": 64, "schedules": "zero-bubble"},
+     "--model llama-3-8b --gpus 16 --pp 4 --gbs 64 --schedules zero-bubble"),
     ({"model": "llama-3-8b", "gpus": 8, "explain": True}, "--model llama-3-8b --gpus 8 --explain"),
     ({"model": "llama-3-8b", "gpus": 8, "sensitivity": True}, "--model llama-3-8b --gpus 8 --sensitivity"),
     ({"model": "dlrm-mlperf-v1", "gpus": 8}, "--model dlrm-mlperf-v1 --gpus 8"),
@@ -47,8 +51,13 @@ def test_second_prediction_of_a_session_is_the_same():
     assert stepcast.predict("llama-3-8b", gpus=16, tp=2) == once
 
 
-def test_step_times_are_those_of_the_document_before_it_is_written():
-    forecast = stepcast.predict("llama-3-8b", gpus=16, tp=2, gbs=16)
+STEP_TIMES = [{"tp": 2, "gbs": 16}, {"tp": 2, "gbs": 65536}, {"pp": 4, "gbs": 64, "vp": 2, "what_if": ["network=2x"]},
+              {"recompute": "full", "sharding": "zero3", "tp": 1}, {}]
+
+
+@pytest.mark.parametrize("options", STEP_TIMES, ids=str)
+def test_step_times_are_those_of_the_document_before_it_is_written(options):
+    forecast = stepcast.predict("llama-3-8b", gpus=16, **options)
     before = [forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms]
     document = forecast.to_dict()
     assert before == [document["step_time_ms"], document["step_time_p10_ms"], document["step_time_p90_ms"]]

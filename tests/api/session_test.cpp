@@ -1,3 +1,5 @@
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +47,39 @@ TEST(Session, PredictsAJob) {
   EXPECT_NEAR(f->coverage.sum(), 1, 1e-9);
   const double path = f->critical_path.length_ms;
   EXPECT_NEAR(path, f->step_time_ms, 1e-6 * path);
+}
+
+// As the forecast says, where it is said at all: every setting of a layout, a search, a what-if, a limit; the errors too.
+TEST(Session, SaysTheStepTimeOfTheForecastAlone) {
+  std::vector<PredictRequest> requests(8, small_job());
+  requests[1].job.settings.virtual_stages = 2;
+  requests[2].job.settings.fully_sharded = true;
+  requests[3].job.settings = {};  // searched
+  requests[4].what_if = {"network=2x", "gemm=1.5x"};
+  requests[5].power_limit_W = 350;
+  requests[6].job.settings.pipeline = 7;
+  requests[7].measured = {"tp=8 pp=8=9000"};
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Session session, fresh;
+    const Result<std::optional<StepTime>> time = session.step_time(requests[i]);
+    const Result<Forecast> forecast = fresh.predict(requests[i]);
+    ASSERT_EQ(time.ok(), forecast.ok()) << i;
+    EXPECT_EQ(time.ok(), i != 6);
+    if (!time.ok()) {
+      EXPECT_EQ(time.error().message(), forecast.error().message());
+      continue;
+    }
+    ASSERT_TRUE(time->has_value()) << i;
+    EXPECT_EQ((*time)->step_time_ms, forecast->step_time_ms) << i;
+    EXPECT_EQ((*time)->step_time_p10_ms, forecast->step_time_p10_ms) << i;
+    EXPECT_EQ((*time)->step_time_p90_ms, forecast->step_time_p90_ms) << i;
+  }
+  PredictRequest on_pools = small_job();
+  on_pools.pools = "32xdgx-a100+32xdgx-h100";
+  const Session session;
+  const Result<std::optional<StepTime>> time = session.step_time(on_pools);
+  ASSERT_TRUE(time.ok());
+  EXPECT_FALSE(time->has_value());
 }
 
 std::string layout_note(const Forecast& forecast) {

@@ -333,6 +333,14 @@ Result<std::shared_ptr<const ShortSteps::Known>> ShortSteps::of(PricedStep& part
   return impl_->known.add(std::move(key), std::move(made));
 }
 
+Result<std::optional<Estimate>> step_time(const StepForecastInput& input) {
+  PricedStep parts;
+  STEPCAST_TRY(price(input, parts));
+  if (parts.schedule.shape.micro_batches > kMostMicroBatchesWrittenOut) return std::optional<Estimate>{};
+  STEPCAST_TRY(memory_forecast(parts.work, input.model, input.layout, input.platform.device.memory_size));
+  return std::optional{input.steps.predict(parts, input.layout).step};
+}
+
 Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,
                                const StepForecastOptions& options) {
   return forecast_of(input, step, options);

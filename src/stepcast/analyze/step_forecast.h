@@ -75,6 +75,9 @@ class ShortSteps {
 // The same, with what is known from other steps.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known,
                                              const StepForecastOptions& options = {});
+// What the forecast of `input` says that the step takes. Errors: those of step_forecast(); nothing where the step is one of
+// those that may have more.
+[[nodiscard]] Result<std::optional<Estimate>> step_time(const StepForecastInput& input);
 // Of a step with all of its micro-batches, which predict_step() gave.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,
                                              const StepForecastOptions& options = {});

@@ -441,6 +441,18 @@ Result<Sensitive> Session::sensitivity(const PredictTraceRequest& request) const
 Result<Report> Session::report(const PredictRequest& request) const { return detailed(request, true); }
 Result<Report> Session::report(const PredictTraceRequest& request) const { return detailed(request, true); }
 
+Result<std::optional<StepTime>> Session::step_time(const PredictRequest& request) const {
+  if (!request.pools.empty() || request.job.settings.expert_load || request.budget.asked() ||
+      request.explained || !request.timeline.empty() || !request.chakra.empty())
+    return std::optional<StepTime>{};
+  STEPCAST_ASSIGN(const Impl::LaidOut step, impl_->lay_out(request, Extras{}));
+  STEPCAST_ASSIGN(const std::optional<Estimate> time,
+                  stepcast::step_time({step.job.model, step.layout, step.platform(), step.steps}));
+  if (!time) return std::optional<StepTime>{};
+  return std::optional{
+      StepTime{time->time.value() * kMsPerUs, time->p10.value() * kMsPerUs, time->p90.value() * kMsPerUs}};
+}
+
 Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& request, const Extras& extras) {
   bool needs_layout = false;
   STEPCAST_ASSIGN(ResolvedJob job, resolved_if_open(request, needs_layout));

@@ -118,6 +118,10 @@ struct PredictRequest {
   bool chakra_per_rank = false;  // one of every rank instead, with their process groups beside them
 };
 
+struct StepTime {
+  double step_time_ms = 0, step_time_p10_ms = 0, step_time_p90_ms = 0;
+};
+
 // Points of a series of described steps: every combination; empty: as the request says.
 struct StepSeries {
   std::vector<std::int64_t> gpus, micro_batches, global_batches;
@@ -359,6 +363,11 @@ class Session {
   // Platforms and prices are kept for the next call. Errors: a job that cannot be resolved, a platform that
   // cannot be read, a layout that the platform cannot hold, a timeline that cannot be written.
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request) const;
+
+  // The step time that predict() gives, to the last digit, without the parts of the forecast: at a tenth of the cost for a
+  // layout that is new. Errors: those of predict(). Nothing where predict() may have more of them, or more to price: several
+  // pools, the load of experts, a training, files to write.
+  [[nodiscard]] Result<std::optional<StepTime>> step_time(const PredictRequest& request) const;
 
   // Errors: a model or plan that cannot be read or does not fit the GPUs. Tables that do not fit are a verdict.
   [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request) const;

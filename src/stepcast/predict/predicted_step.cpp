@@ -74,11 +74,9 @@ Result<PricedProgram> price_pools(const Program& program, std::span<const Priced
 Result<PredictedStep> predicted(std::vector<PricedStep> parts, const Layout& layout,
                                 std::span<const StagePool> pools, std::uint32_t micro_batches,
                                 LeftOutRounds rounds, bool as_bodies) {
-  // Each of them is a row of tasks; a Timeline of so many on eight stages takes 2 GB.
-  constexpr std::uint32_t kMostMicroBatches = 8192;
-  if (micro_batches > kMostMicroBatches) {
+  if (micro_batches > kMostMicroBatchesWrittenOut) {
     return Error{fmt::format("{} micro-batches per step to lay out one by one", micro_batches)}
-        .expected(fmt::format("at most {}", kMostMicroBatches))
+        .expected(fmt::format("at most {}", kMostMicroBatchesWrittenOut))
         .advice("raise the micro-batch size (--mbs) or the GPUs; timelines and GPipe need every one of them");
   }
   std::vector<StepWorker> workers;

@@ -47,6 +47,9 @@ struct PredictedStep {
   std::optional<PricedBodies> bodies{};  // what tasks of a short step stand for
 };
 
+// Each micro-batch of a Program is a row of tasks: a Timeline of so many on eight stages takes 2 GB. More are an error.
+inline constexpr std::uint32_t kMostMicroBatchesWrittenOut = 8192;
+
 // Errors: a layout that does not fit the model or the platform.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  const StepModel& steps);
