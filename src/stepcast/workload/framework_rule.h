@@ -69,6 +69,7 @@ struct LayerHabits {
   // Models are Hugging Face's unless a command line of Megatron-LM describes one: kernels are those of eager PyTorch.
   Stated<bool> runs_plain_models;
   Stated<TokenDispatcher> dispatcher;
+  Stated<Recompute> recompute;  // where nothing is said
 };
 
 // What is in memory at the worst moment of the loss, besides logits.

@@ -34,19 +34,26 @@ constexpr double kBackwardWorkingShare = 0.25;
 // Layers whose activations are on the device although modules leave them to the host: the one that runs, one on its way
 // out and one on its way back.
 constexpr double kOffloadedLayersHere = 3;
+// What a loss keeps of a logit until its backward pass: the softmax, in fp32.
+constexpr double kSoftmaxBytes = 4;
 // A forecast this close to the limit may fail: allocator retries, transient peaks.
 constexpr double kTightShare = 0.92;
 
 // Of a parameter inside a layer, beside its 16-bit weight: Transformer Engine keeps narrow copies of the weights over
 // the micro-batches of a step, in the orientation of the forward product and in that of the gradients. Weights that are
-// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy; if they are frozen, too,
-// one: the other is made when it is needed, or what MLPerf trains on eight GPUs would not fit there.
+// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy. So are frozen ones, which
+// nobody updates in 16 bits; of them one orientation stays where the other can be made of it, which scales of blocks along
+// one axis forbid. With more, what MLPerf trains on eight GPUs would not fit there.
 double bytes_of_narrow_copies(const Precision& precision, bool frozen) {
   if (!detail::is_narrow(precision.compute)) return 0;
-  const double narrow = precision.compute == DType::fp4 ? 0.5 : 1;
+  const bool is_fp4 = precision.compute == DType::fp4;
+  const double narrow = is_fp4 ? 0.5 : 1;
   constexpr double kSixteenBit = 2;
-  if (!precision.fp8.gather_weights) return 2 * narrow;
-  return (frozen ? 1 : 2) * narrow - kSixteenBit;
+  if (frozen) {
+    const bool along_one_axis = is_fp4 || precision.fp8.scaling == Fp8Scaling::mxfp8;
+    return (along_one_axis ? 2 : 1) * narrow - kSixteenBit;
+  }
+  return 2 * narrow - (precision.fp8.gather_weights ? kSixteenBit : 0);
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
 namespace {
 
 struct FsdpParameters {
-  double all = 0, trained = 0, largest_layer = 0, outside_layers = 0;
+  double all = 0, trained = 0, largest_layer = 0, largest_trained_layer = 0, outside_layers = 0;
   double largest_chunk = 0;  // of trained ones
 };
 
@@ -89,7 +96,7 @@ FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpP
   const bool fsdp2 = gathers == WeightGathers::fsdp2;
   const double reduced = element_size(precision.reduction).value();
   // The gradient of a layer, and behind it two copies in the type of the reduction: one travels, one is filled.
-  buffers.of_a_layer = parameters.largest_layer * (weight + (fsdp2 ? 2 * reduced : 0));
+  buffers.of_a_layer = parameters.largest_trained_layer * (weight + (fsdp2 ? 2 * reduced : 0));
   // Layers are gathered two at a time. The root of the model is gathered once, with what no layer holds: embedding, last
   // norm, vocabulary layer (`_lazy_init` of fully_shard; FSDP 1 alike; DeepSpeed frees what it has used).
   const double root = gathers != WeightGathers::freed ? parameters.outside_layers * weight : 0;
@@ -235,8 +242,9 @@ class StageMemories {
   struct Sums {
     TrainedParameters trained;
     double all_dense = 0, all_expert = 0;
-    double largest_layer = 0, in_layers = 0;
+    double largest_trained_layer = 0, in_layers = 0;
     double travelling_layer = 0, travelling_chunk = 0;  // the largest: of what FSDP gathers and reduces
+    double trained_travelling_layer = 0;
     double one_layer = 0, offloaded_layer = 0;
     bool has_head = false;
   };
@@ -279,9 +287,13 @@ class StageMemories {
     for (const ChunkWork::Run& run : chunk.runs) {
       const LayerWork& layer = *work_.layer_kinds[run.kind];
       const double parameters = layer.dense_parameters + layer.expert_parameters;
-      sums.largest_layer = std::max(sums.largest_layer, parameters);
+      sums.largest_trained_layer = std::max(sums.largest_trained_layer,
+                                            layer.trained_dense_parameters + layer.trained_expert_parameters);
       sums.travelling_layer =
           std::max(sums.travelling_layer, layer.dense_parameters + travelling(layer.expert_parameters));
+      sums.trained_travelling_layer =
+          std::max(sums.trained_travelling_layer,
+                   layer.trained_dense_parameters + travelling(layer.trained_expert_parameters));
       sums.in_layers += parameters * run.count;
     }
     sums.one_layer = std::max(sums.one_layer, kept_by_chunk_[c].one_layer);
@@ -318,6 +330,7 @@ class StageMemories {
                                             {.all = sums.all_dense + travelling(sums.all_expert),
                                              .trained = sums.trained.dense + travelling(sums.trained.expert),
                                              .largest_layer = sums.travelling_layer,
+                                             .largest_trained_layer = sums.trained_travelling_layer,
                                              .outside_layers = all - sums.in_layers,
                                              .largest_chunk = sums.travelling_chunk},
                                             weight_);
@@ -331,7 +344,7 @@ class StageMemories {
       m.weights = Bytes{weight_ * all + narrow_copies * sums.in_layers + states * master_bytes};
       const bool cut = layout_.sharding.kind == Sharding::zero2;
       m.gradients = Bytes{cut ? share(gradient) : gradient * trained};
-      if (cut) working.of_a_layer += sums.largest_layer * gradient;
+      if (cut) working.of_a_layer += sums.largest_trained_layer * gradient;
     }
     if (layout_.layer.reference_model && !layout_.layer.frozen_base)
       m.weights += Bytes{weight_ * (layout_.sharding.kind == Sharding::zero3 ? share(1) : all)};
@@ -348,12 +361,14 @@ class StageMemories {
     const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
     held.working.of_a_layer += count_.gathered_in_backward() +
                                (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
-    // Layers that predict further tokens keep logits of their own until the backward pass.
-    const double losses = as_double(1 + model_.n_multi_token_prediction_layers);
     held.has_head = sums.has_head;
-    if (sums.has_head)
+    if (sums.has_head) {
+      const double vocab = as_double(padded_vocab_size(model_, layout_));
+      // Of layers that predict further tokens the softmax waits for its backward pass.
       held.of_the_loss =
-          losses * loss_working(count_, layout_, as_double(padded_vocab_size(model_, layout_)));
+          loss_working(count_, layout_, vocab) +
+          as_double(model_.n_multi_token_prediction_layers) * kSoftmaxBytes * count_.logits(vocab);
+    }
     held.working.all_through += workspace_bytes(layout_.software.framework);
     const Degrees& degrees = layout_.degrees;
     const double groups = 1 + (degrees.tensor > 1 ? 1 : 0) + (degrees.pipeline > 1 ? 2 : 0) +
