@@ -102,6 +102,7 @@ TEST(Doors, FlagsOfTorchTitanSayWhatItsConfigsDo) {
                          .platform = "dgx-h100"};
     JobSettings& s = flags.job.settings;
     s.tensor = s.pipeline = 1;
+    s.optimizer = OptimizerKind::adamw;
     s.micro_batch_sequences = micro_batch;
     s.global_batch_sequences = 8 * micro_batch;
     s.seq_len_tokens = 8192;

@@ -678,16 +678,6 @@ TEST(States, FrozenLayersHaveNoGradientsUnderFsdp) {
   EXPECT_NEAR(saved / ((2 + 2 * 4) * layer), 1, 0.01);
 }
 
-// Adapters multiply in 16 bits what the frozen product beside them casts: 2 s b h of the norm in front of attention.
-TEST(LayerActivations, InputsOfAdaptersAreKeptInSixteenBits) {
-  Layout layout = layout_of(1, false);
-  layout.layer.frozen_base = true;
-  layout.layer.adapters = {.rank = 16};
-  const double sixteen_bit = layer_activations(gpt(), layout, 0).value();
-  layout.layer.precision.compute = DType::fp8;
-  EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout, 0).value(), sixteen_bit);
-}
-
 // Elements of two ranks: 10 into a column, whole; 20 of scores, 40 into a row and 8 of logits, halved; 6 of a norm, whole.
 TEST(LayerActivations, OfANetworkAreCutAsItsProductsAre) {
   using Split = NetworkPart::Split;

@@ -277,6 +277,8 @@ class ConfigReader {
       out_.notes.push_back(
           fmt::format("recomputation `{}`: taken as that of attention", recompute.substr(0, 60)));
       s.recompute = Recompute::selective;
+    } else if (recompute == "none") {
+      s.recompute = Recompute::none;
     }
     const std::string sharding = lower(words_.sharding);
     const std::string quantization = lower(words_.quantization);

@@ -62,9 +62,9 @@ class ActivationCount {
   [[nodiscard]] double attention_core() const;
   // What a linear layer keeps of its input: with fp8 one byte an element. TorchAO's keeps the input as it came and casts
   // it again (`Float8Linear`).
-  // The input serves the gradient of the weight: frozen weights need none but for an adapter, which is not narrow.
+  // The input serves the gradient of the weight: frozen weights without an adapter need none.
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear, bool adapter) const {
-    if (layout_.layer.frozen_base) return adapter && layout_.layer.adapters.rank > 0 ? bytes : 0;
+    if (layout_.layer.frozen_base && !(adapter && layout_.layer.adapters.rank > 0)) return 0;
     const bool narrow = fp8_linear && is_narrow(layout_.layer.precision.compute) &&
                         rule_of(layout_).fp8.linears != Fp8Linears::torch_ao;
     return narrow ? bytes / element_ : bytes;
