@@ -650,18 +650,6 @@ TEST(States, FrozenWeightsAreInTheNarrowTypeAlone) {
   }
 }
 
-// Of DeepSeek-V3's kind: the softmax of the first loss waits in fp32 while the second one is at its worst, 6 bytes.
-TEST(MemoryForecast, LossesOfFurtherTokensWaitAsSoftmax) {
-  Layout layout = layout_of(1, false);
-  layout.layer.recompute.kind = Recompute::full;
-  Transformer model = gpt();
-  model.vocab_size = 512'000;  // the loss decides
-  const double one = forecast(model, layout).stages[0].working.value();
-  model.n_multi_token_prediction_layers = 2;
-  const double logits = kS * kB * 512'000;
-  EXPECT_DOUBLE_EQ(forecast(model, layout).stages[0].working.value() - one, 2 * 4 * logits);
-}
-
 // Eight ranks shard a layer whose weights are frozen: no gradient of it, none to reduce.
 TEST(States, FrozenLayersHaveNoGradientsUnderFsdp) {
   Layout layout = layout_of(1, false);

@@ -34,8 +34,6 @@ constexpr double kBackwardWorkingShare = 0.25;
 // Layers whose activations are on the device although modules leave them to the host: the one that runs, one on its way
 // out and one on its way back.
 constexpr double kOffloadedLayersHere = 3;
-// What a loss keeps of a logit until its backward pass: the softmax, in fp32.
-constexpr double kSoftmaxBytes = 4;
 // A forecast this close to the limit may fail: allocator retries, transient peaks.
 constexpr double kTightShare = 0.92;
 
@@ -361,14 +359,12 @@ class StageMemories {
     const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
     held.working.of_a_layer += count_.gathered_in_backward() +
                                (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
+    // Layers that predict further tokens keep logits of their own until the backward pass.
+    const double losses = as_double(1 + model_.n_multi_token_prediction_layers);
     held.has_head = sums.has_head;
-    if (sums.has_head) {
-      const double vocab = as_double(padded_vocab_size(model_, layout_));
-      // Of layers that predict further tokens the softmax waits for its backward pass.
+    if (sums.has_head)
       held.of_the_loss =
-          loss_working(count_, layout_, vocab) +
-          as_double(model_.n_multi_token_prediction_layers) * kSoftmaxBytes * count_.logits(vocab);
-    }
+          losses * loss_working(count_, layout_, as_double(padded_vocab_size(model_, layout_)));
     held.working.all_through += workspace_bytes(layout_.software.framework);
     const Degrees& degrees = layout_.degrees;
     const double groups = 1 + (degrees.tensor > 1 ? 1 : 0) + (degrees.pipeline > 1 ? 2 : 0) +
