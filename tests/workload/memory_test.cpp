@@ -557,6 +557,22 @@ Transformer mixture() {
   return model;
 }
 
+// What per-operator recomputation keeps of a layer with experts: its input, queries, values and the result of attention,
+// 2 s b h each, and 4 bytes of a query and head; of routed experts nothing, of a shared one the first product.
+TEST(Recomputation, PerOperatorKeepsNothingOfRoutedExperts) {
+  Transformer model = mixture();
+  model.hidden_dropout = model.attention_dropout = 0;
+  Layout layout = layout_of(1, false);
+  layout.software.framework = Framework::torchtitan;
+  layout.layer.attention = AttentionMethod::flash;
+  layout.layer.recompute.kind = Recompute::selective_ops;
+  const double routed = 8 * kS * kB * (8 * kH + 4 * kA);
+  EXPECT_DOUBLE_EQ(activations(model, layout), routed);
+  model.moe->n_shared_experts = 1;
+  model.moe->shared_ffn_hidden_size = 1024;
+  EXPECT_DOUBLE_EQ(activations(model, layout) - routed, 8 * kS * kB * 2 * 1024);
+}
+
 // Two stages, every expert on one rank: in bf16 alone nobody gathers them; of fp32 copies the rank casts its own.
 TEST(States, ExpertsThatNobodyElseHoldsStayUnderFsdp) {
   Layout layout = layout_of(1, false);

@@ -187,11 +187,11 @@ constexpr MemoryHabits kMegatronMemory{.loss = LossMemory::megatron_fused,
                                        .torch_pipelining = false,
                                        .recomputes_tower = false};
 // DeepSpeed trains Hugging Face's models, whose checkpointing wraps layers of a tower, too.
-constexpr MemoryHabits kZero{.loss = LossMemory::softmax,
+constexpr MemoryHabits kZero{.loss = LossMemory::liger,
                              .gathers = WeightGathers::freed,
                              .torch_pipelining = false,
                              .recomputes_tower = true};
-constexpr MemoryHabits kFsdp1{.loss = LossMemory::softmax,
+constexpr MemoryHabits kFsdp1{.loss = LossMemory::liger,
                               .gathers = WeightGathers::fsdp1,
                               .torch_pipelining = false,
                               .recomputes_tower = true};
