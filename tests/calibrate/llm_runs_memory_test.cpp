@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/workload/memory.h"
@@ -85,6 +87,42 @@ TEST(MemoryOfMeasuredRuns, EveryRunFitsItsDevice) {
   }
   EXPECT_GE(n, 600);
   EXPECT_LE(contradicted, 2);
+}
+
+// Adapters on all products, as in the benchmark files that the rows name.
+TEST(MemoryOfMeasuredRuns, StepsWithAdaptersFit) {
+  SKIP_WITHOUT_DATA();
+  const Session session;
+  int n = 0;
+  const Status walked = each_row(
+      *test::measured_data() / "newer" / "iterations" / "lora_steps.csv", [&](const CsvRows& rows) -> Status {
+        PredictRequest request{.job = {.model = "qwen2.5-32b", .framework = Framework::automodel},
+                               .platform = "dgx-h100"};
+        request.open_layout = OpenLayout::as_said;
+        if (rows.cell("model") == "Llama3 8B") request.job.model = "llama-3-8b";
+        STEPCAST_ASSIGN(request.job.n_gpus, rows.extent("n_gpus"));
+        JobSettings& s = request.job.settings;
+        STEPCAST_TRY(read_sizes(rows, {{"global_batch_sequences", &s.global_batch_sequences},
+                                       {"micro_batch_sequences", &s.micro_batch_sequences},
+                                       {"seq_len_tokens", &s.seq_len_tokens},
+                                       {"tensor_parallel", &s.tensor},
+                                       {"pipeline_parallel", &s.pipeline},
+                                       {"config_lora_rank", &s.lora_rank}}));
+        if (*s.pipeline > 1) STEPCAST_TRY(read_sizes(rows, {{"virtual_stages", &s.virtual_stages}}));
+        if (rows.cell("fsdp_size") == "1") s.sharding = Sharding::none;
+        s.lora_targets = "linear_qkv linear_proj linear_fc1 linear_fc2";
+        s.recompute = rows.cell("config_recompute") == "true" ? Recompute::full : Recompute::none;
+        s.dtype = DType::bf16;
+        STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
+        EXPECT_TRUE(forecast.fits()) << "line " << rows.line() << ": " << forecast.memory->peak_memory_GiB;
+        STEPCAST_ASSIGN(const double measured_s, rows.number("step_s", 0));
+        RecordProperty(fmt::format("line {}", rows.line()),
+                       fmt::format("{:.3f}", forecast.step_time_ms * 1e-3 / measured_s));
+        ++n;
+        return Ok{};
+      });
+  EXPECT_TRUE(walked.ok()) << walked.error().message();
+  EXPECT_GE(n, 7);
 }
 
 // TorchTitan prints the peak of the allocator; 8B rows without context parallelism.
