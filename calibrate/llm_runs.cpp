@@ -343,7 +343,7 @@ Status read_layers(const CsvRows& rows, DType compute, LlmRun& run) {
 void apply_words(const LlmRun& run, DType compute, Layout& layout) {
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
   if (unsaid_of(layout).words_name_kernels) {
-    layout.layer.fused.compiled = contains(framework, "compile");
+    if (!contains(framework, "compile")) layout.layer.fused = rule_of(Framework::pytorch).fused;
     layout.layer.overlap.tensor_parallel = contains(note, "async tp");
     if (compute == DType::fp8) {
       layout.layer.precision.fp8.scaling = contains(dtype, "row") ? Fp8Scaling::rowwise : Fp8Scaling::dynamic;

@@ -41,14 +41,18 @@ std::string_view without_blanks(std::string_view text) {
 void freeze_with_adapters(LlmRun& run, std::int64_t rank) {
   run.layout.layer.frozen_base = true;
   run.layout.layer.adapters.rank = rank;
-  // MLPerf's runs, the only ones in 8 bits, keep the base in them alone (`fp8_params`).
-  if (run.layout.layer.precision.compute == DType::fp8) run.layout.layer.precision.fp8.gather_weights = true;
+  // MLPerf's runs in narrow types keep the base in them alone (`fp8_params`), and in 8 bits what activations need backward
+  // (`activation_func_fp8_input_store`): or Llama 2 70B would not fit on single GPUs.
+  Precision& precision = run.layout.layer.precision;
+  if (precision.compute != DType::fp8 && precision.compute != DType::fp4) return;
+  precision.fp8.gather_weights = run.layout.layer.narrow_activation_inputs = true;
 }
 
 Status read_recompute(const CsvRows& rows, LlmRun& run) {
   const auto [kind, modules] = split(rows.cell("recompute"));
   Recomputation& recompute = run.layout.layer.recompute;
   if (kind == "none") recompute.kind = Recompute::none;
+  if (kind == "full") recompute.kind = Recompute::full;
   if (kind != "selective" || modules.empty()) return Ok{};
   Result<RecomputedModules> parsed = parse_recomputed_modules(modules);
   if (!parsed) return rows.error("recompute", parsed.error().message());

@@ -94,5 +94,43 @@ TEST(Doors, AScriptWithAPlansFlagsGivesThePlansNumber) {
   }
 }
 
+// What TorchTitan's published configurations say goes without saying in flags.
+TEST(Doors, FlagsOfTorchTitanSayWhatItsConfigsDo) {
+  const Session session;
+  for (const std::int64_t micro_batch : {1, 4}) {
+    PredictRequest flags{.job = {.model = "llama-3-8b", .n_gpus = 8, .framework = Framework::torchtitan},
+                         .platform = "dgx-h100"};
+    JobSettings& s = flags.job.settings;
+    s.tensor = s.pipeline = 1;
+    s.optimizer = OptimizerKind::adamw;
+    s.micro_batch_sequences = micro_batch;
+    s.global_batch_sequences = 8 * micro_batch;
+    s.seq_len_tokens = 8192;
+    PredictRequest config{.job = {.model = "llama-3-8b", .n_gpus = 8}, .platform = "dgx-h100"};
+    const auto toml = [&](std::string_view rest) {
+      return ConfigText{
+          fmt::format("[training]\nlocal_batch_size = {}\nseq_len = 8192\n{}", micro_batch, rest),
+          "made.toml"};
+    };
+    const auto expect_same = [&] {
+      const auto by_flags = session.predict(flags), by_config = session.predict(config);
+      ASSERT_TRUE(by_flags.ok()) << by_flags.error().message();
+      ASSERT_TRUE(by_config.ok()) << by_config.error().message();
+      EXPECT_NEAR(by_flags->step_time_ms / by_config->step_time_ms, 1, kSameDigits);
+      EXPECT_NEAR(by_flags->memory->peak_memory_GiB / by_config->memory->peak_memory_GiB, 1, kSameDigits);
+    };
+    config.job.torchtitan = toml(
+        "[compile]\nenable = true\n"
+        "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n");
+    expect_same();
+    for (const auto& [recompute, mode] : {std::pair{Recompute::none, "none"}, {Recompute::full, "full"}}) {
+      s.recompute = recompute;
+      config.job.torchtitan =
+          toml(fmt::format("[compile]\nenable = true\n[activation_checkpoint]\nmode = \"{}\"\n", mode));
+      expect_same();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::doors_test

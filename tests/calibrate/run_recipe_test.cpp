@@ -79,6 +79,24 @@ TEST(RunRecipe, FrozenWeightsAndPackedRows) {
   EXPECT_EQ(run.layout.optimizer.kind, OptimizerKind::sgd);
 }
 
+TEST(RunRecipe, WholeLayersAreRecomputed) {
+  EXPECT_EQ(second("recompute", "full").layout.layer.recompute.kind, Recompute::full);
+}
+
+// In narrow types the base is kept in them alone, and so is what activations need.
+TEST(RunRecipe, FrozenWeightsOfNarrowProducts) {
+  LlmRun run = parse_llm_runs(kRuns, "runs.csv")->back();
+  run.layout.layer.precision.compute = DType::fp4;
+  run.layout.layer.precision.fp8.gather_weights = false;
+  apply_note_phrases("LoRA rank 16", run);
+  EXPECT_TRUE(run.layout.layer.precision.fp8.gather_weights);
+  EXPECT_TRUE(run.layout.layer.narrow_activation_inputs);
+  run.layout.layer.precision.compute = DType::bf16;
+  run.layout.layer.narrow_activation_inputs = false;
+  apply_note_phrases("LoRA rank 16", run);
+  EXPECT_FALSE(run.layout.layer.narrow_activation_inputs);
+}
+
 TEST(RunRecipe, NamesFileLineAndColumnOfWhatCannotBe) {
   EXPECT_THAT(with_recipe("recompute", "selective:norms"),
               test::FailsWith("recipes.csv: line 2, column recompute"));

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/formats/resolve_job.h"
+#include "stepcast/workload/memory.h"
 
 #include "tests/support/paths.h"
 
@@ -16,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 struct Expected {
   const char* file;
@@ -99,6 +101,25 @@ TEST(FrameworkConfig, ShardsAsTheConfigSays) {
   EXPECT_EQ(sharding("fsdp: shard_grad_op\n"), Sharding::zero2);
   EXPECT_EQ(sharding("deepspeed: {zero_optimization: {stage: 3}, bf16: {enabled: true}}\n"), Sharding::zero3);
   EXPECT_EQ(sharding("deepspeed: absent/zero2.json\n"), Sharding::zero2);
+}
+
+// Logits of all tokens, 6 bytes each, are gone; whichever framework has another key for it.
+TEST(FrameworkConfig, LigerKeepsNoLogits) {
+  const auto peak = [](const std::string& rest) {
+    const auto job =
+        resolve(job_of("base_model: NousResearch/Meta-Llama-3.1-8B\nmicro_batch_size: 4\nsequence_len: 8192\n"
+                       "gradient_checkpointing: true\nbf16: true\n" +
+                       rest));
+    EXPECT_TRUE(job.ok()) << job.error().message();
+    if (!job) return 0.0;
+    EXPECT_THAT(job->not_modelled, IsEmpty());
+    const auto memory = memory_forecast(job->model, job->layout, Bytes{1});
+    return memory.ok() ? memory->stages.front().working.value() : 0.0;
+  };
+  const double logits = 4.0 * 8192 * 128256;
+  const double plain = peak(""), liger = peak("liger_fused_linear_cross_entropy: true\n");
+  EXPECT_GT(plain - liger, 4 * logits);
+  EXPECT_DOUBLE_EQ(peak("cut_cross_entropy: true\n"), liger);
 }
 
 TEST(FrameworkConfig, ModelsAreKnownByTheirNamesAtAHub) {

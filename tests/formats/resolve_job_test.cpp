@@ -89,6 +89,19 @@ TEST(Job, FsdpAndTorchtitanShardWhereNothingElseIsSaid) {
   }
 }
 
+TEST(Job, TorchtitanAndMaxtextRecomputeWhereNothingElseIsSaid) {
+  for (const auto& [framework, usual] :
+       {std::pair{Framework::torchtitan, Recompute::selective_ops}, {Framework::maxtext, Recompute::full}}) {
+    const ResolvedJob job = resolved(with(asked(), framework));
+    EXPECT_EQ(job.layout.layer.recompute.kind, usual);
+    EXPECT_THAT(job.notes, Contains(HasSubstr("recomputation not given")));
+    EXPECT_EQ(
+        resolved(with(asked({"--recompute-granularity", "none"}), framework)).layout.layer.recompute.kind,
+        Recompute::none);
+  }
+  EXPECT_EQ(resolved(with(asked(), Framework::fsdp)).layout.layer.recompute.kind, Recompute::none);
+}
+
 TEST(Job, SaysWhereABatchLooksLikeTokens) {
   Job job = asked();
   job.settings.global_batch_sequences = 131072;  // x 8192 tokens

@@ -267,6 +267,7 @@ TEST(LayoutSearch, TorchTitansConfigSaysTheLayout) {
   PlanRequest request = request_of("llama-3-8b", 64, 128);
   request.job.framework = Framework::torchtitan;
   request.restrictions.sequence_parallel = {true};
+  request.restrictions.recomputations = {Recompute::none, Recompute::selective_ops, Recompute::full};
   const LayoutPlan plan = plan_of(request);
   std::size_t n_pipelines = 0, n_hybrid = 0;
   for (const RankedLayout& ranked : plan.ranking.layouts) {

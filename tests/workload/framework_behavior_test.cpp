@@ -39,6 +39,10 @@ TEST(FrameworkHabits, LossKeepsSoManyBytes) {
   EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, plain, false, 2), 6);
   EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, fused, false, 2), 12);
   EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::nemo}, fused, false, 2), 6);
+  for (const Framework framework : {Framework::pytorch, Framework::fsdp, Framework::deepspeed}) {
+    EXPECT_EQ(loss_bytes_per_logit({.framework = framework}, plain, false, 2), 6);
+    EXPECT_EQ(loss_bytes_per_logit({.framework = framework}, fused, false, 2), 0);  // Liger: none
+  }
   EXPECT_EQ(loss_bytes_per_logit(titan, plain, false, 2), 14);
   EXPECT_EQ(loss_bytes_per_logit(titan, compiled, true, 2), 18);
   EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2024-12"}, compiled, false, 2),

@@ -557,6 +557,22 @@ Transformer mixture() {
   return model;
 }
 
+// What per-operator recomputation keeps of a layer with experts: its input, queries, values and the result of attention,
+// 2 s b h each, and 4 bytes of a query and head; of routed experts nothing, of a shared one the first product.
+TEST(Recomputation, PerOperatorKeepsNothingOfRoutedExperts) {
+  Transformer model = mixture();
+  model.hidden_dropout = model.attention_dropout = 0;
+  Layout layout = layout_of(1, false);
+  layout.software.framework = Framework::torchtitan;
+  layout.layer.attention = AttentionMethod::flash;
+  layout.layer.recompute.kind = Recompute::selective_ops;
+  const double routed = 8 * kS * kB * (8 * kH + 4 * kA);
+  EXPECT_DOUBLE_EQ(activations(model, layout), routed);
+  model.moe->n_shared_experts = 1;
+  model.moe->shared_ffn_hidden_size = 1024;
+  EXPECT_DOUBLE_EQ(activations(model, layout) - routed, 8 * kS * kB * 2 * 1024);
+}
+
 // Two stages, every expert on one rank: in bf16 alone nobody gathers them; of fp32 copies the rank casts its own.
 TEST(States, ExpertsThatNobodyElseHoldsStayUnderFsdp) {
   Layout layout = layout_of(1, false);
@@ -624,10 +640,46 @@ TEST(States, NarrowWeightsLieThereInBothOrientations) {
   }
   EXPECT_DOUBLE_EQ(with_copies - plain, 2 * in_layers);
   EXPECT_DOUBLE_EQ(narrow_alone, plain);  // two bytes in place of the 16-bit weight
+}
+
+// Nobody updates them in 16 bits: one orientation in 8 bits, both where scales of blocks lie along one axis.
+TEST(States, FrozenWeightsAreInTheNarrowTypeAlone) {
+  Layout layout = layout_of(1, false);
   layout.layer.frozen_base = true;
-  const double frozen = forecast(gpt(), layout).stages[0].weights.value();
-  layout.layer.precision.compute = DType::bf16;
-  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].weights.value() - frozen, in_layers);  // one byte
+  layout.layer.adapters.rank = 16;
+  const auto weights = [&](DType compute, Fp8Scaling scaling, bool gathers) {
+    layout.layer.precision.compute = compute;
+    layout.layer.precision.fp8.scaling = scaling;
+    layout.layer.precision.fp8.gather_weights = gathers;
+    return forecast(gpt(), layout).stages[0].weights.value();
+  };
+  const double sixteen_bit = weights(DType::bf16, Fp8Scaling::delayed, false);
+  const Result<StepWork> work = step_work(gpt(), layout);
+  ASSERT_TRUE(work.ok());
+  double in_layers = 0;
+  for (const ChunkWork::Run& run : work->chunks[0].runs)
+    in_layers += run.count * work->layer_kinds[run.kind]->dense_parameters;
+  for (const bool gathers : {false, true}) {
+    EXPECT_DOUBLE_EQ(sixteen_bit - weights(DType::fp8, Fp8Scaling::delayed, gathers), in_layers);
+    EXPECT_DOUBLE_EQ(sixteen_bit - weights(DType::fp8, Fp8Scaling::mxfp8, gathers), 0);
+    EXPECT_DOUBLE_EQ(sixteen_bit - weights(DType::fp4, Fp8Scaling::delayed, gathers), in_layers);
+  }
+}
+
+// Eight ranks shard a layer whose weights are frozen: no gradient of it, none to reduce.
+TEST(States, FrozenLayersHaveNoGradientsUnderFsdp) {
+  Layout layout = layout_of(1, false);
+  layout.software.framework = Framework::torchtitan;
+  layout.degrees.data = 8;
+  layout.sharding.kind = Sharding::zero3;
+  layout.batch.seq_len_tokens = layout.batch.micro_batch_sequences = 1;
+  layout.batch.global_batch_sequences = 8;
+  const double trained = forecast(gpt(), layout).stages[0].working.value();
+  const double layer = static_cast<double>(layer_parameter_count(gpt(), 0).total());
+  layout.layer.frozen_base = true;
+  layout.layer.adapters.rank = 1;
+  const double saved = trained - forecast(gpt(), layout).stages[0].working.value();
+  EXPECT_NEAR(saved / ((2 + 2 * 4) * layer), 1, 0.01);
 }
 
 // Elements of two ranks: 10 into a column, whole; 20 of scores, 40 into a row and 8 of logits, halved; 6 of a norm, whole.

@@ -85,6 +85,10 @@ class ConfigReader {
   Status read(const JsonValue& root) {
     root_ = &root;
     STEPCAST_TRY(level(root, ""));
+    // Liger's kernels of rotation and gated activation come with that of the loss.
+    for (const std::string_view key : {"use_liger_kernel", "enable_liger_kernel"})
+      if (const JsonValue* on = root.find(key); on != nullptr && on->is_bool() && on->truth())
+        words_.settings.fuse_rotary = words_.settings.fuse_bias_activation = true;
     if (const JsonValue* deepspeed = root.find("deepspeed"); deepspeed != nullptr)
       STEPCAST_TRY(use_deepspeed(*deepspeed));
     if (framework_.work != nullptr) words_.work = framework_.work(root);
@@ -277,6 +281,8 @@ class ConfigReader {
       out_.notes.push_back(
           fmt::format("recomputation `{}`: taken as that of attention", recompute.substr(0, 60)));
       s.recompute = Recompute::selective;
+    } else if (recompute == "none") {
+      s.recompute = Recompute::none;
     }
     const std::string sharding = lower(words_.sharding);
     const std::string quantization = lower(words_.quantization);

@@ -172,6 +172,18 @@ void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& 
                               to_string(*job.framework)));
 }
 
+// A framework that was named recomputes what its configurations do.
+void recompute_as_framework_does(const Job& job, JobSettings& s, std::vector<std::string>& notes) {
+  if (!job.framework || job.command_line || job.deepspeed) return;
+  const Recompute usual = rule_of(*job.framework).layers.recompute;
+  if (usual == Recompute::none || s.recompute || s.recompute_modules || s.recompute_by_block ||
+      s.recompute_layers || s.recompute_attention || s.checkpoint_layers)
+    return;
+  s.recompute = usual;
+  notes.push_back(
+      fmt::format("recomputation not given: {}, as {} has it", to_string(usual), to_string(*job.framework)));
+}
+
 // What was said when the model was read, and which of its keys were not.
 void note_model(const Job& job, const std::vector<std::string>& said, ResolvedJob& result) {
   result.notes.insert(result.notes.begin(), said.begin(), said.end());
@@ -331,6 +343,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   if (!job.command_line) note_sizes(settings, job, result);
   note_batch_in_tokens(layout, result.notes);
   shard_as_framework_does(job, layout, settings, result.notes);
+  recompute_as_framework_does(job, settings, result.notes);
   layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // habits depend on it
   // Networks of images are trained by PyTorch as it is; encoders in front of decoders are Megatron-LM's, too.
   const bool of_images = result.model.network && !result.model.network->splits;

@@ -15,6 +15,7 @@
 #include "stepcast/formats/detail/job_format.h"
 #include "stepcast/formats/detail/megatron_flags.h"
 #include "stepcast/formats/detail/torchtitan_sections.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -202,12 +203,6 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
-// torch.compile merges element-wise chains and the loss with them.
-void use_compiler(const TorchTitanSettings& s, FusedKernels& fused) {
-  fused.softmax = fused.bias_activation = fused.bias_dropout_add = fused.rotary = s.compile;
-  fused.cross_entropy = fused.compiled = s.compile;
-}
-
 // Settings that are said beside the config, put in its place.
 Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job) {
   using S = JobSettings;
@@ -274,7 +269,7 @@ Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::st
     STEPCAST_TRY(use_batches(settings, job.layout));
     STEPCAST_TRY(use_checkpointing(settings, job.layout));
     STEPCAST_TRY(use_precision(settings, job.layout));
-    use_compiler(settings, job.layout.layer.fused);
+    if (!settings.compile) job.layout.layer.fused = rule_of(Framework::pytorch).fused;
     STEPCAST_TRY(detail::apply_choices(options.said, job.layout));
     return check(job.layout, job.model, job.n_gpus);
   };

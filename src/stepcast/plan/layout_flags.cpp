@@ -85,9 +85,12 @@ std::optional<std::string> torchtitan_text(const Layout& layout, const Transform
   }
   if (d.expert > 1) text += fmt::format("expert_parallel_degree = {}\n", d.expert);
   const Recompute recompute = layout.layer.recompute.kind;
-  text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
-                      recompute == Recompute::full ? "full" : "none");
-  if (recompute == Recompute::selective || recompute == Recompute::selective_ops) return std::nullopt;
+  if (recompute == Recompute::selective) return std::nullopt;
+  text += fmt::format("\n[activation_checkpoint]\nmode = {}\n",
+                      recompute == Recompute::full            ? "\"full\""
+                      : recompute == Recompute::selective_ops ? "\"selective\"\nselective_ac_option = \"op\""
+                                                              : "\"none\"");
+  if (layout.layer.fused.compiled) text += "\n[compile]\nenable = true\n";
   return text;
 }
 

@@ -26,7 +26,7 @@ JobSettings choices(const JobSettings& said, Framework framework, DType dtype, c
     s.dtype = dtype;
   }
   if (sharding.kind != Sharding::none) set_sharding(sharding.kind, s);
-  if (recompute != Recompute::none) s.recompute = recompute;
+  if (recompute != rule_of(framework).layers.recompute) s.recompute = recompute;
   if (recompute == Recompute::full && asks_for_overlap(framework)) {
     s.recompute_by_block = false;  // Megatron-LM asks for a method
     s.recompute_layers = 1;

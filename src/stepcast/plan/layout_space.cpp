@@ -101,6 +101,14 @@ std::vector<DataSharding> usual_shardings(const SpaceOf& of) {
   return all;
 }
 
+// Software whose configurations recompute does, more of it where memory asks for it; --recompute says what else is tried.
+std::vector<Recompute> usual_recomputations(Framework framework) {
+  const Recompute usual = rule_of(framework).layers.recompute;
+  if (usual == Recompute::none) return {Recompute::none, Recompute::selective, Recompute::full};
+  if (usual == Recompute::full) return {Recompute::full};
+  return {usual, Recompute::full};
+}
+
 std::string words(const List& list) { return fmt::format("{}", fmt::join(list, ", ")); }
 
 // Of chunks of uneven length the longest is at most so much above the mean. Assumed.
@@ -232,8 +240,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
 
   space.shardings = restrictions.shardings.value_or(usual_shardings(of));
   STEPCAST_TRY(check_nodes(space.shardings, of));
-  space.recomputations = restrictions.recomputations.value_or(
-      std::vector{Recompute::none, Recompute::selective, Recompute::full});
+  space.recomputations = restrictions.recomputations.value_or(usual_recomputations(of.framework));
   space.sequence_parallel = restrictions.sequence_parallel.value_or(std::vector{true, false});
   if (restrictions.dtypes) {
     space.dtypes = *restrictions.dtypes;

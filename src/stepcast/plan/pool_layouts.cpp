@@ -18,6 +18,7 @@
 #include "stepcast/formats/resolve_job.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/workload/framework_rule.h"
 
 namespace stepcast {
 namespace {
@@ -110,6 +111,8 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
   std::vector<Recompute> recomputations =
       lists.recomputations.value_or(std::vector{Recompute::none, Recompute::full});
   if (said.recompute) recomputations = {*said.recompute};
+  const Recompute usual_recomputation =
+      rule_of(asked.framework.value_or(Framework::megatron)).layers.recompute;
   std::vector<JobSettings> all;
   const auto add = [&](JobSettings settings) {
     if (lists.sequence_parallel)
@@ -125,7 +128,7 @@ std::vector<JobSettings> grid_of_degrees(const Job& asked, const LayoutRestricti
     }
     if (settings.context == 1) settings.context.reset();
     if (settings.expert == 1) settings.expert.reset();
-    if (settings.recompute == Recompute::none) settings.recompute.reset();
+    if (settings.recompute == usual_recomputation) settings.recompute.reset();
     all.push_back(std::move(settings));
   };
   for (const Recompute recompute : recomputations)

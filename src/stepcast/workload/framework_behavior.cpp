@@ -34,6 +34,9 @@ double loss_bytes_per_logit(const Software& software, const FusedKernels& fused,
   // Megatron Core's fused loss (`fused_vocab_parallel_cross_entropy`) keeps fp32 logits beside what the others have, on
   // A100 two of them, on H100 one.
   if (loss == LossMemory::megatron_fused && fused.cross_entropy) return element_bytes + 10;
+  // Liger and Cut Cross-Entropy have logits of a chunk of tokens at a time, about as large as the input of the vocabulary
+  // layer.
+  if (loss == LossMemory::liger && fused.cross_entropy) return 0;
   // Assumed: 16-bit logits and the fp32 softmax that becomes their gradient in place.
   if (loss != LossMemory::torch) return element_bytes + 4;
   // PyTorch's loss_parallel, which nobody compiles: backward the result of the softmax, its exponential, the gradient of

@@ -28,6 +28,10 @@ constexpr FusedKernels kEager{.softmax = false,
                               .weight_gradient_accumulation = false,
                               .compiled = false};
 
+// TorchTitan's published runs are compiled, the loss with them (`compile.enable`).
+constexpr FusedKernels kCompiledByTorch{
+    .cross_entropy = true, .weight_gradient_accumulation = false, .compiled = true};
+
 constexpr Fp8Habits kOwnFp8{.linears = Fp8Linears::own, .keeps_weights = false};
 constexpr Fp8Habits kTransformerEngine{.linears = Fp8Linears::transformer_engine, .keeps_weights = false};
 // NeMo's precision `bf16_with_fp8_mixed` keeps weights in fp8 (`fp8_params`).
@@ -97,7 +101,8 @@ constexpr LayerHabits kPlainLayers{.one_program = false,
                                    .launches_operators = false,
                                    .autocasts = false,
                                    .runs_plain_models = false,
-                                   .dispatcher = TokenDispatcher::all_to_all};
+                                   .dispatcher = TokenDispatcher::all_to_all,
+                                   .recompute = Recompute::none};
 constexpr LayerHabits kEagerLayers{.one_program = false,
                                    .routes_by_masks = false,
                                    .joins_gated_weights = false,
@@ -105,7 +110,18 @@ constexpr LayerHabits kEagerLayers{.one_program = false,
                                    .launches_operators = true,
                                    .autocasts = false,
                                    .runs_plain_models = false,
-                                   .dispatcher = TokenDispatcher::all_to_all};
+                                   .dispatcher = TokenDispatcher::all_to_all,
+                                   .recompute = Recompute::none};
+// TorchTitan's published configurations recompute per operator (`selective_ac_option = "op"`).
+constexpr LayerHabits kTorchTitanLayers{.one_program = false,
+                                        .routes_by_masks = false,
+                                        .joins_gated_weights = false,
+                                        .counts_operators = false,
+                                        .launches_operators = true,
+                                        .autocasts = false,
+                                        .runs_plain_models = false,
+                                        .dispatcher = TokenDispatcher::all_to_all,
+                                        .recompute = Recompute::selective_ops};
 constexpr LayerHabits kAutocastLayers{.one_program = false,
                                       .routes_by_masks = false,
                                       .joins_gated_weights = false,
@@ -113,7 +129,8 @@ constexpr LayerHabits kAutocastLayers{.one_program = false,
                                       .launches_operators = true,
                                       .autocasts = true,
                                       .runs_plain_models = false,
-                                      .dispatcher = TokenDispatcher::all_to_all};
+                                      .dispatcher = TokenDispatcher::all_to_all,
+                                      .recompute = Recompute::none};
 constexpr LayerHabits kMegatronCore{.one_program = false,
                                     .routes_by_masks = false,
                                     .joins_gated_weights = true,
@@ -121,7 +138,8 @@ constexpr LayerHabits kMegatronCore{.one_program = false,
                                     .launches_operators = false,
                                     .autocasts = false,
                                     .runs_plain_models = false,
-                                    .dispatcher = TokenDispatcher::all_to_all};
+                                    .dispatcher = TokenDispatcher::all_to_all,
+                                    .recompute = Recompute::none};
 // NeMo runs Megatron Core's layers tuned.
 constexpr LayerHabits kTunedMegatronCore{.one_program = false,
                                          .routes_by_masks = false,
@@ -130,7 +148,8 @@ constexpr LayerHabits kTunedMegatronCore{.one_program = false,
                                          .launches_operators = false,
                                          .autocasts = false,
                                          .runs_plain_models = false,
-                                         .dispatcher = TokenDispatcher::all_to_all};
+                                         .dispatcher = TokenDispatcher::all_to_all,
+                                         .recompute = Recompute::none};
 constexpr LayerHabits kDeepEp{.one_program = false,
                               .routes_by_masks = false,
                               .joins_gated_weights = false,
@@ -138,7 +157,8 @@ constexpr LayerHabits kDeepEp{.one_program = false,
                               .launches_operators = false,
                               .autocasts = false,
                               .runs_plain_models = false,
-                              .dispatcher = TokenDispatcher::deepep};
+                              .dispatcher = TokenDispatcher::deepep,
+                              .recompute = Recompute::none};
 constexpr LayerHabits kHuggingFaceLayers{.one_program = false,
                                          .routes_by_masks = false,
                                          .joins_gated_weights = false,
@@ -146,7 +166,8 @@ constexpr LayerHabits kHuggingFaceLayers{.one_program = false,
                                          .launches_operators = true,
                                          .autocasts = false,
                                          .runs_plain_models = true,
-                                         .dispatcher = TokenDispatcher::all_to_all};
+                                         .dispatcher = TokenDispatcher::all_to_all,
+                                         .recompute = Recompute::none};
 constexpr LayerHabits kXlaProgram{.one_program = true,
                                   .routes_by_masks = true,
                                   .joins_gated_weights = false,
@@ -154,7 +175,8 @@ constexpr LayerHabits kXlaProgram{.one_program = true,
                                   .launches_operators = false,
                                   .autocasts = false,
                                   .runs_plain_models = false,
-                                  .dispatcher = TokenDispatcher::all_to_all};
+                                  .dispatcher = TokenDispatcher::all_to_all,
+                                  .recompute = Recompute::full};
 
 constexpr MemoryHabits kUsualMemory{.loss = LossMemory::softmax,
                                     .gathers = WeightGathers::freed,
@@ -165,11 +187,11 @@ constexpr MemoryHabits kMegatronMemory{.loss = LossMemory::megatron_fused,
                                        .torch_pipelining = false,
                                        .recomputes_tower = false};
 // DeepSpeed trains Hugging Face's models, whose checkpointing wraps layers of a tower, too.
-constexpr MemoryHabits kZero{.loss = LossMemory::softmax,
+constexpr MemoryHabits kZero{.loss = LossMemory::liger,
                              .gathers = WeightGathers::freed,
                              .torch_pipelining = false,
                              .recomputes_tower = true};
-constexpr MemoryHabits kFsdp1{.loss = LossMemory::softmax,
+constexpr MemoryHabits kFsdp1{.loss = LossMemory::liger,
                               .gathers = WeightGathers::fsdp1,
                               .torch_pipelining = false,
                               .recomputes_tower = true};
@@ -275,8 +297,8 @@ constexpr FrameworkRule kRules[] = {
      kMegatronKernelsAndLoss, kNemoFp8, kCudnn, kAllButTensorParallel, kAllBf16, kDeepEp, kUsualMemory,
      kUnpadded, kAutomodelSharding, kOtherSearch},
     {Framework::torchtitan, "torchtitan", "torchtitan", 4,  //
-     kEager, kTorchAo, kFlash2, kReduction, kUsualTypes, kEagerLayers, kFsdp2, kTorchTitanSizes,
-     kTorchTitanSharding, kTorchTitanSearch},
+     kCompiledByTorch, kTorchAo, kFlash2, kReduction, kUsualTypes, kTorchTitanLayers, kFsdp2,
+     kTorchTitanSizes, kTorchTitanSharding, kTorchTitanSearch},
     {Framework::fsdp, "fsdp", "fsdp foundry composer", 9,  //
      kEager, kOwnFp8, kFlash1Until2024, kReductionAndSequence, kUsualTypes, kEagerLayers, kFsdp1, kUnpadded,
      kFsdpSharding, kOtherSearch},

@@ -69,11 +69,13 @@ struct LayerHabits {
   // Models are Hugging Face's unless a command line of Megatron-LM describes one: kernels are those of eager PyTorch.
   Stated<bool> runs_plain_models;
   Stated<TokenDispatcher> dispatcher;
+  Stated<Recompute> recompute;  // where nothing is said
 };
 
 // What is in memory at the worst moment of the loss, besides logits.
 enum class LossMemory : std::uint8_t {
   softmax,         // an fp32 softmax that becomes the gradient in place; assumed
+  liger,           // the same; a fused loss takes the vocabulary layer with it, in chunks of tokens
   megatron_fused,  // the same, and fp32 logits where the loss is fused
   torch,           // PyTorch's operators one by one, until a compiler merges them
 };

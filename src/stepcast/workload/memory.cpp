@@ -39,14 +39,19 @@ constexpr double kTightShare = 0.92;
 
 // Of a parameter inside a layer, beside its 16-bit weight: Transformer Engine keeps narrow copies of the weights over
 // the micro-batches of a step, in the orientation of the forward product and in that of the gradients. Weights that are
-// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy; if they are frozen, too,
-// one: the other is made when it is needed, or what MLPerf trains on eight GPUs would not fit there.
+// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy. So are frozen ones, which
+// nobody updates in 16 bits; of them one orientation stays where the other can be made of it, which scales of blocks along
+// one axis forbid. With more, what MLPerf trains on eight GPUs would not fit there.
 double bytes_of_narrow_copies(const Precision& precision, bool frozen) {
   if (!detail::is_narrow(precision.compute)) return 0;
-  const double narrow = precision.compute == DType::fp4 ? 0.5 : 1;
+  const bool is_fp4 = precision.compute == DType::fp4;
+  const double narrow = is_fp4 ? 0.5 : 1;
   constexpr double kSixteenBit = 2;
-  if (!precision.fp8.gather_weights) return 2 * narrow;
-  return (frozen ? 1 : 2) * narrow - kSixteenBit;
+  if (frozen) {
+    const bool along_one_axis = is_fp4 || precision.fp8.scaling == Fp8Scaling::mxfp8;
+    return (along_one_axis ? 2 : 1) * narrow - kSixteenBit;
+  }
+  return 2 * narrow - (precision.fp8.gather_weights ? kSixteenBit : 0);
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
 namespace {
 
 struct FsdpParameters {
-  double all = 0, trained = 0, largest_layer = 0, outside_layers = 0;
+  double all = 0, trained = 0, largest_layer = 0, largest_trained_layer = 0, outside_layers = 0;
   double largest_chunk = 0;  // of trained ones
 };
 
@@ -89,7 +94,7 @@ FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpP
   const bool fsdp2 = gathers == WeightGathers::fsdp2;
   const double reduced = element_size(precision.reduction).value();
   // The gradient of a layer, and behind it two copies in the type of the reduction: one travels, one is filled.
-  buffers.of_a_layer = parameters.largest_layer * (weight + (fsdp2 ? 2 * reduced : 0));
+  buffers.of_a_layer = parameters.largest_trained_layer * (weight + (fsdp2 ? 2 * reduced : 0));
   // Layers are gathered two at a time. The root of the model is gathered once, with what no layer holds: embedding, last
   // norm, vocabulary layer (`_lazy_init` of fully_shard; FSDP 1 alike; DeepSpeed frees what it has used).
   const double root = gathers != WeightGathers::freed ? parameters.outside_layers * weight : 0;
@@ -235,8 +240,9 @@ class StageMemories {
   struct Sums {
     TrainedParameters trained;
     double all_dense = 0, all_expert = 0;
-    double largest_layer = 0, in_layers = 0;
+    double largest_trained_layer = 0, in_layers = 0;
     double travelling_layer = 0, travelling_chunk = 0;  // the largest: of what FSDP gathers and reduces
+    double trained_travelling_layer = 0;
     double one_layer = 0, offloaded_layer = 0;
     bool has_head = false;
   };
@@ -279,9 +285,13 @@ class StageMemories {
     for (const ChunkWork::Run& run : chunk.runs) {
       const LayerWork& layer = *work_.layer_kinds[run.kind];
       const double parameters = layer.dense_parameters + layer.expert_parameters;
-      sums.largest_layer = std::max(sums.largest_layer, parameters);
+      sums.largest_trained_layer = std::max(sums.largest_trained_layer,
+                                            layer.trained_dense_parameters + layer.trained_expert_parameters);
       sums.travelling_layer =
           std::max(sums.travelling_layer, layer.dense_parameters + travelling(layer.expert_parameters));
+      sums.trained_travelling_layer =
+          std::max(sums.trained_travelling_layer,
+                   layer.trained_dense_parameters + travelling(layer.trained_expert_parameters));
       sums.in_layers += parameters * run.count;
     }
     sums.one_layer = std::max(sums.one_layer, kept_by_chunk_[c].one_layer);
@@ -318,6 +328,7 @@ class StageMemories {
                                             {.all = sums.all_dense + travelling(sums.all_expert),
                                              .trained = sums.trained.dense + travelling(sums.trained.expert),
                                              .largest_layer = sums.travelling_layer,
+                                             .largest_trained_layer = sums.trained_travelling_layer,
                                              .outside_layers = all - sums.in_layers,
                                              .largest_chunk = sums.travelling_chunk},
                                             weight_);
@@ -331,7 +342,7 @@ class StageMemories {
       m.weights = Bytes{weight_ * all + narrow_copies * sums.in_layers + states * master_bytes};
       const bool cut = layout_.sharding.kind == Sharding::zero2;
       m.gradients = Bytes{cut ? share(gradient) : gradient * trained};
-      if (cut) working.of_a_layer += sums.largest_layer * gradient;
+      if (cut) working.of_a_layer += sums.largest_trained_layer * gradient;
     }
     if (layout_.layer.reference_model && !layout_.layer.frozen_base)
       m.weights += Bytes{weight_ * (layout_.sharding.kind == Sharding::zero3 ? share(1) : all)};

@@ -65,7 +65,8 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
         linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv);
   }
   if (modules.norms && model_.has_ffn)
-    bytes += linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears, layout_.layer.adapters.ffn_up);
+    bytes += linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears,
+                          layout_.layer.adapters.ffn_up && !experts);
   if (modules.latent_projections && attends && attention_of(model_).traits().expands_latents)
     bytes += queries_keys_values();
   if (!experts) return bytes + (modules.ffn && model_.has_ffn ? ffn(false) - hidden() : 0);
@@ -117,19 +118,23 @@ double ActivationCount::kept_results(const Recomputation& recompute) const {
 
 double ActivationCount::kept_products(bool experts) const {
   if (model_.mixer != Mixer::attention || !model_.has_ffn) return 0.5 * (attention() + ffn(experts));
-  const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
-  if (experts || !attention_of(model_).traits().has_qkv) {
-    return 0.5 * (queries_keys_values() + hidden() + (experts ? ffn(true) : (model_.gated_ffn ? 2 : 1) * up) +
-                  hidden());
-  }
-  // Queries, keys, values, output; gate, up, down: the first of every two.
+  const bool has_qkv = attention_of(model_).traits().has_qkv;
+  // Queries, keys, values, output: the first of every two.
   const double per_head = tokens_ * element_ / tp_;
   const double queries = per_head * as_double(model_.n_heads * model_.qk_head_dim());
   const double values = per_head * as_double(model_.kv_heads() * model_.value_head_dim());
-  // The backward pass needs no result of the last product, which is added to what goes around the layer: compiled code
-  // does not keep it, either (partitioner of torch.compile).
+  const double attention_products = has_qkv ? queries + values : 0.5 * (queries_keys_values() + hidden());
+  // Gate, up, down likewise. The backward pass needs no result of the last product, which is added to what goes around the
+  // layer: compiled code does not keep it, either (partitioner of torch.compile).
   const double down = model_.gated_ffn && !layout_.layer.fused.compiled ? hidden() : 0;
-  return queries + values + up + down;
+  if (experts) {
+    // Router, exchanges of tokens and grouped products are none of the operators whose results are kept.
+    const double shared = as_double(model_.moe->n_shared_experts * model_.moe->shared_ffn_hidden_size);
+    return attention_products + (shared > 0 ? per_head * shared + down : 0);
+  }
+  const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
+  if (!has_qkv) return attention_products + 0.5 * ((model_.gated_ffn ? 2 : 1) * up + hidden());
+  return attention_products + up + down;
 }
 
 double KeptActivations::of(std::int64_t layer, std::int64_t in_chunk) const {
@@ -167,7 +172,8 @@ void KeptActivations::count_kinds() {
 
 double KeptActivations::kept(const ActivationCount& count, bool experts, double whole) const {
   if (layout_.layer.recompute.kind == Recompute::selective_ops)
-    return count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
+    return std::min(whole, count.hidden() + count.attention_output() + count.attention_core() +
+                               count.kept_products(experts));
   if (layout_.layer.recompute.kind != Recompute::selective) return whole;
   return whole - count.recomputed(layout_.layer.recompute.modules, experts);
 }

@@ -109,9 +109,9 @@ class ActivationCount {
     if (tp_ <= 1 || !layout_.layer.sequence_parallel) return 0;
     return (layout_.layer.overlap.tensor_parallel ? 2 : 3) * whole_hidden();
   }
-  // The input of the vocabulary layer, where it is gathered from the ranks and kept for its gradient.
+  // The input of the vocabulary layer, where it is gathered from the ranks and kept for the gradient of its weights.
   [[nodiscard]] double gathered_head_input() const {
-    return tp_ > 1 && layout_.layer.sequence_parallel ? whole_hidden() : 0;
+    return tp_ > 1 && layout_.layer.sequence_parallel && !layout_.layer.frozen_base ? whole_hidden() : 0;
   }
   [[nodiscard]] double logits(double vocab) const { return tokens_ * vocab / tp_; }
 

@@ -159,12 +159,17 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
     recompute_modules(backward, variant);
   } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {
     // Results of attention and of every second product are kept: norms, activation and half of the products
-    // run again.
+    // run again, and what tokens do between the router and the sum of what their experts say.
     bool keep = true;
     for (const WorkItem& item : forward) {
       const Operation* operation = item.operation();
-      if (operation == nullptr || std::holds_alternative<AttentionShape>(operation->shape)) continue;
-      if (std::holds_alternative<GemmShape>(operation->shape)) {
+      const bool of_experts = item.role == ItemRole::expert_up || item.role == ItemRole::expert_down;
+      if (operation == nullptr) {
+        if (std::get<Transfer>(item.what).group == GroupKind::expert) backward.push_back(item);
+        continue;
+      }
+      if (std::holds_alternative<AttentionShape>(operation->shape)) continue;
+      if (std::holds_alternative<GemmShape>(operation->shape) && !of_experts) {
         keep = !keep;
         if (!keep) continue;
       }

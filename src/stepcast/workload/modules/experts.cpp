@@ -479,7 +479,8 @@ class Experts final : public LayerModule {
     const double matrices = model.gated_ffn ? 3 : 2;  // inputs and output of the activation
     const bool fp8 = layer.precision.fp8.ffn_linears;
     const ExpertBytes bytes = expert_bytes(count);
-    double kept = count.streams() + 2 * count.hidden() + (model.hidden_dropout > 0 ? count.norm_mask() : 0);
+    double kept = count.streams() + count.hidden() + count.linear_input(count.hidden(), false, false) +
+                  (model.hidden_dropout > 0 ? count.norm_mask() : 0);
     kept += count.linear_input(bytes.received, fp8, false);
     kept += count.activation_inputs((matrices - 1) * bytes.wide) + count.linear_input(bytes.wide, fp8, false);
     if (!layer.fused.permutation) kept += kUnfusedPermutationBytes * bytes.received / count.element();
@@ -533,11 +534,11 @@ ExpertBytes expert_bytes(const detail::ActivationCount& count) {
   const MixtureOfExperts& moe = *model.moe;
   const double visits = count.tokens() / count.tp() * as_double(moe.experts_per_token) * count.imbalance();
   const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model.hidden_size;
+  const double wide_shared = count.tokens() * as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) /
+                             count.tp() * count.element();
   return {.received = visits * as_double(routed) * count.element(),
           .wide = visits * as_double(moe.expert_ffn_hidden_size) * count.element(),
-          .shared = (model.gated_ffn ? 3 : 2) * count.tokens() *
-                    as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / count.tp() *
-                    count.element()};
+          .shared = (model.gated_ffn ? 2 : 1) * wide_shared + count.linear_input(wide_shared, false, false)};
 }
 
 }  // namespace stepcast
