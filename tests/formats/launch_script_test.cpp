@@ -79,7 +79,7 @@ TEST(LaunchScript, KnowsOtherWaysToSet) {
           "let N=4*2\ndeclare -a A=(1 2 3)\nreadonly -r B=5\nrun.py $N ${A[1]} $A ${A[7]} \"${A[*]}\" $B"),
       ElementsAre("run.py", "8", "2", "1", "${A[7]}", "1 2 3", "5"));
   EXPECT_THAT(words_of("N=3\nrun.py ${1:-${M:-$N}} ${Q:=7} $Q ${R:-$X}"),
-              ElementsAre("run.py", "3", "7", "7", "${R:-$X}"));
+              ElementsAre("run.py", "3", "7", "7", "$X"));
 }
 
 TEST(LaunchScript, KnowsOtherExpansions) {

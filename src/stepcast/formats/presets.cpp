@@ -226,10 +226,10 @@ std::optional<std::string> preset_of_hub_name(std::string_view hub) {
   for (const std::string_view middle : {"-coder", "-math", "-moe"})
     if (const std::size_t at = name.find(middle); at != std::string::npos && at > 0)
       name.erase(at, middle.size());
-  constexpr std::string_view kEnds[] = {"instruct", "base",    "hf",      "chat", "it",   "pt",
-                                        "thinking", "preview", "unsloth", "fp8",  "bf16", "bnb",
-                                        "4bit",     "dynamic", "awq",     "gptq", "int4", "int8",
-                                        "v0.1",     "v0.2",    "v0.3",    "v1.0"};
+  constexpr std::string_view kEnds[] = {"instruct", "base",    "hf",      "chat", "it",   "pt",   "thinking",
+                                        "preview",  "unsloth", "fp8",     "bf16", "bnb",  "4bit", "dynamic",
+                                        "awq",      "gptq",    "int4",    "int8", "v0.1", "v0.2", "v0.3",
+                                        "v1.0",     "sft",     "mixture", "dpo"};
   for (;;) {
     if (const auto preset = find_preset(name)) return preset->name;
     // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.

@@ -207,7 +207,9 @@ Status ShellReader::variable(std::string_view inside, std::string_view written, 
   if (has_default && (found == variables_.end() || (is_known && joined_words(value).empty()))) {
     const bool assigns = how.starts_with(":=");
     const std::optional<std::string> text = expanded(how.substr(how.starts_with('-') ? 1 : 2));
-    if (!text || text->find('$') != std::string::npos) return keep(written);
+    // Parts that nobody knows stay in it as they are written, `$HOME/models`; what a command says may be anything.
+    if (!text || text->find("$(") != std::string::npos || text->find('`') != std::string::npos)
+      return keep(written);
     if (assigns) assign(variables_, std::string{name} + "=", {*text}, false);
     return insert({*text}, false, quoted);
   }

@@ -433,7 +433,9 @@ Status ShellReader::run(ShellWords words, bool surely) {
   // `python -m megatron.training.pretrain_gpt` runs pretrain_gpt.py.
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string module = words[i + 1].substr(words[i + 1].rfind('.') + 1);
-    if (words[i] != "-m" || !module.starts_with("pretrain")) continue;
+    const bool is_of_ours = module.starts_with("pretrain") || module.starts_with("main") ||
+                            module.starts_with("train_ppo") || module.ends_with("_main");
+    if ((words[i] != "-m" && words[i] != "--module") || !is_of_ours) continue;
     words[i + 1] = module + ".py";
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -445,13 +447,18 @@ Status ShellReader::run(ShellWords words, bool surely) {
 Status ShellReader::open_up(ShellWords& words) {
   for (std::size_t i = 0; i < words.size() && depth_ < kDeepestScript; ++i) {
     const std::size_t at = words[i].find(".py");
-    if (at == std::string::npos || at + 3 == words[i].size() || !is_space(words[i][at + 3])) continue;
+    const bool runs_script =
+        at != std::string::npos && at + 3 < words[i].size() && is_space(words[i][at + 3]);
+    const bool runs_module =
+        words[i].find("python") != std::string::npos && words[i].find(" -m ") != std::string::npos;
+    if (!runs_script && !runs_module) continue;
     ShellReader inner{words[i], defined_, depth_ + 1};
     STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
     n_bytes_ += inner.n_bytes_;
-    words.resize(i);
+    if (runs_script) words.resize(i);
     for (ShellWords& command : commands) {
       if (std::none_of(command.begin(), command.end(), is_python_script)) continue;
+      words.resize(i);
       words.insert(words.end(), command.begin(), command.end());
       return Ok{};
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "stepcast/base/words.h"
 #include "stepcast/formats/detail/shell/arithmetic.h"
 #include "stepcast/formats/detail/shell/reader.h"
 
@@ -93,7 +94,12 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
     all.insert(all.end(), words.begin(), words.end());
     const auto python = std::find_if(words.begin(), words.end(), is_python_script);
     if (python == words.end()) continue;
-    const bool trains = python->find("pretrain") != std::string::npos;
+    const std::string name = python->substr(python->rfind('/') + 1);
+    const bool trains =
+        any_word("pretrain ppo grpo dapo",
+                 [&](std::string_view word) { return name.find(word) != std::string::npos; }) ||
+        std::ranges::any_of(words,
+                            [](const std::string& word) { return word.starts_with("actor_rollout_ref."); });
     if (is_training && !trains) continue;
     is_training = trains;
     launch = std::move(words);

@@ -9,8 +9,9 @@
 
 namespace stepcast::detail {
 
-// Words of the command that trains: the one with a script in Python, of several the last that is called pretrain..., or
-// the last. Without one all words, as of a line of flags. The part of Bash that is read (a word in quotes is itself, {x}
+// Words of the command that trains: the one with a script in Python, of several the last whose name says that it trains
+// (pretrain, ppo, grpo, dapo) or that has keys of an actor, or the last. A module that trains, `python -m
+// verl.trainer.main_ppo`, is the script main_ppo.py. Without one all words, as of a line of flags. The part of Bash that is read (a word in quotes is itself, {x}
 // is any number of x, [x] one or none):
 //
 //   script     = { command ( newline | ";" | "&" | "&&" | "||" | "|" ) }
