@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -374,11 +375,13 @@ TEST(RlConfig, DropsNoKey) {
     question.settings.lengths = "mean=700";
     const Result<RlAnswer> one = rl_step(question, steps);
     EXPECT_TRUE(one.ok()) << one.error().message() << text.substr(text.rfind(' '));
-    if (!one) return std::pair{0.0, std::string{}};
-    std::string listed;
-    for (const std::string& note : one->forecast.notes)
-      if (note.starts_with("not modelled") || note.find("is not here") != std::string::npos) listed += note;
-    return std::pair{one->forecast.step_s, listed};
+    if (!one) return std::string{};
+    const RlForecast& f = one->forecast;
+    std::string said = fmt::format("{} GPUs: {} {} {} {} {}", f.n_gpus, f.step_s, f.parts.generate_s(),
+                                   f.memory.training_peak_GiB, f.model, f.split.training_layout);
+    for (const std::string& note : f.notes)
+      if (note.starts_with("not modelled") || note.find("is not here") != std::string::npos) said += note;
+    return said;
   };
   for (const auto& [base, changes] : kinds) {
     const auto before = answer(*base);

@@ -374,7 +374,9 @@ class ConfigReader {
   void use_adapters() {
     const std::string adapter = lower(words_.adapter);
     const bool has = adapter == "lora" || adapter == "qlora" || adapter == "true" ||
-                     adapter.ends_with("peftconfig") || words_.model.find("lora_") != std::string::npos;
+                     adapter.ends_with("peftconfig") ||
+                     (framework_.adapter_rank == 0 && words_.adapter_rank > 0) ||
+                     words_.model.find("lora_") != std::string::npos;
     if (!has && !adapter.empty() && adapter != "full" && adapter != "false")
       out_.job.not_modelled.push_back("fine-tuning: " + adapter.substr(0, 60));
     if (!has) return;

@@ -70,9 +70,10 @@ struct ArgumentStyle {
   std::string_view shown_by;  // beginnings of words, blanks between, all of which are there
   bool has_dashes;            // --key value; otherwise key=value
 };
-constexpr ArgumentStyle kStyles[] = {{"--model_name_or_path", true},  // Hugging Face's Trainer
-                                     {"swift --model", true},         // ms-swift
-                                     {"model_name= per_device_batch_size=", false}};  // MaxText
+constexpr ArgumentStyle kStyles[] = {{"--model_name_or_path", true},                 // Hugging Face's Trainer
+                                     {"swift --model", true},                        // ms-swift
+                                     {"model_name= per_device_batch_size=", false},  // MaxText
+                                     {"model.partial_pretrain= data.", false}};  // verl's supervised training
 
 const ArgumentStyle* style_of(const std::vector<std::string>& words) {
   const auto is_missing = [&](std::string_view beginning) {
@@ -139,6 +140,8 @@ std::optional<Job> config_of_command_line(const Job& said) {
     if (!has("target_modules")) keys.push_back({"target_modules", {"all-linear"}});
     keys.push_back({"swift", {*(swift + 1)}});
   }
+  if (std::ranges::any_of(keys, [](const auto& one) { return one.first == "model.partial_pretrain"; }))
+    keys.push_back({"verl_sft", {}});  // by which it is known, as its other keys are paths here
   JsonWriter json;
   json.begin_object();
   for (const auto& [key, values] : keys) {

@@ -88,7 +88,11 @@ Status read_configs(const JobWords& said, Job& job) {
   }
   if (!said.config.empty()) {
     STEPCAST_ASSIGN(ConfigText config, read_config_text(said.config));
-    (is_toml(config) ? job.torchtitan : job.config) = std::move(config);
+    // Of a script, what it runs says the configuration.
+    if (config.name.ends_with(".sh") || config.text.starts_with("#!"))
+      job.command_line = std::move(config.text);
+    else
+      (is_toml(config) ? job.torchtitan : job.config) = std::move(config);
   }
   if (!said.deepspeed.empty()) {
     STEPCAST_ASSIGN(job.deepspeed, read_config_text(said.deepspeed));

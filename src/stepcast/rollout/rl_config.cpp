@@ -318,6 +318,7 @@ void read_verl(RlKeys& k, RlConfig& out) {
   const std::string scorer = k.text("reward_model.model.path"),
                     other = k.text("reward.reward_model.model_path");
   if (scores || scores_too) r.reward_model = scorer.empty() ? other : scorer;
+  if (r.reward_model.empty() && (scores || scores_too)) r.reward_model = "reward_model.model.path";
   if (!scores) k.pass("reward_model.");
   if (!scores_too) k.pass("reward.reward_model.");
   read_verl_training(k, out);
@@ -510,9 +511,9 @@ struct FoundConfig {
 };
 
 // Configurations of verl itself, whose values the reader knows.
-bool is_of_verl(std::string_view name) {
-  return name.substr(0, name.find('.')) == "ppo_trainer" ||
-         name.substr(0, name.find('.')) == "ppo_megatron_trainer";
+bool is_of_verl(std::string_view config) {
+  const std::string_view name = config.substr(0, config.find('.'));
+  return name.ends_with("ppo_trainer") || name.ends_with("ppo_megatron_trainer") || name.starts_with("dapo_");
 }
 
 Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes) {

@@ -186,8 +186,11 @@ void RlKeys::list_rest(std::string_view framework, std::vector<std::string>& not
                        std::vector<std::string>& notes) const {
   const std::vector<std::string> known{asked_.begin(), asked_.end()};
   for (const auto& [path, written] : values_) {
-    if (asked_.contains(path) || is_without_effect(framework, path, value(path))) continue;
-    const std::string key = path.substr(0, 80);
+    if (asked_.contains(path) || path.ends_with("_target_") ||
+        is_without_effect(framework, path, value(path)))
+      continue;
+    constexpr std::size_t kLongest = 160;
+    const std::string key = path.substr(0, kLongest);
     not_modelled.push_back(fmt::format("{}={}", key, value(path).substr(0, 40)));
     if (const auto meant = nearest_word(path, known, 2))
       notes.push_back(

@@ -87,6 +87,11 @@ Status ShellReader::command_output(std::string_view rest, bool quoted) {
     if (text && inside.find('"') == std::string_view::npos) std::ranges::replace_if(*text, is_space, ' ');
   }
   const std::string_view first = inside.substr(0, inside.find_first_of(" \t\n;"));
+  if (first == "expr") {
+    std::string sum{inside.substr(first.size())};
+    std::erase(sum, '\\');
+    if (const auto value = shell_arithmetic(sum, variables_)) text = std::to_string(*value);
+  }
   if (!text && (first == "[" || first == "[[" || first == "if" || defined_.functions.contains(first)))
     text = echoed(inside);
   if (!text || text->find("$(") != std::string::npos) return unknown_until(end);

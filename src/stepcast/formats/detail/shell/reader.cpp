@@ -319,9 +319,22 @@ Status ShellReader::end_command() {
   STEPCAST_ASSIGN(const bool repeated, repeat(words));
   if (repeated || !flow_.steer(words)) return Ok{};
   const Truth runs_now = both(base_, flow_.runs());
-  flow_.ended_with(truth_of_command(words));
+  flow_.ended_with(truth_of_command(without_unset(words)));
   if (runs_now == Truth::no) return Ok{};
   return run(std::move(words), runs_now == Truth::yes);
+}
+
+ShellWords ShellReader::without_unset(ShellWords words) const {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] != "-z" && words[i] != "-n") continue;
+    std::string_view name = words[i + 1];
+    if (!name.starts_with('$')) continue;
+    name.remove_prefix(name.starts_with("${") && name.ends_with('}') ? 2 : 1);
+    if (name.ends_with('}')) name.remove_suffix(1);
+    const bool is_name = !name.empty() && begins_name(name.front()) && std::ranges::all_of(name, in_name);
+    if (is_name && !variables_.contains(name)) words[i + 1].clear();
+  }
+  return words;
 }
 
 std::optional<std::string_view> ShellReader::loop_body(std::size_t& behind) const {
@@ -425,8 +438,15 @@ Status ShellReader::run(ShellWords words, bool surely) {
     return Ok{};
   }
   if (words.front() == "eval") words.erase(words.begin());
-  // Flags on a line of their own, without a sign of continuation: of the command above.
-  if (!words.empty() && words.front().starts_with("-") && !commands_.empty()) {
+  // Flags and `path.to.key=value` on a line of their own, without a sign of continuation or behind a comment: of the command
+  // above.
+  const auto is_override = [](const std::string& word) {
+    const std::string_view key = std::string_view{word}.substr(0, std::min(word.find('='), word.size()));
+    return key.size() < word.size() && key.find('.') != std::string_view::npos &&
+           key.find_first_of("/ $") == std::string_view::npos;
+  };
+  if (!words.empty() && (words.front().starts_with("-") || is_override(words.front())) &&
+      !commands_.empty()) {
     commands_.back().insert(commands_.back().end(), words.begin(), words.end());
     return Ok{};
   }
@@ -434,7 +454,8 @@ Status ShellReader::run(ShellWords words, bool surely) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string module = words[i + 1].substr(words[i + 1].rfind('.') + 1);
     const bool is_of_ours = module.starts_with("pretrain") || module.starts_with("main") ||
-                            module.starts_with("train_ppo") || module.ends_with("_main");
+                            module.starts_with("train_ppo") || module.ends_with("_main") ||
+                            module.ends_with("sft_trainer");
     if ((words[i] != "-m" && words[i] != "--module") || !is_of_ours) continue;
     words[i + 1] = module + ".py";
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));

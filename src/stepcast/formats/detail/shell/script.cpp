@@ -88,6 +88,16 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
       if (std::any_of(more.begin(), more.end(), runs_python)) commands = std::move(more);
     }
   }
+  if (std::none_of(commands.begin(), commands.end(), runs_python)) {
+    // A command line that another script is given: `COMMAND="python train.py ..." sbatch ray.sub`.
+    const ShellVariables variables = defined.variables;
+    for (const auto& [name, value] : variables) {
+      const std::string text = value ? joined_words(*value) : std::string{};
+      if (text.find(".py ") == std::string::npos && text.find(" -m ") == std::string::npos) continue;
+      STEPCAST_ASSIGN(std::vector<ShellWords> more, ShellReader(text, defined, 1).commands());
+      if (std::any_of(more.begin(), more.end(), runs_python)) commands = std::move(more);
+    }
+  }
   ShellWords all, launch;
   bool is_training = false;
   for (ShellWords& words : commands) {
@@ -96,7 +106,7 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
     if (python == words.end()) continue;
     const std::string name = python->substr(python->rfind('/') + 1);
     const bool trains =
-        any_word("pretrain ppo grpo dapo",
+        any_word("pretrain ppo grpo dapo sft_trainer",
                  [&](std::string_view word) { return name.find(word) != std::string::npos; }) ||
         std::ranges::any_of(words,
                             [](const std::string& word) { return word.starts_with("actor_rollout_ref."); });
