@@ -289,6 +289,22 @@ TEST(RlConfig, ReadsWhatAScriptSaysBeside) {
   EXPECT_THAT(notes, Contains(HasSubstr("grpo_math_1B.yaml is not here: taken as NeMo-RL ships it")));
 }
 
+TEST(RlConfig, ModelsAreKnownByTheirPaths) {
+  const auto model_of = [](const std::string& path) {
+    std::string text = kVerl;
+    text.replace(text.find("Qwen/Qwen3-8B"), 13, path);
+    std::vector<std::string> notes;
+    const Result<RlQuestion> q = read(command_line(text), "mean=700", notes);
+    return q ? q->job.model : std::string{"none"};
+  };
+  EXPECT_EQ(model_of("$HOME/models/Qwen2-7B-Instruct"), "qwen2.5-7b");
+  EXPECT_EQ(model_of("${DATA:-${HOME}/verl}/Qwen2.5-Math-7B/"), "qwen2.5-7b");
+  EXPECT_EQ(model_of("~/hub/models--meta-llama--Llama-3.1-8B-Instruct/snapshots/5206a32e"), "llama-3.1-8b");
+  EXPECT_EQ(model_of("$PWD/checkpoint/multiturn-sft-qwen-2.5-32b-instruct/global_step_372"), "qwen2.5-32b");
+  EXPECT_EQ(model_of("$MODEL_PATH"), "none");
+  EXPECT_EQ(model_of("/data/my-model"), "none");
+}
+
 TEST(RlConfig, ClusterVariablesAreNoNumbers) {
   std::string text = kVerl;
   text.replace(text.find("nnodes=2"), 8, "nnodes=$NNODES");

@@ -545,7 +545,7 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
 
 // A folder with its config.json, or a name at a hub; of a path to neither (`$HOME/models/Qwen3-8B/snapshot`), the last part
 // that is one.
-std::optional<std::string> model_named(const std::string& name) {
+std::optional<std::string> model_named(const std::string& name, std::vector<std::string>& notes) {
   std::error_code ignored;
   const auto at = std::filesystem::path{name} / "config.json";
   if (std::filesystem::exists(at, ignored)) return at.string();
@@ -556,12 +556,22 @@ std::optional<std::string> model_named(const std::string& name) {
       return preset;
     if (rest.rfind('/') == std::string_view::npos) break;
   }
+  // "sft-qwen-2.5-32b-instruct" was one before it was trained further.
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t next = rest.find_first_of("-_/");
+    if (next == std::string_view::npos) break;
+    rest.remove_prefix(next + 1);
+    const auto preset = preset_of_hub_name(rest.substr(0, rest.find('/')));
+    if (!preset) continue;
+    notes.push_back(fmt::format("{}: taken for {}, by its name", name.substr(0, 120), *preset));
+    return preset;
+  }
   return std::nullopt;
 }
 
-Status use_model(const RlConfig& config, const std::string& file, Job& job) {
+Status use_model(const RlConfig& config, const std::string& file, Job& job, std::vector<std::string>& notes) {
   if (!job.model.empty() || job.transformer) return Ok{};
-  const std::optional<std::string> model = model_named(config.model);
+  const std::optional<std::string> model = model_named(config.model, notes);
   if (model) job.model = *model;
   if (model) return Ok{};
   return Error::at(file, "the model")
@@ -625,7 +635,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   notes.insert(notes.end(), config.notes.begin(), config.notes.end());
   keys.list_rest(found.format->name, config.job.not_modelled, notes);
   Job& job = out.job;
-  STEPCAST_TRY(use_model(config, found.name, job));
+  STEPCAST_TRY(use_model(config, found.name, job, notes));
   if (!job.n_gpus) job.n_gpus = config.job.n_gpus;
   if (!job.framework) job.framework = config.job.framework;
   job.settings = over(config.job.settings, job.settings);
@@ -643,7 +653,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   fill_word(r.policy, c.policy);
   fill_word(r.generation_dtype, c.generation_dtype);
   if (r.reward_model.empty() && !c.reward_model.empty()) {
-    const std::optional<std::string> reward = model_named(c.reward_model);
+    const std::optional<std::string> reward = model_named(c.reward_model, notes);
     if (!reward) notes.push_back(c.reward_model + ": not known, taken for a model as large as the policy");
     r.reward_model = reward.value_or(job.model);
   }

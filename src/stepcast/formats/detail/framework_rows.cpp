@@ -284,6 +284,8 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
       {"max_seq_len model.d_model", "a config of LLM Foundry",
        "give its sizes as flags of Megatron-LM with --framework fsdp"},
       {"model.hidden_dim", "a config of Levanter", "give its model with --model, and --framework maxtext"},
+      {"policy.model_name cluster", "a config of NeMo-RL without generation (sft, dpo, rm, distillation)",
+       "give its model with --model and its degrees as flags"},
       {"resources run", "a task of SkyPilot", "give the command that it runs with --command-line"},
       {"num_hidden_layers|model_type", "a model's config.json", "give it with --model"}};
   for (const Other& other : kOthers)
