@@ -200,6 +200,39 @@ TEST(FrameworkConfig, AutomodelIsReadAsItself) {
   EXPECT_THAT(listed(read("a_key_of_tomorrow: 1\n")), ::testing::ElementsAre("a_key_of_tomorrow"));
 }
 
+// Rank and products of adapters act; dropout and bases in 4 bits are listed.
+TEST(FrameworkConfig, ReadsAdapters) {
+  struct Said {
+    const char* text;
+    std::int64_t rank;
+    std::vector<std::string> listed;
+  };
+  const Said kSaid[] = {
+      {"base_model: Qwen/Qwen3-8B\nadapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_dropout: 0.05\n"
+       "lora_target_modules: [q_proj, v_proj]\n",
+       32,
+       {"load_in_4bit", "lora_dropout", "qlora (weights of the base in 4 bits)"}},
+      {"base_model: Qwen/Qwen3-8B\nadapter: lora\nlora_r: 4\nlora_dropout: 0.0\n", 4, {}},
+      {"model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: lora\nlora_rank: 64\nlora_target: "
+       "all\n"
+       "quantization_bit: 4\nquantization_type: nf4\nlora_dropout: 0.1\n",
+       64,
+       {"quantization_bit", "lora_dropout"}},
+      {"model_name_or_path: Qwen/Qwen3-8B\ndataset_name: d\nuse_peft: true\nlora_r: 8\nload_in_4bit: true\n"
+       "bnb_4bit_quant_type: nf4\nlora_dropout: 0.1\n",
+       8,
+       {"load_in_4bit", "lora_dropout"}},
+      {"model: Qwen/Qwen3-8B\ntuner_type: lora\nlora_rank: 24\nlora_dropout: 0.1\nquant_bits: 4\n",
+       24,
+       {"lora_dropout", "quant_bits"}}};
+  for (const Said& said : kSaid) {
+    const auto resolved = resolve(job_of(said.text));
+    ASSERT_TRUE(resolved.ok()) << said.text << resolved.error().message();
+    EXPECT_EQ(resolved->layout.layer.adapters.rank, said.rank) << said.text;
+    EXPECT_THAT(resolved->not_modelled, ::testing::UnorderedElementsAreArray(said.listed)) << said.text;
+  }
+}
+
 // Arguments of ms-swift: adapters of rank 8 on all products, where nothing else is said.
 TEST(FrameworkConfig, ReadsCommandLinesOfSwift) {
   Job job;

@@ -249,6 +249,7 @@ std::optional<std::string> preset_of_hub_name(std::string_view hub) {
   for (const std::string_view prefix :
        {"meta-", "qlora_", "lora_", "deepseek-r1-distill-", "deepseek-r1-0528-"})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  if (auto preset = preset_of_stem(name)) return preset;
   // Distilled from DeepSeek-R1 are others' models: of Qwen 2.5 and Llama 3.
   if (name.starts_with("qwen-")) name.insert(4, "2.5");
   if (name == "llama-8b" || name == "llama-70b") name.insert(5, name == "llama-8b" ? "-3.1" : "-3.3");

@@ -34,6 +34,8 @@ struct RlConfig {
   std::optional<std::int64_t> max_tokens;  // of prompt and answer
   // A micro-batch: where it counts answers, and not packed rows; or tokens.
   std::optional<std::int64_t> micro_batch_answers, micro_batch_tokens;
+  std::optional<std::int64_t> said_gpus;  // whoever asks knows better than the config
+  [[nodiscard]] std::int64_t gpus() const { return said_gpus.value_or(job.n_gpus.value_or(0)); }
   std::vector<std::string> notes;
 };
 
@@ -220,7 +222,7 @@ void read_verl_fsdp(RlKeys& k, RlConfig& out) {
   if (!k.is_on(cfg + "reshard_after_forward", true)) s.sharding = Sharding::zero2;
   // Weights are cut over so many GPUs, and the groups of these have copies; -1: over all.
   const double shards = k.number(cfg + "fsdp_size").value_or(-1);
-  const double gpus = static_cast<double>(out.job.n_gpus.value_or(0));
+  const double gpus = static_cast<double>(out.gpus());
   if (shards >= 1 && gpus > shards && std::fmod(gpus, shards) == 0) {
     if (shards == 1)
       s.sharding = Sharding::none;
@@ -254,9 +256,8 @@ void read_verl_training(RlKeys& k, RlConfig& out) {
     // Before 0.2 it counted the answers of all GPUs.
     const std::optional<std::int64_t> all = k.whole(actor + "ppo_micro_batch_size");
     const std::int64_t others = s.tensor.value_or(1) * s.pipeline.value_or(1) * s.context.value_or(1);
-    if (all && !out.micro_batch_answers && out.job.n_gpus)
-      out.micro_batch_answers =
-          std::max<std::int64_t>(1, *all * others / std::max<std::int64_t>(1, *out.job.n_gpus));
+    if (all && !out.micro_batch_answers && out.gpus() > 0)
+      out.micro_batch_answers = std::max<std::int64_t>(1, *all * others / out.gpus());
   }
   // The reference and the critic are spread as the actor is.
   for (const char* section : {"actor_rollout_ref.ref.", "actor_rollout_ref.rollout."})
@@ -628,7 +629,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
         .expected("a config or command line of NeMo-RL, verl or OpenRLHF (docs/post-training.md)");
   }
   RlKeys keys{std::move(found.values), found.name};
-  RlConfig config;
+  RlConfig config{.said_gpus = said.job.n_gpus};
   found.format->read(keys, config);
   if (keys.wrong()) return *keys.wrong();
   notes.push_back(fmt::format("read as settings of {}", found.format->name));
