@@ -281,7 +281,8 @@ TEST(RlConfig, ReadsWhatAScriptSaysBeside) {
   const RlQuestion open = read(command_line(script("openrlhf_document.sh")), "mean=900", notes).value();
   EXPECT_EQ(open.job.model, "llama-3-8b");
   EXPECT_EQ(open.job.settings.lora_targets, "linear_qkv");
-  EXPECT_THAT(open.job.not_modelled, testing::ElementsAre("load_in_4bit=true", "ring_head_stride=2"));
+  EXPECT_THAT(open.job.not_modelled, testing::ElementsAre("padding, without packing_samples",
+                                                          "load_in_4bit=true", "ring_head_stride=2"));
   const RlQuestion nemo = read(command_line(script("nemo_rl_overrides.sh")), "mean=900", notes).value();
   EXPECT_EQ(nemo.job.settings.fuse_permutation, true);
   EXPECT_EQ(nemo.settings.prompts, 32);
@@ -403,6 +404,47 @@ TEST(RlConfig, DropsNoKey) {
     const auto before = answer(*base);
     for (const std::string& change : changes) EXPECT_NE(answer(*base + change), before) << change;
   }
+  const std::string nemo = script("nemo_rl_overrides.sh");
+  const std::string head = nemo.substr(0, nemo.find(" logger."));
+  const auto plain = answer(head);
+  for (const char* change : {"grpo.num_prompts_per_step=64",
+                             "grpo.num_generations_per_prompt=32",
+                             "grpo.use_dynamic_sampling=true",
+                             "grpo.async_grpo.enabled=true",
+                             "grpo.max_rollout_turns=3",
+                             "grpo.skip_reference_policy_logprobs_calculation=true",
+                             "policy.train_global_batch_size=256",
+                             "policy.train_micro_batch_size=1",
+                             "policy.logprob_batch_size=1",
+                             "policy.max_total_sequence_length=8192",
+                             "policy.megatron_cfg.enabled=False",
+                             "policy.megatron_cfg.tensor_model_parallel_size=4",
+                             "policy.megatron_cfg.pipeline_model_parallel_size=2",
+                             "policy.megatron_cfg.context_parallel_size=2",
+                             "policy.megatron_cfg.expert_model_parallel_size=4",
+                             "policy.megatron_cfg.activation_checkpointing=true",
+                             "policy.megatron_cfg.sequence_parallel=true",
+                             "policy.megatron_cfg.moe_permute_fusion=false",
+                             "policy.megatron_cfg.fp8_cfg.enabled=true",
+                             "policy.megatron_cfg.peft.enabled=true",
+                             "policy.megatron_cfg.defer_fp32_logits=true",
+                             "policy.megatron_cfg.empty_unused_memory_level=1",
+                             "policy.megatron_cfg.optimizer.use_distributed_optimizer=false",
+                             "policy.megatron_cfg.optimizer.optimizer_cpu_offload=true",
+                             "policy.megatron_cfg.distributed_data_parallel_config.overlap_grad_reduce=false",
+                             "policy.megatron_cfg.distributed_data_parallel_config.grad_reduce_in_fp32=true",
+                             "policy.sequence_packing.enabled=false",
+                             "policy.sequence_packing.train_mb_tokens=4096",
+                             "policy.dynamic_batching.enabled=true",
+                             "policy.generation.backend=megatron",
+                             "policy.generation.vllm_cfg.tensor_parallel_size=2",
+                             "policy.generation.vllm_cfg.enforce_eager=true",
+                             "policy.generation.vllm_cfg.precision=fp8",
+                             "policy.generation.vllm_cfg.async_engine=true",
+                             "policy.generation.colocated.enabled=false",
+                             "cluster.num_nodes=2",
+                             "policy.a_key_of_tomorrow=1"})
+    EXPECT_NE(answer(head + " " + change), plain) << change;
   const auto open = answer(kOpenRlhf);
   for (const char* change : {" --zero_stage 2",
                              " --adam_offload",

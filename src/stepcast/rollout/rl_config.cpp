@@ -65,8 +65,9 @@ void want(RlKeys& k, const std::string& path, std::string_view usual, RlConfig& 
 }
 
 // Adapters of rank `rank`; the products that get one in the names of Hugging Face or Megatron Core, all where none is named.
-void use_adapters(RlKeys& k, const std::string& rank, const std::string& targets, RlConfig& out) {
-  const std::int64_t is_rank = k.whole_or(rank, 0);
+void use_adapters(RlKeys& k, const std::string& rank, const std::string& targets, RlConfig& out,
+                  std::int64_t usual = 0) {
+  const std::int64_t is_rank = k.whole_or(rank, usual);
   const std::string names = k.text(targets);
   if (is_rank == 0) return;
   out.job.settings.lora_rank = is_rank;
@@ -90,6 +91,9 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   if (k.is_on(cfg + "activation_checkpointing")) s.recompute = Recompute::full;
   for (const char* kind : {"sequence_packing.", "dynamic_batching."}) {
     const std::string section = policy + kind;
+    const bool packs = section.find("packing") != std::string::npos;
+    if (k.is_on(section + "enabled", packs) != packs)  // rows are padded
+      out.job.not_modelled.push_back(fmt::format("{}enabled={}", section, !packs));
     if (k.is_on(section + "enabled"))
       out.micro_batch_tokens = k.whole(section + "train_mb_tokens");
     else
@@ -98,9 +102,10 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   k.same(policy + "logprob_", policy + "train_micro_", "batch_size", "batch_size");
   k.same(policy + "sequence_packing.", policy + "sequence_packing.", "logprob_", "train_");
   k.same(policy + "dynamic_batching.", policy + "dynamic_batching.", "logprob_", "train_");
+  constexpr std::int64_t kUsualRank = 8;  // of NeMo-RL's examples
   const std::string peft = cfg + (megatron ? "peft." : "lora_cfg.");
   if (k.is_on(peft + "enabled"))
-    use_adapters(k, peft + "dim", peft + "target_modules", out);
+    use_adapters(k, peft + "dim", peft + "target_modules", out, kUsualRank);
   else
     k.pass(peft);
   if (!megatron) {
@@ -109,7 +114,7 @@ void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   }
   out.job.framework = Framework::nemo;
   s.pipeline = k.degree(cfg + "pipeline_model_parallel_size");
-  const std::optional<std::int64_t> expert_tensor = k.whole(cfg + "expert_tensor_parallel_size");
+  const std::int64_t expert_tensor = k.whole_or(cfg + "expert_tensor_parallel_size", 1);
   if (s.expert) s.expert_tensor = expert_tensor;
   s.distributed_optimizer = k.is_on(cfg + "optimizer.use_distributed_optimizer", true);
   if (k.is_on(cfg + "fp8_cfg.enabled"))
@@ -356,7 +361,8 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
         product(k.whole_or("train_max_tokens_per_gpu", kUsualTokens), s.context.value_or(1));
   else if (!k.is_on("packing_samples"))
     out.micro_batch_answers = answers;
-  (void)k.is_on("packing_samples");
+  if (!k.is_on("packing_samples") && !counts_tokens)
+    out.job.not_modelled.emplace_back("padding, without packing_samples");
   k.same("rollout_max_", "train_max_");
   k.same("micro_rollout_", "micro_train_");
   if (k.is_on("gradient_checkpointing")) s.recompute = Recompute::full;
@@ -381,6 +387,9 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
       out.notes.emplace_back("reference, critic and reward model are taken to share the GPUs of the actor");
   } else {
     for (const char* role : {"ref_num_", "critic_num_", "reward_num_"}) k.pass(role);
+    if (asynchronous) out.job.not_modelled.emplace_back("async_train=true");
+    if (engines && actor && *engines != *actor)
+      out.job.not_modelled.push_back(fmt::format("vllm_num_engines={}", k.text("vllm_num_engines")));
   }
   (void)k.is_on("colocate_critic_reward");
   r.reward_model = k.text("reward_pretrain");

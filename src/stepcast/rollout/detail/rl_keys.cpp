@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -152,8 +151,20 @@ void RlKeys::same(const std::string& section, const std::string& other, std::str
 }
 
 void RlKeys::use_megatron(const std::string& section, Job& job) {
-  // Those of experts count where there are some: the model says how many.
+  // Arguments that mean something beside others alone, as command_line_of_arguments() knows. Those of experts count where
+  // there are some: the model says how many.
+  constexpr std::string_view kTogether[] = {"recompute_",
+                                            "fp8",
+                                            "cuda_graph_",
+                                            "cpu_offloading",
+                                            "moe_flex_",
+                                            "moe_enable_deepep",
+                                            "moe_token_dispatcher_type",
+                                            "use_custom_fsdp",
+                                            "use_megatron_fsdp",
+                                            "data_parallel_sharding_strategy"};
   std::vector<std::pair<std::string, std::string>> arguments{{"num_experts", "1"}};
+  std::vector<std::string> alone;
   for (auto at = values_.lower_bound(section); at != values_.end() && at->first.starts_with(section); ++at) {
     const std::string name = at->first.substr(section.size());
     if (asked_.contains(at->first) || !is_name(name)) continue;
@@ -163,17 +174,32 @@ void RlKeys::use_megatron(const std::string& section, Job& job) {
     if (use == MegatronFlagUse::passed_over) asked_.insert(at->first);
     if (use != MegatronFlagUse::understood) continue;
     const std::string said = text(at->first), word = lower(said);
-    if (!said.empty())
+    if (said.empty()) continue;
+    const bool is_switch = word == "true" || word == "false";
+    const std::string other = word == "false" ? "--no-" + flag.substr(2) : flag;
+    const bool needs_others =
+        said.find_first_of("[ ") != std::string::npos ||
+        std::ranges::any_of(kTogether, [&](std::string_view begins) { return name.starts_with(begins); });
+    if (needs_others || use_of_megatron_flag(other) != MegatronFlagUse::understood) {
       arguments.emplace_back(name, word == "true" ? "True" : word == "false" ? "False" : said);
+    } else {
+      alone.push_back(other);
+      if (!is_switch) alone.push_back(said);
+    }
   }
-  const std::string line = command_line_of_arguments(arguments, false);
-  const auto words = words_of_launch_script(line);
-  auto read = words ? parse_megatron_flags(std::span{*words}.subspan(1)) : words.error();
+  auto words = words_of_launch_script(command_line_of_arguments(arguments, false));
+  if (words) {
+    words->erase(words->begin());
+    words->insert(words->end(), alone.begin(), alone.end());
+  }
+  auto read = words ? parse_megatron_flags(*words) : words.error();
   if (!read) {
     if (!wrong_) wrong_ = Error::at(file_, section.substr(0, section.size() - 1), read.error().message());
     return;
   }
   read->settings.n_experts.reset();
+  if (read->settings.fully_sharded.value_or(false) || read->settings.sharding)
+    job.settings.distributed_optimizer.reset();
   job.settings = over(read->settings, job.settings);
 }
 
