@@ -120,6 +120,8 @@ TEST(LaunchScript, ChoosesTheModuleThatTrains) {
               ElementsAre("python3", "main_ppo.py", "a.b=1"));
   EXPECT_THAT(words_of("docker exec -it c bash -c \"python3 -m verl.trainer.main_ppo a.b=1\" | tee x"),
               ElementsAre("docker", "exec", "-it", "c", "bash", "-c", "python3", "main_ppo.py", "a.b=1"));
+  EXPECT_THAT(words_of("run.py --note \"python's -m is not run\""),
+              ElementsAre("run.py", "--note", "python's -m is not run"));
   EXPECT_THAT(words_of("COMMAND=\"uv run grpo.py --config=a.yaml b=2\" \\\nsbatch --nodes=4 ray.sub"),
               ElementsAre("uv", "run", "grpo.py", "--config=a.yaml", "b=2"));
 }

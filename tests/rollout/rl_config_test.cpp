@@ -336,6 +336,7 @@ TEST(RlConfig, DropsNoKey) {
         actor + "fsdp_config.param_offload=True",
         actor + "fsdp_config.optimizer_offload=True",
         actor + "fsdp_config.fsdp_size=8",
+        actor + "fsdp_config.fsdp_size=5",
         actor + "fsdp_config.reshard_after_forward=False",
         actor + "fsdp_config.forward_prefetch=True",
         actor + "ppo_mini_batch_size=512",

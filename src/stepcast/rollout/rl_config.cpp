@@ -194,7 +194,7 @@ void read_verl_megatron(RlKeys& k, RlConfig& out) {
   s.context = k.degree(cfg + "context_parallel_size");
   s.expert = k.degree(cfg + "expert_model_parallel_size");
   const std::optional<std::int64_t> expert_tensor = k.whole(cfg + "expert_tensor_parallel_size");
-  if (s.expert) s.expert_tensor = expert_tensor.value_or(1);
+  if (s.expert) s.expert_tensor = expert_tensor;  // null: as tensors
   if (k.is_on(cfg + "sequence_parallel", true) && s.tensor) s.sequence_parallel = true;
   // In releases before 0.4; later ones have the words of Megatron Core, and none says to recompute.
   const std::string older = "actor_rollout_ref.model.gradient_checkpointing_kwargs.activations_checkpoint_";
@@ -206,11 +206,11 @@ void read_verl_megatron(RlKeys& k, RlConfig& out) {
     if (count) s.recompute_layers = count;
   }
   // On the CPU where all of it is, and it is updated there.
-  if (k.number(optimizer + "optimizer_offload_fraction").value_or(0) == 1 ||
-      k.is_on(optimizer + "optimizer_cpu_offload")) {
+  const double on_host = k.number(optimizer + "optimizer_offload_fraction").value_or(0);
+  if (on_host > 0 && on_host < 1)
+    out.job.not_modelled.push_back(fmt::format("{}optimizer_offload_fraction={:g}", optimizer, on_host));
+  else if (k.is_on(optimizer + "optimizer_cpu_offload") || on_host == 1)
     s.optimizer_offload = true;
-    k.pass(optimizer + "optimizer_");
-  }
   for (const std::string& section : {cfg, layers, cfg + "override_ddp_config.", optimizer})
     k.use_megatron(section, out.job);
 }
@@ -228,12 +228,12 @@ void read_verl_fsdp(RlKeys& k, RlConfig& out) {
   // Weights are cut over so many GPUs, and the groups of these have copies; -1: over all.
   const double shards = k.number(cfg + "fsdp_size").value_or(-1);
   const double gpus = static_cast<double>(out.gpus());
-  if (shards >= 1 && gpus > shards && std::fmod(gpus, shards) == 0) {
-    if (shards == 1)
-      s.sharding = Sharding::none;
-    else
-      s.weight_copies = static_cast<std::int64_t>(gpus / shards);
-  }
+  if (shards == 1)
+    s.sharding = Sharding::none;
+  else if (shards > 1 && std::fmod(gpus, shards) != 0)
+    out.job.not_modelled.push_back(fmt::format("{}fsdp_size={:g}", cfg, shards));
+  else if (shards > 1 && gpus > shards)
+    s.weight_copies = static_cast<std::int64_t>(gpus / shards);
   if (k.is_on("actor_rollout_ref.model.enable_gradient_checkpointing", true)) s.recompute = Recompute::full;
 }
 
@@ -260,9 +260,9 @@ void read_verl_training(RlKeys& k, RlConfig& out) {
     out.micro_batch_answers = k.whole(actor + "ppo_micro_batch_size_per_gpu");
     // Before 0.2 it counted the answers of all GPUs.
     const std::optional<std::int64_t> all = k.whole(actor + "ppo_micro_batch_size");
-    const std::int64_t others = s.tensor.value_or(1) * s.pipeline.value_or(1) * s.context.value_or(1);
-    if (all && !out.micro_batch_answers && out.gpus() > 0)
-      out.micro_batch_answers = std::max<std::int64_t>(1, *all * others / out.gpus());
+    const auto others = product(product(s.tensor.value_or(1), s.pipeline.value_or(1)), s.context.value_or(1));
+    if (const auto of_copies = product(all, others); of_copies && !out.micro_batch_answers && out.gpus() > 0)
+      out.micro_batch_answers = std::max<std::int64_t>(1, *of_copies / out.gpus());
   }
   // The reference and the critic are spread as the actor is.
   for (const char* section : {"actor_rollout_ref.ref.", "actor_rollout_ref.rollout."})
@@ -535,6 +535,10 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
     out.name = "--command-line";
     STEPCAST_ASSIGN(const std::vector<std::string> words, words_of_launch_script(*job.command_line));
     out.values = values_of(words);
+    // What NeMo-RL's script reads where nothing is said.
+    if (std::ranges::any_of(words,
+                            [](const std::string& word) { return word.ends_with("run_grpo_math.py"); }))
+      out.values.emplace("config", "grpo_math_1B.yaml");
     // NeMo-RL's file, or Hydra's where it is no part of verl: both may be spelled without an ending.
     const auto at = [&](const char* key) {
       const auto found = out.values.find(key);

@@ -474,7 +474,9 @@ Status ShellReader::open_up(ShellWords& words) {
         words[i].find("python") != std::string::npos && words[i].find(" -m ") != std::string::npos;
     if (!runs_script && !runs_module) continue;
     ShellReader inner{words[i], defined_, depth_ + 1};
-    STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
+    auto read = inner.commands();
+    if (!read && !runs_script) continue;  // a sentence
+    STEPCAST_ASSIGN(std::vector<ShellWords> commands, std::move(read));
     n_bytes_ += inner.n_bytes_;
     if (runs_script) words.resize(i);
     for (ShellWords& command : commands) {

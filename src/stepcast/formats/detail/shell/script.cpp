@@ -94,8 +94,8 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
     for (const auto& [name, value] : variables) {
       const std::string text = value ? joined_words(*value) : std::string{};
       if (text.find(".py ") == std::string::npos && text.find(" -m ") == std::string::npos) continue;
-      STEPCAST_ASSIGN(std::vector<ShellWords> more, ShellReader(text, defined, 1).commands());
-      if (std::any_of(more.begin(), more.end(), runs_python)) commands = std::move(more);
+      auto more = ShellReader(text, defined, 1).commands();
+      if (more && std::any_of(more->begin(), more->end(), runs_python)) commands = *std::move(more);
     }
   }
   ShellWords all, launch;
