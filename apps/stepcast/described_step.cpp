@@ -95,10 +95,11 @@ Job job_as_named(const std::string& model, const std::string& config, const std:
     return std::filesystem::is_regular_file(name, ignored);
   };
   Job job{.model = model};
-  if (is_file(config) && !config.ends_with(".toml")) {
+  const std::string& script = config.ends_with(".sh") ? config : command_line;
+  if (is_file(script)) {
+    if (Result<ConfigText> text = read_config_text(script)) job.command_line = std::move(text->text);
+  } else if (is_file(config) && !config.ends_with(".toml")) {
     if (Result<ConfigText> text = read_config_text(config)) job.config = std::move(*text);
-  } else if (is_file(command_line)) {
-    if (Result<ConfigText> text = read_config_text(command_line)) job.command_line = std::move(text->text);
   } else if (command_line.find(' ') != std::string::npos) {
     job.command_line = command_line;
   }

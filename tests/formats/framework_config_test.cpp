@@ -138,6 +138,9 @@ TEST(FrameworkConfig, ModelsAreKnownByTheirNamesAtAHub) {
       {"microsoft/Phi-3.5-mini-instruct", "phi-3-mini"},
       {"HuggingFaceTB/SmolLM2-1.7B-Instruct", "smollm2-1.7b"},
       {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama-1.1b"},
+      {"Qwen/Qwen1.5-MoE-A2.7B-Chat", "qwen1.5-moe-a2.7b"},
+      {"OpenRLHF/Llama-3-8b-sft-mixture", "llama-3-8b"},
+      {"deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "qwen3-8b"},
   };
   for (const auto& [hub, preset] : kNames) {
     const auto config = parse_framework_config(job_of(std::string{"base_model: "} + hub + "\n"));
@@ -179,6 +182,113 @@ TEST(FrameworkConfig, NanotronsExpertsAct) {
   EXPECT_EQ(resolved->model.moe->experts_per_token, 8);
   EXPECT_EQ(resolved->model.moe->expert_ffn_hidden_size, 768);
   EXPECT_EQ(resolved->layout.degrees.expert, 8);
+}
+
+// What only shows that nobody knows it, or that it is not priced.
+std::vector<std::string> listed(const Job& job) {
+  const auto resolved = resolve(job);
+  EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+  return resolved.ok() ? resolved->not_modelled : std::vector<std::string>{};
+}
+
+constexpr char kAutomodel[] = R"(
+step_scheduler: {global_batch_size: 64, local_batch_size: 2, ckpt_every_steps: 50}
+dist_env: {backend: nccl}
+model: {_target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained, pretrained_model_name_or_path: Qwen/Qwen3-8B}
+distributed: {_target_: nemo_automodel.components.distributed.fsdp2.FSDP2Manager, dp_size: none, tp_size: 2, sequence_parallel: false}
+packed_sequence: {packed_sequence_size: 0}
+dataset: {_target_: a.b, seq_length: 4096}
+)";
+
+TEST(FrameworkConfig, AutomodelIsReadAsItself) {
+  const auto read = [](const std::string& more) { return job_of(kAutomodel + more); };
+  const auto config = parse_framework_config(read(""));
+  ASSERT_TRUE(config.ok()) << config.error().message();
+  EXPECT_EQ(config->framework, "NeMo Automodel");
+  EXPECT_EQ(config->job.framework, Framework::automodel);
+  const auto resolved =
+      resolve(read("peft: {_target_: a.PeftConfig, dim: 16, target_modules: ['*_proj']}\n"));
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  const Layout& layout = resolved->layout;
+  EXPECT_EQ(layout.degrees.tensor, 2);
+  EXPECT_EQ(layout.batch.micro_batch_sequences, 2);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 64);
+  EXPECT_EQ(layout.batch.seq_len_tokens, 4096);
+  EXPECT_EQ(layout.layer.adapters.rank, 16);
+  EXPECT_THAT(listed(read("peft: {_target_: a.PeftConfig, dim: 8, match_all_linear: true, dropout: 0.1}\n"
+                          "quantization: {load_in_4bit: true, bnb_4bit_quant_type: nf4}\n")),
+              ::testing::ElementsAre("peft.dropout", "quantization.load_in_4bit"));
+  EXPECT_THAT(listed(read("a_key_of_tomorrow: 1\n")), ::testing::ElementsAre("a_key_of_tomorrow"));
+}
+
+// Rank and products of adapters act; dropout and bases in 4 bits are listed.
+TEST(FrameworkConfig, ReadsAdapters) {
+  struct Said {
+    const char* text;
+    std::int64_t rank;
+    std::vector<std::string> listed;
+  };
+  const Said kSaid[] = {
+      {"base_model: Qwen/Qwen3-8B\nadapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_dropout: 0.05\n"
+       "lora_target_modules: [q_proj, v_proj]\n",
+       32,
+       {"load_in_4bit", "lora_dropout", "qlora (weights of the base in 4 bits)"}},
+      {"base_model: Qwen/Qwen3-8B\nadapter: lora\nlora_r: 4\nlora_dropout: 0.0\n", 4, {}},
+      {"model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: lora\nlora_rank: 64\nlora_target: "
+       "all\n"
+       "quantization_bit: 4\nquantization_type: nf4\nlora_dropout: 0.1\n",
+       64,
+       {"quantization_bit", "lora_dropout"}},
+      {"model_name_or_path: Qwen/Qwen3-8B\ndataset_name: d\nuse_peft: true\nlora_r: 8\nload_in_4bit: true\n"
+       "bnb_4bit_quant_type: nf4\nlora_dropout: 0.1\n",
+       8,
+       {"load_in_4bit", "lora_dropout"}},
+      {"model: Qwen/Qwen3-8B\ntuner_type: lora\nlora_rank: 24\nlora_dropout: 0.1\nquant_bits: 4\n",
+       24,
+       {"lora_dropout", "quant_bits"}}};
+  for (const Said& said : kSaid) {
+    const auto resolved = resolve(job_of(said.text));
+    ASSERT_TRUE(resolved.ok()) << said.text << resolved.error().message();
+    EXPECT_EQ(resolved->layout.layer.adapters.rank, said.rank) << said.text;
+    EXPECT_THAT(resolved->not_modelled, ::testing::UnorderedElementsAreArray(said.listed)) << said.text;
+  }
+}
+
+// Arguments of ms-swift: adapters of rank 8 on all products, where nothing else is said.
+TEST(FrameworkConfig, ReadsCommandLinesOfSwift) {
+  Job job;
+  job.command_line =
+      "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen3-8B --dataset 'a#5' 'b' --per_device_train_batch_size 2 "
+      "--gradient_accumulation_steps $(expr 32 / 4 / 2) --max_length 2048 --torch_dtype bfloat16 --deepspeed "
+      "zero2 "
+      "--quant_bits 4";
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  const Layout& layout = resolved->layout;
+  EXPECT_EQ(layout.world_size(), 4);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 32);
+  EXPECT_EQ(layout.batch.seq_len_tokens, 2048);
+  EXPECT_EQ(layout.layer.adapters.rank, 8);
+  EXPECT_THAT(resolved->not_modelled, Contains("quant_bits"));
+}
+
+TEST(FrameworkConfig, ReadsVerlsSupervisedTraining) {
+  Job job;
+  job.command_line =
+      "set -x\npython3 data/prepare.py\ntorchrun --standalone --nnodes=1 --nproc_per_node=8 "
+      "-m verl.trainer.fsdp_sft_trainer data.train_files=$HOME/a.parquet data.micro_batch_size_per_gpu=2 "
+      "data.max_length=2048 model.partial_pretrain=Qwen/Qwen3-8B model.lora_rank=32 "
+      "ulysses_sequence_parallel_size=2 "
+      "model.target_modules=all-linear data.train_batch_size=64 trainer.total_epochs=1 $@";
+  const auto resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  const Layout& layout = resolved->layout;
+  EXPECT_EQ(layout.world_size(), 8);
+  EXPECT_EQ(layout.degrees.context, 2);
+  EXPECT_EQ(layout.batch.micro_batch_sequences, 2);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 64);
+  EXPECT_EQ(layout.layer.adapters.rank, 32);
+  EXPECT_THAT(resolved->not_modelled, ::testing::IsEmpty());
 }
 
 TEST(FrameworkConfig, NumbersMayStandInQuotes) {

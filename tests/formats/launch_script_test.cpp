@@ -79,7 +79,7 @@ TEST(LaunchScript, KnowsOtherWaysToSet) {
           "let N=4*2\ndeclare -a A=(1 2 3)\nreadonly -r B=5\nrun.py $N ${A[1]} $A ${A[7]} \"${A[*]}\" $B"),
       ElementsAre("run.py", "8", "2", "1", "${A[7]}", "1 2 3", "5"));
   EXPECT_THAT(words_of("N=3\nrun.py ${1:-${M:-$N}} ${Q:=7} $Q ${R:-$X}"),
-              ElementsAre("run.py", "3", "7", "7", "${R:-$X}"));
+              ElementsAre("run.py", "3", "7", "7", "$X"));
 }
 
 TEST(LaunchScript, KnowsOtherExpansions) {
@@ -97,9 +97,33 @@ TEST(LaunchScript, KnowsOtherExpansions) {
               ElementsAre("run.py", "3-8B", "Llama-3", "llama-3-8b", "LLAMA-3-8B", "Llama_3_8B", "Llama3-8B",
                           "${N%%*-}"));
   EXPECT_THAT(words_of("run.py $((1 << 15)) $((2 ** 10 * 3))"), ElementsAre("run.py", "32768", "3072"));
+  EXPECT_THAT(words_of("N=4\nrun.py $(expr 16 / $N \\* 2)"), ElementsAre("run.py", "8"));
   EXPECT_THAT(words_of("A=\"x y\"\nB=$A\nrun.py \"$B\""), ElementsAre("run.py", "x y"));
   EXPECT_THAT(words_of("python -m megatron.training.pretrain_gpt --a"),
               ElementsAre("python", "pretrain_gpt.py", "--a"));
+}
+
+// Nothing comes from the environment: what no line sets is empty.
+TEST(LaunchScript, AsksWhetherAVariableIsSet) {
+  EXPECT_THAT(words_of("if [ -z \"$M\" ]; then M=a; fi\n[[ -n ${N} ]] && K=1 || K=2\nrun.py $M $K"),
+              ElementsAre("run.py", "a", "2"));
+  EXPECT_THAT(words_of("ls && M=b\nif [ -z \"$M\" ]; then M=a; fi\nrun.py $M"), ElementsAre("run.py", "$M"));
+  EXPECT_THAT(words_of("D=${H:-\"${HOME}/x\"}\nP=${Q:-\"$D/m\"}\nrun.py $P ${R:-$(nproc)}"),
+              ElementsAre("run.py", "${HOME}/x/m", "${R:-$(nproc)}"));
+}
+
+TEST(LaunchScript, ChoosesTheModuleThatTrains) {
+  EXPECT_THAT(words_of("python3 -m verl.trainer.main_ppo a.b=1 \\\n  # c.d=2 \\\n  e.f=3"),
+              ElementsAre("python3", "main_ppo.py", "a.b=1", "e.f=3"));
+  EXPECT_THAT(words_of("python3 data/prepare.py --out x\npython3 -m verl.trainer.main_ppo a.b=1\n"
+                       "python3 tools/report.py\npython3 -m verl.model_merger merge"),
+              ElementsAre("python3", "main_ppo.py", "a.b=1"));
+  EXPECT_THAT(words_of("docker exec -it c bash -c \"python3 -m verl.trainer.main_ppo a.b=1\" | tee x"),
+              ElementsAre("docker", "exec", "-it", "c", "bash", "-c", "python3", "main_ppo.py", "a.b=1"));
+  EXPECT_THAT(words_of("run.py --note \"python's -m is not run\""),
+              ElementsAre("run.py", "--note", "python's -m is not run"));
+  EXPECT_THAT(words_of("COMMAND=\"uv run grpo.py --config=a.yaml b=2\" \\\nsbatch --nodes=4 ray.sub"),
+              ElementsAre("uv", "run", "grpo.py", "--config=a.yaml", "b=2"));
 }
 
 TEST(LaunchScript, DecidesConditionsInOnePairOfBrackets) {

@@ -69,6 +69,16 @@ TEST(Generation, ReadsItsWeightsInEveryIteration) {
 }
 
 // A trainer adds the biases of experts one expert after the other; products of engines add them all.
+// The language model of qwen3-vl-8b is qwen3-8b; its tower sees an image once, and no token of an answer.
+TEST(Generation, RunsNoTowerForTheTokensOfAnAnswer) {
+  StepWorker steps = StepModel{h100()}.worker();
+  Result<Generation> sees = Generation::create(preset("qwen3-vl-8b"), {}, steps.pricer()),
+                     reads = Generation::create(preset("qwen3-8b"), {}, steps.pricer());
+  ASSERT_TRUE(sees.ok() && reads.ok());
+  EXPECT_GT(sees->weight_bytes(), reads->weight_bytes());
+  EXPECT_DOUBLE_EQ(sees->iteration_us(16, 1000).value(), reads->iteration_us(16, 1000).value());
+}
+
 TEST(Generation, AddsBiasesOfExpertsInTheirProducts) {
   StepWorker steps = StepModel{h100()}.worker();
   Transformer model = preset("gpt-oss-120b");

@@ -117,15 +117,13 @@ class ConfigReader {
       if (row != framework_.rows.end()) {
         STEPCAST_TRY(take(*row, value));
       } else if (is_listed(framework_.not_priced, path)) {
-        const bool off = value.is_null() || (value.is_bool() && !value.truth()) ||
-                         (value.is_text() && (value.text().empty() || value.text() == "auto"));
-        if (!off) out_.job.not_modelled.push_back(path);
+        if (!is_off(value)) out_.job.not_modelled.push_back(path);
       } else if (value.is_object() && !is_listed(framework_.passed_over, path)) {
         if (path != "deepspeed") STEPCAST_TRY(level(value, path));
       } else if (value.is_object()) {
         STEPCAST_TRY(listed_below(value, path));
       } else if (!is_listed(framework_.passed_over, path) && path != "deepspeed" && !is_below_listed(path)) {
-        STEPCAST_TRY(unknown(path));
+        STEPCAST_TRY(unknown(path, value));
       }
     }
     return Ok{};
@@ -143,16 +141,22 @@ class ConfigReader {
                        [&](const std::string& p) { return path.starts_with(p); });
   }
 
-  Status unknown(const std::string& path) {
+  static bool is_off(const JsonValue& value) {
+    return value.is_null() || (value.is_bool() && !value.truth()) ||
+           (value.is_number() && value.number() == 0) ||
+           (value.is_text() && (value.text().empty() || value.text() == "auto"));
+  }
+
+  // Listed, as nobody knows what it changes; what is spelled almost like a key that acts is a note, too.
+  Status unknown(const std::string& path, const JsonValue& value) {
     std::vector<std::string> known;
     for (const ConfigRow& row : framework_.rows) known.emplace_back(row.path);
     const auto meant = nearest_word(path, known);
     std::string text = fmt::format("`{}` is not a known key of {}", path.substr(0, 80), framework_.name);
     if (meant) text += fmt::format("; did you mean `{}`?", *meant);
     if (said_.strict) return Error::at(file_, "", std::move(text));
-    constexpr std::size_t kMostNamed = 8;
-    if (++n_unknown_ <= kMostNamed) out_.notes.push_back("left out: " + text);
-    if (n_unknown_ == kMostNamed + 1) out_.notes.emplace_back("left out: further keys that are not known");
+    if (!is_off(value)) out_.job.not_modelled.push_back(path.substr(0, 80));
+    if (meant) out_.notes.push_back("left out: " + text);
     return Ok{};
   }
 
@@ -183,7 +187,10 @@ class ConfigReader {
             else
               words_.settings.*target = truth;
           } else {
-            if (says_nothing) return Ok{};
+            // Automodel packs nothing into sequences of no tokens.
+            if (says_nothing ||
+                (row.path == "packed_sequence.packed_sequence_size" && number_of(value) == 0.0))
+              return Ok{};
             constexpr double kMost = 1e12;
             constexpr bool is_whole = !std::is_same_v<Target, double ConfigWords::*>;
             const std::optional<double> number = number_of(value);
@@ -373,6 +380,8 @@ class ConfigReader {
   void use_adapters() {
     const std::string adapter = lower(words_.adapter);
     const bool has = adapter == "lora" || adapter == "qlora" || adapter == "true" ||
+                     adapter.ends_with("peftconfig") ||
+                     (framework_.adapter_rank == 0 && words_.adapter_rank > 0) ||
                      words_.model.find("lora_") != std::string::npos;
     if (!has && !adapter.empty() && adapter != "full" && adapter != "false")
       out_.job.not_modelled.push_back("fine-tuning: " + adapter.substr(0, 60));
@@ -380,30 +389,12 @@ class ConfigReader {
     if (adapter == "qlora" || words_.model.find("qlora_") != std::string::npos)
       out_.job.not_modelled.emplace_back("qlora (weights of the base in 4 bits)");
     words_.settings.lora_rank = words_.adapter_rank;
-    constexpr std::string_view kProducts[] = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
-    constexpr std::string_view kNames[] = {"q_proj k_proj v_proj qkv_proj", "o_proj output_proj",
-                                           "gate_proj up_proj w1 w3", "down_proj w2"};
-    // Regular expressions choose them, too: `(self_attn|mlp).(up|down|q|k|v)_proj`.
     std::string targets = words_.adapter_targets;
-    if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {
-      const std::size_t begin = targets.rfind('(', end) + 1;
-      const std::string choice = targets.substr(begin, end - begin);
-      const auto add = [&](std::string_view one) {
-        targets += fmt::format(" {}_proj", one);
-        return false;
-      };
-      (void)any_word(choice, add, '|');
-    }
-    std::string products;
-    for (std::size_t i = 0; i < std::size(kProducts); ++i) {
-      const bool named =
-          any_word(kNames[i], [&](std::string_view n) { return targets.find(n) != std::string::npos; });
-      const bool all =
-          targets.starts_with("all") || (words_.all_linear && (framework_.all_linear_of_attention || i >= 2));
-      if (named || all) products += (products.empty() ? "" : " ") + std::string{kProducts[i]};
-    }
-    if (products.empty()) products = "linear_qkv";  // PEFT's own: queries and values
-    words_.settings.lora_targets = products;
+    if (words_.all_linear)
+      targets = framework_.all_linear_of_attention ? "all" : targets + " gate_proj up_proj down_proj";
+    const std::string products = adapter_products(targets);
+    words_.settings.lora_targets =
+        products.empty() ? "linear_qkv" : products;  // PEFT's own: queries and values
   }
 
   Status use_model() {
@@ -516,10 +507,38 @@ class ConfigReader {
   const JsonValue* root_ = nullptr;
   ConfigWords words_;
   std::vector<std::string> passed_;
-  std::size_t n_unknown_ = 0;
 };
 
 }  // namespace
+
+std::string adapter_products(std::string_view names) {
+  struct Product {
+    std::string_view name, named;
+  };
+  constexpr Product kProducts[] = {{"linear_qkv", "linear_qkv q_proj k_proj v_proj qkv_proj *_proj"},
+                                   {"linear_proj", "linear_proj o_proj output_proj *_proj"},
+                                   {"linear_fc1", "linear_fc1 gate_proj up_proj gate_up_proj w1 w3 *_proj"},
+                                   {"linear_fc2", "linear_fc2 down_proj w2 *_proj"}};
+  // Regular expressions choose them, too: `(self_attn|mlp).(up|down|q|k|v)_proj`.
+  std::string targets{names};
+  if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {
+    const std::size_t begin = targets.rfind('(', end) + 1;
+    const std::string choice = targets.substr(begin, end - begin);
+    const auto add = [&](std::string_view one) {
+      targets += fmt::format(" {}_proj", one);
+      return false;
+    };
+    (void)any_word(choice, add, '|');
+  }
+  std::string products;
+  for (const Product& product : kProducts) {
+    const bool is_named = targets.starts_with("all") || any_word(product.named, [&](std::string_view n) {
+                            return targets.find(n) != std::string::npos;
+                          });
+    if (is_named) products += (products.empty() ? "" : " ") + std::string{product.name};
+  }
+  return products;
+}
 
 Result<FrameworkConfig> parse_framework_config(const Job& said) {
   const ConfigText& text = *said.config;

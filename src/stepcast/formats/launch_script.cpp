@@ -13,6 +13,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_writer.h"
+#include "stepcast/base/scan.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/formats/detail/job_format.h"
@@ -69,8 +70,10 @@ struct ArgumentStyle {
   std::string_view shown_by;  // beginnings of words, blanks between, all of which are there
   bool has_dashes;            // --key value; otherwise key=value
 };
-constexpr ArgumentStyle kStyles[] = {{"--model_name_or_path", true},  // Hugging Face's Trainer
-                                     {"model_name= per_device_batch_size=", false}};  // MaxText
+constexpr ArgumentStyle kStyles[] = {{"--model_name_or_path", true},                 // Hugging Face's Trainer
+                                     {"swift --model", true},                        // ms-swift
+                                     {"model_name= per_device_batch_size=", false},  // MaxText
+                                     {"model.partial_pretrain= data.", false}};  // verl's supervised training
 
 const ArgumentStyle* style_of(const std::vector<std::string>& words) {
   const auto is_missing = [&](std::string_view beginning) {
@@ -79,6 +82,21 @@ const ArgumentStyle* style_of(const std::vector<std::string>& words) {
   const auto* const found = std::ranges::find_if(
       kStyles, [&](const ArgumentStyle& style) { return !any_word(style.shown_by, is_missing); });
   return found == std::end(kStyles) ? nullptr : found;
+}
+
+// `NNODES=2 NPROC_PER_NODE=8` in front of a command that starts its processes itself.
+std::optional<std::int64_t> gpus_of_environment(std::string_view script) {
+  const auto said = [&](std::string_view name) -> std::optional<std::int64_t> {
+    const std::size_t at = script.find(name);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::string_view rest = script.substr(at + name.size());
+    return scan<std::int64_t>(rest.substr(0, rest.find_first_not_of("0123456789")));
+  };
+  constexpr std::int64_t kMost = 1 << 20;
+  const std::optional<std::int64_t> processes = said("NPROC_PER_NODE=");
+  const std::int64_t nodes = said("NNODES=").value_or(1);
+  if (!processes || *processes < 1 || *processes > kMost || nodes < 1 || nodes > kMost) return std::nullopt;
+  return *processes * nodes;
 }
 
 }  // namespace
@@ -112,6 +130,18 @@ std::optional<Job> config_of_command_line(const Job& said) {
       keys.back().second.push_back(word);
     }
   }
+  if (const auto swift = std::ranges::find(*words, "swift");
+      swift != words->end() && swift + 1 != words->end()) {
+    // Without a word of them, adapters of all products.
+    const auto has = [&](std::string_view key) {
+      return std::ranges::any_of(keys, [&](const auto& one) { return one.first == key; });
+    };
+    if (!has("train_type") && !has("tuner_type")) keys.push_back({"train_type", {"lora"}});
+    if (!has("target_modules")) keys.push_back({"target_modules", {"all-linear"}});
+    keys.push_back({"swift", {*(swift + 1)}});
+  }
+  if (std::ranges::any_of(keys, [](const auto& one) { return one.first == "model.partial_pretrain"; }))
+    keys.push_back({"verl_sft", {}});  // by which it is known, as its other keys are paths here
   JsonWriter json;
   json.begin_object();
   for (const auto& [key, values] : keys) {
@@ -132,6 +162,7 @@ std::optional<Job> config_of_command_line(const Job& said) {
   job.command_line.reset();
   job.config = ConfigText{std::move(json).text(), "--command-line"};
   if (!job.n_gpus) job.n_gpus = launched_gpus(*words);
+  if (!job.n_gpus && is_trainer) job.n_gpus = gpus_of_environment(*said.command_line);
   // What accelerate reads before the script stands in a file of its own.
   for (std::size_t i = 0; i + 1 < words->size() && !(*words)[i].ends_with(".py"); ++i)
     if ((*words)[i] == "--config_file")

@@ -20,7 +20,8 @@ namespace stepcast {
 // not there stays as it is written. Errors: a file that cannot be read.
 [[nodiscard]] Result<std::string> read_launch_script(const std::filesystem::path& file);
 
-// One of Hugging Face's Trainer (`run_clm.py --model_name_or_path ...`) or MaxText (`python -m MaxText.train base.yml
+// One of Hugging Face's Trainer (`run_clm.py --model_name_or_path ...`), ms-swift (`swift sft --model ...`), verl's supervised training (`-m
+// verl.trainer.fsdp_sft_trainer model.partial_pretrain=...`) or MaxText (`python -m MaxText.train base.yml
 // model_name=...`) as a config of theirs, with the GPUs of its launcher; nothing of others.
 [[nodiscard]] std::optional<Job> config_of_command_line(const Job& said);
 

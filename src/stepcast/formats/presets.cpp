@@ -176,6 +176,35 @@ void add_listed_names(std::vector<std::string>& known) {
   }
 }
 
+// A name without what does not change its shapes: how it was trained further, and how its weights are stored.
+std::optional<std::string> preset_of_stem(std::string name) {
+  constexpr std::string_view kEnds[] = {"instruct", "base",    "hf",   "chat",    "it",   "pt",   "thinking",
+                                        "preview",  "unsloth", "fp8",  "bf16",    "bnb",  "4bit", "dynamic",
+                                        "awq",      "gptq",    "int4", "int8",    "v0.1", "1m",   "v0.2",
+                                        "v0.3",     "v1.0",    "sft",  "mixture", "dpo"};
+  for (;;) {
+    if (const auto preset = find_preset(name)) return preset->name;
+    // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
+    std::vector<std::size_t> between;
+    for (std::size_t i = 1; i + 1 < name.size() && between.size() < 4; ++i)
+      if (name[i] == '_' && is_digit(name[i - 1]) && is_digit(name[i + 1])) between.push_back(i);
+    for (unsigned chosen = 1; chosen < 1U << between.size(); ++chosen) {
+      std::string pointed = name;
+      for (std::size_t i = 0; i < between.size(); ++i)
+        if ((chosen >> i & 1U) != 0) pointed[between[i]] = '.';
+      if (const auto preset = find_preset(pointed)) return preset->name;
+    }
+    const std::size_t cut = name.find_last_of("-_");
+    if (cut == std::string::npos) return std::nullopt;
+    const std::string_view end = std::string_view{name}.substr(cut + 1);
+    constexpr std::size_t kDate = 4;  // 2507
+    if (std::ranges::find(kEnds, end) == std::end(kEnds) &&
+        !(end.size() == kDate && std::ranges::all_of(end, is_digit)))
+      return std::nullopt;
+    name.erase(cut);
+  }
+}
+
 }  // namespace
 
 std::span<const Preset> presets() {
@@ -217,40 +246,19 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
 std::optional<std::string> preset_of_hub_name(std::string_view hub) {
   std::string name = lower(hub.substr(hub.rfind('/') + 1));
   if (name.starts_with("torchtune.")) name.erase(0, name.rfind('.') + 1);
-  for (const std::string_view prefix : {"meta-", "qlora_", "lora_", "deepseek-r1-distill-"})
+  for (const std::string_view prefix :
+       {"meta-", "qlora_", "lora_", "deepseek-r1-distill-", "deepseek-r1-0528-"})
     if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  if (auto preset = preset_of_stem(name)) return preset;
   // Distilled from DeepSeek-R1 are others' models: of Qwen 2.5 and Llama 3.
   if (name.starts_with("qwen-")) name.insert(4, "2.5");
   if (name == "llama-8b" || name == "llama-70b") name.insert(5, name == "llama-8b" ? "-3.1" : "-3.3");
-  // What was trained further, and how weights are stored, has the same shapes.
+  if (auto preset = preset_of_stem(name)) return preset;
+  // What was trained further has the same shapes.
   for (const std::string_view middle : {"-coder", "-math", "-moe"})
     if (const std::size_t at = name.find(middle); at != std::string::npos && at > 0)
       name.erase(at, middle.size());
-  constexpr std::string_view kEnds[] = {"instruct", "base",    "hf",      "chat", "it",   "pt",
-                                        "thinking", "preview", "unsloth", "fp8",  "bf16", "bnb",
-                                        "4bit",     "dynamic", "awq",     "gptq", "int4", "int8",
-                                        "v0.1",     "v0.2",    "v0.3",    "v1.0"};
-  for (;;) {
-    if (const auto preset = find_preset(name)) return preset->name;
-    // "llama3_1_8b" is llama-3.1-8b: of numbers, points are lost.
-    std::vector<std::size_t> between;
-    for (std::size_t i = 1; i + 1 < name.size() && between.size() < 4; ++i)
-      if (name[i] == '_' && is_digit(name[i - 1]) && is_digit(name[i + 1])) between.push_back(i);
-    for (unsigned chosen = 1; chosen < 1U << between.size(); ++chosen) {
-      std::string pointed = name;
-      for (std::size_t i = 0; i < between.size(); ++i)
-        if ((chosen >> i & 1U) != 0) pointed[between[i]] = '.';
-      if (const auto preset = find_preset(pointed)) return preset->name;
-    }
-    const std::size_t cut = name.find_last_of("-_");
-    if (cut == std::string::npos) return std::nullopt;
-    const std::string_view end = std::string_view{name}.substr(cut + 1);
-    constexpr std::size_t kDate = 4;  // 2507
-    if (std::ranges::find(kEnds, end) == std::end(kEnds) &&
-        !(end.size() == kDate && std::ranges::all_of(end, is_digit)))
-      return std::nullopt;
-    name.erase(cut);
-  }
+  return preset_of_stem(name);
 }
 
 }  // namespace stepcast

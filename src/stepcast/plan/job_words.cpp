@@ -87,8 +87,12 @@ Status read_configs(const JobWords& said, Job& job) {
     STEPCAST_ASSIGN(job.torchtitan, read_config_text(said.torchtitan));
   }
   if (!said.config.empty()) {
-    STEPCAST_ASSIGN(ConfigText config, read_config_text(said.config));
-    (is_toml(config) ? job.torchtitan : job.config) = std::move(config);
+    if (said.config.ends_with(".sh")) {
+      STEPCAST_ASSIGN(job.command_line, command_line_of(said.config));
+    } else {
+      STEPCAST_ASSIGN(ConfigText config, read_config_text(said.config));
+      (is_toml(config) ? job.torchtitan : job.config) = std::move(config);
+    }
   }
   if (!said.deepspeed.empty()) {
     STEPCAST_ASSIGN(job.deepspeed, read_config_text(said.deepspeed));

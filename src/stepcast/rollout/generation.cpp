@@ -74,6 +74,7 @@ Result<Generation> Generation::create(const Transformer& model, const EngineLayo
   for (const ChunkWork& chunk : work.chunks) parameters += chunk.dense_parameters + chunk.expert_parameters;
   engine.weight_bytes_ = parameters / as_double(layout.pipeline) * element_size(layout.dtype).value();
   engine.count_cache();
+  engine.model_.tower.reset();  // sees an image once, and not with every token
   return engine;
 }
 

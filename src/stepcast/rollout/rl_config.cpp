@@ -5,101 +5,37 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/nearest_word.h"
-#include "stepcast/base/scan.h"
+#include "stepcast/base/shipped_table.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/words.h"
 #include "stepcast/base/yaml_document.h"
+#include "stepcast/formats/framework_config.h"
 #include "stepcast/formats/launch_script.h"
 #include "stepcast/formats/presets.h"
+#include "stepcast/rollout/detail/rl_keys.h"
 #include "stepcast/rollout/lengths.h"
 
 namespace stepcast {
 namespace {
 
-// Values by their path, which are asked for one by one. The first that cannot be read is kept.
-class RlKeys {
- public:
-  RlKeys(YamlScalars values, std::string file) : values_(std::move(values)), file_(std::move(file)) {}
-
-  // Nothing for what is null, or computed ("${mul:...}"); "${other.key}" is the value of that key.
-  [[nodiscard]] std::string text(const std::string& path) {
-    asked_.insert(path);
-    auto found = values_.find(path);
-    constexpr int kMostHops = 4;
-    for (int hop = 0; hop < kMostHops && found != values_.end() && found->second.starts_with("${"); ++hop)
-      found = values_.find(found->second.substr(2, found->second.find('}') - 2));
-    const bool says = found != values_.end() && found->second != "null" && found->second != "None" &&
-                      !found->second.starts_with("${");
-    return says ? found->second : std::string{};
-  }
-  [[nodiscard]] bool is_on(const std::string& path, bool otherwise = false) {
-    const std::string word = lower(text(path));
-    return word.empty() ? otherwise : word == "true" || word == "1";
-  }
-  [[nodiscard]] std::optional<double> number(const std::string& path) {
-    const std::string word = text(path);
-    if (word.empty()) return std::nullopt;
-    const std::optional<double> value = scan<double>(word);
-    constexpr double kMost = 1e12;
-    if (value && std::abs(*value) <= kMost) return value;
-    refuse(path, word, "a number");
-    return std::nullopt;
-  }
-  [[nodiscard]] std::optional<std::int64_t> whole(const std::string& path) {
-    const std::optional<double> value = number(path);
-    if (!value) return std::nullopt;
-    if (*value >= 0 && *value == std::floor(*value)) return static_cast<std::int64_t>(*value);
-    refuse(path, text(path), "a whole number");
-    return std::nullopt;
-  }
-  // A degree: nothing where it is 1 or not said.
-  [[nodiscard]] std::optional<std::int64_t> degree(const std::string& path) {
-    const std::optional<std::int64_t> value = whole(path);
-    return value.value_or(1) > 1 ? value : std::nullopt;
-  }
-  [[nodiscard]] std::int64_t whole_or(const std::string& path, std::int64_t otherwise) {
-    return whole(path).value_or(otherwise);
-  }
-
-  void refuse(const std::string& path, const std::string& found, std::string expected) {
-    if (!wrong_)
-      wrong_ = Error::at(file_, path).found("`" + found.substr(0, 80) + "`").expected(std::move(expected));
-  }
-  [[nodiscard]] const std::optional<Error>& wrong() const { return wrong_; }
-
-  // Keys that nobody asked for and that are spelled almost like one that acts.
-  void note_slips(std::vector<std::string>& notes) const {
-    const std::vector<std::string> known{asked_.begin(), asked_.end()};
-    for (const auto& [path, value] : values_) {
-      if (asked_.contains(path)) continue;
-      if (const auto meant = nearest_word(path, known, 2))
-        notes.push_back(fmt::format("left out: `{}` is not a key that is known; did you mean `{}`?",
-                                    path.substr(0, 80), *meant));
-    }
-  }
-
- private:
-  YamlScalars values_;
-  std::string file_;
-  std::set<std::string> asked_;
-  std::optional<Error> wrong_;
-};
+using detail::RlKeys;
 
 // What a config comes to before it is held against what was said.
 struct RlConfig {
   Job job;
   RlSettings settings;
-  std::string model;                                // at a hub, or a folder
-  std::optional<std::int64_t> max_tokens;           // of prompt and answer
-  std::optional<std::int64_t> micro_batch_answers;  // where a micro-batch counts answers, and not packed rows
+  std::string model;                       // at a hub, or a folder
+  std::optional<std::int64_t> max_tokens;  // of prompt and answer
+  // A micro-batch: where it counts answers, and not packed rows; or tokens.
+  std::optional<std::int64_t> micro_batch_answers, micro_batch_tokens;
+  std::optional<std::int64_t> said_gpus;  // whoever asks knows better than the config
+  [[nodiscard]] std::int64_t gpus() const { return said_gpus.value_or(job.n_gpus.value_or(0)); }
   std::vector<std::string> notes;
 };
 
@@ -122,30 +58,71 @@ void use_fsdp(Job& job) {
   job.settings.sharding = Sharding::zero3;
 }
 
+// What keys say of a part that is described in one way only.
+void want(RlKeys& k, const std::string& path, std::string_view usual, RlConfig& out) {
+  const std::string word = k.text(path);
+  if (!word.empty() && lower(word) != usual) out.job.not_modelled.push_back(fmt::format("{}={}", path, word));
+}
+
+// Adapters of rank `rank`; the products that get one in the names of Hugging Face or Megatron Core, all where none is named.
+void use_adapters(RlKeys& k, const std::string& rank, const std::string& targets, RlConfig& out,
+                  std::int64_t usual = 0) {
+  const std::int64_t is_rank = k.whole_or(rank, usual);
+  const std::string names = k.text(targets);
+  if (is_rank == 0) return;
+  out.job.settings.lora_rank = is_rank;
+  out.job.settings.lora_targets = adapter_products(names.empty() ? "all" : names);
+}
+
 void read_nemo_rl_training(RlKeys& k, RlConfig& out) {
   JobSettings& s = out.job.settings;
-  s.global_batch_sequences = k.whole("policy.train_global_batch_size");
-  s.micro_batch_sequences = k.degree("policy.train_micro_batch_size");
-  set_dtype(k.text("policy.precision"), s);
-  const bool megatron = k.is_on("policy.megatron_cfg.enabled");
-  const std::string cfg = megatron ? "policy.megatron_cfg." : "policy.dtensor_cfg.";
+  const std::string policy = "policy.";
+  s.global_batch_sequences = k.whole(policy + "train_global_batch_size");
+  s.micro_batch_sequences = k.degree(policy + "train_micro_batch_size");
+  set_dtype(k.text(policy + "precision"), s);
+  const bool megatron = k.is_on(policy + "megatron_cfg.enabled");
+  const std::string cfg = policy + (megatron ? "megatron_cfg." : "dtensor_cfg.");
+  k.pass(policy + (megatron ? "dtensor_cfg." : "megatron_cfg."));
+  (void)k.is_on(cfg + "enabled", true);
   s.tensor = k.degree(cfg + (megatron ? "tensor_model_parallel_size" : "tensor_parallel_size"));
   s.context = k.degree(cfg + "context_parallel_size");
   s.expert = k.degree(cfg + (megatron ? "expert_model_parallel_size" : "expert_parallel_size"));
   if (k.is_on(cfg + "sequence_parallel")) s.sequence_parallel = true;
   if (k.is_on(cfg + "activation_checkpointing")) s.recompute = Recompute::full;
+  for (const char* kind : {"sequence_packing.", "dynamic_batching."}) {
+    const std::string section = policy + kind;
+    const bool packs = section.find("packing") != std::string::npos;
+    if (k.is_on(section + "enabled", packs) != packs)  // rows are padded
+      out.job.not_modelled.push_back(fmt::format("{}enabled={}", section, !packs));
+    if (k.is_on(section + "enabled"))
+      out.micro_batch_tokens = k.whole(section + "train_mb_tokens");
+    else
+      k.pass(section);
+  }
+  k.same(policy + "logprob_", policy + "train_micro_", "batch_size", "batch_size");
+  k.same(policy + "sequence_packing.", policy + "sequence_packing.", "logprob_", "train_");
+  k.same(policy + "dynamic_batching.", policy + "dynamic_batching.", "logprob_", "train_");
+  constexpr std::int64_t kUsualRank = 8;  // of NeMo-RL's examples
+  const std::string peft = cfg + (megatron ? "peft." : "lora_cfg.");
+  if (k.is_on(peft + "enabled"))
+    use_adapters(k, peft + "dim", peft + "target_modules", out, kUsualRank);
+  else
+    k.pass(peft);
   if (!megatron) {
     use_fsdp(out.job);
-    if (k.is_on(cfg + "cpu_offload")) out.job.not_modelled.push_back(cfg + "cpu_offload");
     return;
   }
   out.job.framework = Framework::nemo;
   s.pipeline = k.degree(cfg + "pipeline_model_parallel_size");
-  s.expert_tensor = s.expert ? k.whole(cfg + "expert_tensor_parallel_size") : std::nullopt;
-  s.first_stage_layers = k.whole(cfg + "num_layers_in_first_pipeline_stage");
-  s.last_stage_layers = k.whole(cfg + "num_layers_in_last_pipeline_stage");
+  const std::int64_t expert_tensor = k.whole_or(cfg + "expert_tensor_parallel_size", 1);
+  if (s.expert) s.expert_tensor = expert_tensor;
   s.distributed_optimizer = k.is_on(cfg + "optimizer.use_distributed_optimizer", true);
-  if (k.is_on(cfg + "fp8_cfg.enabled")) s.fp8 = true;
+  if (k.is_on(cfg + "fp8_cfg.enabled"))
+    s.fp8 = true;
+  else
+    k.pass(cfg + "fp8_cfg.");
+  for (const char* section : {"", "optimizer.", "distributed_data_parallel_config.", "fp8_cfg."})
+    k.use_megatron(cfg + section, out.job);
 }
 
 void read_nemo_rl(RlKeys& k, RlConfig& out) {
@@ -157,15 +134,22 @@ void read_nemo_rl(RlKeys& k, RlConfig& out) {
   if (filters) r.oversampling = k.number("grpo.batch_multiplier").value_or(1);
   r.prompts = k.whole("grpo.num_prompts_per_step");
   r.generations = k.whole("grpo.num_generations_per_prompt");
+  // Without a penalty the reference runs all the same, unless it is told not to.
+  if (k.is_on("grpo.skip_reference_policy_logprobs_calculation")) out.job.settings.reference_model = false;
   out.max_tokens = k.whole("policy.max_total_sequence_length");
   const std::string vllm = "policy.generation.vllm_cfg.";
   r.generation_tensor = k.whole(vllm + "tensor_parallel_size");
   r.generation_pipeline = k.whole(vllm + "pipeline_parallel_size");
   r.generation_memory_share = k.number(vllm + "gpu_memory_utilization");
-  if (k.text(vllm + "precision") == "fp8") r.generation_dtype = "fp8";
+  const std::string precision = lower(k.text("policy.precision"));
+  if (lower(k.text(vllm + "precision")) == "fp8")
+    r.generation_dtype = "fp8";
+  else
+    want(k, vllm + "precision", precision.empty() ? "bfloat16" : precision, out);
   const std::int64_t in_node = k.whole_or("cluster.gpus_per_node", 8);
-  out.job.n_gpus = product(k.whole("cluster.num_nodes"), in_node);
+  if (k.has("cluster.")) out.job.n_gpus = k.gpus("cluster.num_nodes", 1, "cluster.gpus_per_node", in_node);
   const bool asynchronous = k.is_on("grpo.async_grpo.enabled");
+  if (!asynchronous) k.pass("grpo.async_grpo.");
   r.policy =
       asynchronous ? fmt::format("off:{}", k.whole_or("grpo.async_grpo.max_trajectory_age_steps", 1)) : "on";
   const std::string pool = "policy.generation.colocated.";
@@ -177,8 +161,80 @@ void read_nemo_rl(RlKeys& k, RlConfig& out) {
       out.notes.emplace_back(
           "a pool that generates, and none of grpo.async_grpo: forecast as if both pools worked at once");
     }
+  } else {
+    k.pass(pool);
   }
   read_nemo_rl_training(k, out);
+}
+
+// verl's trainer has its backend from the configuration that is named, or one of its groups; what both leave open, its keys
+// show.
+bool is_megatron_of_verl(RlKeys& k) {
+  const std::string actor = "actor_rollout_ref.actor.", strategy = k.text(actor + "strategy"),
+                    engine = k.text("model_engine"),
+                    name =
+                        k.text("config-name") + k.text("defaults") + k.text("actor@actor_rollout_ref.actor");
+  if (!strategy.empty()) return strategy == "megatron";
+  if (!engine.empty()) return engine == "megatron";
+  if (name.find("megatron") != std::string::npos) return true;
+  return k.has(actor + "megatron.") && !k.has(actor + "fsdp_config.");
+}
+
+// Layers of the actor's Megatron: keys of its own, and those of Megatron Core's TransformerConfig.
+void read_verl_megatron(RlKeys& k, RlConfig& out) {
+  JobSettings& s = out.job.settings;
+  const std::string actor = "actor_rollout_ref.actor.", cfg = actor + "megatron.",
+                    layers = cfg + "override_transformer_config.",
+                    optimizer = actor + "optim.override_optimizer_config.";
+  out.job.framework = Framework::megatron;
+  s.distributed_optimizer = k.is_on(cfg + "use_distributed_optimizer", true);
+  s.tensor = k.degree(cfg + "tensor_model_parallel_size");
+  s.pipeline = k.degree(cfg + "pipeline_model_parallel_size");
+  s.virtual_stages = k.degree(cfg + "virtual_pipeline_model_parallel_size");
+  s.context = k.degree(cfg + "context_parallel_size");
+  s.expert = k.degree(cfg + "expert_model_parallel_size");
+  const std::optional<std::int64_t> expert_tensor = k.whole(cfg + "expert_tensor_parallel_size");
+  if (s.expert) s.expert_tensor = expert_tensor;  // null: as tensors
+  if (k.is_on(cfg + "sequence_parallel", true) && s.tensor) s.sequence_parallel = true;
+  // In releases before 0.4; later ones have the words of Megatron Core, and none says to recompute.
+  const std::string older = "actor_rollout_ref.model.gradient_checkpointing_kwargs.activations_checkpoint_";
+  const std::string granularity = k.text(older + "granularity"), method = k.text(older + "method");
+  const std::optional<std::int64_t> count = k.whole(older + "num_layers");
+  if (k.is_on("actor_rollout_ref.model.enable_gradient_checkpointing")) {
+    s.recompute = granularity == "selective" ? Recompute::selective : Recompute::full;
+    if (!method.empty()) s.recompute_by_block = method == "block";
+    if (count) s.recompute_layers = count;
+  }
+  // On the CPU where all of it is, and it is updated there.
+  const double on_host = k.number(optimizer + "optimizer_offload_fraction").value_or(0);
+  if (on_host > 0 && on_host < 1)
+    out.job.not_modelled.push_back(fmt::format("{}optimizer_offload_fraction={:g}", optimizer, on_host));
+  else if (k.is_on(optimizer + "optimizer_cpu_offload") || on_host == 1)
+    s.optimizer_offload = true;
+  for (const std::string& section : {cfg, layers, cfg + "override_ddp_config.", optimizer})
+    k.use_megatron(section, out.job);
+}
+
+void read_verl_fsdp(RlKeys& k, RlConfig& out) {
+  JobSettings& s = out.job.settings;
+  const std::string actor = "actor_rollout_ref.actor.", cfg = actor + "fsdp_config.";
+  use_fsdp(out.job);
+  want(k, actor + "strategy", "fsdp", out);
+  want(k, "model_engine", "dp", out);
+  s.context = k.degree(actor + "ulysses_sequence_parallel_size");
+  if (!s.context) s.context = k.degree(cfg + "ulysses_sequence_parallel_size");
+  if (s.context) s.context_parallel_kind = ContextParallelKind::all_to_all;
+  if (!k.is_on(cfg + "reshard_after_forward", true)) s.sharding = Sharding::zero2;
+  // Weights are cut over so many GPUs, and the groups of these have copies; -1: over all.
+  const double shards = k.number(cfg + "fsdp_size").value_or(-1);
+  const double gpus = static_cast<double>(out.gpus());
+  if (shards == 1)
+    s.sharding = Sharding::none;
+  else if (shards > 1 && std::fmod(gpus, shards) != 0)
+    out.job.not_modelled.push_back(fmt::format("{}fsdp_size={:g}", cfg, shards));
+  else if (shards > 1 && gpus > shards)
+    s.weight_copies = static_cast<std::int64_t>(gpus / shards);
+  if (k.is_on("actor_rollout_ref.model.enable_gradient_checkpointing", true)) s.recompute = Recompute::full;
 }
 
 void read_verl_training(RlKeys& k, RlConfig& out) {
@@ -187,27 +243,34 @@ void read_verl_training(RlKeys& k, RlConfig& out) {
   // Counts prompts; each has `rollout.n` answers.
   s.global_batch_sequences =
       product(k.whole_or(actor + "ppo_mini_batch_size", 256), out.settings.generations);
-  if (!k.is_on(actor + "use_dynamic_bsz"))
-    out.micro_batch_answers = k.whole(actor + "ppo_micro_batch_size_per_gpu");
   s.dtype = DType::bf16;
-  if (k.is_on("actor_rollout_ref.model.enable_gradient_checkpointing", true)) s.recompute = Recompute::full;
-  if (k.text(actor + "strategy") != "megatron") {
-    use_fsdp(out.job);
-    s.context = k.degree(actor + "ulysses_sequence_parallel_size");
-    for (const char* key : {"fsdp_config.param_offload", "fsdp_config.optimizer_offload"})
-      if (k.is_on(actor + key)) out.job.not_modelled.push_back(actor + key);
-    return;
+  s.reference_model = k.is_on(actor + "use_kl_loss") || k.is_on("algorithm.use_kl_in_reward");
+  use_adapters(k, "actor_rollout_ref.model.lora_rank", "actor_rollout_ref.model.target_modules", out);
+  use_adapters(k, "actor_rollout_ref.model.lora.rank", "actor_rollout_ref.model.lora.target_modules", out);
+  if (is_megatron_of_verl(k))
+    read_verl_megatron(k, out);
+  else
+    read_verl_fsdp(k, out);
+  constexpr std::int64_t kUsualTokens =
+      16384;  // ppo_max_token_len_per_gpu of verl/trainer/config/actor/actor.yaml
+  if (k.is_on(actor + "use_dynamic_bsz")) {
+    out.micro_batch_tokens =
+        product(k.whole_or(actor + "ppo_max_token_len_per_gpu", kUsualTokens), s.context.value_or(1));
+  } else {
+    out.micro_batch_answers = k.whole(actor + "ppo_micro_batch_size_per_gpu");
+    // Before 0.2 it counted the answers of all GPUs.
+    const std::optional<std::int64_t> all = k.whole(actor + "ppo_micro_batch_size");
+    const auto others = product(product(s.tensor.value_or(1), s.pipeline.value_or(1)), s.context.value_or(1));
+    if (const auto of_copies = product(all, others); of_copies && !out.micro_batch_answers && out.gpus() > 0)
+      out.micro_batch_answers = std::max<std::int64_t>(1, *of_copies / out.gpus());
   }
-  const std::string cfg = actor + "megatron.";
-  out.job.framework = Framework::megatron;
-  s.distributed_optimizer = true;
-  s.tensor = k.degree(cfg + "tensor_model_parallel_size");
-  if (s.tensor) s.sequence_parallel = true;
-  s.pipeline = k.degree(cfg + "pipeline_model_parallel_size");
-  s.virtual_stages = k.degree(cfg + "virtual_pipeline_model_parallel_size");
-  s.context = k.degree(cfg + "context_parallel_size");
-  s.expert = k.degree(cfg + "expert_model_parallel_size");
-  if (s.expert) s.expert_tensor = k.whole_or(cfg + "expert_tensor_parallel_size", 1);
+  // The reference and the critic are spread as the actor is.
+  for (const char* section : {"actor_rollout_ref.ref.", "actor_rollout_ref.rollout."})
+    k.same(section, actor, "log_prob_", "ppo_");
+  k.same("actor_rollout_ref.ref.log_prob_", actor);
+  k.same("critic.model.", "actor_rollout_ref.model.");
+  k.same("critic.", actor);
+  k.same("critic.model.", actor);
 }
 
 // Where nothing is said, the values of verl/trainer/config/ppo_trainer.yaml.
@@ -221,25 +284,49 @@ void read_verl(RlKeys& k, RlConfig& out) {
     out.notes.push_back(
         fmt::format("{}: priced as grpo, which has no critic either", estimator.substr(0, 40)));
   r.prompts = k.whole_or("data.train_batch_size", 1024);
-  if (const auto generated = k.number("data.gen_batch_size"); filters && generated && *r.prompts > 0)
-    r.oversampling = std::max(1.0, *generated / static_cast<double>(*r.prompts));
-  r.generations = k.whole_or("actor_rollout_ref.rollout.n", 1);
-  out.max_tokens = k.whole_or("data.max_prompt_length", 512) + k.whole_or("data.max_response_length", 512);
+  // Fully asynchronous: updates of so many mini-batches, as they come.
+  const std::string fully = "async_training.";
+  if (k.has(fully)) {
+    const std::optional<std::int64_t> batches = product(k.whole_or(fully + "require_batches", 1),
+                                                        k.whole_or(fully + "trigger_parameter_sync_step", 1));
+    if (*r.prompts == 0)
+      r.prompts = product(k.whole_or("actor_rollout_ref.actor.ppo_mini_batch_size", 256), batches);
+  }
+  if (filters) {
+    if (const auto generated = k.number("data.gen_batch_size"); generated && r.prompts.value_or(0) > 0)
+      r.oversampling = std::max(1.0, *generated / static_cast<double>(*r.prompts));
+  }
   const std::string rollout = "actor_rollout_ref.rollout.";
+  r.generations = k.whole_or(rollout + "n", 1);
+  out.max_tokens = k.whole_or("data.max_prompt_length", 512) + k.whole_or("data.max_response_length", 512);
+  if (const auto longest = k.whole(rollout + "max_model_len"); longest && *longest > 0)
+    out.max_tokens = std::min(*out.max_tokens, *longest);
+  for (const char* length : {"prompt_length", "response_length"})
+    want(k, rollout + length, k.text(std::string{"data.max_"} + length), out);
   r.generation_tensor = k.whole_or(rollout + "tensor_model_parallel_size", 2);
   r.generation_pipeline = k.whole_or(rollout + "pipeline_model_parallel_size", 1);
   r.generation_memory_share = k.number(rollout + "gpu_memory_utilization").value_or(0.5);
-  if (k.text(rollout + "quantization") == "fp8") r.generation_dtype = "fp8";
-  out.job.n_gpus = product(k.whole_or("trainer.nnodes", 1), k.whole_or("trainer.n_gpus_per_node", 8));
+  if (k.text(rollout + "quantization") == "fp8")
+    r.generation_dtype = "fp8";
+  else
+    want(k, rollout + "quantization", "", out);
+  out.job.n_gpus = k.gpus("trainer.nnodes", 1, "trainer.n_gpus_per_node", 8);
   r.policy = "on";
-  // One step off policy: a pool of its own generates.
-  if (!k.is_on("actor_rollout_ref.hybrid_engine", true)) {
-    const auto pool = product(k.whole_or("rollout.nnodes", 1), k.whole_or("rollout.n_gpus_per_node", 8));
-    r.policy = "off:1";
+  // Off policy: a pool of its own generates.
+  if (!k.is_on("actor_rollout_ref.hybrid_engine", true) || k.has(fully)) {
+    const auto pool = k.gpus("rollout.nnodes", 1, "rollout.n_gpus_per_node", 8);
+    r.policy = fmt::format("off:{}",
+                           std::max<std::int64_t>(1, k.whole_or(fully + "trigger_parameter_sync_step", 1)));
     r.generation_gpus = pool;
     if (out.job.n_gpus && pool) out.job.n_gpus = *out.job.n_gpus + *pool;
   }
-  if (k.is_on("reward_model.enable")) r.reward_model = k.text("reward_model.model.path");
+  const bool scores = k.is_on("reward_model.enable"), scores_too = k.is_on("reward.reward_model.enable");
+  const std::string scorer = k.text("reward_model.model.path"),
+                    other = k.text("reward.reward_model.model_path");
+  if (scores || scores_too) r.reward_model = scorer.empty() ? other : scorer;
+  if (r.reward_model.empty() && (scores || scores_too)) r.reward_model = "reward_model.model.path";
+  if (!scores) k.pass("reward_model.");
+  if (!scores_too) k.pass("reward.reward_model.");
   read_verl_training(k, out);
 }
 
@@ -251,43 +338,78 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
   const std::string estimator = k.text("advantage_estimator");
   const bool filters = k.is_on("dynamic_filtering");
   r.algorithm = filters ? "dapo" : estimator.empty() || estimator == "gae" ? "ppo" : "grpo";
+  if (k.number("init_kl_coef").value_or(0.01) == 0) s.reference_model = false;
+  (void)k.is_on("use_kl_loss");  // of the same reference
   r.prompts = k.whole_or("rollout_batch_size", 1024);
+  // So many prompts are asked for at a time, until enough pass the filter.
+  if (const auto generated = k.number("vllm_generate_batch_size"); generated && *r.prompts > 0)
+    r.oversampling = std::max(1.0, *generated / static_cast<double>(*r.prompts));
   r.generations = k.whole_or("n_samples_per_prompt", 1);
   const std::int64_t both = k.whole_or("prompt_max_len", 1024) + k.whole_or("generate_max_len", 1024);
   out.max_tokens = k.whole_or("max_len", both);
   s.global_batch_sequences = k.whole_or("train_batch_size", 128);
-  if (!k.is_on("packing_samples")) out.micro_batch_answers = k.degree("micro_train_batch_size");
+  const std::optional<std::int64_t> answers = k.degree("micro_train_batch_size");
+  const bool counts_tokens = k.is_on("use_dynamic_batch");
   s.dtype = DType::bf16;
   s.zero_stage = k.whole_or("zero_stage", 2);
   out.job.framework = Framework::deepspeed;
   s.tensor = k.degree("ds_tensor_parallel_size");
   s.context = k.degree("ring_attn_size");
+  constexpr std::int64_t kUsualTokens = 16384;  // --train_max_tokens_per_gpu
+  if (counts_tokens)
+    out.micro_batch_tokens =
+        product(k.whole_or("train_max_tokens_per_gpu", kUsualTokens), s.context.value_or(1));
+  else if (!k.is_on("packing_samples"))
+    out.micro_batch_answers = answers;
+  if (!k.is_on("packing_samples") && !counts_tokens)
+    out.job.not_modelled.emplace_back("padding, without packing_samples");
+  k.same("rollout_max_", "train_max_");
+  k.same("micro_rollout_", "micro_train_");
   if (k.is_on("gradient_checkpointing")) s.recompute = Recompute::full;
   if (k.is_on("adam_offload")) s.optimizer_offload = true;
+  use_adapters(k, "lora_rank", "target_modules", out);
   r.generation_tensor = k.whole_or("vllm_tensor_parallel_size", 1);
   r.generation_memory_share = k.number("vllm_gpu_memory_utilization");
-  const auto actor = product(k.whole_or("actor_num_nodes", 1), k.whole_or("actor_num_gpus_per_node", 8));
+  const auto actor = k.gpus("actor_num_nodes", 1, "actor_num_gpus_per_node", 8);
   const auto engines = product(k.whole("vllm_num_engines"), r.generation_tensor);
   out.job.n_gpus = actor;
   r.policy = "on";
-  if (!k.is_on("colocate_all_models") && actor && engines.value_or(0) > 0) {
+  const bool asynchronous = k.is_on("async_train"), shares = k.is_on("colocate_actor_ref"),
+             one_pool = k.is_on("colocate_all_models");
+  if (!one_pool && actor && engines.value_or(0) > 0) {
     r.policy = "off:1";
     r.generation_gpus = engines;
     out.job.n_gpus = *actor + *engines;
-    if (!k.is_on("async_train"))
+    if (!asynchronous)
       out.notes.emplace_back(
           "a pool that generates, without --async_train: forecast as if both pools worked at once");
-    if (!k.is_on("colocate_actor_ref"))
+    if (!shares)
       out.notes.emplace_back("reference, critic and reward model are taken to share the GPUs of the actor");
+  } else {
+    for (const char* role : {"ref_num_", "critic_num_", "reward_num_"}) k.pass(role);
+    if (asynchronous) out.job.not_modelled.emplace_back("async_train=true");
+    if (engines && actor && *engines != *actor)
+      out.job.not_modelled.push_back(fmt::format("vllm_num_engines={}", k.text("vllm_num_engines")));
   }
+  (void)k.is_on("colocate_critic_reward");
   r.reward_model = k.text("reward_pretrain");
+  want(k, "critic_pretrain", lower(out.model), out);
 }
 
-// Words of a command line: "path=value" (also "++path=value"), "--name value", "--name=value", "--name".
+// Words behind the script of a command line: "path=value" (also "++path=value"), "--name value", "--name a b",
+// "--name=value", "--name".
 YamlScalars values_of(const std::vector<std::string>& words) {
   YamlScalars values;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    std::string_view word = words[i];
+  const auto is_script = [](const std::string& word) {
+    return word.ends_with(".py") && word.find('=') == std::string::npos;
+  };
+  const auto script = std::ranges::find_if(words, is_script);
+  const auto is_value = [](const std::string& word) {
+    return !word.starts_with("--") && !word.starts_with('+') && !word.starts_with('~') &&
+           word.find('=') == std::string::npos;
+  };
+  for (auto at = script == words.end() ? words.begin() : script + 1; at != words.end(); ++at) {
+    std::string_view word = *at;
     const bool is_flag = word.starts_with("--");
     word.remove_prefix(std::min(word.find_first_not_of("+-"), word.size()));
     const std::size_t equals = word.find('=');
@@ -297,8 +419,9 @@ YamlScalars values_of(const std::vector<std::string>& words) {
     } else if (!is_flag) {
       continue;
     } else {
-      const bool has_value = i + 1 < words.size() && !words[i + 1].starts_with("--");
-      value = has_value ? words[++i] : "true";
+      if (at + 1 != words.end() && !(at + 1)->starts_with("--")) value = *++at;
+      while (at + 1 != words.end() && !value.empty() && is_value(*(at + 1))) value += " " + *++at;
+      if (value.empty()) value = "true";
     }
     for (const char quote : {'\'', '"'})
       if (value.size() > 1 && value.front() == quote && value.back() == quote)
@@ -317,7 +440,7 @@ struct RlFormat {
 };
 constexpr RlFormat kFormats[] = {
     {"verl", "actor_rollout_ref.", "", "", read_verl},
-    {"NeMo-RL", "grpo.", "", "", read_nemo_rl},
+    {"NeMo-RL", "grpo.", "config", "policy.model_name cluster.num_nodes cluster.gpus_per_node", read_nemo_rl},
     {"OpenRLHF", "", "pretrain", "rollout_batch_size vllm_num_engines actor_num_nodes", read_open_rlhf},
 };
 
@@ -335,26 +458,59 @@ const RlFormat* format_of(const YamlScalars& values) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
-// A file with what its `defaults` say below it; of defaults that are not here, a note.
+Result<YamlScalars> file_values(const std::filesystem::path& file, std::vector<std::string>& notes,
+                                int depth);
+
+// `upper` where both say something.
+YamlScalars over_values(YamlScalars lower, YamlScalars upper) {
+  for (auto& [path, value] : upper) lower.insert_or_assign(path, std::move(value));
+  return lower;
+}
+
+// The files that `defaults` names, alone or in a list: those that are files of YAML.
+std::vector<std::string> files_below(const JsonValue& root) {
+  std::vector<std::string> files;
+  const JsonValue* const defaults = root.find("defaults");
+  const auto add = [&](const JsonValue& one) {
+    if (one.is_text() && one.text().ends_with(".yaml")) files.push_back(one.text());
+  };
+  if (defaults != nullptr && defaults->is_array())
+    for (const JsonValue& item : defaults->items()) add(item);
+  else if (defaults != nullptr)
+    add(*defaults);
+  return files;
+}
+
+// A file with what its `defaults` say below it; of defaults that are not here, a note, and what stands in those of them that
+// NeMo-RL ships.
 Result<YamlScalars> config_values(const ConfigText& file, std::vector<std::string>& notes, int depth = 0) {
   STEPCAST_ASSIGN(const JsonValue root, parse_yaml(file.text, file.name));
   if (!root.is_object())
     return Error::at(file.name, "").found(std::string{root.kind_name()}).expected("keys with their values");
-  YamlScalars values = yaml_scalars(root);
-  const auto below = values.find("defaults");
+  YamlScalars below;
   constexpr int kDeepest = 8;
-  if (below == values.end() || !below->second.ends_with(".yaml") || depth == kDeepest) return values;
-  const std::filesystem::path base = std::filesystem::path{file.name}.parent_path() / below->second;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(base, ignored)) {
-    notes.push_back(
-        fmt::format("{} is not here: what stands in it is not read", below->second.substr(0, 120)));
-    return values;
+  for (const std::string& name : depth < kDeepest ? files_below(root) : std::vector<std::string>{}) {
+    const std::filesystem::path base = std::filesystem::path{file.name}.parent_path() / name;
+    STEPCAST_ASSIGN(YamlScalars values, file_values(base, notes, depth + 1));
+    below = over_values(std::move(below), std::move(values));
   }
-  STEPCAST_ASSIGN(const ConfigText text, read_config_text(base));
-  STEPCAST_ASSIGN(YamlScalars all, config_values(text, notes, depth + 1));
-  for (auto& [path, value] : values) all.insert_or_assign(path, std::move(value));
-  return all;
+  return over_values(std::move(below), yaml_scalars(root));
+}
+
+Result<YamlScalars> file_values(const std::filesystem::path& file, std::vector<std::string>& notes,
+                                int depth) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) {
+    STEPCAST_ASSIGN(const ConfigText text, read_config_text(file));
+    return config_values(text, notes, depth);
+  }
+  const std::string name = file.filename().string();
+  const std::string_view shipped = shipped_table("nemo_rl_" + name);
+  notes.push_back(
+      fmt::format("{} is not here: {}", name.substr(0, 120),
+                  shipped.empty() ? "what stands in it is not read" : "taken as NeMo-RL ships it"));
+  if (shipped.empty()) return YamlScalars{};
+  return config_values({std::string{shipped}, name}, notes, depth);
 }
 
 // The values of a config or command line, and whose they are.
@@ -363,6 +519,12 @@ struct FoundConfig {
   const RlFormat* format = nullptr;
   std::string name;
 };
+
+// Configurations of verl itself, whose values the reader knows.
+bool is_of_verl(std::string_view config) {
+  const std::string_view name = config.substr(0, config.find('.'));
+  return name.ends_with("ppo_trainer") || name.ends_with("ppo_megatron_trainer") || name.starts_with("dapo_");
+}
 
 Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes) {
   FoundConfig out;
@@ -373,29 +535,57 @@ Result<FoundConfig> found_config(const Job& job, std::vector<std::string>& notes
     out.name = "--command-line";
     STEPCAST_ASSIGN(const std::vector<std::string> words, words_of_launch_script(*job.command_line));
     out.values = values_of(words);
-    const auto config = out.values.find("config");
-    std::error_code ignored;
-    if (config != out.values.end() && std::filesystem::is_regular_file(config->second, ignored)) {
-      STEPCAST_ASSIGN(const ConfigText text, read_config_text(config->second));
-      STEPCAST_ASSIGN(YamlScalars all, config_values(text, notes));
-      for (auto& [path, value] : out.values) all.insert_or_assign(path, std::move(value));
-      out.values = std::move(all);
+    // What NeMo-RL's script reads where nothing is said.
+    if (std::ranges::any_of(words,
+                            [](const std::string& word) { return word.ends_with("run_grpo_math.py"); }))
+      out.values.emplace("config", "grpo_math_1B.yaml");
+    // NeMo-RL's file, or Hydra's where it is no part of verl: both may be spelled without an ending.
+    const auto at = [&](const char* key) {
+      const auto found = out.values.find(key);
+      return found == out.values.end() ? std::string{} : found->second;
+    };
+    std::filesystem::path file = at("config");
+    if (file.empty() && !at("config-name").empty() && !is_of_verl(at("config-name")))
+      file = std::filesystem::path{at("config-path")} / at("config-name");
+    if (!file.empty() && file.extension() != ".yaml" && file.extension() != ".yml") file += ".yaml";
+    if (!file.empty() && format_of(out.values) != nullptr) {
+      STEPCAST_ASSIGN(YamlScalars below, file_values(file, notes, 0));
+      out.values = over_values(std::move(below), std::move(out.values));
     }
   }
   out.format = format_of(out.values);
   return out;
 }
 
-// A folder with its config.json, or a name at a hub.
-std::optional<std::string> model_named(const std::string& name) {
+// A folder with its config.json, or a name at a hub; of a path to neither (`$HOME/models/Qwen3-8B/snapshot`), the last part
+// that is one.
+std::optional<std::string> model_named(const std::string& name, std::vector<std::string>& notes) {
   std::error_code ignored;
   const auto at = std::filesystem::path{name} / "config.json";
-  return std::filesystem::exists(at, ignored) ? at.string() : preset_of_hub_name(name);
+  if (std::filesystem::exists(at, ignored)) return at.string();
+  for (std::string_view rest = name; !rest.empty(); rest = rest.substr(0, rest.rfind('/'))) {
+    const std::string_view part = rest.substr(rest.rfind('/') + 1);
+    const std::size_t dashes = part.rfind("--");  // models--Qwen--Qwen3-8B of a cache
+    if (auto preset = preset_of_hub_name(dashes == std::string_view::npos ? part : part.substr(dashes + 2)))
+      return preset;
+    if (rest.rfind('/') == std::string_view::npos) break;
+  }
+  // "sft-qwen-2.5-32b-instruct" was one before it was trained further.
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t next = rest.find_first_of("-_/");
+    if (next == std::string_view::npos) break;
+    rest.remove_prefix(next + 1);
+    const auto preset = preset_of_hub_name(rest.substr(0, rest.find('/')));
+    if (!preset) continue;
+    notes.push_back(fmt::format("{}: taken for {}, by its name", name.substr(0, 120), *preset));
+    return preset;
+  }
+  return std::nullopt;
 }
 
-Status use_model(const RlConfig& config, const std::string& file, Job& job) {
+Status use_model(const RlConfig& config, const std::string& file, Job& job, std::vector<std::string>& notes) {
   if (!job.model.empty() || job.transformer) return Ok{};
-  const std::optional<std::string> model = model_named(config.model);
+  const std::optional<std::string> model = model_named(config.model, notes);
   if (model) job.model = *model;
   if (model) return Ok{};
   return Error::at(file, "the model")
@@ -404,12 +594,18 @@ Status use_model(const RlConfig& config, const std::string& file, Job& job) {
       .advice("give its config.json with --model");
 }
 
-// As many rows of the longest sequence as hold so many answers.
-Status use_micro_batch(std::int64_t answers, const std::string& lengths, JobSettings& s) {
+// As many rows of the longest sequence as hold so many answers or tokens.
+Status use_micro_batch(const RlConfig& config, const std::string& lengths, JobSettings& s) {
+  if (!config.micro_batch_answers && !config.micro_batch_tokens) return Ok{};
   STEPCAST_ASSIGN(const Lengths read, Lengths::read(lengths));
-  const double rows = static_cast<double>(answers) * read.mean() / read.max();
+  const double tokens = config.micro_batch_tokens
+                            ? static_cast<double>(*config.micro_batch_tokens)
+                            : static_cast<double>(*config.micro_batch_answers) * read.mean();
+  const double rows = tokens / read.max();
   constexpr double kMost = 1e6;
-  s.micro_batch_sequences = static_cast<std::int64_t>(std::clamp(std::round(rows), 1.0, kMost));
+  // What a micro-batch may hold, no row goes beyond; answers are so many on average.
+  const double whole = config.micro_batch_tokens ? std::floor(rows) : std::round(rows);
+  s.micro_batch_sequences = static_cast<std::int64_t>(std::clamp(whole, 1.0, kMost));
   return Ok{};
 }
 
@@ -446,14 +642,14 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
         .expected("a config or command line of NeMo-RL, verl or OpenRLHF (docs/post-training.md)");
   }
   RlKeys keys{std::move(found.values), found.name};
-  RlConfig config;
+  RlConfig config{.said_gpus = said.job.n_gpus};
   found.format->read(keys, config);
   if (keys.wrong()) return *keys.wrong();
   notes.push_back(fmt::format("read as settings of {}", found.format->name));
   notes.insert(notes.end(), config.notes.begin(), config.notes.end());
-  keys.note_slips(notes);
+  keys.list_rest(found.format->name, config.job.not_modelled, notes);
   Job& job = out.job;
-  STEPCAST_TRY(use_model(config, found.name, job));
+  STEPCAST_TRY(use_model(config, found.name, job, notes));
   if (!job.n_gpus) job.n_gpus = config.job.n_gpus;
   if (!job.framework) job.framework = config.job.framework;
   job.settings = over(config.job.settings, job.settings);
@@ -471,7 +667,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   fill_word(r.policy, c.policy);
   fill_word(r.generation_dtype, c.generation_dtype);
   if (r.reward_model.empty() && !c.reward_model.empty()) {
-    const std::optional<std::string> reward = model_named(c.reward_model);
+    const std::optional<std::string> reward = model_named(c.reward_model, notes);
     if (!reward) notes.push_back(c.reward_model + ": not known, taken for a model as large as the policy");
     r.reward_model = reward.value_or(job.model);
   }
@@ -483,8 +679,8 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   fill(r.generation_pipeline, c.generation_pipeline);
   fill(r.generation_memory_share, c.generation_memory_share);
   STEPCAST_TRY(use_lengths(config, found.name, r));
-  if (config.micro_batch_answers && !job.settings.micro_batch_sequences)
-    STEPCAST_TRY(use_micro_batch(*config.micro_batch_answers, r.lengths, job.settings));
+  if (!said.job.settings.micro_batch_sequences)
+    STEPCAST_TRY(use_micro_batch(config, r.lengths, job.settings));
   return out;
 }
 

@@ -5,7 +5,8 @@
 //
 // NeMo-RL and verl are read as YAML, or as command lines with `path=value` (NeMo-RL's `--config FILE` is read below them,
 // and so are the files that `defaults` names); OpenRLHF by its flags. Which one it is shows in the names. Keys that change
-// no time are passed over; an unread key that is spelled almost like one that acts is a note.
+// no time (tables/rl_keys.csv) are passed over, and every other key that does not act is in Job::not_modelled; one that is
+// spelled almost like one that acts is a note as well.
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
@@ -139,15 +140,19 @@ std::string layout_words(const Layout& layout) {
   return words;
 }
 
-// Sequences of a batch of `rows` rows at least that the given layout divides.
-std::int64_t batch_that_holds(double rows, const JobSettings& s, std::int64_t gpus) {
+// The batch of `rows` rows at least that the given layout divides. Micro-batches of packed rows are equal, and smaller than
+// what they may hold where that leaves none half empty.
+void share_out(double rows, std::int64_t gpus, JobSettings& s) {
   const auto degree = [](const std::optional<std::int64_t>& d) {
     return std::max<std::int64_t>(1, d.value_or(1));
   };
   const std::int64_t copies =
       std::max<std::int64_t>(1, gpus / (degree(s.tensor) * degree(s.pipeline) * degree(s.context)));
-  const std::int64_t batch = copies * degree(s.micro_batch_sequences);
-  return std::max<std::int64_t>(1, std::llround(std::ceil(rows / as_double(batch)))) * batch;
+  const double of_copy = std::max(1.0, std::ceil(rows / as_double(copies)));
+  const double batches = std::ceil(of_copy / as_double(degree(s.micro_batch_sequences)));
+  if (s.micro_batch_sequences)
+    s.micro_batch_sequences = static_cast<std::int64_t>(std::ceil(of_copy / batches));
+  s.global_batch_sequences = copies * degree(s.micro_batch_sequences) * static_cast<std::int64_t>(batches);
 }
 
 class RlSearch {
@@ -265,6 +270,7 @@ Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
 Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
   Job job = question_.job;
   JobSettings& s = job.settings;
+  s.reference_model.reset();  // runs once for all updates, and not in each
   job.n_gpus = gpus;
   const std::int64_t pieces =
       2 * std::max<std::int64_t>(1, s.context.value_or(1)) * std::max<std::int64_t>(1, s.tensor.value_or(1));
@@ -281,7 +287,7 @@ Result<Training> RlSearch::train_on(std::int64_t gpus, bool searched) const {
     s.global_batch_sequences = gpus << static_cast<int>(std::min(24.0, power));
     repeated = std::max(1.0, rows / as_double(*s.global_batch_sequences));
   } else {
-    s.global_batch_sequences = batch_that_holds(rows, s, gpus);
+    share_out(rows, gpus, s);
   }
   STEPCAST_ASSIGN(ResolvedJob resolved, resolve(job));
   Training out;
@@ -343,8 +349,10 @@ Result<RlAnswer> RlSearch::generated(Engine& engine, const RlSplit& split) {
 void RlSearch::add_training(const Training& training, RlAnswer& out) const {
   const double updates = rollout_.trained / as_double(rollout_.update);
   const bool critic = rollout_.algorithm == RlAlgorithm::ppo;
-  // The policy before the step, its reference, and the values of a critic.
-  const double passes = rollout_.algorithm == RlAlgorithm::dapo ? 1 : critic ? 3 : 2;
+  // The policy before the step, its reference, and the values of a critic, each once.
+  const bool reference =
+      question_.job.settings.reference_model.value_or(rollout_.algorithm != RlAlgorithm::dapo);
+  const double passes = 1.0 + (reference ? 1 : 0) + (critic ? 1 : 0);
   RlWork& work = out.work;
   work.log_probabilities_s = passes * updates * training.forward_s;
   work.train_s = (critic ? 2 : 1) * updates * training.update_s;
@@ -517,8 +525,8 @@ void describe_question(const RlQuestion& question, const Rollout& rollout, const
   f.p10_s = f.step_s * std::exp(-kBandFast);
   f.p90_s = f.step_s * std::exp(kBandSlow);
   f.tokens_per_s_per_gpu = f.generated_sequences * f.mean_tokens / f.step_s / as_double(f.n_gpus);
-  for (const std::string& setting : question.job.not_modelled)
-    f.notes.push_back(fmt::format("not modelled: {}", setting));
+  if (const std::vector<std::string>& left_out = question.job.not_modelled; !left_out.empty())
+    f.notes.push_back(fmt::format("not modelled: {}", fmt::join(left_out, ", ")));
   if (!f.memory.training_fits)
     f.notes.push_back(fmt::format("training does not fit: {:.1f} of {:.1f} GiB", f.memory.training_peak_GiB,
                                   f.memory.available_GiB));

@@ -102,6 +102,10 @@ const ConfigFramework kFrameworks[] = {
      .habits = Framework::fsdp,
      .has_no_master_weights = true,
      .work = work_of_loss},
+    {.name = "NeMo Automodel",
+     .needs = "model step_scheduler",
+     .habits = Framework::automodel,
+     .all_linear_of_attention = true},
     // Which have Megatron-LM's names.
     {.name = "NeMo 2 or Megatron-Bridge",
      .needs = "model train|trainer !model.hidden_dim",
@@ -112,6 +116,18 @@ const ConfigFramework kFrameworks[] = {
      .rank_batch = 8,
      .sequence_tokens = 2048,
      .recomputes = true},
+    {.name = "ms-swift",
+     .needs = "model swift|train_type|tuner_type",
+     .recomputes = true,
+     .all_linear_of_attention = true},
+    {.name = "verl",
+     .needs = "verl_sft|model.partial_pretrain",
+     .rank_batch = 4,
+     .sequence_tokens = 1024,
+     .adapter_rank = 0,
+     .habits = Framework::fsdp,
+     .recomputes = true,
+     .all_linear_of_attention = true},
     {.name = "TRL",
      .needs = "model_name_or_path dataset_name|use_peft|max_length|packing !block_size",
      .rank_batch = 8,
@@ -268,6 +284,8 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
       {"max_seq_len model.d_model", "a config of LLM Foundry",
        "give its sizes as flags of Megatron-LM with --framework fsdp"},
       {"model.hidden_dim", "a config of Levanter", "give its model with --model, and --framework maxtext"},
+      {"policy.model_name cluster", "a config of NeMo-RL without generation (sft, dpo, rm, distillation)",
+       "give its model with --model and its degrees as flags"},
       {"resources run", "a task of SkyPilot", "give the command that it runs with --command-line"},
       {"num_hidden_layers|model_type", "a model's config.json", "give it with --model"}};
   for (const Other& other : kOthers)
@@ -281,9 +299,9 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
   return std::move(error)
       .found("keys of no framework that is known")
       .expected(
-          "a config of NeMo 2, Megatron-Bridge, Axolotl, LLaMA-Factory, TRL, Hugging Face's Trainer, "
-          "Nanotron, torchtune or "
-          "MaxText (docs/models.md)");
+          "a config of NeMo 2, Megatron-Bridge, NeMo Automodel, Axolotl, LLaMA-Factory, TRL, ms-swift, "
+          "Hugging "
+          "Face's Trainer, Nanotron, torchtune or MaxText (docs/models.md)");
 }
 
 bool use_remat_policy(const std::string& name, ConfigWords& words) {

@@ -87,6 +87,11 @@ Status ShellReader::command_output(std::string_view rest, bool quoted) {
     if (text && inside.find('"') == std::string_view::npos) std::ranges::replace_if(*text, is_space, ' ');
   }
   const std::string_view first = inside.substr(0, inside.find_first_of(" \t\n;"));
+  if (first == "expr") {
+    std::string sum{inside.substr(first.size())};
+    std::erase(sum, '\\');
+    if (const auto value = shell_arithmetic(sum, variables_)) text = std::to_string(*value);
+  }
   if (!text && (first == "[" || first == "[[" || first == "if" || defined_.functions.contains(first)))
     text = echoed(inside);
   if (!text || text->find("$(") != std::string::npos) return unknown_until(end);
@@ -207,7 +212,9 @@ Status ShellReader::variable(std::string_view inside, std::string_view written, 
   if (has_default && (found == variables_.end() || (is_known && joined_words(value).empty()))) {
     const bool assigns = how.starts_with(":=");
     const std::optional<std::string> text = expanded(how.substr(how.starts_with('-') ? 1 : 2));
-    if (!text || text->find('$') != std::string::npos) return keep(written);
+    // Parts that nobody knows stay in it as they are written, `$HOME/models`; what a command says may be anything.
+    if (!text || text->find("$(") != std::string::npos || text->find('`') != std::string::npos)
+      return keep(written);
     if (assigns) assign(variables_, std::string{name} + "=", {*text}, false);
     return insert({*text}, false, quoted);
   }

@@ -319,9 +319,22 @@ Status ShellReader::end_command() {
   STEPCAST_ASSIGN(const bool repeated, repeat(words));
   if (repeated || !flow_.steer(words)) return Ok{};
   const Truth runs_now = both(base_, flow_.runs());
-  flow_.ended_with(truth_of_command(words));
+  flow_.ended_with(truth_of_command(without_unset(words)));
   if (runs_now == Truth::no) return Ok{};
   return run(std::move(words), runs_now == Truth::yes);
+}
+
+ShellWords ShellReader::without_unset(ShellWords words) const {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] != "-z" && words[i] != "-n") continue;
+    std::string_view name = words[i + 1];
+    if (!name.starts_with('$')) continue;
+    name.remove_prefix(name.starts_with("${") && name.ends_with('}') ? 2 : 1);
+    if (name.ends_with('}')) name.remove_suffix(1);
+    const bool is_name = !name.empty() && begins_name(name.front()) && std::ranges::all_of(name, in_name);
+    if (is_name && !variables_.contains(name)) words[i + 1].clear();
+  }
+  return words;
 }
 
 std::optional<std::string_view> ShellReader::loop_body(std::size_t& behind) const {
@@ -425,15 +438,25 @@ Status ShellReader::run(ShellWords words, bool surely) {
     return Ok{};
   }
   if (words.front() == "eval") words.erase(words.begin());
-  // Flags on a line of their own, without a sign of continuation: of the command above.
-  if (!words.empty() && words.front().starts_with("-") && !commands_.empty()) {
+  // Flags and `path.to.key=value` on a line of their own, without a sign of continuation or behind a comment: of the command
+  // above.
+  const auto is_override = [](const std::string& word) {
+    const std::string_view key = std::string_view{word}.substr(0, std::min(word.find('='), word.size()));
+    return key.size() < word.size() && key.find('.') != std::string_view::npos &&
+           key.find_first_of("/ $") == std::string_view::npos;
+  };
+  if (!words.empty() && (words.front().starts_with("-") || is_override(words.front())) &&
+      !commands_.empty()) {
     commands_.back().insert(commands_.back().end(), words.begin(), words.end());
     return Ok{};
   }
   // `python -m megatron.training.pretrain_gpt` runs pretrain_gpt.py.
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string module = words[i + 1].substr(words[i + 1].rfind('.') + 1);
-    if (words[i] != "-m" || !module.starts_with("pretrain")) continue;
+    const bool is_of_ours = module.starts_with("pretrain") || module.starts_with("main") ||
+                            module.starts_with("train_ppo") || module.ends_with("_main") ||
+                            module.ends_with("sft_trainer");
+    if ((words[i] != "-m" && words[i] != "--module") || !is_of_ours) continue;
     words[i + 1] = module + ".py";
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -445,13 +468,20 @@ Status ShellReader::run(ShellWords words, bool surely) {
 Status ShellReader::open_up(ShellWords& words) {
   for (std::size_t i = 0; i < words.size() && depth_ < kDeepestScript; ++i) {
     const std::size_t at = words[i].find(".py");
-    if (at == std::string::npos || at + 3 == words[i].size() || !is_space(words[i][at + 3])) continue;
+    const bool runs_script =
+        at != std::string::npos && at + 3 < words[i].size() && is_space(words[i][at + 3]);
+    const bool runs_module =
+        words[i].find("python") != std::string::npos && words[i].find(" -m ") != std::string::npos;
+    if (!runs_script && !runs_module) continue;
     ShellReader inner{words[i], defined_, depth_ + 1};
-    STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
+    auto read = inner.commands();
+    if (!read && !runs_script) continue;  // a sentence
+    STEPCAST_ASSIGN(std::vector<ShellWords> commands, std::move(read));
     n_bytes_ += inner.n_bytes_;
-    words.resize(i);
+    if (runs_script) words.resize(i);
     for (ShellWords& command : commands) {
       if (std::none_of(command.begin(), command.end(), is_python_script)) continue;
+      words.resize(i);
       words.insert(words.end(), command.begin(), command.end());
       return Ok{};
     }

@@ -106,6 +106,8 @@ class ShellReader {
   // `for NAME in a b c; do ...; done`, at its end, where every word is known and nothing leaves the loop early. False: not
   // this, and the loop runs nobody knows how often.
   [[nodiscard]] Result<bool> repeat(const ShellWords& words);
+  // With nothing in place of what `-z` and `-n` ask for, where no line sets it: `[ -z "$MODEL" ] && MODEL=...` sets it.
+  [[nodiscard]] ShellWords without_unset(ShellWords words) const;
   // The text between `do` and its `done` from here on, and what is behind; nothing without one.
   [[nodiscard]] std::optional<std::string_view> loop_body(std::size_t& behind) const;
   // `bash -c "python pretrain_gpt.py ..."`: the command in the word stands behind what launches it, which says how

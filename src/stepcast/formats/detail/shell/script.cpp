@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "stepcast/base/words.h"
 #include "stepcast/formats/detail/shell/arithmetic.h"
 #include "stepcast/formats/detail/shell/reader.h"
 
@@ -87,13 +88,28 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
       if (std::any_of(more.begin(), more.end(), runs_python)) commands = std::move(more);
     }
   }
+  if (std::none_of(commands.begin(), commands.end(), runs_python)) {
+    // A command line that another script is given: `COMMAND="python train.py ..." sbatch ray.sub`.
+    const ShellVariables variables = defined.variables;
+    for (const auto& [name, value] : variables) {
+      const std::string text = value ? joined_words(*value) : std::string{};
+      if (text.find(".py ") == std::string::npos && text.find(" -m ") == std::string::npos) continue;
+      auto more = ShellReader(text, defined, 1).commands();
+      if (more && std::any_of(more->begin(), more->end(), runs_python)) commands = *std::move(more);
+    }
+  }
   ShellWords all, launch;
   bool is_training = false;
   for (ShellWords& words : commands) {
     all.insert(all.end(), words.begin(), words.end());
     const auto python = std::find_if(words.begin(), words.end(), is_python_script);
     if (python == words.end()) continue;
-    const bool trains = python->find("pretrain") != std::string::npos;
+    const std::string name = python->substr(python->rfind('/') + 1);
+    const bool trains =
+        any_word("pretrain ppo grpo dapo sft_trainer",
+                 [&](std::string_view word) { return name.find(word) != std::string::npos; }) ||
+        std::ranges::any_of(words,
+                            [](const std::string& word) { return word.starts_with("actor_rollout_ref."); });
     if (is_training && !trains) continue;
     is_training = trains;
     launch = std::move(words);

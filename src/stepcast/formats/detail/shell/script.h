@@ -9,8 +9,9 @@
 
 namespace stepcast::detail {
 
-// Words of the command that trains: the one with a script in Python, of several the last that is called pretrain..., or
-// the last. Without one all words, as of a line of flags. The part of Bash that is read (a word in quotes is itself, {x}
+// Words of the command that trains: the one with a script in Python, of several the last whose name says that it trains
+// (pretrain, ppo, grpo, dapo) or that has keys of an actor, or the last. A module that trains, `python -m
+// verl.trainer.main_ppo`, is the script main_ppo.py. Without one all words, as of a line of flags. The part of Bash that is read (a word in quotes is itself, {x}
 // is any number of x, [x] one or none):
 //
 //   script     = { command ( newline | ";" | "&" | "&&" | "||" | "|" ) }
@@ -22,7 +23,8 @@ namespace stepcast::detail {
 //              | ( "for" | "while" | "until" ) script "do" script "done"  |  "{" script "}"  |  "(" script ")"
 //   assignment = NAME ( "=" | "+=" ) ( word | "(" { word | newline } ")" )
 //   word       = { character | "\\" character | "'" text "'" | '"' { character | expansion } '"' | expansion }
-//   expansion  = "$" ( NAME | digit | "@" | "*" | "#" )  |  "$((" sum "))"  |  "$(" script ")"  |  "`" script "`"
+//   expansion  = "$" ( NAME | digit | "@" | "*" | "#" )  |  "$((" sum "))"  |  "$(" script ")"  |  "$(expr" sum ")"
+//              | "`" script "`"
 //              | "${" NAME [ "[" ( sum | "@" | "*" ) "]" ] [ ( ":-" | "-" | ":=" ) word ] "}"
 //   sum        = whole numbers and NAMEs with + - * / % and brackets
 //   redirection = [ digits ] ( ">" | ">>" | "<" | "<<" [ "-" ] | "&>" ) word  |  ">&" ( digits | "-" )
@@ -32,11 +34,11 @@ namespace stepcast::detail {
 // condition in place of a word echoes; `bash -c "..."` is opened where the word holds a Python script. Conditions are
 // decided where the script itself decides them (test.h). Nothing is run, and nothing comes from the environment but
 // what `#SBATCH` lines say (SLURM_NNODES, SLURM_NTASKS and their kin, and `srun --ntasks=`); the script has no
-// arguments, its functions have those of their calls. A script that runs no Python hands on the flags that its
-// variables hold. What is not known - a variable that the script does not set, or sets under a condition that it
-// cannot decide, or in a loop (flags that are added so: what was known stays in front); the output of a command; an
-// expansion of another kind - stays as it is written (`${NAME}`), for whoever reads the words to refuse where it
-// matters. Errors: a quote, `${` or `$((` that is not closed, a zero byte, a script that grows without end.
+// arguments, its functions have those of their calls. A script that runs no Python hands on the command line, or
+// else the flags, that its variables hold. What is not known - a variable that the script does not set, or sets under
+// a condition that it cannot decide, or in a loop (flags that are added so: what was known stays in front); the output
+// of a command; an expansion of another kind - stays as it is written (`${NAME}`), for whoever reads the words to
+// refuse where it matters. Errors: a quote, `${` or `$((` that is not closed, a zero byte, a script that grows without end.
 [[nodiscard]] Result<std::vector<std::string>> launch_words(std::string_view script);
 
 }  // namespace stepcast::detail
