@@ -39,7 +39,16 @@ DESCRIBED = [
 
 @pytest.mark.parametrize("keywords, flags", DESCRIBED, ids=[str(i) for i in range(len(DESCRIBED))])
 def test_predictions_are_those_of_the_program(cli, keywords, flags):
-    assert stepcast.predict(**keywords).to_dict() == cli("predict", *flags.split(), "--json")
+    # Which predict() of plain keywords does not look for.
+    assert {**stepcast.predict(**keywords).to_dict(), "what_to_change": None} == {
+        **cli("predict", *flags.split(), "--json"), "what_to_change": None}
+
+
+def test_what_to_change_is_that_of_the_program(cli):
+    advice = stepcast.what_to_change("llama-3-8b", gpus=64, pp=4)
+    assert advice.to_dict() == cli("predict", "--model", "llama-3-8b", "--gpus", 64, "--pp", 4, "--json")["what_to_change"]
+    first = advice.actions[0]
+    assert first.step_time_ms == cli(*first.command.split()[1:], "--json")["step_time_ms"]
 
 
 def test_second_prediction_of_a_session_is_the_same():
