@@ -20,6 +20,7 @@
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/recipe_dimensions.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/sweep/option_table.h"
 
 #include "command_line.h"
@@ -30,7 +31,8 @@ namespace {
 
 using S = JobSettings;
 
-constexpr double kWorthSaying = 0.01;  // of the step
+// Of the step; less is what steps of one run differ by (assumed).
+constexpr double kWorthSaying = 0.01;
 constexpr std::size_t kMostActions = 5;
 constexpr std::string_view kFiles = "--command-line --torchtitan --deepspeed --config";  // say a layout
 
@@ -92,9 +94,16 @@ Flags flags_in(std::span<const std::string> words) {
   return all;
 }
 
-Flags flags_of(const S& settings) {
+Flags flags_of(S settings) {
+  const std::optional<Sharding> sharding = settings.sharding;  // two flags of Megatron-LM
+  if (sharding) {
+    settings.sharding.reset();
+    settings.fully_sharded.reset();
+  }
   const Result<std::vector<std::string>> words = words_of_launch_script(megatron_flags_of(settings));
-  return words ? flags_in(*words) : Flags{};
+  Flags flags = words ? flags_in(*words) : Flags{};
+  if (sharding) flags.push_back({"--sharding", {std::string{to_string(*sharding)}}});
+  return flags;
 }
 
 std::vector<std::string> words_of(const Flags& flags) {
@@ -165,8 +174,9 @@ class Changes {
     const bool leaves_all_open = std::ranges::none_of(given_, [](const Flag& flag) {
       return is_among(flag.name, kFiles) || says_layout(settings_said_by(flag));
     });
-    if (!leaves_all_open) try_with(fastest_layout());
-    for (const Flags& change : changes_of_one()) try_with(with(base_, change));
+    if (!leaves_all_open) try_with(fastest_layout(), /*may_be_tight=*/true);
+    const bool is_tight = asked_.memory && asked_.memory->verdict != "fits";
+    for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight);
     if (found_.empty() && !asked_.fits()) try_more_gpus();
     std::ranges::stable_sort(found_, {}, [](const Tried& one) { return one.forecast.step_time_ms; });
     const auto same = [](const Tried& a, const Tried& b) {
@@ -213,7 +223,11 @@ class Changes {
     for (const char* file : {"--command-line", "--torchtitan"})
       if (const auto found = std::ranges::find(open, file, &Flag::name); found != open.end())
         return with(open, fastest_in_place_of(join(found->values, " "), open));
-    return completed(open);
+    Flags fastest = completed(open);
+    const auto recomputes = [](const Flag& flag) { return says_any(settings_said_by(flag), kRecomputation); };
+    if (std::ranges::any_of(given_, recomputes) && std::ranges::none_of(fastest, recomputes))
+      fastest.push_back({"--recompute", {"none"}});
+    return fastest;
   }
 
   // Flags that say the fastest layout where `file` says another: also what of that is off. None where it is no file.
@@ -294,22 +308,19 @@ class Changes {
                                       request.job.n_gpus.value_or(1));
   }
 
-  // Keeps what fits and is worth it. What had memory to spare keeps some.
-  bool try_with(const Flags& flags) {
+  // Keeps what fits and is worth it.
+  bool try_with(const Flags& flags, bool may_be_tight) {
     Result<PredictRequest> request = request_in_words(words_of(flags));
     if (!request) return false;
     request->only_critical = true;
     request->compares_types = false;
     request->budget = {};
     Result<Forecast> forecast = session_.predict(*request);
-    if (!forecast || !forecast->fits() || is_tight(*forecast)) return false;
+    if (!forecast || !forecast->fits()) return false;
+    if (!may_be_tight && forecast->memory && forecast->memory->verdict != "fits") return false;
     if (asked_.fits() && forecast->step_time_ms > asked_.step_time_ms * (1 - kWorthSaying)) return false;
     found_.push_back({flags, std::move(*request), std::move(*forecast)});
     return true;
-  }
-  [[nodiscard]] bool is_tight(const Forecast& forecast) const {
-    const bool may_be = !asked_.memory || asked_.memory->verdict != "fits";
-    return !may_be && forecast.memory && forecast.memory->verdict != "fits";
   }
 
   // The fewest, doubling from those that were asked for, that hold the job in some layout.
@@ -318,7 +329,7 @@ class Changes {
     Flags open = without_layout();
     std::erase_if(open, [](const Flag& flag) { return flag.name == "--nodes"; });
     for (std::uint64_t times = 2; times <= kMostTimes; times *= 2)
-      if (try_with(with(open, {Flag{"--gpus", {fmt::format("{}", asked_.n_gpus * times)}}}))) return;
+      if (try_with(with(open, {Flag{"--gpus", {fmt::format("{}", asked_.n_gpus * times)}}}), true)) return;
   }
 
   // Against the command that was given, with what was chosen for it.
@@ -332,8 +343,9 @@ class Changes {
       said = over(said, settings_said_by(flag));
     }
     std::string without;
-    for (const Flag& flag : base_)
-      if (!is_said(flags, flag.name) && !say_the_same_thing(settings_said_by(flag), said))
+    for (const Flag& flag : given_)
+      if (flag.name != "--layout" && !is_said(flags, flag.name) &&
+          !say_the_same_thing(settings_said_by(flag), said))
         without += " " + flag.name;
     if (!without.empty()) add("without" + without);
     return text;
@@ -350,7 +362,7 @@ class Changes {
     const double uncertain_ms = uncertain_of(one);
     action.saved_p10_ms = action.saved_ms - uncertain_ms;
     action.saved_p90_ms = action.saved_ms + uncertain_ms;
-    action.certainty = action.saved_p10_ms > 0 ? "clear" : "uncertain";
+    action.certainty = !asked_.fits() ? "fits" : action.saved_p10_ms > 0 ? "clear" : "uncertain";
     if (f.memory) action.peak_memory_GiB = f.memory->peak_memory_GiB;
     if (f.memory && asked_.memory)
       action.memory_change_GiB = f.memory->peak_memory_GiB - asked_.memory->peak_memory_GiB;
@@ -390,18 +402,18 @@ class Changes {
     if (!actions.empty()) {
       const ForecastAction& first = actions.front();
       if (first.n_gpus != asked_.n_gpus)
-        return fmt::format("Nothing fits on {} GPUs; on {} the job takes {:.1f} ms.", asked_.n_gpus,
-                           first.n_gpus, first.step_time_ms);
+        return fmt::format("Nothing fits on {} GPUs; on {} the job takes {} ms.", asked_.n_gpus, first.n_gpus,
+                           ms_text(first.step_time_ms));
       if (!asked_.fits())
-        return fmt::format("It does not fit; with `{}` it does, and takes {:.1f} ms.", first.change,
-                           first.step_time_ms);
-      return fmt::format("`{}` saves {:.1f} of {:.1f} ms ({:.1f} %).", first.change, first.saved_ms,
-                         asked_.step_time_ms, first.saved_percent);
+        return fmt::format("It does not fit; with `{}` it does, and takes {} ms.", first.change,
+                           ms_text(first.step_time_ms));
+      return fmt::format("`{}` saves {} of {} ms ({:.1f} %).", first.change, ms_text(first.saved_ms),
+                         ms_text(asked_.step_time_ms), first.saved_percent);
     }
     if (!asked_.fits()) return "It does not fit, and nothing that was tried does.";
     return fmt::format("Nothing to gain: {}, and no flag that was tried saves 1 % of the step.",
                        leaves_all_open ? "the layout is the best that `stepcast plan` finds"
-                                       : "`stepcast plan` finds no faster one for these GPUs");
+                                       : "no layout of these GPUs is faster");
   }
 
   Flags given_;

@@ -2,6 +2,7 @@
 #include "what_to_change.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,10 +13,13 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/output_file.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
 
 #include "in_process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stepcast::test::what_to_change_test {
 namespace {
@@ -75,20 +79,20 @@ TEST(WhatToChange, NamesTheLayoutThatPlanFinds) {
   EXPECT_THAT(first.command, Not(HasSubstr("--json")));
   EXPECT_NEAR(first.saved_ms, asked.step_time_ms - first.step_time_ms, 1e-5);
   EXPECT_NEAR(first.saved_percent, 100 * first.saved_ms / asked.step_time_ms, 1e-5);
-  EXPECT_GT(first.saved_percent, 20);
+  EXPECT_GT(first.saved_percent, 5);
   EXPECT_EQ(first.certainty, "clear");
   EXPECT_EQ(first.n_gpus, 64U);
-  EXPECT_THAT(asked.what_to_change->sentence, HasSubstr(fmt::format("saves {:.1f} of", first.saved_ms)));
+  EXPECT_THAT(asked.what_to_change->sentence, HasSubstr("` saves " + ms_text(first.saved_ms) + " of "));
 }
 
 TEST(WhatToChange, OneFlagIsNamedByItself) {
   const ForecastAdvice advice = advice_of(
-      "stepcast predict --model llama-3-8b --gpus 8 --tp 1 --pp 1 --mbs 1 --gbs 64 --sharding zero1 "
+      "stepcast predict --model llama-3-8b --gpus 8 --tp 2 --sp on --pp 1 --mbs 1 --gbs 64 --sharding zero1 "
       "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   const auto found = std::ranges::find(advice.actions, "--recompute none", &ForecastAction::change);
   ASSERT_NE(found, advice.actions.end());
   EXPECT_THAT(found->command, Not(HasSubstr("--recompute-")));
-  // A forward pass of four: less than a quarter of the step.
+  // A forward pass of four, at most.
   EXPECT_GT(found->saved_percent, 5);
   EXPECT_LT(found->saved_percent, 25);
   EXPECT_GT(found->memory_change_GiB, 0);
@@ -107,6 +111,28 @@ TEST(WhatToChange, KeepsWhatElseWasAsked) {
   }
 }
 
+// A launch script says all of its layout, and flags take its place.
+TEST(WhatToChange, ChangesALaunchScript) {
+  const TemporaryFolder folder;
+  const std::string script = (folder.path() / "run.sh").string();
+  ASSERT_TRUE(
+      write_file(script,
+                 "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+                 "--num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 --bf16 "
+                 "--micro-batch-size 1 --global-batch-size 256 --tensor-model-parallel-size 4 "
+                 "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 8 "
+                 "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
+                 "--use-distributed-optimizer --vocab-size 32000 --swiglu --disable-bias-linear\n")
+          .ok());
+  const std::string asked = "stepcast predict --command-line " + script + " --platform dgx-h100";
+  const ForecastAdvice advice = advice_of(asked);
+  ASSERT_FALSE(advice.actions.empty()) << advice.sentence;
+  const ForecastAction& first = advice.actions.front();
+  EXPECT_THAT(first.command, StartsWith(asked + " --"));
+  EXPECT_GT(first.saved_percent, 20) << first.command;
+  EXPECT_NEAR(answer_of(first.command).step_time_ms, first.step_time_ms, 1e-6 * first.step_time_ms);
+}
+
 TEST(WhatToChange, SaysWhatFits) {
   const std::string asked =
       "stepcast predict --model llama-3-70b --gpus 32 --tp 1 --pp 1 --mbs 1 --gbs 64 --layout as-said";
@@ -115,6 +141,7 @@ TEST(WhatToChange, SaysWhatFits) {
   EXPECT_THAT(advice.sentence, StartsWith("It does not fit; with `"));
   EXPECT_TRUE(answer_of(advice.actions.front().command).fits());
   EXPECT_EQ(advice.actions.front().n_gpus, 32U);
+  EXPECT_EQ(advice.actions.front().certainty, "fits");
 }
 
 TEST(WhatToChange, TakesMoreGpusWhereNoLayoutFits) {
@@ -137,7 +164,18 @@ TEST(WhatToChange, SaysWhereNothingIsToBeGained) {
 
 TEST(WhatToChange, IsNotOfSeriesNorOfPools) {
   EXPECT_THAT(json_of("stepcast predict --model llama-3-8b --gpus 8,16"), Not(HasSubstr("\"sentence\"")));
-  EXPECT_FALSE(answer_of("stepcast predict --model llama-3-8b --gpus 16xh100+16xa100").what_to_change);
+  EXPECT_FALSE(answer_of("stepcast predict --model llama-3-8b --gpus 8xh100+8xa100").what_to_change);
+}
+
+// The part without computation that costs all GPUs together most.
+std::string largest_loss(const Forecast& forecast) {
+  std::map<std::string, double> lost;
+  for (const ForecastClass& one : forecast.classes)
+    for (const NamedTime& part : one.parts())
+      if (!part.key.starts_with("computation"))
+        lost[part.key] += part.time_ms * static_cast<double>(one.n_ranks);
+  const auto most = std::ranges::max_element(lost, {}, [](const auto& part) { return part.second; });
+  return most == lost.end() ? std::string{} : part_text(most->first);
 }
 
 // Models, GPUs and layouts in turn.
@@ -152,7 +190,7 @@ TEST(WhatToChange, PromisesWhatItsCommandPrintsAndIsNearTheBestLayout) {
   int n_actions = 0;
   for (const std::string model :
        {"llama-3-8b", "llama-3-70b", "mixtral-8x7b", "gpt3-175b", "qwen3-30b-a3b"}) {
-    for (const int gpus : {16, 128}) {
+    for (const int gpus : {16, 64}) {
       const std::string job = fmt::format("--model {} --gpus {} --gbs 256", model, gpus);
       const double best_ms = plan_ms(job);
       for (const std::string layout :
@@ -160,6 +198,8 @@ TEST(WhatToChange, PromisesWhatItsCommandPrintsAndIsNearTheBestLayout) {
         const std::string question = "stepcast predict " + job + layout;
         const Forecast asked = answer_of(question);
         ASSERT_TRUE(asked.what_to_change) << question;
+        EXPECT_THAT(forecast_verdict(asked), HasSubstr("the largest loss is " + largest_loss(asked) + " ("))
+            << question;
         const std::vector<ForecastAction>& actions = asked.what_to_change->actions;
         EXPECT_LE(actions.size(), 5U);
         double reached_ms = asked.fits() ? asked.step_time_ms : 1e300;

@@ -531,7 +531,8 @@ struct ForecastAction {
   STEPCAST_COLUMN(double, saved_p10_ms,
                   "80 of 100 differences that are measured should lie between p10 and p90", "p10\nms", 1);
   STEPCAST_COLUMN(double, saved_p90_ms, "", "p90\nms", 1);
-  STEPCAST_COLUMN(std::string, certainty, "clear: the whole band is a gain; uncertain: it may be none",
+  STEPCAST_COLUMN(std::string, certainty,
+                  "clear: all of the band is a gain; uncertain: not all; fits: the job as asked does not",
                   "gain is<");
   STEPCAST_COLUMN(double, peak_memory_GiB, "of a GPU of the worst stage", "memory\nGiB", 1);
   STEPCAST_FIELD(double, memory_change_GiB, "against the job as asked");

@@ -129,15 +129,15 @@ void add_what_to_change(ReportDocument& document, const Forecast& f) {
   const ForecastAdvice& advice = *f.what_to_change;
   ReportSection& section = document.add("What to change", {ReportText{advice.sentence}});
   section.opening = "What to change\n";
-  if (!advice.actions.empty()) {
-    ReportTable table{"#"};
-    table.list = "what_to_change.actions";
-    for (const ForecastAction& action : advice.actions)
-      add_row(table, {std::to_string(table.rows.size() + 1)}, action);
-    section.add(std::move(table));
-    for (std::size_t i = 0; i < advice.actions.size(); ++i)
-      section.add(ReportCode{std::to_string(i + 1), advice.actions[i].command});
+  ReportTable table{"#"};
+  table.list = "what_to_change.actions";
+  for (ForecastAction action : advice.actions) {
+    action.change = shorten(std::move(action.change), 48);
+    add_row(table, {std::to_string(table.rows.size() + 1)}, action);
   }
+  if (!table.rows.empty()) section.add(std::move(table));
+  for (std::size_t i = 0; i < advice.actions.size(); ++i)
+    section.add(ReportCode{std::to_string(i + 1), advice.actions[i].command + "\n"});
   section.add(TerminalText{"\n"});
 }
 
