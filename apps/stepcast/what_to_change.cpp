@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -160,6 +161,7 @@ bool is_of_output(const Flag& flag) {
 }
 
 struct Tried {
+  std::string about;  // the flag that alone is another; empty: the layout is
   Flags flags;
   PredictRequest request;
   Forecast forecast;
@@ -167,30 +169,49 @@ struct Tried {
 
 class Changes {
  public:
-  Changes(Flags given, const Session& session, const Forecast& asked)
-      : given_(std::move(given)), session_(session), asked_(asked), base_(completed(given_)) {}
+  // Errors: those of the question.
+  static Result<Changes> of(Flags given, const Session& session, const PredictRequest& asked,
+                            const Forecast& forecast) {
+    STEPCAST_ASSIGN(SearchedPlatform on,
+                    session.searched_platform(asked.platform, asked.job.gpus_per_node,
+                                              static_cast<std::int64_t>(forecast.n_gpus)));
+    // The node of a GPU that was named alone is looked for once.
+    if (on.name != asked.platform) given = with(std::move(given), {Flag{"--platform", {on.name}}});
+    Changes changes{std::move(given), session, forecast, std::move(on)};
+    changes.base_ = changes.completed(changes.given_);
+    STEPCAST_ASSIGN(changes.request_, request_in_words(words_of(changes.base_)));
+    STEPCAST_ASSIGN(changes.job_, resolve(changes.request_.job));
+    return changes;
+  }
 
   ForecastAdvice all() {
     const bool leaves_all_open = std::ranges::none_of(given_, [](const Flag& flag) {
-      return is_among(flag.name, kFiles) || says_layout(settings_said_by(flag));
+      return flag.name == "--layout" || is_among(flag.name, kFiles) || says_layout(settings_said_by(flag));
     });
     if (!leaves_all_open) try_with(fastest_layout(), /*may_be_tight=*/true);
     const bool is_tight = asked_.memory && asked_.memory->verdict != "fits";
-    for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight);
+    for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight, change.front().name);
     if (found_.empty() && !asked_.fits()) try_more_gpus();
     std::ranges::stable_sort(found_, {}, [](const Tried& one) { return one.forecast.step_time_ms; });
-    const auto same = [](const Tried& a, const Tried& b) {
-      return a.forecast.step_time_ms == b.forecast.step_time_ms;
-    };
-    found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
-    found_.resize(std::min(found_.size(), kMostActions));
+    // Of several values of a flag the best.
+    std::vector<Tried> best;
+    for (Tried& one : found_) {
+      const auto says_it = [&](const Tried& other) {
+        return other.forecast.step_time_ms == one.forecast.step_time_ms ||
+               (!one.about.empty() && other.about == one.about);
+      };
+      if (best.size() < kMostActions && std::ranges::none_of(best, says_it)) best.push_back(std::move(one));
+    }
     ForecastAdvice advice;
-    for (const Tried& one : found_) advice.actions.push_back(action_of(one));
+    for (const Tried& one : best) advice.actions.push_back(action_of(one));
     advice.sentence = sentence(advice.actions, leaves_all_open);
     return advice;
   }
 
  private:
+  Changes(Flags given, const Session& session, const Forecast& asked, SearchedPlatform on)
+      : given_(std::move(given)), session_(session), asked_(asked), on_(std::move(on)) {}
+
   // Flags with those of the layout that `predict` chooses where they leave it open.
   [[nodiscard]] Flags completed(const Flags& flags) const {
     const Result<PredictRequest> request = request_in_words(words_of(flags));
@@ -213,13 +234,22 @@ class Changes {
     });
     const bool says_batch =
         std::ranges::any_of(open, [](const Flag& flag) { return is_among(flag.name, kFiles); });
-    if (!says_batch && !is_said(open, "--gbs")) open.push_back({"--gbs", {fmt::format("{}", batch())}});
+    if (!says_batch && !is_said(open, "--gbs"))
+      open.push_back({"--gbs", {fmt::format("{}", job_.layout.batch.global_batch_sequences)}});
     return open;
   }
 
   // Of all layouts of these GPUs; as `plan` chooses it.
   [[nodiscard]] Flags fastest_layout() const {
-    const Flags open = without_layout();
+    Flags open = without_layout();
+    // A search over all spreads of experts takes seconds.
+    constexpr std::uint64_t kMostGpus = 64;
+    if (job_.model.moe && asked_.n_gpus > kMostGpus) {
+      const std::int64_t now = job_.layout.degrees.expert;
+      const std::int64_t in_node =
+          std::gcd(job_.model.moe->n_experts, std::int64_t{on_.platform->node.gpus_per_node});
+      open.push_back({"--ep", {fmt::format("{}", now > 1 ? now : in_node)}});
+    }
     for (const char* file : {"--command-line", "--torchtitan"})
       if (const auto found = std::ranges::find(open, file, &Flag::name); found != open.end())
         return with(open, fastest_in_place_of(join(found->values, " "), open));
@@ -253,20 +283,10 @@ class Changes {
     return flags;
   }
 
-  [[nodiscard]] std::int64_t batch() const {
-    const auto found = std::ranges::find(asked_.layout, "global_batch_sequences", &Setting::name);
-    const double* value = found == asked_.layout.end() ? nullptr : std::get_if<double>(&found->value);
-    return value != nullptr ? static_cast<std::int64_t>(*value) : 0;
-  }
-
   // Each is one choice besides those of the search, or near what was said.
   std::vector<Flags> changes_of_one() {
     std::vector<Flags> all;
-    const Result<PredictRequest> request = request_in_words(words_of(base_));
-    if (!request) return all;
-    const Result<ResolvedJob> job = resolve(request->job);
-    if (!job) return all;
-    const Layout& layout = job->layout;
+    const Layout& layout = job_.layout;
     const auto say = [&](const char* name, const auto& value) {
       all.push_back(Flags{Flag{name, {fmt::format("{}", value)}}});
     };
@@ -279,37 +299,31 @@ class Changes {
       constexpr std::int64_t kMostChunks = 8;
       for (std::int64_t chunks = 1; chunks <= kMostChunks; ++chunks)
         if (chunks != layout.degrees.virtual_stages &&
-            job->model.n_layers % (chunks * layout.degrees.pipeline) == 0)
+            job_.model.n_layers % (chunks * layout.degrees.pipeline) == 0)
           say("--vp", chunks);
     }
     say("--sharding", layout.sharding.kind == Sharding::none ? "zero1" : "none");
     if (layout.degrees.tensor > 1) say("--sp", layout.layer.sequence_parallel ? "off" : "on");
     std::vector<S> settings{{.fuse_cross_entropy = true}};
-    if (job->model.moe) settings.push_back({.fuse_permutation = true});
+    if (job_.model.moe) settings.push_back({.fuse_permutation = true});
     S overlap{.overlap_gradient_reduce = true};
     if (layout.sharding.kind != Sharding::none) overlap.overlap_parameter_gather = true;
     settings.push_back(overlap);
-    if (const auto on = platform_of(*request); on.ok()) {
-      for (const RecipeDimension& one : recipe_dimensions()) {
-        if (!one.is_open(request->job.settings) || !one.applies(layout, job->model, on->platform->device))
-          continue;
-        for (const RecipeChange& change : one.changes) {
-          Layout changed = layout;
-          change.apply(changed, settings.emplace_back());
-        }
+    for (const RecipeDimension& one : recipe_dimensions()) {
+      if (!one.is_open(request_.job.settings) || !one.applies(layout, job_.model, on_.platform->device))
+        continue;
+      for (const RecipeChange& change : one.changes) {
+        Layout changed = layout;
+        change.apply(changed, settings.emplace_back());
       }
     }
-    for (const S& one : settings) all.push_back(flags_of(one));
+    for (const S& one : settings)
+      if (Flags flags = flags_of(one); !flags.empty()) all.push_back(std::move(flags));
     return all;
   }
 
-  [[nodiscard]] Result<SearchedPlatform> platform_of(const PredictRequest& request) const {
-    return session_.searched_platform(request.platform, request.job.gpus_per_node,
-                                      request.job.n_gpus.value_or(1));
-  }
-
   // Keeps what fits and is worth it.
-  bool try_with(const Flags& flags, bool may_be_tight) {
+  bool try_with(const Flags& flags, bool may_be_tight, std::string about = {}) {
     Result<PredictRequest> request = request_in_words(words_of(flags));
     if (!request) return false;
     request->only_critical = true;
@@ -319,7 +333,7 @@ class Changes {
     if (!forecast || !forecast->fits()) return false;
     if (!may_be_tight && forecast->memory && forecast->memory->verdict != "fits") return false;
     if (asked_.fits() && forecast->step_time_ms > asked_.step_time_ms * (1 - kWorthSaying)) return false;
-    found_.push_back({flags, std::move(*request), std::move(*forecast)});
+    found_.push_back({std::move(about), flags, std::move(*request), std::move(*forecast)});
     return true;
   }
 
@@ -344,7 +358,7 @@ class Changes {
     }
     std::string without;
     for (const Flag& flag : given_)
-      if (flag.name != "--layout" && !is_said(flags, flag.name) &&
+      if (flag.name != "--layout" && is_said(base_, flag.name) && !is_said(flags, flag.name) &&
           !say_the_same_thing(settings_said_by(flag), said))
         without += " " + flag.name;
     if (!without.empty()) add("without" + without);
@@ -378,13 +392,10 @@ class Changes {
     const double wide = std::max(asked_.step_time_p90_ms - asked_.step_time_p10_ms,
                                  one.forecast.step_time_p90_ms - one.forecast.step_time_p10_ms) /
                         2;
-    const Result<PredictRequest> base = request_in_words(words_of(base_));
-    if (!base) return wide;
-    const Result<ResolvedJob> before = resolve(base->job), after = resolve(one.request.job);
-    const Result<SearchedPlatform> on = platform_of(*base);
-    if (!before || !after || !on) return wide;
-    const Result<StepPrediction> was = on->steps->predict(before->model, before->layout);
-    const Result<StepPrediction> is = on->steps->predict(after->model, after->layout);
+    const Result<ResolvedJob> after = resolve(one.request.job);
+    if (!after) return wide;
+    const Result<StepPrediction> was = on_.steps->predict(job_.model, job_.layout);
+    const Result<StepPrediction> is = on_.steps->predict(after->model, after->layout);
     if (!was || !is) return wide;
     const Layout& layout = after->layout;
     const bool has_experts = after->model.moe.has_value();
@@ -404,11 +415,14 @@ class Changes {
       if (first.n_gpus != asked_.n_gpus)
         return fmt::format("Nothing fits on {} GPUs; on {} the job takes {} ms.", asked_.n_gpus, first.n_gpus,
                            ms_text(first.step_time_ms));
+      constexpr std::size_t kReadable = 80;
+      const std::string change =
+          first.change.size() > kReadable ? "the first command" : fmt::format("`{}`", first.change);
       if (!asked_.fits())
-        return fmt::format("It does not fit; with `{}` it does, and takes {} ms.", first.change,
+        return fmt::format("It does not fit; with {} it does, and takes {} ms.", change,
                            ms_text(first.step_time_ms));
-      return fmt::format("`{}` saves {} of {} ms ({:.1f} %).", first.change, ms_text(first.saved_ms),
-                         ms_text(asked_.step_time_ms), first.saved_percent);
+      return fmt::format("With {} the step takes {} ms less of {} ({:.1f} %).", change,
+                         ms_text(first.saved_ms), ms_text(asked_.step_time_ms), first.saved_percent);
     }
     if (!asked_.fits()) return "It does not fit, and nothing that was tried does.";
     return fmt::format("Nothing to gain: {}, and no flag that was tried saves 1 % of the step.",
@@ -419,7 +433,10 @@ class Changes {
   Flags given_;
   const Session& session_;
   const Forecast& asked_;
-  Flags base_;
+  SearchedPlatform on_;
+  Flags base_;              // with what was chosen of the layout
+  PredictRequest request_;  // of these
+  ResolvedJob job_;
   std::vector<Tried> found_;
 };
 
@@ -431,7 +448,9 @@ std::optional<ForecastAdvice> what_to_change(std::span<const std::string> words,
     return std::nullopt;
   Flags given = flags_in(words);
   std::erase_if(given, is_of_output);
-  return Changes{std::move(given), session, forecast}.all();
+  Result<Changes> changes = Changes::of(std::move(given), session, request, forecast);
+  if (!changes) return std::nullopt;
+  return changes->all();
 }
 
 }  // namespace stepcast::cli

@@ -82,7 +82,8 @@ TEST(WhatToChange, NamesTheLayoutThatPlanFinds) {
   EXPECT_GT(first.saved_percent, 5);
   EXPECT_EQ(first.certainty, "clear");
   EXPECT_EQ(first.n_gpus, 64U);
-  EXPECT_THAT(asked.what_to_change->sentence, HasSubstr("` saves " + ms_text(first.saved_ms) + " of "));
+  EXPECT_THAT(asked.what_to_change->sentence,
+              HasSubstr("` the step takes " + ms_text(first.saved_ms) + " ms less"));
 }
 
 TEST(WhatToChange, OneFlagIsNamedByItself) {
@@ -138,7 +139,7 @@ TEST(WhatToChange, SaysWhatFits) {
       "stepcast predict --model llama-3-70b --gpus 32 --tp 1 --pp 1 --mbs 1 --gbs 64 --layout as-said";
   const ForecastAdvice advice = advice_of(asked);
   ASSERT_FALSE(advice.actions.empty());
-  EXPECT_THAT(advice.sentence, StartsWith("It does not fit; with `"));
+  EXPECT_THAT(advice.sentence, StartsWith("It does not fit; with "));
   EXPECT_TRUE(answer_of(advice.actions.front().command).fits());
   EXPECT_EQ(advice.actions.front().n_gpus, 32U);
   EXPECT_EQ(advice.actions.front().certainty, "fits");
@@ -190,7 +191,7 @@ TEST(WhatToChange, PromisesWhatItsCommandPrintsAndIsNearTheBestLayout) {
   int n_actions = 0;
   for (const std::string model :
        {"llama-3-8b", "llama-3-70b", "mixtral-8x7b", "gpt3-175b", "qwen3-30b-a3b"}) {
-    for (const int gpus : {16, 64}) {
+    for (const int gpus : {16, 32}) {
       const std::string job = fmt::format("--model {} --gpus {} --gbs 256", model, gpus);
       const double best_ms = plan_ms(job);
       for (const std::string layout :

@@ -135,6 +135,8 @@ void add_what_to_change(ReportDocument& document, const Forecast& f) {
     action.change = shorten(std::move(action.change), 48);
     add_row(table, {std::to_string(table.rows.size() + 1)}, action);
   }
+  if (!table.rows.empty() && advice.actions.front().n_gpus == f.n_gpus)
+    table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
   if (!table.rows.empty()) section.add(std::move(table));
   for (std::size_t i = 0; i < advice.actions.size(); ++i)
     section.add(ReportCode{std::to_string(i + 1), advice.actions[i].command + "\n"});
