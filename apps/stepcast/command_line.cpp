@@ -50,16 +50,21 @@ std::string one_line(std::string_view text) {
   return without_controls(line);
 }
 
-thread_local const VerbSink* current_sink = nullptr;      // of the verb that run_verb() runs on this thread
-thread_local std::span<const char* const> current_words;  // of the action that runs on this thread
+thread_local const VerbSink* current_sink = nullptr;  // of the verb that run_verb() runs on this thread
+// Of the action that runs on this thread: as they were given, and as they were parsed.
+thread_local std::span<const char* const> current_words, current_parsed;
 thread_local std::string current_program = "stepcast";
 
 struct Running {
-  explicit Running(std::span<const char* const> words) : before(std::exchange(current_words, words)) {}
-  ~Running() { current_words = before; }
+  Running(std::span<const char* const> words, std::span<const char* const> parsed)
+      : before(std::exchange(current_words, words)), parsed_before(std::exchange(current_parsed, parsed)) {}
+  ~Running() {
+    current_words = before;
+    current_parsed = parsed_before;
+  }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
-  std::span<const char* const> before;
+  std::span<const char* const> before, parsed_before;
 };
 
 // What a POSIX shell reads as `word`.
@@ -282,8 +287,9 @@ std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
   return declared;
 }
 
-// Runs the verb whose flags were read from `given`.
-int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::span<const char* const> given) {
+// Runs the verb whose flags were read from `parsed`.
+int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::span<const char* const> given,
+               std::span<const char* const> parsed) {
   for (const Declared& verb : declared) {
     if (!verb.app->parsed()) continue;
     if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
@@ -292,7 +298,7 @@ int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::spa
       if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
         return fail(kBadInput, flag + ": files are not written here");
     }
-    const Running running{given};
+    const Running running{given, parsed};
     return code_of(verb.action());
   }
   return fail(kInternalError, "no verb ran");
@@ -350,7 +356,7 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     return fail(kBadInput, usage_error(app, problem));
   }
 
-  return run_parsed(app, declared, given);
+  return run_parsed(app, declared, given, words);
 }
 
 // What was printed stands in buffers until here. `code`, or that of a result that could not be written.
@@ -389,8 +395,17 @@ std::shared_ptr<const Session> session_for_question(const std::string& platform)
 
 std::string given_command() {
   if (current_words.empty()) return {};
+  return command_of(std::vector<std::string>(current_words.begin() + 1, current_words.end()));
+}
+
+std::vector<std::string> given_words() {
+  if (current_parsed.empty()) return {};
+  return {current_parsed.begin() + 1, current_parsed.end()};
+}
+
+std::string command_of(std::span<const std::string> words) {
   std::string command = current_program;
-  for (const char* word : current_words.subspan(1)) command += " " + shell_word(word);
+  for (const std::string& word : words) command += " " + shell_word(word);
   return command;
 }
 

@@ -1,7 +1,9 @@
 // Reads a command line, runs one verb, and turns what can go wrong into one line and an exit code.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 namespace stepcast::cli {
 
@@ -17,5 +19,9 @@ struct Program;  // verbs.h
 
 // The command line that is being run, for a shell: "stepcast predict --model 'my model.json'". Empty outside of an action.
 [[nodiscard]] std::string given_command();
+// Words of such a command line behind the program, as they were parsed: "predict", "--model", "my model.json".
+[[nodiscard]] std::vector<std::string> given_words();
+// Words behind the program as a command line for a shell.
+[[nodiscard]] std::string command_of(std::span<const std::string> words);
 
 }  // namespace stepcast::cli

@@ -24,12 +24,14 @@
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/trace/file_ranks.h"
 
+#include "command_line.h"
 #include "described_step.h"
 #include "in_process.h"
 #include "outputs.h"
 #include "predict_options.h"
 #include "progress.h"
 #include "verbs.h"
+#include "what_to_change.h"
 
 namespace stepcast::cli {
 namespace {
@@ -362,9 +364,15 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
   const auto ask = report.is_wanted() && subject.report != nullptr ? subject.report
                    : options.shared.sensitivity                    ? subject.sensitivity
                                                                    : subject.predict;
-  STEPCAST_ASSIGN(StepAnswer answer, ask(*session_for_question(question.step.platform), question));
-  if (auto* step = std::get_if<Report>(&answer); step != nullptr && is_laid_out(subject.question))
+  const std::shared_ptr<const Session> session = session_for_question(question.step.platform);
+  STEPCAST_ASSIGN(StepAnswer answer, ask(*session, question));
+  if (auto* step = std::get_if<Report>(&answer); step != nullptr && is_laid_out(subject.question)) {
     add_notes(words, step->forecast);
+    const bool prints_sensitivities = options.shared.sensitivity && options.shared.json;
+    if (const std::vector<std::string> given = given_words();
+        !given.empty() && given.front() == "predict" && !prints_sensitivities)
+      step->forecast.what_to_change = what_to_change(given, *session, question.step, step->forecast);
+  }
   return std::visit([&](const auto& given) { return give(options, report, given); }, answer);
 }
 
@@ -392,6 +400,21 @@ Result<int> run_predict(const PredictOptions& options) {
 }
 
 }  // namespace
+
+Result<PredictRequest> request_in_words(std::vector<std::string> words) {
+  CLI::App app;
+  PredictOptions options{app};
+  declare_predict_options(app, options);
+  make_strict(app);
+  std::ranges::reverse(words);  // as CLI11 takes them
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::Error& problem) {
+    return Error{problem.what()};
+  }
+  STEPCAST_ASSIGN(const DescribedStep step, described(options));
+  return request_of(step);
+}
 
 Verb predict_verb() {
   return {"predict", "predict a training step from a description, or from traces on another machine",

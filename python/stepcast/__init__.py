@@ -45,6 +45,7 @@ _HOME = {
     "replay": "_verbs",
     "shard": "_verbs",
     "sweep": "_verbs",
+    "what_to_change": "_verbs",
     "capture": "recording",
     "hf_callback": "recording",
     "patch_optimizer": "recording",

@@ -80,6 +80,7 @@ def predict(
     trace: _Places = ...,
     **flags: Any,
 ) -> Answer: ...
+def what_to_change(model: _Path | None = None, *, progress: _Progress = None, **flags: Any) -> Record | None: ...
 def dryrun(
     step: Callable[[], object] | Iterable[_Path],
     *,

@@ -148,6 +148,20 @@ def predict(model=None, *, progress=None, **options):
     return _answer(words, progress)
 
 
+@_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute command_line config what_if")
+def what_to_change(model=None, *, progress=None, **options):
+    """What makes a described step shorter, or fit: `.sentence`, and `.actions` with what each saves and its command.
+
+    what_to_change("llama-3-8b", gpus=64, pp=4).actions[0].command
+
+    Keywords are those of predict(), which does not look for it. None for several pools of GPUs or the largest batch.
+    """
+    _refuse(options, "json", "help")
+    if model is not None:
+        options["model"] = model
+    return _answer(_words(["predict", "--json"], [], options), progress).what_to_change
+
+
 @_takes("gpus platform output at timeout keep_going guess eager compiled what_if")
 def dryrun(step, *, progress=None, **options):
     """The time of a training step of PyTorch, which is run on the CPU of this machine: no GPU is needed.

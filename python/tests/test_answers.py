@@ -43,7 +43,17 @@ DESCRIBED = [
 
 @pytest.mark.parametrize("keywords, flags", DESCRIBED, ids=[str(i) for i in range(len(DESCRIBED))])
 def test_predictions_are_those_of_the_program(cli, keywords, flags):
-    assert stepcast.predict(**keywords).to_dict() == cli("predict", *flags.split(), "--json")
+    # Which predict() of plain keywords does not look for.
+    assert {**stepcast.predict(**keywords).to_dict(), "what_to_change": None} == {
+        **cli("predict", *flags.split(), "--json"), "what_to_change": None}
+
+
+def test_what_to_change_is_that_of_the_program(cli):
+    advice = stepcast.what_to_change("llama-3-8b", gpus=64, pp=4)
+    first, asked = advice.actions[0], cli("predict", "--model", "llama-3-8b", "--gpus", 64, "--pp", 4, "--json")
+    assert advice.sentence == asked["what_to_change"]["sentence"]
+    assert first.saved_ms == asked["what_to_change"]["actions"][0]["saved_ms"]
+    assert first.step_time_ms == cli(*first.command.split()[1:], "--json")["step_time_ms"]
 
 
 def test_second_prediction_of_a_session_is_the_same():

@@ -82,6 +82,20 @@ TEST(Session, SaysTheStepTimeOfTheForecastAlone) {
   EXPECT_FALSE(time->has_value());
 }
 
+// What completes a layout, said with it, is the same forecast, and leaves nothing to complete.
+TEST(Session, SaysWhatCompletesALayout) {
+  const Session session;
+  PredictRequest request = small_job();
+  const Result<JobSettings> rest = session.completing_settings(request);
+  ASSERT_TRUE(rest.ok()) << rest.error().message();
+  EXPECT_EQ(rest->tensor, std::nullopt);
+  EXPECT_TRUE(rest->micro_batch_sequences);
+  const double step_ms = session.predict(request)->step_time_ms;
+  request.job.settings = over(request.job.settings, *rest);
+  EXPECT_NEAR(session.predict(request)->step_time_ms, step_ms, 1e-9 * step_ms);
+  EXPECT_EQ(*session.completing_settings(request), JobSettings{});
+}
+
 std::string layout_note(const Forecast& forecast) {
   for (const std::string& note : forecast.notes)
     if (note.starts_with("layout not given")) return note;

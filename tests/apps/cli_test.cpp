@@ -120,7 +120,9 @@ TEST(Cli, PredictTakesTheWordsOfPlan) {
       predicted({"--num-virtual-stages-per-pipeline-rank", "2", "--use-distributed-optimizer",
                  "--sequence-parallel", "--recompute-granularity", "full"});
   EXPECT_EQ(words.exit_code, 0) << words.err;
-  EXPECT_EQ(words.out, flags.out);
+  // What is to be changed is said in the words of the question.
+  const auto forecast = [](const std::string& out) { return out.substr(0, out.find("\"what_to_change\"")); };
+  EXPECT_EQ(forecast(words.out), forecast(flags.out));
 }
 
 TEST(Cli, ControlCharactersOfAnArgumentDoNotReachTheTerminal) {

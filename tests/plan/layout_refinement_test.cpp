@@ -303,6 +303,7 @@ TEST(LayoutRefinement, TakesSettingsThatHelpOnlyTogether) {
     const std::optional<double> said_us = comparable_us(request);
     ASSERT_TRUE(said_us) << one.model;
     EXPECT_LE(chosen_layout(open).step.step.time.value(), 1.002 * *said_us) << one.model;
+    EXPECT_EQ(chosen_layout(open).point.recompute, chosen_layout(open).layout.layer.recompute.kind);
     // No change stands there twice.
     const RefinedLayout* refined = chosen_layout(open).refinement;
     ASSERT_NE(refined, nullptr) << one.model;

@@ -30,6 +30,31 @@ TEST(ExplainedText, IsATableForPeople) {
   EXPECT_THAT(text, HasSubstr("12.0"));
 }
 
+TEST(ForecastText, SaysWhatToChangeBeforeWhereTheTimeGoes) {
+  Forecast f;
+  f.step_time_ms = 200;
+  f.classes = {{.window_ms = 200, .computation_by_class_ms = {{"gemm", 150}}}};
+  f.what_to_change = ForecastAdvice{.sentence = "`--pp 1` saves 50.0 of 200.0 ms (25.0 %).",
+                                    .actions = {{.change = "--pp 1",
+                                                 .step_time_ms = 150,
+                                                 .saved_ms = 50,
+                                                 .saved_percent = 25,
+                                                 .saved_p10_ms = 30,
+                                                 .saved_p90_ms = 70,
+                                                 .certainty = "clear",
+                                                 .n_gpus = 8,
+                                                 .command = "stepcast predict --model tiny --pp 1"}}};
+  const std::string text = forecast_text(f);
+  const std::size_t sentence = text.find("What to change\n  `--pp 1` saves 50.0 of 200.0 ms (25.0 %).");
+  ASSERT_NE(sentence, std::string::npos) << text;
+  EXPECT_LT(text.find("Step time 200.0 ms"), sentence);
+  EXPECT_GT(text.find("where the time goes"), sentence);
+  EXPECT_THAT(text, HasSubstr("stepcast predict --model tiny --pp 1\n"));
+  f.what_to_change->actions.clear();
+  f.what_to_change->sentence = "Nothing to gain: the layout is the best.";
+  EXPECT_THAT(forecast_text(f), HasSubstr("  Nothing to gain: the layout is the best.\n"));
+}
+
 TEST(ForecastText, SaysWhereTheTimeGoesInTheWordsOfTheReports) {
   Forecast f;
   f.model = "tiny";

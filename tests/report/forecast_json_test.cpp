@@ -28,6 +28,9 @@ Forecast full_forecast() {
   f.step_time_p90_ms = 400;
   f.source = EstimateSource::fitted;
   ForecastClass c;
+  f.what_to_change =
+      ForecastAdvice{.sentence = "`--pp 1` saves 50 ms.",
+                     .actions = {{.change = "--pp 1", .saved_ms = 50, .certainty = "clear", .n_gpus = 8}}};
   c.name = "pipeline stage 0";
   c.n_ranks = 64;
   c.window_ms = 20;

@@ -128,6 +128,19 @@ TEST(ReportPages, VerdictSaysTimeBandAndTheLargestLoss) {
             "A step takes 10.00 ms (p10 9.000, p90 12.00). GPUs compute for 70.0 % of it; the largest loss "
             "is idle: "
             "pipeline bubble (2.000 ms, 20.0 %).");
+  // Three more stages that wait for tensors 4 ms each: 13 ms of 4 GPUs, of 40, against 2 of a bubble.
+  ForecastClass waiting = f.classes[0];
+  waiting.n_ranks = 3;
+  waiting.idle_ms.clear();
+  waiting.computation_ms = 6;
+  waiting.computation_by_class_ms = {{"gemm", 6}};
+  waiting.exposed_comm_by_group_ms = {{"tensor", 4}};
+  f.classes[0].n_ranks = 1;
+  f.classes[1] = waiting;
+  EXPECT_THAT(
+      forecast_verdict(f),
+      HasSubstr("compute for 62.5 % of it; the largest loss is exposed communication: tensor (3.250 ms, "
+                "32.5 %)."));
   f.memory.emplace();
   f.memory->margin_GiB = -3.5;
   EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory are missing"));

@@ -521,6 +521,31 @@ struct ForecastScenarios {
   STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
 };
 
+// A change of a described job. What it promises is the step that its command prints.
+struct ForecastAction {
+  STEPCAST_FIELDS(ForecastAction, "action");
+  STEPCAST_COLUMN(std::string, change, "flags to say, in place of those that say the same thing", "change<");
+  STEPCAST_COLUMN(double, step_time_ms, "of its command", "step\nms", 1);
+  STEPCAST_COLUMN(double, saved_ms, "of the step as asked; below 0 where that does not fit", "saves\nms", 1);
+  STEPCAST_COLUMN(double, saved_percent, "of the step as asked", "saves\n%", 1);
+  STEPCAST_COLUMN(double, saved_p10_ms,
+                  "80 of 100 differences that are measured should lie between p10 and p90", "p10\nms", 1);
+  STEPCAST_COLUMN(double, saved_p90_ms, "", "p90\nms", 1);
+  STEPCAST_COLUMN(std::string, certainty,
+                  "clear: all of the band is a gain; uncertain: not all; fits: the job as asked does not",
+                  "gain is<");
+  STEPCAST_COLUMN(double, peak_memory_GiB, "of a GPU of the worst stage", "memory\nGiB", 1);
+  STEPCAST_FIELD(double, memory_change_GiB, "against the job as asked");
+  STEPCAST_COLUMN(std::uint64_t, n_gpus, "as asked, unless nothing fits on them", "GPUs");
+  STEPCAST_FIELD(std::string, command, "the whole command line; batch, model and precision are as asked");
+};
+
+struct ForecastAdvice {
+  STEPCAST_FIELDS(ForecastAdvice);
+  STEPCAST_FIELD(std::string, sentence, "what the first action gains, or that nothing does");
+  STEPCAST_FIELD(std::vector<ForecastAction>, actions, "the fastest first; those that save 1 % at least");
+};
+
 struct Forecast {
   STEPCAST_FIELDS(Forecast);
   STEPCAST_FIELD(std::string, kind,
@@ -569,6 +594,8 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");
   STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
   STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
+  STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
+                 "where the command line or a server was asked for a described step");
 
   // Of unknown memory, true.
   [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }

@@ -428,6 +428,13 @@ Result<SearchedPlatform> Session::searched_platform(const std::string& name,
 
 Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, Extras{}); }
 
+Result<JobSettings> Session::completing_settings(const PredictRequest& request) const {
+  JobSettings chosen;
+  const Result<Impl::LaidOut> step = impl_->lay_out(request, Extras{.chosen = &chosen});
+  if (!step) return step.error();
+  return settings_beyond(request.job, std::move(chosen));
+}
+
 Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   return predict(request, Extras{});
 }

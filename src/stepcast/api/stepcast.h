@@ -372,6 +372,10 @@ class Session {
   // Errors: a model or plan that cannot be read or does not fit the GPUs. Tables that do not fit are a verdict.
   [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request) const;
 
+  // What has to be said besides the job for a layout of which nothing is left open: as predict() completes it. Nothing is said
+  // where nothing is open. Errors: those of predict().
+  [[nodiscard]] Result<JobSettings> completing_settings(const PredictRequest& request) const;
+
   // Errors: settings that contradict each other, a model that generates nothing, keys and values that fit on no engine.
   [[nodiscard]] Result<RlForecast> predict(const PredictRlRequest& request) const;
 

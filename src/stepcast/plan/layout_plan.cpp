@@ -302,8 +302,10 @@ ChosenLayout chosen_layout(const LayoutPlan& plan) {
   if (!plan.chosen_refinement) return listed_layout(plan, of);
   const RefinedLayout& refined = plan.refined[*plan.chosen_refinement];
   const PromisePrior prior = promise_prior(plan.prototypes.model().moe.has_value());
-  return {of,           &refined,       plan.ranking.layouts[of].point,    refined.layout,
-          refined.step, refined.memory, promised(refined.step.step, prior)};
+  LayoutPoint point = plan.ranking.layouts[of].point;
+  point.recompute = refined.layout.layer.recompute.kind;
+  return {
+      of, &refined, point, refined.layout, refined.step, refined.memory, promised(refined.step.step, prior)};
 }
 
 std::optional<std::string> megatron_text(const ChosenLayout& chosen, const LayoutPrototypes& prototypes) {

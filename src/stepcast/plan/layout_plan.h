@@ -63,7 +63,7 @@ struct LayoutPlan {
 struct ChosenLayout {
   std::size_t of = 0;  // index of the ranking
   const RefinedLayout* refinement = nullptr;
-  const LayoutPoint& point;
+  LayoutPoint point;  // of a refinement with the recomputation that it chose
   const Layout& layout;
   const StepPrediction& step;
   const MemoryForecast& memory;

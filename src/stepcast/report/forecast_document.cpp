@@ -14,6 +14,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/html/charts.h"
 
@@ -121,6 +122,25 @@ void add_opening(ReportDocument& document, const Forecast& f) {
                       table_number(f.step_time_p10_ms, digits), table_number(f.step_time_p90_ms, digits),
                       to_string(f.source));
   document.add("", {TerminalText{std::move(text)}}).shown = Shown::terminal;
+}
+
+void add_what_to_change(ReportDocument& document, const Forecast& f) {
+  if (!f.what_to_change) return;
+  const ForecastAdvice& advice = *f.what_to_change;
+  ReportSection& section = document.add("What to change", {ReportText{advice.sentence}});
+  section.opening = "What to change\n";
+  ReportTable table{"#"};
+  table.list = "what_to_change.actions";
+  for (ForecastAction action : advice.actions) {
+    action.change = shorten(std::move(action.change), 48);
+    add_row(table, {std::to_string(table.rows.size() + 1)}, action);
+  }
+  if (!table.rows.empty() && advice.actions.front().n_gpus == f.n_gpus)
+    table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
+  if (!table.rows.empty()) section.add(std::move(table));
+  for (std::size_t i = 0; i < advice.actions.size(); ++i)
+    section.add(ReportCode{std::to_string(i + 1), advice.actions[i].command + "\n"});
+  section.add(TerminalText{"\n"});
 }
 
 ReportTable breakdown(const Forecast& f) {
@@ -453,18 +473,30 @@ std::string forecast_verdict(const Forecast& f) {
                           gib(m.margin_GiB), gib(m.available_GiB));
   }
   text += '.';
-  if (f.classes.empty() || f.critical_class >= f.classes.size()) return text;
-  const ForecastClass& c = f.critical();
-  text += fmt::format(" GPUs compute for {} % of it", percent_text(c.computation_ms, c.window_ms));
-  const NamedTimes parts = c.parts();
+  if (f.classes.empty()) return text;
+  // Of all GPUs: what one stage computes others wait for.
+  double step_ms = 0, computing_ms = 0;
+  NamedTimes parts;
+  for (const ForecastClass& c : f.classes) {
+    const auto n_ranks = static_cast<double>(std::max<std::uint64_t>(1, c.n_ranks));
+    step_ms += n_ranks * c.window_ms;
+    computing_ms += n_ranks * c.computation_ms;
+    for (NamedTime& part : c.parts()) {
+      const auto found = std::ranges::find(parts, part.key, &NamedTime::key);
+      (found == parts.end() ? parts.emplace_back(NamedTime{std::move(part.key), 0}) : *found).time_ms +=
+          n_ranks * part.time_ms;
+    }
+  }
+  text += fmt::format(" GPUs compute for {} % of it", percent_text(computing_ms, step_ms));
   const NamedTime* loss = nullptr;
   for (const NamedTime& part : parts) {
     if (part.key.starts_with("computation")) continue;
     if (loss == nullptr || part.time_ms > loss->time_ms) loss = &part;
   }
   if (loss != nullptr && loss->time_ms > 0) {
+    const double share = loss->time_ms / step_ms;
     text += fmt::format("; the largest loss is {} ({} ms, {} %)", part_text(loss->key),
-                        ms_text(loss->time_ms), percent_text(loss->time_ms, c.window_ms));
+                        ms_text(share * f.step_time_ms), percent_text(loss->time_ms, step_ms));
   }
   return text + '.';
 }
@@ -489,6 +521,7 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   detail::add_pool_layouts(document, f.pool_layouts);
   if (illustrations.explains) add_operations(document, f, Shown::terminal);
   add_opening(document, f);
+  add_what_to_change(document, f);
   add_memory_of_ranks(document, f);
   add_breakdown(document, f);
   add_grounds(document, f, Shown::terminal);

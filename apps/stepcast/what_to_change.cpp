@@ -1,0 +1,456 @@
+#include "what_to_change.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
+#include "stepcast/describe/setting_groups.h"
+#include "stepcast/formats/launch_script.h"
+#include "stepcast/formats/megatron_writer.h"
+#include "stepcast/formats/resolve_job.h"
+#include "stepcast/plan/job_words.h"
+#include "stepcast/plan/layout_ranking.h"
+#include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/recipe_dimensions.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/sweep/option_table.h"
+
+#include "command_line.h"
+#include "predict_options.h"
+
+namespace stepcast::cli {
+namespace {
+
+using S = JobSettings;
+
+// Of the step; less is what steps of one run differ by (assumed).
+constexpr double kWorthSaying = 0.01;
+constexpr std::size_t kMostActions = 5;
+constexpr std::string_view kFiles = "--command-line --torchtitan --deepspeed --config";  // say a layout
+
+// Ways to say one thing: who says it in one way takes back the others.
+STEPCAST_MEMBERS(kRecomputation, &S::recompute, &S::recompute_attention, &S::checkpoint_layers,
+                 &S::recompute_by_block, &S::recompute_layers, &S::recompute_modules, &S::recompute_keeps,
+                 &S::recompute_offloads);
+STEPCAST_MEMBERS(kSharding, &S::sharding, &S::distributed_optimizer, &S::fully_sharded, &S::zero_stage,
+                 &S::weight_copies);
+STEPCAST_MEMBERS(kStages, &S::virtual_stages, &S::layers_per_virtual_stage, &S::first_stage_layers,
+                 &S::last_stage_layers, &S::pipeline_layout, &S::pipeline_schedule);
+
+template <class List>
+bool says_any(const S& settings, const List& members) {
+  bool any = false;
+  members.each([&](auto member) { any = any || (settings.*member).has_value(); });
+  return any;
+}
+
+bool say_the_same_thing(const S& a, const S& b) {
+  bool any = false;
+  setting_groups::kAll.each([&](auto member) { any = any || ((a.*member) && (b.*member)); });
+  const auto both = [&](const auto& members) { return says_any(a, members) && says_any(b, members); };
+  return any || both(kRecomputation) || both(kSharding) || both(kStages);
+}
+
+// What a search of layouts chooses, but for the precision.
+bool says_layout(S settings) {
+  settings.fp8.reset();
+  settings.fp4.reset();
+  return says_any(settings, setting_groups::kSearched) || says_any(settings, setting_groups::kOfSearched) ||
+         says_any(settings, setting_groups::kOfDegrees) || says_any(settings, kStages);
+}
+
+// A flag with the words behind it, by the shortest of its names.
+struct Flag {
+  std::string name;
+  std::vector<std::string> values;
+  friend bool operator==(const Flag&, const Flag&) = default;
+};
+using Flags = std::vector<Flag>;
+
+Flag flag_named(std::string_view name) {
+  const Option* option = find_option(name, bit(Question::described));
+  return {std::string{option != nullptr ? option->name() : name}, {}};
+}
+
+Flags flags_in(std::span<const std::string> words) {
+  Flags all;
+  for (const std::string& word : words) {
+    if (!word.starts_with("--")) {
+      if (!all.empty()) all.back().values.push_back(word);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    all.push_back(flag_named(std::string_view{word}.substr(0, equals)));
+    if (equals != std::string::npos) all.back().values.push_back(word.substr(equals + 1));
+  }
+  return all;
+}
+
+Flags flags_of(S settings) {
+  const std::optional<Sharding> sharding = settings.sharding;  // two flags of Megatron-LM
+  if (sharding) {
+    settings.sharding.reset();
+    settings.fully_sharded.reset();
+  }
+  const Result<std::vector<std::string>> words = words_of_launch_script(megatron_flags_of(settings));
+  Flags flags = words ? flags_in(*words) : Flags{};
+  if (sharding) flags.push_back({"--sharding", {std::string{to_string(*sharding)}}});
+  return flags;
+}
+
+std::vector<std::string> words_of(const Flags& flags) {
+  std::vector<std::string> words;
+  for (const Flag& flag : flags) {
+    words.push_back(flag.name);
+    words.insert(words.end(), flag.values.begin(), flag.values.end());
+  }
+  return words;
+}
+
+// Nothing of flags that are of no layout.
+S settings_said_by(const Flag& flag) {
+  JobWords said;
+  std::vector<std::string> megatron;
+  const std::string value = join(flag.values, " ");
+  const Option* option = find_option(flag.name, bit(Question::described));
+  if (flag.name == "--recompute")
+    said.words.recompute = value;
+  else if (flag.name == "--sharding")
+    said.words.sharding = value;
+  else if (flag.name == "--sp")
+    said.words.sequence_parallel = value;
+  else if (flag.name == "--schedules")
+    said.words.schedule = value;
+  else if (option == nullptr || option->flags.find(',') != std::string_view::npos) {
+    megatron = words_of({flag});
+    if (option != nullptr) megatron.front() = option->flags.substr(option->flags.find(',') + 1);
+  }
+  const Result<Job> job = job_in_words(said, megatron, {});
+  return job ? job->settings : S{};
+}
+
+bool is_said(const Flags& flags, std::string_view name) {
+  return std::ranges::find(flags, name, &Flag::name) != flags.end();
+}
+
+// `flags` with `more`, which take the place of those that say the same thing.
+Flags with(Flags flags, const Flags& more) {
+  S said;
+  for (const Flag& flag : more) said = over(said, settings_said_by(flag));
+  std::erase_if(flags, [&](const Flag& flag) {
+    return is_said(more, flag.name) || say_the_same_thing(settings_said_by(flag), said);
+  });
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+// What is asked of the answer, and not of the step.
+bool is_of_output(const Flag& flag) {
+  constexpr std::string_view kOfStep = "--what-if --measured --background-load --power-limit --layout";
+  const Option* option = find_option(flag.name, bit(Question::described));
+  return option != nullptr && option->under == OptionHeading::result && !is_among(flag.name, kOfStep);
+}
+
+struct Tried {
+  std::string about;  // the flag that alone is another; empty: the layout is
+  Flags flags;
+  PredictRequest request;
+  Forecast forecast;
+};
+
+class Changes {
+ public:
+  // Errors: those of the question.
+  static Result<Changes> of(Flags given, const Session& session, const PredictRequest& asked,
+                            const Forecast& forecast) {
+    STEPCAST_ASSIGN(SearchedPlatform on,
+                    session.searched_platform(asked.platform, asked.job.gpus_per_node,
+                                              static_cast<std::int64_t>(forecast.n_gpus)));
+    // The node of a GPU that was named alone is looked for once.
+    if (on.name != asked.platform) given = with(std::move(given), {Flag{"--platform", {on.name}}});
+    Changes changes{std::move(given), session, forecast, std::move(on)};
+    changes.base_ = changes.completed(changes.given_);
+    STEPCAST_ASSIGN(changes.request_, request_in_words(words_of(changes.base_)));
+    STEPCAST_ASSIGN(changes.job_, resolve(changes.request_.job));
+    return changes;
+  }
+
+  ForecastAdvice all() {
+    const bool leaves_all_open = std::ranges::none_of(given_, [](const Flag& flag) {
+      return flag.name == "--layout" || is_among(flag.name, kFiles) || says_layout(settings_said_by(flag));
+    });
+    if (!leaves_all_open) try_with(fastest_layout(), /*may_be_tight=*/true);
+    const bool is_tight = asked_.memory && asked_.memory->verdict != "fits";
+    for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight, change.front().name);
+    if (found_.empty() && !asked_.fits()) try_more_gpus();
+    std::ranges::stable_sort(found_, {}, [](const Tried& one) { return one.forecast.step_time_ms; });
+    // Of several values of a flag the best.
+    std::vector<Tried> best;
+    for (Tried& one : found_) {
+      const auto says_it = [&](const Tried& other) {
+        return other.forecast.step_time_ms == one.forecast.step_time_ms ||
+               (!one.about.empty() && other.about == one.about);
+      };
+      if (best.size() < kMostActions && std::ranges::none_of(best, says_it)) best.push_back(std::move(one));
+    }
+    ForecastAdvice advice;
+    for (const Tried& one : best) advice.actions.push_back(action_of(one));
+    advice.sentence = sentence(advice.actions, leaves_all_open);
+    return advice;
+  }
+
+ private:
+  Changes(Flags given, const Session& session, const Forecast& asked, SearchedPlatform on)
+      : given_(std::move(given)), session_(session), asked_(asked), on_(std::move(on)) {}
+
+  // Flags with those of the layout that `predict` chooses where they leave it open.
+  [[nodiscard]] Flags completed(const Flags& flags) const {
+    const Result<PredictRequest> request = request_in_words(words_of(flags));
+    if (!request) return flags;
+    const Result<S> rest = session_.completing_settings(*request);
+    if (!rest) return flags;
+    Flags all = flags;
+    if (rest->pipeline_layout)  // says the chunks, too
+      std::erase_if(all, [](const Flag& flag) { return flag.name == "--vp"; });
+    const Flags more = flags_of(*rest);
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  // What was asked without a layout, for the same batch.
+  [[nodiscard]] Flags without_layout() const {
+    Flags open = given_;
+    std::erase_if(open, [](const Flag& flag) {
+      return flag.name == "--layout" || says_layout(settings_said_by(flag));
+    });
+    const bool says_batch =
+        std::ranges::any_of(open, [](const Flag& flag) { return is_among(flag.name, kFiles); });
+    if (!says_batch && !is_said(open, "--gbs"))
+      open.push_back({"--gbs", {fmt::format("{}", job_.layout.batch.global_batch_sequences)}});
+    return open;
+  }
+
+  // Of all layouts of these GPUs; as `plan` chooses it.
+  [[nodiscard]] Flags fastest_layout() const {
+    Flags open = without_layout();
+    // A search over all spreads of experts takes seconds.
+    constexpr std::uint64_t kMostGpus = 64;
+    if (job_.model.moe && asked_.n_gpus > kMostGpus) {
+      const std::int64_t now = job_.layout.degrees.expert;
+      const std::int64_t in_node =
+          std::gcd(job_.model.moe->n_experts, std::int64_t{on_.platform->node.gpus_per_node});
+      open.push_back({"--ep", {fmt::format("{}", now > 1 ? now : in_node)}});
+    }
+    for (const char* file : {"--command-line", "--torchtitan"})
+      if (const auto found = std::ranges::find(open, file, &Flag::name); found != open.end())
+        return with(open, fastest_in_place_of(join(found->values, " "), open));
+    Flags fastest = completed(open);
+    const auto recomputes = [](const Flag& flag) { return says_any(settings_said_by(flag), kRecomputation); };
+    if (std::ranges::any_of(given_, recomputes) && std::ranges::none_of(fastest, recomputes))
+      fastest.push_back({"--recompute", {"none"}});
+    return fastest;
+  }
+
+  // Flags that say the fastest layout where `file` says another: also what of that is off. None where it is no file.
+  [[nodiscard]] Flags fastest_in_place_of(const std::string& file, const Flags& open) const {
+    Result<PredictRequest> request = request_in_words(words_of(open));
+    if (!request) return {};
+    Job beside = request->job;
+    beside.command_line.reset();
+    beside.torchtitan.reset();
+    const Result<RunningLayout> running = read_running_layout(file, beside);
+    if (!running) return {};
+    request->job = running->job;
+    if (!request->job.n_gpus) request->job.n_gpus = running->n_gpus;
+    const Result<S> fastest = session_.completing_settings(*request);
+    if (!fastest) return {};
+    Flags flags = flags_of(*fastest);
+    if (!fastest->context) flags.push_back({"--cp", {"1"}});
+    if (running->model.moe && !fastest->expert) flags.push_back({"--ep", {"1"}});
+    if (!says_any(*fastest, kStages)) flags.push_back({"--vp", {"1"}});
+    if (!says_any(*fastest, kRecomputation)) flags.push_back({"--recompute", {"none"}});
+    if (!says_any(*fastest, kSharding)) flags.push_back({"--sharding", {"none"}});
+    if (!fastest->sequence_parallel) flags.push_back({"--sp", {"off"}});
+    return flags;
+  }
+
+  // Each is one choice besides those of the search, or near what was said.
+  std::vector<Flags> changes_of_one() {
+    std::vector<Flags> all;
+    const Layout& layout = job_.layout;
+    const auto say = [&](const char* name, const auto& value) {
+      all.push_back(Flags{Flag{name, {fmt::format("{}", value)}}});
+    };
+    for (const char* kind : {"none", "selective", "full"})
+      if (to_string(layout.layer.recompute.kind) != kind) say("--recompute", kind);
+    const std::int64_t sequences = layout.batch.micro_batch_sequences;
+    say("--mbs", 2 * sequences);
+    if (sequences % 2 == 0) say("--mbs", sequences / 2);
+    if (layout.degrees.pipeline > 1) {
+      constexpr std::int64_t kMostChunks = 8;
+      for (std::int64_t chunks = 1; chunks <= kMostChunks; ++chunks)
+        if (chunks != layout.degrees.virtual_stages &&
+            job_.model.n_layers % (chunks * layout.degrees.pipeline) == 0)
+          say("--vp", chunks);
+    }
+    say("--sharding", layout.sharding.kind == Sharding::none ? "zero1" : "none");
+    if (layout.degrees.tensor > 1) say("--sp", layout.layer.sequence_parallel ? "off" : "on");
+    std::vector<S> settings{{.fuse_cross_entropy = true}};
+    if (job_.model.moe) settings.push_back({.fuse_permutation = true});
+    S overlap{.overlap_gradient_reduce = true};
+    if (layout.sharding.kind != Sharding::none) overlap.overlap_parameter_gather = true;
+    settings.push_back(overlap);
+    for (const RecipeDimension& one : recipe_dimensions()) {
+      if (!one.is_open(request_.job.settings) || !one.applies(layout, job_.model, on_.platform->device))
+        continue;
+      for (const RecipeChange& change : one.changes) {
+        Layout changed = layout;
+        change.apply(changed, settings.emplace_back());
+      }
+    }
+    for (const S& one : settings)
+      if (Flags flags = flags_of(one); !flags.empty()) all.push_back(std::move(flags));
+    return all;
+  }
+
+  // Keeps what fits and is worth it.
+  bool try_with(const Flags& flags, bool may_be_tight, std::string about = {}) {
+    Result<PredictRequest> request = request_in_words(words_of(flags));
+    if (!request) return false;
+    request->only_critical = true;
+    request->compares_types = false;
+    request->budget = {};
+    Result<Forecast> forecast = session_.predict(*request);
+    if (!forecast || !forecast->fits()) return false;
+    if (!may_be_tight && forecast->memory && forecast->memory->verdict != "fits") return false;
+    if (asked_.fits() && forecast->step_time_ms > asked_.step_time_ms * (1 - kWorthSaying)) return false;
+    found_.push_back({std::move(about), flags, std::move(*request), std::move(*forecast)});
+    return true;
+  }
+
+  // The fewest, doubling from those that were asked for, that hold the job in some layout.
+  void try_more_gpus() {
+    constexpr std::uint64_t kMostTimes = 64;
+    Flags open = without_layout();
+    std::erase_if(open, [](const Flag& flag) { return flag.name == "--nodes"; });
+    for (std::uint64_t times = 2; times <= kMostTimes; times *= 2)
+      if (try_with(with(open, {Flag{"--gpus", {fmt::format("{}", asked_.n_gpus * times)}}}), true)) return;
+  }
+
+  // Against the command that was given, with what was chosen for it.
+  [[nodiscard]] std::string words_of_change(const Flags& flags) const {
+    std::string text;
+    const auto add = [&](const std::string& words) { text += (text.empty() ? "" : " ") + words; };
+    S said;
+    for (const Flag& flag : flags) {
+      if (std::ranges::find(base_, flag) != base_.end()) continue;
+      add(join(words_of({flag}), " "));
+      said = over(said, settings_said_by(flag));
+    }
+    std::string without;
+    for (const Flag& flag : given_)
+      if (flag.name != "--layout" && is_said(base_, flag.name) && !is_said(flags, flag.name) &&
+          !say_the_same_thing(settings_said_by(flag), said))
+        without += " " + flag.name;
+    if (!without.empty()) add("without" + without);
+    return text;
+  }
+
+  ForecastAction action_of(const Tried& one) {
+    const Forecast& f = one.forecast;
+    ForecastAction action;
+    action.change =
+        f.n_gpus != asked_.n_gpus ? fmt::format("--gpus {}", f.n_gpus) : words_of_change(one.flags);
+    action.step_time_ms = f.step_time_ms;
+    action.saved_ms = asked_.step_time_ms - f.step_time_ms;
+    action.saved_percent = 100 * action.saved_ms / asked_.step_time_ms;
+    const double uncertain_ms = uncertain_of(one);
+    action.saved_p10_ms = action.saved_ms - uncertain_ms;
+    action.saved_p90_ms = action.saved_ms + uncertain_ms;
+    action.certainty = !asked_.fits() ? "fits" : action.saved_p10_ms > 0 ? "clear" : "uncertain";
+    if (f.memory) action.peak_memory_GiB = f.memory->peak_memory_GiB;
+    if (f.memory && asked_.memory)
+      action.memory_change_GiB = f.memory->peak_memory_GiB - asked_.memory->peak_memory_GiB;
+    action.n_gpus = f.n_gpus;
+    std::vector<std::string> words = words_of(one.flags);
+    words.insert(words.begin(), "predict");
+    action.command = command_of(words);
+    return action;
+  }
+
+  // Half of the band of the difference: the two forecasts share most of what they err by.
+  [[nodiscard]] double uncertain_of(const Tried& one) const {
+    const double wide = std::max(asked_.step_time_p90_ms - asked_.step_time_p10_ms,
+                                 one.forecast.step_time_p90_ms - one.forecast.step_time_p10_ms) /
+                        2;
+    const Result<ResolvedJob> after = resolve(one.request.job);
+    if (!after) return wide;
+    const Result<StepPrediction> was = on_.steps->predict(job_.model, job_.layout);
+    const Result<StepPrediction> is = on_.steps->predict(after->model, after->layout);
+    if (!was || !is) return wide;
+    const Layout& layout = after->layout;
+    const bool has_experts = after->model.moe.has_value();
+    const bool is_measured = unmeasured_kind(has_experts, layout.software.framework, layout.sharding.kind,
+                                             layout.degrees.expert, layout.pipeline.schedule)
+                                 .empty();
+    const DifferenceOf of = !is_measured  ? DifferenceOf::unmeasured
+                            : has_experts ? DifferenceOf::experts
+                                          : DifferenceOf::dense;
+    // Prices are those of the platform as it is: of what the question assumes, as large a share.
+    return uncertain_difference_us(*was, *is, of) / was->step.time.value() * asked_.step_time_ms;
+  }
+
+  [[nodiscard]] std::string sentence(const std::vector<ForecastAction>& actions, bool leaves_all_open) const {
+    if (!actions.empty()) {
+      const ForecastAction& first = actions.front();
+      if (first.n_gpus != asked_.n_gpus)
+        return fmt::format("Nothing fits on {} GPUs; on {} the job takes {} ms.", asked_.n_gpus, first.n_gpus,
+                           ms_text(first.step_time_ms));
+      constexpr std::size_t kReadable = 80;
+      const std::string change =
+          first.change.size() > kReadable ? "the first command" : fmt::format("`{}`", first.change);
+      if (!asked_.fits())
+        return fmt::format("It does not fit; with {} it does, and takes {} ms.", change,
+                           ms_text(first.step_time_ms));
+      return fmt::format("With {} the step takes {} ms less of {} ({:.1f} %).", change,
+                         ms_text(first.saved_ms), ms_text(asked_.step_time_ms), first.saved_percent);
+    }
+    if (!asked_.fits()) return "It does not fit, and nothing that was tried does.";
+    return fmt::format("Nothing to gain: {}, and no flag that was tried saves 1 % of the step.",
+                       leaves_all_open ? "the layout is the best that `stepcast plan` finds"
+                                       : "no layout of these GPUs is faster");
+  }
+
+  Flags given_;
+  const Session& session_;
+  const Forecast& asked_;
+  SearchedPlatform on_;
+  Flags base_;              // with what was chosen of the layout
+  PredictRequest request_;  // of these
+  ResolvedJob job_;
+  std::vector<Tried> found_;
+};
+
+}  // namespace
+
+std::optional<ForecastAdvice> what_to_change(std::span<const std::string> words, const Session& session,
+                                             const PredictRequest& request, const Forecast& forecast) {
+  if (!request.pools.empty() || request.largest != LargestBatch::none || forecast.step_time_ms <= 0)
+    return std::nullopt;
+  Flags given = flags_in(words);
+  std::erase_if(given, is_of_output);
+  Result<Changes> changes = Changes::of(std::move(given), session, request, forecast);
+  if (!changes) return std::nullopt;
+  return changes->all();
+}
+
+}  // namespace stepcast::cli
