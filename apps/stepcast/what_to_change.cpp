@@ -188,7 +188,12 @@ class Changes {
     const bool leaves_all_open = std::ranges::none_of(given_, [](const Flag& flag) {
       return flag.name == "--layout" || is_among(flag.name, kFiles) || says_layout(settings_said_by(flag));
     });
-    if (!leaves_all_open) try_with(fastest_layout(), /*may_be_tight=*/true);
+    bool searched = leaves_all_open;
+    if (!leaves_all_open) {
+      const Flags fastest = fastest_layout();
+      searched = is_said(fastest, "--pp");
+      if (searched) try_with(fastest, /*may_be_tight=*/true);
+    }
     const bool is_tight = asked_.memory && asked_.memory->verdict != "fits";
     for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight, change.front().name);
     if (found_.empty() && !asked_.fits()) try_more_gpus();
@@ -204,7 +209,7 @@ class Changes {
     }
     ForecastAdvice advice;
     for (const Tried& one : best) advice.actions.push_back(action_of(one));
-    advice.sentence = sentence(advice.actions, leaves_all_open);
+    advice.sentence = sentence(advice.actions, searched);
     return advice;
   }
 
@@ -293,7 +298,7 @@ class Changes {
     for (const char* kind : {"none", "selective", "full"})
       if (to_string(layout.layer.recompute.kind) != kind) say("--recompute", kind);
     const std::int64_t sequences = layout.batch.micro_batch_sequences;
-    say("--mbs", 2 * sequences);
+    for (const std::int64_t times : {2, 4, 8, 16}) say("--mbs", times * sequences);
     if (sequences % 2 == 0) say("--mbs", sequences / 2);
     if (layout.degrees.pipeline > 1) {
       constexpr std::int64_t kMostChunks = 8;
@@ -409,7 +414,7 @@ class Changes {
     return uncertain_difference_us(*was, *is, of) / was->step.time.value() * asked_.step_time_ms;
   }
 
-  [[nodiscard]] std::string sentence(const std::vector<ForecastAction>& actions, bool leaves_all_open) const {
+  [[nodiscard]] std::string sentence(const std::vector<ForecastAction>& actions, bool searched) const {
     if (!actions.empty()) {
       const ForecastAction& first = actions.front();
       if (first.n_gpus != asked_.n_gpus)
@@ -425,9 +430,8 @@ class Changes {
                          ms_text(first.saved_ms), ms_text(asked_.step_time_ms), first.saved_percent);
     }
     if (!asked_.fits()) return "It does not fit, and nothing that was tried does.";
-    return fmt::format("Nothing to gain: {}, and no flag that was tried saves 1 % of the step.",
-                       leaves_all_open ? "the layout is the best that `stepcast plan` finds"
-                                       : "no layout of these GPUs is faster");
+    return fmt::format("Nothing to gain: {}no flag that was tried saves 1 % of the step.",
+                       searched ? "`stepcast plan` finds no faster layout of these GPUs, and " : "");
   }
 
   Flags given_;
