@@ -368,9 +368,12 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
   STEPCAST_ASSIGN(StepAnswer answer, ask(*session, question));
   if (auto* step = std::get_if<Report>(&answer); step != nullptr && is_laid_out(subject.question)) {
     add_notes(words, step->forecast);
+    // Programs ask for one job after the other, and wait for each.
+    const std::string& advice = options.described.advice;
+    const bool is_wanted = advice.empty() ? verb_sink() == nullptr : advice == "on";
     const bool prints_sensitivities = options.shared.sensitivity && options.shared.json;
     if (const std::vector<std::string> given = given_words();
-        !given.empty() && given.front() == "predict" && !prints_sensitivities)
+        is_wanted && !given.empty() && given.front() == "predict" && !prints_sensitivities)
       step->forecast.what_to_change = what_to_change(given, *session, question.step, step->forecast);
   }
   return std::visit([&](const auto& given) { return give(options, report, given); }, answer);

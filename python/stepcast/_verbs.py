@@ -159,7 +159,7 @@ def what_to_change(model=None, *, progress=None, **options):
     _refuse(options, "json", "help")
     if model is not None:
         options["model"] = model
-    return _answer(_words(["predict", "--json"], [], options), progress).what_to_change
+    return _answer(_words(["predict", "--json", "--advice=on"], [], options), progress).what_to_change
 
 
 @_takes("gpus platform output at timeout keep_going guess eager compiled what_if")
