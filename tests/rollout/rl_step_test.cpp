@@ -184,6 +184,8 @@ TEST(RlStep, SaysWhatCannotBe) {
   q.settings.generation_tensor = 1;
   EXPECT_THAT(asked(q), FailsWith("leaves 0.0 GiB for keys and values"));
   EXPECT_THAT(asked(q), FailsWith("nearest that works: --generation-tp 4"));
+  q.settings.generation_tensor = 0;
+  EXPECT_THAT(asked(q), FailsWith("--generation-tp: found 0, expected a number from 1"));
   q = question();
   q.settings.generation_gpus = 8;
   EXPECT_THAT(asked(q), FailsWith("on-policy all GPUs generate and train"));

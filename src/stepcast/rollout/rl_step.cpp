@@ -82,6 +82,10 @@ Result<Rollout> read(const RlQuestion& question) {
         .found(prompts == 0 && !s.prompts ? "nothing" : fmt::format("{}", count))
         .expected("a number from 1 to 16777216");
   }
+  for (const auto& [flag, degree] : {std::pair{"--generation-tp", s.generation_tensor.value_or(1)},
+                                     std::pair{"--generation-pp", s.generation_pipeline.value_or(1)}})
+    if (degree < 1 || degree > kMost)
+      return Error::at("", flag).found(fmt::format("{}", degree)).expected("a number from 1 to 16777216");
   if (!s.generation_dtype.empty() && s.generation_dtype != "bf16" && s.generation_dtype != "fp8") {
     return Error::at("", "--generation-dtype")
         .found("`" + s.generation_dtype.substr(0, 80) + "`")
