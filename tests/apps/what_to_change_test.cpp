@@ -51,6 +51,7 @@ std::string json_of(const std::string& command) {
   Words words = words_in(command);
   words.erase(words.begin());  // the program
   words.emplace_back("--json");
+  if (words.front() == "predict") words.emplace_back("--advice=on");
   const cli::VerbOutcome outcome =
       cli::run_verb(words, {.session = [](const std::string& /*platform*/) { return session; }});
   EXPECT_EQ(outcome.error, "") << command;
