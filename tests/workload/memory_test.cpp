@@ -393,6 +393,20 @@ TEST(States, OffloadedOptimizerStatesLeaveTheDevice) {
   EXPECT_DOUBLE_EQ(memory.stages[0].weights.value(), 2 * static_cast<double>(parameter_count(gpt()).total()));
 }
 
+// Queries, keys and values have a first matrix each, of rank 16 and the width of the model, instead of one.
+TEST(States, EachProjectionHasAnAdapterOfItsOwnInPlainModels) {
+  Layout layout = layout_of(1, false);
+  layout.layer.frozen_base = true;
+  layout.layer.adapters = {.rank = 16, .attention_output = false};
+  const auto trained = [&](Framework framework) {
+    layout.software.framework = framework;
+    return step_work(gpt(), layout)->chunks[0].trained_dense_parameters;
+  };
+  const double joined = 8 * 16 * (kH + 3 * kH), apart = 8 * 16 * (3 * kH + 3 * kH);
+  EXPECT_DOUBLE_EQ(trained(Framework::megatron), joined);
+  EXPECT_DOUBLE_EQ(trained(Framework::pytorch), apart);
+}
+
 // -------------------------------------------------------------------------------------------- monotonicity
 
 double peak(const Transformer& model, const Layout& layout) { return forecast(model, layout).peak().value(); }

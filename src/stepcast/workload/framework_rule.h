@@ -68,6 +68,8 @@ struct LayerHabits {
   Stated<bool> autocasts;  // operands of products are cast one by one (torch.autocast)
   // Models are Hugging Face's unless a command line of Megatron-LM describes one: kernels are those of eager PyTorch.
   Stated<bool> runs_plain_models;
+  // Queries, keys, values, gate and input of a gated unit are products of their own, with an adapter each (PEFT).
+  Stated<bool> adapts_each_projection;
   Stated<TokenDispatcher> dispatcher;
   Stated<Recompute> recompute;  // where nothing is said
 };

@@ -89,6 +89,7 @@ class LayerWriter {
   [[nodiscard]] std::int64_t parts_of_gathered() const;
   // Low-rank adapters of a product, as far as it has some (modules/adapters.cpp): behind it, and next to its gradients.
   [[nodiscard]] bool has_adapter(ItemRole linear) const;
+  [[nodiscard]] std::int64_t adapted_projections(ItemRole linear) const;
   void add_adapter(WorkList& list, const Linear& linear, Edge edge) const;
   void add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const;
   [[nodiscard]] double adapter_parameters(bool experts) const;  // of this rank and layer

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "stepcast/workload/detail/layer_writer.h"
+#include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/modules/attention_module.h"
 
 namespace stepcast::detail {
@@ -18,6 +19,13 @@ bool LayerWriter::has_adapter(ItemRole linear) const {
   }
 }
 
+// Products that `linear` stands for, each with an adapter.
+std::int64_t LayerWriter::adapted_projections(ItemRole linear) const {
+  if (!rule_of(layout_).layers.adapts_each_projection) return 1;
+  if (linear == ItemRole::qkv) return 3;
+  return linear == ItemRole::ffn_up && model_.gated_ffn ? 2 : 1;
+}
+
 // A rank's share of an adapter follows the product beside it: column-split ones split the rows of the second
 // matrix, row-split ones the columns of the first. What travels in between is as wide as the rank; the result of
 // a row-split one is exchanged, so that every rank has its tokens whole.
@@ -25,17 +33,18 @@ void LayerWriter::add_adapter(WorkList& list, const Linear& linear, Edge edge) c
   if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
+  const std::int64_t parts = adapted_projections(linear.role);
   const auto product = [&](std::string_view name, std::int64_t n, std::int64_t k) {
     list.push_back(
-        {name, gemm({.m = t, .n = n, .k = k, .layout = GemmLayout::tn, .output = dtype_}, dtype_)});
+        {name, gemm({.m = t, .n = n, .k = k, .layout = GemmLayout::tn, .output = dtype_}, dtype_), parts});
   };
   product("adapter_down", edge == Edge::column ? share(rank, tp_) : rank, linear.k);
   if (tp_ > 1) {
     const CollectiveOp op = edge == Edge::column ? CollectiveOp::all_gather : CollectiveOp::all_reduce;
-    list.push_back({"share_adapter", Transfer{op, GroupKind::tensor, narrow}});
+    list.push_back({"share_adapter", Transfer{op, GroupKind::tensor, narrow}, parts});
   }
   const std::int64_t n = edge == Edge::column ? linear.n : share(linear.n, tp_);
-  product("adapter_up", n, rank);
+  product("adapter_up", share(n, parts), rank);
   if (edge == Edge::row && tp_ > 1) {
     list.push_back({"exchange_adapter", Transfer{CollectiveOp::all_to_all, GroupKind::tensor,
                                                  Bytes{static_cast<double>(t * n) * element_bytes_}}});
@@ -47,9 +56,10 @@ void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Ed
   if (!has_adapter(linear.role)) return;
   const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
   const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
+  const std::int64_t parts = adapted_projections(linear.role);
   const auto product = [&](std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                            GemmLayout order) {
-    list.push_back({name, gemm({.m = m, .n = n, .k = k, .layout = order, .output = dtype_}, dtype_)});
+    list.push_back({name, gemm({.m = m, .n = n, .k = k, .layout = order, .output = dtype_}, dtype_), parts});
     list.back().weight_gradient = order == GemmLayout::nt;
   };
   const std::int64_t n = edge == Edge::column ? linear.n : share(linear.n, tp_);
@@ -58,17 +68,18 @@ void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Ed
         {"exchange_adapter_gradient", Transfer{CollectiveOp::all_to_all, GroupKind::tensor,
                                                Bytes{static_cast<double>(t * n) * element_bytes_}}});
   }
-  product("adapter_up_input_gradient", t, rank, n, GemmLayout::nn);
-  product("adapter_up_weight_gradient", n, rank, t, GemmLayout::nt);
+  product("adapter_up_input_gradient", t, rank, share(n, parts), GemmLayout::nn);
+  product("adapter_up_weight_gradient", share(n, parts), rank, t, GemmLayout::nt);
   if (tp_ > 1) {
     const CollectiveOp op = edge == Edge::column ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
-    list.push_back({"share_adapter_gradient", Transfer{op, GroupKind::tensor, narrow}});
+    list.push_back({"share_adapter_gradient", Transfer{op, GroupKind::tensor, narrow}, parts});
   }
   const std::int64_t width = edge == Edge::column ? share(rank, tp_) : rank;
   product("adapter_down_weight_gradient", width, linear.k, t, GemmLayout::nt);
   product("adapter_down_input_gradient", t, linear.k, width, GemmLayout::nn);
   add_elementwise(list, "adapter_gradient_add", ElementwiseFunction::add, static_cast<double>(t * linear.k),
                   2, 1, Direction::backward);
+  list.back().count = parts;
 }
 
 // Of one rank and layer.
@@ -79,9 +90,11 @@ double LayerWriter::adapter_parameters(bool experts) const {
   const std::int64_t qkv = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
   const std::int64_t ffn = share(model_.ffn_hidden_size, tp_);
   std::int64_t width = 0;
-  if (adapters.qkv && attention_of(model_).traits().has_qkv) width += share(h, tp_) + qkv;
+  if (adapters.qkv && attention_of(model_).traits().has_qkv)
+    width += adapted_projections(ItemRole::qkv) * share(h, tp_) + qkv;
   if (adapters.attention_output) width += heads_ * model_.value_head_dim() + share(h, tp_);
-  if (adapters.ffn_up && !experts) width += share(h, tp_) + ffn * (model_.gated_ffn ? 2 : 1);
+  if (adapters.ffn_up && !experts)
+    width += adapted_projections(ItemRole::ffn_up) * share(h, tp_) + ffn * (model_.gated_ffn ? 2 : 1);
   if (adapters.ffn_down && !experts) width += ffn + share(h, tp_);
   return static_cast<double>(adapters.rank * width);
 }
