@@ -51,7 +51,6 @@ std::string json_of(const std::string& command) {
   Words words = words_in(command);
   words.erase(words.begin());  // the program
   words.emplace_back("--json");
-  if (words.front() == "predict") words.emplace_back("--advice=on");
   const cli::VerbOutcome outcome =
       cli::run_verb(words, {.session = [](const std::string& /*platform*/) { return session; }});
   EXPECT_EQ(outcome.error, "") << command;
@@ -59,7 +58,7 @@ std::string json_of(const std::string& command) {
 }
 
 Forecast answer_of(const std::string& command) {
-  const Result<Forecast> forecast = forecast_from_json(json_of(command));
+  const Result<Forecast> forecast = forecast_from_json(json_of(command + " --advice on"));
   EXPECT_TRUE(forecast.ok()) << command;
   return forecast ? *forecast : Forecast{};
 }
@@ -165,7 +164,8 @@ TEST(WhatToChange, SaysWhereNothingIsToBeGained) {
 }
 
 TEST(WhatToChange, IsNotOfSeriesNorOfPools) {
-  EXPECT_THAT(json_of("stepcast predict --model llama-3-8b --gpus 8,16"), Not(HasSubstr("\"sentence\"")));
+  EXPECT_THAT(cli::run_verb({"predict", "--model", "llama-3-8b", "--gpus", "8,16", "--advice", "on"}).error,
+              HasSubstr("--advice, which is of one step"));
   EXPECT_FALSE(answer_of("stepcast predict --model llama-3-8b --gpus 8xh100+8xa100").what_to_change);
 }
 
