@@ -50,7 +50,8 @@ def run(server, words, **more):
 
 
 def test_answers_are_those_of_the_command_line(server, cli, traces):
-    assert run(server, JOB) == (200, cli(*JOB, "--json"))
+    assert run(server, JOB) == (200, cli(*JOB, "--json", "--advice=off"))
+    assert run(server, [*JOB, "--advice=on"]) == (200, cli(*JOB, "--json"))
     assert run(server, ["replay", str(traces)])[1]["step_time_ms"] == cli("replay", traces, "--json")["step_time_ms"]
     assert run(server, ["models"])[1]["models"] == cli("models", "--json")["models"]
     status, error = run(server, ["predict", "--model", "no-such", "--gpus", "8"])
@@ -61,7 +62,7 @@ def test_pages_hold_the_same_answer(server, cli):
     words = urllib.request.quote(json.dumps(JOB))
     status, page = ask(server, f"/page?words={words}")
     inside = page.decode().split('id="stepcast-json">')[1].split("</script>")[0]
-    assert status == 200 and json.loads(inside) == cli(*JOB, "--json")
+    assert status == 200 and json.loads(inside) == cli(*JOB, "--json", "--advice=off")
     assert run(server, JOB, format="md")[1].startswith("## ")
     status, shell = ask(server, "/")
     assert status == 200 and b"<!DOCTYPE html>" in shell
