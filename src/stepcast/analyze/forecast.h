@@ -595,7 +595,7 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
   STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
   STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
-                 "where the command line or a server was asked for a described step");
+                 "null unless --advice is on, as it is on the command line of a described step");
 
   // Of unknown memory, true.
   [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }
