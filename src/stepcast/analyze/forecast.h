@@ -595,7 +595,7 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
   STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
   STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
-                 "null unless --advice is on, as it is on the command line of a described step");
+                 "null unless --advice is on, the default for a described step on the command line");
 
   // Of unknown memory, true.
   [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }
