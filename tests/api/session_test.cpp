@@ -17,7 +17,9 @@
 namespace stepcast::session_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 PredictRequest small_job() {
   PredictRequest request;
@@ -47,6 +49,39 @@ TEST(Session, PredictsAJob) {
   EXPECT_NEAR(f->coverage.sum(), 1, 1e-9);
   const double path = f->critical_path.length_ms;
   EXPECT_NEAR(path, f->step_time_ms, 1e-6 * path);
+}
+
+// Of networks, too, everything is found that nobody says: images of a GPU, and a layout that fits.
+TEST(Session, NetworksNeedNoFlags) {
+  const Session session;
+  const auto asked = [&](const std::string& model, const std::string& platform) {
+    PredictRequest request;
+    request.job.model = model;
+    request.job.n_gpus = 8;
+    request.job.settings.dtype = DType::fp16;
+    request.platform = platform;
+    return session.predict(request);
+  };
+  for (const auto& [model, sample] : {std::pair{"resnet-50", "image"},
+                                      {"vgg-16", "image"},
+                                      {"vit-large", "image"},
+                                      {"dit-xl-2", "image"},
+                                      {"t5-large", "sequence"},
+                                      {"whisper-small", "sequence"}}) {
+    for (const char* platform : {"dgx-1-v100", "dgx-h100"}) {
+      const Result<Forecast> f = asked(model, platform);
+      ASSERT_TRUE(f.ok()) << model << ": " << f.error().message();
+      EXPECT_EQ(f->throughput.sample, sample);
+      EXPECT_FALSE(f->throughput.tokens_per_s) << model;
+      EXPECT_GT(*f->throughput.samples_per_s, 0);
+      ASSERT_TRUE(f->memory) << model;
+      EXPECT_LT(f->memory->peak_memory_GiB, f->memory->available_GiB) << model << " on " << platform;
+    }
+  }
+  EXPECT_THAT(
+      forecast_text(*asked("resnet-50", "dgx-h100")),
+      AllOf(HasSubstr("256 images per micro-batch, 2048 images per step"), HasSubstr("images/s"),
+            HasSubstr("global batch not given: 2048 images, 256 per GPU"), Not(HasSubstr("attention"))));
 }
 
 // As the forecast says, where it is said at all: every setting of a layout, a search, a what-if, a limit; the errors too.

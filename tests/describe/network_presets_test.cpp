@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Transformer network(const std::string& name, std::optional<std::int64_t> image_size = {}) {
-  const auto found = find_network(name, image_size);
+  const auto found = find_network(name, {.image = image_size});
   EXPECT_TRUE(found.ok()) << found.error().message();
   return found.value().value();
 }
@@ -72,9 +72,42 @@ TEST(NetworkPresets, FlopsAreThoseOfThePapers) {
   EXPECT_NEAR(billions(network("resnet-50", 448)), 4 * billions(network("resnet-50")), 0.1);
 }
 
+TEST(NetworkPresets, AnswerToTheNamesOfTorchvision) {
+  EXPECT_EQ(network("vit_l_16").name, "vit-large-patch16");
+  EXPECT_EQ(network("vit-large").name, "vit-large-patch16");
+  EXPECT_EQ(network("vit_b_32").name, "vit-base-patch32");
+}
+
+// The length of the input goes to the encoder; attention over it grows with its square, all else with its length.
+TEST(NetworkPresets, T5ReadsAsManyTokensAsItIsTold) {
+  const auto t5 = [](std::int64_t tokens, std::int64_t decoder_tokens) {
+    return find_network("t5-base", {.tokens = tokens, .decoder_tokens = decoder_tokens}).value().value();
+  };
+  EXPECT_EQ(t5(1024, 128).network->input_tokens, 1024);
+  EXPECT_EQ(t5(1024, 256).network->tokens, 256);
+  const auto flops = [](const Transformer& model) {
+    return forward_flops(*model.network, model.kind_of_layer);
+  };
+  EXPECT_EQ(flops(t5(512, 128)), flops(network("t5-base")));
+  EXPECT_GT(flops(t5(1024, 128)), 1.5 * flops(t5(512, 128)));
+  EXPECT_LT(flops(t5(1024, 128)), 2.2 * flops(t5(512, 128)));
+  Job job = job_of("t5-base", 8);
+  job.settings.seq_len_tokens = 1024;
+  const Result<ResolvedJob> long_texts = resolve(job);
+  ASSERT_TRUE(long_texts.ok()) << long_texts.error().message();
+  EXPECT_EQ(long_texts->model.network->input_tokens, 1024);
+  EXPECT_EQ(long_texts->layout.batch.seq_len_tokens, 128);
+  job.model = "whisper-small";
+  EXPECT_THAT(resolve(job).error().message(),
+              AllOf(HasSubstr("30 seconds of sound"), HasSubstr("leave --seq out")));
+  job.model = "t5-base";
+  job.settings.seq_len_tokens = 0;
+  EXPECT_FALSE(resolve(job).ok());
+}
+
 TEST(NetworkPresets, ImageSizesThatAreNoneAreRefused) {
   const auto message = [](const std::string& name, std::int64_t size) {
-    return find_network(name, size).error().message();
+    return find_network(name, {.image = size}).error().message();
   };
   EXPECT_THAT(message("vit-base-patch16", 225),
               AllOf(HasSubstr("--image-size"), HasSubstr("a multiple of 16")));

@@ -65,6 +65,20 @@ TEST(Job, FillsInWhatNobodySaid) {
   EXPECT_THAT(resolved(full).notes, IsEmpty());
 }
 
+// What is suggested runs.
+TEST(Job, SuggestsDegreesThatDivideTheGpus) {
+  const auto of = [](std::int64_t n_gpus, std::vector<std::string> flags) {
+    Job job = asked(std::move(flags));
+    job.n_gpus = n_gpus;
+    return job;
+  };
+  EXPECT_THAT(message_of(of(8, {"--tp", "3"})), HasSubstr("nearest that works: --tp 4"));
+  EXPECT_THAT(message_of(of(64, {"--pp", "5"})), HasSubstr("nearest that works: --pp 4"));
+  EXPECT_THAT(message_of(of(24, {"--tp", "16", "--pp", "3"})), HasSubstr("nearest that works: --tp 8"));
+  EXPECT_THAT(message_of(of(8, {"--tp", "4", "--cp", "3"})), HasSubstr("nearest that works: --cp 2"));
+  EXPECT_TRUE(resolve(of(8, {"--tp", "4", "--cp", "2"})).ok());
+}
+
 // Tables of positions may have rows that no token uses.
 TEST(Job, SequencesThatNobodyGaveAreAsLongAsTheModelCanRead) {
   Job job;

@@ -422,6 +422,7 @@ TEST(PlatformFile, NamesAndAliasesAreFound) {
   EXPECT_THAT(name_of("cluster"), AllOf(HasSubstr("several"), HasSubstr("dgx-one"), HasSubstr("dgx-two")));
   EXPECT_THAT(name_of("cluster", "GPU-C"), HasSubstr("GPU-C"));
   EXPECT_THAT(name_of("dgxtow"), HasSubstr("did you mean `dgx-two`"));
+  EXPECT_THAT(name_of("8xtwo"), HasSubstr("did you mean `dgx-two`"));
   EXPECT_THAT(name_of("nothing.json"), HasSubstr("no such file"));
   EXPECT_THAT(name_of(folder.path().string() + "/"), HasSubstr("no platform"));
   EXPECT_FALSE(load_platform("", dirs).ok());

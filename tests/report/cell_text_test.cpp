@@ -13,6 +13,11 @@ TEST(CellText, FormatsNumbersForPeople) {
   EXPECT_EQ(table_number(999, 1), "999.0");
   EXPECT_EQ(table_number(-0.001, 2), "0.00");
   EXPECT_EQ(table_number(std::numeric_limits<double>::infinity(), 2), "-");
+  EXPECT_EQ(table_amount(1234.5, 0), "1,234");
+  EXPECT_EQ(table_amount(20.13, 1), "20.1");
+  EXPECT_EQ(table_amount(5.189, 0), "5.19");
+  EXPECT_EQ(table_amount(0.01285, 1), "0.013");
+  EXPECT_EQ(table_amount(0, 1), "0.0");
   EXPECT_EQ(table_number_or_blank(0.0001, 2), "");
   EXPECT_EQ(table_number_or_blank(0.5, 2), "0.50");
   EXPECT_EQ(table_signed(0.031, 2), "+0.03");

@@ -253,7 +253,8 @@ struct ForecastMemory {
 struct ForecastThroughput {
   STEPCAST_FIELDS(ForecastThroughput, "throughput");
   STEPCAST_FIELD(std::optional<double>, samples_per_step, "null: not known");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_step, "null: not known");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_step, "null: not known, or the samples are images");
+  STEPCAST_FIELD(std::string, sample, "sequence, image or sample", "sample");
   STEPCAST_FIELD(std::optional<double>, model_flops,
                  "of forward and backward on all GPUs, without the masked half of causal attention");
   STEPCAST_FIELD(std::optional<double>, hardware_flops, "with what recomputation repeats");

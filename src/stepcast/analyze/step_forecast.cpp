@@ -17,14 +17,17 @@
 #include "stepcast/base/recent.h"
 #include "stepcast/base/units.h"
 #include "stepcast/predict/price_program.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
 
-ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout) {
+ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout, const Transformer& model) {
   ForecastThroughput work;
   work.samples_per_step = static_cast<double>(layout.batch.global_batch_sequences);
-  work.tokens_per_step = step.tokens_per_step;
+  // A pair of texts has two lengths: its tokens are no measure.
+  if (!model.network) work.tokens_per_step = step.tokens_per_step;
+  work.sample = sample_name(model.network.get());
   work.model_flops = step.model_flops;
   work.hardware_flops = step.hardware_flops;
   if (step.peak) work.peak_tflops_per_gpu = step.peak->value() * 1e-12;
@@ -91,7 +94,7 @@ ForecastCoverage forecast_coverage(const Coverage& coverage) {
   return shares;
 }
 
-std::vector<Setting> settings_of(const Layout& layout) {
+std::vector<Setting> settings_of(const Layout& layout, const Transformer& model) {
   std::vector<Setting> settings;
   settings.reserve(20);
   const auto number = [&](const char* name, std::int64_t value) {
@@ -118,7 +121,8 @@ std::vector<Setting> settings_of(const Layout& layout) {
   truth("overlap_gradient_reduce", layout.sharding.overlap_gradient_reduce);
   truth("overlap_parameter_gather", layout.sharding.overlap_parameter_gather);
   truth("overlap_tensor_parallel", layout.layer.overlap.tensor_parallel);
-  word("attention", to_string(layout.layer.attention));
+  if (!model.network || has_attention_kernels(*model.network))
+    word("attention", to_string(layout.layer.attention));
   word("framework", to_string(layout.software.framework));
   if (!layout.software.date.empty()) word("framework_date", layout.software.date);
   return settings;
@@ -183,8 +187,8 @@ Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& part
   asked.platform = input.platform.name;
   asked.gpu = input.platform.device.name;
   asked.n_gpus = static_cast<std::uint64_t>(summary.n_gpus);
-  asked.layout = settings_of(input.layout);
-  asked.throughput = work_of_step(summary, input.layout);
+  asked.layout = settings_of(input.layout, input.model);
+  asked.throughput = work_of_step(summary, input.layout, input.model);
   asked.throughput.samples_per_step = *asked.throughput.samples_per_step * options.work_share;
   for (std::optional<double>* work :
        {&asked.throughput.tokens_per_step, &asked.throughput.model_flops, &asked.throughput.hardware_flops})

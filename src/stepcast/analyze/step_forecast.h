@@ -85,7 +85,7 @@ class ShortSteps {
 // The choices that a person compares layouts by, by name.
 [[nodiscard]] ForecastCoverage forecast_coverage(const Coverage& coverage);
 [[nodiscard]] std::vector<ForecastItemList> explained_items(const std::vector<ExplainedList>& lists);
-[[nodiscard]] std::vector<Setting> settings_of(const Layout& layout);
+[[nodiscard]] std::vector<Setting> settings_of(const Layout& layout, const Transformer& model);
 [[nodiscard]] ForecastMemory memory_of(const MemoryForecast& memory);
 
 }  // namespace stepcast

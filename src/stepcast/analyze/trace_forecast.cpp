@@ -12,6 +12,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/retrace/trace_memory.h"
 #include "stepcast/workload/memory.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
@@ -116,10 +117,12 @@ Forecast log_forecast(const LoggedRun& run) {
     if (job.model.name != "model") f.model = job.model.name;
     f.parameters = static_cast<std::uint64_t>(parameter_count(job.model).total());
     f.n_gpus = static_cast<std::uint64_t>(job.n_gpus.value_or(job.layout.world_size()));
-    f.layout = settings_of(job.layout);
+    f.layout = settings_of(job.layout, job.model);
     const Batch& batch = job.layout.batch;
     t.samples_per_step = static_cast<double>(batch.global_batch_sequences);
-    t.tokens_per_step = *t.samples_per_step * static_cast<double>(batch.seq_len_tokens);
+    t.sample = sample_name(job.model.network.get());
+    if (!job.model.network)
+      t.tokens_per_step = *t.samples_per_step * static_cast<double>(batch.seq_len_tokens);
   } else if (times.batch_sequences > 0) {
     t.samples_per_step = times.batch_sequences;
   }

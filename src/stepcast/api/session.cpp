@@ -113,12 +113,13 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
                            const Planned& planned, ResolvedJob& job, JobSettings* chosen_settings) {
   const bool nothing_said = leaves_layout_open(asked);
   Job with_batch = asked;
-  const std::int64_t seq_len = job.layout.batch.seq_len_tokens;
+  UsualBatch batch;
   if (!asked.settings.global_batch_sequences) {
     const auto& micro_batch = asked.settings.micro_batch_sequences;
-    with_batch.settings.global_batch_sequences =
-        usual_batch(job.n_gpus.value_or(job.layout.world_size()), seq_len,
-                    micro_batch ? std::vector{*micro_batch} : std::vector<std::int64_t>{});
+    batch = usual_batch(job.model, job.layout, platform.device.memory_size,
+                        job.n_gpus.value_or(job.layout.world_size()),
+                        micro_batch ? std::vector{*micro_batch} : std::vector<std::int64_t>{});
+    with_batch.settings.global_batch_sequences = batch.sequences;
   }
   const LayoutSearch layouts = layouts_of(with_batch, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
@@ -136,7 +137,7 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
   job = std::move(chosen->job);
   if (!asked.settings.global_batch_sequences) {
     std::erase_if(job.notes, [](const std::string& note) { return note.starts_with("global batch"); });
-    job.notes.push_back(usual_batch_note(job.layout.batch.global_batch_sequences, seq_len));
+    job.notes.push_back(std::move(batch.note));
   }
   if (chosen->flags.empty()) return why;
   job.notes.push_back(fmt::format("{} not given: {} ({}, {} of memory)",

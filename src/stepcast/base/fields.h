@@ -19,7 +19,7 @@ namespace stepcast {
 
 // How tables of documents show a field (report/fields/field_table.h). Without a heading they leave it out.
 struct TableColumn {
-  enum class As : std::uint8_t { number, plain_number, number_or_blank, signed_number };
+  enum class As : std::uint8_t { number, plain_number, number_or_blank, signed_number, amount };
 
   // With its unit, as of ReportTable: "step\nms"; "layout<" is of words, "rests on<@" on pages alone.
   std::string_view heading{};
@@ -33,6 +33,10 @@ struct TableColumn {
   // Without separators of thousands: a number that is a name.
   [[nodiscard]] static constexpr TableColumn plain(std::string_view heading) {
     return {heading, 0, 1, "-", As::plain_number};
+  }
+  // Of money, hours and energy: more decimals where it is small, so that no job costs 0.
+  [[nodiscard]] static constexpr TableColumn amount(std::string_view heading, int decimals) {
+    return {heading, decimals, 1, "-", As::amount};
   }
   // Empty where it would be shown as zero.
   [[nodiscard]] static constexpr TableColumn or_blank(std::string_view heading) {

@@ -284,7 +284,7 @@ NetworkBuilder& NetworkBuilder::end_block() {
   return *this;
 }
 
-Transformer NetworkBuilder::finish(std::int64_t classes, bool splits) {
+Transformer NetworkBuilder::finish(std::int64_t classes, bool splits, std::int64_t input_tokens) {
   Transformer model;
   model.name = name_;
   model.architecture = Architecture::encoder;
@@ -297,6 +297,7 @@ Transformer NetworkBuilder::finish(std::int64_t classes, bool splits) {
   model.tied_embeddings = false;
   network_.tokens = splits ? tokens_ : 1;
   network_.splits = splits;
+  network_.input_tokens = input_tokens;
   model.max_position = network_.tokens;
   model.network = std::make_shared<const BlockNetwork>(std::move(network_));
   return model;

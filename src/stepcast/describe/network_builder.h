@@ -57,7 +57,8 @@ class NetworkBuilder {
   NetworkBuilder& squared_error();
   NetworkBuilder& parameters(std::int64_t n);  // that the part in front of it holds besides
   NetworkBuilder& end_block();
-  [[nodiscard]] Transformer finish(std::int64_t classes, bool splits = false);
+  // `input_tokens`: of an encoder that reads text.
+  [[nodiscard]] Transformer finish(std::int64_t classes, bool splits = false, std::int64_t input_tokens = 0);
 
  private:
   NetworkPart& add(NetworkPart part);

@@ -15,7 +15,8 @@ namespace {
 
 using Split = NetworkPart::Split;
 
-constexpr std::int64_t kClasses = 1000;  // of ImageNet
+constexpr std::int64_t kClasses = 1000;          // of ImageNet
+constexpr std::int64_t kMostTokens = 1'000'000;  // of a text
 
 struct Sized {
   std::string_view name;
@@ -39,6 +40,11 @@ constexpr Sized kVits[] = {
     {"vit-tiny-patch16", {12, 192, 3, 768, 16}},     {"vit-small-patch16", {12, 384, 6, 1536, 16}},
     {"vit-base-patch16", {12, 768, 12, 3072, 16}},   {"vit-base-patch32", {12, 768, 12, 3072, 32}},
     {"vit-large-patch16", {24, 1024, 16, 4096, 16}}, {"vit-huge-patch14", {32, 1280, 16, 5120, 14}}};
+// As torchvision and people call them.
+constexpr std::pair<std::string_view, std::string_view> kVitNames[] = {
+    {"vittiny", "vittinypatch16"},   {"vitsmall", "vitsmallpatch16"}, {"vitbase", "vitbasepatch16"},
+    {"vitlarge", "vitlargepatch16"}, {"vithuge", "vithugepatch14"},   {"vitb16", "vitbasepatch16"},
+    {"vitb32", "vitbasepatch32"},    {"vitl16", "vitlargepatch16"},   {"vith14", "vithugepatch14"}};
 // Layers, width, heads, 0, elements of a patch of the latent image.
 constexpr Sized kDits[] = {{"dit-s-2", {12, 384, 6, 0, 2}},
                            {"dit-b-2", {12, 768, 12, 0, 2}},
@@ -156,15 +162,18 @@ Transformer dit(const Sized& of, std::int64_t image) {
   return b.finish(kClasses + 1);
 }
 
-Transformer t5(const Sized& of) {
+Transformer t5(const Sized& of, const SampleSize& size) {
   const auto [layers, width, heads, head_dim, ffn] = of.sizes;
+  constexpr std::int64_t kInputTokens = 512, kOutputTokens = 128;
   return *encoder_decoder({.name = std::string{of.name},
                            .encoder_layers = layers,
                            .decoder_layers = layers,
                            .hidden_size = width,
                            .n_heads = heads,
                            .head_dim = head_dim,
-                           .ffn_hidden_size = ffn});
+                           .ffn_hidden_size = ffn,
+                           .encoder_tokens = size.tokens.value_or(kInputTokens),
+                           .decoder_tokens = size.decoder_tokens.value_or(kOutputTokens)});
 }
 
 using Positions = EncoderDecoder::Positions;
@@ -298,7 +307,7 @@ Result<Transformer> encoder_decoder(const EncoderDecoder& t5) {
   }
   if (t5.last_norms) b.norm(h, t5.biases);
   b.logits(h, t5.vocab_size, t5.tied_embeddings).loss(t5.vocab_size).end_block();
-  Transformer model = b.finish(t5.vocab_size, true);
+  Transformer model = b.finish(t5.vocab_size, true, t5.mel_bins > 0 ? 0 : t5.encoder_tokens);
   model.hidden_size = h;
   model.ffn_hidden_size = t5.ffn_hidden_size;
   model.n_heads = t5.n_heads;
@@ -317,12 +326,14 @@ Transformer residual_network(std::string_view name, const std::array<std::int64_
   return resnet({name, sizes, classes}, image_size);
 }
 
-Result<std::optional<Transformer>> find_network(std::string_view name,
-                                                std::optional<std::int64_t> image_size) {
+Result<std::optional<Transformer>> find_network(std::string_view name, const SampleSize& size) {
+  const std::optional<std::int64_t>& image_size = size.image;
   // The names at the hub: google/vit-base-patch16-224.
   std::string wanted = spelling_core(name);
   constexpr std::string_view kUsual = "224";
   if (wanted.starts_with("vit") && wanted.ends_with(kUsual)) wanted.resize(wanted.size() - kUsual.size());
+  for (const auto& [name_here, full] : kVitNames)
+    if (wanted == name_here) wanted = full;
   const auto of = [&](std::span<const Sized> table) {
     const auto found =
         std::ranges::find_if(table, [&](const Sized& s) { return spelling_core(s.name) == wanted; });
@@ -333,7 +344,15 @@ Result<std::optional<Transformer>> find_network(std::string_view name,
     if (image_size)
       return Error::at("", "--image-size", fmt::format("{} sees no images", found->name))
           .advice("leave it out");
-    return std::optional{hears != nullptr ? whisper(*found) : t5(*found)};
+    if (hears != nullptr) return std::optional{whisper(*found)};
+    for (const auto& [flag, tokens] :
+         {std::pair{"--seq", size.tokens}, std::pair{"--decoder-seq-length", size.decoder_tokens}}) {
+      if (tokens && (*tokens < 1 || *tokens > kMostTokens))
+        return Error::at("", flag)
+            .found(fmt::format("{}", *tokens))
+            .expected(fmt::format("1 to {}", kMostTokens));
+    }
+    return std::optional{t5(*found, size)};
   }
   struct Family {
     std::span<const Sized> table;

@@ -49,11 +49,16 @@ struct EncoderDecoder {
 [[nodiscard]] Transformer residual_network(std::string_view name, const std::array<std::int64_t, 5>& sizes,
                                            std::int64_t image_size, std::int64_t classes);
 
-// By name; case, blanks, hyphens and underscores do not count. `image_size`: pixels in either direction, of networks that
-// see images; the usual one if nothing. Errors: an image size of a network without images, or that its patches do not
-// divide. Nothing: no such name.
+// What somebody says of a sample; nothing: the usual size.
+struct SampleSize {
+  std::optional<std::int64_t> image;  // pixels in either direction, of networks that see images
+  std::optional<std::int64_t> tokens, decoder_tokens;  // of the texts of T5
+};
+
+// By name; case, blanks, hyphens and underscores do not count. Errors: an image size of a network without images, or that
+// its patches do not divide; lengths out of range. Nothing: no such name.
 [[nodiscard]] Result<std::optional<Transformer>> find_network(std::string_view name,
-                                                              std::optional<std::int64_t> image_size = {});
+                                                              const SampleSize& size = {});
 [[nodiscard]] std::vector<std::string> network_names();
 
 }  // namespace stepcast

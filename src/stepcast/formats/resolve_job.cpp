@@ -48,7 +48,10 @@ Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::
     if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
     return std::optional<Transformer>{};
   }
-  STEPCAST_ASSIGN(std::optional<Transformer> network, find_network(job.model, job.vision.image_size));
+  STEPCAST_ASSIGN(std::optional<Transformer> network,
+                  find_network(job.model, {.image = job.vision.image_size,
+                                           .tokens = job.settings.seq_len_tokens,
+                                           .decoder_tokens = job.settings.decoder_tokens}));
   if (network) {
     if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
     return network;
@@ -82,6 +85,10 @@ Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::
 void fill_in_length(const std::optional<Transformer>& model, JobSettings& s,
                     std::vector<std::string>& notes) {
   if (s.seq_len_tokens || !model) return;
+  if (model->network) {
+    s.seq_len_tokens = model->network->tokens;
+    return;
+  }
   constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
   const std::int64_t longest = s.max_position.value_or(model->longest_sequence());
   s.seq_len_tokens = longest > 0 ? std::min(longest, kLongest) : kOtherwise;
@@ -111,9 +118,9 @@ void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
                                        layout.batch.global_batch_sequences));
   }
   if (!job.framework && !job.deepspeed && s.zero_stage.value_or(0) == 0) {
-    const bool of_images = result.model.network && !result.model.network->splits;
-    result.notes.emplace_back(of_images ? "framework not given: PyTorch's kernels, DistributedDataParallel"
-                                        : "framework not given: Megatron-LM's kernels and overlaps");
+    result.notes.emplace_back(takes_images(result.model.network.get())
+                                  ? "framework not given: PyTorch's kernels, DistributedDataParallel"
+                                  : "framework not given: Megatron-LM's kernels and overlaps");
   } else if (job.framework && !s.framework_date) {
     result.notes.push_back(
         fmt::format("release of {} not given: the newest (--framework-date)", to_string(*job.framework)));
@@ -332,7 +339,10 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   }
   if (job.command_line) take_fewest_gpus(settings, result);
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
-  if (settings.decoder_layers) result.layout.batch.seq_len_tokens = result.model.network->tokens;
+  // What is said is the length of the input; a sample counts as its output.
+  if (const auto& network = result.model.network;
+      network && network->input_tokens > 0 && settings.seq_len_tokens == network->input_tokens)
+    result.layout.batch.seq_len_tokens = network->tokens;
   Layout& layout = result.layout;
   if (!job.command_line) deal_out_layers(result);
   if (const auto& stages = layout.pipeline.layers_per_stage;
@@ -346,10 +356,9 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   recompute_as_framework_does(job, settings, result.notes);
   layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // habits depend on it
   // Networks of images are trained by PyTorch as it is; encoders in front of decoders are Megatron-LM's, too.
-  const bool of_images = result.model.network && !result.model.network->splits;
-  const Framework usual = job.deepspeed ? Framework::deepspeed
-                          : of_images   ? Framework::pytorch
-                                        : Framework::megatron;
+  const Framework usual = job.deepspeed                              ? Framework::deepspeed
+                          : takes_images(result.model.network.get()) ? Framework::pytorch
+                                                                     : Framework::megatron;
   set_software_defaults(layout, job.framework.value_or(usual), settings.dtype.value_or(DType::fp32));
   use_plain_layers(job, layout, result.notes);
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/formats/megatron_writer.h"
@@ -14,12 +15,15 @@
 #include "stepcast/predict/what_if.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
 
 // A usual batch where nobody says one.
 constexpr std::int64_t kUsualBatchTokens = std::int64_t{1} << 22;
+// Sequences of a step of T5 1.1 (Raffel et al. 2020); images of a GPU and of a step in training scripts of ResNet and ViT.
+constexpr std::int64_t kUsualPairs = 2048, kUsualImages = 256, kMostImages = 32'768;
 
 // A list of the search and a flag of one layout that say the same thing; where they differ neither may win silently.
 Error contradiction(std::string_view list, std::string_view flag) {
@@ -139,6 +143,20 @@ Status note_slow_type(const StepModel& steps, LayoutPlan& plan) {
   return Ok{};
 }
 
+// Images of a GPU in a step: as many as NVIDIA's and torchvision's training scripts take, fewer where they do not fit.
+std::int64_t images_of_gpu(const Transformer& model, const Layout& layout, Bytes memory,
+                           std::int64_t n_gpus) {
+  std::int64_t images = std::clamp<std::int64_t>(kMostImages / n_gpus, 1, kUsualImages);
+  for (; images > 1; images /= 2) {
+    Layout with = layout;
+    with.degrees = {};
+    with.batch.micro_batch_sequences = with.batch.global_batch_sequences = images;
+    const Result<MemoryForecast> found = memory_forecast(model, with, memory);
+    if (found.ok() && found->verdict != MemoryVerdict::does_not_fit) break;
+  }
+  return images;
+}
+
 // Where nothing fits: what does with the states of the optimizer, and its step, on the host, if that is not said either way.
 std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, const Platform& platform,
                                                  const LayoutPrototypes& prototypes) {
@@ -156,22 +174,26 @@ std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, con
 
 }  // namespace
 
-std::int64_t usual_batch(std::int64_t n_gpus, std::int64_t seq_len,
-                         const std::vector<std::int64_t>& micro_batches) {
+UsualBatch usual_batch(const Transformer& model, const Layout& layout, Bytes memory, std::int64_t n_gpus,
+                       const std::vector<std::int64_t>& micro_batches) {
+  const std::int64_t gpus = std::max<std::int64_t>(1, n_gpus);
+  if (takes_images(model.network.get())) {
+    std::int64_t of_gpu = images_of_gpu(model, layout, memory, gpus);
+    if (!micro_batches.empty() && micro_batches.front() > 0) of_gpu = micro_batches.front();
+    return {gpus * of_gpu,
+            fmt::format("global batch not given: {} images, {} per GPU", gpus * of_gpu, of_gpu)};
+  }
   const auto nearest = [](std::int64_t batch, std::int64_t unit) {
     return std::max<std::int64_t>(1, (batch + unit / 2) / unit) * unit;
   };
-  const std::int64_t batch =
-      nearest(kUsualBatchTokens / std::max<std::int64_t>(1, seq_len), std::max<std::int64_t>(1, n_gpus));
+  const std::int64_t seq_len = std::max<std::int64_t>(1, layout.batch.seq_len_tokens);
+  std::int64_t batch = nearest(model.network ? kUsualPairs : kUsualBatchTokens / seq_len, gpus);
   const auto divides = [&](std::int64_t one) { return one > 0 && batch % one == 0; };
-  if (micro_batches.empty() || micro_batches.front() < 1 || std::ranges::any_of(micro_batches, divides))
-    return batch;
-  return nearest(batch, n_gpus * micro_batches.front());
-}
-
-std::string usual_batch_note(std::int64_t batch, std::int64_t seq_len) {
-  return fmt::format("global batch not given: {} sequences, {:.1f}M tokens", batch,
-                     static_cast<double>(batch * seq_len) * 1e-6);
+  if (!micro_batches.empty() && micro_batches.front() > 0 && std::ranges::none_of(micro_batches, divides))
+    batch = nearest(batch, gpus * micro_batches.front());
+  std::string note = fmt::format("global batch not given: {} sequences", batch);
+  if (!model.network) note += fmt::format(", {:.1f}M tokens", as_double(batch * seq_len) * 1e-6);
+  return {batch, std::move(note)};
 }
 
 Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list) {
@@ -222,13 +244,14 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
     job.settings.fuse_permutation = true;
   std::vector<std::string> notes = plain.notes();
   if (!job.settings.global_batch_sequences) {
-    const std::int64_t batch = usual_batch(request.n_gpus, plain.seq_len(),
-                                           restrictions.micro_batch.value_or(std::vector<std::int64_t>{}));
-    job.settings.global_batch_sequences = batch;
+    UsualBatch batch =
+        usual_batch(plain.model(), plain.layout({}), platform.device.memory_size, request.n_gpus,
+                    restrictions.micro_batch.value_or(std::vector<std::int64_t>{}));
+    job.settings.global_batch_sequences = batch.sequences;
     std::erase_if(notes, [](const std::string& note) { return note.starts_with("global batch"); });
-    notes.push_back(usual_batch_note(batch, plain.seq_len()));
+    notes.push_back(std::move(batch.note));
   }
-  job.settings.seq_len_tokens = plain.seq_len();
+  if (!plain.model().network) job.settings.seq_len_tokens = plain.seq_len();
   STEPCAST_ASSIGN(LayoutSpace space, layout_space(plain.model(), platform.device,
                                                   {.n_gpus = request.n_gpus,
                                                    .gpus_per_node = platform.node.gpus_per_node,

@@ -76,12 +76,16 @@ struct ChosenLayout {
 // As layout_flags.h says it; of a refinement what its settings say.
 [[nodiscard]] std::optional<std::string> megatron_text(const ChosenLayout& chosen,
                                                        const LayoutPrototypes& prototypes);
-// Sequences of a step where nobody says them: about four million tokens, a whole number for every GPU, and one that one of
-// the micro-batches divides (none: any). Of no layout.
-[[nodiscard]] std::int64_t usual_batch(std::int64_t n_gpus, std::int64_t seq_len,
-                                       const std::vector<std::int64_t>& micro_batches);
-// What a note says of it.
-[[nodiscard]] std::string usual_batch_note(std::int64_t batch, std::int64_t seq_len);
+// The batch of a step where nobody says it, and the note that says so.
+struct UsualBatch {
+  std::int64_t sequences = 0;
+  std::string note;
+};
+// Language models: about four million tokens. Encoders in front of decoders: 2,048 sequences. Images: 256 of every GPU, or
+// the largest power of two that fits into its memory. A whole number for every GPU, and one that one of `micro_batches`
+// divides (none: any). Of `layout` the sequence length, types and software count.
+[[nodiscard]] UsualBatch usual_batch(const Transformer& model, const Layout& layout, Bytes memory,
+                                     std::int64_t n_gpus, const std::vector<std::int64_t>& micro_batches);
 // `list` as far as flags of one layout leave it. Errors: a list without what a flag says.
 [[nodiscard]] Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list);
 

@@ -7,6 +7,7 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
@@ -17,6 +18,7 @@ using List = std::vector<std::int32_t>;
 constexpr std::int64_t kMostTensor = 16;
 constexpr std::int64_t kMostContext = 64, kFewestTokensPerRank = 1024;
 constexpr std::int64_t kMostExpert = 256, kMostMicroBatch = 16;
+constexpr std::int64_t kMostMicroBatchOfNetwork = 1024;  // images, or pairs of texts
 // Up to so many chunks a stage are looked for before uneven ones are.
 constexpr std::int64_t kMostEvenChunks = 16;
 constexpr std::int64_t kMostDegree = 1'000'000;
@@ -180,8 +182,35 @@ std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
   return all;
 }
 
+namespace {
+
+// A network has no layers to deal out or to recompute (layout_check.h).
+LayoutRestrictions of_network(const Transformer& model, const Device& device, LayoutRestrictions said) {
+  if (!model.network) return said;
+  const auto only = [](auto& list, auto value) {
+    if (!list) list.emplace({value});
+  };
+  if (takes_images(model.network.get())) {
+    only(said.tensor, std::int64_t{1});
+    // Weights, gradients and states of Adam in mixed precision; DistributedDataParallel copies what is small.
+    constexpr double kBytesOfParameter = 16, kSmall = 0.25;
+    const bool is_small =
+        kBytesOfParameter * as_double(parameter_count(model).total()) < kSmall * device.memory_size.value();
+    if (is_small && !said.shardings) said.shardings = {DataSharding{}};
+  }
+  only(said.pipeline, std::int64_t{1});
+  only(said.context, std::int64_t{1});
+  only(said.recomputations, Recompute::none);
+  only(said.sequence_parallel, false);
+  return said;
+}
+
+}  // namespace
+
 Result<LayoutSpace> layout_space(const Transformer& model, const Device& device, const SpaceOf& of,
-                                 const LayoutRestrictions& restrictions) {
+                                 const LayoutRestrictions& said) {
+  const LayoutRestrictions restrictions = of_network(model, device, said);
+  const std::int64_t most_of_micro_batch = model.network ? kMostMicroBatchOfNetwork : kMostMicroBatch;
   LayoutSpace space;
   space.n_gpus = of.n_gpus;
   STEPCAST_TRY(fill(space.tensor, "--tp", restrictions.tensor,
@@ -207,8 +236,8 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
   STEPCAST_TRY(
       fill(space.expert_tensor, "--etp", restrictions.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
   STEPCAST_TRY(fill(space.micro_batch, "--mbs", restrictions.micro_batch,
-                    of.adds_up_gradients ? powers_of_two(std::min(kMostMicroBatch, of.global_batch))
-                                         : divisors(of.global_batch, kMostMicroBatch)));
+                    of.adds_up_gradients ? powers_of_two(std::min(most_of_micro_batch, of.global_batch))
+                                         : divisors(of.global_batch, most_of_micro_batch)));
   for (const auto& [flag, list] : {std::pair{"--tp", &space.tensor}, std::pair{"--pp", &space.pipeline},
                                    std::pair{"--cp", &space.context}}) {
     STEPCAST_TRY(check_divides(flag, *list, of.n_gpus));
@@ -246,7 +275,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
     space.dtypes = *restrictions.dtypes;
   } else {
     space.dtypes = {of.dtype};
-    if (of.tries_fp8 && of.dtype == DType::bf16 && device.peak(DType::fp8))
+    if (of.tries_fp8 && !model.network && of.dtype == DType::bf16 && device.peak(DType::fp8))
       space.dtypes.push_back(DType::fp8);
   }
   return space;

@@ -128,6 +128,23 @@ Result<Matches> find_matches(std::string_view name, std::span<const fs::path> di
   return matches;
 }
 
+// "8xh100" and "hgx-h100" mean what has H100, before any that is spelled nearly so.
+std::optional<std::string> same_gpu(std::string_view name, const std::vector<std::string>& known) {
+  const auto gpu_of = [](std::string_view words) {
+    std::string core = spelling_core(words);
+    std::size_t at = 0;
+    while (at < core.size() && core[at] >= '0' && core[at] <= '9') ++at;
+    if (at > 0 && at < core.size() && core[at] == 'x') core.erase(0, at + 1);
+    for (const std::string_view maker : {"dgx", "hgx"})
+      if (core.starts_with(maker)) core.erase(0, maker.size());
+    return core;
+  };
+  const std::string wanted = gpu_of(name);
+  const auto found = std::ranges::find_if(
+      known, [&](const std::string& one) { return !wanted.empty() && gpu_of(one) == wanted; });
+  return found != known.end() ? std::optional{*found} : nearest_word(name, known);
+}
+
 Error not_found(std::string_view kind, std::string_view name, const Matches& matches,
                 std::span<const fs::path> dirs) {
   if (matches.known.empty()) {
@@ -136,7 +153,7 @@ Error not_found(std::string_view kind, std::string_view name, const Matches& mat
         "the "
         "installation");
   }
-  const auto meant = nearest_word(name, matches.known);
+  const auto meant = same_gpu(name, matches.known);
   std::string problem = fmt::format("no {} named `{}` in {}", kind, name.substr(0, 80), joined(dirs));
   if (!matches.unreadable.empty())
     problem += fmt::format(" (one file there is broken: {})", matches.unreadable);

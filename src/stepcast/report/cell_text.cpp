@@ -24,6 +24,16 @@ std::string table_number(double number, int decimals) {
   return with_separators(digits);
 }
 
+std::string table_amount(double number, int decimals) {
+  const double size = std::abs(number);
+  constexpr double kLarge = 100;
+  constexpr int kCents = 2, kMostDecimals = 6;
+  if (size >= kLarge || !(size > 0)) return table_number(number, decimals);
+  if (size >= 1) return table_number(number, decimals == 0 ? kCents : decimals);
+  const int digits = 1 - static_cast<int>(std::floor(std::log10(size)));  // two that are not 0
+  return table_number(number, std::clamp(digits, std::max(decimals, kCents), kMostDecimals));
+}
+
 std::string table_number_or_blank(double number, int decimals) {
   std::string text = table_number(number, decimals);
   return text.find_first_not_of("0.") == std::string::npos ? std::string{} : text;

@@ -12,7 +12,9 @@ namespace stepcast {
 
 // A number with a fixed count of decimals and thousands separators: 1,234.50. "-" for what is not finite.
 [[nodiscard]] std::string table_number(double number, int decimals);
-// The same, but an empty text for a number that would be shown as zero.
+// An amount of money, hours or energy: from 100 on with so many decimals, below with cents or two digits that are not 0.
+[[nodiscard]] std::string table_amount(double number, int decimals);
+// As table_number, but an empty text for a number that would be shown as zero.
 [[nodiscard]] std::string table_number_or_blank(double number, int decimals);
 // A sign always: +0.03, -1.20, 0.00 without.
 [[nodiscard]] std::string table_signed(double number, int decimals);

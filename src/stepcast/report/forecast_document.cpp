@@ -58,23 +58,27 @@ std::string subject(const Forecast& f) {
 
 std::string layout_line(const Forecast& f) {
   const std::int64_t virtual_stages = number(f, "virtual_stages"), expert = number(f, "expert_parallel");
+  const std::int64_t micro_batch = number(f, "micro_batch_sequences");
+  const std::string& sample = f.throughput.sample;
   return fmt::format(
-      "tensor {} x pipeline {}{} x context {} x data {}{}; {} x {} tokens per micro-batch, {} sequences per "
-      "step",
+      "tensor {} x pipeline {}{} x context {} x data {}{}; {} per micro-batch, {} {}s per step",
       number(f, "tensor_parallel"), number(f, "pipeline_parallel"),
       virtual_stages > 1 ? fmt::format(" ({} virtual stages)", virtual_stages) : "",
       number(f, "context_parallel"), number(f, "data_parallel"),
-      expert > 1 ? fmt::format(", expert {}", expert) : "", number(f, "micro_batch_sequences"),
-      number(f, "seq_len_tokens"), number(f, "global_batch_sequences"));
+      expert > 1 ? fmt::format(", expert {}", expert) : "",
+      f.throughput.tokens_per_step ? fmt::format("{} x {} tokens", micro_batch, number(f, "seq_len_tokens"))
+                                   : counted(micro_batch, sample, sample + "s"),
+      number(f, "global_batch_sequences"), sample);
 }
 
 // Whose software was assumed: it affects the time as much as the layout.
 std::string software_line(const Forecast& f) {
   const auto word = [&](std::string_view name) { return said<std::string>(f, name); };
   if (word("framework").empty()) return {};
-  const std::string date = word("framework_date");
-  return fmt::format("as {}{} runs it, in {}, {} attention, sharding {}, recomputation {}", word("framework"),
-                     date.empty() ? "" : " of " + date, word("dtype"), word("attention"), word("sharding"),
+  const std::string date = word("framework_date"), attention = word("attention");
+  return fmt::format("as {}{} runs it, in {}{}, sharding {}, recomputation {}", word("framework"),
+                     date.empty() ? "" : " of " + date, word("dtype"),
+                     attention.empty() ? "" : fmt::format(", {} attention", attention), word("sharding"),
                      word("recompute"));
 }
 
@@ -394,7 +398,11 @@ std::string throughput_text(const Forecast& forecast) {
     parts.push_back(fmt::format("{} tokens/s, {} per GPU", table_number(*t.tokens_per_s, 0),
                                 table_number(*t.tokens_per_s_per_gpu, 0)));
   } else if (t.samples_per_s) {
-    parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
+    std::string text = fmt::format("{} {}s/s", table_number(*t.samples_per_s, 0), t.sample);
+    if (forecast.n_gpus > 1 && forecast.kind == "transformer")
+      text += fmt::format(", {} per GPU",
+                          table_number(*t.samples_per_s / static_cast<double>(forecast.n_gpus), 0));
+    parts.push_back(std::move(text));
   }
   if (t.tflops_per_gpu)
     parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
@@ -439,10 +447,10 @@ std::string training_text(const Forecast& forecast) {
   if (t.samples) out += fmt::format(" on {} samples", table_number(*t.samples, 0));
   out += fmt::format(": {} steps, {}", table_number(t.iterations, 0), duration(t.time_s));
   if (t.run) out += fmt::format(" (p10 {:.1f}, p90 {:.1f})", t.run->days_p10, t.run->days_p90);
-  out += fmt::format(", {} GPU-hours", table_number(t.gpu_hours, 0));
-  if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
-  if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
-  if (t.co2_t) out += fmt::format(", {} t CO2", table_number(*t.co2_t, 1));
+  out += fmt::format(", {} GPU-hours", table_amount(t.gpu_hours, 0));
+  if (t.price) out += fmt::format(", price {}", table_amount(*t.price, 0));
+  if (t.energy_MWh) out += fmt::format(", {} MWh", table_amount(*t.energy_MWh, 1));
+  if (t.co2_t) out += fmt::format(", {} t CO2", table_amount(*t.co2_t, 1));
   out += fmt::format("\nSteps: p50 {}, p90 {}, p99 {} ms", ms_text(t.step_p50_ms), ms_text(t.step_p90_ms),
                      ms_text(t.step_p99_ms));
   return out + stops_text(forecast);

@@ -12,6 +12,7 @@
 #include "stepcast/predict/step_model.h"
 #include "stepcast/report/detail/plan_fields.h"
 #include "stepcast/report/fields/answer_fields.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 namespace {
@@ -150,6 +151,7 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
                  .notes = plan.notes,
                  .jittered = plan.jittered,
                  .framework = plan.prototypes.framework(),
+                 .sample = sample_name(plan.prototypes.model().network.get()),
                  .top = subject.top,
                  .why = subject.why,
                  .more_alike = plan.ranking.more_alike};

@@ -158,6 +158,7 @@ struct PlanAnswer {
   STEPCAST_FIELD(std::vector<std::string>, notes, "");
   std::vector<JitteredLayout> jittered{};
   Framework framework{};
+  std::string_view sample = "sequence";  // or image
   std::size_t top = 20;
   bool why = false;
   bool more_alike = false;

@@ -29,6 +29,13 @@ std::string name_of(const ChosenLayoutAnswer& chosen) {
   return chosen.changes.empty() ? point : fmt::format("{}, refined ({})", point, join(chosen.changes, "; "));
 }
 
+// "512 sequences of 8192 tokens per step", "2048 images per step".
+std::string batch_text(const PlanAnswer& plan) {
+  std::string text = fmt::format("{} {}s", plan.global_batch_sequences, plan.sample);
+  if (plan.sample == "sequence") text += fmt::format(" of {} tokens", plan.seq_len_tokens);
+  return text + " per step";
+}
+
 std::string numbers_of(const ChosenLayoutAnswer& c, double memory_GiB) {
   const bool is_forecast = c.promised_ms == c.layout.step_ms;
   std::string text =
@@ -177,6 +184,11 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     if (i < most || is_chosen) add(plan.layouts[i], is_chosen);
   }
   table.add_columns("<");
+  if (plan.sample != "sequence")
+    for (ReportColumn& column : table.columns)
+      if (column.heading.starts_with("tokens/s"))
+        column.heading =
+            fmt::format("{}s/s{}", plan.sample, column.heading.substr(std::string_view{"tokens/s"}.size()));
   return table;
 }
 
@@ -318,9 +330,7 @@ ReportDocument plan_document(const PlanAnswer& plan) {
   const RankedLayoutAnswer& chosen = plan.chosen.layout;
   ReportDocument document;
   document.title = fmt::format("Layouts of {} on {} x {}", plan.model, table_count(plan.n_gpus), plan.gpu);
-  document.subject = {fmt::format("{}; {} sequences of {} tokens per step", plan.platform,
-                                  table_count(plan.global_batch_sequences),
-                                  table_count(plan.seq_len_tokens))};
+  document.subject = {fmt::format("{}; {}", plan.platform, batch_text(plan))};
   document.verdict =
       fmt::format("Run {}: {}", name_of(plan.chosen), numbers_of(plan.chosen, plan.memory_GiB));
   document.verdict += plan.chosen.reason.empty() ? "." : fmt::format("; {}.", plan.chosen.reason);
@@ -332,9 +342,8 @@ ReportDocument plan_document(const PlanAnswer& plan) {
        "analytic", "chosen_layout.peak_memory_GiB"},
       {"Layouts", table_count(plan.n.all), table_count(plan.n.priced) + " run, fit and were priced"},
       {"Cannot be told apart", table_count(plan.n_alike), "from the fastest"}};
-  add_lines(document, fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n{}\n", plan.model,
-                                  table_count(plan.n_gpus), plan.gpu, plan.platform,
-                                  plan.global_batch_sequences, plan.seq_len_tokens, document.verdict));
+  add_lines(document, fmt::format("{} on {} x {} ({}): {}\n{}\n", plan.model, table_count(plan.n_gpus),
+                                  plan.gpu, plan.platform, batch_text(plan), document.verdict));
   document.add("Time against memory", {pareto_figure(plan)}).shown = Shown::page;
   document.add("", {TerminalText{"\n"}, layouts_table(plan, plan.top)}).shown = Shown::terminal;
   ReportTable layouts = layouts_table(plan, kMostRows);

@@ -71,9 +71,9 @@ void fields(auto& a, Is<SweepRow> auto& r) {
   a("memory_verdict", r.memory_verdict, "fits, tight, does not fit");
   a("peak_memory_GiB", r.peak_memory_GiB, "", {"peak GiB", 1});
   a("memory_margin_GiB", r.memory_margin_GiB);
-  a("days", r.days, "of a training, where one is asked for", {"days", 1});
+  a("days", r.days, "of a training, where one is asked for", TableColumn::amount("days", 1));
   a("gpu_hours", r.gpu_hours);
-  a("price", r.price, "", {"price"});
+  a("price", r.price, "", TableColumn::amount("price", 0));
   a("energy_MWh", given_if(!is_plan, r.energy_MWh), "predict");
   a("megatron_flags", given_if(is_plan, r.megatron_flags), "plan: null where Megatron-LM has none");
   a("notes", r.notes);

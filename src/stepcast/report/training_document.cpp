@@ -24,8 +24,9 @@ double cost_of(const TrainingOption& o) { return o.price.value_or(o.gpu_hours); 
 
 // "128 x dgx-h100: 20.1 days (p90 22.4), 61,000 GPU-hours".
 std::string summary_of(const TrainingOption& o) {
-  return fmt::format("{} x {}: {:.1f} days (p90 {:.1f}), {} {}", gpus_of(o), o.platform, o.days, o.days_p90,
-                     table_number(cost_of(o), 0), o.price ? "in all" : "GPU-hours");
+  return fmt::format("{} x {}: {} days (p90 {}), {} {}", gpus_of(o), o.platform, table_amount(o.days, 1),
+                     table_amount(o.days_p90, 1), table_amount(cost_of(o), 0),
+                     o.price ? "in all" : "GPU-hours");
 }
 
 bool is_picked(const TrainingPlan& plan, std::size_t i) {
@@ -200,9 +201,9 @@ ReportTable jobs_table(const JobPool& pool) {
     }
     const TrainingOption& o = job.curve[*job.chosen];
     const auto slack = job.slack_days(), price = job.price(o);
-    table.row({job.job.name, table_count(o.n_gpus), table_number(o.step_ms, 1), table_number(o.days, 1),
-               table_number(o.days_p90, 1), deadline, slack ? table_number(*slack, 1) : "-",
-               price ? table_number(*price, 0) : "-", job_verdict(pool, job), o.layout});
+    table.row({job.job.name, table_count(o.n_gpus), table_number(o.step_ms, 1), table_amount(o.days, 1),
+               table_amount(o.days_p90, 1), deadline, slack ? table_amount(*slack, 1) : "-",
+               price ? table_amount(*price, 0) : "-", job_verdict(pool, job), o.layout});
   }
   return table;
 }

@@ -514,7 +514,7 @@ namespace {
 
 // What was asked, beside what came out.
 void describe_question(const RlQuestion& question, const Rollout& rollout, const Transformer& model,
-                       const Platform& platform, RlForecast& f) {
+                       const Platform& platform, const RlConstants& constants, RlForecast& f) {
   f.model = model.name;
   f.platform = platform.name;
   f.algorithm = rollout.algorithm;
@@ -531,6 +531,17 @@ void describe_question(const RlQuestion& question, const Rollout& rollout, const
   f.tokens_per_s_per_gpu = f.generated_sequences * f.mean_tokens / f.step_s / as_double(f.n_gpus);
   if (const std::vector<std::string>& left_out = question.job.not_modelled; !left_out.empty())
     f.notes.push_back(fmt::format("not modelled: {}", fmt::join(left_out, ", ")));
+  // What no part of the model explains, and small models feel.
+  constexpr double kWorthSaying = 0.1;
+  const double fixed_s = f.split.on_policy ? constants.colocated_s : constants.handover_s;
+  if (fixed_s > kWorthSaying * f.step_s)
+    f.notes.push_back(
+        fmt::format("{:g} s of the step are a constant, fitted to NeMo-RL on 16 to 512 H100 (8B to 671B "
+                    "parameters): the change "
+                    "of engines, and what the CPU does between generation and training. Published steps of "
+                    "verl with a 7B model "
+                    "take about 20 s for it.",
+                    fixed_s));
   if (!f.memory.training_fits)
     f.notes.push_back(fmt::format("training does not fit: {:.1f} of {:.1f} GiB", f.memory.training_peak_GiB,
                                   f.memory.available_GiB));
@@ -572,7 +583,7 @@ Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps, const R
   RlAnswer out = all.front();
   RlForecast& f = out.forecast;
   f.notes.insert(f.notes.begin(), notes.begin(), notes.end());
-  describe_question(question, rollout, model, steps.platform(), f);
+  describe_question(question, rollout, model, steps.platform(), constants, f);
   RlQuestion open = question;
   open.settings.generation_gpus.reset();
   open.settings.generation_tensor.reset();

@@ -142,8 +142,12 @@ Status check_network(const Layout& layout, const Transformer& model) {
   if (rule_of(layout.optimizer.kind).matrix->takes_matrices())
     return refuse("optimizer", to_string(layout.optimizer.kind), "choose adam, adamw, sgd or lamb");
   if (layout.batch.seq_len_tokens != model.network->tokens) {
-    return broken("seq_len_tokens", fmt::format("{} is of samples of {} tokens, not {}", model.name,
-                                                model.network->tokens, layout.batch.seq_len_tokens))
+    const std::int64_t input = model.network->input_tokens;
+    return broken("seq_len_tokens", fmt::format("{} takes {}, not {} tokens", model.name,
+                                                takes_images(model.network.get()) ? "images"
+                                                : input > 0 ? fmt::format("{} tokens", input)
+                                                            : "30 seconds of sound",
+                                                layout.batch.seq_len_tokens))
         .advice("leave --seq out");
   }
   return Ok{};

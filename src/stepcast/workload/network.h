@@ -7,10 +7,12 @@
 // A Transformer that has one (Transformer::network) is a layout's model like any other: its layers are the blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "stepcast/operation/operation.h"
@@ -52,8 +54,9 @@ struct NetworkBlock {
 
 struct BlockNetwork {
   std::vector<NetworkBlock> kinds;
-  std::int64_t tokens = 1;  // a sample counts as so many: the sequence length of a layout
-  bool splits = false;      // its parts say how tensor parallelism cuts them
+  std::int64_t tokens = 1;        // a sample counts as so many: the sequence length of a layout
+  std::int64_t input_tokens = 0;  // of an encoder that reads text; 0: none does
+  bool splits = false;            // its parts say how tensor parallelism cuts them
 };
 
 // Patches of images, layers and a projection in front of a language model. Frameworks run it whole on every rank of a
@@ -80,6 +83,24 @@ struct VisionTower {
     return n;
   }
 };
+
+// Whether an attention is one kernel in it: convolutions have none, and T5 writes its own out.
+[[nodiscard]] inline bool has_attention_kernels(const BlockNetwork& network) {
+  return std::ranges::any_of(network.kinds, [](const NetworkBlock& block) {
+    return std::ranges::any_of(block.parts, [](const NetworkPart& part) {
+      return std::holds_alternative<AttentionShape>(part.shape);
+    });
+  });
+}
+
+// Of Transformer::network: whether samples are images (and no encoder stands in front of a decoder), and what a sample is
+// called: "image", "sequence".
+[[nodiscard]] inline bool takes_images(const BlockNetwork* network) {
+  return network != nullptr && !network->splits;
+}
+[[nodiscard]] inline std::string_view sample_name(const BlockNetwork* network) {
+  return takes_images(network) ? "image" : "sequence";
+}
 
 // Forward FLOPs of one sample; multiply and add count two.
 [[nodiscard]] double forward_flops(const BlockNetwork& network, const std::vector<std::uint8_t>& blocks);

@@ -1,12 +1,15 @@
 #include "stepcast/formats/detail/apply_settings.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/error_text.h"
+#include "stepcast/base/number.h"
 #include "stepcast/base/scan.h"
 #include "stepcast/formats/detail/hybrid_layers.h"
 #include "stepcast/formats/detail/megatron_flags.h"
@@ -107,6 +110,44 @@ Status apply_window(const JobSettings& s, Transformer& model) {
   return Ok{};
 }
 
+// "--tp 2", "--tp 4 --pp 2": the degrees nearest to these that divide the GPUs, and that heads and layers allow.
+std::string nearest_degrees(const Degrees& asked, std::int64_t n_gpus, const Transformer& model) {
+  const std::int64_t heads = std::max<std::int64_t>(1, model.n_heads);
+  const auto far = [](std::int64_t from, std::int64_t to) {
+    return std::abs(std::log(as_double(to) / as_double(from)));
+  };
+  Degrees best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto each_divisor = [](std::int64_t whole, auto&& call) {
+    for (std::int64_t d = 1; d <= std::min<std::int64_t>(whole, 4096); ++d)
+      if (whole % d == 0) call(d);
+  };
+  each_divisor(n_gpus, [&](std::int64_t tensor) {
+    if (heads % tensor != 0) return;
+    each_divisor(n_gpus / tensor, [&](std::int64_t pipeline) {
+      if (pipeline > std::max<std::int64_t>(1, model.n_layers)) return;
+      // A degree that nobody asked for stays 1.
+      each_divisor(asked.context > 1 ? n_gpus / tensor / pipeline : 1, [&](std::int64_t context) {
+        const double distance =
+            far(asked.tensor, tensor) + far(asked.pipeline, pipeline) + far(asked.context, context);
+        if (distance >= least) return;
+        least = distance;
+        best.tensor = tensor;
+        best.pipeline = pipeline;
+        best.context = context;
+      });
+    });
+  });
+  std::string text;
+  const auto say = [&](std::string_view flag, std::int64_t from, std::int64_t to) {
+    if (from != to) text += fmt::format("{}{} {}", text.empty() ? "" : " ", flag, to);
+  };
+  say("--tp", asked.tensor, best.tensor);
+  say("--pp", asked.pipeline, best.pipeline);
+  say("--cp", asked.context, best.context);
+  return text;
+}
+
 Status apply_data_parallel(const JobSettings& s, ResolvedJob& job) {
   Degrees& d = job.layout.degrees;
   const bool is_said = s.data.value_or(0) > 0;
@@ -114,11 +155,10 @@ Status apply_data_parallel(const JobSettings& s, ResolvedJob& job) {
   const std::int64_t replica = d.tensor * d.pipeline * d.context;
   if (!job.n_gpus || is_said) return Ok{};
   if (*job.n_gpus < replica || *job.n_gpus % replica != 0) {
-    return Error{
-        fmt::format("{} GPUs are not a multiple of tensor_parallel {} x pipeline_parallel {} x "
-                    "context_parallel {} = {}; nearest that works: {} GPUs",
-                    *job.n_gpus, d.tensor, d.pipeline, d.context, replica,
-                    std::max<std::int64_t>(1, (*job.n_gpus + replica / 2) / replica) * replica)};
+    return Error{fmt::format("{} GPUs are not a multiple of tensor_parallel {} x pipeline_parallel {} x "
+                             "context_parallel {} = {}",
+                             *job.n_gpus, d.tensor, d.pipeline, d.context, replica)}
+        .advice("nearest that works: " + nearest_degrees(d, *job.n_gpus, job.model));
   }
   d.data = *job.n_gpus / replica;
   return Ok{};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
@@ -160,7 +161,7 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
          detail(table_number(*t.tokens_per_s_per_gpu, 0) + " per GPU", band(*t.tokens_per_s, 0)), source,
          under + "throughput.tokens_per_s"});
   } else if (t.samples_per_s) {
-    document.figures.push_back({"Samples per second", table_number(*t.samples_per_s, 0),
+    document.figures.push_back({sentence(t.sample + "s per second"), table_number(*t.samples_per_s, 0),
                                 band(*t.samples_per_s, 0), source, under + "throughput.samples_per_s"});
   }
   if (t.mfu) {

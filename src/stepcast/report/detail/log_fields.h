@@ -97,7 +97,7 @@ void fields(auto& a, Is<LoggedRun> auto& run) {
   a("n_gpus",
     job ? std::optional<std::int64_t>{job->n_gpus.value_or(job->layout.world_size())} : std::nullopt);
   a("gpu", run.job && !run.job->gpu.empty() ? Text{run.job->gpu} : Text{});
-  a("layout", job ? settings_of(job->layout) : std::vector<Setting>{});
+  a("layout", job ? settings_of(job->layout, job->model) : std::vector<Setting>{});
   a("notes", detail::notes_of(run));
 }
 

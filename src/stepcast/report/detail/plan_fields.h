@@ -50,15 +50,15 @@ void fields(auto& a, Is<TrainingOption> auto& o, const TrainingPlan& plan, bool 
   a("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
   a("megatron_flags", given_if(runs, o.flags));
   a("step_time_ms", given_if(runs, o.step_ms), "", {"step\nms", 1});
-  a("days", given_if(runs, o.days), "", {"days", 1});
-  a("days_p90", given_if(runs, o.days_p90), "", {"p90\ndays", 1});
-  a("gpu_hours", given_if(runs, o.gpu_hours), "", {"GPU-hours"});
+  a("days", given_if(runs, o.days), "", TableColumn::amount("days", 1));
+  a("days_p90", given_if(runs, o.days_p90), "", TableColumn::amount("p90\ndays", 1));
+  a("gpu_hours", given_if(runs, o.gpu_hours), "", TableColumn::amount("GPU-hours", 0));
   a("price_per_gpu_hour", if_any(o.price_per_gpu_hour));
-  a("price", if_any(o.price), "", {"price"});
+  a("price", if_any(o.price), "", TableColumn::amount("price", 0));
   a("power_kW", if_any(o.power_kW), "of nodes and the switches between them", {"kW"});
-  a("energy_MWh", if_any(o.energy_MWh), "of nodes and switches", {"MWh", 1});
+  a("energy_MWh", if_any(o.energy_MWh), "of nodes and switches", TableColumn::amount("MWh", 1));
   a("co2_t", if_any(o.co2_t), "tonnes, at the carbon intensity that was given",
-    carbon ? TableColumn{"t CO2", 1} : TableColumn{});
+    carbon ? TableColumn::amount("t CO2", 1) : TableColumn{});
   a("run", if_any(o.run), "with interruptions: days, GPU-hours and what they cost are with its losses");
   a("memory_margin_GiB", given_if(runs, o.margin_GiB), "", {"GiB to\nspare", 1});
   a("in_time", given_if(runs, o.meets), "and within the power budget");

@@ -10,6 +10,7 @@ ReportCell number_cell(double number, const TableColumn& column) {
     case TableColumn::As::number:
     case TableColumn::As::plain_number: return table_number(shown, column.decimals);
     case TableColumn::As::number_or_blank: return table_number_or_blank(shown, column.decimals);
+    case TableColumn::As::amount: return table_amount(shown, column.decimals);
     case TableColumn::As::signed_number: return table_signed(shown, column.decimals);
   }
   return {};
