@@ -365,6 +365,11 @@ const std::vector<Framework>& frameworks() {
              "{:.3f}\n",
              time_of_day(m.clock_s), 100 + m.step, m.s);
        }},
+      {"a third one",
+       [](M m) {
+         return fmt::format("INFO:2026-03-01 {}:train:step {}/1000, loss=2.1, {:.3f} sec/step\n",
+                            time_of_day(m.clock_s), m.step, m.s);
+       }},
       {"CSV with a clock",
        [](M m) { return fmt::format("{},2.5,{:.3f},{:.3f}\n", m.step, m.s, m.s + 0.001 * (m.step % 7)); },
        "step,loss,seconds_per_iteration,elapsed_time\n"},

@@ -367,10 +367,15 @@ class Times {
     if (clock.total_ms <= 0 || clock.unit_share > kTolerance) return std::nullopt;
     const double middle = middle_of(clock), tolerance = 1 + kTolerance + 2 * clock.unit_share;
     // The lines of MLPerf are stretches of its own clock without the evaluation behind each of them.
+    // Nor does a column of numbers that are no dates say that it is a clock in seconds.
+    constexpr double kFirstDate = 1e8;
+    const bool is_guess = out_.format == LogFormat::csv && steps_.front().clock_s < kFirstDate;
     const bool is_partial = out_.format == LogFormat::mlperf || clock.bursts || clock.ms.size() < kLeast;
     const double least = is_partial ? 0 : middle;
     // A mean over all steps, stalls and what is between lines included.
     const double most = std::max(middle, clock.total_ms);
+    if (is_guess && (out_.median_ms > most * tolerance || out_.median_ms * tolerance < least))
+      return std::nullopt;
     if (out_.median_ms > most * tolerance) return clock.bursts || middle <= 0 ? clock.total_ms : middle;
     if (out_.median_ms * tolerance < least) return middle;
     out_.confirmed = least > 0;

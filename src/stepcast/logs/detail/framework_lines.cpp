@@ -131,14 +131,15 @@ std::optional<StepLine> FrameworkLines::keras(std::string_view line) {
   const std::string_view span = before.substr(before.find_last_of(" \t") + 1);
   double seconds = 0, part = 0;
   bool is_span = !span.empty();
-  for (const char c : span) {
+  for (std::size_t i = 0; i < span.size(); ++i) {
+    const char c = span[i];
     if (c >= '0' && c <= '9') {
       part = part * 10 + (c - '0');
     } else if (c == ':') {
       seconds = (seconds + part) * 60;
       part = 0;
     } else {
-      is_span = is_span && c == 's' && &c == &span.back();
+      is_span = is_span && c == 's' && i + 1 == span.size();
     }
   }
   const double steps = span.ends_with('s') ? number : all - number;

@@ -1,5 +1,6 @@
 #include "stepcast/logs/detail/named_units.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -77,7 +78,11 @@ std::string name_before(std::string_view text) {
          text[from - 1] != '\'' && !text.substr(0, from).ends_with("  ") &&
          !text.substr(0, from).ends_with(" - "))
     --from;
-  return lower(trimmed(text.substr(from)));
+  // The value before is no part of the name: "loss=1.2 sec/it=".
+  text = trimmed(text.substr(from));
+  while (!text.empty() && is_digit(text.front()) && text.find(' ') != std::string_view::npos)
+    text = trimmed(text.substr(text.find(' ')));
+  return lower(text);
 }
 
 // The time that the number at the begin of `text` is, with the name before it: in its unit, or in that behind it.
@@ -89,11 +94,15 @@ std::optional<LoggedNumber> time_with_unit(std::string_view name, std::string_vi
     return LoggedNumber{ms, ms * number->half_digit / number->value};
   };
   if (const auto unit = unit_in_name(name)) return converted(*unit);
-  std::string_view behind = text.substr(std::min(text.find_first_not_of("0123456789.,eE+- "), text.size()));
+  std::string_view behind = text.substr(std::min(text.find_first_not_of("0123456789.eE+-"), text.size()));
+  behind.remove_prefix(std::min(behind.find_first_not_of(' '), behind.size()));
   std::size_t end = 0;
   const std::string after = lower(behind.substr(0, 16));
   while (end < after.size() && (is_small_letter(after[end]) || after[end] == '/')) ++end;
   const std::string_view unit = std::string_view{after}.substr(0, end);
+  // "loss=2.1 sec/it=2.5": what looks like the unit of one value is the name of the next.
+  const std::size_t next = after.find_first_not_of(' ', end);
+  if (next < after.size() && (after[next] == '=' || after[next] == ':')) return std::nullopt;
   if (const std::size_t slash = unit.find('/'); slash != std::string_view::npos) {
     const double time = unit_of(unit.substr(0, slash)), per = unit_of(unit.substr(slash + 1));
     if (time > 0 && is_step(unit.substr(slash + 1))) return converted({time});
@@ -108,6 +117,7 @@ std::optional<LoggedNumber> time_with_unit(std::string_view name, std::string_vi
 
 std::optional<TimeColumn> unit_in_name(std::string_view name) {
   double unit = 0;
+  if (std::ranges::any_of(name, is_digit)) return std::nullopt;  // a value, and no name alone
   const std::string kinds = kinds_of(name, unit);
   if (is_among(kinds, "ups stu tsu tpsu su upsut")) return TimeColumn{unit};
   if (is_among(kinds, "spu")) return TimeColumn{unit, true};
@@ -133,6 +143,10 @@ std::optional<StepLine> line_with_units(std::string_view line) {
     if (!time) time = time_with_unit(name, line.substr(at));
     constexpr std::array<std::string_view, 7> kSteps{"step",   "iter",  "iteration", "global_step",
                                                      "update", "steps", "it"};
+    // "[12/1000]" at the begin counts steps, too.
+    const std::size_t end = line.find_first_not_of("0123456789", at);
+    if (!step && number && line.substr(0, at) == "[" && end < line.size() && line[end] == '/')
+      step = number->value;
     for (const std::string_view one : kSteps)
       if (!step && number && number->value >= 0 && (name == one || name.ends_with(" " + std::string{one})))
         step = number->value;

@@ -185,7 +185,7 @@ Result<bool> CsvSteps::header(std::string_view line) {
       time_ = i;
       column_ = *column;
     }
-    if (!step_ && is_step_column(name)) step_ = i;
+    if (!step_ && time_ != i && is_step_column(name)) step_ = i;
     if (!batch_ && is_batch_column(name)) batch_ = i;
     if (!tflops_ && is_rate_column(name)) tflops_ = i;
     if (is_time_without_unit(name)) without_unit = cells_[i];
