@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/line_prefix.h"
 #include "stepcast/base/text.h"
 #include "stepcast/platform/provenance.h"
 
@@ -183,9 +184,26 @@ void MeasuredCollectives::add(MeasuredCollectives other) {
   }
 }
 
-Result<MeasuredCollectives> parse_collective_measurements(std::string_view text, const std::string& name,
+namespace {
+
+// The text without colours and without what launchers put before lines; line numbers stay.
+std::string without_prefixes(std::string_view text) {
+  std::string out, buffer;
+  out.reserve(text.size());
+  for (const std::string_view line : detail::lines(text)) {
+    out += plain_line(line, buffer).text;
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<MeasuredCollectives> parse_collective_measurements(std::string_view printed, const std::string& name,
                                                           const MeasurementContext& context) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (printed.starts_with("\xEF\xBB\xBF")) printed.remove_prefix(3);
+  const std::string plain = without_prefixes(printed);
+  const std::string_view text = plain;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return Error::at(name, "the file", "is empty");
   if (text[first] == '{' || text[first] == '[') return detail::parse_nccl_tests_json(text, name, context);

@@ -72,6 +72,8 @@ Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const
             "--pp and --zero-stage (0: every GPU holds all)");
   }
   for (const std::string& note : run.job->notes) notes.push_back(fmt::format("{}: {}", file, note));
+  if (run.times.contradiction)
+    notes.push_back(fmt::format("{}: {}", file, contradiction_text(*run.times.contradiction)));
   if (!run.job->gpu.empty() && !could_be_named(run.job->gpu, base.device)) {
     return Error::at(file, "")
         .found(fmt::format("a run on `{}`", run.job->gpu.substr(0, 60)))

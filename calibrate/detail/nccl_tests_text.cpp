@@ -77,6 +77,7 @@ class Reader {
 
   Result<MeasuredCollectives> read(std::string_view text) {
     const std::vector<std::string_view> all = lines(text);
+    n_lines_ = all.size();
     for (std::size_t i = 0; i < all.size(); ++i) STEPCAST_TRY(line(all[i], i));
     STEPCAST_TRY(finish_section());
     if (!saw_header_) {
@@ -177,6 +178,10 @@ class Reader {
     // A row may end early (in-place columns missing), but not within the out-of-place ones.
     const std::size_t needed =
         std::max({columns_->size, columns_->time, columns_->algbw, columns_->busbw}) + 1;
+    if (w.size() < needed && index + 1 == n_lines_ && !section_.samples.empty()) {
+      result_.unused.push_back({name_, "the last line breaks off", 1});
+      return Ok{};
+    }
     if (w.size() < needed) {
       return Error::at(name_, line_at(index), "a row")
           .found(fmt::format("{} columns", w.size()))
@@ -279,6 +284,7 @@ class Reader {
   bool saw_header_ = false;
   Section section_;
   CollectiveOp next_named_ = CollectiveOp::unknown;
+  std::size_t n_lines_ = 0;
   std::uint64_t zero_sizes_ = 0;
   MeasuredCollectives result_;
 };

@@ -50,6 +50,27 @@ Text refused(const Text& text, const Text& name = "all_reduce_perf.log", const M
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
+// What launchers put before lines is no part of them (base/line_prefix.h); a log that breaks off keeps its other rows.
+TEST(NcclTestsText, BehindPrefixesOfLaunchers) {
+  const Text log = kRanks + kNewHeader + kNewRow + kNewRow;
+  const Text plain_name = read(log).curves.at(0).name();
+  for (const Text prefix :
+       {"0: ", "[1,0]<stdout>:", "2026-01-02T03:04:05.123456789Z ",
+        "Jan 02 03:04:05 node1 srun[12]: ", "[pod/nccl-0/test] ", "worker-0  | ", "\x1b[32m"}) {
+    Text prefixed = prefix;
+    for (const char c : log.substr(0, log.size() - 1)) prefixed += c == '\n' ? "\n" + prefix : Text{c};
+    const auto m = read(prefixed + "\n");
+    ASSERT_EQ(m.curves.size(), 1U) << prefix;
+    EXPECT_EQ(m.curves[0].name(), plain_name) << prefix;
+    EXPECT_EQ(m.curves[0].samples.size(), 2U) << prefix;
+    EXPECT_EQ(m.curves[0].samples[1].time_us, 52.43) << prefix;
+  }
+  const auto torn = read(log.substr(0, log.size() - 60));
+  EXPECT_EQ(torn.curves.at(0).samples.size(), 1U);
+  ASSERT_EQ(torn.unused.size(), 1U);
+  EXPECT_EQ(torn.unused[0].n, 1U);
+}
+
 TEST(NcclTestsText, NewColumns) {
   const auto m = read(kRanks + kNewHeader + kNewRow);
   ASSERT_EQ(m.curves.size(), 1U);

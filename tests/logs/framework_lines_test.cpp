@@ -135,6 +135,48 @@ TEST(FrameworkLines, RatesOfTorchtuneNeedTheWorkOfAStep) {
   EXPECT_DOUBLE_EQ(logged_times(*log, {.tokens_per_step = 8 * 4096, .n_gpus = 2})->median_ms, 2000);
 }
 
+// Programs that nobody knows: the unit stands in the name or behind the value.
+TEST(FrameworkLines, AUnitThatIsNamedIsEnough) {
+  for (const char* line :
+       {"step={} step_time_ms=2500.0 loss=2.1", "[{}/1000] loss=2.1 sec/it=2.50 eta=1:00:00",
+        "Iteration {}: time per iteration: 2.5 s", "iter {} | iter_time_ms 2500.0 | loss 2.1",
+        "step {} loss 2.1 (0.4 steps/sec)", "{{'step': {}, 'seconds_per_step': 2.5}}",
+        "INFO:root:step {}/1000, loss=2.1, 2.5 sec/step",
+        "update {}: avg step time (s): 2.5, data time (s): 0.2"}) {
+    std::string text = "starting\n";
+    for (int i = 1; i <= 20; ++i) text += fmt::format(fmt::runtime(line), i) + "\n";
+    SCOPED_TRACE(line);
+    EXPECT_EQ(times_of_step(text, 2500).n, 20U);
+  }
+  for (const char* line : {"step {} data_time_s=2.5 load: 2.5 s/iter", "eval step {}: 2.5 s/step",
+                           "step {} took a while", "step {} time 2.5"}) {
+    std::string text;
+    for (int i = 1; i <= 20; ++i) text += fmt::format(fmt::runtime(line), i) + "\n";
+    EXPECT_FALSE(parse_training_log(text, "made.log").ok()) << line;
+  }
+}
+
+// "2s/step" has one digit; 1,000 steps in 2043 s have four.
+TEST(FrameworkLines, KerasSaysTheTimeOfAnEpoch) {
+  std::string text;
+  for (int i = 1; i <= 20; ++i)
+    text += fmt::format("Epoch {}/20\n1000/1000 - 2043s - 2s/step - accuracy: 0.1000 - loss: 2.3026\n", i);
+  const LoggedTimes times = times_of_step(text, 2043);
+  EXPECT_EQ(times.last_step, 21000U);
+  EXPECT_EQ(times.steps_per_line, 1000);
+}
+
+// The bar of what is loaded first is none of training, and be it the longest.
+TEST(FrameworkLines, BarsOfLoadingAreNoSteps) {
+  const std::string loading = "Loading checkpoint shards: 100%|##########| 30/30 [05:00<00:00, 10.00s/it]\n";
+  EXPECT_FALSE(parse_training_log(loading, "made.log").ok());
+  std::string text = loading;
+  for (int i = 1; i <= 40; ++i)
+    text +=
+        fmt::format("{:3}%|#   | {}/1000 [{:02}:{:02}<30:00,  2.00s/it]\r", i / 10, i, i / 30, i * 2 % 60);
+  EXPECT_EQ(times_of_step(text, 2000).n, 40U);
+}
+
 TEST(FrameworkLines, ParametersOfMaxTextDescribeItsRun) {
   std::string text =
       "I0301 10:00:00.000000 pyconfig.py:100] Config param per_device_batch_size: 4.0\n"

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -117,6 +118,66 @@ TEST(LoggedJob, ReadsMlperfEvents) {
   const LoggedRun steps = run_of("mlperf_steps.log");
   EXPECT_DOUBLE_EQ(steps.times.median_ms, 11000);
   EXPECT_EQ(steps.times.last_step, 30U);
+}
+
+// The rules of MLPerf make logs print benchmark, batch and system: model, GPUs and batch of the forecast.
+TEST(LoggedJob, TakesTheSettingsOfMlperf) {
+  const auto event = [](int time_ms, const std::string& key, const std::string& value,
+                        const std::string& metadata = "") {
+    return fmt::format(
+        "0: :::MLLOG {{\"time_ms\": {}, \"key\": \"{}\", \"value\": {}, \"metadata\": {{{}}}}}\n",
+        1'700'000'000'000 + time_ms, key, value, metadata);
+  };
+  std::string text = event(0, "submission_benchmark", "\"llama2_70b_lora\"") +
+                     event(0, "submission_platform", "\"2xXE9680x8H200-SXM-141GB\"") +
+                     event(1, "global_batch_size", "16") + event(1, "lora_rank", "16") +
+                     event(1, "opt_name", "\"adamw\"") +
+                     event(2, "block_start", "null", "\"samples_count\": 0");
+  for (int i = 1; i <= 10; ++i)
+    text += event(3000 * i, "tracked_stats", "{\"throughput\": 5.0}", fmt::format("\"step\": {}", 16 * i));
+  const auto run = logged_run(parse_training_log(text, "a.log").value());
+  ASSERT_TRUE(run.ok() && run->resolved) << run->why_no_job;
+  EXPECT_EQ(run->job->source, "MLPerf's settings");
+  EXPECT_EQ(run->job->gpu, "H200-SXM-141GB");
+  EXPECT_EQ(run->job->job.model, "llama-2-70b");
+  EXPECT_EQ(run->job->job.settings.lora_rank, 16);
+  EXPECT_EQ(run->resolved->n_gpus, 16);
+  EXPECT_EQ(run->resolved->layout.batch.global_batch_sequences, 16);
+  EXPECT_EQ(run->resolved->layout.batch.seq_len_tokens, 8192);
+  EXPECT_THAT(run->not_said, ::testing::Contains("layout"));
+  EXPECT_NEAR(run->times.median_ms, 3200, 1);
+  // Without the number of GPUs there is nothing to forecast.
+  std::string without = text;
+  without.replace(without.find("2xXE9680x8H200"), 14, "H200");
+  EXPECT_THAT(logged_job(parse_training_log(without, "a.log").value()).error().message(),
+              HasSubstr("say --gpus"));
+  // A benchmark that is no transformer is refused by its name.
+  text.replace(text.find("llama2_70b_lora"), 15, "dlrm_dcnv2");
+  EXPECT_THAT(logged_job(parse_training_log(text, "a.log").value()).error().message(),
+              HasSubstr("`dlrm_dcnv2`"));
+}
+
+TEST(LoggedJob, SaysWhatNobodySaid) {
+  Job said;
+  said.model = "llama-3-8b";
+  said.settings.seq_len_tokens = 4096;
+  const auto run = logged_run(
+      parse_training_log(" iteration 1/ 2 | elapsed time per iteration (ms): 5.0 |\n", "a.log").value(),
+      said);
+  ASSERT_TRUE(run.ok() && run->resolved) << run->why_no_job;
+  EXPECT_EQ(run->job->source, "flags");
+  EXPECT_THAT(run->not_said, ::testing::Contains("layout"));
+  EXPECT_THAT(run->not_said, ::testing::Contains("global batch"));
+  // The lines say the batch, and be it the one that is assumed otherwise.
+  const auto told = logged_run(
+      parse_training_log(" iteration 1/ 2 | elapsed time per iteration (ms): 5.0 | global batch size: 1 |\n",
+                         "a.log")
+          .value(),
+      said);
+  ASSERT_TRUE(told.ok() && told->resolved) << told->why_no_job;
+  EXPECT_THAT(told->not_said, ::testing::Not(::testing::Contains("global batch")));
+  EXPECT_EQ(told->job->job.settings.global_batch_sequences, 1);
+  EXPECT_THAT(run->not_said, ::testing::Not(::testing::Contains("sequence length")));
 }
 
 TEST(LoggedJob, ReadsPublishedMlperfLogs) {

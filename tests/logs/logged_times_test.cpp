@@ -102,6 +102,98 @@ TEST(LoggedTimes, MakesTimesOfRates) {
   EXPECT_DOUBLE_EQ(rates.tokens_per_s_per_gpu, 512);
 }
 
+std::string at_second(double seconds) {
+  const int s = static_cast<int>(seconds);
+  return fmt::format(" [2026-01-02 03:{:02}:{:02}.{:03}]", s / 60, s % 60,
+                     static_cast<int>(seconds * 1e3) % 1000);
+}
+
+// Somebody's program prints seconds as milliseconds: 2.5 where lines are 2.5 s from each other.
+TEST(LoggedTimes, TakesTheClockWhereItContradictsTheLines) {
+  std::string text;
+  for (int i = 1; i <= 40; ++i) text += megatron(i, 2.5, at_second(2.5 * i));
+  const LoggedTimes t = times_of(text);
+  ASSERT_TRUE(t.contradiction.has_value());
+  EXPECT_DOUBLE_EQ(t.contradiction->lines_ms, 2.5);
+  EXPECT_NEAR(t.contradiction->other_ms, 2500, 1);
+  EXPECT_NEAR(t.median_ms, 2500, 1);
+  EXPECT_TRUE(t.from_clock);
+  EXPECT_FALSE(t.confirmed);
+}
+
+TEST(LoggedTimes, AreConfirmedByTheClock) {
+  std::string text;
+  for (int i = 1; i <= 40; ++i) text += megatron(i, 2500, at_second(2.5 * i));
+  EXPECT_TRUE(times_of(text).confirmed);
+  EXPECT_FALSE(times_of(text).contradiction);
+  // Lines that a buffer held back come ten at a time: their distances say nothing, all of them do.
+  std::string bursts;
+  for (int i = 1; i <= 80; ++i) bursts += megatron(i, 2500, at_second(25.0 * (i / 10)));
+  EXPECT_FALSE(times_of(bursts).contradiction);
+  EXPECT_DOUBLE_EQ(times_of(bursts).median_ms, 2500);
+}
+
+// 16,384 tokens on 2 GPUs at 4096 tokens/s each are 2 s.
+TEST(LoggedTimes, AreRefusedWhereTokensPerSecondContradictThem) {
+  std::string text;
+  for (int i = 1; i <= 20; ++i)
+    text += fmt::format(
+        " iteration {} / 50 | elapsed time per iteration (ms): 2.0 | tokens per gpu per second (tgs): 4096 "
+        "|\n",
+        i);
+  LoggedWork work;
+  work.tokens_per_step = 16384;
+  work.n_gpus = 2;
+  const LoggedTimes t = times_of(text, work);
+  EXPECT_THAT(t.why_no_time, HasSubstr("the lines tell 2.0 ms a step, and their tokens per second"));
+  EXPECT_THAT(t.why_no_time, HasSubstr("make 2000.0 ms"));
+  EXPECT_EQ(t.median_ms, 0);
+  work.is_assumed = true;
+  EXPECT_DOUBLE_EQ(times_of(text, work).median_ms, 2);
+}
+
+// Whole seconds say what a step of 740 ms takes, over many of them.
+TEST(LoggedTimes, ReadShortStepsFromACoarseClock) {
+  std::string text;
+  for (int i = 1; i <= 200; ++i) {
+    const int s = static_cast<int>(0.74 * i);
+    text += fmt::format("[titan] 2026-03-01 10:{:02}:{:02} - root - step: {} loss: 2 tps: 512 mfu: 3%\n",
+                        s / 60, s % 60, i);
+  }
+  EXPECT_NEAR(times_of(text).median_ms, 740, 15);
+  EXPECT_TRUE(times_of(text).from_clock);
+}
+
+// A column `elapsed_time` of times of steps is no clock: 2.5, 2.7, 2.5 are not 200 ms.
+TEST(LoggedTimes, TakeNoClockThatGoesBack) {
+  std::string text = "step,loss,elapsed_time\n";
+  for (int i = 1; i <= 30; ++i) text += fmt::format("{},2.0,{}\n", i, i % 2 == 0 ? 2.7 : 2.5);
+  EXPECT_THAT(times_of(text).why_no_time, HasSubstr("it is not a clock"));
+  // One that names its unit counts, whatever is beside it.
+  text = "step,seconds_per_iteration,elapsed_time\n";
+  for (int i = 1; i <= 30; ++i) text += fmt::format("{},2.5,{}\n", i, i * 0.2);
+  EXPECT_DOUBLE_EQ(times_of(text).median_ms, 2500);
+  EXPECT_FALSE(times_of(text).contradiction);
+}
+
+TEST(LoggedTimes, FindChangesOfSpeed) {
+  std::string text;
+  for (int i = 1; i <= 200; ++i)
+    text += megatron(i, (i < 121 ? 1000 : 1200) + i % 3 - (i == 150 ? -2000 : 0));
+  const LoggedTimes t = times_of(text);
+  ASSERT_EQ(t.changes.size(), 1U);
+  EXPECT_EQ(t.changes[0].step, 121U);
+  EXPECT_NEAR(t.changes[0].before_ms, 1001, 1);
+  EXPECT_NEAR(t.changes[0].after_ms, 1201, 1);
+  EXPECT_NEAR(t.median_ms, 1001, 1);  // of the longest stretch
+  EXPECT_EQ(t.stretch_last_step, 120U);
+  EXPECT_EQ(t.stalls.size(), 1U);
+  // There and back.
+  text.clear();
+  for (int i = 1; i <= 300; ++i) text += megatron(i, i > 100 && i <= 140 ? 1300 : 1000);
+  EXPECT_EQ(times_of(text).changes.size(), 2U);
+}
+
 TEST(LoggedTimes, CountsTheMostFrequentBatchAlone) {
   std::string text;
   for (int i = 1; i <= 10; ++i)

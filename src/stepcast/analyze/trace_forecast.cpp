@@ -109,6 +109,7 @@ Forecast log_forecast(const LoggedRun& run) {
   }
   f.source = EstimateSource::measured;
   f.coverage.measured = 1;
+  if (times.contradiction) f.notes.push_back(contradiction_text(*times.contradiction));
   if (run.job && !run.job->gpu.empty()) f.gpu = run.job->gpu;
   ForecastThroughput& t = f.throughput;
   if (run.resolved) {

@@ -13,6 +13,7 @@
 #include "stepcast/base/yaml_document.h"
 #include "stepcast/formats/framework_config.h"
 #include "stepcast/formats/huggingface.h"
+#include "stepcast/formats/layout_choice.h"
 #include "stepcast/formats/megatron_writer.h"
 #include "stepcast/formats/nemo_arguments.h"
 #include "stepcast/formats/resolve_job.h"
@@ -28,7 +29,11 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
   if (!run.resolved || run.times.batch_sequences == 0) return false;
   const std::int64_t told = run.times.batch_sequences;
   const std::int64_t planned = run.resolved->layout.batch.global_batch_sequences;
-  if (told == planned) return false;
+  if (told == planned) {
+    // The forecast must not choose another one where it was assumed.
+    if (std::erase(run.not_said, "global batch") > 0) run.job->job.settings.global_batch_sequences = told;
+    return false;
+  }
   std::vector<std::string>& notes = run.job->notes;
   if (const auto& flag = said.settings.global_batch_sequences) {
     // Columns of tables are called as people like: of all GPUs, of one.
@@ -57,6 +62,7 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
     return false;
   }
   run.resolved = *std::move(resolved);
+  std::erase(run.not_said, "global batch");
   notes.push_back(fmt::format("{} sequences per step, as the lines of the steps say{}", told, instead));
   return true;
 }
@@ -124,6 +130,95 @@ Status from_deepspeed(const TrainingLog& log, LoggedJob& out) {
   return Ok{};
 }
 
+// MLPerf's benchmarks by the model that they train, and the length of their sequences where their logs do not print it: rules of
+// MLPerf Training.
+struct MlperfBenchmark {
+  std::string_view name, model;
+  std::int64_t sequence;
+};
+constexpr MlperfBenchmark kMlperfBenchmarks[] = {
+    {"bert", "bert-large", 512},
+    {"gpt3", "gpt3-175b", 2048},
+    {"llama2_70b_lora", "llama-2-70b", 8192},
+    {"llama31_8b", "llama-3.1-8b", 8192},
+    {"llama31_405b", "llama-3.1-405b", 8192},
+};
+
+// "16xXE8545x4A100-SXM4-40GB", "64xNVIDIA DGX H100", "8x8xNVIDIA DGX A100", "MI350X": nodes, GPUs of a node, GPU.
+struct MlperfPlatform {
+  std::optional<std::int64_t> n_nodes, gpus_per_node;
+  std::string gpu;
+};
+
+MlperfPlatform mlperf_platform(std::string_view text) {
+  MlperfPlatform platform;
+  constexpr std::int64_t kMost = 100'000, kOfDgx = 8;
+  const auto take_count = [&](std::string_view& from) -> std::optional<std::int64_t> {
+    std::string_view rest = from;
+    const auto count = scan_front<std::int64_t>(rest);
+    if (!count || *count < 1 || *count > kMost || !rest.starts_with('x')) return std::nullopt;
+    from = rest.substr(1);
+    return count;
+  };
+  platform.n_nodes = take_count(text);
+  if (platform.n_nodes) platform.gpus_per_node = take_count(text);
+  // The GPU: a letter or two and at least two digits, as its makers call it; a number before it is that of a node.
+  for (const std::string_view gpu :
+       {"GB300", "GB200", "GH200", "B300", "B200", "H200", "H100", "H20", "A100", "V100", "L40S", "MI355X",
+        "MI350X", "MI325X", "MI300X", "MI250X", "MI250"}) {
+    const std::size_t at = text.find(gpu);
+    if (at == std::string_view::npos) continue;
+    std::size_t from = at;
+    while (from > 0 && is_digit(text[from - 1])) --from;
+    if (const auto count = whole(text.substr(from, at - from)); count && from > 0 && text[from - 1] == 'x')
+      platform.gpus_per_node = count;
+    platform.gpu = text.substr(at, text.find(' ', at) - at);
+    break;
+  }
+  if (!platform.gpus_per_node && text.find("DGX") != std::string_view::npos) platform.gpus_per_node = kOfDgx;
+  return platform;
+}
+
+// The settings that MLPerf's rules make a log print; their words begin with "mlperf.".
+Status from_mlperf(const TrainingLog& log, LoggedJob& out) {
+  JobSettings& settings = out.job.settings;
+  const auto setting = [&](std::string_view key) { return whole(word(log, "mlperf." + std::string{key})); };
+  const std::string_view called = word(log, "submission_benchmark");
+  const auto* const benchmark = std::ranges::find(kMlperfBenchmarks, called, &MlperfBenchmark::name);
+  if (benchmark != std::end(kMlperfBenchmarks)) {
+    out.job.model = benchmark->model;
+    settings.seq_len_tokens = benchmark->sequence;
+  }
+  if (const auto length = setting("max_sequence_length")) settings.seq_len_tokens = length;
+  settings.global_batch_sequences = setting("global_batch_size");
+  settings.micro_batch_sequences = setting("micro_batch_size");
+  settings.n_layers = setting("num_layers");
+  settings.hidden_size = setting("hidden_size");
+  settings.ffn_hidden_size = setting("ffn_hidden_size");
+  settings.n_heads = setting("num_heads");
+  settings.lora_rank = setting("lora_rank");
+  settings.tensor = setting("tensor_model_parallel_size");
+  settings.pipeline = setting("pipeline_model_parallel_size");
+  settings.context = setting("context_parallel_size");
+  settings.expert = setting("expert_model_parallel_size");
+  const std::string_view optimizer = word(log, "mlperf.opt_name");
+  constexpr std::pair<std::string_view, OptimizerKind> kOptimizers[] = {{"sgd", OptimizerKind::sgd},
+                                                                        {"adam", OptimizerKind::adam},
+                                                                        {"adamw", OptimizerKind::adamw},
+                                                                        {"lamb", OptimizerKind::lamb},
+                                                                        {"adagrad", OptimizerKind::adagrad}};
+  for (const auto& [name, kind] : kOptimizers)
+    if (optimizer == name) settings.optimizer = kind;
+  const MlperfPlatform platform = mlperf_platform(word(log, "gpu"));
+  const auto nodes = setting("number_of_nodes");
+  out.job.gpus_per_node = platform.gpus_per_node;
+  out.job.n_gpus = setting("number_of_ranks");
+  if (!out.job.n_gpus && platform.gpus_per_node && (nodes || platform.n_nodes))
+    out.job.n_gpus = *platform.gpus_per_node * (nodes ? *nodes : *platform.n_nodes);
+  if (!platform.gpu.empty()) out.gpu = platform.gpu;
+  return Ok{};
+}
+
 // The configuration that the log prints as YAML, as arguments of Megatron-LM and as the job of LLM Foundry.
 struct PrintedYaml {
   explicit PrintedYaml(const TrainingLog& log) {
@@ -138,6 +233,8 @@ struct PrintedYaml {
   Arguments arguments;
   std::optional<Job> foundry;
 };
+
+constexpr std::string_view kMlperf = "MLPerf's settings";
 
 // Where a log prints the settings of its run, and who reads them: the first that is there.
 struct SettingsSource {
@@ -195,6 +292,11 @@ constexpr SettingsSource kSources[] = {
     {"DeepSpeed's config",
      [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.deepspeed.empty(); },
      [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) { return from_deepspeed(log, out); }},
+    {kMlperf,
+     [](const TrainingLog& log, const PrintedYaml&) {
+       return !word(log, "mlperf.global_batch_size").empty();
+     },
+     [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) { return from_mlperf(log, out); }},
     {"the model's config",
      [](const TrainingLog& log, const PrintedYaml&) { return !log.settings.model_config.empty(); },
      [](const TrainingLog&, const PrintedYaml&, LoggedJob&) { return Status{Ok{}}; }},
@@ -230,12 +332,32 @@ bool describes_something(const Job& said) {
 
 }  // namespace
 
+namespace {
+
+// "sequence length" of the note "sequence length not given: 2048".
+std::vector<std::string> left_open(const Job& job, const ResolvedJob& resolved) {
+  std::vector<std::string> open;
+  if (leaves_layout_open(job)) open.emplace_back("layout");
+  for (const std::string& note : resolved.notes)
+    if (const std::size_t at = note.find(" not given");
+        at != std::string::npos && !note.starts_with("release of"))
+      open.push_back(note.substr(0, at));
+  return open;
+}
+
+}  // namespace
+
 Result<LoggedRun> logged_run(TrainingLog log, const Job& said, const LoggedWork& otherwise) {
   LoggedRun run;
   LoggedWork work = work_of(said);
   if (Result<LoggedJob> job = logged_job(log, said)) {
     if (Result<ResolvedJob> resolved = resolve(job->job)) {
       work = work_of(*job, *resolved);
+      run.not_said = left_open(job->job, *resolved);
+      const auto is_open = [&](std::string_view what) {
+        return std::ranges::find(run.not_said, what) != run.not_said.end();
+      };
+      work.is_assumed = is_open("sequence length") || is_open("global batch") || is_open("GPUs");
       run.resolved = *std::move(resolved);
     } else {
       run.why_no_job = resolved.error().message();
@@ -283,6 +405,12 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
     return Error::at(log.file, "", "the log prints no settings of its run")
         .advice("describe it with flags (--model, --gpus, --tp, ...) or --command-line run.sh");
   }
+  if (out.source == kMlperf && out.job.model.empty() && !out.job.settings.n_layers &&
+      !describes_something(said)) {
+    return Error::at(log.file, "", "the log names no model that stepcast knows")
+        .found(fmt::format("benchmark `{}`", word(log, "submission_benchmark")))
+        .advice("describe it with flags (--model, --gpus, --tp, ...)");
+  }
   if (out.source.empty()) out.source = "flags";
   if (!out.job.settings.global_batch_sequences && !out.job.command_line && !out.job.torchtitan &&
       !out.job.config) {
@@ -291,6 +419,11 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
       out.job.settings.micro_batch_sequences = batch;
   }
   put_over(said, out.job);
+  if (out.source == kMlperf && !out.job.n_gpus && !out.job.command_line && !out.job.config) {
+    return Error::at(log.file, "", "the log does not say how many GPUs ran")
+        .found(fmt::format("platform `{}`", word(log, "gpu")))
+        .advice("say --gpus");
+  }
   return out;
 }
 

@@ -42,6 +42,8 @@ struct LoggedRun {
   std::optional<LoggedJob> job;         // nothing: the log prints no settings, and nothing was said
   std::optional<ResolvedJob> resolved;  // what they come to
   std::string why_no_job;               // where one of the two is missing
+  // What the log and the flags leave open, so that a default stands for it: "layout", "sequence length", ...
+  std::vector<std::string> not_said;
 };
 
 // `said` describes the run, or what of it the log does not tell. Errors: as of read_training_log() and logged_times();

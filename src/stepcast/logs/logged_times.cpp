@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
+#include "stepcast/base/text.h"
+#include "stepcast/logs/detail/change_points.h"
 
 namespace stepcast {
 namespace {
@@ -25,16 +27,19 @@ constexpr double kPreferredShare = 0.1;           // of the lines of the most fr
 struct Step {
   double time_ms, wall_s;
   std::uint32_t step, line, batch;
-  float tflops, rate;
+  float tflops, rate, tokens_rate;
+  double clock_s = 0;         // of the line, or since the begin of its bar; 0: not told
   double interval = 1;        // steps that the time is the mean of
   std::uint32_t segment = 0;  // since so many restarts
   std::uint8_t events = 0;
   bool earlier = false;  // under settings that changed later
   bool warm_up = false, stalled = false;
+  std::uint32_t level = 0;  // stretch between changes
 };
 
 bool prints_tokens(LogFormat format) {
-  return format == LogFormat::torchtitan || format == LogFormat::torchtune || format == LogFormat::internevo;
+  return format == LogFormat::torchtitan || format == LogFormat::torchtune ||
+         format == LogFormat::internevo || format == LogFormat::automodel;
 }
 
 class Times {
@@ -55,12 +60,17 @@ class Times {
         if (!rates_alone) rates_alone = format;
         continue;
       }
-      keep_one_batch();
-      find_intervals();
-      find_warm_up();
-      find_stalls();
-      find_gaps();
-      sum_up();
+      const std::vector<Step> told = steps_;
+      sum_up_all();
+      if (out_.n == 0) continue;
+      if (const auto other_ms = check_clock()) {
+        const LoggedContradiction found{out_.median_ms, *other_ms, std::string{clock_name()}};
+        steps_ = told;
+        if (by_clock()) sum_up_all();
+        if (!out_.confirmed) out_.contradiction = found;
+      } else {
+        check_rates();
+      }
       if (out_.n > 0) return std::move(out_);
     }
     if (log_.runtime_s > 0) return whole_run();
@@ -69,6 +79,16 @@ class Times {
   }
 
  private:
+  void sum_up_all() {
+    keep_one_batch();
+    find_intervals();
+    find_warm_up();
+    find_changes();
+    find_stalls();
+    find_gaps();
+    sum_up();
+  }
+
   // Of several formats the preferred one, unless it is rare.
   std::vector<LogFormat> formats_by_preference() const {
     const std::uint64_t most = *std::ranges::max_element(log_.n_of_format);
@@ -119,6 +139,10 @@ class Times {
                         .batch = s.batch_sequences,
                         .tflops = s.tflops_per_gpu,
                         .rate = s.rate,
+                        .tokens_rate = s.tokens_rate,
+                        .clock_s = s.wall_s > 0     ? s.wall_s
+                                   : s.of_steps > 0 ? static_cast<double>(s.rate)
+                                                    : 0,
                         .events = std::exchange(events, std::uint8_t{0}),
                         .earlier = log_.settings.changed && record < log_.settings.at_record});
     }
@@ -197,6 +221,7 @@ class Times {
       case LogFormat::torchtitan:
       case LogFormat::torchtune:
       case LogFormat::internevo:
+      case LogFormat::automodel:
         if (work_.tokens_per_step && work_.n_gpus) return *work_.tokens_per_step / *work_.n_gpus * kSecond;
         return std::nullopt;
       case LogFormat::deepspeed:
@@ -223,21 +248,167 @@ class Times {
       std::erase_if(steps_, [](const Step& s) { return s.time_ms <= 0; });
       return true;
     }
-    // By the clock: from the line before, of the same start.
-    out_.from_clock = true;
-    std::vector<Step> timed;
+    return by_clock();
+  }
+
+  // Times of `span` lines each by the clock, and the lines that they end at. Digits of the clock that are too few for one line
+  // are enough for several.
+  struct ClockTimes {
+    std::vector<std::pair<std::size_t, double>> ms;
+    double total_ms = 0;    // from the first line to the last one, over the steps between
+    double unit_share = 0;  // half a unit of the clock, of the whole time
+    std::size_t span = 1;
+    bool rises = true;    // a clock does not go back
+    bool bursts = false;  // a buffer held lines back: only all of them together say a time
+  };
+
+  [[nodiscard]] bool follows(std::size_t i, std::size_t before) const {
+    const Step &s = steps_[i], &b = steps_[before];
+    return s.segment == b.segment && s.clock_s > 0 && b.clock_s > 0 && s.step > b.step && !b.warm_up;
+  }
+
+  // Marks the lines before which something else than steps took long. None where these are many: the steps are uneven then.
+  [[nodiscard]] std::vector<bool> pauses(double unit_s) const {
+    constexpr double kFar = 2, kMostShare = 0.3;
+    std::vector<double> distances;
+    for (std::size_t i = 1; i < steps_.size(); ++i)
+      if (follows(i, i - 1)) distances.push_back(steps_[i].clock_s - steps_[i - 1].clock_s);
+    const double far = kFar * (median(distances) + unit_s);
+    std::vector<bool> paused(steps_.size(), false);
+    std::size_t n = 0;
     for (std::size_t i = 1; i < steps_.size(); ++i) {
-      const Step& before = steps_[i - 1];
-      Step s = steps_[i];
-      if (s.segment != before.segment || s.wall_s <= before.wall_s || before.wall_s <= 0 ||
-          s.step <= before.step)
+      paused[i] = follows(i, i - 1) && steps_[i].clock_s - steps_[i - 1].clock_s > far;
+      n += paused[i] ? 1U : 0U;
+    }
+    if (static_cast<double>(n) > kMostShare * static_cast<double>(distances.size()))
+      paused.assign(steps_.size(), false);
+    return paused;
+  }
+
+  // `without_events`: not over lines between which the log tells an evaluation, a checkpoint or a start.
+  [[nodiscard]] ClockTimes clock_times(bool without_events) const {
+    constexpr double kUnits = 20, kMostBack = 0.02;
+    ClockTimes times;
+    double unit_s = 1, passed_s = 0, steps = 0, longest_s = 0;
+    std::size_t pairs = 0, back = 0, together = 0;
+    for (std::size_t i = 1; i < steps_.size(); ++i) {
+      if (!follows(i, i - 1)) continue;
+      const double distance = steps_[i].clock_s - steps_[i - 1].clock_s;
+      if (steps_[i].clock_s != std::floor(steps_[i].clock_s)) unit_s = std::min(unit_s, 1e-3);
+      ++pairs;
+      if (distance < 0) {
+        ++back;
         continue;
-      s.time_ms = (s.wall_s - before.wall_s) * kSecond / static_cast<double>(s.step - before.step);
-      timed.push_back(s);
+      }
+      together += distance == 0 ? 1 : 0;
+      passed_s += distance;
+      longest_s = std::max(longest_s, distance);
+      steps += static_cast<double>(steps_[i].step - steps_[i - 1].step);
+    }
+    times.rises = static_cast<double>(back) <= kMostBack * static_cast<double>(pairs);
+    if (pairs == 0 || passed_s <= 0 || !times.rises) return times;
+    const double per_line_s = passed_s / static_cast<double>(pairs);
+    times.total_ms = kSecond * passed_s / steps;
+    times.bursts = 2 * together > pairs && per_line_s > unit_s;
+    times.unit_share = (times.bursts ? longest_s : unit_s / 2) / passed_s;
+    const double span = std::ceil(kUnits * unit_s / per_line_s),
+                 most = std::floor(static_cast<double>(pairs) / 2);
+    times.span = static_cast<std::size_t>(std::clamp(span, 1.0, std::max(1.0, most)));
+    const std::vector<bool> paused = times.bursts ? std::vector<bool>(steps_.size(), false) : pauses(unit_s);
+    std::size_t since = 0;  // the last pause
+    for (std::size_t i = 1; i < steps_.size(); ++i) {
+      const bool told = without_events && steps_[i].events != 0;
+      if (paused[i] || told || !follows(i, i - 1)) since = i;
+      const std::size_t before = std::max(since, i - std::min(i, times.span));
+      if (before == i || steps_[i].clock_s < steps_[before].clock_s) continue;
+      const double distance = steps_[i].clock_s - steps_[before].clock_s;
+      times.ms.emplace_back(i,
+                            kSecond * distance / static_cast<double>(steps_[i].step - steps_[before].step));
+    }
+    return times;
+  }
+
+  // Makes the times those of the clock: the distances of the lines, or their mean where lines come in bursts. False where there
+  // is no clock.
+  bool by_clock() {
+    const ClockTimes clock = clock_times(false);
+    std::vector<Step> timed;
+    for (const auto& [i, ms] : clock.ms) {
+      Step s = steps_[i];
+      s.time_ms = ms;
+      if (ms > 0) timed.push_back(s);
     }
     if (timed.empty()) return false;
+    out_.from_clock = true;
+    if (clock.bursts)
+      for (Step& s : timed) s.time_ms = clock.total_ms;
     steps_ = std::move(timed);
     return true;
+  }
+
+  static double middle_of(const ClockTimes& clock) {
+    std::vector<double> ms;
+    for (const auto& [i, time] : clock.ms) ms.push_back(time);
+    return median(std::move(ms));
+  }
+
+  [[nodiscard]] std::string_view clock_name() const {
+    const bool is_bar =
+        std::ranges::any_of(steps_, [](const Step& s) { return s.clock_s > 0 && s.wall_s == 0; });
+    return is_bar ? "the clock of the progress bar" : "the times of day of the lines";
+  }
+
+  // The time of a step by the clock, where it contradicts that of the lines.
+  std::optional<double> check_clock() {
+    constexpr double kTolerance = 0.1;
+    constexpr std::size_t kLeast = 5;
+    if (out_.from_clock || steps_.empty()) return std::nullopt;
+    const ClockTimes clock = clock_times(true);
+    if (clock.total_ms <= 0 || clock.unit_share > kTolerance) return std::nullopt;
+    const double middle = middle_of(clock), tolerance = 1 + kTolerance + 2 * clock.unit_share;
+    // The lines of MLPerf are stretches of its own clock without the evaluation behind each of them.
+    // Nor does a column of numbers that are no dates say that it is a clock in seconds.
+    constexpr double kFirstDate = 1e8;
+    const bool is_guess = out_.format == LogFormat::csv && steps_.front().clock_s < kFirstDate;
+    const bool is_partial = out_.format == LogFormat::mlperf || clock.bursts || clock.ms.size() < kLeast;
+    const double least = is_partial ? 0 : middle;
+    // A mean over all steps, stalls and what is between lines included.
+    const double most = std::max(middle, clock.total_ms);
+    if (is_guess && (out_.median_ms > most * tolerance || out_.median_ms * tolerance < least))
+      return std::nullopt;
+    if (out_.median_ms > most * tolerance) return clock.bursts || middle <= 0 ? clock.total_ms : middle;
+    if (out_.median_ms * tolerance < least) return middle;
+    out_.confirmed = least > 0;
+    // Both are right, and the clock has more digits.
+    constexpr double kCoarse = 0.01, kPercent = 100;
+    if (out_.confirmed && log_.rounding_percent > kPercent * kCoarse &&
+        clock.unit_share < log_.rounding_percent / kPercent / 2) {
+      return middle;
+    }
+    return std::nullopt;
+  }
+
+  // Tokens per second of the lines and the tokens of a step say a time, too.
+  void check_rates() {
+    constexpr double kTolerance = 0.25;
+    if (out_.confirmed || out_.from_clock || work_.is_assumed || !work_.tokens_per_step || !work_.n_gpus)
+      return;
+    std::vector<double> rates;
+    for (const Step& s : steps_)
+      if (!s.warm_up && !s.stalled && s.tokens_rate > 0) rates.push_back(static_cast<double>(s.tokens_rate));
+    if (rates.empty()) return;
+    const double other = kSecond * *work_.tokens_per_step / *work_.n_gpus / median(std::move(rates));
+    if (other < out_.median_ms * (1 + kTolerance) && out_.median_ms < other * (1 + kTolerance)) return;
+    out_.contradiction =
+        LoggedContradiction{out_.median_ms, other,
+                            fmt::format("their tokens per second, of {:.0f} tokens a step on {:.0f} GPUs",
+                                        *work_.tokens_per_step, *work_.n_gpus)};
+    out_.why_no_time = fmt::format(
+        "the lines tell {:.1f} ms a step, and {} make {:.1f} ms: one of them is wrong, or --gbs, --seq or "
+        "--gpus are not "
+        "those of the run",
+        out_.median_ms, out_.contradiction->other, other);
+    out_.median_ms = out_.p10_ms = out_.p90_ms = out_.mean_ms = 0;
   }
 
   LoggedTimes rates_of(LogFormat format) {
@@ -245,9 +416,13 @@ class Times {
     out_.format = format;
     choose(format);
     follow();
-    out_.why_no_time = fmt::format(
-        "{} prints rates, and nothing says how much work a step is: {}", log_format_name(format),
-        prints_tokens(format) ? "say --gbs, --seq and --gpus" : "say --gbs, the samples of a step");
+    out_.why_no_time =
+        format == LogFormat::csv || format == LogFormat::tensorboard
+            ? std::string{"the column of time goes back between steps, so it is not a clock, and it names no unit: call "
+                          "it `step_time_ms` or `step_time_s`"}
+            : fmt::format("{} prints rates, and nothing says how much work a step is: {}",
+                          log_format_name(format),
+                          prints_tokens(format) ? "say --gbs, --seq and --gpus" : "say --gbs, the samples of a step");
     std::vector<double> rates, tflops;
     for (const Step& s : steps_) {
       if (s.rate > 0) rates.push_back(s.rate);
@@ -287,6 +462,7 @@ class Times {
   }
 
   void find_warm_up() {
+    out_.warm_up = 0;
     for (std::size_t begin = 0; begin < steps_.size();) {
       std::size_t end = begin;
       while (end < steps_.size() && steps_[end].segment == steps_[begin].segment) ++end;
@@ -301,12 +477,47 @@ class Times {
     }
   }
 
+  // Where steps take another time for good: the split with the least squares, if both sides are long, differ beyond their
+  // noise, and no drift explains them as well.
+  void find_changes() {
+    std::vector<std::size_t> counted;
+    std::vector<double> times;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      steps_[i].level = 0;
+      if (steps_[i].warm_up) continue;
+      counted.push_back(i);
+      times.push_back(steps_[i].time_ms);
+    }
+    out_.changes.clear();
+    std::vector<std::size_t> splits = detail::changes_of(times);
+    std::uint32_t level = 0;
+    for (std::size_t k = 0; k < counted.size(); ++k) {
+      if (level < splits.size() && k == splits[level]) ++level;
+      steps_[counted[k]].level = level;
+    }
+    splits.insert(splits.begin(), 0);
+    splits.push_back(counted.size());
+    const auto middle = [&](std::size_t n) {
+      return median({times.begin() + static_cast<std::ptrdiff_t>(splits[n]),
+                     times.begin() + static_cast<std::ptrdiff_t>(splits[n + 1])});
+    };
+    for (std::size_t n = 1; n + 1 < splits.size(); ++n) {
+      const Step& s = steps_[counted[splits[n]]];
+      out_.changes.push_back({s.step, s.line, middle(n - 1), middle(n)});
+    }
+  }
+
   // Medians of blocks of lines with their neighbours, warm-up left out.
   void find_local_medians() {
+    local_.assign(steps_.size(), 0);
+    const std::uint32_t levels = static_cast<std::uint32_t>(out_.changes.size()) + 1;
+    for (std::uint32_t level = 0; level < levels; ++level) find_local_medians(level);
+  }
+
+  void find_local_medians(std::uint32_t level) {
     std::vector<std::size_t> counted;
     for (std::size_t i = 0; i < steps_.size(); ++i)
-      if (!steps_[i].warm_up) counted.push_back(i);
-    local_.assign(steps_.size(), 0);
+      if (!steps_[i].warm_up && steps_[i].level == level) counted.push_back(i);
     for (std::size_t from = 0; from < counted.size(); from += kBlock) {
       const std::size_t first = from >= kBlock ? from - kBlock : 0;
       const std::size_t last = std::min(counted.size(), from + 2 * kBlock);
@@ -332,6 +543,7 @@ class Times {
   }
 
   void find_stalls() {
+    out_.stalls.clear();
     find_local_medians();
     std::vector<double> deviations;
     for (std::size_t i = 0; i < steps_.size(); ++i)
@@ -386,15 +598,31 @@ class Times {
     return median(std::move(slopes)) * static_cast<double>(n - 1);
   }
 
+  [[nodiscard]] std::uint32_t longest_level() const {
+    std::vector<double> lengths(out_.changes.size() + 1, 0);
+    for (const Step& s : steps_)
+      if (!s.warm_up) lengths[s.level] += s.interval;
+    return static_cast<std::uint32_t>(std::ranges::max_element(lengths) - lengths.begin());
+  }
+
   void sum_up() {
     constexpr double kPercent = 100, kLow = 0.1, kHigh = 0.9;
     std::vector<double> times, tflops, rates;
     double weighted = 0, weight = 0;
+    const std::uint32_t level = longest_level();
+    out_.other_stretches = 0;
+    const Step *first = nullptr, *last = nullptr;
     for (const Step& s : steps_) {
       if (s.warm_up) continue;
       weighted += s.time_ms * s.interval;
       weight += s.interval;
       if (s.stalled) continue;
+      if (s.level != level) {
+        ++out_.other_stretches;
+        continue;
+      }
+      if (first == nullptr) first = &s;
+      last = &s;
       times.push_back(s.time_ms);
       if (s.tflops > 0) tflops.push_back(s.tflops);
       if (s.rate > 0) rates.push_back(s.rate);
@@ -403,6 +631,8 @@ class Times {
     if (times.empty()) return;
     out_.first_step = steps_.front().step;
     out_.last_step = steps_.back().step;
+    out_.stretch_first_step = first->step;
+    out_.stretch_last_step = last->step;
     out_.mean_ms = weighted / weight;
     out_.median_ms = median(times);
     out_.p10_ms = quantile(times, kLow);
@@ -472,6 +702,12 @@ std::string_view to_string(LogEvent cause) {
     case LogEvent::none: break;
   }
   return "unknown";
+}
+
+std::string contradiction_text(const LoggedContradiction& contradiction) {
+  const auto ms = [](double value) { return with_separators(fmt::format("{:.1f}", value)) + " ms"; };
+  return fmt::format("the lines say {} a step, {} {}: the clock counts", ms(contradiction.lines_ms),
+                     contradiction.other, ms(contradiction.other_ms));
 }
 
 Result<LoggedTimes> logged_times(const TrainingLog& log, const LoggedWork& work) {

@@ -127,7 +127,7 @@ Result<TrainingLog> read(ByteSource source) {
     held = end - from;
     std::memmove(buffer.data(), buffer.data() + from, held);
   }
-  if (held > 0) scanner.line({buffer.data(), held});
+  if (held > 0) scanner.line({buffer.data(), held}, true);
   STEPCAST_TRY(scanner.status());
   scanner.finish();
   if (log.steps.empty() && log.runtime_s == 0) return no_step(log, beginning);

@@ -50,7 +50,9 @@ enum class LogEvent : std::uint8_t {
 struct LoggedStep {
   double time_ms = 0;  // of one step; 0: not told, or not yet
   double wall_s = 0;   // when the line was written, since 1970; 0: not told
-  float rate = 0;      // TorchTitan: tokens/s per GPU; DeepSpeed, Composer: samples/s of all
+  float rate =
+      0;  // TorchTitan: tokens/s per GPU; DeepSpeed, Composer: samples/s of all; bars: seconds since their begin
+  float tokens_rate = 0;  // tokens/s per GPU, beside a time; 0: not told
   float tflops_per_gpu = 0;
   std::uint32_t step = 0;
   std::uint32_t batch_sequences = 0;  // of the step; 0: not told

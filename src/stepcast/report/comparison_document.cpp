@@ -74,7 +74,14 @@ std::string step_source(const Forecast& forecast) {
 
 ComparisonAnswer comparison_answer(std::string a_name, const Forecast& a, std::string b_name,
                                    const Forecast& b) {
-  return {std::move(a_name), std::move(b_name), step_source(a), step_source(b), compare(a, b)};
+  ComparisonAnswer answer{std::move(a_name), std::move(b_name), step_source(a), step_source(b),
+                          compare(a, b)};
+  // What a log contradicts itself in.
+  for (const auto& [side, forecast] : {std::pair{"A", &a}, std::pair{"B", &b}})
+    if (forecast->kind == "log")
+      for (const std::string& note : forecast->notes)
+        answer.comparison.verdict += fmt::format("; {}: {}", side, note);
+  return answer;
 }
 
 void fields(auto& a, Is<ComparisonAnswer> auto& answer) {

@@ -24,6 +24,13 @@ namespace {
 
 std::string tenths_of_ms(double ms) { return table_number(ms, 1) + " ms"; }
 
+// "from step 121 on 1,200.0 instead of 1,000.0 ms (+20.0 %)".
+std::string change_text(const LoggedChange& change) {
+  return fmt::format("from step {} on {} instead of {} ms ({} %)", table_count(change.step),
+                     table_number(change.after_ms, 1), table_number(change.before_ms, 1),
+                     table_signed(100 * (change.after_ms / change.before_ms - 1), 1));
+}
+
 // What of the log itself makes its steps other than a forecast of a quiet machine; empty: nothing.
 std::string unrest(const LoggedTimes& t) {
   constexpr double kWide = 0.1, kDrift = 3;  // of the median; percent
@@ -34,6 +41,7 @@ std::string unrest(const LoggedTimes& t) {
   }
   if (t.trend_percent.value_or(0) > kDrift)
     what.push_back(fmt::format("its steps get {:.1f} % slower from begin to end", *t.trend_percent));
+  for (const LoggedChange& change : t.changes) what.push_back(change_text(change));
   if (t.from_clock) what.emplace_back("its times are distances of lines and hold what stands between steps");
   if (t.whole_run) what.emplace_back("its time is a mean with evaluation, saving and warm-up");
   return join(what, "; ");
@@ -71,6 +79,8 @@ std::string steps_text(const LoggedRun& run) {
   add(t.earlier_settings, "under earlier settings");
   add(static_cast<std::uint64_t>(std::ranges::count(t.stalls, false, &LoggedStall::between_steps)),
       "with a stall");
+  add(t.other_stretches, fmt::format("outside of steps {} to {}, the longest stretch of one speed",
+                                     table_count(t.stretch_first_step), table_count(t.stretch_last_step)));
   add(run.log.broken_lines, "broken off");
   if (!left_out.empty()) text += "; left out: " + join(left_out);
   return text;
@@ -187,12 +197,15 @@ ReportTable log_facts(const LoggedRun& run) {
     facts.row({"step time", tenths_of_ms(t.median_ms) + ", evaluation and saving included"});
   } else {
     facts.row({"step time", middle_text(t) + (t.from_clock ? ", by the times of day of the lines" : "")});
+    if (t.contradiction) facts.row({"but", contradiction_text(*t.contradiction)});
     facts.row({"mean", tenths_of_ms(t.mean_ms) + ", stalls included"});
     constexpr double kCoarse = 0.05;
     if (run.log.rounding_percent > kCoarse && !t.from_clock)
       facts.row(
           {"rounding", fmt::format("+-{:.2g} %: the log has no more digits", run.log.rounding_percent)});
     facts.row({"trend", trend_text(t)});
+    for (const LoggedChange& change : t.changes)
+      facts.row({&change == t.changes.data() ? "changes" : "", change_text(change)});
   }
   if (const std::string rates = rates_text(t); !rates.empty()) facts.row({"throughput", rates});
   if (run.log.peak_memory_GiB > 0)
@@ -207,6 +220,7 @@ ReportTable log_facts(const LoggedRun& run) {
   if (run.resolved) {
     facts.row({"settings", run.job->source});
     facts.row({"", logged_job_text(run)});
+    if (!run.not_said.empty()) facts.row({"not said", join(run.not_said) + ": defaults"});
     for (const std::string& note : run.job->notes) facts.row({"note", note});
   } else {
     const std::string file = run.log.file + ": ";
@@ -222,7 +236,8 @@ std::string error_text(const Comparison& c) {
 ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Comparison& c) {
   const LoggedTimes& t = run.times;
   ReportTable facts = ReportTable::facts();
-  facts.row({"it ran", fmt::format("{} (from {})", logged_job_text(run), run.job->source)});
+  facts.row({"it ran", fmt::format("{} (from {}{})", logged_job_text(run), run.job->source,
+                                   run.not_said.empty() ? "" : "; not said: " + join(run.not_said))});
   facts.row({"forecast", fmt::format("{} (p10 {}, p90 {})", tenths_of_ms(c.a_step_time_ms),
                                      table_number(c.a_p10_ms, 1), table_number(c.a_p90_ms, 1))});
   facts.row({"measured", t.whole_run ? tenths_of_ms(t.median_ms) + ", the mean of the whole run"
@@ -230,6 +245,7 @@ ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Com
                                      : fmt::format("{} (p10 {}, p90 {}; median of {})",
                                                    tenths_of_ms(t.median_ms), table_number(t.p10_ms, 1),
                                                    table_number(t.p90_ms, 1), counted(t.n, "line", "lines"))});
+  if (t.contradiction) facts.row({"but", contradiction_text(*t.contradiction)});
   facts.row({"difference", fmt::format("the forecast is {} off ({} ms)", error_text(c),
                                        table_signed(-c.step_difference_ms, 1))});
   if (f.memory && run.log.peak_memory_GiB > 0) {

@@ -5,7 +5,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,19 +13,6 @@
 
 namespace stepcast::detail::log_text_test {
 namespace {
-
-TEST(LogText, TakesPrefixesOfLaunchers) {
-  const auto taken = [](std::string_view line) { return std::pair{take_rank(line), std::string{line}}; };
-  EXPECT_EQ(taken("[rank12]: a"), (std::pair{std::optional<std::int32_t>{12}, std::string{"a"}}));
-  EXPECT_EQ(taken("[default3]:a"), (std::pair{std::optional<std::int32_t>{3}, std::string{"a"}}));
-  EXPECT_EQ(taken(" 7: a"), (std::pair{std::optional<std::int32_t>{7}, std::string{"a"}}));
-  EXPECT_EQ(taken("[1,5]<stdout>:a"), (std::pair{std::optional<std::int32_t>{5}, std::string{"a"}}));
-  EXPECT_EQ(taken("3: [rank1]:a"), (std::pair{std::optional<std::int32_t>{1}, std::string{"a"}}));
-  // Times of day and dates are no ranks.
-  EXPECT_EQ(taken("12:30:01 a"), (std::pair{std::optional<std::int32_t>{}, std::string{"12:30:01 a"}}));
-  EXPECT_EQ(taken("[2025-05-27 15:23:07] a").first, std::nullopt);
-  EXPECT_EQ(taken("[").first, std::nullopt);
-}
 
 TEST(LogText, ReadsNumbersAsLogsPrintThem) {
   EXPECT_DOUBLE_EQ(number_at(" 4,376 x")->value, 4376);
@@ -41,17 +27,18 @@ TEST(LogText, ReadsNumbersAsLogsPrintThem) {
   EXPECT_DOUBLE_EQ(number_behind("'train_runtime': '211'", "'train_runtime'")->value, 211);
 }
 
-TEST(LogText, LeavesOutColours) {
-  std::string buffer;
-  EXPECT_EQ(without_colours("\x1b[31mstep: 20  \x1b[38;2;180;60;0mloss\x1b[0m", buffer), "step: 20  loss");
-  EXPECT_EQ(without_colours("[31mstep: 20[39m", buffer), "step: 20");  // the escape was lost on the way
-  EXPECT_EQ(without_colours("[rank0]: [batch=1/2]", buffer), "[rank0]: [batch=1/2]");
-}
-
 TEST(LogText, ReadsDates) {
   // 2026-01-02 00:00:00 is day 20455 since 1970.
   EXPECT_DOUBLE_EQ(*time_of_line("[2026-01-02 00:00:10,250] x"), 20455 * 86400.0 + 10.25);
   EXPECT_DOUBLE_EQ(*time_of_line("2026-01-02T00:01:00+08:00"), 20455 * 86400.0 + 60);
+  for (const char* line :
+       {"2026/01/02 00:00:10 - mmengine", "01/02/2026 00:00:10 [INFO|DP=0]", "[01/02/26 00:00:10] INFO"})
+    EXPECT_DOUBLE_EQ(time_of_line(line).value_or(0), 20455 * 86400.0 + 10) << line;
+  // 2000-01-02 is day 10958 since 1970.
+  for (const char* line : {"I0102 00:00:10.000000 139 pyconfig.py", "Jan 02 00:00:10 node",
+                           "Jan  2 00:00:10 node", "[01/02 00:00:10 d2.utils.events]:  eta: 1:02:03"})
+    EXPECT_DOUBLE_EQ(time_of_line(line).value_or(0), 10958 * 86400.0 + 10) << line;
+  EXPECT_FALSE(time_of_line("eta: 1 day, 10:24:31  time: 2.0"));
   EXPECT_FALSE(time_of_line("2026-13-02 00:00:10"));
   EXPECT_FALSE(time_of_line("200 20 2"));
 }

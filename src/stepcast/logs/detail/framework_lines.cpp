@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/logs/detail/log_text.h"
 
 namespace stepcast::detail {
@@ -33,33 +34,138 @@ double first_figure(const JsonValue& object, const std::array<std::string_view, 
 }  // namespace
 
 std::optional<StepLine> FrameworkLines::take(std::string_view line) {
-  return line.find("train_time:") != std::string_view::npos ? running_total(line) : olmo(line);
+  const auto has = [&](std::string_view text) { return line.find(text) != std::string_view::npos; };
+  if (has("train_time:")) return running_total(line);
+  if (has("iter time:")) return litgpt(line);
+  if (has("s/step") || line.starts_with("Epoch ")) return keras(line);
+  if (has("= Step ") || has("Total step time:")) return nemo_rl(line);
+  return olmo(line);
+}
+
+std::optional<StepLine> FrameworkLines::since_line_before(const StepLine& told) {
+  const double total_ms = told.mean_ms * told.step.step;
+  std::optional<StepLine> since =
+      since_total(told.step.format, told.step.step, total_ms, total_ms * told.half_digit_share);
+  if (since) since->memory_GiB = told.memory_GiB;
+  return since;
+}
+
+std::optional<StepLine> FrameworkLines::since_total(LogFormat format, std::uint32_t step, double total_ms,
+                                                    double half_ms) {
+  constexpr double kDigits = 500;  // at least so many units of the last digit
+  std::optional<StepLine> told;
+  if (total_ms_ && step > total_step_ && total_ms >= *total_ms_) {
+    const double passed = total_ms - *total_ms_;
+    if (passed < kDigits * 2 * half_ms) return told;
+    told.emplace();
+    told->step.format = format;
+    told->step.step = step;
+    told->step.time_ms = passed / (step - total_step_);
+    told->half_digit_share = 2 * half_ms / passed;
+  } else if (total_ms_ && step == total_step_ && total_ms >= *total_ms_) {
+    return told;  // the validation behind a step
+  }
+  total_ms_ = total_ms;
+  total_step_ = step;
+  return told;
 }
 
 std::optional<StepLine> FrameworkLines::running_total(std::string_view line) {
-  constexpr double kSecond = 1e3, kDigits = 500;  // at least so many units of the last digit
   const auto step = number_behind(line, "step:");
   const auto total = number_behind(line, "train_time:");
   if (!step || !total || step->value < 0 || total->value < 0 || total->value > 1e12) return std::nullopt;
   const std::string_view unit = *text_behind(line, "train_time:");
   const std::size_t letter = unit.find_first_not_of("0123456789.,");
-  const double scale = unit.substr(std::min(letter, unit.size())).starts_with("ms") ? 1 : kSecond;
-  const double total_ms = total->value * scale, half_ms = total->half_digit * scale;
-  const std::uint32_t number = step_number(step->value);
-  std::optional<StepLine> told;
-  if (total_ms_ && number > total_step_ && total_ms >= *total_ms_) {
-    const double passed = total_ms - *total_ms_;
-    if (passed < kDigits * 2 * half_ms) return told;
-    told.emplace();
-    told->step.format = LogFormat::modded_nanogpt;
-    told->step.step = number;
-    told->step.time_ms = passed / (number - total_step_);
-    told->half_digit_share = 2 * half_ms / passed;
-  } else if (total_ms_ && number == total_step_ && total_ms >= *total_ms_) {
-    return told;  // the validation behind a step
+  const double scale = unit.substr(std::min(letter, unit.size())).starts_with("ms") ? 1 : kSecondInMs;
+  return since_total(LogFormat::modded_nanogpt, step_number(step->value), total->value * scale,
+                     total->half_digit * scale);
+}
+
+std::optional<StepLine> FrameworkLines::litgpt(std::string_view line) {
+  const auto iteration = number_behind(line, "iter "), step = number_behind(line, " step "),
+             time = number_behind(line, "iter time:");
+  const auto unit = text_behind(line, "iter time:");
+  if (!iteration || !step || !time || !is_figure(iteration->value) || step->value < 1 ||
+      !is_figure(time->value) || unit->find(" ms") > 16)
+    return std::nullopt;
+  // Lines may leave iterations out: an iteration takes as long as that of the line.
+  const double iterations = iteration->value - litgpt_iteration_, steps = step->value - litgpt_step_;
+  const bool follows = litgpt_step_ > 0 && iterations > 0 && steps > 0;
+  const bool is_first = litgpt_step_ == 0;
+  if (!is_first && iterations > 0 && steps <= 0) return std::nullopt;  // within a step
+  litgpt_iteration_ = iteration->value;
+  litgpt_step_ = step->value;
+  const double share = follows ? iterations / steps : iteration->value / step->value;
+  StepLine told;
+  told.step.format = LogFormat::litgpt;
+  told.step.step = step_number(step->value);
+  told.step.time_ms = time->value * std::max(1.0, share);
+  told.half_digit_share = time->half_digit / time->value;
+  return told;
+}
+
+std::optional<StepLine> FrameworkLines::keras(std::string_view line) {
+  const std::size_t unit = line.find("s/step");
+  if (unit == std::string_view::npos) {
+    if (const auto epoch = number_behind(line, "Epoch "); epoch && line.find('/') != std::string_view::npos)
+      keras_epoch_ = std::clamp(epoch->value, 0.0, 1e5);
+    return std::nullopt;
   }
-  total_ms_ = total_ms;
-  total_step_ = number;
+  const std::string_view text = trimmed(line.substr(0, unit));
+  if (text.empty()) return std::nullopt;
+  const auto step = number_at(text);
+  const std::size_t slash = text.find('/');
+  const double
+      number = step ? step->value : 0,
+      all = number_at(text.substr(std::min(slash, text.size() - 1) + 1)).value_or(LoggedNumber{}).value;
+  std::size_t from = text.find_last_of(" \t");
+  if (number < 1 || all < number || from == std::string_view::npos) return std::nullopt;
+  const std::string_view own = text.substr(from + 1);
+  const auto time = number_at(own);
+  if (!time || !is_figure(time->value)) return std::nullopt;
+  const double scale = own.ends_with('m') ? 1 : own.ends_with('u') ? 1e-3 : kSecondInMs;
+  LoggedNumber ms{time->value * scale, time->half_digit * scale};
+  // "30:37" is left, or "2043s" have passed at the end.
+  std::string_view before = trimmed(text.substr(0, from));
+  if (before.ends_with('-')) before = trimmed(before.substr(0, before.size() - 1));
+  const std::string_view span = before.substr(before.find_last_of(" \t") + 1);
+  double seconds = 0, part = 0;
+  bool is_span = !span.empty();
+  for (std::size_t i = 0; i < span.size(); ++i) {
+    const char c = span[i];
+    if (c >= '0' && c <= '9') {
+      part = part * 10 + (c - '0');
+    } else if (c == ':') {
+      seconds = (seconds + part) * 60;
+      part = 0;
+    } else {
+      is_span = is_span && c == 's' && i + 1 == span.size();
+    }
+  }
+  const double steps = span.ends_with('s') ? number : all - number;
+  if (is_span && steps > 0 && kSecondInMs / steps / 2 < ms.half_digit)
+    ms = {kSecondInMs * (seconds + part) / steps, kSecondInMs / steps / 2};
+  if (!is_figure(ms.value)) return std::nullopt;
+  StepLine told;
+  told.step.format = LogFormat::keras;
+  told.step.step = step_number(keras_epoch_ * all + number);
+  told.step.time_ms = ms.value;
+  told.half_digit_share = ms.half_digit / ms.value;
+  return told;
+}
+
+std::optional<StepLine> FrameworkLines::nemo_rl(std::string_view line) {
+  if (const auto step = number_behind(line, "= Step ")) {
+    rl_step_ = step_number(step->value);
+    return std::nullopt;
+  }
+  const auto time = number_behind(line, "Total step time:");
+  if (!time || !is_figure(time->value)) return std::nullopt;
+  StepLine told;
+  told.step.format = LogFormat::nemo_rl;
+  told.step.step = rl_step_;
+  told.step.time_ms = time->value * kSecondInMs;
+  told.half_digit_share = time->half_digit / time->value;
   return told;
 }
 
@@ -143,6 +249,13 @@ void MlperfEvents::setting(std::string_view key, const JsonValue& value, Setting
       batch_ = number;
       blocks.word("total_batch", fmt::format("{:.0f}", number));
     }
+    constexpr std::string_view kCounts =
+        "global_batch_size micro_batch_size max_sequence_length num_layers num_heads hidden_size "
+        "ffn_hidden_size lora_rank "
+        "number_of_nodes number_of_ranks tensor_model_parallel_size pipeline_model_parallel_size "
+        "context_parallel_size "
+        "expert_model_parallel_size";
+    if (is_among(key, kCounts)) blocks.word(fmt::format("mlperf.{}", key), fmt::format("{:.0f}", number));
     if (key == "max_sequence_length") sequence_ = number;
     if (key == "train_samples") train_samples_ = number;
   }
@@ -150,6 +263,7 @@ void MlperfEvents::setting(std::string_view key, const JsonValue& value, Setting
   if (key == "submission_benchmark") {
     counts_tokens_ = value.text().starts_with("gpt3");
   }
+  if (key == "opt_name") blocks.word("mlperf.opt_name", value.text());
   if (key == "submission_platform") blocks.word("gpu", value.text());  // "64xNVIDIA DGX H100"
   if (key == "submission_org" || key == "submission_benchmark") blocks.word(key, value.text());
 }

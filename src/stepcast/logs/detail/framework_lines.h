@@ -16,15 +16,27 @@ class FrameworkLines {
  public:
   // `line` without colours and prefixes. Nothing where it tells no step.
   [[nodiscard]] std::optional<StepLine> take(std::string_view line);
+  // Of a line that tells a mean over all steps: what a step has taken since the line before.
+  [[nodiscard]] std::optional<StepLine> since_line_before(const StepLine& told);
 
  private:
-  // "step:20/1390 train_time:2846ms": the time since the line before, once it has enough digits.
+  // The mean time of the steps since the last total, once it has enough digits.
+  [[nodiscard]] std::optional<StepLine> since_total(LogFormat format, std::uint32_t step, double total_ms,
+                                                    double half_ms);
+  // "step:20/1390 train_time:2846ms".
   [[nodiscard]] std::optional<StepLine> running_total(std::string_view line);
+  // "Epoch 1 | iter 32 step 4 | ... | iter time: 345.67 ms (step)" (LitGPT): a step is several iterations.
+  [[nodiscard]] std::optional<StepLine> litgpt(std::string_view line);
+  // "Epoch 2/5", then "100/1000 ... 30:37 2s/step": what is left of the epoch has more digits than the time of a step.
+  [[nodiscard]] std::optional<StepLine> keras(std::string_view line);
+  // "==== Step 5/100 ====", and below it "Total step time: 51.20s" (NeMo RL).
+  [[nodiscard]] std::optional<StepLine> nemo_rl(std::string_view line);
   // "[step=20/1000,epoch=1]", then a line for every figure (OLMo, OLMo-core).
   [[nodiscard]] std::optional<StepLine> olmo(std::string_view line);
 
   std::optional<double> total_ms_;
-  std::uint32_t total_step_ = 0, olmo_step_ = 0;
+  std::uint32_t total_step_ = 0, olmo_step_ = 0, rl_step_ = 0;
+  double keras_epoch_ = 0, litgpt_iteration_ = 0, litgpt_step_ = 0;
   double olmo_wall_s_ = 0;
 };
 

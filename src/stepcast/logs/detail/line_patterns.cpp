@@ -14,8 +14,10 @@
 namespace stepcast::detail {
 
 STEPCAST_MEMBERS(kLinePattern, &LinePattern::format, &LinePattern::marker, &LinePattern::also,
-                 &LinePattern::unless, &LinePattern::step, &LinePattern::ms, &LinePattern::seconds,
-                 &LinePattern::tqdm, &LinePattern::tokens_per_s_per_gpu, &LinePattern::samples_per_s,
+                 &LinePattern::unless, &LinePattern::step, &LinePattern::epoch, &LinePattern::of,
+                 &LinePattern::ms, &LinePattern::seconds, &LinePattern::tqdm, &LinePattern::per_second,
+                 &LinePattern::work, &LinePattern::work_per_s, &LinePattern::mean_seconds,
+                 &LinePattern::mean_per_s, &LinePattern::tokens_per_s_per_gpu, &LinePattern::samples_per_s,
                  &LinePattern::batch, &LinePattern::tflops, &LinePattern::memory, &LinePattern::has_letters,
                  &LinePattern::is_common);
 
@@ -102,6 +104,53 @@ std::optional<LoggedNumber> first_of(const LinePattern& pattern, std::string_vie
 }
 
 bool is_step(double value) { return value >= 0; }
+
+constexpr double kMsPerSecond = 1e3;
+
+// The time of a step that the line tells, whichever way; nothing where it tells none.
+std::optional<LoggedNumber> time_ms_of(const LinePattern& pattern, std::string_view line) {
+  const auto scaled = [](LoggedNumber number, double factor) {
+    return LoggedNumber{number.value * factor, number.half_digit * factor};
+  };
+  const auto inverse = [](const LoggedNumber& number) {
+    const double ms = kMsPerSecond / number.value;
+    return LoggedNumber{ms, ms * number.half_digit / number.value};
+  };
+  if (const auto ms = first_of(pattern, line, pattern.ms)) return ms;
+  if (const auto seconds = first_of(pattern, line, pattern.seconds)) return scaled(*seconds, kMsPerSecond);
+  if (const auto figure = first_of(pattern, line, pattern.tqdm)) {
+    const std::string_view unit = *text_behind(line, pattern.tqdm);
+    const bool is_time = unit.substr(0, unit.find(' ')).ends_with("s/it");
+    return is_time ? scaled(*figure, kMsPerSecond) : inverse(*figure);
+  }
+  if (const auto work = first_of(pattern, line, pattern.work),
+      rate = first_of(pattern, line, pattern.work_per_s);
+      work && rate)
+    return LoggedNumber{kMsPerSecond * work->value / rate->value,
+                        kMsPerSecond * work->value / rate->value *
+                            (rate->half_digit / rate->value + work->half_digit / work->value)};
+  if (const auto rate = first_of(pattern, line, pattern.per_second)) return inverse(*rate);
+  if (const auto mean = first_of(pattern, line, pattern.mean_seconds)) return scaled(*mean, kMsPerSecond);
+  if (const auto rate = first_of(pattern, line, pattern.mean_per_s)) return inverse(*rate);
+  return std::nullopt;
+}
+
+bool tells_times(const LinePattern& pattern) {
+  return !pattern.ms.empty() || !pattern.seconds.empty() || !pattern.tqdm.empty() ||
+         !pattern.per_second.empty() || !pattern.work.empty() || !pattern.mean_seconds.empty();
+}
+
+// The number of the step in the run.
+std::optional<double> step_of(const LinePattern& pattern, std::string_view line) {
+  const auto step = first_of(pattern, line, pattern.step, is_step);
+  if (!step) return std::nullopt;
+  const auto epoch = first_of(pattern, line, pattern.epoch, is_step);
+  const auto of = first_of(pattern, line, pattern.of);
+  constexpr double kMostEpochs = 1e5;
+  if (!epoch || !of || epoch->value > kMostEpochs) return step->value;
+  return epoch->value * of->value + step->value;
+}
+
 }  // namespace
 
 const LinePatterns& line_patterns() {
@@ -110,26 +159,20 @@ const LinePatterns& line_patterns() {
 }
 
 std::optional<StepLine> patterned_line(const LinePattern& pattern, std::string_view line) {
-  constexpr double kSecond = 1e3, kBytesFrom = 1e6, kHalf = 0.5;
+  constexpr double kBytesFrom = 1e6, kHalf = 0.5;
   const auto number = [&](std::string_view texts) { return first_of(pattern, line, texts); };
   const auto value = [&](std::string_view texts) { return number(texts).value_or(LoggedNumber{}).value; };
   StepLine told;
   told.step.format = pattern.format;
-  const auto step = first_of(pattern, line, pattern.step, is_step);
+  const auto step = step_of(pattern, line);
   if (step)
-    told.step.step = step_number(step->value);
+    told.step.step = step_number(*step);
   else if (!pattern.step.empty())
     return std::nullopt;
-  std::optional<LoggedNumber> figure;
-  if ((figure = number(pattern.ms))) {
-    told.step.time_ms = figure->value;
-  } else if ((figure = number(pattern.seconds))) {
-    told.step.time_ms = figure->value * kSecond;
-  } else if ((figure = number(pattern.tqdm))) {
-    const std::string_view unit = *text_behind(line, pattern.tqdm);
-    const bool is_time = unit.substr(0, unit.find(' ')).ends_with("s/it");
-    told.step.time_ms = is_time ? kSecond * figure->value : kSecond / figure->value;
-  } else if (pattern.ms.empty() && pattern.seconds.empty() && pattern.tqdm.empty()) {
+  std::optional<LoggedNumber> figure = time_ms_of(pattern, line);
+  if (figure) {
+    (pattern.mean_seconds.empty() ? told.step.time_ms : told.mean_ms) = figure->value;
+  } else if (!tells_times(pattern)) {
     figure =
         number(pattern.tokens_per_s_per_gpu.empty() ? pattern.samples_per_s : pattern.tokens_per_s_per_gpu);
     if (figure) told.step.rate = static_cast<float>(figure->value);
@@ -139,7 +182,8 @@ std::optional<StepLine> patterned_line(const LinePattern& pattern, std::string_v
   told.step.batch_sequences = step_number(value(pattern.batch));
   if (const auto samples = static_cast<float>(value(pattern.samples_per_s));
       told.step.time_ms > 0 && samples > 0)
-    told.step.batch_sequences = step_number(figure->value * static_cast<double>(samples) + kHalf);
+    told.step.batch_sequences =
+        step_number(told.step.time_ms / kMsPerSecond * static_cast<double>(samples) + kHalf);
   told.step.tflops_per_gpu = static_cast<float>(value(pattern.tflops));
   const double tokens = value(pattern.tokens_per_s_per_gpu);
   told.tokens_per_s_per_gpu = pattern.has_letters ? tokens : static_cast<float>(tokens);

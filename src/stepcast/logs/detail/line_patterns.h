@@ -20,10 +20,13 @@ struct LinePattern {
   LogFormat format{};
   std::string_view marker{};  // in lower case; a line that holds one of these is such a line,
   std::string_view also{};    // if it holds this,
-  std::string_view unless{};  // and tells no step with this
+  std::string_view unless{};  // and tells no step with one of these
   std::string_view step{};    // number of the step; empty: the line has none
-  // What a step takes: one of these, or without them one of the two rates. tqdm prints "1.2s/it" or "1.3it/s".
-  std::string_view ms{}, seconds{}, tqdm{};
+  std::string_view epoch{},
+      of{};  // where steps begin anew with every epoch: its number, and the steps in one
+  // What a step takes: one of these, or without them one of the two rates. tqdm prints "1.2s/it" or "1.3it/s"; `work` is the
+  // tokens of a step and `work_per_s` their rate; `mean` and `mean_per_s` are over all steps of the run until then.
+  std::string_view ms{}, seconds{}, tqdm{}, per_second{}, work{}, work_per_s{}, mean_seconds{}, mean_per_s{};
   std::string_view tokens_per_s_per_gpu{}, samples_per_s{};
   std::string_view batch{}, tflops{}, memory{};  // sequences; of a GPU; GiB or bytes
   bool has_letters = false;                      // thousands as in "2.17K", numbers as in "np.float64(51.2)"

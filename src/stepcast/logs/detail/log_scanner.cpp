@@ -5,9 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "stepcast/base/line_prefix.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/words.h"
 #include "stepcast/logs/detail/line_patterns.h"
 #include "stepcast/logs/detail/log_text.h"
+#include "stepcast/logs/detail/named_units.h"
 
 namespace stepcast::detail {
 namespace {
@@ -38,14 +41,24 @@ bool holds(const Found& found, More... needles) {
   return (found.test(needles) || ...);
 }
 
+// The texts of keys and values that may name the unit of a step's time.
+const Found& of_units() {
+  static const Found kUnits = [] {
+    Found units;
+    for (unsigned needle = units_first; needle <= units_last; ++needle) units.set(needle);
+    return units;
+  }();
+  return kUnits;
+}
+
 // The texts of lines that tell a step; the others are of settings.
 const Found& of_steps() {
   static const Found kSteps = [] {
     Found steps = ~Found{} << kFirstMarker;
-    for (const Needle needle :
-         {composer_batch, composer_rate, bar_seconds, bar_steps, run_end, olmo_step, running_total})
+    for (const Needle needle : {composer_batch, composer_rate, bar_seconds, bar_steps, run_end, olmo_step,
+                                running_total, litgpt, epoch, rl_step, rl_time})
       steps.set(needle);
-    return steps;
+    return steps | of_units();
   }();
   return kSteps;
 }
@@ -72,6 +85,13 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, end);
 }
 
+// A line that breaks off, without the word in which it may: "(ms): 832" of 8322.0.
+std::string_view without_torn_word(std::string_view line) {
+  if (line.ends_with('|') || line.ends_with(']') || line.ends_with('}')) return line;
+  const std::size_t blank = line.find_last_of(" \t\r");
+  return line.substr(0, blank == std::string_view::npos ? 0 : blank + 1);
+}
+
 // "Config param per_device_batch_size: 4", of MaxText; the first of a name holds.
 void add_maxtext_parameter(std::string_view line, std::string& parameters) {
   constexpr std::size_t kMost = std::size_t{1} << 16;
@@ -92,10 +112,12 @@ Status LogScanner::status() const {
   return Error{*csv_error_}.in_file(log_.file);
 }
 
-void LogScanner::line(std::string_view raw) {
+void LogScanner::line(std::string_view raw, bool is_torn) {
   ++log_.n_lines;
   if (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
-  std::string row;
+  if (is_torn) raw = without_torn_word(raw);
+  std::string row, plain;
+  if (log_.n_lines == 1 || csv_.active()) raw = plain_line(raw, plain).text;
   if (log_.n_lines == 1) {
     const bool is_json = raw.starts_with('{') && json_row(raw, json_keys_).has_value();
     Result<bool> is_csv = csv_.header(is_json ? join(json_keys_, ",") : std::string{raw});
@@ -111,20 +133,29 @@ void LogScanner::line(std::string_view raw) {
       ++log_.broken_lines;
     return;
   }
-  // What a progress bar wrote over itself.
+  // What a progress bar wrote over itself; the prefix is before the first piece.
+  if (raw.find('\r') != std::string_view::npos) {
+    const PlainLine first = plain_line(raw.substr(0, raw.find('\r')), plain);
+    rank_ = first.rank;
+    prefix_.assign(first.prefix);
+  }
   for (std::size_t from = 0;;) {
     const std::size_t end = raw.find('\r', from);
-    if (const std::string_view part = raw.substr(from, end - from); !part.empty()) piece(part);
+    if (const std::string_view part = raw.substr(from, end - from); !part.empty()) piece(part, from == 0);
     if (end == std::string_view::npos) return;
     from = end + 1;
   }
 }
 
-void LogScanner::piece(std::string_view raw) {
+void LogScanner::piece(std::string_view raw, bool begins_line) {
   const Found found = needles_.found_in(raw);
   if (found.none() && !blocks_.is_open()) return;
-  std::string_view line = without_colours(raw, plain_);
-  rank_ = take_rank(line);
+  const PlainLine plain = plain_line(raw, plain_);
+  const std::string_view line = plain.text;
+  if (begins_line || !plain.prefix.empty()) {
+    rank_ = plain.rank;
+    prefix_.assign(plain.prefix);
+  }
   if (blocks_.take(line)) return;
   if (holds(found, mlperf)) {
     if (std::optional<StepLine> told = mlperf_.take(line, blocks_, events_)) add(*told, {});
@@ -140,7 +171,8 @@ void LogScanner::add(StepLine told, std::string_view line) {
       std::min<std::uint64_t>(log_.n_lines, std::numeric_limits<std::uint32_t>::max()));
   if (rank_ && *rank_ <= std::numeric_limits<std::int16_t>::max())
     step.rank = static_cast<std::int16_t>(*rank_);
-  if (const auto wall = time_of_line(line)) step.wall_s = *wall;
+  if (step.wall_s == 0) step.wall_s = time_of_line(line).value_or(0);
+  if (step.wall_s == 0 && step.of_steps == 0) step.wall_s = time_of_line(prefix_).value_or(0);
   step.events = events_;
   events_ = 0;
   ++log_.n_of_format[static_cast<std::size_t>(step.format)];
@@ -148,6 +180,7 @@ void LogScanner::add(StepLine told, std::string_view line) {
   log_.rounding_percent = kPercent * told.half_digit_share;
   log_.peak_memory_GiB = std::max(log_.peak_memory_GiB, told.memory_GiB);
   if (told.tokens_per_s_per_gpu > 0) log_.tokens_per_s_per_gpu = told.tokens_per_s_per_gpu;
+  step.tokens_rate = static_cast<float>(told.tokens_per_s_per_gpu);
   log_.steps.push_back(step);
 }
 
@@ -156,23 +189,28 @@ void LogScanner::step_of(const Found& found, std::string_view line) {
   bool is_broken = false;
   for (const LinePattern& pattern : line_patterns().rows) {
     if ((found >> kFirstMarker & pattern.markers).none() || !is_there(pattern.also)) continue;
-    if (!pattern.unless.empty() && is_there(pattern.unless)) return;
-    if (std::optional<StepLine> told = patterned_line(pattern, line)) return add(*told, line);
+    if (any_word(pattern.unless, is_there, '|')) return;
+    if (std::optional<StepLine> told = patterned_line(pattern, line)) {
+      if (told->mean_ms > 0) told = framework_lines_.since_line_before(*told);
+      return told ? add(*told, line) : void();
+    }
     is_broken = is_broken || !pattern.is_common;
   }
   if (is_broken) {
     ++log_.broken_lines;
     return;
   }
-  if (holds(found, composer_rate, olmo_step, running_total))
+  if (holds(found, composer_rate, olmo_step, running_total, litgpt, epoch, units_first, rl_step, rl_time))
     if (std::optional<StepLine> told = framework_lines_.take(line)) return add(*told, line);
   if (holds(found, composer_batch, composer_rate)) composer(line);
   if (holds(found, run_end)) run_summary(line);
   if (holds(found, bar_seconds, bar_steps)) {
     std::optional<StepLine> told = progress_bar_line(line);
     if (!told) told = rich_bar_line(line);
-    if (told) add(*told, {});
+    if (told) return add(*told, {});
   }
+  if ((found & of_units()).any())
+    if (std::optional<StepLine> told = line_with_units(line)) return add(*told, line);
 }
 
 // "[batch=3/20]:", then a line for every figure.

@@ -20,14 +20,14 @@ class LogScanner {
   // `log` must outlive this.
   explicit LogScanner(TrainingLog& log);
 
-  // Without its line break.
-  void line(std::string_view raw);
+  // Without its line break. `is_torn`: it has none, so that its last word may be half of one.
+  void line(std::string_view raw, bool is_torn = false);
   void finish();
   // What cannot be read whatever follows: a CSV file without a unit.
   [[nodiscard]] Status status() const;
 
  private:
-  void piece(std::string_view raw);  // between carriage returns
+  void piece(std::string_view raw, bool begins_line);  // between carriage returns
   void step_of(const MultiPatternMatcher::Found& found, std::string_view line);
   void composer(std::string_view line);
   void flush_composer();
@@ -45,6 +45,7 @@ class LogScanner {
   FrameworkLines framework_lines_;
   std::optional<Error> csv_error_;
   std::string plain_;
+  std::string prefix_;  // of the line, with the rank that it names
   std::optional<std::int32_t> rank_;
   std::uint8_t events_ = 0;
   std::optional<StepLine> composer_;  // the batch whose lines are being read

@@ -13,102 +13,66 @@ namespace stepcast::detail {
 
 namespace {
 
-constexpr char kEscape = '\x1b';
-
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_parameter(char c) { return is_digit(c) || c == ';' || c == '?' || c == ':'; }
+bool is_any_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
 
-// Length of the escape sequence at the begin of `text`, or 0.
-std::size_t escape_length(std::string_view text) {
-  std::size_t at = 0;
-  const bool escaped = text.front() == kEscape;
-  if (escaped) ++at;
-  if (at >= text.size()) return at;
-  if (text[at] != '[') {
-    if (!escaped) return 0;
-    if (text[at] == ']') {  // a title, up to a bell
-      const std::size_t end = text.find('\a', at);
-      return end == std::string_view::npos ? text.size() : end + 1;
-    }
-    return at + 1;
+// The number of `n` digits at `at`.
+std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t n) {
+  if (at > text.size() || text.size() - at < n) return std::nullopt;
+  int value = 0;
+  for (const char c : text.substr(at, n)) {
+    if (!is_digit(c)) return std::nullopt;
+    value = value * 10 + (c - '0');
   }
-  std::size_t end = at + 1;
-  while (end < text.size() && is_parameter(text[end])) ++end;
-  if (end >= text.size()) return escaped ? end : 0;
-  if (escaped) return end + 1;
-  return text[end] == 'm' && end > at + 1 ? end + 1 : 0;
+  return value;
 }
 
-// "[rank0]:", "[default3]:", "12: ", "[1,0]<stdout>:"; its length, or 0.
-std::size_t prefix_length(std::string_view line, std::optional<std::int32_t>& rank) {
-  std::size_t at = 0;
-  while (at < line.size() && is_blank(line[at])) ++at;
-  const bool bracket = at < line.size() && line[at] == '[';
-  std::size_t digits = at;
-  if (bracket) {
-    ++digits;
-    while (digits < line.size() && ((lower(line[digits]) >= 'a' && lower(line[digits]) <= 'z') ||
-                                    line[digits] == ' ' || line[digits] == '_'))
-      ++digits;
-    if (const std::size_t comma = line.find(',', digits); comma < digits + 8) {
-      const bool number = std::all_of(line.begin() + static_cast<std::ptrdiff_t>(digits),
-                                      line.begin() + static_cast<std::ptrdiff_t>(comma), is_digit);
-      if (number) digits = comma + 1;  // job, rank
-    }
+// Days since 1970 of the date at the end of `text`; nothing where there is none.
+std::optional<double> days_before(std::string_view text) {
+  constexpr int kNoYear = 2000, kCentury = 2000;
+  const auto number = [&](std::size_t from_end, std::size_t n) -> std::optional<int> {
+    return from_end <= text.size() ? digits_at(text, text.size() - from_end, n) : std::nullopt;
+  };
+  const auto character = [&](std::size_t from_end) {
+    return from_end <= text.size() ? text[text.size() - from_end] : '\0';
+  };
+  const auto days = [](int year, int month, int day) -> std::optional<double> {
+    if (year < 1970 || month < 1 || day < 1) return std::nullopt;
+    const std::chrono::year_month_day date{std::chrono::year{year},
+                                           std::chrono::month{static_cast<unsigned>(month)},
+                                           std::chrono::day{static_cast<unsigned>(day)}};
+    if (!date.ok()) return std::nullopt;
+    return static_cast<double>(std::chrono::sys_days{date}.time_since_epoch().count());
+  };
+  // In some countries the day comes first.
+  const auto month_and_day = [&](int year, int a, int b) {
+    return a > 12 ? days(year, b, a) : days(year, a, b);
+  };
+  const char between = character(3);
+  const auto last = number(2, 2), middle = number(5, 2), first = number(10, 4);
+  if (between == '-' || between == '/') {
+    if (last && middle && first && character(6) == between) return days(*first, *middle, *last);
+    if (between == '-') return std::nullopt;
+    const auto month = number(8, 2);
+    if (last && middle && month && character(6) == '/')
+      return month_and_day(kCentury + *last, *month, *middle);
+    if (last && middle) return month_and_day(kNoYear, *middle, *last);
+    return std::nullopt;
   }
-  std::int32_t value = 0;
-  const auto read = std::from_chars(line.data() + digits, line.data() + line.size(), value);
-  if (read.ec != std::errc{} || value < 0) return 0;
-  auto end = static_cast<std::size_t>(read.ptr - line.data());
-  if (bracket) {
-    if (end >= line.size() || line[end] != ']') return 0;
-    ++end;
-    if (line.substr(end).starts_with("<stdout>") || line.substr(end).starts_with("<stderr>")) end += 8;
-  }
-  if (end >= line.size() || line[end] != ':') return 0;
-  ++end;
-  if (!bracket && (end >= line.size() || !is_blank(line[end]))) return 0;  // 12:30:01 is a time
-  if (end < line.size() && is_blank(line[end])) ++end;
-  rank = value;
-  return end;
-}
-
-std::optional<int> two_digits(std::string_view text, std::size_t at) {
-  if (at + 2 > text.size() || !is_digit(text[at]) || !is_digit(text[at + 1])) return std::nullopt;
-  return (text[at] - '0') * 10 + (text[at + 1] - '0');
+  if (const auto year = number(4, 4), day = number(7, 2), month = number(10, 2);
+      year && day && month && character(5) == '/' && character(8) == '/')
+    return month_and_day(*year, *month, *day);
+  if (const auto month = number(4, 2); month && last && is_any_letter(character(5)))
+    return days(kNoYear, *month, *last);
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const std::size_t at = text.size() < 6 ? kMonths.size() : kMonths.find(text.substr(text.size() - 6, 3));
+  const auto day = character(2) == ' ' ? number(1, 1) : last;
+  if (between == ' ' && at < kMonths.size() && at % 3 == 0 && day)
+    return days(kNoYear, static_cast<int>(at / 3) + 1, *day);
+  return std::nullopt;
 }
 
 }  // namespace
-
-std::string_view without_colours(std::string_view line, std::string& buffer) {
-  if (line.find(kEscape) == std::string_view::npos &&
-      line.find("m", line.find('[')) == std::string_view::npos)
-    return line;
-  bool changed = false;
-  buffer.clear();
-  for (std::size_t i = 0; i < line.size();) {
-    const bool may_be = line[i] == kEscape || line[i] == '[';
-    const std::size_t length = may_be ? escape_length(line.substr(i)) : 0;
-    if (length > 0) {
-      changed = true;
-      i += length;
-    } else {
-      buffer += line[i++];
-    }
-  }
-  return changed ? std::string_view{buffer} : line;
-}
-
-std::optional<std::int32_t> take_rank(std::string_view& line) {
-  constexpr int kMost = 3;
-  std::optional<std::int32_t> rank;
-  for (int i = 0; i < kMost; ++i) {
-    const std::size_t length = prefix_length(line, rank);
-    if (length == 0) break;
-    line.remove_prefix(length);
-  }
-  return rank;
-}
 
 std::optional<LoggedNumber> number_at(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -177,25 +141,16 @@ std::optional<std::uint64_t> count_behind(std::string_view line, std::string_vie
 }
 
 std::optional<double> time_of_line(std::string_view line) {
-  constexpr std::size_t kWithin = 64, kLength = 19;  // 2025-06-09 10:11:12
+  constexpr std::size_t kWithin = 64, kLength = 8;  // 10:11:12
   const std::size_t end = std::min(line.size(), kWithin);
-  for (std::size_t at = line.find("20");
-       at != std::string_view::npos && at + kLength <= line.size() && at < end;
-       at = line.find("20", at + 1)) {
-    const std::string_view text = line.substr(at);
-    if (text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
-        text[16] != ':')
-      continue;
-    const auto century = two_digits(text, 0), year = two_digits(text, 2), month = two_digits(text, 5),
-               day = two_digits(text, 8), hour = two_digits(text, 11), minute = two_digits(text, 14),
-               second = two_digits(text, 17);
-    if (!century || !year || !month || !day || !hour || !minute || !second) continue;
-    const std::chrono::year_month_day date{std::chrono::year{*century * 100 + *year},
-                                           std::chrono::month{static_cast<unsigned>(*month)},
-                                           std::chrono::day{static_cast<unsigned>(*day)}};
-    if (!date.ok()) continue;
-    const double days = static_cast<double>(std::chrono::sys_days{date}.time_since_epoch().count());
-    double seconds = ((days * 24 + *hour) * 60 + *minute) * 60 + *second;
+  for (std::size_t colon = line.find(':'); colon < end; colon = line.find(':', colon + 1)) {
+    if (colon < 3 || (line[colon - 3] != ' ' && line[colon - 3] != 'T')) continue;
+    const std::string_view text = line.substr(colon - 2);
+    const auto hour = digits_at(text, 0, 2), minute = digits_at(text, 3, 2), second = digits_at(text, 6, 2);
+    if (!hour || !minute || !second || text[5] != ':') continue;
+    const auto days = days_before(line.substr(0, colon - 3));
+    if (!days) continue;
+    double seconds = ((*days * 24 + *hour) * 60 + *minute) * 60 + *second;
     double unit = 0.1;
     if (text.size() > kLength && (text[kLength] == ',' || text[kLength] == '.'))
       for (std::size_t i = kLength + 1; i < text.size() && is_digit(text[i]); ++i, unit /= 10)

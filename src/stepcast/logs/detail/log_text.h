@@ -1,4 +1,4 @@
-// Small pieces of a line of a training log: what launchers and terminals add, numbers, points in time.
+// Small pieces of a line of a training log: numbers and points in time. What launchers and terminals add is base/line_prefix.h.
 #pragma once
 
 #include <array>
@@ -19,14 +19,6 @@ struct LoggedNumber {
   double half_digit = 0;  // half a unit of the last digit that is printed
 };
 
-// The line without escape sequences of terminals, also those that lost their escape character on the way ("[31m"). The
-// result is `line` itself where there are none, or else lies in `buffer`.
-[[nodiscard]] std::string_view without_colours(std::string_view line, std::string& buffer);
-
-// Takes what launchers put before a line: "[rank0]:", "[default3]:", "12: ", "[1,0]<stdout>:", several of them. Returns
-// the rank that the last of them names.
-std::optional<std::int32_t> take_rank(std::string_view& line);
-
 // The number behind blanks at the begin of `text`; nothing where there is none.
 [[nodiscard]] std::optional<LoggedNumber> number_at(std::string_view text);
 // The number behind the first `key`; blanks, quotes, ':' and '=' may stand between.
@@ -37,8 +29,9 @@ std::optional<std::int32_t> take_rank(std::string_view& line);
 [[nodiscard]] std::optional<std::string_view> text_behind(std::string_view line, std::string_view key);
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-// Seconds since 1970 of the first date with a time in the first bytes of a line, "2025-06-09 10:11:12,123" or
-// "2025-10-17T11:33:02"; zones do not count.
+// Seconds since 1970 of the first date with a time in the first bytes of a line; zones do not count: "2025-06-09 10:11:12,123",
+// "2025-10-17T11:33:02", "2025/06/09 10:11:12", "06/09/2025 10:11:12", "06/09/25 10:11:12". Dates without a year are of 2000:
+// "I0609 10:11:12.123456", "Jun 09 10:11:12", "06/09 10:11:12".
 [[nodiscard]] std::optional<double> time_of_line(std::string_view line);
 
 // Which of a few fixed texts a line holds, in one pass over it whatever their number (Aho and Corasick 1975).

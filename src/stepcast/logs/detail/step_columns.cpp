@@ -5,6 +5,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/shipped_table.h"
 #include "stepcast/base/words.h"
+#include "stepcast/logs/detail/named_units.h"
 
 namespace stepcast::detail {
 namespace {
@@ -47,7 +48,9 @@ const ColumnRow* find_row(std::string_view column, std::string_view kind) {
 std::optional<TimeColumn> time_column(std::string_view name) {
   if (const ColumnRow* time = find_row(name, "time")) return TimeColumn{time->ms};
   if (const ColumnRow* rate = find_row(name, "per_second")) return TimeColumn{rate->ms, true};
-  return std::nullopt;
+  // What W&B puts before a name is none of its words.
+  const std::size_t run = name.rfind(" - ");
+  return unit_in_name(name.substr(run == std::string_view::npos ? 0 : run + 3));
 }
 bool is_time_without_unit(std::string_view name) { return find_row(name, "time_without_unit") != nullptr; }
 bool is_step_column(std::string_view name) { return find_row(name, "step") != nullptr; }

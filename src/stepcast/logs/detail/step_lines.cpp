@@ -54,6 +54,17 @@ LogFormat bar_format(std::string_view line) {
   return before.find("|Loss:") != std::string_view::npos ? LogFormat::torchtune : LogFormat::huggingface;
 }
 
+// Whether a bar counts something else than steps of training, by what is before it.
+bool is_other_bar(std::string_view line) {
+  const std::string before = lower(line.substr(0, std::min(line.find("%|"), line.size())));
+  for (const std::string_view other :
+       {"loading", "fetching", "download", "map", "tokeniz", "generating", "saving", "evaluat", "validat",
+        "sanity", "testing", "predict", "filter", "packing", "merging", "writing", "processing", "grouping",
+        "capturing"})
+    if (before.find(other) != std::string::npos) return true;
+  return false;
+}
+
 // Seconds of "0:03:20" and "1 day 2:03:20", as Python prints what has passed.
 double elapsed_s(std::string_view text) {
   const bool has_days = text.find("day") != std::string_view::npos;
@@ -100,6 +111,7 @@ std::optional<StepLine> progress_bar_line(std::string_view line) {
   if (!usable(rate)) return std::nullopt;
   const std::size_t unit = rate_text.find("s/it"), inverse = rate_text.find("it/s");
   if (unit == std::string_view::npos && inverse == std::string_view::npos) return std::nullopt;
+  if (is_other_bar(line)) return std::nullopt;
   const LogFormat format = bar_format(line);
   StepLine told_here = told(format, step_number(step->value), *rate);
   told_here.step.time_ms = unit < inverse ? rate->value * kSecond : kSecond / rate->value;
@@ -173,7 +185,7 @@ Result<bool> CsvSteps::header(std::string_view line) {
       time_ = i;
       column_ = *column;
     }
-    if (!step_ && is_step_column(name)) step_ = i;
+    if (!step_ && time_ != i && is_step_column(name)) step_ = i;
     if (!batch_ && is_batch_column(name)) batch_ = i;
     if (!tflops_ && is_rate_column(name)) tflops_ = i;
     if (is_time_without_unit(name)) without_unit = cells_[i];

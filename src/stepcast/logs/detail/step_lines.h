@@ -20,6 +20,7 @@ struct StepLine {
   LoggedStep step;
   double half_digit_share = 0;  // of the time or rate: half a unit of its last digit over its value
   double memory_GiB = 0, tokens_per_s_per_gpu = 0;
+  double mean_ms = 0;  // of all steps of the run until then, instead of the time of the step; 0: not told
 };
 
 // The number of a step as a step has it: from 0 on, and as far as it can count.

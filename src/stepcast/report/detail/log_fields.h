@@ -49,6 +49,19 @@ void fields(auto& a, Is<LoggedStall> auto& s) {
   a("between_steps", s.between_steps);
 }
 
+void fields(auto& a, Is<LoggedChange> auto& c) {
+  a("step", c.step);
+  a("line", c.line);
+  a("before_ms", fixed<3>(c.before_ms));
+  a("after_ms", fixed<3>(c.after_ms));
+}
+
+void fields(auto& a, Is<LoggedContradiction> auto& c) {
+  a("lines_ms", fixed<3>(c.lines_ms), "what the lines say a step takes");
+  a("other_ms", fixed<3>(c.other_ms), "what something else in the log makes of it");
+  a("other", c.other);
+}
+
 // What the log tells of its steps.
 void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
   using Known = std::optional<Fixed<6>>;
@@ -58,6 +71,9 @@ void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
   a("steps_per_line", t.steps_per_line, "a time is the mean of this number of steps");
   a("counted", t.n, "times that count: neither warm-up nor stalls");
   a("from_clock", t.from_clock, "times are distances of the lines in time");
+  a("confirmed", t.confirmed, "the clock of the lines says the same step time within 10 %");
+  a("contradiction", t.contradiction,
+    "null: none; else the step time is that of the clock, or there is none");
   a("whole_run", t.whole_run, "one mean of all steps, evaluation and saving included");
   a("step_time_ms", known(t.median_ms), "median");
   a("step_time_p10_ms", known(t.n > 1 ? t.p10_ms : 0));
@@ -71,7 +87,9 @@ void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
       n("duplicates", t.duplicates);
       n("other_batches", t.other_batches);
       n("earlier_settings", t.earlier_settings);
+      n("other_stretches", t.other_stretches);
     }});
+  a("changes", t.changes, "where steps take another time for good");
   a("restarts", t.restarts);
   a("stalls", t.stalls);
   a("tokens_per_s_per_gpu", known(t.tokens_per_s_per_gpu));
@@ -98,6 +116,7 @@ void fields(auto& a, Is<LoggedRun> auto& run) {
     job ? std::optional<std::int64_t>{job->n_gpus.value_or(job->layout.world_size())} : std::nullopt);
   a("gpu", run.job && !run.job->gpu.empty() ? Text{run.job->gpu} : Text{});
   a("layout", job ? settings_of(job->layout, job->model) : std::vector<Setting>{});
+  a("not_said", run.not_said, "by the log or by flags: defaults");
   a("notes", detail::notes_of(run));
 }
 
