@@ -10,6 +10,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/platform/changed_figures.h"
 #include "stepcast/platform/detail/hardware_reader.h"
 #include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/device_siblings.h"
@@ -245,9 +246,10 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
 }
 
 // Device, node and host, each from another file where it says so.
-Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const Documents& documents,
+Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const RecordSource& from,
                                   Platform& platform) {
   const std::string name = file.string();
+  const Documents& documents = *from.documents;
   if (const JsonValue* member = o.take("device")) {
     STEPCAST_ASSIGN(ObjectReader device, ObjectReader::of(*member, "device", name));
     if (const JsonValue* base = device.take("extends")) {
@@ -257,7 +259,9 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
       platform.device = std::move(other.device);
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
     }
+    const Device before = platform.device;
     STEPCAST_TRY(read_device(device, platform.device, documents));
+    if (!from.is_shipped) note_changed_figures(before, platform.node, platform);
   }
   if (const JsonValue* member = o.take("node")) {
     STEPCAST_ASSIGN(ObjectReader node, ObjectReader::of(*member, "node", name));
@@ -267,7 +271,9 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
       platform.curves = std::move(other.curves);  // they were measured on that node
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
     }
+    const Node before = platform.node;
     STEPCAST_TRY(read_node(node, platform.node, documents));
+    if (!from.is_shipped) note_changed_figures(platform.device, before, platform);
   }
 
   if (const JsonValue* member = o.take("host")) {
@@ -365,7 +371,7 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
   STEPCAST_ASSIGN(Documents documents, read_documents(o.take("documents"), name));
   const RecordSource records{std::make_shared<const Documents>(std::move(documents)), document.is_shipped};
 
-  STEPCAST_TRY(read_parts(o, file, *records.documents, platform));
+  STEPCAST_TRY(read_parts(o, file, records, platform));
   STEPCAST_TRY(read_fitted(o, records, platform));
   if (from.filename() == kSharedModelsFile) STEPCAST_TRY(take_sibling(from, platform));
   STEPCAST_TRY(o.finish());
