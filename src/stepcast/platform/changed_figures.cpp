@@ -36,18 +36,20 @@ void restore(std::string_view prefix, std::span<const detail::Figure<Group>> fig
 }
 
 // Takes the first value: later files change again what was measured once.
-template <class Records>
-void remember(std::span<const ChangedFigure> changed, std::string_view prefix, Records& records) {
-  for (const ChangedFigure& figure : changed) {
-    if (!figure.path.starts_with(prefix)) continue;
-    for (auto& record : records) record.measured_with.try_emplace(figure.path, figure.before);
-  }
+template <class Record>
+void remember(const ChangedFigure& figure, Record& record) {
+  record.measured_with.try_emplace(figure.path, figure.before);
+}
+
+// Bandwidths that measured collectives of one node, or of several, go with.
+bool binds_curves(std::string_view path, bool across_nodes) {
+  if (across_nodes) return path == "node.network.nic_bandwidth_Gbps" || path == "node.network.nics_per_node";
+  return path.starts_with(kIntra) && path.ends_with("GBps");
 }
 
 bool has_curves(const Platform& platform, bool across_nodes) {
-  return std::ranges::any_of(platform.curves, [&](const CollectiveCurve& curve) {
-    return (curve.n_nodes > 1) == across_nodes && !curve.measured_with.empty();
-  });
+  return std::ranges::any_of(
+      platform.curves, [&](const CollectiveCurve& curve) { return (curve.n_nodes > 1) == across_nodes; });
 }
 
 // How a figure acts, for people.
@@ -60,8 +62,7 @@ std::string_view way(std::string_view path, const Platform& platform) {
     return measured ? "measured kernels are scaled to it (`\"inherit_models\": false` drops them)" : "";
   }
   const bool across = path.starts_with(kNetwork);
-  if (path.ends_with("latency_us") || (!across && !path.starts_with(kIntra)) || !has_curves(platform, across))
-    return "";
+  if (!binds_curves(path, across) || !has_curves(platform, across)) return "";
   return "measured collectives are scaled to it (`\"inherit_curves\": false` drops them)";
 }
 
@@ -89,9 +90,12 @@ void note_changed_figures(const Device& device_before, const Node& node_before, 
   }
   if (node_before.network && now.node.network)
     add_changes(kNetwork, detail::network_figures(), *node_before.network, *now.node.network, changed);
-  remember(changed, kDevice, now.models);
-  remember(changed, kIntra, now.curves);
-  remember(changed, kNetwork, now.curves);
+  for (const ChangedFigure& figure : changed) {
+    for (ModelRecord& model : now.models)
+      if (figure.path.starts_with(kDevice)) remember(figure, model);
+    for (CollectiveCurve& curve : now.curves)
+      if (binds_curves(figure.path, curve.n_nodes > 1)) remember(figure, curve);
+  }
   now.changed.insert(now.changed.end(), changed.begin(), changed.end());
 }
 

@@ -246,10 +246,9 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
 }
 
 // Device, node and host, each from another file where it says so.
-Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const RecordSource& from,
-                                  Platform& platform) {
+Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const Documents& documents,
+                                  bool notes_changes, Platform& platform) {
   const std::string name = file.string();
-  const Documents& documents = *from.documents;
   if (const JsonValue* member = o.take("device")) {
     STEPCAST_ASSIGN(ObjectReader device, ObjectReader::of(*member, "device", name));
     if (const JsonValue* base = device.take("extends")) {
@@ -261,7 +260,7 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const R
     }
     const Device before = platform.device;
     STEPCAST_TRY(read_device(device, platform.device, documents));
-    if (!from.is_shipped) note_changed_figures(before, platform.node, platform);
+    if (notes_changes) note_changed_figures(before, platform.node, platform);
   }
   if (const JsonValue* member = o.take("node")) {
     STEPCAST_ASSIGN(ObjectReader node, ObjectReader::of(*member, "node", name));
@@ -273,7 +272,7 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const R
     }
     const Node before = platform.node;
     STEPCAST_TRY(read_node(node, platform.node, documents));
-    if (!from.is_shipped) note_changed_figures(platform.device, before, platform);
+    if (notes_changes) note_changed_figures(platform.device, before, platform);
   }
 
   if (const JsonValue* member = o.take("host")) {
@@ -371,7 +370,9 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
   STEPCAST_ASSIGN(Documents documents, read_documents(o.take("documents"), name));
   const RecordSource records{std::make_shared<const Documents>(std::move(documents)), document.is_shipped};
 
-  STEPCAST_TRY(read_parts(o, file, records, platform));
+  // A part in a folder below was measured with what this file says of the machine.
+  const bool completes_part = !from.empty() && from.parent_path().parent_path() == file.parent_path();
+  STEPCAST_TRY(read_parts(o, file, *records.documents, !document.is_shipped && !completes_part, platform));
   STEPCAST_TRY(read_fitted(o, records, platform));
   if (from.filename() == kSharedModelsFile) STEPCAST_TRY(take_sibling(from, platform));
   STEPCAST_TRY(o.finish());
