@@ -25,6 +25,7 @@
 #include "calibrate/plausible_measurements.h"
 #include "calibrate/protocol_switch.h"
 #include "calibration_answers.h"
+#include "curve_effect.h"
 #include "option_list.h"
 #include "outputs.h"
 
@@ -97,6 +98,8 @@ ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
   list("NCCL changes protocol between sizes that are a factor of 2 apart. To see where:",
        answer.denser_sizes);
   list("Not measured; predictions will scale other curves and say so. To measure:", answer.not_measured);
+  list("Warning: used by no forecast that was tried", answer.used_by_nothing);
+  if (!answer.changes.empty()) list("Changes stepcast predict", {answer.changes});
   return document;
 }
 
@@ -149,7 +152,7 @@ Provenance provenance_of(const CollectiveMeasurements& m, const CalibrateCollect
   return provenance;
 }
 
-// Sets the records of `fit` in `calibrated`.
+// Sets the records of `fit` in `calibrated`, in place of all curves of its group.
 void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keeps_points,
                Platform& calibrated) {
   std::vector<CollectiveCurve> records = fit.records(provenance);
@@ -159,6 +162,12 @@ void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keep
     knots.clear();
     for (const FitPoint& p : fit.points) knots.push_back({p.message_bytes, p.measured_us});
   }
+  // Curves of single types that the platform came with would win over one of any type.
+  std::erase_if(calibrated.curves, [&](const CollectiveCurve& old) {
+    const CollectiveCurve& now = records.front();
+    return old.collective == now.collective && old.variant == now.variant && old.n_nodes == now.n_nodes &&
+           old.gpus_per_node == now.gpus_per_node && old.n_ranks == now.n_ranks;
+  });
   for (CollectiveCurve& record : records) calibrated.set(std::move(record));
 }
 
@@ -214,6 +223,9 @@ Result<int> run_calibrate_collectives(const CalibrateCollectivesOptions& options
       answer.denser_sizes.push_back(std::move(command));
   }
   answer.not_measured = missing_commands(base, fitted);
+  CurveEffects effects = effects_of_curves(base, calibrated);
+  answer.changes = std::move(effects.largest);
+  answer.used_by_nothing = std::move(effects.unused);
   options.answer(calibration_json(answer), document_of(answer, !options.no_plot), output);
   return kSuccess;
 }

@@ -63,6 +63,9 @@ void fields(auto& a, Is<CalibratedCollectives> auto& c) {
   a("denser_sizes", c.denser_sizes,
     "commands for sizes at which NCCL changes protocol between those that were measured");
   a("not_measured", c.not_measured, "commands for groups of the platform without measurements");
+  a("changes", c.changes,
+    "the question whose step changes most, before and after; empty: no step that was tried changes");
+  a("used_by_nothing", c.used_by_nothing, "curves that no step that was tried uses, and why");
 }
 
 void fields(auto& a, Is<CalibratedIterations> auto& c) {

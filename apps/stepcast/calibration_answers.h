@@ -30,6 +30,8 @@ struct CalibratedCollectives {
   std::vector<UnusedRows> unused;
   std::vector<std::string> denser_sizes;  // commands for sizes where NCCL changes protocol
   std::vector<std::string> not_measured;  // commands
+  std::string changes;                    // the question whose step changes most, before and after
+  std::vector<std::string> used_by_nothing;
 };
 
 struct CalibratedIterations {

@@ -30,6 +30,7 @@
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/why_slower.h"
+#include "stepcast/platform/changed_figures.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/routine_job.h"
@@ -308,6 +309,25 @@ Status note_slow_type(const ResolvedJob& job, const StepModel& steps, std::vecto
   return Ok{};
 }
 
+// What figures that a platform file changed do to the step.
+void note_changed_figures_of(const ResolvedJob& job, const Layout& layout, const StepModel& steps,
+                             std::vector<std::string>& notes) {
+  const Platform& platform = steps.platform();
+  if (platform.changed.empty()) return;
+  constexpr std::size_t kMostPriced = 8;  // a step each
+  const Result<StepPrediction> now = steps.predict(job.model, layout);
+  for (std::size_t i = 0; i < platform.changed.size(); ++i) {
+    const ChangedFigure& figure = platform.changed[i];
+    std::optional<std::pair<double, double>> step_ms;
+    if (now && i < kMostPriced) {
+      const Platform before = without_change(platform, figure);
+      if (const auto was = StepModel{before, steps.assumptions()}.predict(job.model, layout))
+        step_ms = {now->step.time.value() * kMsPerUs, was->step.time.value() * kMsPerUs};
+    }
+    notes.push_back(changed_figure_note(platform, figure, step_ms));
+  }
+}
+
 // What was filled in, and what the price leaves out. `pools`: one for every pool.
 void note_job(const ResolvedJob& job, std::span<const StepModel> pools, std::vector<std::string>& notes) {
   for (const StepModel& steps : pools) {
@@ -539,6 +559,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   forecast.anchor = std::move(step.anchor);
   std::vector<std::string>& notes = step.notes;
   if (!step.on_several_pools()) {
+    note_changed_figures_of(job, step.layout, steps, notes);
     if (request.compares_types) STEPCAST_TRY(note_slow_type(job, steps, notes));
     if (const std::optional<std::string>& load = request.job.settings.expert_load)
       STEPCAST_TRY(add_expert_load(*load, job, steps, forecast));

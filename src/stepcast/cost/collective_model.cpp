@@ -11,6 +11,7 @@
 #include "stepcast/cost/detail/curve_tables.h"
 #include "stepcast/cost/nccl_choice.h"
 #include "stepcast/cost/torus_collective.h"
+#include "stepcast/platform/changed_figures.h"
 
 namespace stepcast {
 namespace {
@@ -101,6 +102,24 @@ TimeCurve added_by_switch(const TimeCurve& scaled, const RankCurve& measured, st
   return finished(t, scaled, EstimateSource::analytic);
 }
 
+TimeCurve times(const TimeCurve& curve, double factor) {
+  return factor == 1 ? curve : transformed(curve, 1, factor, 0, curve.source);
+}
+
+// What the GPUs of a group have of the links that it is bound by: inside a node, or out of it.
+double group_bandwidth(const CollectiveCurve& curve, const Node& node) {
+  if (curve.n_nodes == 1) return ring_bandwidth(node, curve.n_ranks).value();
+  if (!node.network) return 1;
+  return node.network->bandwidth_per_nic.value() * std::min(node.network->nics_per_node, curve.gpus_per_node);
+}
+
+// The curve of a record, scaled to the bandwidths of now where a platform file changed those that it was measured with.
+Result<TimeCurve> curve_of(const CollectiveCurve& record, const Node& now) {
+  STEPCAST_ASSIGN(const TimeCurve curve, time_curve(record));
+  return times(
+      curve, group_bandwidth(record, with_figures(now, record.measured_with)) / group_bandwidth(record, now));
+}
+
 // Types that NCCL moves and adds as the first of them: NVSwitch adds floats of 16 and 32 bits, and no integers.
 DType measured_like(DType dtype) {
   switch (dtype) {
@@ -145,11 +164,15 @@ Bytes uneven_all_to_all_size(std::span<const Bytes> sent, std::uint32_t n_ranks)
   return Bytes{largest * n_ranks / (n_ranks - 1.0)};
 }
 
-CollectiveModel::CollectiveModel(const Platform& platform) : device_(platform.device), node_(platform.node) {
+CollectiveModel::CollectiveModel(const Platform& platform)
+    : device_(platform.device), stated_node_(platform.node), node_(platform.node) {
   for (const CollectiveCurve& record : platform.curves) {
     if (!record.variant.empty() || record.n_ranks < 2) continue;
+    const auto now = record.measured_with.empty() ? nullptr : std::make_shared<const Node>(platform.node);
     auto curve = std::make_shared<const detail::OnDemand<TimeCurve>>(
-        JsonValue{}, [record](const JsonValue&) { return time_curve(record); }, record.fit.is_later());
+        JsonValue{},
+        [record, now](const JsonValue&) { return now ? curve_of(record, *now) : time_curve(record); },
+        record.fit.is_later());
     if (!curve->can_be_read())
       skipped_.push_back(curve->problem());
     else
@@ -182,7 +205,28 @@ std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp
   return result;
 }
 
+void CollectiveModel::set_speeds(double intra_node, double network) {
+  if (intra_node == intra_speed_ && network == network_speed_) return;
+  intra_speed_ = intra_node;
+  network_speed_ = network;
+  node_ = stated_node_;
+  IntraNode& intra = node_.intra;
+  intra.bandwidth_per_gpu = intra.bandwidth_per_gpu * intra_node;
+  if (intra.pcie_bandwidth_per_gpu) intra.pcie_bandwidth_per_gpu = *intra.pcie_bandwidth_per_gpu * intra_node;
+  for (Link& link : intra.links) link.bandwidth = link.bandwidth * intra_node;
+  if (node_.network) node_.network->bandwidth_per_nic = node_.network->bandwidth_per_nic * network;
+}
+
 std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveGroup& group,
+                                                               CollectiveOp op) const {
+  auto found = as_measured(group, op);
+  if (!found) return from_other_systems(group, op);
+  found->curve = times(found->curve, 1 / (group.n_nodes > 1 ? network_speed_ : intra_speed_));
+  return found;
+}
+
+// From curves of the platform.
+std::optional<ResolvedCollective> CollectiveModel::as_measured(const CollectiveGroup& group,
                                                                CollectiveOp op) const {
   const std::vector<const Entry*> entries = same_op(op, group.dtype);
   const std::uint32_t per_node = group.ranks_per_node();
@@ -202,7 +246,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
       }
     }
   }
-  if (others.empty()) return from_other_systems(group, op);
+  if (others.empty()) return std::nullopt;
   std::ranges::sort(others, {}, &RankCurve::n_ranks);
   const NcclFabric fabric = nccl_fabric(device_, node_, per_node);
   const RanksOnNodes wanted{group.n_ranks, group.n_nodes};

@@ -64,6 +64,14 @@ class CollectiveModel {
   // Reads the curves of the platform; curves that cannot be read are named in skipped().
   explicit CollectiveModel(const Platform& platform);
 
+  // Links inside nodes, or network adapters, that are so many times as fast as those of the platform. Figures change as in a
+  // platform file that says so, and measured curves are as much shorter.
+  void set_speeds(double intra_node, double network);
+  [[nodiscard]] double intra_speed() const { return intra_speed_; }
+  [[nodiscard]] double network_speed() const { return network_speed_; }
+  // With the bandwidths that are reckoned with.
+  [[nodiscard]] const Node& node() const { return node_; }
+
   // An error if the collective is unknown or the platform cannot hold the group (more ranks than GPUs of a
   // node on one node, several nodes without a network).
   [[nodiscard]] Result<ResolvedCollective> resolve(const CollectiveGroup& group) const;
@@ -81,6 +89,8 @@ class CollectiveModel {
   struct NodePlan;
   [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group,
                                                               CollectiveOp op) const;
+  [[nodiscard]] std::optional<ResolvedCollective> as_measured(const CollectiveGroup& group,
+                                                              CollectiveOp op) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_related(const CollectiveGroup& group) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_other_systems(const CollectiveGroup& group,
                                                                      CollectiveOp op) const;
@@ -89,7 +99,8 @@ class CollectiveModel {
   [[nodiscard]] std::vector<const Entry*> same_op(CollectiveOp op, DType dtype) const;
 
   Device device_;
-  Node node_;
+  Node stated_node_, node_;
+  double intra_speed_ = 1, network_speed_ = 1;
   std::vector<Entry> entries_;
   std::optional<RelatedSystems> related_;  // only where nothing was measured on one node
   std::vector<std::string> skipped_;

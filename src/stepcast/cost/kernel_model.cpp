@@ -19,6 +19,7 @@
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
+#include "stepcast/platform/changed_figures.h"
 
 namespace stepcast {
 namespace {
@@ -142,12 +143,17 @@ struct KernelModel::Impl {
   detail::KernelRecords fitted;
   std::vector<std::string> skipped;  // before they are asked
   Memo memo;
+  // The device as it was measured, where a platform file changed figures since; null elsewhere.
+  std::unique_ptr<Impl> as_measured;
+  std::vector<bool> is_changed;  // [record] measured with other figures
 
   void add(const ModelRecord& record);
   // True if the record was fitted on operations that differ from this one in their sizes only.
   [[nodiscard]] bool covers(std::size_t record, const Operation& operation) const;
 
   [[nodiscard]] Answer answer(const Operation& operation) const;
+  // By records and figures alone, as if no figure had changed since.
+  [[nodiscard]] Answer plain_answer(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> from_record(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> from_other_dtype(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> from_forward(const Operation& operation) const;
@@ -186,6 +192,7 @@ void KernelModel::Impl::add(const ModelRecord& record) {
                  : record.kind == kKernelRecordKind
                      ? fitted.add(record)
                      : Status{Error{fmt::format("kind `{}` is not known", record.kind)}};
+  is_changed.resize(fitted.size(), !record.measured_with.empty());
   if (!added) skipped.push_back(fmt::format("model {}: {}", record.name, added.error().message()));
 }
 
@@ -389,7 +396,15 @@ Answer KernelModel::Impl::from_figures(const Operation& operation) const {
           false};
 }
 
+// What was measured takes as much longer or shorter as the analytic model says of the change.
 Answer KernelModel::Impl::answer(const Operation& operation) const {
+  if (as_measured == nullptr) return plain_answer(operation);
+  const Answer then = as_measured->plain_answer(operation);
+  if (then.record == kNoRecord || !is_changed[then.record]) return plain_answer(operation);
+  return then.scaled(analytic.time(operation) / as_measured->analytic.time(operation), 0);
+}
+
+Answer KernelModel::Impl::plain_answer(const Operation& operation) const {
   if (fitted.empty()) return from_figures(operation);
   // The kernel that is asked for, measured in the other 16-bit type, is closer than another kernel in this
   // one.
@@ -422,14 +437,23 @@ KernelModel::KernelModel(const Platform& platform) : KernelModel(platform.device
 
 KernelModel::KernelModel(const Device& device, std::span<const ModelRecord> records)
     : impl_(std::make_unique<Impl>(device)) {
+  NamedNumbers before;
+  for (const ModelRecord& record : records)
+    before.insert(record.measured_with.begin(), record.measured_with.end());
+  if (!before.empty()) impl_->as_measured = std::make_unique<Impl>(with_figures(device, before));
   const auto sibling = std::ranges::find(records, kKernelSiblingKind, &ModelRecord::kind);
   if (sibling != records.end()) {
-    if (auto read = KernelSibling::read(sibling->parameters))
+    if (auto read = KernelSibling::read(sibling->parameters)) {
+      if (impl_->as_measured) impl_->as_measured->fitted.set_sibling(*read);
       impl_->fitted.set_sibling(*std::move(read));
-    else
+    } else {
       impl_->skipped.push_back(fmt::format("model {}: {}", sibling->name, read.error().message()));
+    }
   }
-  for (const ModelRecord& record : records) impl_->add(record);
+  for (const ModelRecord& record : records) {
+    impl_->add(record);
+    if (impl_->as_measured) impl_->as_measured->add(record);
+  }
 }
 
 KernelModel::KernelModel(KernelModel&&) noexcept = default;
@@ -475,7 +499,7 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
   const std::size_t n = std::min(operations.size(), out.size());
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t record = impl.fitted.find(operations[i]);
-    if (record == kNoRecord || !impl.covers(record, operations[i])) {
+    if (record == kNoRecord || impl.as_measured || !impl.covers(record, operations[i])) {
       out[i] = impl.to_estimate(operations[i], impl.answer(operations[i]));
       continue;
     }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/platform/changed_figures.h"
+
 namespace stepcast {
 namespace {
 
@@ -74,6 +76,18 @@ void hold_cast(const Operation& operation, const KernelModel& model, const Devic
   alone.sustained = base.sustained;
 }
 
+// The factors of a sibling over `before`, which a platform file changed to `now` since.
+void move(KernelSibling& sibling, const Device& before, const Device& now) {
+  sibling.memory *= now.memory_bandwidth / before.memory_bandwidth;
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    const auto then = before.peak(dtype), peak = now.peak(dtype);
+    if (!then || !peak) continue;
+    sibling.compute *= *peak / *then;
+    sibling.sustained *= *peak / *then;
+    return;
+  }
+}
+
 }  // namespace
 
 TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelOptions& options)
@@ -95,6 +109,7 @@ TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelO
   if (const ModelRecord* sibling = platform.find_model(kKernelSiblingKind)) {
     if (auto read = KernelSibling::read(sibling->parameters)) {
       sibling_ = *std::move(read);
+      move(*sibling_, with_figures(platform.device, sibling->measured_with), platform.device);
       clock_.log_band = std::max(clock_.log_band, kClockOfSibling);
     }
   }

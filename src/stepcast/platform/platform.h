@@ -198,6 +198,8 @@ struct CollectiveCurve {
   std::uint32_t gpus_per_node = 1;  // ranks per node, as used by this group
   std::uint32_t n_ranks = 1;
   detail::Later<CurveFit> fit;
+  // Figures of the node that a later file changed, as they were when this was measured (changed_figures.h).
+  NamedNumbers measured_with{};
 
   // A later file replaces the curve of the same key: "all_reduce/any/8x2/16" and so on.
   [[nodiscard]] std::string key() const;
@@ -215,10 +217,12 @@ struct ModelRecord {
   JsonValue parameters = JsonValue::object();
   Provenance provenance;
   bool is_shipped = false;  // of a file that ships: known to be readable; says nothing of the model
+  // Figures of the device that a later file changed, as they were when this was measured (changed_figures.h).
+  NamedNumbers measured_with{};
   [[nodiscard]] const std::string& key() const { return name; }
   friend bool operator==(const ModelRecord& a, const ModelRecord& b) {
     return a.name == b.name && a.kind == b.kind && a.device == b.device && a.parameters == b.parameters &&
-           a.provenance == b.provenance;
+           a.provenance == b.provenance && a.measured_with == b.measured_with;
   }
 };
 
@@ -244,6 +248,12 @@ struct OverheadRecord {
 // cost/host_overheads.h). It goes with the overheads.
 inline constexpr std::string_view kHostLaunchesKind = "host_launches";
 
+// A figure that a file of a user changed in what it extends; values in the unit of its key.
+struct ChangedFigure {
+  std::string path;  // "device.memory_bandwidth_GBps"
+  double before = 0, now = 0;
+};
+
 struct Platform {
   std::string name;
   std::string description;
@@ -256,6 +266,8 @@ struct Platform {
 
   // Where it was read: the file itself and then what it extends. Not part of the content.
   std::vector<std::filesystem::path> files;
+  // What files that do not ship changed in what they extend, for people. Not part of the content either.
+  std::vector<ChangedFigure> changed;
 
   [[nodiscard]] bool matches_name(std::string_view text) const;
   [[nodiscard]] const ModelRecord* find_model(std::string_view model_name) const;
@@ -268,7 +280,7 @@ struct Platform {
   // order, ... The place in the Error is the path in the file: "device.memory_bandwidth_GBps".
   [[nodiscard]] Status check() const;
 };
-// Equal content; `files` does not count.
+// Equal content; `files` and `changed` do not count.
 [[nodiscard]] bool operator==(const Platform& a, const Platform& b);
 
 // Two spellings of one name: case, blanks, '-' and '_' do not count.

@@ -287,6 +287,7 @@ JsonValue record_json(const CollectiveCurve& curve, Documents& documents) {
     }
     out.add("residuals", std::move(list));
   }
+  if (!curve.measured_with.empty()) out.add("measured_with", numbers(curve.measured_with));
   add_provenance(out, fit.provenance, documents);
   return out;
 }
@@ -296,6 +297,7 @@ JsonValue record_json(const ModelRecord& model, Documents& documents) {
   out.add("name", JsonValue{model.name}).add("kind", JsonValue{model.kind});
   if (!model.device.empty()) out.add("device", JsonValue{model.device});
   out.add("parameters", model.parameters);
+  if (!model.measured_with.empty()) out.add("measured_with", numbers(model.measured_with));
   add_provenance(out, model.provenance, documents);
   return out;
 }

@@ -51,6 +51,8 @@ void StepPricer::assume(const StepAssumptions& assumptions) {
                         .expert_factor = assumptions.expert_factor,
                         .weight_gradient_factor = assumptions.weight_gradient_factor,
                         .fp8_gemm_time_ratio = assumptions.fp8_gemm_time_ratio});
+  // Both are factors of a time.
+  collectives_.set_speeds(1 / assumptions.intra_node_factor, 1 / assumptions.inter_node_factor);
   // Factors that were calibrated on steps of the platform come on top of those of the caller.
   const StepFactors& factors = kernels_.platform_factors();
   assumptions_.communication_factor *= factors.communication;
@@ -89,7 +91,9 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
                      static_cast<std::uint32_t>(place.min_ranks_per_node),
                      static_cast<std::uint32_t>(place.groups_per_node),
                      place.rail_aligned,
-                     place.network_slowdown};
+                     place.network_slowdown,
+                     collectives_.intra_speed(),
+                     collectives_.network_speed()};
   if (const auto known = curves_.find(key); known != curves_.end()) return &known->second;
   CollectiveGroup group;
   group.op = op;
@@ -138,7 +142,7 @@ std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes messag
                                                    const GroupPlacement& place) const {
   if (!exchange_ || (op != CollectiveOp::scatter && op != CollectiveOp::gather)) return std::nullopt;
   const auto rates = exchange_rates_.rates(platform_->device, op == CollectiveOp::gather);
-  const Node& node = platform_->node;
+  const Node& node = collectives_.node();
   if (!rates || (place.n_nodes > 1 && !node.network)) return std::nullopt;
   TokenExchange exchange = *exchange_;
   exchange.tokens = message.value() / (exchange.hidden_size * exchange.element_bytes);
@@ -157,12 +161,12 @@ std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes messag
 
 Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPlacement& place) {
   if (place.n_ranks <= 1 || message.value() <= 0) return Estimate{};
+  const StepFactors& factors = kernels_.platform_factors();
+  const double where = place.n_nodes > 1 ? factors.inter_node : factors.intra_node;
   if (const auto exchanged = price_exchange(op, message, place)) {
-    const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
     return exchanged->scaled(assumptions_.communication_factor * where * assumptions_.expert_factor);
   }
   STEPCAST_ASSIGN(const TimeCurve* found, curve(op, place));
-  const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
   const double experts = op == CollectiveOp::all_to_all ? assumptions_.expert_factor : 1;
   Estimate estimate = found->at(message).scaled(assumptions_.communication_factor * where * experts);
   if (place.between_zones_us > 0) {  // a sum goes round twice

@@ -81,6 +81,7 @@ class StepPricer {
     std::uint32_t n_ranks, n_nodes, min_ranks, groups_per_node;
     bool rail_aligned;
     double network_slowdown;
+    double intra_speed, network_speed;  // of what-ifs
     bool operator==(const GroupKey&) const = default;
   };
   struct GroupKeyHash {

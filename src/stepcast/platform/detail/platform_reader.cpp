@@ -10,6 +10,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/platform/changed_figures.h"
 #include "stepcast/platform/detail/hardware_reader.h"
 #include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/device_siblings.h"
@@ -246,7 +247,7 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
 
 // Device, node and host, each from another file where it says so.
 Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const Documents& documents,
-                                  Platform& platform) {
+                                  bool notes_changes, Platform& platform) {
   const std::string name = file.string();
   if (const JsonValue* member = o.take("device")) {
     STEPCAST_ASSIGN(ObjectReader device, ObjectReader::of(*member, "device", name));
@@ -257,7 +258,9 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
       platform.device = std::move(other.device);
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
     }
+    const Device before = platform.device;
     STEPCAST_TRY(read_device(device, platform.device, documents));
+    if (notes_changes) note_changed_figures(before, platform.node, platform);
   }
   if (const JsonValue* member = o.take("node")) {
     STEPCAST_ASSIGN(ObjectReader node, ObjectReader::of(*member, "node", name));
@@ -267,7 +270,9 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
       platform.curves = std::move(other.curves);  // they were measured on that node
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
     }
+    const Node before = platform.node;
     STEPCAST_TRY(read_node(node, platform.node, documents));
+    if (notes_changes) note_changed_figures(platform.device, before, platform);
   }
 
   if (const JsonValue* member = o.take("host")) {
@@ -365,7 +370,9 @@ Result<Platform> PlatformReader::read_unchecked(const PlatformDocument& document
   STEPCAST_ASSIGN(Documents documents, read_documents(o.take("documents"), name));
   const RecordSource records{std::make_shared<const Documents>(std::move(documents)), document.is_shipped};
 
-  STEPCAST_TRY(read_parts(o, file, *records.documents, platform));
+  // A part in a folder below was measured with what this file says of the machine.
+  const bool completes_part = !from.empty() && from.parent_path().parent_path() == file.parent_path();
+  STEPCAST_TRY(read_parts(o, file, *records.documents, !document.is_shipped && !completes_part, platform));
   STEPCAST_TRY(read_fitted(o, records, platform));
   if (from.filename() == kSharedModelsFile) STEPCAST_TRY(take_sibling(from, platform));
   STEPCAST_TRY(o.finish());

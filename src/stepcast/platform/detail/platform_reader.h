@@ -39,8 +39,9 @@ class PlatformReader {
   Result<Platform> read_root(const PlatformDocument& document, const std::filesystem::path& file);
   // Without the checks of the whole: a file that is extended may be incomplete.
   Result<Platform> read_unchecked(const PlatformDocument& document, const std::filesystem::path& file);
+  // `notes_changes`: of figures that were measured with others (changed_figures.h).
   Status read_parts(ObjectReader& o, const std::filesystem::path& file, const Documents& documents,
-                    Platform& platform);
+                    bool notes_changes, Platform& platform);
   // Records of the nearest measured relative, beneath those of a platform that has only what all devices share.
   Status take_sibling(const std::filesystem::path& base, Platform& platform);
   Status read_fitted(ObjectReader& o, const RecordSource& from, Platform& platform) const;

@@ -82,6 +82,8 @@ Status read_residuals(ObjectReader& o, std::vector<ResidualQuantiles>& residuals
   return Ok{};
 }
 
+constexpr std::string_view kMeasuredWith = "measured_with";
+
 Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents& documents) {
   const JsonValue* member = o.take("provenance");
   if (member == nullptr) return Ok{};
@@ -220,6 +222,7 @@ Result<CollectiveCurve> read_curve(ObjectReader& o, const RecordSource& from) {
     curve.fit = {o.value(), later};
     return curve;
   }
+  STEPCAST_TRY(read_numbers_by_name(o, kMeasuredWith, curve.measured_with));
   STEPCAST_ASSIGN(curve.fit, read_fit(o, *from.documents));
   STEPCAST_TRY(o.finish());
   return curve;
@@ -235,6 +238,7 @@ Result<ModelRecord> read_model(ObjectReader& o, const RecordSource& from) {
     if (!parameters->is_object()) return o.wrong_kind("parameters", *parameters, "an object");
     model.parameters = *parameters;
   }
+  STEPCAST_TRY(read_numbers_by_name(o, kMeasuredWith, model.measured_with));
   STEPCAST_TRY(read_record_provenance(o, model.provenance, *from.documents));
   STEPCAST_TRY(o.finish());
   return model;
