@@ -139,7 +139,15 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
       why = kOfPlan;
     }
   }
-  if (!chosen) return {};
+  if (!chosen) {
+    // What is given contradicts every layout that is tried; the batch is the usual one all the same.
+    Result<ResolvedJob> bare = resolve(with_batch);
+    if (!bare || asked.settings.global_batch_sequences) return {};
+    job = std::move(*bare);
+    job.notes.push_back(usual_batch_note(job.layout.batch.global_batch_sequences, seq_len));
+    job.notes.emplace_back("no layout that is searched has all that is given: the rest is off");
+    return {};
+  }
   *chosen_settings = chosen->settings;
   job = std::move(chosen->job);
   if (!asked.settings.global_batch_sequences) {
