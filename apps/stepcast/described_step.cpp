@@ -109,6 +109,7 @@ Job job_as_named(const std::string& model, const std::string& config, const std:
 Result<PredictRequest> request_of(const DescribedStep& step) {
   PredictRequest request = step.request;
   STEPCAST_ASSIGN(request.job, job_in_words(step, step.megatron_flags, step.request.job, step.own_flags));
+  if (!step.open_layout.empty()) STEPCAST_TRY(request.set_open_layout(step.open_layout));
   STEPCAST_TRY(count_nodes(step.nodes, request));
   STEPCAST_TRY(take_measured(step, request));
   return request;

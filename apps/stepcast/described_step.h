@@ -17,6 +17,7 @@ struct DescribedStep : JobWords {
   std::vector<std::string> megatron_flags;  // hold over `command_line`
   std::vector<std::string> own_flags;  // those that are none of Megatron's, which a mistyped one may mean
   std::vector<std::string> measured;   // steps: words, tables of runs, logs; "none"
+  std::string open_layout;             // a word of `--layout`; empty: not said
   std::optional<std::int64_t> nodes;   // of the platform, instead of GPUs
   bool platform_is_named = false;      // and not left to the default
 };

@@ -66,9 +66,6 @@ Result<DescribedStep> described(const PredictOptions& options) {
   if (request.pools.empty() && !request.zones.empty())
     return Error{"--zone says where pools of GPUs stand"}.advice(
         "name them: --gpus 64xh100@east+64xa100@west");
-  if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
-  if (options.described.open_layout == "replanned") request.open_layout = OpenLayout::replanned;
-  if (options.described.open_layout == "as-said") request.open_layout = OpenLayout::as_said;
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;
   step.megatron_flags = options.flags.remaining();

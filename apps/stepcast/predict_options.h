@@ -29,7 +29,7 @@ struct DescribedOptions {
   std::vector<std::int64_t> micro_batches;
   bool require_fit = false, same_layout = false;
   std::string advice{};  // "on", "off"; empty: on for a command line of its own
-  std::string open_layout, power_limit, pools;
+  std::string power_limit, pools;
   std::vector<std::string> zones;
 };
 

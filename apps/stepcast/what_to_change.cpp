@@ -1,6 +1,7 @@
 #include "what_to_change.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <string_view>
@@ -153,6 +154,9 @@ Flags with(Flags flags, const Flags& more) {
   return flags;
 }
 
+// Of a layout that a search found (OpenLayout).
+Flags as_planned() { return {{"--layout", {"as-planned"}}}; }
+
 // What is asked of the answer, and not of the step.
 bool is_of_output(const Flag& flag) {
   constexpr std::string_view kOfStep = "--what-if --measured --background-load --power-limit --layout";
@@ -197,12 +201,12 @@ class Changes {
     const bool is_tight = asked_.memory && asked_.memory->verdict != "fits";
     for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight, change.front().name);
     if (found_.empty() && !asked_.fits()) try_more_gpus();
-    std::ranges::stable_sort(found_, {}, [](const Tried& one) { return one.forecast.step_time_ms; });
+    std::ranges::stable_sort(found_, {}, [](const Tried& one) { return one.forecast.promised_ms(); });
     // Of several values of a flag the best.
     std::vector<Tried> best;
     for (Tried& one : found_) {
       const auto says_it = [&](const Tried& other) {
-        return other.forecast.step_time_ms == one.forecast.step_time_ms ||
+        return other.forecast.promised_ms() == one.forecast.promised_ms() ||
                (!one.about.empty() && other.about == one.about);
       };
       if (best.size() < kMostActions && std::ranges::none_of(best, says_it)) best.push_back(std::move(one));
@@ -221,14 +225,15 @@ class Changes {
   [[nodiscard]] Flags completed(const Flags& flags) const {
     const Result<PredictRequest> request = request_in_words(words_of(flags));
     if (!request) return flags;
-    const Result<S> rest = session_.completing_settings(*request);
+    const Result<CompletingSettings> rest = session_.completing_settings(*request);
     if (!rest) return flags;
     Flags all = flags;
-    if (rest->pipeline_layout)  // says the chunks, too
+    if (rest->settings.pipeline_layout)  // says the chunks, too
       std::erase_if(all, [](const Flag& flag) { return flag.name == "--vp"; });
-    const Flags more = flags_of(*rest);
+    const Flags more = flags_of(rest->settings);
     all.insert(all.end(), more.begin(), more.end());
-    return all;
+    if (rest->layout == OpenLayout::as_planned) return with(std::move(all), as_planned());
+    return is_said(all, "--layout") ? with(std::move(all), {{"--layout", {"as-said"}}}) : all;
   }
 
   // What was asked without a layout, for the same batch.
@@ -276,9 +281,11 @@ class Changes {
     if (!running) return {};
     request->job = running->job;
     if (!request->job.n_gpus) request->job.n_gpus = running->n_gpus;
-    const Result<S> fastest = session_.completing_settings(*request);
-    if (!fastest) return {};
+    const Result<CompletingSettings> completing = session_.completing_settings(*request);
+    if (!completing) return {};
+    const S* const fastest = &completing->settings;
     Flags flags = flags_of(*fastest);
+    if (completing->layout == OpenLayout::as_planned) flags = with(std::move(flags), as_planned());
     if (!fastest->context) flags.push_back({"--cp", {"1"}});
     if (running->model.moe && !fastest->expert) flags.push_back({"--ep", {"1"}});
     if (!says_any(*fastest, kStages)) flags.push_back({"--vp", {"1"}});
@@ -337,7 +344,7 @@ class Changes {
     Result<Forecast> forecast = session_.predict(*request);
     if (!forecast || !forecast->fits()) return false;
     if (!may_be_tight && forecast->memory && forecast->memory->verdict != "fits") return false;
-    if (asked_.fits() && forecast->step_time_ms > asked_.step_time_ms * (1 - kWorthSaying)) return false;
+    if (asked_.fits() && forecast->promised_ms() > asked_.promised_ms() * (1 - kWorthSaying)) return false;
     found_.push_back({std::move(about), flags, std::move(*request), std::move(*forecast)});
     return true;
   }
@@ -376,8 +383,9 @@ class Changes {
     action.change =
         f.n_gpus != asked_.n_gpus ? fmt::format("--gpus {}", f.n_gpus) : words_of_change(one.flags);
     action.step_time_ms = f.step_time_ms;
-    action.saved_ms = asked_.step_time_ms - f.step_time_ms;
-    action.saved_percent = 100 * action.saved_ms / asked_.step_time_ms;
+    action.promised_step_time_ms = f.promised_ms();
+    action.saved_ms = asked_.promised_ms() - f.promised_ms();
+    action.saved_percent = 100 * action.saved_ms / asked_.promised_ms();
     const double uncertain_ms = uncertain_of(one);
     action.saved_p10_ms = action.saved_ms - uncertain_ms;
     action.saved_p90_ms = action.saved_ms + uncertain_ms;
@@ -394,9 +402,13 @@ class Changes {
 
   // Half of the band of the difference: the two forecasts share most of what they err by.
   [[nodiscard]] double uncertain_of(const Tried& one) const {
-    const double wide = std::max(asked_.step_time_p90_ms - asked_.step_time_p10_ms,
-                                 one.forecast.step_time_p90_ms - one.forecast.step_time_p10_ms) /
+    const Forecast& then = one.forecast;
+    const double wide = std::max(asked_.promised_p90_ms() - asked_.promised_p10_ms(),
+                                 then.promised_p90_ms() - then.promised_p10_ms()) /
                         2;
+    // A factor of one of the two alone does not cancel.
+    if (std::abs(asked_.promised_ms() / asked_.step_time_ms - then.promised_ms() / then.step_time_ms) > 1e-9)
+      return wide;
     const Result<ResolvedJob> after = resolve(one.request.job);
     if (!after) return wide;
     const Result<StepPrediction> was = on_.steps->predict(job_.model, job_.layout);
@@ -411,7 +423,7 @@ class Changes {
                             : has_experts ? DifferenceOf::experts
                                           : DifferenceOf::dense;
     // Prices are those of the platform as it is: of what the question assumes, as large a share.
-    return uncertain_difference_us(*was, *is, of) / was->step.time.value() * asked_.step_time_ms;
+    return uncertain_difference_us(*was, *is, of) / was->step.time.value() * asked_.promised_ms();
   }
 
   [[nodiscard]] std::string sentence(const std::vector<ForecastAction>& actions, bool searched) const {
@@ -419,15 +431,15 @@ class Changes {
       const ForecastAction& first = actions.front();
       if (first.n_gpus != asked_.n_gpus)
         return fmt::format("Nothing fits on {} GPUs; on {} the job takes {} ms.", asked_.n_gpus, first.n_gpus,
-                           ms_text(first.step_time_ms));
+                           ms_text(first.promised_step_time_ms));
       constexpr std::size_t kReadable = 80;
       const std::string change =
           first.change.size() > kReadable ? "the first command" : fmt::format("`{}`", first.change);
       if (!asked_.fits())
         return fmt::format("It does not fit; with {} it does, and takes {} ms.", change,
-                           ms_text(first.step_time_ms));
+                           ms_text(first.promised_step_time_ms));
       return fmt::format("With {} the step takes {} ms less of {} ({:.1f} %).", change,
-                         ms_text(first.saved_ms), ms_text(asked_.step_time_ms), first.saved_percent);
+                         ms_text(first.saved_ms), ms_text(asked_.promised_ms()), first.saved_percent);
     }
     if (!asked_.fits()) return "It does not fit, and nothing that was tried does.";
     return fmt::format("Nothing to gain: {}no flag that was tried saves 1 % of the step.",

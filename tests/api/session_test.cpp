@@ -121,14 +121,14 @@ TEST(Session, SaysTheStepTimeOfTheForecastAlone) {
 TEST(Session, SaysWhatCompletesALayout) {
   const Session session;
   PredictRequest request = small_job();
-  const Result<JobSettings> rest = session.completing_settings(request);
+  const Result<CompletingSettings> rest = session.completing_settings(request);
   ASSERT_TRUE(rest.ok()) << rest.error().message();
-  EXPECT_EQ(rest->tensor, std::nullopt);
-  EXPECT_TRUE(rest->micro_batch_sequences);
+  EXPECT_EQ(rest->settings.tensor, std::nullopt);
+  EXPECT_TRUE(rest->settings.micro_batch_sequences);
   const double step_ms = session.predict(request)->step_time_ms;
-  request.job.settings = over(request.job.settings, *rest);
+  request.job.settings = over(request.job.settings, rest->settings);
   EXPECT_NEAR(session.predict(request)->step_time_ms, step_ms, 1e-9 * step_ms);
-  EXPECT_EQ(*session.completing_settings(request), JobSettings{});
+  EXPECT_EQ(session.completing_settings(request)->settings, JobSettings{});
 }
 
 std::string layout_note(const Forecast& forecast) {

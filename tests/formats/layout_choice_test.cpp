@@ -37,8 +37,8 @@ TEST(LayoutChoice, IsOpenUntilAnythingIsSaidOfHowTheWorkIsSpread) {
   EXPECT_FALSE(leaves_layout_open(line));
 }
 
-// What is left out of a layout that scripts would spell is off; anything less leaves the rest to a search.
-TEST(LayoutChoice, APartIsOpenUntilDegreesAndBatchAreSaid) {
+// A layout that scripts would spell is whole; anything less leaves the rest to a search.
+TEST(LayoutChoice, IsWholeOnceDegreesAndBatchAreSaid) {
   Job job = job_of("llama-3-8b", 8);
   EXPECT_TRUE(leaves_part_open(job));
   job.settings.tensor = 2;
@@ -47,9 +47,10 @@ TEST(LayoutChoice, APartIsOpenUntilDegreesAndBatchAreSaid) {
   EXPECT_TRUE(leaves_part_open(job));
   Job whole = job;
   whole.settings.pipeline = 1;
-  EXPECT_TRUE(leaves_part_open(whole));
+  EXPECT_FALSE(says_whole_layout(whole.settings));
   whole.settings.micro_batch_sequences = 1;
-  EXPECT_FALSE(leaves_part_open(whole));
+  EXPECT_TRUE(says_whole_layout(whole.settings));
+  EXPECT_TRUE(leaves_part_open(whole));
   Job counted = job;
   counted.settings.data = 4;
   EXPECT_FALSE(leaves_part_open(counted));

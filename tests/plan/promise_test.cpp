@@ -24,10 +24,11 @@ TEST(Promise, TakesTheWiderOfBothBands) {
   EXPECT_EQ(promise.source, EstimateSource::fitted);
 }
 
-TEST(Promise, OfDenseModelsIsTheForecast) {
-  EXPECT_GT(promise_prior(true).median, 1);
+TEST(Promise, OfDenseModelsAndOfGivenLayoutsIsTheForecast) {
+  EXPECT_EQ(promise_prior(true, LayoutOrigin::given).median, 1);
+  EXPECT_GT(promise_prior(true, LayoutOrigin::searched).median, 1);
   const Estimate forecast{Microseconds{100}, Microseconds{90}, Microseconds{120}, EstimateSource::fitted};
-  const Estimate promise = promised(forecast, promise_prior(false));
+  const Estimate promise = promised(forecast, promise_prior(false, LayoutOrigin::searched));
   EXPECT_EQ(promise.time, forecast.time);
   EXPECT_NEAR(promise.p90.value(), 120, 1e-9);
 }

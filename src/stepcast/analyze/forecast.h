@@ -312,13 +312,13 @@ struct TrainingBudget {
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 
-// A whole training at this step time; with `run` time, GPU-hours and what they cost are those with its losses.
+// A whole training at the expected step; with `run` time, GPU-hours and what they cost are those with its losses.
 struct ForecastTraining {
   STEPCAST_FIELDS(ForecastTraining, "training");
   STEPCAST_FIELD(std::optional<double>, samples, "as asked");
   STEPCAST_FIELD(std::optional<double>, tokens, "as asked");
   STEPCAST_FIELD(double, iterations, "as asked, or what the samples or tokens need");
-  STEPCAST_FIELD(double, time_s, "at this step time");
+  STEPCAST_FIELD(double, time_s, "at the expected step (promised_step_time_ms)");
   STEPCAST_FIELD(double, gpu_hours, "of all GPUs");
   STEPCAST_FIELD(std::optional<double>, price, "in the currency of the price that was given");
   STEPCAST_FIELD(std::optional<double>, energy_MWh,
@@ -522,11 +522,12 @@ struct ForecastScenarios {
   STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
 };
 
-// A change of a described job. What it promises is the step that its command prints.
+// A change of a described job, compared by the expected steps (promised_step_time_ms), as its command prints them.
 struct ForecastAction {
   STEPCAST_FIELDS(ForecastAction, "action");
   STEPCAST_COLUMN(std::string, change, "flags to say, in place of those that say the same thing", "change<");
-  STEPCAST_COLUMN(double, step_time_ms, "of its command", "step\nms", 1);
+  STEPCAST_FIELD(double, step_time_ms, "the forecast of its command");
+  STEPCAST_COLUMN(double, promised_step_time_ms, "the expected step of its command", "step\nms", 1);
   STEPCAST_COLUMN(double, saved_ms, "of the step as asked; below 0 where that does not fit", "saves\nms", 1);
   STEPCAST_COLUMN(double, saved_percent, "of the step as asked", "saves\n%", 1);
   STEPCAST_COLUMN(double, saved_p10_ms,
@@ -564,6 +565,12 @@ struct Forecast {
   STEPCAST_FIELD(double, step_time_ms, "the step: the longest of all ranks");
   STEPCAST_FIELD(double, step_time_p10_ms, "80 of 100 measurements should lie between p10 and p90");
   STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(
+      std::optional<double>, promised_step_time_ms,
+      "expected, of a described step: step_time_ms, with experts in a layout that a search chose times "
+      "what published runs took over the forecast of such a choice; days and prices rest on it");
+  STEPCAST_FIELD(std::optional<double>, promised_step_time_p10_ms, "");
+  STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms, "");
   STEPCAST_FIELD(EstimateSource, source, "what most of it rests on", EstimateSource::assumed);
   STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
   STEPCAST_FIELD(std::uint32_t, critical_class,
@@ -597,6 +604,15 @@ struct Forecast {
   STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
   STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
                  "null unless --advice is on, the default for a described step on the command line");
+
+  // The expected step: as promised, else as forecast.
+  [[nodiscard]] double promised_ms() const { return promised_step_time_ms.value_or(step_time_ms); }
+  [[nodiscard]] double promised_p10_ms() const {
+    return promised_step_time_p10_ms.value_or(step_time_p10_ms);
+  }
+  [[nodiscard]] double promised_p90_ms() const {
+    return promised_step_time_p90_ms.value_or(step_time_p90_ms);
+  }
 
   // Of unknown memory, true.
   [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }

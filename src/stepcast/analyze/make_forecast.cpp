@@ -315,7 +315,7 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
   training.tokens = budget.tokens;
   STEPCAST_ASSIGN(training.iterations, iterations_of(budget, forecast.throughput));
   const auto of_steps = [&](double step_ms) { return training.iterations * step_ms * 1e-3; };
-  training.time_s = of_steps(forecast.step_time_ms);
+  training.time_s = of_steps(forecast.promised_ms());
   auto gpus = static_cast<double>(forecast.n_gpus);
   if (!budget.failures.empty()) {
     if (job == nullptr) return Error{"interruptions are those of a described step"};
@@ -323,8 +323,8 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
                     read_run_assumptions(budget.failures, budget.recovery, job->pools));
     STEPCAST_ASSIGN(training.run, forecast_run(how, *job,
                                                {.s = training.time_s,
-                                                .p10_s = of_steps(forecast.step_time_p10_ms),
-                                                .p90_s = of_steps(forecast.step_time_p90_ms)}));
+                                                .p10_s = of_steps(forecast.promised_p10_ms()),
+                                                .p90_s = of_steps(forecast.promised_p90_ms())}));
     training.time_s = training.run->days * 86400;
     gpus = training.run->held_gpus;
     training.stops = regular_stops(how.recovery, *job, training.run->checkpoint_interval_min * 60);
@@ -333,7 +333,7 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
     for (const RegularStop& stop : training.stops)
       training.time_s += training.iterations * stop.s / stop.every_steps;
   }
-  const StepSpread steps = step_spread(forecast.step_time_ms * 1e-3, {}, training.stops);
+  const StepSpread steps = step_spread(forecast.promised_ms() * 1e-3, {}, training.stops);
   training.step_p50_ms = steps.p50_s * 1e3;
   training.step_p90_ms = steps.p90_s * 1e3;
   training.step_p99_ms = steps.p99_s * 1e3;

@@ -44,7 +44,7 @@ struct AnalysedStep {
 [[nodiscard]] Forecast make_forecast(const AnalysedStep& step, Forecast asked,
                                      const ForecastOptions& options = {});
 
-// What training costs at the step time of `forecast`, into forecast.training; nothing if nothing was asked. An
+// What training costs at the expected step of `forecast`, into forecast.training; nothing if nothing was asked. An
 // error: samples (or tokens) are asked for and a step's are not known, two amounts at once; those of forecast_run(), which
 // needs `job`.
 [[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget,

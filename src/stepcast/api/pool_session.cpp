@@ -295,8 +295,8 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   ResolvedJob job = found.front().job;
   STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(detail::check_micro_batches(split.layouts[split.slowest]));
-  if (asked.completes || leaves_layout_open(request.job))
-    job.notes.push_back("layout not given: " + short_flags_of(found.front()));
+  const bool is_searched = asked.completes || leaves_layout_open(request.job);
+  if (is_searched) job.notes.push_back("layout not given: " + short_flags_of(found.front()));
   LaidOut step{std::move(job), split.layouts[split.slowest], split.steps[base], std::move(sites), base};
   double peak = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
@@ -306,6 +306,8 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   if (peak > 0) step.options.peak_tflops_per_gpu = peak / static_cast<double>(cluster.n_gpus());
   step.options.work_share =
       sequences_of(found.front()) / static_cast<double>(step.layout.batch.global_batch_sequences);
+  if (is_searched || request.open_layout == OpenLayout::as_planned)
+    step.layout_origin = LayoutOrigin::searched;
   step.notes = std::move(notes);
   step.timeline = std::move(timeline);
   STEPCAST_ASSIGN(step.budget, detail::with_prices_of_zones(request.budget, cluster));

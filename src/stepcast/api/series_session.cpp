@@ -29,7 +29,9 @@ Result<std::vector<ScalingPoint>> Session::predict_series(const PredictRequest& 
         PredictRequest one = request;
         if (series.same_layout && !points.empty()) {
           one.job.settings = over(one.job.settings, kept);
-          one.open_layout = OpenLayout::as_said;
+          const Forecast& first = points.front().forecast;
+          one.open_layout =
+              first.promised_ms() > first.step_time_ms ? OpenLayout::as_planned : OpenLayout::as_said;
         }
         set(one.job.n_gpus, gpus);
         set(one.job.settings.micro_batch_sequences, micro_batch);

@@ -50,6 +50,7 @@ using detail::output_at;
 namespace {
 
 constexpr std::int64_t kUsualTensorParallel = 8;  // even where a rack of 72 GPUs is one node
+constexpr const char* kOfPlan = "what `stepcast plan` chooses";
 
 std::string filling(const MemoryForecast& memory) {
   return fmt::format("{:.1f} of {:.1f} GiB", memory.peak().value() / kGiB, memory.available.value() / kGiB);
@@ -63,12 +64,19 @@ LayoutSearch layouts_of(const Job& asked, const ResolvedJob& job, const Platform
           {.memory = platform.device.memory_size, .gpus_per_node = std::min(in_node, kUsualTensorParallel)}};
 }
 
+// Whether what a whole layout leaves out is off, because nobody asked to search it.
+bool is_taken_as_said(const PredictRequest& request) {
+  if (request.open_layout != OpenLayout::usual || !leaves_part_open(request.job)) return false;
+  JobSettings settings = request.job.settings;
+  if (request.largest == LargestBatch::micro) settings.micro_batch_sequences = 1;  // as one that is said
+  return says_whole_layout(settings);
+}
+
 // Whether something of the layout is searched.
 bool searches_layout(const PredictRequest& request) {
-  if (request.open_layout == OpenLayout::as_said) return leaves_layout_open(request.job);
-  Job job = request.job;
-  if (request.largest == LargestBatch::micro) job.settings.micro_batch_sequences = 1;  // as one that is said
-  return leaves_part_open(job);
+  if (request.open_layout == OpenLayout::as_said || request.open_layout == OpenLayout::as_planned)
+    return leaves_layout_open(request.job);
+  return leaves_part_open(request.job) && !is_taken_as_said(request);
 }
 
 // A batch that the GPUs do not divide is one for other layouts than the plainest, which is all that resolve() tries.
@@ -130,10 +138,18 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
   if (request.open_layout != OpenLayout::least_memory) {
     if (std::optional<LayoutChoice> fastest = planned(asked, chosen ? chosen->job : job)) {
       chosen = std::move(fastest);
-      why = "what `stepcast plan` chooses";
+      why = kOfPlan;
     }
   }
-  if (!chosen) return {};
+  if (!chosen) {
+    // What is given contradicts every layout that is tried; the batch is the usual one all the same.
+    Result<ResolvedJob> bare = resolve(with_batch);
+    if (!bare || asked.settings.global_batch_sequences) return {};
+    job = std::move(*bare);
+    job.notes.push_back(usual_batch_note(job.layout.batch.global_batch_sequences, seq_len));
+    job.notes.emplace_back("no layout that is searched has all that is given: the rest is off");
+    return {};
+  }
   *chosen_settings = chosen->settings;
   job = std::move(chosen->job);
   if (!asked.settings.global_batch_sequences) {
@@ -141,9 +157,10 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
     job.notes.push_back(std::move(batch.note));
   }
   if (chosen->flags.empty()) return why;
-  job.notes.push_back(fmt::format("{} not given: {} ({}, {} of memory)",
-                                  nothing_said ? "layout" : "the rest of the layout", chosen->flags, why,
-                                  filling(chosen->memory)));
+  const bool has_factor = why == kOfPlan && job.model.moe;
+  job.notes.push_back(fmt::format("{} not given: {}{} ({}, {} of memory)",
+                                  nothing_said ? "layout" : "the rest of the layout", chosen->flags,
+                                  has_factor ? " --layout as-planned" : "", why, filling(chosen->memory)));
   return why;
 }
 
@@ -373,18 +390,58 @@ ScalingPoint point_of_series(const ResolvedJob& job, const Platform& platform, c
           .layout_source = std::move(layout_source)};
 }
 
+// The expected step. The rule is one of ratios: milliseconds stay what they are.
+void add_promise(const Transformer& model, LayoutOrigin origin, Forecast& forecast) {
+  const Estimate step{Microseconds{forecast.step_time_ms}, Microseconds{forecast.step_time_p10_ms},
+                      Microseconds{forecast.step_time_p90_ms}, forecast.source};
+  const Estimate promise = promised(step, promise_prior(model.moe.has_value(), origin));
+  forecast.promised_step_time_ms = promise.time.value();
+  forecast.promised_step_time_p10_ms = promise.p10.value();
+  forecast.promised_step_time_p90_ms = promise.p90.value();
+}
+
+// By which factor the expected step is longer than the forecast, or would be.
+void note_promise(const Transformer& model, LayoutOrigin origin, std::vector<std::string>& notes) {
+  const double factor = promise_prior(model.moe.has_value(), LayoutOrigin::searched).median;
+  if (factor == 1) return;
+  notes.push_back(
+      origin == LayoutOrigin::searched
+          ? fmt::format("expected step: the forecast x {:.2f}, which published runs with experts took over "
+                        "the forecast of the layout that a search chooses for their job",
+                        factor)
+          : fmt::format("expected step: the forecast, as of a layout that was tuned; of one that a search "
+                        "chose (--layout as-planned) {:.2f} times that",
+                        factor));
+}
+
 Status add_run(const ResolvedJob& job, const TrainingBudget& budget, std::vector<RunPool> pools,
                const Layout& layout, const StepModel& steps, Forecast& forecast) {
   std::optional<RunJob> run_job;
   if (budget.asked()) {
     STEPCAST_ASSIGN(run_job,
-                    routine_job(job.routine, job.model, layout, steps, forecast.step_time_ms * 1e-3));
+                    routine_job(job.routine, job.model, layout, steps, forecast.promised_ms() * 1e-3));
     run_job->pools = std::move(pools);
   }
   return add_training(forecast, budget, run_job ? &*run_job : nullptr);
 }
 
 }  // namespace
+
+Status PredictRequest::set_open_layout(std::string_view word) {
+  constexpr std::pair<std::string_view, OpenLayout> kWords[] = {{"fastest", OpenLayout::fastest},
+                                                                {"least-memory", OpenLayout::least_memory},
+                                                                {"replanned", OpenLayout::replanned},
+                                                                {"as-said", OpenLayout::as_said},
+                                                                {"as-planned", OpenLayout::as_planned}};
+  const auto found = std::ranges::find(kWords, word, &std::pair<std::string_view, OpenLayout>::first);
+  if (found != std::end(kWords)) {
+    open_layout = found->second;
+    return Ok{};
+  }
+  return Error::at("", "--layout")
+      .found(fmt::format("`{}`", word.substr(0, 40)))
+      .expected("fastest, least-memory, replanned, as-said or as-planned");
+}
 
 // More are a mistake: batches count sequences.
 Status detail::check_micro_batches(const Layout& layout) {
@@ -449,11 +506,13 @@ Result<SearchedPlatform> Session::searched_platform(const std::string& name,
 
 Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, Extras{}); }
 
-Result<JobSettings> Session::completing_settings(const PredictRequest& request) const {
+Result<CompletingSettings> Session::completing_settings(const PredictRequest& request) const {
   JobSettings chosen;
   const Result<Impl::LaidOut> step = impl_->lay_out(request, Extras{.chosen = &chosen});
   if (!step) return step.error();
-  return settings_beyond(request.job, std::move(chosen));
+  const bool has_factor = promise_prior(step->job.model.moe.has_value(), step->layout_origin).median != 1;
+  return CompletingSettings{settings_beyond(request.job, std::move(chosen)),
+                            has_factor ? OpenLayout::as_planned : OpenLayout::as_said};
 }
 
 Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
@@ -535,7 +594,12 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   LaidOut step{std::move(job), std::move(layout), steps, {}};
   step.sites.push_back(std::move(priced));
   step.options.forecast.only_critical = request.only_critical;
+  if (layout_source == kOfPlan || request.open_layout == OpenLayout::as_planned)
+    step.layout_origin = LayoutOrigin::searched;
   step.layout_source = std::move(layout_source);
+  if (is_taken_as_said(request))
+    notes.emplace_back(
+        "layout as given (--tp, --pp, --mbs and --gbs are): the rest is off; --layout fastest searches it");
   step.notes = std::move(notes);
   if (meant.platform->node.gpus_per_node != platform.node.gpus_per_node) {
     step.site_notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
@@ -578,6 +642,8 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
     STEPCAST_TRY(add_pools(step, request, forecast));
   else
     add_power(forecast, step.platform(), request.power_limit_W);
+  add_promise(job.model, step.layout_origin, forecast);
+  if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout of a log ran
   if (!forecast.fits())
     notes.push_back(step.on_several_pools() ? "does not fit into the memory of every pool"
                                             : note_no_fit(request.job, job, step.platform(), steps));

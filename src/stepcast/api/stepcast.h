@@ -62,12 +62,14 @@ inline namespace v0_1 {
 // How work is spread over GPUs where nobody says, or says a part of it (formats/layout_choice.h): the rest is searched given
 // what is said.
 enum class OpenLayout : std::uint8_t {
+  usual,  // as fastest, but a layout of which degrees, micro-batch and batch are said (says_whole_layout()) is as said
   // As `plan` chooses for the same question. Faster parts change what a step takes, not how it is laid out: the choice is
   // that for the machine as it is.
   fastest,
   least_memory,  // the plainest way that fits
   replanned,     // as fastest, for the parts of PredictRequest::what_if
   as_said,       // what is said of it is all of it; as fastest where nothing is
+  as_planned,    // as as_said, of what a search found: the expected step is that of `plan` (plan/promise.h)
 };
 
 enum class LargestBatch : std::uint8_t {
@@ -101,7 +103,9 @@ struct PredictRequest {
   // milliseconds behind them ("gpus=64 tp=8 pp=2=4120"; what they do not say is as `job` says), or logs of training runs.
   std::vector<std::string> measured{};
   std::shared_ptr<const MeasuredTimes> measured_steps{};  // those that were read already; null: none
-  OpenLayout open_layout = OpenLayout::fastest;
+  OpenLayout open_layout = OpenLayout::usual;
+  // By a word of `predict --layout`. Errors: another word.
+  [[nodiscard]] Status set_open_layout(std::string_view word);
   LargestBatch largest = LargestBatch::none;
   TrainingBudget budget;          // what training would cost
   bool explained = false;         // also the operations of every kind of layer
@@ -116,6 +120,12 @@ struct PredictRequest {
   // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).
   std::filesystem::path chakra{};
   bool chakra_per_rank = false;  // one of every rank instead, with their process groups beside them
+};
+
+// What completes a layout: together with the job it says a whole one, which gives the same forecast as `layout`.
+struct CompletingSettings {
+  JobSettings settings;
+  OpenLayout layout = OpenLayout::as_said;  // as_planned where the expected step is not the forecast
 };
 
 struct StepTime {
@@ -374,7 +384,7 @@ class Session {
 
   // What has to be said besides the job for a layout of which nothing is left open: as predict() completes it. Nothing is said
   // where nothing is open. Errors: those of predict().
-  [[nodiscard]] Result<JobSettings> completing_settings(const PredictRequest& request) const;
+  [[nodiscard]] Result<CompletingSettings> completing_settings(const PredictRequest& request) const;
 
   // Errors: settings that contradict each other, a model that generates nothing, keys and values that fit on no engine.
   [[nodiscard]] Result<RlForecast> predict(const PredictRlRequest& request) const;

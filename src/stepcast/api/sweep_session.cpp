@@ -13,7 +13,7 @@
 #include "stepcast/api/subject.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
-#include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/training_plan.h"
 #include "stepcast/report/sweep_document.h"
 #include "stepcast/sweep/option_table.h"
 #include "stepcast/sweep/sweep_folder.h"
@@ -63,10 +63,11 @@ class RowWriter {
   Clock::duration took_{};
 };
 
-// The step of a point; of nodes as of `platform`.
-StepQuestion step_of(SweepQuestion&& point, const Platform* platform) {
+// The step of a point; of nodes as of `platform`. Errors: a word that `--layout` does not take.
+Result<StepQuestion> step_of(SweepQuestion&& point, const Platform* platform) {
   StepQuestion asked;
   PredictRequest& step = asked.step;
+  if (!point.open_layout.empty()) STEPCAST_TRY(step.set_open_layout(point.open_layout));
   step.job = std::move(point.job);
   if (platform != nullptr)
     step.job.n_gpus = *point.nodes * point.gpus_per_node.value_or(platform->node.gpus_per_node);
@@ -118,13 +119,21 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
     STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(question.plan, *priced->platform));
     if (!meant.note.empty()) plan.notes.push_back(meant.note);
     if (plan.found.priced.empty()) return why_none(plan);
-    return sweep_row(point, plan, question.budget);
+    std::optional<TrainingOption> training;
+    if (const TrainingBudget& budget = question.budget; budget.tokens) {
+      TrainingGoal goal;
+      goal.tokens = *budget.tokens;
+      goal.price_per_gpu_hour = budget.price_per_gpu_hour;
+      STEPCAST_ASSIGN(training, training_option(plan, chosen_layout(plan), goal,
+                                                {.name = meant.name, .platform = *priced->platform}, {}));
+    }
+    return sweep_row(point, plan, training);
   }
   std::shared_ptr<const Platform> platform;
   if (question.nodes) {
     STEPCAST_ASSIGN(platform, impl_->platform(question.platform));
   }
-  const StepQuestion asked = step_of(std::move(question), platform.get());
+  STEPCAST_ASSIGN(const StepQuestion asked, step_of(std::move(question), platform.get()));
   const Subject& subject = subject_of(asked.step.job, asked.rl);
   STEPCAST_TRY(check_keys(point, subject));
   STEPCAST_TRY(check_what_ifs(subject, asked.step.what_if));

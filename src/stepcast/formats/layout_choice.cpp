@@ -80,10 +80,12 @@ bool leaves_layout_open(const Job& job) {
 bool leaves_part_open(const Job& job) {
   if (job.command_line || job.torchtitan || job.deepspeed || job.config) return false;
   const S& s = job.settings;
-  if (s.data || s.weight_copies || s.pipeline_layout || s.layers_per_virtual_stage || s.first_stage_layers ||
-      s.last_stage_layers)
-    return false;
-  return !s.tensor || !s.pipeline || !s.micro_batch_sequences || !s.global_batch_sequences;
+  return !s.data && !s.weight_copies && !s.pipeline_layout && !s.layers_per_virtual_stage &&
+         !s.first_stage_layers && !s.last_stage_layers;
+}
+
+bool says_whole_layout(const JobSettings& s) {
+  return s.tensor && s.pipeline && s.micro_batch_sequences && s.global_batch_sequences;
 }
 
 std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) const {

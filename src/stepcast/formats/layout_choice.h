@@ -23,10 +23,12 @@ namespace stepcast {
 // True if nothing is said of how the work is spread over GPUs: no degree, no sharding, no recomputation, and no file
 // or command line of a framework.
 [[nodiscard]] bool leaves_layout_open(const Job& job);
-// True if something of it is left open, which is then searched given what is said. A file or a command line of a framework
-// says all of it. So does who deals out layers by hand, counts copies or data-parallel ranks, or says tensor parallelism,
-// stages, micro-batch and batch together, as every training script does: what such a layout leaves out is off.
+// True if something of it is left open, which can be searched given what is said. A file or a command line of a framework
+// says all of it. So do layers that are dealt out by hand, and counts of copies or of data-parallel ranks.
 [[nodiscard]] bool leaves_part_open(const Job& job);
+// True if tensor parallelism, stages, micro-batch and batch are said together, as every training script does. What such a
+// layout leaves out is off, unless it is asked to be searched.
+[[nodiscard]] bool says_whole_layout(const JobSettings& settings);
 
 struct LayoutChoice {
   JobSettings settings;  // what is said in addition to the job, and holds against it

@@ -157,6 +157,10 @@ std::int64_t images_of_gpu(const Transformer& model, const Layout& layout, Bytes
   return images;
 }
 
+PromisePrior prior_of(const LayoutPlan& plan) {
+  return promise_prior(plan.prototypes.model().moe.has_value(), LayoutOrigin::searched);
+}
+
 // Where nothing fits: what does with the states of the optimizer, and its step, on the host, if that is not said either way.
 std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, const Platform& platform,
                                                  const LayoutPrototypes& prototypes) {
@@ -310,25 +314,28 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
 
 ChosenLayout listed_layout(const LayoutPlan& plan, std::size_t index) {
   const RankedLayout& ranked = plan.ranking.layouts[index];
-  const PromisePrior prior = promise_prior(plan.prototypes.model().moe.has_value());
   return {index,
           nullptr,
           ranked.point,
           ranked.layout,
           ranked.step,
           ranked.memory,
-          promised(ranked.step.step, prior)};
+          promised(ranked.step.step, prior_of(plan))};
 }
 
 ChosenLayout chosen_layout(const LayoutPlan& plan) {
   const std::size_t of = plan.ranking.chosen;
   if (!plan.chosen_refinement) return listed_layout(plan, of);
   const RefinedLayout& refined = plan.refined[*plan.chosen_refinement];
-  const PromisePrior prior = promise_prior(plan.prototypes.model().moe.has_value());
   LayoutPoint point = plan.ranking.layouts[of].point;
   point.recompute = refined.layout.layer.recompute.kind;
-  return {
-      of, &refined, point, refined.layout, refined.step, refined.memory, promised(refined.step.step, prior)};
+  return {of,
+          &refined,
+          point,
+          refined.layout,
+          refined.step,
+          refined.memory,
+          promised(refined.step.step, prior_of(plan))};
 }
 
 std::optional<std::string> megatron_text(const ChosenLayout& chosen, const LayoutPrototypes& prototypes) {

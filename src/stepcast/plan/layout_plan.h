@@ -67,7 +67,7 @@ struct ChosenLayout {
   const Layout& layout;
   const StepPrediction& step;
   const MemoryForecast& memory;
-  Estimate promise;  // what to count on (promise.h)
+  Estimate promise;  // the expected step (promise.h)
 };
 // For a plan that has layouts.
 [[nodiscard]] ChosenLayout chosen_layout(const LayoutPlan& plan);

@@ -26,7 +26,9 @@ PromisePrior fit_promise(const std::vector<double>& measured_over_forecast) {
   return {median(measured_over_forecast), std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)))};
 }
 
-PromisePrior promise_prior(bool has_experts) { return has_experts ? kOfExperts : PromisePrior{}; }
+PromisePrior promise_prior(bool has_experts, LayoutOrigin origin) {
+  return has_experts && origin == LayoutOrigin::searched ? kOfExperts : PromisePrior{};
+}
 
 Estimate promised(const Estimate& forecast, const PromisePrior& prior) {
   const double time = forecast.time.value(), wide = std::exp(kTenthOfNormal * prior.spread);

@@ -1,13 +1,15 @@
-// What to count on of the layout that a search picks.
+// The expected step: the forecast, times a factor where a search picked the layout.
 //
-//   promised(chosen.step.step, promise_prior(has_experts)).time
+//   promised(chosen.step.step, promise_prior(has_experts, LayoutOrigin::searched)).time
 //
-// The least of thousands of forecasts errs to the fast side more than any one of them, and it puts settings together that
-// nobody tuned together yet. By how much is measured: over families of published runs (model, GPUs, type, batch), the
-// fastest step that was published over the forecast of what the search picks for the same job. `validate iterations`
-// fits that distribution without the family that it scores (`plan_promise`).
+// The minimum of thousands of forecasts is optimistic (winner's curse), and a search combines settings that were not tuned
+// together yet. The factor is measured: over families of published runs (model, GPUs, type, batch), the fastest published
+// step over the forecast of what the search picks for the same job. `validate iterations` fits that distribution without
+// the family that it scores (`plan_promise`). Every answer takes it from here: `plan` for its layouts, Session for the
+// layouts that it completes (Forecast::promised_step_time_ms).
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "stepcast/operation/estimate.h"
@@ -19,8 +21,10 @@ struct PromisePrior {
   double median = 1, spread = 0;
 };
 [[nodiscard]] PromisePrior fit_promise(const std::vector<double>& measured_over_forecast);
-// Fitted to all families of models with experts; of others the forecast itself is what to count on.
-[[nodiscard]] PromisePrior promise_prior(bool has_experts);
+// Who chose the layout, or a part of it.
+enum class LayoutOrigin : std::uint8_t { given, searched };
+// Of searched layouts of models with experts: fitted to all families of these. Of all others 1, without a spread.
+[[nodiscard]] PromisePrior promise_prior(bool has_experts, LayoutOrigin origin);
 // The forecast times the median, in the wider one of both bands.
 [[nodiscard]] Estimate promised(const Estimate& forecast, const PromisePrior& prior);
 

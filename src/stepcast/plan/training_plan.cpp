@@ -34,14 +34,18 @@ void add_energy(const LayoutPlan& plan, const StepShares& shares, const Training
   option.over_power = goal.power_budget_W && *option.power_kW * 1e3 > *goal.power_budget_W;
 }
 
-Result<TrainingOption> option_of(const LayoutPlan& plan, const ChosenLayout& chosen, const TrainingGoal& goal,
-                                 const NamedPlatform& named, std::optional<double> limit_W) {
+}  // namespace
+
+Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayout& chosen,
+                                       const TrainingGoal& goal, const NamedPlatform& named,
+                                       std::optional<double> limit_W) {
   const Platform& platform = named.platform;
   TrainingOption option;
   option.layout = to_string(chosen.point);
   if (chosen.refinement) option.layout += fmt::format("; {}", fmt::join(chosen.refinement->changes, "; "));
   option.flags = megatron_text(chosen, plan.prototypes).value_or("");
   option.step_ms = chosen.promise.time.value() * 1e-3;
+  option.forecast_ms = chosen.step.step.time.value() * 1e-3;
   constexpr double kMsPerDay = 86400e3;
   const double steps = goal.tokens / chosen.step.tokens_per_step;
   option.days = steps * option.step_ms / kMsPerDay;
@@ -78,8 +82,6 @@ Result<TrainingOption> option_of(const LayoutPlan& plan, const ChosenLayout& cho
   return option;
 }
 
-}  // namespace
-
 Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector<NamedPlatform>& platforms,
                                    const std::vector<std::int64_t>& gpus, const TrainingGoal& goal) {
   TrainingPlan result;
@@ -98,13 +100,14 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
         continue;
       }
       const ChosenLayout chosen = chosen_layout(plan);
-      STEPCAST_ASSIGN(TrainingOption first, option_of(plan, chosen, goal, named, request.power_limit_W));
+      STEPCAST_ASSIGN(TrainingOption first,
+                      training_option(plan, chosen, goal, named, request.power_limit_W));
       add(std::move(first));
       std::size_t left = goal.layouts_of_each - 1;
       for (std::size_t i = 0; i < plan.ranking.layouts.size() && left > 0; ++i) {
         if (i == chosen.of) continue;
         STEPCAST_ASSIGN(TrainingOption option,
-                        option_of(plan, listed_layout(plan, i), goal, named, request.power_limit_W));
+                        training_option(plan, listed_layout(plan, i), goal, named, request.power_limit_W));
         add(std::move(option));
         --left;
       }

@@ -31,7 +31,8 @@ struct TrainingOption {
   std::string why_not;  // no layout runs and fits; empty otherwise
   std::string layout, flags;
   // With `run` these are those with its losses.
-  double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
+  double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;  // step: expected (promise.h)
+  double forecast_ms = 0;                                                     // the forecast of that step
   std::optional<RunForecast> run;
   std::optional<double> price, price_per_gpu_hour;
   // Of nodes and switches (cost/node_power.h). Nothing where the platform states no power limit of its GPUs.
@@ -57,6 +58,12 @@ struct NamedPlatform {
   Platform platform;
   std::optional<double> price_per_gpu_hour{};  // nothing: that of the goal
 };
+
+// A training with one layout of a plan. A run that cannot be forecast is an option with `why_not`. Errors: checkpoints or
+// evaluations that cannot be priced.
+[[nodiscard]] Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayout& chosen,
+                                                     const TrainingGoal& goal, const NamedPlatform& on,
+                                                     std::optional<double> power_limit_W);
 
 // The first layout of each is the one that plan_layouts() chooses. Errors: those of plan_layouts().
 [[nodiscard]] Result<TrainingPlan> plan_training(const PlanRequest& request,

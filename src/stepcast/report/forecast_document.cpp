@@ -122,9 +122,14 @@ void add_opening(ReportDocument& document, const Forecast& f) {
   if (!f.notes.empty()) text += "\n";
   for (const std::string& note : f.notes) text += fmt::format("note: {}\n", note);
   const int digits = decimals(f.step_time_ms);
-  text += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, digits),
+  text += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n", table_number(f.step_time_ms, digits),
                       table_number(f.step_time_p10_ms, digits), table_number(f.step_time_p90_ms, digits),
                       to_string(f.source));
+  if (f.promised_ms() != f.step_time_ms)
+    text += fmt::format("Expected {} ms (p10 {}, p90 {}): the forecast x {:.2f}\n",
+                        table_number(f.promised_ms(), digits), table_number(f.promised_p10_ms(), digits),
+                        table_number(f.promised_p90_ms(), digits), f.promised_ms() / f.step_time_ms);
+  text += "\n";
   document.add("", {TerminalText{std::move(text)}}).shown = Shown::terminal;
 }
 
@@ -430,7 +435,7 @@ std::string stops_text(const Forecast& forecast) {
     out += fmt::format("{}{} of {} s behind every {} steps", out.empty() ? "; with " : ", ", name,
                        table_number(stop->s, stop->s < 1 ? 3 : 1), table_number(stop->every_steps, 0));
   }
-  const double step_s = forecast.step_time_ms * 1e-3;
+  const double step_s = forecast.promised_ms() * 1e-3;
   if (!out.empty()) return out + fmt::format(": {:.2g} % of the time", 100 * stopped / (step_s + stopped));
   return number(forecast, "tensor_parallel") > 0
              ? fmt::format(", without evaluation and checkpoints ({} say how often)", missing)
@@ -472,6 +477,7 @@ std::string forecast_verdict(const Forecast& f) {
   std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
   if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty())
     text += fmt::format(" ({})", band);
+  if (f.promised_ms() != f.step_time_ms) text += fmt::format(", expected {} ms", ms_text(f.promised_ms()));
   if (f.memory) {
     const ForecastMemory& m = *f.memory;
     text +=
@@ -520,6 +526,10 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   document.figures.push_back({"Step time", ms_text(f.step_time_ms) + " ms",
                               band_text(f.step_time_p10_ms, f.step_time_p90_ms),
                               std::string{to_string(f.source)}, "step_time_ms"});
+  if (f.promised_ms() != f.step_time_ms)
+    document.figures.push_back({"Expected step time", ms_text(f.promised_ms()) + " ms",
+                                band_text(f.promised_p10_ms(), f.promised_p90_ms()),
+                                std::string{to_string(f.source)}, "promised_step_time_ms"});
   if (f.memory) {
     document.figures.push_back({"Memory of a GPU", gib(f.memory->peak_memory_GiB) + " GiB",
                                 fmt::format("of {}; {}", gib(f.memory->available_GiB), f.memory->verdict),

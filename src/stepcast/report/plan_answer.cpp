@@ -193,7 +193,8 @@ void fields(auto& a, Is<JobPool> auto& pool) {
                                        point("why_not", given_if(!runs, o.why_not));
                                        point("layout", given_if(runs, o.layout));
                                        point("megatron_flags", given_if(runs, o.flags));
-                                       point("step_time_ms", given_if(runs, o.step_ms));
+                                       point("step_time_ms", given_if(runs, o.step_ms), "expected");
+                                       point("forecast_step_time_ms", given_if(runs, o.forecast_ms));
                                        point("days", given_if(runs, o.days));
                                        point("days_p90", given_if(runs, o.days_p90));
                                        point("gpu_hours", given_if(runs, o.gpu_hours));

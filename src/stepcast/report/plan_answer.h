@@ -94,7 +94,7 @@ struct ChosenLayoutAnswer {
                  "that refine that layout, and are in the numbers that follow; empty: none");
   STEPCAST_FIELD_AS(
       "promised_step_time_ms", double, promised_ms,
-      "what to count on: the forecast (step_time_ms) times what published runs took over what a "
+      "expected: the forecast (step_time_ms), with experts times what published runs took over what a "
       "search finds");
   STEPCAST_FIELD_AS("promised_step_time_p10_ms", double, promised_p10_ms, "");
   STEPCAST_FIELD_AS("promised_step_time_p90_ms", double, promised_p90_ms, "");

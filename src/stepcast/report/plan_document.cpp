@@ -39,12 +39,13 @@ std::string batch_text(const PlanAnswer& plan) {
 std::string numbers_of(const ChosenLayoutAnswer& c, double memory_GiB) {
   const bool is_forecast = c.promised_ms == c.layout.step_ms;
   std::string text =
-      fmt::format("{}{} ms (p10 {}, p90 {}) a step in {:.1f} of {:.1f} GiB", is_forecast ? "" : "count on ",
+      fmt::format("{}{} ms (p10 {}, p90 {}) a step in {:.1f} of {:.1f} GiB", is_forecast ? "" : "expect ",
                   ms_text(c.promised_ms), ms_text(c.promised_p10_ms), ms_text(c.promised_p90_ms),
                   c.layout.peak_GiB, memory_GiB);
   if (!is_forecast)
-    text += fmt::format(", {} tokens/s per GPU ({} ms by its forecast alone)",
-                        table_number(c.promised_tokens_per_s_per_gpu, 0), ms_text(c.layout.step_ms));
+    text += fmt::format(", {} tokens/s per GPU (forecast {} ms x {:.2f})",
+                        table_number(c.promised_tokens_per_s_per_gpu, 0), ms_text(c.layout.step_ms),
+                        c.promised_ms / c.layout.step_ms);
   return text;
 }
 
@@ -58,9 +59,8 @@ std::string why_alike(const PlanAnswer& plan) {
                 plan.more_alike ? "More than " : "", plan.n_alike);
   if (const double ratio = plan.chosen.promised_ms / plan.chosen.layout.step_ms; ratio != 1)
     text += fmt::format(
-        "  Steps are forecasts, as of `stepcast predict`; to count on are {:.2f} times as long: what "
-        "published\n"
-        "  runs of models with experts took over the forecast of what is chosen here for their job.\n",
+        "  Steps are forecasts. The expected step is {:.2f} times as long: what published runs of\n"
+        "  models with experts took over the forecast of what is chosen here for their job.\n",
         ratio);
   const auto first = std::ranges::find_if(
       plan.layouts, [](const RankedLayoutAnswer& l) { return l.unmeasured.has_value(); });
@@ -193,21 +193,22 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
 }
 
 // Of several frameworks' words those that say the chosen layout.
-std::vector<ReportCode> flags_of(const RankedLayoutAnswer& l, const std::string& platform) {
+std::vector<ReportCode> flags_of(const ChosenLayoutAnswer& chosen, const std::string& platform) {
+  const RankedLayoutAnswer& l = chosen.layout;
   std::vector<ReportCode> all;
   if (l.torchtitan_toml) all.push_back({"TorchTitan", *l.torchtitan_toml});
   if (l.deepspeed_json) all.push_back({"DeepSpeed", *l.deepspeed_json});
   if (l.megatron_flags) {
-    all.push_back(
-        {fmt::format("Megatron-LM (`stepcast predict` --platform {} understands them, too)", platform),
-         *l.megatron_flags});
+    all.push_back({fmt::format("Megatron-LM (`stepcast predict` --platform {}{} understands them, too)",
+                               platform, chosen.promised_ms != l.step_ms ? " --layout as-planned" : ""),
+                   *l.megatron_flags});
   }
   return all;
 }
 
 // What the framework that was asked for is told.
 std::string flags_text(const PlanAnswer& plan) {
-  const std::vector<ReportCode> all = flags_of(plan.chosen.layout, plan.platform);
+  const std::vector<ReportCode> all = flags_of(plan.chosen, plan.platform);
   const std::string_view wanted = rule_of(plan.framework).search.told_in;
   for (const std::string_view name : {wanted, std::string_view{"Megatron"}}) {
     for (const ReportCode& code : all) {
@@ -232,7 +233,7 @@ void add_choice(ReportDocument& document, const PlanAnswer& plan) {
   add_lines(document, "\n" + why_alike(plan) + memory + "\n" + flags_text(plan));
   ReportSection& section = document.add("To run the chosen layout", {ReportText{memory + "."}});
   section.shown = Shown::page;
-  for (ReportCode& code : flags_of(chosen.layout, plan.platform)) section.add(std::move(code));
+  for (ReportCode& code : flags_of(chosen, plan.platform)) section.add(std::move(code));
 }
 
 // How the layouts stand GPUs that differ, the steadiest first.
@@ -335,7 +336,7 @@ ReportDocument plan_document(const PlanAnswer& plan) {
       fmt::format("Run {}: {}", name_of(plan.chosen), numbers_of(plan.chosen, plan.memory_GiB));
   document.verdict += plan.chosen.reason.empty() ? "." : fmt::format("; {}.", plan.chosen.reason);
   document.figures = {
-      {"Step time to count on", ms_text(plan.chosen.promised_ms) + " ms",
+      {"Expected step time", ms_text(plan.chosen.promised_ms) + " ms",
        band_text(plan.chosen.promised_p10_ms, plan.chosen.promised_p90_ms),
        std::string{to_string(chosen.source)}, "chosen_layout.promised_step_time_ms"},
       {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),

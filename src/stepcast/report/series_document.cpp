@@ -29,8 +29,14 @@ void step_fields(auto& a, const Forecast& f, const TableColumn& step, const Tabl
   column(a, {"rests on<@"}, f.source);
 }
 
+// Which columns a table of a series has besides the others.
+struct ScalingColumns {
+  bool layouts = false, promises = false;
+};
+
 // `first`: of the series.
-void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, bool shows_layouts) {
+void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, ScalingColumns shown) {
+  const bool shows_layouts = shown.layouts;
   const Forecast& f = point.forecast;
   a("n_gpus", point.n_gpus, "", {"GPUs"});
   a("global_batch_samples", point.global_batch, "", {"batch"});
@@ -42,6 +48,8 @@ void fields(auto& a, Is<ScalingPoint> auto& point, const ScalingPoint& first, bo
   a("layout_source", point.layout_source.empty() ? std::nullopt : std::optional{point.layout_source},
     "where the layout comes from that was not said; null: it was said");
   step_fields(a, f, {"step\nms", 3}, {"p10\nms", 3}, {"p90\nms", 3});
+  a("promised_step_time_ms", f.promised_ms(), "expected",
+    shown.promises ? TableColumn{"expected\nms", 3} : TableColumn{});
   a("bound_ms", point.bound_ms, "no step of this work at peak rates is shorter", {"bound\nms", 3});
   a("samples_per_s", samples_per_second(point), "", {"samples\nper s"});
   a("efficiency", scaling_efficiency(first, point),
@@ -68,7 +76,8 @@ void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
   a("model", first.forecast.model.value_or(""));
   a("platform", first.forecast.platform.value_or(""));
   a("gpu", first.forecast.gpu.value_or(""));
-  a("points", Each{s.series, [&](auto& p, const ScalingPoint& point) { fields(p, point, first, false); }});
+  a("points",
+    Each{s.series, [&](auto& p, const ScalingPoint& point) { fields(p, point, first, ScalingColumns{}); }});
 }
 
 struct BatchSeriesAnswer {
@@ -255,9 +264,13 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
 ReportTable scaling_table(std::span<const ScalingPoint> series) {
   const bool has_layouts =
       std::ranges::any_of(series, [](const ScalingPoint& point) { return !point.layout.empty(); });
+  const bool has_promises = std::ranges::any_of(series, [](const ScalingPoint& point) {
+    return point.forecast.promised_ms() != point.forecast.step_time_ms;
+  });
   ReportTable table;
   table.list = "points";
-  for (const ScalingPoint& point : series) add_row(table, {}, point, series.front(), has_layouts);
+  for (const ScalingPoint& point : series)
+    add_row(table, {}, point, series.front(), detail::ScalingColumns{has_layouts, has_promises});
   return table;
 }
 
@@ -350,12 +363,10 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
                                              "line; bound: this work at peak rates"}});
   if (!first.layout_source.empty()) {
     const bool is_kept = series.back().layout_source != first.layout_source;
-    section.add(
-        ReportText{fmt::format("layout: {}{}", first.layout_source,
-                               is_kept ? " for the first line, kept in the others; --replan searches for "
-                                         "each"
-                               : series.size() > 1 ? ", line by line"
-                                                   : "")});
+    section.add(ReportText{fmt::format("layout: {}{}", first.layout_source,
+                                       is_kept             ? " for the first line, kept in the others"
+                                       : series.size() > 1 ? ", line by line"
+                                                           : "")});
   }
   if (!first.layout.empty()) {
     section.add(TerminalText{"\n"});

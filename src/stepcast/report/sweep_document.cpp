@@ -32,9 +32,10 @@ struct SweepRow {
   std::vector<std::pair<std::string, JsonValue>> point;
   std::optional<std::string> error, model, gpu, layout, memory_verdict, megatron_flags;
   std::optional<std::uint64_t> n_gpus, layouts, layouts_priced, layouts_alike;
-  std::optional<double> step_time_ms, step_time_p10_ms, step_time_p90_ms, samples_per_s, tokens_per_s,
-      tokens_per_s_per_gpu, tflops_per_gpu, mfu, hfu, computation_ms, exposed_communication_ms, idle_ms,
-      peak_memory_GiB, memory_margin_GiB, days, gpu_hours, price, energy_MWh;
+  std::optional<double> step_time_ms, step_time_p10_ms, step_time_p90_ms, promised_step_time_ms,
+      samples_per_s, tokens_per_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu, hfu, computation_ms,
+      exposed_communication_ms, idle_ms, peak_memory_GiB, memory_margin_GiB, days, gpu_hours, price,
+      energy_MWh;
   std::vector<std::string> notes;
 };
 
@@ -59,6 +60,9 @@ void fields(auto& a, Is<SweepRow> auto& r) {
   a("step_time_ms", r.step_time_ms, "", {"step ms", 1});
   a("step_time_p10_ms", r.step_time_p10_ms, "", {"p10 ms", 1});
   a("step_time_p90_ms", r.step_time_p90_ms, "", {"p90 ms", 1});
+  a("promised_step_time_ms", r.promised_step_time_ms,
+    "expected: with experts in a layout that a search chose the forecast times a factor; days and price rest "
+    "on it");
   a("samples_per_s", given_if(!is_plan, r.samples_per_s), "predict");
   a("tokens_per_s", r.tokens_per_s);
   a("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu, "", {"tokens/s per GPU"});
@@ -74,7 +78,7 @@ void fields(auto& a, Is<SweepRow> auto& r) {
   a("days", r.days, "of a training, where one is asked for", TableColumn::amount("days", 1));
   a("gpu_hours", r.gpu_hours);
   a("price", r.price, "", TableColumn::amount("price", 0));
-  a("energy_MWh", given_if(!is_plan, r.energy_MWh), "predict");
+  a("energy_MWh", r.energy_MWh);
   a("megatron_flags", given_if(is_plan, r.megatron_flags), "plan: null where Megatron-LM has none");
   a("notes", r.notes);
 }
@@ -294,6 +298,7 @@ std::string sweep_row(const SweepPoint& point, const Forecast& forecast) {
   row.step_time_ms = forecast.step_time_ms;
   row.step_time_p10_ms = forecast.step_time_p10_ms;
   row.step_time_p90_ms = forecast.step_time_p90_ms;
+  row.promised_step_time_ms = forecast.promised_ms();
   const ForecastThroughput& t = forecast.throughput;
   row.samples_per_s = t.samples_per_s;
   row.tokens_per_s = t.tokens_per_s;
@@ -342,19 +347,22 @@ std::string sweep_row(const SweepPoint& point, const RlForecast& f) {
   return written(row);
 }
 
-std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan, const TrainingBudget& budget) {
-  const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
+std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan,
+                      const std::optional<TrainingOption>& training) {
+  const ChosenLayout chosen = chosen_layout(plan);
   detail::SweepRow row = row_of(point);
   row.model = plan.prototypes.model().name;
   row.n_gpus = static_cast<std::uint64_t>(plan.space.n_gpus);
   row.layout = to_string(chosen.point);
+  if (chosen.refinement != nullptr) *row.layout += "; " + join(chosen.refinement->changes, "; ");
   row.layouts = plan.space.size();
   row.layouts_priced = plan.found.priced.size();
   row.layouts_alike = plan.ranking.n_alike;
   const StepPrediction& step = chosen.step;
-  row.step_time_ms = chosen.step_ms();
+  row.step_time_ms = step.step.time.value() * 1e-3;
   row.step_time_p10_ms = step.step.p10.value() * 1e-3;
   row.step_time_p90_ms = step.step.p90.value() * 1e-3;
+  row.promised_step_time_ms = chosen.promise.time.value() * 1e-3;
   row.tokens_per_s = step.tokens_per_second();
   row.tokens_per_s_per_gpu = step.tokens_per_second() / static_cast<double>(step.n_gpus);
   row.mfu = step.model_flops_utilization();
@@ -364,13 +372,13 @@ std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan, const Tra
   row.memory_verdict = std::string{to_string(chosen.memory.verdict)};
   row.peak_memory_GiB = chosen.memory.peak().value() / kGiB;
   row.memory_margin_GiB = chosen.memory.margin().value() / kGiB;
-  if (budget.tokens) {
-    constexpr double kMsPerDay = 86400e3, kHoursPerDay = 24;
-    row.days = *budget.tokens / step.tokens_per_step * chosen.step_ms() / kMsPerDay;
-    row.gpu_hours = *row.days * kHoursPerDay * static_cast<double>(step.n_gpus);
-    if (budget.price_per_gpu_hour) row.price = *row.gpu_hours * *budget.price_per_gpu_hour;
+  if (training) {
+    row.days = training->days;
+    row.gpu_hours = training->gpu_hours;
+    row.price = training->price;
+    row.energy_MWh = training->energy_MWh;
   }
-  row.megatron_flags = megatron_text(chosen.point, chosen.layout, plan.prototypes);
+  row.megatron_flags = megatron_text(chosen, plan.prototypes);
   row.notes = plan.notes;
   return written(row);
 }

@@ -10,7 +10,7 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/base/fields.h"
 #include "stepcast/base/result.h"
-#include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/training_plan.h"
 #include "stepcast/report/document.h"
 #include "stepcast/rollout/rl_forecast.h"
 #include "stepcast/sweep/sweep_folder.h"
@@ -44,9 +44,9 @@ inline constexpr std::size_t kMostSweepRowsOfPage = 10'000;
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const Forecast& forecast);
 // Of a step of post-training: `layout` says the split, and how it is trained.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const RlForecast& forecast);
-// Of the layout that the plan chose; `budget` says what a training costs with it. The plan must have priced one.
+// Of the layout that the plan chose; `training`: with it, where one is asked for. The plan must have priced one.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan,
-                                    const TrainingBudget& budget);
+                                    const std::optional<TrainingOption>& training);
 // Of a point that cannot be run: why, in one sentence.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const Error& error);
 [[nodiscard]] std::string sweep_row_schema();

@@ -222,7 +222,7 @@ Status take_plan(const Settings& settings, Said& said) {
   plan.job = said.job;
   plan.n_gpus = *said.n_gpus;
   plan.threads = 1;  // points run side by side
-  plan.top = 1;
+  plan.refines = true;
   return apply_what_if(said.what_if, plan.assumptions);
 }
 

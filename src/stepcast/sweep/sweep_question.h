@@ -20,7 +20,8 @@ struct SweepQuestion {
   std::string platform = "dgx-h100";
   std::optional<std::int64_t> n_gpus, nodes, gpus_per_node;
   std::vector<std::string> what_if, measured;
-  std::string pools;  // of different GPUs; empty: n_gpus of `platform`
+  std::string open_layout;  // a word of `--layout`; empty: not said
+  std::string pools;        // of different GPUs; empty: n_gpus of `platform`
   std::vector<std::string> zones;
   TrainingBudget budget;
   PlanRequest plan;  // of mode plan: complete

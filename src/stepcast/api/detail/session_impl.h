@@ -17,6 +17,7 @@
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/formats/layout_choice.h"
 #include "stepcast/plan/pool_layouts.h"
+#include "stepcast/plan/promise.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
@@ -162,6 +163,7 @@ struct Session::Impl {
     std::size_t base = 0;      // the pool that decides
     StepForecastOptions options{};
     std::string layout_source{};
+    LayoutOrigin layout_origin = LayoutOrigin::given;
     std::vector<std::string> notes{}, site_notes{};  // before and behind those of the job
     std::optional<OutputFile> timeline{};
     TrainingBudget budget{};

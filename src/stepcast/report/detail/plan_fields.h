@@ -49,7 +49,9 @@ void fields(auto& a, Is<TrainingOption> auto& o, const TrainingPlan& plan, bool 
   a("why_not", given_if(!runs, o.why_not), "no layout runs and fits; nothing else is given then");
   a("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
   a("megatron_flags", given_if(runs, o.flags));
-  a("step_time_ms", given_if(runs, o.step_ms), "", {"step\nms", 1});
+  a("step_time_ms", given_if(runs, o.step_ms), "expected: promised_step_time_ms of the layout",
+    {"step\nms", 1});
+  a("forecast_step_time_ms", given_if(runs, o.forecast_ms), "the forecast: step_time_ms of the layout");
   a("days", given_if(runs, o.days), "", TableColumn::amount("days", 1));
   a("days_p90", given_if(runs, o.days_p90), "", TableColumn::amount("p90\ndays", 1));
   a("gpu_hours", given_if(runs, o.gpu_hours), "", TableColumn::amount("GPU-hours", 0));
