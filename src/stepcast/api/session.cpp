@@ -146,7 +146,7 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
     Result<ResolvedJob> bare = resolve(with_batch);
     if (!bare || asked.settings.global_batch_sequences) return {};
     job = std::move(*bare);
-    job.notes.push_back(usual_batch_note(job.layout.batch.global_batch_sequences, seq_len));
+    job.notes.push_back(std::move(batch.note));
     job.notes.emplace_back("no layout that is searched has all that is given: the rest is off");
     return {};
   }
