@@ -283,12 +283,12 @@ std::vector<Law> laws_of_jobs() {
           [](const Answer& before, const Answer& after) {
             return no_faster(before, after) + no_less_memory(before, after);
           }),
-      {"twice a long sequence",  // shorter ones do not fill a GPU, and images are as many
+      {"twice a long sequence",  // shorter ones do not fill a GPU, images and windows stay
        [](Questions&, PredictRequest& before, PredictRequest& after) {
          const Result<Transformer> model = find_preset(before.job.model);
          before.job.settings.seq_len_tokens = 16384;
          after.job.settings.seq_len_tokens = 32768;
-         return model.ok() && model->tower == nullptr;
+         return model.ok() && model->tower == nullptr && model->sliding_window_tokens == 0;
        },
        [](const Answer& before, const Answer& after) -> std::string {
          if (after.attention_ms >= 2 * before.attention_ms * (1 - kSameDigits)) return {};
