@@ -144,6 +144,29 @@ TEST(Outputs, APlatformIsBroughtUpToDateInPlace) {
                   2, "is read to make the result");
 }
 
+// A curve that no forecast uses is said to be one; of others the forecast that changes most, last.
+TEST(Outputs, CalibrationSaysWhichForecastChanges) {
+  const OwnFolder folder;
+  const auto calibrated = [&](const std::string& platform, int n_nodes, int gpus_per_node) {
+    std::string rows = "collective,n_ranks,n_nodes,gpus_per_node,message_bytes,time_us,platform\n";
+    for (double bytes = 1024; bytes < 5e9; bytes *= 2) {
+      rows += "all_reduce," + std::to_string(n_nodes * gpus_per_node) + "," + std::to_string(n_nodes) + "," +
+              std::to_string(gpus_per_node) + "," + std::to_string(bytes) + "," +
+              std::to_string(25 + bytes / 200e3) + ",ours\n";
+    }
+    write(folder.file("curve.csv"), rows);
+    return stepcast_with({"calibrate", "collectives", folder.file("curve.csv").string(), "--platform",
+                          platform, "--no-plot"})
+        .out;
+  };
+  const std::string rack = calibrated("gb200-nvl72", 18, 4);
+  EXPECT_THAT(rack, HasSubstr("all_reduce of 18 x 4 GPUs: a node of the platform has 72 GPUs"));
+  EXPECT_EQ(rack.find("Changes stepcast predict"), std::string::npos) << rack;
+  const std::string node = calibrated("dgx-h100", 1, 8);
+  EXPECT_THAT(node, HasSubstr(" ms with all_reduce\n"));
+  EXPECT_EQ(node.find("Warning"), std::string::npos) << node;
+}
+
 TEST(Outputs, AnEmptyNameIsAnError) {
   const auto result = stepcast_with({"predict", "--model", "gpt2", "--timeline", ""});
   expect_one_line(result, 2, "--timeline: found an empty value; is a shell variable not set?");
