@@ -193,7 +193,7 @@ TEST_F(EveryDoor, SaysTheSameOfALayoutThatIsGiven) {
     const std::string platform = one_of({0, 1}) == 0 ? "dgx-h100" : "dgx-b200";
     const bool shards = one_of({0, 1}) == 0;
     Settings settings{{"tp", fmt::to_string(tensor)},          {"pp", fmt::to_string(pipeline)},
-                      {"mbs", fmt::to_string(micro_batch)},    {"gbs", "128"},
+                      {"mbs", fmt::to_string(micro_batch)},    {"gbs", "256"},
                       {"seq", fmt::to_string(sequence)},       {"dtype", "bf16"},
                       {"sharding", shards ? "zero1" : "none"}, {"layout", "as-said"}};
     if (has_experts) settings.emplace_back("ep", fmt::to_string(expert));
@@ -213,7 +213,7 @@ TEST_F(EveryDoor, SaysTheSameOfALayoutThatIsGiven) {
                 n_gpus);
     std::string megatron = fmt::format(
         "--tensor-model-parallel-size {} --pipeline-model-parallel-size {} --micro-batch-size {} "
-        "--global-batch-size 128 --seq-length {} --bf16",
+        "--global-batch-size 256 --seq-length {} --bf16",
         tensor, pipeline, micro_batch, sequence);
     if (has_experts) megatron += fmt::format(" --expert-model-parallel-size {}", expert);
     if (tensor > 1) megatron += " --sequence-parallel";
@@ -227,7 +227,7 @@ TEST_F(EveryDoor, SaysTheSameOfALayoutThatIsGiven) {
     argument("pipeline_model_parallel_size", pipeline);
     if (has_experts) argument("expert_model_parallel_size", expert);
     argument("micro_batch_size", micro_batch);
-    argument("global_batch_size", 128);
+    argument("global_batch_size", 256);
     argument("seq_length", sequence);
     argument("bf16", "True");
     argument("sequence_parallel", tensor > 1 ? "True" : "False");
@@ -238,8 +238,8 @@ TEST_F(EveryDoor, SaysTheSameOfALayoutThatIsGiven) {
       log += fmt::format(
           " [2026-01-02 03:04:0{0}] iteration        {0}/      50 | consumed samples:           {1} | "
           "elapsed time "
-          "per iteration (ms): 4000.0 | global batch size:   128 | lm loss: 1.0E+01 |\n",
-          step, 128 * step);
+          "per iteration (ms): 4000.0 | global batch size:   256 | lm loss: 1.0E+01 |\n",
+          step, 256 * step);
     ASSERT_TRUE(write_file(place("train.log"), log).ok());
     expect_same(first,
                 said_by(printed(fmt::format("predict --from-log {} {} --json", place("train.log"), job)),
