@@ -29,6 +29,7 @@
 namespace stepcast::test::every_door_test {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
@@ -146,12 +147,19 @@ class EveryDoor : public ::testing::Test {
         question + fmt::format(" --gpus {} --train-tokens {:.0f} --advice off", n_gpus, kTokens);
     expect_same(first, said_by(printed(trains + " --json"), ""), "predict");
     const std::string text = run(words_in(trains)).output;
-    EXPECT_THAT(text, HasSubstr(fmt::format("Step time {} ms", table_number(*first.step_ms, kDecimals))));
+    // As the JSON rounds it, to either side.
+    const auto names = [&](std::string_view what, double ms) {
+      for (const double near : {ms * (1 - kSameDigits), ms * (1 + kSameDigits)})
+        if (text.find(fmt::format("{} {} ms", what, table_number(near, kDecimals))) != std::string::npos)
+          return true;
+      return false;
+    };
+    EXPECT_TRUE(names("Step time", *first.step_ms)) << text;
     if (std::abs(*first.promised_ms / *first.step_ms - 1) > kSameDigits) {
-      EXPECT_THAT(text,
-                  HasSubstr(fmt::format("Expected {} ms", table_number(*first.promised_ms, kDecimals))));
+      EXPECT_TRUE(names("Expected", *first.promised_ms)) << text;
     }
-    EXPECT_THAT(text, HasSubstr(fmt::format(" steps, {:.1f} days", *first.days)));
+    EXPECT_THAT(text, AnyOf(HasSubstr(fmt::format(" steps, {:.1f} days", *first.days * (1 - kSameDigits))),
+                            HasSubstr(fmt::format(" steps, {:.1f} days", *first.days * (1 + kSameDigits)))));
     EXPECT_EQ(run(words_in(trains + " --report " + place("page.html"))).error, "");
     const Result<Forecast> page = read_result(place("page.html"));
     ASSERT_TRUE(page.ok()) << page.error().message();
@@ -251,7 +259,7 @@ TEST_F(EveryDoor, SaysTheSameOfALayoutThatIsGiven) {
 
 // A part is said, and the rest is searched: by `predict` as by `plan`. What a plan prints, pasted, is what it says.
 TEST_F(EveryDoor, SaysTheSameOfALayoutThatIsSearched) {
-  constexpr const char* kModels[] = {"mixtral-8x7b", "llama-3-8b", "qwen3-30b-a3b", "gpt2-xl"};
+  constexpr const char* kModels[] = {"mixtral-8x7b", "llama-3-8b", "qwen3-30b-a3b", "qwen3-8b"};
   int with_factor = 0;
   for (int i = 0; i < rounds(2, 40); ++i) {
     const std::string model = kModels[i % 4];
