@@ -72,11 +72,16 @@ TEST(Job, SuggestsDegreesThatDivideTheGpus) {
     job.n_gpus = n_gpus;
     return job;
   };
-  EXPECT_THAT(message_of(of(8, {"--tp", "3"})), HasSubstr("nearest that works: --tp 4"));
-  EXPECT_THAT(message_of(of(64, {"--pp", "5"})), HasSubstr("nearest that works: --pp 4"));
-  EXPECT_THAT(message_of(of(24, {"--tp", "16", "--pp", "3"})), HasSubstr("nearest that works: --tp 8"));
-  EXPECT_THAT(message_of(of(8, {"--tp", "4", "--cp", "3"})), HasSubstr("nearest that works: --cp 2"));
-  EXPECT_TRUE(resolve(of(8, {"--tp", "4", "--cp", "2"})).ok());
+  EXPECT_THAT(message_of(of(8, {"--tensor-model-parallel-size", "3"})),
+              HasSubstr("nearest that works: --tp 4"));
+  EXPECT_THAT(message_of(of(64, {"--pipeline-model-parallel-size", "5"})),
+              HasSubstr("nearest that works: --pp 4"));
+  EXPECT_THAT(
+      message_of(of(24, {"--tensor-model-parallel-size", "16", "--pipeline-model-parallel-size", "3"})),
+      HasSubstr("nearest that works: --tp 8"));
+  EXPECT_THAT(message_of(of(8, {"--tensor-model-parallel-size", "4", "--context-parallel-size", "3"})),
+              HasSubstr("nearest that works: --cp 2"));
+  EXPECT_TRUE(resolve(of(8, {"--tensor-model-parallel-size", "4", "--context-parallel-size", "2"})).ok());
 }
 
 // Tables of positions may have rows that no token uses.
@@ -317,7 +322,7 @@ TEST(Job, RefusesNumbersThatCannotBe) {
   job = asked();
   job.n_gpus = 60;
   job.settings.tensor = 8;
-  EXPECT_THAT(message_of(job), AllOf(HasSubstr("60 GPUs"), HasSubstr("64 GPUs")));
+  EXPECT_THAT(message_of(job), AllOf(HasSubstr("60 GPUs"), HasSubstr("nearest that works: --tp 4")));
   EXPECT_THAT(message_of(Job{}), HasSubstr("no model is named"));
 }
 

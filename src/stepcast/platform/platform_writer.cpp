@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/platform/changed_figures.h"
 #include "stepcast/platform/detail/figures.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -358,10 +359,19 @@ std::string document(const Platform& platform, const Platform* base, std::string
       !is_empty(node)) {
     body.add("node", std::move(node));
   }
+  // What the reader makes of the records of `base` under figures that differ.
+  Platform inherited;
+  if (base != nullptr) {
+    inherited.curves = base->curves;
+    inherited.models = base->models;
+    inherited.device = platform.device;
+    inherited.node = platform.node;
+    note_changed_figures(base->device, base->node, inherited);
+  }
   add_records(body, "collective_curves", "inherit_curves", platform.curves,
-              base != nullptr ? &base->curves : nullptr, documents);
-  add_records(body, "models", "inherit_models", platform.models, base != nullptr ? &base->models : nullptr,
-              documents);
+              base != nullptr ? &inherited.curves : nullptr, documents);
+  add_records(body, "models", "inherit_models", platform.models,
+              base != nullptr ? &inherited.models : nullptr, documents);
   add_records(body, "overheads", "inherit_overheads", *platform.overheads,
               base != nullptr ? &*base->overheads : nullptr, documents);
 

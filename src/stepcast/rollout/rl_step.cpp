@@ -536,12 +536,8 @@ void describe_question(const RlQuestion& question, const Rollout& rollout, const
   const double fixed_s = f.split.on_policy ? constants.colocated_s : constants.handover_s;
   if (fixed_s > kWorthSaying * f.step_s)
     f.notes.push_back(
-        fmt::format("{:g} s of the step are a constant, fitted to NeMo-RL on 16 to 512 H100 (8B to 671B "
-                    "parameters): the change "
-                    "of engines, and what the CPU does between generation and training. Published steps of "
-                    "verl with a 7B model "
-                    "take about 20 s for it.",
-                    fixed_s));
+        fmt::format("a constant {:g} s of the step, fitted to NeMo-RL: change of engines, work of the CPU{}",
+                    fixed_s, f.split.on_policy ? "; verl with a 7B model takes about 20 s" : ""));
   if (!f.memory.training_fits)
     f.notes.push_back(fmt::format("training does not fit: {:.1f} of {:.1f} GiB", f.memory.training_peak_GiB,
                                   f.memory.available_GiB));
