@@ -66,8 +66,8 @@ struct MeasurementContext {
 
 [[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(
     const std::filesystem::path& file, const MeasurementContext& context = {});
-// The same from text; `name` stands for it in errors and may name the collective ("all_gather_perf.log").
+// The same from text that was printed; `name` stands for it in errors and may name the collective ("all_gather_perf.log").
 [[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(
-    std::string_view text, const std::string& name, const MeasurementContext& context = {});
+    std::string_view printed, const std::string& name, const MeasurementContext& context = {});
 
 }  // namespace stepcast

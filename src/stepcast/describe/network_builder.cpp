@@ -9,7 +9,7 @@ namespace stepcast {
 
 using Backward = NetworkPart::Backward;
 
-NetworkPart& NetworkBuilder::add(NetworkPart part) { return block_.parts.emplace_back(std::move(part)); }
+NetworkPart& NetworkBuilder::add(const NetworkPart& part) { return block_.parts.emplace_back(part); }
 
 std::int64_t NetworkBuilder::elements(std::int64_t width) const {
   if (width > 0) return std::max<std::int64_t>(1, tokens_) * width;
@@ -102,7 +102,7 @@ NetworkBuilder& NetworkBuilder::pointwise(std::string_view name, std::string_vie
   } else {
     part.backward = Backward::none;
   }
-  add(std::move(part));
+  add(part);
   return *this;
 }
 

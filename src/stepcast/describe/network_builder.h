@@ -61,9 +61,9 @@ class NetworkBuilder {
   [[nodiscard]] Transformer finish(std::int64_t classes, bool splits = false, std::int64_t input_tokens = 0);
 
  private:
-  NetworkPart& add(NetworkPart part);
+  NetworkPart& add(const NetworkPart& part);
   NetworkBuilder& pointwise(std::string_view name, std::string_view gradient, ElementwiseFunction function,
-                            std::int64_t elements, double reads, double backward_reads, double kept);
+                            std::int64_t n, double reads, double backward_reads, double kept);
   [[nodiscard]] std::int64_t elements(std::int64_t width = 0) const;
 
   std::string name_;

@@ -208,34 +208,34 @@ LayoutRestrictions of_network(const Transformer& model, const Device& device, La
 }  // namespace
 
 Result<LayoutSpace> layout_space(const Transformer& model, const Device& device, const SpaceOf& of,
-                                 const LayoutRestrictions& said) {
-  const LayoutRestrictions restrictions = of_network(model, device, said);
+                                 const LayoutRestrictions& restrictions) {
+  const LayoutRestrictions allowed = of_network(model, device, restrictions);
   const std::int64_t most_of_micro_batch = model.network ? kMostMicroBatchOfNetwork : kMostMicroBatch;
   LayoutSpace space;
   space.n_gpus = of.n_gpus;
-  STEPCAST_TRY(fill(space.tensor, "--tp", restrictions.tensor,
+  STEPCAST_TRY(fill(space.tensor, "--tp", allowed.tensor,
                     divisors(of.n_gpus, std::min(of.gpus_per_node, kMostTensor))));
-  STEPCAST_TRY(fill(space.pipeline, "--pp", restrictions.pipeline, divisors(of.n_gpus, model.n_layers)));
+  STEPCAST_TRY(fill(space.pipeline, "--pp", allowed.pipeline, divisors(of.n_gpus, model.n_layers)));
   List contexts = powers_of_two(std::clamp<std::int64_t>(of.seq_len / kFewestTokensPerRank, 1, kMostContext));
   std::erase_if(contexts, [&](std::int32_t c) { return of.n_gpus % c != 0; });
-  STEPCAST_TRY(fill(space.context, "--cp", restrictions.context, std::move(contexts)));
+  STEPCAST_TRY(fill(space.context, "--cp", allowed.context, std::move(contexts)));
   List experts{1};
   if (model.moe) {
     experts = divisors(model.moe->n_experts, kMostExpert);
     std::erase_if(experts, [&](std::int32_t e) { return of.n_gpus % e != 0; });
   }
   for (const auto& [flag, given] :
-       {std::pair{"--ep", &restrictions.expert}, std::pair{"--etp", &restrictions.expert_tensor}}) {
+       {std::pair{"--ep", &allowed.expert}, std::pair{"--etp", &allowed.expert_tensor}}) {
     const bool asks =
         !model.moe && *given && std::any_of((*given)->begin(), (*given)->end(), [](auto d) { return d > 1; });
     if (asks)
       return Error::at("", flag, fmt::format("a model without experts: {}", model.name))
           .advice("leave it out");
   }
-  STEPCAST_TRY(fill(space.expert, "--ep", restrictions.expert, std::move(experts)));
+  STEPCAST_TRY(fill(space.expert, "--ep", allowed.expert, std::move(experts)));
   STEPCAST_TRY(
-      fill(space.expert_tensor, "--etp", restrictions.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
-  STEPCAST_TRY(fill(space.micro_batch, "--mbs", restrictions.micro_batch,
+      fill(space.expert_tensor, "--etp", allowed.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
+  STEPCAST_TRY(fill(space.micro_batch, "--mbs", allowed.micro_batch,
                     of.adds_up_gradients ? powers_of_two(std::min(most_of_micro_batch, of.global_batch))
                                          : divisors(of.global_batch, most_of_micro_batch)));
   for (const auto& [flag, list] : {std::pair{"--tp", &space.tensor}, std::pair{"--pp", &space.pipeline},
@@ -245,9 +245,9 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
 
   List virtual_stages;
   STEPCAST_TRY(
-      fill(virtual_stages, "--vp", restrictions.virtual_stages, usual_virtual_stages(model, space.pipeline)));
-  const std::vector<PipelineSchedule> schedules = restrictions.schedules.value_or(
-      std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
+      fill(virtual_stages, "--vp", allowed.virtual_stages, usual_virtual_stages(model, space.pipeline)));
+  const std::vector<PipelineSchedule> schedules =
+      allowed.schedules.value_or(std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
   for (const PipelineSchedule schedule : schedules) {
     if (is_v_shaped(schedule)) {
       space.forms.push_back({schedule, 2});
@@ -255,7 +255,7 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
     }
     if (schedule != PipelineSchedule::interleaved) {
       const bool is_out =
-          restrictions.virtual_stages && std::ranges::find(virtual_stages, 1) == virtual_stages.end();
+          allowed.virtual_stages && std::ranges::find(virtual_stages, 1) == virtual_stages.end();
       if (!is_out) space.forms.push_back({schedule, 1});
       continue;
     }
@@ -267,12 +267,12 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
         .advice("1f1b runs one chunk of layers per stage (--vp 1), interleaved two or more");
   }
 
-  space.shardings = restrictions.shardings.value_or(usual_shardings(of));
+  space.shardings = allowed.shardings.value_or(usual_shardings(of));
   STEPCAST_TRY(check_nodes(space.shardings, of));
-  space.recomputations = restrictions.recomputations.value_or(usual_recomputations(of.framework));
-  space.sequence_parallel = restrictions.sequence_parallel.value_or(std::vector{true, false});
-  if (restrictions.dtypes) {
-    space.dtypes = *restrictions.dtypes;
+  space.recomputations = allowed.recomputations.value_or(usual_recomputations(of.framework));
+  space.sequence_parallel = allowed.sequence_parallel.value_or(std::vector{true, false});
+  if (allowed.dtypes) {
+    space.dtypes = *allowed.dtypes;
   } else {
     space.dtypes = {of.dtype};
     if (of.tries_fp8 && !model.network && of.dtype == DType::bf16 && device.peak(DType::fp8))

@@ -37,9 +37,9 @@ void add_energy(const LayoutPlan& plan, const StepShares& shares, const Training
 }  // namespace
 
 Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayout& chosen,
-                                       const TrainingGoal& goal, const NamedPlatform& named,
-                                       std::optional<double> limit_W) {
-  const Platform& platform = named.platform;
+                                       const TrainingGoal& goal, const NamedPlatform& on,
+                                       std::optional<double> power_limit_W) {
+  const Platform& platform = on.platform;
   TrainingOption option;
   option.layout = to_string(chosen.point);
   if (chosen.refinement) option.layout += fmt::format("; {}", fmt::join(chosen.refinement->changes, "; "));
@@ -73,9 +73,9 @@ Result<TrainingOption> training_option(const LayoutPlan& plan, const ChosenLayou
     option.run = std::move(*run);
   }
   option.gpu_hours = option.days * 24 * gpus;
-  option.price_per_gpu_hour = named.price_per_gpu_hour ? named.price_per_gpu_hour : goal.price_per_gpu_hour;
+  option.price_per_gpu_hour = on.price_per_gpu_hour ? on.price_per_gpu_hour : goal.price_per_gpu_hour;
   if (option.price_per_gpu_hour) option.price = option.gpu_hours * *option.price_per_gpu_hour;
-  add_energy(plan, chosen.step.shares, goal, platform, limit_W, option);
+  add_energy(plan, chosen.step.shares, goal, platform, power_limit_W, option);
   option.margin_GiB = chosen.memory.margin().value() / kGiB;
   option.meets = !option.over_power && (!goal.within_days || option.days <= *goal.within_days);
   option.surely = !goal.within_days || option.days_p90 <= *goal.within_days;
