@@ -140,7 +140,8 @@ Law what_if(std::string name, const std::string& faster) {
 }
 
 // The figure of a shipped platform at so many times what it is.
-Law figure(std::string name, std::string section, std::string key, double times, Check check = no_slower) {
+Law figure(std::string name, const std::string& section, const std::string& key, double times,
+           Check check = no_slower) {
   return {std::move(name),
           [=](Questions& questions, PredictRequest&, PredictRequest& after) {
             const Result<Platform> platform = load_platform(after.platform);

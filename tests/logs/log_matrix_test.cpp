@@ -52,7 +52,7 @@ struct Framework {
 };
 
 using M = const Made&;
-double tokens_per_gpu(M m) { return kBatch * kSequence / kGpus / m.s; }
+double tokens_per_gpu(M m) { return static_cast<double>(kBatch * kSequence) / kGpus / m.s; }
 
 const std::vector<Framework>& frameworks() {
   static const std::vector<Framework> kAll{

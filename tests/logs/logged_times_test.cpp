@@ -128,7 +128,10 @@ TEST(LoggedTimes, AreConfirmedByTheClock) {
   EXPECT_FALSE(times_of(text).contradiction);
   // Lines that a buffer held back come ten at a time: their distances say nothing, all of them do.
   std::string bursts;
-  for (int i = 1; i <= 80; ++i) bursts += megatron(i, 2500, at_second(25.0 * (i / 10)));
+  for (int i = 1; i <= 80; ++i) {
+    const int ten = i / 10;
+    bursts += megatron(i, 2500, at_second(25.0 * ten));
+  }
   EXPECT_FALSE(times_of(bursts).contradiction);
   EXPECT_DOUBLE_EQ(times_of(bursts).median_ms, 2500);
 }
