@@ -1,5 +1,7 @@
 #include <cstddef>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -8,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/formats/megatron.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/training_plan.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/forecast_document.h"
 
@@ -82,6 +86,45 @@ TEST(Session, NetworksNeedNoFlags) {
       forecast_text(*asked("resnet-50", "dgx-h100")),
       AllOf(HasSubstr("256 images per micro-batch, 2048 images per step"), HasSubstr("images/s"),
             HasSubstr("global batch not given: 2048 images, 256 per GPU"), Not(HasSubstr("attention"))));
+}
+
+// Flags of a plan are those of the step that it says, also where a sample has two lengths or none.
+TEST(Session, FlagsOfPlansOfNetworksGiveTheirStep) {
+  const Session session;
+  const Platform h100 = load_platform("dgx-h100").value();
+  const auto check = [&](Job job) {
+    job.n_gpus = 8;
+    const Result<LayoutPlan> plan = plan_layouts({.job = job, .n_gpus = 8, .restrictions = {}}, h100);
+    ASSERT_TRUE(plan.ok()) << job.model << ": " << plan.error().message();
+    const ChosenLayout chosen = chosen_layout(*plan);
+    PredictRequest request;
+    request.job = job;
+    request.platform = "dgx-h100";
+    request.open_layout = OpenLayout::as_said;
+    std::istringstream flags{megatron_text(chosen, plan->prototypes).value()};
+    const std::vector<std::string> split{std::istream_iterator<std::string>{flags}, {}};
+    const auto words = parse_megatron_flags(split);
+    ASSERT_TRUE(words.ok()) << words.error().message();
+    request.job.settings = over(job.settings, words->settings);
+    const Result<Forecast> f = session.predict(request);
+    ASSERT_TRUE(f.ok()) << job.model << ": " << f.error().message();
+    EXPECT_NEAR(f->step_time_ms * 1e3, chosen.step.step.time.value(), 1e-6 * chosen.step.step.time.value())
+        << job.model;
+  };
+  for (const char* model : {"resnet-50", "t5-base", "whisper-small"}) check({.model = model});
+  Job long_texts{.model = "t5-base"};
+  long_texts.settings.seq_len_tokens = 1024;
+  long_texts.settings.decoder_tokens = 64;
+  check(long_texts);
+  PredictRequest decoder;
+  decoder.job = {.model = "llama-3-8b", .n_gpus = 8};
+  decoder.job.settings.decoder_tokens = 64;
+  EXPECT_THAT(session.predict(decoder).error().message(), HasSubstr("--decoder-seq-length"));
+  const Result<TrainingPlan> training =
+      plan_training({.job = {.model = "t5-base"}, .n_gpus = 8, .restrictions = {}}, {{"dgx-h100", h100}}, {8},
+                    {.tokens = 1e9});
+  ASSERT_FALSE(training.ok());
+  EXPECT_THAT(training.error().message(), HasSubstr("--train-samples"));
 }
 
 // As the forecast says, where it is said at all: every setting of a layout, a search, a what-if, a limit; the errors too.

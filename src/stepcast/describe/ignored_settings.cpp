@@ -6,6 +6,7 @@
 
 #include "stepcast/base/error_text.h"
 #include "stepcast/operation/optimizer_rule.h"
+#include "stepcast/workload/network.h"
 
 namespace stepcast {
 
@@ -32,6 +33,10 @@ Status refuse_flags_of_experts(const JobSettings& said, const Transformer& model
 
 Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job) {
   STEPCAST_TRY(refuse_flags_of_experts(said, job.model));
+  if (said.decoder_tokens && (!job.model.network || job.model.network->input_tokens == 0)) {
+    return Error::at("", "--decoder-seq-length", fmt::format("{} reads no pairs of texts", job.model.name))
+        .advice("leave it out");
+  }
   if (said.pipeline_schedule && *said.pipeline_schedule != PipelineSchedule::one_f_one_b &&
       job.layout.degrees.pipeline == 1) {
     return Error::at("", "--pipeline-schedule", "there is no pipeline")

@@ -8,6 +8,7 @@
 #include "stepcast/describe/setting_groups.h"
 #include "stepcast/formats/resolve_job.h"
 #include "stepcast/workload/framework_rule.h"
+#include "stepcast/workload/network.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
@@ -249,7 +250,12 @@ JobSettings LayoutPrototypes::settings(const LayoutPoint& point) const {
   set(s.virtual_stages, point.virtual_stages);
   s.micro_batch_sequences = point.micro_batch;
   s.global_batch_sequences = global_batch();
-  s.seq_len_tokens = seq_len();
+  if (!model_.network) {
+    s.seq_len_tokens = seq_len();
+  } else if (model_.network->input_tokens > 0) {  // what is said of a pair of texts
+    s.seq_len_tokens = model_.network->input_tokens;
+    s.decoder_tokens = said_.decoder_tokens;
+  }
   return s;
 }
 
