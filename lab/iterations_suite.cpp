@@ -19,6 +19,7 @@
 #include "calibrate/iteration_fit.h"
 #include "calibrate/llm_runs.h"
 #include "lab/anchor_scores.h"
+#include "lab/measured_check_scores.h"
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_scores.h"
@@ -362,6 +363,10 @@ Result<SuiteResult> validate_iterations(const std::filesystem::path& data, const
   result.add(score_plans(predicted, platforms, options.threads, result.skipped));
   result.add(score_packed(predicted));
   result.add(score_bert_scaling(predicted));
+  std::vector<const LlmRun*> checked;
+  for (const PredictedRun& p : predicted)
+    if (!p.run->gpu.empty() && !p.run->apart && !is_packed_encoder(*p.run)) checked.push_back(p.run);
+  result.add(score_measured_checks(checked, platforms));
   if (options.protocol != "shipped") {
     std::vector<PredictedRun> calibrated;
     STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms, &calibrated));
@@ -384,6 +389,39 @@ Result<SuiteResult> validate_iterations(const std::filesystem::path& data, const
     for (TestScore& anchored : bare) result.add(std::move(anchored));
   }
   return result;
+}
+
+Result<std::string> published_runs_table(const std::filesystem::path& data) {
+  std::vector<Skipped> skipped;
+  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all_runs(data, skipped));
+  RunPlatforms platforms;
+  struct Family {
+    std::vector<double> ratios;
+    std::int64_t parameters = 0, min_gpus = 0, max_gpus = 0;
+  };
+  std::map<std::string, Family> families;  // [first columns]
+  for (const PredictedRun& p : predict_runs(runs, platforms, skipped)) {
+    const LlmRun& run = *p.run;
+    if (run.gpu.empty() || is_packed_encoder(run)) continue;
+    STEPCAST_ASSIGN(const StepModel* const steps, platforms.model_for(run));
+    Family& family =
+        families[fmt::format("{},{},{:d},{},{},{}", run.set, run.model.name, run.model.moe.has_value(),
+                             steps->platform().device.name, to_string(run.layout.layer.precision.compute),
+                             to_string(run.layout.software.framework))];
+    family.parameters = std::max(family.parameters, active_parameter_count(run.model));
+    family.min_gpus = family.ratios.empty() ? run.n_gpus : std::min(family.min_gpus, run.n_gpus);
+    family.max_gpus = std::max(family.max_gpus, run.n_gpus);
+    family.ratios.push_back(measured_over_predicted(p));
+  }
+  std::string table =
+      "source,model,has_experts,gpu,precision,framework,parameters,min_gpus,max_gpus,runs,"
+      "measured_over_forecast,min_measured_over_forecast,max_measured_over_forecast\n";
+  for (auto& [columns, family] : families) {
+    const auto [least, most] = std::ranges::minmax(family.ratios);
+    table += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.3f}\n", columns, family.parameters, family.min_gpus,
+                         family.max_gpus, family.ratios.size(), upper_median(family.ratios), least, most);
+  }
+  return table;
 }
 
 }  // namespace stepcast

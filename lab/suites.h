@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "stepcast/base/result.h"
 
@@ -278,5 +279,9 @@ namespace stepcast {
 // `data`: a folder with ab_pairs.csv.
 [[nodiscard]] Result<SuiteResult> validate_ab_pairs(const std::filesystem::path& data,
                                                     const SuiteOptions& options = {});
+
+// src/stepcast/analyze/tables/published_runs.csv, from the folder of the suite `iterations`: what published runs of every
+// source, model, GPU, precision and framework took, over our forecasts of them. Errors: those of validate_iterations().
+[[nodiscard]] Result<std::string> published_runs_table(const std::filesystem::path& data);
 
 }  // namespace stepcast

@@ -74,12 +74,14 @@ Status take_measured(const DescribedStep& step, PredictRequest& request) {
         std::ranges::move(more, std::back_inserter(rows->steps));
         continue;
       }
-    } else if (text.find('=') == std::string::npos && text.find_first_not_of("0123456789.ms") != text.npos) {
+    } else if (!std::filesystem::is_directory(text, ignored) && text.find('=') == std::string::npos &&
+               text.find_first_not_of("0123456789.ms") != text.npos) {
       return Error::at("", "--measured")
           .found(fmt::format("`{}`, which is not a file", text.substr(0, 200)))
           .expected(
-              "words of a layout with milliseconds, as in 'gpus=64 tp=8 pp=2=4120', a CSV of steps, or a "
-              "log");
+              "a time, `5.2s` or milliseconds, also behind words of a layout ('gpus=64 tp=8 pp=2=4120'), a "
+              "CSV "
+              "of steps, a log, or traces");
     }
     request.measured.push_back(text);
   }

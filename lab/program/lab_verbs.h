@@ -9,5 +9,6 @@ Verb lab_validate_verb();
 Verb lab_reference_verb();
 Verb lab_predict_verb();
 Verb lab_laws_verb();
+Verb lab_published_runs_verb();
 
 }  // namespace stepcast::cli

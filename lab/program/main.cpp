@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
           "Exit codes: 0 done, 1 the machine failed, 2 the input cannot be used.\n"
           "  stepcast-lab validate replay --data examples/dlrm_4gpu\n"
           "  stepcast-lab predict --trace examples/dlrm_4gpu --published-algorithm",
-      .verbs = {lab_validate_verb(), lab_predict_verb(), lab_reference_verb(), lab_laws_verb()}};
+      .verbs = {lab_validate_verb(), lab_predict_verb(), lab_reference_verb(), lab_laws_verb(),
+                lab_published_runs_verb()}};
   return run_command_line(program, argc, argv);
 }

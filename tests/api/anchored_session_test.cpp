@@ -79,6 +79,75 @@ TEST(AnchoredSession, ALogAnchorsAnotherLayoutByItself) {
   EXPECT_FALSE(as_it_is->forecast.anchor);
 }
 
+MeasuredCheck checked(double measured_ms) {
+  PredictRequest measured = request();
+  measured.measured = {std::to_string(measured_ms)};
+  const Forecast forecast = predicted(measured);
+  EXPECT_TRUE(forecast.measured_check);
+  return forecast.measured_check.value_or(MeasuredCheck{});
+}
+
+TEST(MeasuredCheck, IsNormalWithinTheBandAndNamesWhatExplainsTheRest) {
+  const Forecast plain = predicted(request());
+  EXPECT_FALSE(plain.measured_check);
+  const MeasuredCheck normal = checked(1.02 * plain.step_time_ms);
+  EXPECT_EQ(normal.verdict, "normal");
+  EXPECT_NEAR(normal.measured_over_forecast, 1.02, 1e-6);
+  EXPECT_EQ(normal.forecast_p90_ms, plain.step_time_p90_ms);
+  EXPECT_TRUE(normal.causes.empty());
+  EXPECT_EQ(checked(1.01 * plain.step_time_p90_ms).verdict, "slow");
+  EXPECT_EQ(checked(0.99 * plain.step_time_p10_ms).verdict, "fast");
+
+  PredictRequest recomputed = request();
+  recomputed.job.settings.recompute = Recompute::full;
+  const double as_it_ran = predicted(recomputed).step_time_ms;
+  const MeasuredCheck slow = checked(as_it_ran);
+  EXPECT_EQ(slow.verdict, "slow");
+  ASSERT_FALSE(slow.causes.empty());
+  EXPECT_EQ(slow.causes.front().what, "all activations are recomputed");
+  EXPECT_NEAR(slow.causes.front().step_time_ms, as_it_ran, 0.01 * as_it_ran);  // the rest is searched anew
+  EXPECT_THAT(slow.sentence, HasSubstr("all activations are recomputed"));
+  double sum = 0;
+  for (const MeasuredCause& cause : slow.causes) sum += cause.likelihood;
+  EXPECT_LE(sum, 1 + 1e-9);
+
+  const MeasuredCheck ten = checked(10 * plain.step_time_ms);
+  ASSERT_FALSE(ten.causes.empty());
+  EXPECT_EQ(ten.causes.front().what, "it is the time of ten steps");
+}
+
+// Of another layout it is an anchor, and no answer about this one.
+TEST(MeasuredCheck, IsOfTheVeryJobAlone) {
+  PredictRequest other = request();
+  other.measured = {"gbs=128=2s"};
+  const Forecast forecast = predicted(other);
+  ASSERT_TRUE(forecast.anchor);
+  EXPECT_EQ(forecast.anchor->measured.front().measured_ms, 2000);
+  EXPECT_FALSE(forecast.measured_check);
+}
+
+TEST(MeasuredCheck, NamesTheNearestPublishedRuns) {
+  const MeasuredCheck check = checked(1000);
+  ASSERT_TRUE(check.nearest_published);
+  const PublishedRuns& nearest = *check.nearest_published;
+  EXPECT_EQ(nearest.gpu, "H100-SXM5-80GB");
+  EXPECT_LE(nearest.min_measured_over_forecast, nearest.measured_over_forecast);
+  EXPECT_LE(nearest.measured_over_forecast, nearest.max_measured_over_forecast);
+  EXPECT_LE(nearest.distance, 1.5);
+  EXPECT_THAT(nearest.differs, HasSubstr("framework"));
+}
+
+TEST(MeasuredCheck, IsMadeOfEveryLog) {
+  PredictLogRequest log{.log = test::source_dir() / "tests/golden/logs/train.log"};
+  log.request.platform = "dgx-h100";
+  const Result<PredictedLog> predicted = Session{}.predict(log);
+  ASSERT_TRUE(predicted.ok()) << predicted.error().message();
+  ASSERT_TRUE(predicted->forecast.measured_check);
+  const MeasuredCheck& check = *predicted->forecast.measured_check;
+  EXPECT_NEAR(check.measured_ms, 2129.8, 0.1);
+  EXPECT_EQ(check.forecast_ms, predicted->forecast.step_time_ms);
+}
+
 TEST(AnchoredSession, RefusesInOneLineWhatCannotBeAnAnchor) {
   PredictRequest anchored = request();
   anchored.measured = {"gpus=64 tp=3=4120"};

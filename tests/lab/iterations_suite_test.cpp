@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/shipped_table.h"
+
 #include "lab/suites.h"
 #include "tests/support/data.h"
 
@@ -73,6 +76,25 @@ TEST(IterationsSuite, StepsOfTodaysSoftwareStayAsCloseAsTheyAre) {
   EXPECT_LT(mape.at("steps mlperf_gpt3"), 8);
   EXPECT_FALSE(mape.contains("steps mlperf_bert"));
   EXPECT_LT(mape.at("packed_with_one_factor mlperf_bert"), 15);
+}
+
+// What the library says of published runs is what its forecasts of them are: `stepcast-lab published-runs` writes it anew.
+TEST(PublishedRuns, TheShippedTableIsThatOfTheseForecasts) {
+  SKIP_WITHOUT_DATA();
+  const Result<std::string> fresh = published_runs_table(*test::measured_data() / "iterations");
+  ASSERT_TRUE(fresh.ok()) << fresh.error().message();
+  Result<CsvRows> now = CsvRows::open(*fresh, "now");
+  Result<CsvRows> shipped = CsvRows::open(shipped_table("published_runs.csv"), "shipped");
+  ASSERT_TRUE(now.ok() && shipped.ok());
+  while (*now->next()) {
+    ASSERT_TRUE(*shipped->next()) << "a row is missing";
+    for (const char* key : {"source", "model", "gpu", "precision", "framework", "parameters", "runs"})
+      EXPECT_EQ(now->cell(key), shipped->cell(key)) << "row " << now->line();
+    for (const char* key :
+         {"measured_over_forecast", "min_measured_over_forecast", "max_measured_over_forecast"})
+      EXPECT_NEAR(*now->number(key, 0), *shipped->number(key, 0), 0.02) << "row " << now->line();
+  }
+  EXPECT_FALSE(*shipped->next());
 }
 
 }  // namespace

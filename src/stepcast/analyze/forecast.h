@@ -23,6 +23,7 @@
 #include <variant>
 #include <vector>
 
+#include "stepcast/analyze/measured_check.h"
 #include "stepcast/base/fields.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/run/run_forecast.h"
@@ -586,6 +587,8 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<ForecastExpertLoad>, expert_load,
                  "what uneven experts cost, where a load was asked for");
   STEPCAST_FIELD(std::optional<ForecastAnchor>, anchor, "what measured steps say, where they were given");
+  STEPCAST_FIELD(std::optional<MeasuredCheck>, measured_check,
+                 "whether a step of this very job that was measured is normal, where one was given");
   STEPCAST_FIELD(std::optional<ForecastPower>, power,
                  "what nodes and GPUs draw, where the platform is known");
   STEPCAST_FIELD(std::optional<ForecastNetwork>, network,

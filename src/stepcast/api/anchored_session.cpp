@@ -37,6 +37,19 @@ Result<MeasuredTime> step_of_log(const std::string& file, const Job& asked) {
   return MeasuredTime{run.resolved->model, run.resolved->layout, run.times.median_ms};
 }
 
+// Traces tell no job: the median recorded step is of what is asked.
+bool holds_traces(const std::string& place) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(place, ignored) || place.ends_with(".json") ||
+         place.ends_with(".json.gz");
+}
+Result<MeasuredTime> step_of_traces(const std::string& place, const ResolvedJob& laid_out) {
+  STEPCAST_ASSIGN(const Replayed replayed, Session{}.replay({.places = {place}}));
+  if (!(replayed.measured.step_time_ms > 0))
+    return Error::at(place, "", "these traces hold no measured step").advice("say its milliseconds");
+  return MeasuredTime{laid_out.model, laid_out.layout, replayed.measured.step_time_ms};
+}
+
 Result<MeasuredTime> step_of_words(const std::string& text, const Job& asked, const ResolvedJob& laid_out) {
   STEPCAST_ASSIGN(const SaidStep said, parse_measured_words(text, asked));
   // However that was laid out.
@@ -46,25 +59,42 @@ Result<MeasuredTime> step_of_words(const std::string& text, const Job& asked, co
   return MeasuredTime{job.model, job.layout, said.step_time_ms};
 }
 
+// What of the job was chosen for who asks, and may not be what ran.
+std::string not_said(const Job& asked, const Layout& chosen) {
+  std::vector<std::string> taken;
+  const bool in_a_file = asked.command_line || asked.torchtitan || asked.deepspeed || asked.config;
+  if (!asked.settings.global_batch_sequences && !in_a_file)
+    taken.push_back(fmt::format("a global batch of {}", chosen.batch.global_batch_sequences));
+  if (leaves_layout_open(asked) && chosen.world_size() > 1) taken.emplace_back("the fastest layout");
+  if (taken.empty()) return {};
+  return fmt::format(" Not said, and taken: {}.", join(taken, " and "));
+}
+
 }  // namespace
 
-Result<std::optional<ForecastAnchor>> detail::anchor_on_measured(const PredictRequest& request,
-                                                                 const ResolvedJob& job,
-                                                                 const StepModel& machine,
-                                                                 StepAssumptions& asked) {
+Result<detail::OnMeasured> detail::anchor_on_measured(const PredictRequest& request, const ResolvedJob& job,
+                                                      const StepModel& machine, StepAssumptions& asked) {
   std::vector<MeasuredTime> steps;
   if (request.measured_steps != nullptr) steps = request.measured_steps->steps;
   for (const std::string& text : request.measured) {
     std::error_code ignored;
-    Result<MeasuredTime> step = std::filesystem::is_regular_file(text, ignored)
+    Result<MeasuredTime> step = holds_traces(text) ? step_of_traces(text, job)
+                                : std::filesystem::is_regular_file(text, ignored)
                                     ? step_of_log(text, request.job)
                                     : step_of_words(text, request.job, job);
     if (!step) return std::move(step).error();
     steps.push_back(std::move(*step));
   }
-  if (steps.empty()) return std::optional<ForecastAnchor>{};
+  if (steps.empty()) return OnMeasured{};
   STEPCAST_ASSIGN(const Anchor anchor, Anchor::of(machine, steps));
   const StepModel question = machine.with(asked);
+  std::optional<MeasuredCheck> check;
+  for (const MeasuredTime& step : steps) {
+    if (!(step.model == job.model) || !(step.layout == job.layout)) continue;
+    STEPCAST_ASSIGN(check, check_measured(question, job.model, job.layout, step.step_time_ms));
+    check->sentence += not_said(request.job, job.layout);
+    break;
+  }
   STEPCAST_ASSIGN(const StepPrediction before, question.predict(job.model, job.layout));
   const AnchoredStep said = anchor.at(traits_of(job.model, job.layout, before));
   STEPCAST_ASSIGN(asked, anchor.assumptions(question, job.model, job.layout));
@@ -87,7 +117,7 @@ Result<std::optional<ForecastAnchor>> detail::anchor_on_measured(const PredictRe
                                .forecast_ms = step.step_time_ms / std::exp(anchor.errors()[i]),
                                .own_factor = std::exp(anchor.left(i))});
   }
-  return std::optional<ForecastAnchor>{std::move(result)};
+  return OnMeasured{std::move(result), std::move(check)};
 }
 
 // "anchored on a measured step (64 GPUs, ...: 4,120.0 ms, forecast 3,870.0): ...".

@@ -104,9 +104,11 @@ Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   if (request.pictures) {
     forecast.explained = true;
     STEPCAST_ASSIGN(result.forecast,
-                    predict(forecast, Extras{&result.sensitivity, &result.pictures, &*run.resolved}));
+                    predict(forecast, Extras{&result.sensitivity, &result.pictures, &*run.resolved, nullptr,
+                                             nullptr, run.times.median_ms}));
   } else {
-    STEPCAST_ASSIGN(result.forecast, predict(forecast, Extras{.job = &*run.resolved}));
+    STEPCAST_ASSIGN(result.forecast,
+                    predict(forecast, Extras{.job = &*run.resolved, .measured_ms = run.times.median_ms}));
   }
   notes.insert(notes.end(), run.job->notes.begin(), run.job->notes.end());
   notes.insert(notes.end(), result.forecast.notes.begin(), result.forecast.notes.end());

@@ -587,8 +587,12 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   STEPCAST_TRY(detail::take_largest_batch(largest, request.job.settings, platform.device.memory_size, job));
   STEPCAST_TRY(detail::check_micro_batches(job.layout));
   StepAssumptions wanted = detail::widened_for(job.not_modelled.size(), assumptions);
-  STEPCAST_ASSIGN(std::optional<ForecastAnchor> anchor,
+  const StepModel unanchored = priced->steps.with(wanted);
+  STEPCAST_ASSIGN(detail::OnMeasured measured,
                   detail::anchor_on_measured(settled, job, priced->steps, wanted));
+  if (extras.measured_ms) {
+    STEPCAST_ASSIGN(measured.check, check_measured(unanchored, job.model, job.layout, *extras.measured_ms));
+  }
   const StepModel steps = priced->steps.with(wanted);
   Layout layout = job.layout;
   LaidOut step{std::move(job), std::move(layout), steps, {}};
@@ -608,7 +612,8 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   }
   step.timeline = std::move(timeline);
   step.budget = request.budget;
-  step.anchor = std::move(anchor);
+  step.anchor = std::move(measured.anchor);
+  step.measured_check = std::move(measured.check);
   return step;
 }
 
@@ -621,6 +626,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, step.layout, step.platform(), steps},
                                                    step.sites[step.base]->short_steps, step.options));
   forecast.anchor = std::move(step.anchor);
+  forecast.measured_check = std::move(step.measured_check);
   std::vector<std::string>& notes = step.notes;
   if (!step.on_several_pools()) {
     note_changed_figures_of(job, step.layout, steps, notes);

@@ -100,7 +100,8 @@ struct PredictRequest {
   std::vector<std::string> zones{};
   PoolSpace pool_space{};
   // Steps that were measured on the platform, which the forecast is anchored on (predict/anchor.h): words of a layout with
-  // milliseconds behind them ("gpus=64 tp=8 pp=2=4120"; what they do not say is as `job` says), or logs of training runs.
+  // milliseconds behind them ("gpus=64 tp=8 pp=2=4120"; what they do not say is as `job` says), logs of training runs, or
+  // recorded traces of the job. One of the very job also gives Forecast::measured_check.
   std::vector<std::string> measured{};
   std::shared_ptr<const MeasuredTimes> measured_steps{};  // those that were read already; null: none
   OpenLayout open_layout = OpenLayout::usual;
@@ -446,6 +447,7 @@ class Session {
     ResolvedJob* job = nullptr;     // with the layout that was chosen
     JobSettings* chosen = nullptr;  // what says a layout that the request leaves open
     ScalingPoint* point = nullptr;  // without its forecast
+    std::optional<double> measured_ms{};  // the step of a log: Forecast::measured_check
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;

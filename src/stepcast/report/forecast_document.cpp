@@ -133,6 +133,20 @@ void add_opening(ReportDocument& document, const Forecast& f) {
   document.add("", {TerminalText{std::move(text)}}).shown = Shown::terminal;
 }
 
+// "Nearest published runs: llama3-70b on 64 to 1,024 ... (12 runs, nemo_h100): x 0.97 of their forecasts, 0.93 to 1.05."
+std::string published_text(const PublishedRuns& p) {
+  std::string text = fmt::format(
+      "Nearest published runs: {} in {} on {} x {} with {} ({}, {}): they took {:.2f} times their forecast "
+      "({:.2f} "
+      "to {:.2f})",
+      p.model, p.precision,
+      p.min_gpus == p.max_gpus ? table_count(p.min_gpus)
+                               : fmt::format("{} to {}", table_count(p.min_gpus), table_count(p.max_gpus)),
+      p.gpu, p.framework, p.source, counted(p.runs, "run", "runs"), p.measured_over_forecast,
+      p.min_measured_over_forecast, p.max_measured_over_forecast);
+  return text + (p.differs.empty() ? "." : fmt::format("; they differ in {}.", p.differs));
+}
+
 void add_what_to_change(ReportDocument& document, const Forecast& f) {
   if (!f.what_to_change) return;
   const ForecastAdvice& advice = *f.what_to_change;
@@ -149,6 +163,20 @@ void add_what_to_change(ReportDocument& document, const Forecast& f) {
   if (!table.rows.empty()) section.add(std::move(table));
   for (std::size_t i = 0; i < advice.actions.size(); ++i)
     section.add(ReportCode{std::to_string(i + 1), advice.actions[i].command + "\n"});
+  section.add(TerminalText{"\n"});
+}
+
+// "Is my number normal?", where one was given.
+void add_measured_check(ReportDocument& document, const Forecast& f) {
+  if (!f.measured_check) return;
+  const MeasuredCheck& check = *f.measured_check;
+  ReportSection& section = document.add("Is the measured step normal?", {ReportText{check.sentence}});
+  section.opening = "Is the measured step normal?\n";
+  ReportTable causes;
+  causes.list = "measured_check.causes";
+  for (const MeasuredCause& cause : check.causes) add_row(causes, {}, cause);
+  if (!causes.rows.empty()) section.add(std::move(causes));
+  if (check.nearest_published) section.add(ReportText{published_text(*check.nearest_published)});
   section.add(TerminalText{"\n"});
 }
 
@@ -539,6 +567,7 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   detail::add_pool_layouts(document, f.pool_layouts);
   if (illustrations.explains) add_operations(document, f, Shown::terminal);
   add_opening(document, f);
+  add_measured_check(document, f);
   add_what_to_change(document, f);
   add_memory_of_ranks(document, f);
   add_breakdown(document, f);

@@ -15,7 +15,8 @@
 namespace stepcast {
 namespace {
 
-constexpr std::string_view kExpected = "a layout and its milliseconds, as in `gpus=64 tp=8 pp=2=4120`";
+constexpr std::string_view kExpected =
+    "`5.2s` or milliseconds, also behind a layout, as in `gpus=64 tp=8 pp=2=4120`";
 
 Error at_measured(std::string_view found) {
   return Error::at("", "--measured").found(fmt::format("`{}`", found.substr(0, 80)));
@@ -50,7 +51,13 @@ Result<std::string> spec_of(std::string_view words) {
 Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked) {
   const std::size_t last = text.rfind('=');
   std::string_view ms = last == std::string_view::npos ? text : text.substr(last + 1);
-  if (ms.ends_with("ms")) ms.remove_suffix(2);
+  double ms_per_unit = 1;
+  if (ms.ends_with("ms")) {
+    ms.remove_suffix(2);
+  } else if (ms.ends_with('s')) {
+    ms.remove_suffix(1);
+    ms_per_unit = 1e3;
+  }
   const auto time = scan<double>(ms);
   const std::string_view words = last == std::string_view::npos ? "" : text.substr(0, last);
   if (!time || !(*time > 0)) return at_measured(text).expected(std::string{kExpected});
@@ -59,7 +66,7 @@ Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked) {
       words.find(' ') == std::string_view::npos)
     return at_measured(text).expected(std::string{kExpected}).advice("add the milliseconds");
   STEPCAST_ASSIGN(const std::string spec, spec_of(words));
-  SaidStep step{asked, *time};
+  SaidStep step{asked, *time * ms_per_unit};
   if (words.find_first_not_of(' ') == std::string_view::npos) return step;
   step.is_asked = false;
   STEPCAST_ASSIGN(const SweepSpec one, parse_sweep(spec, "--measured"));

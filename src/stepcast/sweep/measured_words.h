@@ -15,8 +15,9 @@ struct SaidStep {
 };
 
 // `text`: words of a layout as keys of sweeps have them (sweep_keys.h), `key=value` or a key alone, with blanks between them,
-// and behind the last `=` the milliseconds; these alone are of the step that is asked for. What it does not say is as `asked`
-// has it. Errors: no time, a key that is none, one that says nothing of a step (another platform, what-ifs, prices).
+// and behind the last `=` the time, in milliseconds unless it ends in `s`; that alone is of the step that is asked for. What
+// it does not say is as `asked` has it. Errors: no time, a key that is none, one that says nothing of a step (another
+// platform, what-ifs, prices).
 [[nodiscard]] Result<SaidStep> parse_measured_words(std::string_view text, const Job& asked);
 
 }  // namespace stepcast

@@ -31,12 +31,15 @@ namespace detail {
 [[nodiscard]] Result<StepAssumptions> assumptions_on(const Platform& platform, const PredictRequest& request,
                                                      const std::vector<std::string>& what_if,
                                                      std::optional<double> limit_W);
-// The forecast of `job` on what was measured: `asked` become the assumptions of the anchored one. Nothing where nothing was.
-// Errors: words or logs that cannot be read, steps that cannot be forecast.
-[[nodiscard]] Result<std::optional<ForecastAnchor>> anchor_on_measured(const PredictRequest& request,
-                                                                       const ResolvedJob& job,
-                                                                       const StepModel& machine,
-                                                                       StepAssumptions& asked);
+// What measured steps say of the forecast of a job; nothing where there are none, or none is of the job itself.
+struct OnMeasured {
+  std::optional<ForecastAnchor> anchor;
+  std::optional<MeasuredCheck> check;
+};
+// `asked` become the assumptions of the anchored forecast. Errors: words or logs that cannot be read, steps that cannot be
+// forecast.
+[[nodiscard]] Result<OnMeasured> anchor_on_measured(const PredictRequest& request, const ResolvedJob& job,
+                                                    const StepModel& machine, StepAssumptions& asked);
 // What a note says of it.
 [[nodiscard]] std::string anchor_text(const ForecastAnchor& anchor);
 // With settings that act and have no price.
@@ -168,6 +171,7 @@ struct Session::Impl {
     std::optional<OutputFile> timeline{};
     TrainingBudget budget{};
     std::optional<ForecastAnchor> anchor{};
+    std::optional<MeasuredCheck> measured_check{};
     // Of several pools: how they are said, and the layouts that were found, the first of which was chosen.
     Cluster cluster{};
     std::vector<PooledLayout> found{};
