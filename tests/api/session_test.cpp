@@ -56,6 +56,21 @@ TEST(Session, PredictsAJob) {
 }
 
 // Of networks, too, everything is found that nobody says: images of a GPU, and a layout that fits.
+// Fill, drain and imbalance: inner stages wait as long, whether for the first micro-batch or for the last.
+TEST(Session, TheBubbleHasOneNameOnEveryStage) {
+  PredictRequest request = small_job();
+  request.job.settings.micro_batch_sequences = 1;
+  request.open_layout = OpenLayout::as_said;
+  const Result<Forecast> f = Session{}.predict(request);
+  ASSERT_TRUE(f.ok()) << f.error().message();
+  ASSERT_EQ(f->classes.size(), 8U);
+  const double bubble_ms = time_ms(f->classes[1].idle_ms, "pipeline");
+  EXPECT_GT(bubble_ms, 0.1 * f->step_time_ms);  // 7 of 32 + 7 passes, about
+  for (const ForecastClass& c : f->classes) EXPECT_EQ(time_ms(c.idle_ms, "other_rank"), 0) << c.name;
+  for (std::size_t stage = 2; stage + 1 < f->classes.size(); ++stage)
+    EXPECT_NEAR(time_ms(f->classes[stage].idle_ms, "pipeline"), bubble_ms, 0.05 * bubble_ms) << stage;
+}
+
 TEST(Session, NetworksNeedNoFlags) {
   const Session session;
   const auto asked = [&](const std::string& model, const std::string& platform) {

@@ -11,6 +11,7 @@
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/program/stack_fold.h"
+#include "stepcast/workload/step_work.h"
 
 namespace stepcast {
 namespace {
@@ -32,8 +33,23 @@ bool is_computation(const TaskInfo& info) {
 struct Meeting {
   std::size_t task = 0;          // flat number
   bool receives = false;         // from one other rank
+  bool between_stages = false;   // of a described step: its ranks wait for other stages of the pipeline
   double transfer_start_us = 0;  // waiting ends
 };
+
+// Of a stretch of waiting: for other stages of the pipeline.
+constexpr std::size_t kForStages = 1;
+
+// The stages of a described step meet in the sum of a tied embedding and in the norm of all gradients, which takes no time of its
+// own. Whoever is there early waits for the pipeline to drain, as long as it waited for it to fill.
+bool is_between_stages(const Program& program, const TaskInfo& info) {
+  const TaskWork* const work = info.work.valid() ? &program.works.of(info.work) : nullptr;
+  if (work == nullptr) return false;
+  if (const auto* sum = std::get_if<CollectiveWork>(work))
+    return sum->group.valid() &&
+           program.groups()[sum->group.index()].label == to_string(GroupKind::embedding);
+  return std::holds_alternative<Waiting>(*work);
+}
 
 class RankSweep {
  public:
@@ -267,8 +283,9 @@ class RankSweep {
       const double transfer_start = std::clamp(meeting.transfer_start_us, own.start_us, own.end_us);
       const Interval wait{own.start_us, transfer_start}, transfer{transfer_start, own.end_us};
       if (wait.length_us() > 0) {
-        add(wait, receive ? Activity::posted : Activity::waiting, 0);
-        stream.idle.add(receive ? IdleCause::pipeline : IdleCause::other_rank, wait.length_us());
+        add(wait, receive ? Activity::posted : Activity::waiting, meeting.between_stages ? kForStages : 0);
+        stream.idle.add(receive || meeting.between_stages ? IdleCause::pipeline : IdleCause::other_rank,
+                        wait.length_us());
       }
       add(transfer, Activity::transfer, group_of(info));
       stream.transfer_us += transfer.length_us();
@@ -289,7 +306,7 @@ class RankSweep {
   Meeting meeting_of(std::size_t task, double start_us) const {
     const auto found = std::lower_bound(meetings_.begin(), meetings_.end(), task,
                                         [](const Meeting& m, std::size_t t) { return m.task < t; });
-    return found != meetings_.end() && found->task == task ? *found : Meeting{task, false, start_us};
+    return found != meetings_.end() && found->task == task ? *found : Meeting{task, false, false, start_us};
   }
 
   std::size_t group_of(const TaskInfo& info) const {
@@ -463,7 +480,7 @@ class RankSweep {
     else if (n(Activity::copy) > 0)
       result_.exposed_memcpy_us += us;
     else if (n(Activity::waiting) > 0)
-      result_.idle.add(IdleCause::other_rank, us);
+      result_.idle.add(waits_for_stages(running) ? IdleCause::pipeline : IdleCause::other_rank, us);
     for (const RunningStretch& r : running) {
       if (r.stretch->activity == Activity::transfer) {
         result_.exposed_by_group_us[r.stretch->what] += us / static_cast<double>(transferring);
@@ -472,6 +489,12 @@ class RankSweep {
         result_.streams[r.stream].exposed_memcpy_us += us;
       }
     }
+  }
+
+  static bool waits_for_stages(std::span<const RunningStretch> running) {
+    return std::ranges::any_of(running, [](const RunningStretch& r) {
+      return r.stretch->activity == Activity::waiting && r.stretch->what == kForStages;
+    });
   }
 
   void add_gap(Interval gap, const Stretch* next) {
@@ -542,7 +565,8 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
       const std::size_t task = flat.flat(
           {.rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task});
       meetings[member.rank_class.index()].push_back(
-          {task, collective.op == CollectiveOp::send_receive, stretches[m].transfer_start_us});
+          {task, collective.op == CollectiveOp::send_receive,
+           is_between_stages(program, flat.info(member.rank_class, task)), stretches[m].transfer_start_us});
     }
   }
   for (std::vector<Meeting>& of_class : meetings) {
