@@ -363,12 +363,16 @@ double waiting_share_of(const Forecast& f, bool several_nodes) {
 
 }  // namespace
 
-void add_power(Forecast& forecast, const Platform& platform, std::optional<double> limit_W) {
+void add_power(Forecast& forecast, const Platform& platform, std::optional<double> limit_W,
+               const StepShares* shares) {
   const std::optional<NodePower> power = NodePower::of(platform);
   if (!power || forecast.n_gpus == 0) return;
   const auto n_gpus = static_cast<double>(forecast.n_gpus);
   const double in_node = platform.node.gpus_per_node;
-  ForecastPower out{.waiting_share = waiting_share_of(forecast, n_gpus > in_node), .limit_W = limit_W};
+  const bool several_nodes = n_gpus > in_node;
+  ForecastPower out{.waiting_share = shares != nullptr ? shares->waiting_share(several_nodes)
+                                                       : waiting_share_of(forecast, several_nodes),
+                    .limit_W = limit_W};
   out.gpu_W = power->gpu_watts(out.waiting_share, limit_W);
   out.node_W = power->node_watts(std::min(n_gpus, in_node), out.waiting_share, limit_W);
   out.node_p10_W = out.node_W * std::exp(-power->log_band);

@@ -15,6 +15,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/step_prediction.h"
 #include "stepcast/program/program.h"
 
 namespace stepcast {
@@ -50,9 +51,10 @@ struct AnalysedStep {
 [[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget,
                                   const RunJob* job = nullptr);
 
-// What the nodes draw, from the forecast's own breakdown (cost/node_power.h), into forecast.power, of the critical class of
-// ranks; nothing for a device that states no power limit. Before add_training(), whose energy follows from it. `limit_W`: of
-// each GPU, which the times already are under.
-void add_power(Forecast& forecast, const Platform& platform, std::optional<double> limit_W = {});
+// What the nodes draw (cost/node_power.h), into forecast.power, of the critical class of ranks; nothing for a device that
+// states no power limit. Before add_training(), whose energy follows from it. `limit_W`: of each GPU, which the times already
+// are under. `shares`: of a described step, as `plan` has them; null: the forecast's own breakdown.
+void add_power(Forecast& forecast, const Platform& platform, std::optional<double> limit_W = {},
+               const StepShares* shares = nullptr);
 
 }  // namespace stepcast

@@ -644,10 +644,12 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
            notes);
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
   forecast.notes.clear();
-  if (step.on_several_pools())
+  if (step.on_several_pools()) {
     STEPCAST_TRY(add_pools(step, request, forecast));
-  else
-    add_power(forecast, step.platform(), request.power_limit_W);
+  } else {
+    STEPCAST_ASSIGN(const StepPrediction time, steps.predict(job.model, step.layout));
+    add_power(forecast, step.platform(), request.power_limit_W, &time.shares);
+  }
   add_promise(job.model, step.layout_origin, forecast);
   if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout of a log ran
   if (!forecast.fits())
