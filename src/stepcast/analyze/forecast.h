@@ -5,7 +5,7 @@
 //   Forecast f = ...;
 //   f.step_time_ms, f.step_time_p10_ms, f.source
 //   f.critical().computation_by_class_ms      {"gemm", 5111.4}, {"attention", 668.8}, ...
-//   f.critical().part_ms("idle: pipeline")
+//   time_ms(f.critical().idle_ms, "pipeline")
 //
 // Names, units and meanings of the members are those of the JSON keys (base/fields.h). Everything that a comparison joins two forecasts
 // by is a text that does not depend on numbering: class of kernel, label of a group, cause, name of an
