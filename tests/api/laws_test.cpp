@@ -360,6 +360,39 @@ std::vector<Law> laws_of_jobs() {
             return true;
           },
           no_less_memory),  // 8 columns are no faster than 64
+      setting(
+          "frozen weights in four bits",
+          [](S& before, S& after) {
+            before.lora_rank = after.lora_rank = 8;
+            after.lora_base_weights = "nf4";
+            return true;
+          },
+          no_more_memory),
+      setting(
+          "frozen weights in four bits, which no rank gathers",
+          [](S& before, S& after) {
+            before.lora_rank = after.lora_rank = 8;
+            after.lora_base_weights = "nf4";
+            return before.sharding != Sharding::zero3;
+          },
+          no_faster),
+      setting(
+          "scales of frozen weights in eight bits",
+          [](S& before, S& after) {
+            before.lora_rank = after.lora_rank = 8;
+            before.lora_base_weights = "nf4";
+            after.lora_base_weights = "nf4-double";
+            return true;
+          },
+          no_more_memory),
+      setting(
+          "dropout of adapters",
+          [](S& before, S& after) {
+            before.lora_rank = after.lora_rank = 8;
+            before.lora_dropout = 0.1;
+            return true;
+          },
+          neither),
       {"twice the data-parallel ranks",
        [](Questions&, PredictRequest&, PredictRequest& after) {
          after.job.n_gpus = 2 * *after.job.n_gpus;

@@ -217,39 +217,75 @@ TEST(FrameworkConfig, AutomodelIsReadAsItself) {
   EXPECT_EQ(layout.layer.adapters.rank, 16);
   EXPECT_THAT(listed(read("peft: {_target_: a.PeftConfig, dim: 8, match_all_linear: true, dropout: 0.1}\n"
                           "quantization: {load_in_4bit: true, bnb_4bit_quant_type: nf4}\n")),
-              ::testing::ElementsAre("peft.dropout", "quantization.load_in_4bit"));
+              ::testing::IsEmpty());
   EXPECT_THAT(listed(read("a_key_of_tomorrow: 1\n")), ::testing::ElementsAre("a_key_of_tomorrow"));
 }
 
-// Rank and products of adapters act; dropout and bases in 4 bits are listed.
+// Rank and products of adapters act, and how the frozen weights are stored: double quantisation where the framework has it
+// unless told otherwise. TRL and ms-swift have dropout of 0.05.
 TEST(FrameworkConfig, ReadsAdapters) {
+  constexpr FrozenWeights kWhole = FrozenWeights::as_computed, kNf4 = FrozenWeights::nf4,
+                          kDouble = FrozenWeights::nf4_double, kInt8 = FrozenWeights::int8;
+  const std::string axolotl = "base_model: Qwen/Qwen3-8B\nadapter: ",
+                    factory = "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: lora\n",
+                    trl = "model_name_or_path: Qwen/Qwen3-8B\ndataset_name: d\nuse_peft: true\n",
+                    swift = "model: Qwen/Qwen3-8B\ntuner_type: lora\n";
+  const Adapters all{.rank = 8, .ffn_up = true, .ffn_down = true}, qkv{.rank = 8, .attention_output = false};
+  Adapters all_dropped = all, qkv_dropped = qkv;
+  all_dropped.dropout = qkv_dropped.dropout = true;
   struct Said {
-    const char* text;
-    std::int64_t rank;
+    std::string text;
+    Adapters adapters;
+    FrozenWeights weights;
     std::vector<std::string> listed;
   };
   const Said kSaid[] = {
-      {"base_model: Qwen/Qwen3-8B\nadapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_dropout: 0.05\n"
-       "lora_target_modules: [q_proj, v_proj]\n",
-       32,
-       {"load_in_4bit", "lora_dropout", "qlora (weights of the base in 4 bits)"}},
-      {"base_model: Qwen/Qwen3-8B\nadapter: lora\nlora_r: 4\nlora_dropout: 0.0\n", 4, {}},
-      {"model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: lora\nlora_rank: 64\nlora_target: "
-       "all\n"
-       "quantization_bit: 4\nquantization_type: nf4\nlora_dropout: 0.1\n",
-       64,
-       {"quantization_bit", "lora_dropout"}},
-      {"model_name_or_path: Qwen/Qwen3-8B\ndataset_name: d\nuse_peft: true\nlora_r: 8\nload_in_4bit: true\n"
-       "bnb_4bit_quant_type: nf4\nlora_dropout: 0.1\n",
-       8,
-       {"load_in_4bit", "lora_dropout"}},
-      {"model: Qwen/Qwen3-8B\ntuner_type: lora\nlora_rank: 24\nlora_dropout: 0.1\nquant_bits: 4\n",
-       24,
-       {"lora_dropout", "quant_bits"}}};
+      {axolotl + "qlora\nload_in_4bit: true\nlora_dropout: 0.05\nlora_target_modules: [q_proj, v_proj]\n",
+       qkv_dropped,
+       kDouble,
+       {}},
+      {axolotl + "qlora\nload_in_4bit: true\nlora_target_linear: true\nbnb_config_kwargs: "
+                 "{bnb_4bit_use_double_quant: false, bnb_4bit_quant_type: nf4}\n",
+       all,
+       kNf4,
+       {}},
+      {axolotl + "lora\nload_in_8bit: true\nlora_dropout: 0.0\n", qkv, kInt8, {}},
+      {axolotl + "lora\nload_in_8bit: false\n", qkv, kWhole, {}},
+      {"base_model: Qwen/Qwen3-8B\nload_in_8bit: true\n", {}, kWhole, {"weights in 8 bits without adapters"}},
+      {"base_model: unsloth/Qwen3-8B-bnb-4bit\nadapter: lora\n", qkv, kDouble, {}},
+      {factory + "quantization_bit: 4\nquantization_type: nf4\n", all, kDouble, {}},
+      {factory + "quantization_bit: 4\ndouble_quantization: false\nlora_target: q_proj,v_proj,lm_head\n",
+       qkv,
+       kNf4,
+       {"adapters on lm_head"}},
+      {factory + "quantization_bit: 8\nlora_dropout: 0.1\n", all_dropped, kInt8, {}},
+      {factory + "quantization_bit: 4\nquantization_method: hqq\n",
+       all,
+       kWhole,
+       {"weights in 4 bits by hqq"}},
+      {trl + "lora_r: 8\nload_in_4bit: true\nbnb_4bit_quant_type: nf4\n", qkv_dropped, kNf4, {}},
+      {trl + "lora_r: 8\nload_in_4bit: true\nuse_bnb_nested_quant: true\nlora_target_modules: "
+             "all-linear\nlora_dropout: 0\n",
+       all,
+       kDouble,
+       {}},
+      {swift + "quant_bits: 4\nquant_method: bnb\n", all_dropped, kDouble, {}},
+      {swift + "quant_bits: 4\n", all_dropped, kWhole, {"weights in 4 bits without a method"}},
+      {"model: {_component_: torchtune.models.llama3.qlora_llama3_8b, lora_rank: 8, lora_attn_modules: "
+       "[q_proj, v_proj]}\nbatch_size: 1\n",
+       qkv,
+       kDouble,
+       {}},
+      {kAutomodel + std::string{"peft: {_target_: a.PeftConfig}\nquantization: {load_in_4bit: true, "
+                                "bnb_4bit_use_double_quant: false}\n"},
+       all,
+       kNf4,
+       {}}};
   for (const Said& said : kSaid) {
     const auto resolved = resolve(job_of(said.text));
     ASSERT_TRUE(resolved.ok()) << said.text << resolved.error().message();
-    EXPECT_EQ(resolved->layout.layer.adapters.rank, said.rank) << said.text;
+    EXPECT_EQ(resolved->layout.layer.adapters, said.adapters) << said.text;
+    EXPECT_EQ(resolved->layout.layer.frozen_weights, said.weights) << said.text;
     EXPECT_THAT(resolved->not_modelled, ::testing::UnorderedElementsAreArray(said.listed)) << said.text;
   }
 }
@@ -261,7 +297,7 @@ TEST(FrameworkConfig, ReadsCommandLinesOfSwift) {
       "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen3-8B --dataset 'a#5' 'b' --per_device_train_batch_size 2 "
       "--gradient_accumulation_steps $(expr 32 / 4 / 2) --max_length 2048 --torch_dtype bfloat16 --deepspeed "
       "zero2 "
-      "--quant_bits 4";
+      "--quant_bits 4 --quant_method bnb";
   const auto resolved = resolve(job);
   ASSERT_TRUE(resolved.ok()) << resolved.error().message();
   const Layout& layout = resolved->layout;
@@ -269,7 +305,8 @@ TEST(FrameworkConfig, ReadsCommandLinesOfSwift) {
   EXPECT_EQ(layout.batch.global_batch_sequences, 32);
   EXPECT_EQ(layout.batch.seq_len_tokens, 2048);
   EXPECT_EQ(layout.layer.adapters.rank, 8);
-  EXPECT_THAT(resolved->not_modelled, Contains("quant_bits"));
+  EXPECT_TRUE(layout.layer.adapters.qkv && layout.layer.adapters.ffn_down);
+  EXPECT_EQ(layout.layer.frozen_weights, FrozenWeights::nf4_double);
 }
 
 TEST(FrameworkConfig, ReadsVerlsSupervisedTraining) {

@@ -190,6 +190,12 @@ TEST(MegatronCommandLine, SettingsOfTodaysRecipes) {
 TEST(MegatronCommandLine, RefusesAdaptersWithoutARankAndNothingToTrain) {
   EXPECT_THAT(message_of(small("--bf16 --lora-target-modules linear_qkv")), HasSubstr("--lora-rank"));
   EXPECT_THAT(message_of(small("--bf16 --frozen-base")), HasSubstr("leaves nothing to train"));
+  EXPECT_THAT(message_of(small("--bf16 --lora-dropout 0.1")), HasSubstr("--lora-rank"));
+  EXPECT_THAT(message_of(small("--bf16 --lora-rank 8 --lora-dropout 1")), HasSubstr("below 1"));
+  EXPECT_THAT(message_of(small("--bf16 --lora-base-weights nf4")), HasSubstr("--lora-rank"));
+  EXPECT_THAT(message_of(small("--bf16 --lora-rank 8 --lora-base-weights int4")), HasSubstr("nf4-double"));
+  EXPECT_EQ(job_of(small("--bf16 --lora-rank 8 --lora-base-weights nf4")).layout.layer.frozen_weights,
+            FrozenWeights::nf4);
 }
 
 // 24 layers on 2 x 2 stages, the last with the loss alone.

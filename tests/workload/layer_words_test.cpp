@@ -37,6 +37,13 @@ TEST(LayerWords, TargetsOfAdapters) {
   EXPECT_THAT(parse_adapter_targets("qkv"), test::FailsWith("linear_qkv"));
 }
 
+TEST(LayerWords, FrozenWeights) {
+  EXPECT_EQ(*parse_frozen_weights("16bit"), FrozenWeights::as_computed);
+  EXPECT_EQ(*parse_frozen_weights("int8"), FrozenWeights::int8);
+  EXPECT_EQ(*parse_frozen_weights("nf4-double"), FrozenWeights::nf4_double);
+  EXPECT_THAT(parse_frozen_weights("int4"), test::FailsWith("nf4"));
+}
+
 // Stages are what stands between bars; only `t` is a layer.
 TEST(LayerWords, LayersOfStages) {
   EXPECT_THAT(*parse_pipeline_layout("Et*3|(tt|)*2,m|L"), ElementsAre(3, 2, 2, 0, 0));

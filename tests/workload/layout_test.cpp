@@ -6,6 +6,14 @@
 namespace stepcast::layout_test {
 namespace {
 
+// 4 bits and 4 bytes per 64 weights: 0.5625. Double: a byte per 64 and 4 bytes per 256 of those: 0.516.
+TEST(FrozenWeights, BytesOfAWeight) {
+  EXPECT_DOUBLE_EQ(bytes_of(FrozenWeights::nf4).stored, 0.5 + 4.0 / 64);
+  EXPECT_DOUBLE_EQ(bytes_of(FrozenWeights::nf4_double).stored, 0.5 + 1.0 / 64 + 4.0 / (64 * 256));
+  EXPECT_DOUBLE_EQ(bytes_of(FrozenWeights::int8).stored, 1);
+  EXPECT_DOUBLE_EQ(bytes_of(FrozenWeights::as_computed).stored, 0);
+}
+
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

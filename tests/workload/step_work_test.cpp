@@ -13,12 +13,20 @@
 
 #include "stepcast/formats/presets.h"
 
+#include "tests/support/fails_with.h"
 #include "tests/workload/step_work_text.h"
 
 namespace stepcast::step_work_test {
 namespace {
 
-using namespace test;
+using test::gpt;
+using test::layout_of;
+using test::llama;
+using test::text;
+using test::texts;
+using test::totals;
+using test::Totals;
+using test::work_for;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -272,6 +280,72 @@ TEST(StepWork, FrozenWeightsHaveNoGradients) {
   ASSERT_NE(qkv, forward.end());
   EXPECT_EQ(*(qkv + 1), "adapter_down gemm 1024x4x1024");
   EXPECT_EQ(*(qkv + 3), "adapter_up gemm 1024x768x8");
+}
+
+// Of two ranks: 768 x 1024 of queries, keys and values, 1024 x 512 behind them, 2816 x 1024 up, 1024 x 1408 down. In 4 bits
+// with a scale of 4 bytes per 64 weights 0.5625 bytes are read of a weight, 2 written: forward, for the gradient of the
+// input, and again where a layer is recomputed. The vocabulary layer stays as it is.
+TEST(StepWork, DequantisesFrozenWeightsInFrontOfEachProduct) {
+  constexpr double kWeights = 768.0 * 1024 + 1024.0 * 512 + 2816.0 * 1024 + 1024.0 * 1408;
+  const auto written = [](const WorkList& list) {
+    double bytes = 0;
+    for (const WorkItem& item : list) {
+      if (item.role != ItemRole::dequantise) continue;
+      const auto& amount = std::get<AmountShape>(item.operation()->shape);
+      EXPECT_DOUBLE_EQ(amount.bytes_read / amount.bytes_written, 0.5625 / 2);
+      bytes += static_cast<double>(item.count) * amount.bytes_written;
+    }
+    return bytes;
+  };
+  Layout layout = layout_of(2, true);
+  layout.layer.frozen_base = true;
+  layout.layer.adapters.rank = 8;
+  const double whole = work_for(llama(), layout).layer_kinds[0]->dense_parameters;
+  layout.layer.frozen_weights = FrozenWeights::nf4;
+  const StepWork work = work_for(llama(), layout);
+  const LayerWork& layer = *work.layer_kinds[0];
+  const auto qkv = std::ranges::find(layer.forward, ItemRole::qkv, &WorkItem::role);
+  ASSERT_NE(qkv, layer.forward.end());
+  EXPECT_EQ((qkv - 1)->role, ItemRole::dequantise);
+  EXPECT_DOUBLE_EQ(written(layer.forward), 2 * kWeights);
+  EXPECT_DOUBLE_EQ(written(layer.backward), 2 * kWeights);
+  EXPECT_EQ(written(work.head->forward), 0);
+  EXPECT_DOUBLE_EQ(layer.dequantised_bytes, 2 * 2816 * 1024);
+  EXPECT_DOUBLE_EQ(whole - layer.dense_parameters, kWeights * (1 - 0.5625 / 2));
+  layout.layer.recompute.kind = Recompute::full;
+  EXPECT_DOUBLE_EQ(written(work_for(llama(), layout).layer_kinds[0]->backward), 4 * kWeights);
+  // Of every second product: those of the output and down.
+  layout.layer.recompute.kind = Recompute::selective_ops;
+  layout.layer.adapters = {.rank = 8, .qkv = false, .attention_output = false};
+  EXPECT_DOUBLE_EQ(written(work_for(llama(), layout).layer_kinds[0]->backward),
+                   2 * (kWeights + 1024.0 * 512 + 1024.0 * 1408));
+  // PyTorch's layers have queries, keys, values, gate and input as matrices of their own.
+  layout.software.framework = Framework::pytorch;
+  EXPECT_DOUBLE_EQ(work_for(llama(), layout).layer_kinds[0]->dequantised_bytes, 1024.0 * 1408 * 2);
+}
+
+// Each of PEFT's adapters drops of an input of its own: three of 1024 tokens x 1024, and their gradients.
+TEST(StepWork, DropoutOfAdapters) {
+  Layout layout = layout_of(1);
+  layout.software.framework = Framework::pytorch;
+  layout.layer.frozen_base = true;
+  layout.layer.adapters = {.rank = 8, .attention_output = false, .dropout = true};
+  const StepWork work = work_for(llama(), layout);
+  EXPECT_THAT(texts(work.layer_kinds[0]->forward),
+              ::testing::Contains("3 times adapter_dropout dropout 1048576"));
+  EXPECT_THAT(texts(work.layer_kinds[0]->backward),
+              ::testing::Contains("3 times adapter_dropout_gradient dropout 1048576"));
+}
+
+TEST(StepWork, RefusesWeightsInFourBitsThatAreTrainedOrMultipliedInFewer) {
+  Layout layout = layout_of(1);
+  layout.layer.frozen_weights = FrozenWeights::nf4_double;
+  EXPECT_THAT(step_work(llama(), layout), test::FailsWith("weights in nf4-double cannot be trained"));
+  layout.layer.frozen_base = true;
+  layout.layer.adapters.rank = 8;
+  EXPECT_TRUE(step_work(llama(), layout).ok());
+  layout.layer.precision = precision_for(DType::fp8);
+  EXPECT_THAT(step_work(llama(), layout), test::FailsWith("GEMMs in fp8"));
 }
 
 // Sequences of 128 tokens in rows of 512: attention of 8 instead of 2, and a vocabulary layer for 15 % of 1024.

@@ -114,10 +114,12 @@ struct JobSettings {
   std::optional<TokenDispatcher> dispatcher, flex_dispatcher;  // the second: which, if the first is "flex"
 
   // What is trained, and on what. Without flags of Megatron-LM.
-  std::optional<bool> frozen_base;          // the weights of the model do not change
-  std::optional<std::int64_t> lora_rank;    // with adapters of this rank; freezes the base
-  std::optional<std::string> lora_targets;  // "linear_qkv linear_proj linear_fc1 linear_fc2"
-  std::optional<bool> reference_model;      // runs forward beside the trained one (DPO, KTO)
+  std::optional<bool> frozen_base;               // the weights of the model do not change
+  std::optional<std::int64_t> lora_rank;         // with adapters of this rank; freezes the base
+  std::optional<double> lora_dropout;            // of what adapters read
+  std::optional<std::string> lora_targets;       // "linear_qkv linear_proj linear_fc1 linear_fc2"
+  std::optional<std::string> lora_base_weights;  // "16bit", "int8", "nf4", "nf4-double": the frozen ones
+  std::optional<bool> reference_model;           // runs forward beside the trained one (DPO, KTO)
   std::optional<double> packed_mean_tokens, predicted_token_share;
 
   // Pipeline, data parallelism, optimizer.

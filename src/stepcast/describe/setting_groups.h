@@ -55,27 +55,25 @@ STEPCAST_MEMBERS(kOfDegrees, &S::data, &S::layers_per_virtual_stage, &S::first_s
                  &S::last_stage_layers, &S::pipeline_layout, &S::weight_copies);
 
 // What every layout of a search has as it was said.
-STEPCAST_MEMBERS(kKept, &S::count_embedding_as_layer, &S::count_output_as_layer, &S::pipeline_schedule,
-                 &S::pipeline_before_data, &S::global_batch_sequences, &S::seq_len_tokens, &S::dtype,
-                 &S::master_dtype, &S::moments_dtype, &S::gradient_dtype, &S::fp8_scaling,
-                 &S::fp8_weight_gradients, &S::fp8_gather_weights, &S::fp8_attention,
-                 &S::fp8_spares_end_layers, &S::fp8_spared_first_layers, &S::fp8_spared_last_layers,
-                 &S::context_parallel_kind, &S::expert_capacity_factor, &S::pad_experts_to_capacity,
-                 &S::expert_load, &S::attention, &S::flash_attention, &S::legacy_models,
-                 &S::transformer_implementation, &S::cuda_graph_implementation, &S::cuda_graph_scope,
-                 &S::cuda_graph_layers, &S::activation_offload_layers, &S::offloads_modules,
-                 &S::offload_modules, &S::fuse_softmax, &S::fuse_bias_activation, &S::fuse_bias_dropout,
-                 &S::fuse_rotary, &S::fuse_cross_entropy, &S::fuse_gradient_accumulation,
-                 &S::fuse_permutation, &S::overlap_tensor_parallel, &S::overlap_expert,
-                 &S::overlap_shared_experts, &S::overlap_sequence_parallel_weight_gradient,
-                 &S::delay_weight_gradient, &S::narrow_dispatch, &S::narrow_activation_inputs, &S::dispatcher,
-                 &S::flex_dispatcher, &S::frozen_base, &S::lora_rank, &S::lora_targets, &S::reference_model,
-                 &S::packed_mean_tokens, &S::predicted_token_share, &S::overlap_p2p, &S::p2p_scatter_gather,
-                 &S::overlap_gradient_reduce, &S::overlap_parameter_gather, &S::bucket_parameters,
-                 &S::vocab_divisible_by, &S::optimizer, &S::newton_schulz_iterations, &S::optimizer_offload,
-                 &S::clip_gradients, &S::log_parameter_norm, &S::log_gradient_zeros, &S::deterministic,
-                 &S::fp32_convolutions, &S::framework_date, &S::evaluation_interval, &S::evaluation_batches,
-                 &S::save_interval, &S::saves_asynchronously);
+STEPCAST_MEMBERS(
+    kKept, &S::count_embedding_as_layer, &S::count_output_as_layer, &S::pipeline_schedule,
+    &S::pipeline_before_data, &S::global_batch_sequences, &S::seq_len_tokens, &S::dtype, &S::master_dtype,
+    &S::moments_dtype, &S::gradient_dtype, &S::fp8_scaling, &S::fp8_weight_gradients, &S::fp8_gather_weights,
+    &S::fp8_attention, &S::fp8_spares_end_layers, &S::fp8_spared_first_layers, &S::fp8_spared_last_layers,
+    &S::context_parallel_kind, &S::expert_capacity_factor, &S::pad_experts_to_capacity, &S::expert_load,
+    &S::attention, &S::flash_attention, &S::legacy_models, &S::transformer_implementation,
+    &S::cuda_graph_implementation, &S::cuda_graph_scope, &S::cuda_graph_layers, &S::activation_offload_layers,
+    &S::offloads_modules, &S::offload_modules, &S::fuse_softmax, &S::fuse_bias_activation,
+    &S::fuse_bias_dropout, &S::fuse_rotary, &S::fuse_cross_entropy, &S::fuse_gradient_accumulation,
+    &S::fuse_permutation, &S::overlap_tensor_parallel, &S::overlap_expert, &S::overlap_shared_experts,
+    &S::overlap_sequence_parallel_weight_gradient, &S::delay_weight_gradient, &S::narrow_dispatch,
+    &S::narrow_activation_inputs, &S::dispatcher, &S::flex_dispatcher, &S::frozen_base, &S::lora_rank,
+    &S::lora_dropout, &S::lora_targets, &S::lora_base_weights, &S::reference_model, &S::packed_mean_tokens,
+    &S::predicted_token_share, &S::overlap_p2p, &S::p2p_scatter_gather, &S::overlap_gradient_reduce,
+    &S::overlap_parameter_gather, &S::bucket_parameters, &S::vocab_divisible_by, &S::optimizer,
+    &S::newton_schulz_iterations, &S::optimizer_offload, &S::clip_gradients, &S::log_parameter_norm,
+    &S::log_gradient_zeros, &S::deterministic, &S::fp32_convolutions, &S::framework_date,
+    &S::evaluation_interval, &S::evaluation_batches, &S::save_interval, &S::saves_asynchronously);
 
 inline constexpr auto kAll = kModel + kSearched + kOfSearched + kOfDegrees + kKept;
 

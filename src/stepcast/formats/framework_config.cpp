@@ -315,6 +315,7 @@ class ConfigReader {
       out_.job.not_modelled.push_back("optimizer: " + optimizer.substr(0, 60));
     if (words_.gradient_clip >= 0) s.clip_gradients = words_.gradient_clip;
     use_adapters();
+    use_quantised_base();
     return Ok{};
   }
 
@@ -386,15 +387,45 @@ class ConfigReader {
     if (!has && !adapter.empty() && adapter != "full" && adapter != "false")
       out_.job.not_modelled.push_back("fine-tuning: " + adapter.substr(0, 60));
     if (!has) return;
-    if (adapter == "qlora" || words_.model.find("qlora_") != std::string::npos)
-      out_.job.not_modelled.emplace_back("qlora (weights of the base in 4 bits)");
     words_.settings.lora_rank = words_.adapter_rank;
+    const double dropout = words_.adapter_dropout < 0 ? framework_.adapter_dropout : words_.adapter_dropout;
+    if (dropout > 0) words_.settings.lora_dropout = dropout;
     std::string targets = words_.adapter_targets;
     if (words_.all_linear)
       targets = framework_.all_linear_of_attention ? "all" : targets + " gate_proj up_proj down_proj";
+    if (targets.empty()) targets = framework_.adapter_targets;
+    std::ranges::replace(targets, ',', ' ');
+    // Words and not regular expressions; embedding and output matrix are among them.
+    (void)any_word(targets, [&](std::string_view one) {
+      if (one.find_first_of("()[]|\\^$*") == std::string_view::npos && adapter_products(one).empty())
+        out_.job.not_modelled.push_back(fmt::format("adapters on {}", one.substr(0, 60)));
+      return false;
+    });
     const std::string products = adapter_products(targets);
-    words_.settings.lora_targets =
-        products.empty() ? "linear_qkv" : products;  // PEFT's own: queries and values
+    words_.settings.lora_targets = products.empty() ? "linear_qkv" : products;
+  }
+
+  // Weights that nothing trains, in 4 or 8 bits. Checkpoints in 4 bits, as Unsloth stores them, have it in their name.
+  void use_quantised_base() {
+    const bool is_nf4 = words_.four_bits || lower(words_.adapter) == "qlora" ||
+                        words_.model.find("qlora_") != std::string::npos ||
+                        words_.model.ends_with("-bnb-4bit");
+    const std::string bits = is_nf4 ? "4" : words_.eight_bits ? "8" : words_.base_bits;
+    if (bits.empty()) return;
+    const std::string method = !words_.base_method.empty() ? lower(words_.base_method)
+                               : words_.base_bits.empty()  ? "bnb"
+                                                           : std::string{framework_.base_method};
+    const bool is_known = (bits == "4" || bits == "8") && (method == "bnb" || method == "bitsandbytes");
+    if (!words_.settings.lora_rank || !is_known) {
+      out_.job.not_modelled.push_back(fmt::format("weights in {} bits{}", bits.substr(0, 60),
+                                                  !words_.settings.lora_rank ? " without adapters"
+                                                  : method.empty()           ? " without a method"
+                                                                   : " by " + method.substr(0, 60)));
+      return;
+    }
+    const bool nested =
+        words_.nested_scales.empty() ? framework_.nested_scales : words_.nested_scales == "true";
+    words_.settings.lora_base_weights = bits == "8" ? "int8" : nested ? "nf4-double" : "nf4";
   }
 
   Status use_model() {
@@ -515,10 +546,11 @@ std::string adapter_products(std::string_view names) {
   struct Product {
     std::string_view name, named;
   };
-  constexpr Product kProducts[] = {{"linear_qkv", "linear_qkv q_proj k_proj v_proj qkv_proj *_proj"},
-                                   {"linear_proj", "linear_proj o_proj output_proj *_proj"},
-                                   {"linear_fc1", "linear_fc1 gate_proj up_proj gate_up_proj w1 w3 *_proj"},
-                                   {"linear_fc2", "linear_fc2 down_proj w2 *_proj"}};
+  constexpr Product kProducts[] = {
+      {"linear_qkv", "linear_qkv q_proj k_proj v_proj qkv_proj query_key_value c_attn Wqkv W_pack *_proj"},
+      {"linear_proj", "linear_proj o_proj output_proj out_proj *_proj"},
+      {"linear_fc1", "linear_fc1 gate_proj up_proj gate_up_proj fc1 dense_h_to_4h c_fc w1 w3 *_proj"},
+      {"linear_fc2", "linear_fc2 down_proj fc2 dense_4h_to_h w2 *_proj"}};
   // Regular expressions choose them, too: `(self_attn|mlp).(up|down|q|k|v)_proj`.
   std::string targets{names};
   if (const std::size_t end = targets.rfind(")_proj"); end != std::string::npos) {

@@ -132,12 +132,11 @@ std::optional<Job> config_of_command_line(const Job& said) {
   }
   if (const auto swift = std::ranges::find(*words, "swift");
       swift != words->end() && swift + 1 != words->end()) {
-    // Without a word of them, adapters of all products.
+    // Without a word of them, adapters.
     const auto has = [&](std::string_view key) {
       return std::ranges::any_of(keys, [&](const auto& one) { return one.first == key; });
     };
     if (!has("train_type") && !has("tuner_type")) keys.push_back({"train_type", {"lora"}});
-    if (!has("target_modules")) keys.push_back({"target_modules", {"all-linear"}});
     keys.push_back({"swift", {*(swift + 1)}});
   }
   if (std::ranges::any_of(keys, [](const auto& one) { return one.first == "model.partial_pretrain"; }))

@@ -97,6 +97,8 @@ void use_adapters(const YamlScalars& scalars, Job& job) {
   if (products.empty()) job.not_modelled.push_back("peft.target_modules: " + modules.substr(0, 60));
   const auto dim = std::strtol(rank.c_str(), nullptr, 10);
   if (!job.settings.lora_rank) job.settings.lora_rank = std::clamp(dim, 1L, 65536L);
+  const double dropout = std::strtod(word("peft.dropout", "0").c_str(), nullptr);
+  if (!job.settings.lora_dropout && dropout > 0 && dropout < 1) job.settings.lora_dropout = dropout;
   if (!job.settings.lora_targets && !products.empty()) job.settings.lora_targets = products;
 }
 

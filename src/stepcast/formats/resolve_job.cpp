@@ -371,6 +371,11 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
     }
   }
   STEPCAST_TRY(detail::apply_choices(settings, layout));
+  if (const FrozenWeights kind = layout.layer.frozen_weights; kind != FrozenWeights::as_computed) {
+    result.notes.push_back(fmt::format(
+        "frozen weights in {} are dequantised before every GEMM{}: no step of such a training was measured",
+        to_string(kind), kind == FrozenWeights::int8 ? ", not multiplied as LLM.int8 does" : ""));
+  }
   // Megatron Core, whether a script, a name or nothing says so; NeMo runs the same layers tuned.
   if (rule_of(layout).layers.counts_operators && !settings.legacy_models.value_or(false)) {
     layout.layer.operator_launches = detail::operator_launches(settings);

@@ -184,6 +184,15 @@ Result<Adapters> parse_adapter_targets(std::string_view words) {
   return adapters;
 }
 
+Result<FrozenWeights> parse_frozen_weights(std::string_view word) {
+  for (const FrozenWeights kind :
+       {FrozenWeights::as_computed, FrozenWeights::int8, FrozenWeights::nf4, FrozenWeights::nf4_double})
+    if (word == to_string(kind)) return kind;
+  return Error::at("", "--lora-base-weights")
+      .found(fmt::format("`{}`", word.substr(0, 60)))
+      .expected("16bit, int8, nf4 or nf4-double");
+}
+
 Result<std::vector<std::int64_t>> parse_pipeline_layout(std::string_view text) {
   return StageReader{text}.read();
 }

@@ -27,6 +27,9 @@ namespace stepcast {
 // "linear_qkv linear_proj linear_fc1 linear_fc2", as Megatron-Bridge and NeMo call them; the rank stays 0.
 [[nodiscard]] Result<Adapters> parse_adapter_targets(std::string_view words);
 
+// "16bit", "int8", "nf4", "nf4-double".
+[[nodiscard]] Result<FrozenWeights> parse_frozen_weights(std::string_view word);
+
 // Megatron's --pipeline-model-parallel-layout, "Et*3|(tt|)*29,m|L": layers (t) of every stage between the bars, in
 // the order of the model; E, m and L (embedding, multi-token prediction, loss) take no layer. `x*3` and `(...)*3`
 // repeat; commas mean nothing.

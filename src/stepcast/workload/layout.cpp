@@ -48,6 +48,23 @@ std::string_view to_string(TokenDispatcher dispatcher) {
                                             "?");
 }
 
+std::string_view to_string(FrozenWeights kind) {
+  return name_of<FrozenWeights::nf4_double>(kind, {"16bit", "int8", "nf4", "nf4-double"}, "?");
+}
+
+FrozenWeightBytes bytes_of(FrozenWeights kind) {
+  // Bytes of scales per weight: fp32 for 64 weights; a byte for 64, and fp32 for 256 of those (Dettmers et al. 2023).
+  constexpr double kScale = 4.0 / 64, kNarrowScale = (1 + 4.0 / 256) / 64;
+  switch (kind) {
+    case FrozenWeights::as_computed: break;
+    case FrozenWeights::int8: return {1, 1, 0};
+    case FrozenWeights::nf4: return {0.5 + kScale, 0.5 + kScale, 0};
+    // Scales are made fp32, their mean is added, and the kernel of the weights reads them.
+    case FrozenWeights::nf4_double: return {0.5 + kNarrowScale, 0.5 + kNarrowScale + 2 * kScale, 2 * kScale};
+  }
+  return {};
+}
+
 Precision precision_for(DType compute) {
   Precision precision;
   precision.compute = compute;

@@ -282,10 +282,27 @@ enum class TokenDispatcher : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(TokenDispatcher dispatcher);
 
+// How frozen weights of linear layers are stored (bitsandbytes). They are dequantised to the type of the computation before
+// each GEMM. Embedding, output matrix, norms and adapters are stored in that type.
+enum class FrozenWeights : std::uint8_t {
+  as_computed,
+  int8,        // a scale per row
+  nf4,         // a scale in fp32 per 64 weights; fp4 is of the same size
+  nf4_double,  // scales in 8 bits, and one in fp32 per 256 of them (QLoRA's double quantisation)
+};
+[[nodiscard]] std::string_view to_string(FrozenWeights kind);
+// Bytes per weight with its scales, and what one dequantisation of it reads and writes besides its result.
+struct FrozenWeightBytes {
+  double stored = 0, read = 0, written = 0;
+};
+// Of as_computed: none.
+[[nodiscard]] FrozenWeightBytes bytes_of(FrozenWeights kind);
+
 // Low-rank adapters (LoRA) beside frozen weights: products with matrices of `rank` columns and rows.
 struct Adapters {
   std::int64_t rank = 0;  // 0: none
   bool qkv = true, attention_output = true, ffn_up = false, ffn_down = false;
+  bool dropout = false;  // of the input of each
   friend bool operator==(const Adapters&, const Adapters&) = default;
 };
 
@@ -317,6 +334,7 @@ struct LayerChoices {
   bool narrow_activation_inputs = false;  // what activations need in the backward pass is kept in 8 bits
   // The weights of the model do not change: no gradients, no optimizer states, no reduction for them.
   bool frozen_base = false;
+  FrozenWeights frozen_weights = FrozenWeights::as_computed;  // other kinds: with frozen_base
   Adapters adapters;
   // A frozen copy of the model, or under adapters the model without them, runs every micro-batch forward in front of the
   // trained one: preferences of the kind of DPO and KTO.

@@ -372,6 +372,19 @@ Status check_optimizer(const Layout& layout) {
   return Ok{};
 }
 
+Status check_frozen_weights(const LayerChoices& layer) {
+  if (layer.frozen_weights == FrozenWeights::as_computed) return Ok{};
+  if (!layer.frozen_base)
+    return broken("lora_base_weights",
+                  fmt::format("weights in {} cannot be trained", to_string(layer.frozen_weights)))
+        .advice("train adapters: --lora-rank 16");
+  const DType compute = layer.precision.compute;
+  if (compute != DType::fp8 && compute != DType::fp4) return Ok{};
+  return broken("lora_base_weights", fmt::format("GEMMs in {} of frozen weights in {} are not modelled",
+                                                 to_string(compute), to_string(layer.frozen_weights)))
+      .advice("use --bf16, or leave --lora-base-weights out");
+}
+
 Status check_precision(const Precision& precision) {
   constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4};
   for (const DType dtype : kCompute)
@@ -398,6 +411,7 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_sharding(layout));
   STEPCAST_TRY(check_optimizer(layout));
   STEPCAST_TRY(check_precision(layout.layer.precision));
+  STEPCAST_TRY(check_frozen_weights(layout.layer));
   STEPCAST_TRY(check_rank_order(layout));
   if (layout.layer.adapters.rank > model.hidden_size) {
     return broken("lora_rank", fmt::format("adapters of rank {} on matrices of width {}",

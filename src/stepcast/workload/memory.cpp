@@ -244,6 +244,7 @@ class StageMemories {
     double travelling_layer = 0, travelling_chunk = 0;  // the largest: of what FSDP gathers and reduces
     double trained_travelling_layer = 0;
     double one_layer = 0, offloaded_layer = 0;
+    double dequantised = 0;  // the largest frozen weight, in bytes
     bool has_head = false;
   };
 
@@ -292,6 +293,7 @@ class StageMemories {
       sums.trained_travelling_layer =
           std::max(sums.trained_travelling_layer,
                    layer.trained_dense_parameters + travelling(layer.trained_expert_parameters));
+      sums.dequantised = std::max(sums.dequantised, layer.dequantised_bytes);
       sums.in_layers += parameters * run.count;
     }
     sums.one_layer = std::max(sums.one_layer, kept_by_chunk_[c].one_layer);
@@ -357,7 +359,7 @@ class StageMemories {
     set_states(sums, m, held.working);
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
     const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
-    held.working.of_a_layer += count_.gathered_in_backward() +
+    held.working.of_a_layer += count_.gathered_in_backward() + sums.dequantised +
                                (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
     // Layers that predict further tokens keep logits of their own until the backward pass.
     const double losses = as_double(1 + model_.n_multi_token_prediction_layers);

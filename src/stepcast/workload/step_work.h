@@ -52,7 +52,8 @@ struct Transfer {
 // which are for people.
 enum class ItemRole : std::uint8_t {
   other,
-  cast,  // of the operand of a narrow product
+  cast,        // of the operand of a narrow product
+  dequantise,  // of the frozen weight of the product behind it
   qkv,
   attention,
   attention_output,
@@ -89,8 +90,11 @@ struct LayerWork {
   WorkList backward;   // with the second forward where the layer is recomputed
   WorkList held_back;  // weight gradients of a layer, under a schedule that runs them later than the backward
   bool recomputed = false;
-  double dense_parameters = 0;   // of this rank, without sharding over data-parallel ranks
-  double expert_parameters = 0;  // of this rank
+  // Of this rank, without sharding over data-parallel ranks. A frozen weight in fewer bits counts as the share that its bytes
+  // are of one in the type of the computation.
+  double dense_parameters = 0;
+  double expert_parameters = 0;
+  double dequantised_bytes = 0;  // of the largest frozen weight, while its product runs
   // Of these, what is trained: has gradients and optimizer states. Less where the base is frozen.
   double trained_dense_parameters = 0, trained_expert_parameters = 0;
   friend bool operator==(const LayerWork&, const LayerWork&) = default;

@@ -320,12 +320,19 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   if (s.lora_rank.value_or(0) > 0) {
     layer.adapters.rank = *s.lora_rank;
     layer.frozen_base = true;
-  } else if (s.lora_targets) {
-    return Error::at("", "--lora-target-modules", "is of no use without --lora-rank");
+  } else if (s.lora_targets || s.lora_dropout) {
+    return Error::at("", s.lora_targets ? "--lora-target-modules" : "--lora-dropout",
+                     "is of no use without --lora-rank");
   }
+  if (const double dropout = s.lora_dropout.value_or(0); !(dropout >= 0 && dropout < 1))
+    return bad_value("--lora-dropout", fmt::format("{}", dropout), "a share from 0 to below 1");
+  layer.adapters.dropout = s.lora_dropout.value_or(0) > 0;
   assign(s.frozen_base, layer.frozen_base);
   if (layer.frozen_base && layer.adapters.rank == 0) {
     return Error::at("", "--frozen-base", "leaves nothing to train").advice("add --lora-rank");
+  }
+  if (s.lora_base_weights) {
+    STEPCAST_ASSIGN(layer.frozen_weights, parse_frozen_weights(*s.lora_base_weights));
   }
   assign(s.reference_model, layer.reference_model);
   assign(s.packed_mean_tokens, layer.packed_mean_tokens);

@@ -33,8 +33,9 @@ STEPCAST_MEMBERS(kConfigWords, &W::model, &W::rank_batch, &W::accumulation, &W::
                  &W::kept_attention_output, &W::kept_ffn_up, &W::kept_ffn_down, &W::copies_inside,
                  &W::sharded_inside, &W::also_sharded_inside, &W::copies_outside, &W::sharded_outside,
                  &W::tensor_outside, &W::optimizer, &W::gradient_clip, &W::data, &W::adapter_rank,
-                 &W::adapter_targets, &W::all_linear, &W::bf16, &W::fp16, &W::adapter, &W::sharding,
-                 &W::recomputes, &W::work, &W::keeps_activations);
+                 &W::adapter_targets, &W::adapter_dropout, &W::all_linear, &W::four_bits, &W::eight_bits,
+                 &W::base_bits, &W::base_method, &W::nested_scales, &W::bf16, &W::fp16, &W::adapter,
+                 &W::sharding, &W::recomputes, &W::work, &W::keeps_activations);
 
 // A member of ConfigWords, or else of JobSettings.
 std::optional<ConfigTarget> target_named(std::string_view name) {
@@ -104,6 +105,7 @@ const ConfigFramework kFrameworks[] = {
      .work = work_of_loss},
     {.name = "NeMo Automodel",
      .needs = "model step_scheduler",
+     .adapter_targets = "*_proj",
      .habits = Framework::automodel,
      .all_linear_of_attention = true},
     // Which have Megatron-LM's names.
@@ -115,9 +117,13 @@ const ConfigFramework kFrameworks[] = {
      .needs = "model_name_or_path stage",
      .rank_batch = 8,
      .sequence_tokens = 2048,
+     .adapter_targets = "all",
      .recomputes = true},
     {.name = "ms-swift",
      .needs = "model swift|train_type|tuner_type",
+     .adapter_dropout = 0.05,
+     .adapter_targets = "all-linear",
+     .base_method = "",
      .recomputes = true,
      .all_linear_of_attention = true},
     {.name = "verl",
@@ -125,6 +131,7 @@ const ConfigFramework kFrameworks[] = {
      .rank_batch = 4,
      .sequence_tokens = 1024,
      .adapter_rank = 0,
+     .adapter_targets = "all-linear",
      .habits = Framework::fsdp,
      .recomputes = true,
      .all_linear_of_attention = true},
@@ -133,6 +140,8 @@ const ConfigFramework kFrameworks[] = {
      .rank_batch = 8,
      .sequence_tokens = 1024,
      .adapter_rank = 16,
+     .adapter_dropout = 0.05,
+     .nested_scales = false,
      .work = work_of_trl},
     {.name = "Hugging Face's Trainer", .needs = "per_device_train_batch_size output_dir", .rank_batch = 8},
 };

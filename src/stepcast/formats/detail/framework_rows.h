@@ -26,6 +26,9 @@ struct ConfigWords {
   std::string precision;  // a word, where no switch below says it
   std::string sharding, recompute, adapter, adapter_targets, work, optimizer, quantization;
   bool bf16 = false, fp16 = false, all_linear = false;
+  // Frozen weights under adapters: bits, who quantises them, whether their scales are quantised ("true", "false").
+  bool four_bits = false, eight_bits = false;
+  std::string base_bits, base_method, nested_scales;
   bool keeps_activations = false, recomputes = false;
   double rank_batch = 0;  // sequences of a data-parallel rank, or of a GPU; 0: not said
   std::int64_t pipeline_parts =
@@ -38,6 +41,7 @@ struct ConfigWords {
   std::string kept_input, kept_query, kept_key, kept_value, kept_qkv, kept_attention, kept_attention_output,
       kept_ffn_up, kept_ffn_down;
   double gradient_clip = -1;
+  double adapter_dropout = -1;  // below 0: not said
   double expert_capacity = -1;  // above 0, and not sparse: experts take so many times the mean, padded
   std::string sparse_experts;
 };
@@ -58,6 +62,10 @@ struct ConfigFramework {
   double rank_batch = 1;             // what the framework takes where the config says nothing
   std::int64_t sequence_tokens = 0;  // the same; 0: the model's
   std::int64_t adapter_rank = 8;     // the same
+  double adapter_dropout = 0;        // the same
+  std::string_view adapter_targets = "q_proj v_proj";  // the same; PEFT's own
+  std::string_view base_method = "bnb";  // the same: who quantises frozen weights; empty: nobody
+  bool nested_scales = true;             // the same
   Framework habits = Framework::pytorch;
   bool recomputes = false;             // where the config says nothing
   bool batch_per_gpu = false;          // and not per data-parallel rank

@@ -62,9 +62,15 @@ class ActivationCount {
   [[nodiscard]] double attention_core() const;
   // What a linear layer keeps of its input: with fp8 one byte an element. TorchAO's keeps the input as it came and casts
   // it again (`Float8Linear`).
-  // The input serves the gradient of the weight: frozen weights without an adapter need none.
-  [[nodiscard]] double linear_input(double bytes, bool fp8_linear, bool adapter) const {
-    if (layout_.layer.frozen_base && !(adapter && layout_.layer.adapters.rank > 0)) return 0;
+  // The input serves the gradient of the weight: frozen weights without an adapter need none. Behind dropout each adapter
+  // has a copy of its own, with a mask of a byte an element; PEFT has an adapter for each of `projections`.
+  [[nodiscard]] double linear_input(double bytes, bool fp8_linear, bool adapter,
+                                    double projections = 1) const {
+    const Adapters& adapters = layout_.layer.adapters;
+    const bool adapted = adapter && adapters.rank > 0;
+    if (layout_.layer.frozen_base && !adapted) return 0;
+    if (layout_.layer.frozen_base && adapters.dropout)
+      return (rule_of(layout_).layers.adapts_each_projection ? projections : 1) * bytes * (1 + 1 / element_);
     const bool narrow = fp8_linear && is_narrow(layout_.layer.precision.compute) &&
                         rule_of(layout_).fp8.linears != Fp8Linears::torch_ao;
     return narrow ? bytes / element_ : bytes;

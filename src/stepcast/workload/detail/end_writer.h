@@ -7,7 +7,7 @@ namespace stepcast::detail {
 
 class EndWriter : public LayerWriter {
  public:
-  explicit EndWriter(const LayerWriter& writer) : LayerWriter(writer) {}
+  explicit EndWriter(const LayerWriter& writer) : LayerWriter(writer) { frozen_ = {}; }
   [[nodiscard]] LayerWork embedding() const;
   [[nodiscard]] LayerWork head() const;
   // Of one rank.

@@ -1,6 +1,8 @@
 #include "stepcast/workload/detail/layer_lists.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/end_writer.h"
@@ -161,7 +163,12 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
     // Results of attention and of every second product are kept: norms, activation and half of the products
     // run again, and what tokens do between the router and the sum of what their experts say.
     bool keep = true;
+    const WorkItem* weight = nullptr;  // dequantised for the product behind it
     for (const WorkItem& item : forward) {
+      if (item.role == ItemRole::dequantise) {
+        weight = &item;
+        continue;
+      }
       const Operation* operation = item.operation();
       const bool of_experts = item.role == ItemRole::expert_up || item.role == ItemRole::expert_down;
       if (operation == nullptr) {
@@ -171,8 +178,13 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
       if (std::holds_alternative<AttentionShape>(operation->shape)) continue;
       if (std::holds_alternative<GemmShape>(operation->shape) && !of_experts) {
         keep = !keep;
-        if (!keep) continue;
+        if (!keep) {
+          weight = nullptr;
+          continue;
+        }
       }
+      if (weight != nullptr && std::holds_alternative<GemmShape>(operation->shape))
+        backward.push_back(*std::exchange(weight, nullptr));
       backward.push_back(item);
     }
   }
@@ -210,6 +222,12 @@ void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) 
   work.expert_parameters =
       static_cast<double>(count.routed_experts) /
       static_cast<double>(layout_.degrees.expert * (variant.experts ? layout_.expert_tensor_degree() : 1));
+  if (frozen_.stored > 0) {
+    const double saved = 1 - frozen_.stored / element_bytes_;
+    const double linears = static_cast<double>(count.attention - indexer + count.ffn + count.shared_experts);
+    work.dense_parameters -= saved * (linears / tp + static_cast<double>(count.router + indexer));
+    work.expert_parameters *= 1 - saved;
+  }
   if (layout_.layer.frozen_base) {
     work.trained_dense_parameters = adapter_parameters(variant.experts);
   } else {
@@ -246,6 +264,12 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
     backward.insert(backward.end(), weights.begin(), weights.end());
   }
   count_parameters(work, variant);
+  for (const WorkItem& item : work.backward) {
+    if (item.role != ItemRole::dequantise) continue;
+    const double written = std::get<AmountShape>(item.operation()->shape).bytes_written;
+    work.dequantised_bytes =
+        std::max(work.dequantised_bytes, written * element_bytes_ / (element_bytes_ + frozen_.written));
+  }
   return work;
 }
 

@@ -39,7 +39,8 @@ LayerWriter::LayerWriter(const Transformer& model, const Layout& layout)
       kv_heads_(share(model.kv_heads(), layout.degrees.tensor)),
       padded_vocab_(padded_vocab_size(model, layout)),
       predicted_tokens_(std::max<std::int64_t>(
-          1, rounded(static_cast<double>(tokens_) * layout.layer.predicted_token_share))) {}
+          1, rounded(static_cast<double>(tokens_) * layout.layer.predicted_token_share))),
+      frozen_(bytes_of(layout.layer.frozen_weights)) {}
 
 bool LayerWriter::has_narrow_mixer(const LayerVariant& variant) const {
   const Precision& precision = layout_.layer.precision;
@@ -90,7 +91,20 @@ DType LayerWriter::narrow_type() const {
   return layout_.layer.precision.fp8.scaling == Fp8Scaling::blockwise ? DType::fp8_block : DType::fp8;
 }
 
+// A kernel for every matrix that the framework has.
+void LayerWriter::add_dequantisation(WorkList& list, const Linear& linear) const {
+  if (frozen_.stored <= 0) return;
+  const std::int64_t matrices = adapted_projections(linear.role);
+  const double weights = static_cast<double>(linear.n * linear.k) / static_cast<double>(matrices);
+  list.push_back(
+      {"dequantise_weight", amount(weights * frozen_.read, weights * (element_bytes_ + frozen_.written),
+                                   KernelClass::elementwise, dtype_)});
+  list.back().count = linear.experts * matrices;
+  list.back().role = ItemRole::dequantise;
+}
+
 void LayerWriter::add_linear(WorkList& list, const Linear& linear) const {
+  add_dequantisation(list, linear);
   const DType compute = linear.fp8 ? narrow_type() : dtype_;
   const auto experts = static_cast<double>(linear.experts);
   if (linear.fp8) {
@@ -148,6 +162,7 @@ void LayerWriter::add_weight_gradient(WorkList& list, const Linear& linear) cons
 }
 
 void LayerWriter::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
+  add_dequantisation(list, linear);
   const bool fp8 = linear.fp8;
   const DType compute = fp8 ? narrow_type() : dtype_;
   const auto experts = static_cast<double>(linear.experts);

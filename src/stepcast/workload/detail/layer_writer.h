@@ -76,6 +76,8 @@ class LayerWriter {
                 bool of_kernel = false) const;
   // What narrow products run in: Precision::compute, or its kernels with scales per block.
   [[nodiscard]] DType narrow_type() const;
+  // Of the frozen weight of `linear`, where it is kept in fewer bits.
+  void add_dequantisation(WorkList& list, const Linear& linear) const;
   void add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const;
   void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
                        double reads, double writes, Direction direction = Direction::forward) const;
@@ -117,6 +119,7 @@ class LayerWriter {
   std::int64_t heads_, kv_heads_;
   std::int64_t padded_vocab_;
   std::int64_t predicted_tokens_;  // that the vocabulary layer and the loss see
+  FrozenWeightBytes frozen_;       // of weights of linear layers
 };
 
 }  // namespace stepcast::detail

@@ -38,6 +38,11 @@ void LayerWriter::add_adapter(WorkList& list, const Linear& linear, Edge edge) c
     list.push_back(
         {name, gemm({.m = t, .n = n, .k = k, .layout = GemmLayout::tn, .output = dtype_}, dtype_), parts});
   };
+  const double inputs = static_cast<double>(t * linear.k);
+  if (layout_.layer.adapters.dropout) {
+    add_elementwise(list, "adapter_dropout", ElementwiseFunction::dropout, inputs, 1, 1);
+    list.back().count = parts;
+  }
   product("adapter_down", edge == Edge::column ? share(rank, tp_) : rank, linear.k);
   if (tp_ > 1) {
     const CollectiveOp op = edge == Edge::column ? CollectiveOp::all_gather : CollectiveOp::all_reduce;
@@ -77,8 +82,13 @@ void LayerWriter::add_adapter_gradients(WorkList& list, const Linear& linear, Ed
   const std::int64_t width = edge == Edge::column ? share(rank, tp_) : rank;
   product("adapter_down_weight_gradient", width, linear.k, t, GemmLayout::nt);
   product("adapter_down_input_gradient", t, linear.k, width, GemmLayout::nn);
-  add_elementwise(list, "adapter_gradient_add", ElementwiseFunction::add, static_cast<double>(t * linear.k),
-                  2, 1, Direction::backward);
+  const double inputs = static_cast<double>(t * linear.k);
+  if (layout_.layer.adapters.dropout) {
+    add_elementwise(list, "adapter_dropout_gradient", ElementwiseFunction::dropout, inputs, 1, 1,
+                    Direction::backward);
+    list.back().count = parts;
+  }
+  add_elementwise(list, "adapter_gradient_add", ElementwiseFunction::add, inputs, 2, 1, Direction::backward);
   list.back().count = parts;
 }
 

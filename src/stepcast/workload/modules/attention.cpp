@@ -467,7 +467,10 @@ double AttentionModule::kept(const detail::ActivationCount& count) const {
   const LayerChoices& layer = count.layout().layer;
   return count.state_results() + Indexer::kept(count) + count.streams() + kept_inputs(count) +
          count.hidden() +
-         count.linear_input(count.hidden(), layer.precision.fp8.attention_linears, layer.adapters.qkv) +
+         count.linear_input(count.hidden(), layer.precision.fp8.attention_linears, layer.adapters.qkv, 3) +
+         (layer.adapters.dropout
+              ? count.linear_input(count.attention_output(), false, layer.adapters.attention_output)
+              : 0) +
          count.queries_keys_values() + count.attention_output() + count.attention_core() +
          (count.model().hidden_dropout > 0 ? count.norm_mask() : 0);
 }

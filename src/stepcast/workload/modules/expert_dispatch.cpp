@@ -95,7 +95,9 @@ void ExpertWriter::add_half_of_shared_experts(WorkList& list, Exchange beside, b
   WorkList all;
   forward ? ffn_forward(all, width, fp8, tp_ > 1) : ffn_backward(all, width, fp8, tp_ > 1);
   auto cut = std::ranges::find(all, forward ? ItemRole::ffn_down : ItemRole::ffn_up, &WorkItem::role);
-  while (cut != all.begin() && ((cut - 1)->role == ItemRole::cast || (cut - 1)->overlaps_next)) --cut;
+  while (cut != all.begin() && ((cut - 1)->role == ItemRole::cast ||
+                                (cut - 1)->role == ItemRole::dequantise || (cut - 1)->overlaps_next))
+    --cut;
   list.insert(list.end(), first ? all.begin() : cut, first ? cut : all.end());
 }
 

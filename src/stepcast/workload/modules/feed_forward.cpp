@@ -163,7 +163,8 @@ class FeedForward final : public LayerModule {
     const Adapters& adapters = count.layout().layer.adapters;
     const double wide = count.tokens() * as_double(model.ffn_hidden_size) / count.tp() * count.element();
     const bool fp8 = count.layout().layer.precision.fp8.ffn_linears;
-    return count.streams() + count.hidden() + count.linear_input(count.hidden(), fp8, adapters.ffn_up) +
+    return count.streams() + count.hidden() +
+           count.linear_input(count.hidden(), fp8, adapters.ffn_up, model.gated_ffn ? 2 : 1) +
            (model.hidden_dropout > 0 ? count.norm_mask() : 0) +
            count.activation_inputs((model.gated_ffn ? 2 : 1) * wide) +
            count.linear_input(wide, fp8, adapters.ffn_down);
