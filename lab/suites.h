@@ -204,6 +204,19 @@ namespace stepcast {
 [[nodiscard]] Result<SuiteResult> validate_measured(const std::filesystem::path& data,
                                                     const SuiteOptions& options = {});
 
+// Scores host times that `calibrate overheads` learns from jobs of a machine on the other jobs of that machine, as profiled: the
+// step that `replay` takes, with its recorded GPU work and learned host times, as `predict --host overheads` answers.
+//
+//   other_jobs             (primary) learned from all other jobs of the machine; ms
+//   one_other_job          learned from one job, every pair of jobs; ms
+//
+// Sets are folders: every profiler trace in a folder is a job of one machine, also the ranks of one job. "refit": nothing is
+// learned from the job that is scored.
+//
+// `data`: a folder with profiler traces in it or below; where there is none, that of the source tree, and ../traces/dlrm8 beside it.
+[[nodiscard]] Result<SuiteResult> validate_overheads(const std::filesystem::path& data,
+                                                     const SuiteOptions& options = {});
+
 // Scores dry runs (docs/dry-run.md) of the programs that the collector measured, on the GPU of each row. Kernels are those of the
 // platform that ships; host times come from the captures of the other GPUs alone.
 //
