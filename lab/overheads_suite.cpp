@@ -117,21 +117,21 @@ Status score_machine(const std::vector<TracedJob>& jobs, const std::string& set,
 
 }  // namespace
 
-Result<SuiteResult> validate_overheads(const fs::path& given, const SuiteOptions& options) {
+Result<SuiteResult> validate_overheads(const fs::path& data, const SuiteOptions& options) {
   SuiteResult result{.suite = "overheads"};
-  fs::path data = given;
+  fs::path place = data;
   std::vector<fs::path> beside;
-  if (const auto readme = shipped_data_file("measured/README.md"); !fs::exists(given) && readme) {
-    data = readme->parent_path();
-    beside = {given.parent_path() / "traces" / "dlrm8"};
+  if (const auto readme = shipped_data_file("measured/README.md"); !fs::exists(data) && readme) {
+    place = readme->parent_path();
+    beside = {data.parent_path() / "traces" / "dlrm8"};
   }
-  STEPCAST_ASSIGN(std::vector<fs::path> folders, folders_of(data));
+  STEPCAST_ASSIGN(std::vector<fs::path> folders, folders_of(place));
   std::ranges::copy_if(beside, std::back_inserter(folders),
-                       [](const fs::path& place) { return fs::exists(place); });
+                       [](const fs::path& other) { return fs::exists(other); });
   TestScore all{.test = "other_jobs", .protocol = "refit", .unit = "ms"};
   TestScore one{.test = "one_other_job", .protocol = "refit", .unit = "ms"};
   for (const fs::path& folder : folders) {
-    for (const auto& [device, jobs] : machines_in(folder, data, options.threads, result.skipped)) {
+    for (const auto& [device, jobs] : machines_in(folder, place, options.threads, result.skipped)) {
       const std::string set = folder.filename() == "traces" ? folder.parent_path().filename().string()
                                                             : folder.filename().string();
       if (jobs.size() < 2) {
