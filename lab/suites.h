@@ -198,6 +198,7 @@ namespace stepcast {
 //   described_steps        steps that the GPU decides, by description, on the platform that ships; milliseconds
 //   described_steps_utilisation   the trivial answer: FLOPs at the median share of the peak of the other steps
 //   steps_of_other_gpu     and the measured step of the other GPU
+//   retyped_steps          traces of steps in bf16 asked for in fp32, against the step measured in fp32; milliseconds
 //   gpu_active..., cross_device...   GPU time of the traces as in validate_predict()
 //
 // `data`: a folder with a folder for each GPU; where there is none, that of the source tree.
