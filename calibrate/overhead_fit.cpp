@@ -8,6 +8,9 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/operation/overhead_name.h"
+#include "stepcast/platform/host_spread_kind.h"
+
+#include "calibrate/job_speeds.h"
 
 namespace stepcast {
 namespace {
@@ -98,17 +101,83 @@ OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptio
   return fit;
 }
 
+namespace {
+
+// `speed`: of each job, what its times are divided by; empty: they count as they are.
+OverheadSamples pooled(std::span<const OverheadSamples> jobs, std::span<const double> speed) {
+  OverheadSamples pool;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    OverheadSamples job = jobs[j];
+    if (!speed.empty()) job.multiply(1 / speed[j]);
+    pool.add(job);
+  }
+  return pool;
+}
+
+// Of two jobs none is known to be the one that is out of the ordinary.
+constexpr std::size_t kLeastLevelled = 3;
+
+std::vector<double> levels(std::span<const OverheadSamples> jobs, const OverheadFitOptions& options) {
+  return options.levels_jobs && jobs.size() >= kLeastLevelled ? job_speeds(jobs) : std::vector<double>{};
+}
+
+// What `host` says of the host time of a job, operator by operator. A data loader's is left out: it is an input.
+double host_time_us(const OverheadSamples& job, const HostOverheads* host) {
+  double us = 0;
+  for (const auto& [key, samples] : job.of) {
+    if (is_in_data_loader(key.second)) continue;
+    if (host != nullptr) {
+      us += static_cast<double>(samples.size()) * host->time(key.first, key.second).mean_us;
+      continue;
+    }
+    for (const OverheadSample& sample : samples) us += sample.duration_us;
+  }
+  return us;
+}
+
+// A job says little more of the band where there are so many others.
+constexpr std::size_t kMostLeftOut = 16;
+
+double band_of(std::span<const OverheadSamples> jobs, const OverheadFitOptions& options) {
+  std::vector<double> left_out_us, recorded_us;
+  for (std::size_t j = 0; j < std::min(jobs.size(), kMostLeftOut); ++j) {
+    std::vector<OverheadSamples> others;
+    for (std::size_t o = 0; o < jobs.size(); ++o)
+      if (o != j) others.push_back(jobs[o]);
+    const HostOverheads host = fit_overheads(pooled(others, levels(others, options))).host();
+    left_out_us.push_back(host_time_us(jobs[j], &host));
+    recorded_us.push_back(host_time_us(jobs[j], nullptr));
+  }
+  return job_band(left_out_us, recorded_us);
+}
+
+}  // namespace
+
+OverheadFit fit_overheads(std::span<const OverheadSamples> jobs, const OverheadFitOptions& options) {
+  if (jobs.size() == 1) return fit_overheads(jobs.front(), options);
+  std::vector<double> speed = levels(jobs, options);
+  OverheadFit fit = fit_overheads(pooled(jobs, speed), options);
+  fit.jobs = jobs.size();
+  fit.job_speed = std::move(speed);
+  fit.band = band_of(jobs, options);
+  return fit;
+}
+
 void OverheadFit::write_to(Platform& platform, const Provenance& provenance) const {
   for (OverheadRecord record : records) {
     record.provenance = provenance;
     platform.set(std::move(record));
   }
-  if (launches.empty()) return;
-  ModelRecord model;
-  model.name = model.kind = kHostLaunchesKind;
-  model.parameters = write_launches(launches);
-  model.provenance = provenance;
-  platform.set(std::move(model));
+  const auto set_model = [&](std::string_view kind, JsonValue parameters) {
+    ModelRecord model;
+    model.name = model.kind = kind;
+    model.parameters = std::move(parameters);
+    model.provenance = provenance;
+    platform.set(std::move(model));
+  };
+  if (!launches.empty()) set_model(kHostLaunchesKind, write_launches(launches));
+  set_model(kHostSpreadKind,
+            write_host_band(band, jobs));  // in place of what the platform says of other jobs
 }
 
 HostOverheads OverheadFit::host() const {

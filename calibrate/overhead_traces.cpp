@@ -1,9 +1,7 @@
 #include "calibrate/overhead_traces.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +9,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/cost/host_overheads.h"
 #include "stepcast/retrace/host_prices.h"
+#include "stepcast/sources/recorded_steps.h"
 #include "stepcast/sources/trace_set.h"
 
 #include "calibrate/collected_traces.h"
@@ -19,22 +18,11 @@ namespace stepcast {
 
 namespace {
 
-// Numbers of the ProfilerSteps that all ranks have; one empty step where no rank has any.
-std::vector<std::optional<std::int64_t>> common_steps(const TraceSet& set) {
-  std::map<std::int64_t, std::size_t> ranks_with;
-  for (const RecordedRank& rank : set.ranks) {
-    std::set<std::int64_t> numbers;
-    for (const CpuOp& op : rank.cpu_ops) {
-      if (op.kind != CpuOp::Kind::step || op.duration <= Nanoseconds{0}) continue;
-      if (const auto number = profiler_step_number(rank.names.text(op.name))) numbers.insert(*number);
-    }
-    for (const std::int64_t number : numbers) ++ranks_with[number];
-  }
-  if (ranks_with.empty()) return {std::nullopt};
-  std::vector<std::optional<std::int64_t>> steps;
-  for (const auto& [number, ranks] : ranks_with)
-    if (ranks == set.ranks.size()) steps.emplace_back(number);
-  return steps;
+// The ordinary steps; one empty step where the traces mark none.
+std::vector<std::optional<std::int64_t>> steps_to_learn_from(const TraceSet& set) {
+  const std::vector<std::int64_t> numbers = ordinary_steps(set);
+  if (numbers.empty()) return {std::nullopt};
+  return {numbers.begin(), numbers.end()};
 }
 
 // Host time needs no execution trace.
@@ -44,9 +32,6 @@ std::vector<RecordedInput> inputs_of(const TraceSet& set) {
   return inputs;
 }
 
-// A step of a collected trace that takes this many times the shortest was recorded as an execution trace, too, which more
-// than doubles it.
-constexpr double kAlsoRecorded = 1.5;
 // The host decides a step whose GPU works for a smaller share of it.
 constexpr double kGpuDecides = 0.7;
 
@@ -60,26 +45,19 @@ struct CollectedOverheads {
 void read_collected(const TraceSet& set, double unprofiled_us, CollectedOverheads& trace,
                     TraceOverheads& out) {
   const std::vector<RecordedInput> inputs = inputs_of(set);
-  std::vector<RecordedProgram> steps;
-  double shortest_us = std::numeric_limits<double>::infinity();
-  for (const std::optional<std::int64_t>& step : common_steps(set)) {
-    Result<RecordedProgram> recorded = rebuild_program(inputs, {.step = step});
-    if (!recorded.ok()) {
-      out.left_out.push_back({set.name, message_without_file(recorded.error())});
+  double step_us = 0, gpu_us = 0;
+  for (const std::optional<std::int64_t>& number : steps_to_learn_from(set)) {
+    const Result<RecordedProgram> step = rebuild_program(inputs, {.step = number});
+    if (!step.ok()) {
+      out.left_out.push_back({set.name, message_without_file(step.error())});
       continue;
     }
-    shortest_us = std::min(shortest_us, recorded->facts.front().step_us.length_us());
-    steps.push_back(std::move(*recorded));
-  }
-  double step_us = 0, gpu_us = 0;
-  for (const RecordedProgram& step : steps) {
-    const RecordedStepFacts& facts = step.facts.front();
-    if (facts.step_us.length_us() > kAlsoRecorded * shortest_us) continue;
+    const RecordedStepFacts& facts = step->facts.front();
     ++trace.source.steps;
-    trace.source.device = step.files.front().device;
+    trace.source.device = step->files.front().device;
     step_us += facts.step_us.length_us();
     gpu_us += facts.gpu_work_us;
-    trace.samples.add(recorded_overheads(step));
+    trace.samples.add(recorded_overheads(*step));
   }
   const auto n = static_cast<double>(trace.source.steps);
   if (n > 0 && unprofiled_us > 0 && gpu_us / n < kGpuDecides * unprofiled_us)
@@ -100,25 +78,28 @@ Status add_collected(std::span<const CollectedTrace> traces, unsigned threads, T
       if (trace.factor) factors.push_back(*trace.factor);
     }
   }
+  out.is_scaled = true;
   const double usual = factors.empty() ? 1 : median(factors);
   for (CollectedOverheads& trace : found) {
     if (trace.source.steps == 0) continue;
     trace.source.times = trace.factor.value_or(usual);
     trace.samples.multiply(trace.source.times);
-    out.samples.add(trace.samples);
+    out.jobs.push_back(std::move(trace.samples));
     out.sources.push_back(std::move(trace.source));
   }
   return Ok{};
 }
 
-void add_recorded(const TraceSet& set, OverheadSource& source, TraceOverheads& out) {
+void add_recorded(const TraceSet& set, TraceOverheads& out) {
   const std::vector<RecordedInput> inputs = inputs_of(set);
   // Gaps of streams alone say nothing of a host.
   if (std::ranges::all_of(inputs, [](const RecordedInput& one) {
         return one.kineto == nullptr || (one.kineto->cpu_ops.empty() && one.kineto->runtime_calls.empty());
       }))
     return;
-  for (const std::optional<std::int64_t>& step : common_steps(set)) {
+  OverheadSource source{.name = set.name, .device = {}, .ranks = set.ranks.size()};
+  OverheadSamples samples;
+  for (const std::optional<std::int64_t>& step : steps_to_learn_from(set)) {
     const Result<RecordedProgram> recorded = rebuild_program(inputs, {.step = step});
     if (!recorded.ok()) {
       out.left_out.push_back({step ? fmt::format("{}, step {}", set.name, *step) : set.name,
@@ -127,8 +108,11 @@ void add_recorded(const TraceSet& set, OverheadSource& source, TraceOverheads& o
     }
     ++source.steps;
     source.device = recorded->files.front().device;
-    out.samples.add(recorded_overheads(*recorded));
+    samples.add(recorded_overheads(*recorded));
   }
+  if (source.steps == 0) return;
+  out.jobs.push_back(std::move(samples));
+  out.sources.push_back(std::move(source));
 }
 
 }  // namespace
@@ -145,13 +129,9 @@ Result<TraceOverheads> read_overheads(std::span<const std::filesystem::path> pla
     std::vector<TraceListing::Other> skipped;
     const std::vector<TraceSet> sets = read_trace_sets(listing, {.ranks = {}, .threads = threads}, skipped);
     for (const TraceListing::Other& other : skipped) out.left_out.push_back({other.file.string(), other.why});
-    for (const TraceSet& set : sets) {
-      OverheadSource source{set.name, {}, set.ranks.size(), 0};
-      add_recorded(set, source, out);
-      if (source.steps > 0) out.sources.push_back(std::move(source));
-    }
+    for (const TraceSet& set : sets) add_recorded(set, out);
   }
-  if (out.samples.of.empty()) {
+  if (std::ranges::all_of(out.jobs, [](const OverheadSamples& job) { return job.of.empty(); })) {
     Error error{"no step of these traces shows host time"};
     if (out.left_out.empty()) return error;
     return std::move(error).found(fmt::format("{}: {}", out.left_out.front().what, out.left_out.front().why));

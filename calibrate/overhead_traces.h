@@ -1,4 +1,4 @@
-// The overheads of all steps of all traces that somebody names.
+// The overheads of the ordinary steps of traces, job by job.
 #pragma once
 
 #include <cstddef>
@@ -60,23 +60,23 @@ struct OverheadSource {
   std::string name;
   std::string device;  // of the first rank; empty: not in the file
   std::size_t ranks = 0;
-  std::size_t steps = 0;  // of each rank; 1 where the whole file counts as a step
+  std::size_t steps = 0;  // ordinary_steps() of each rank; 1 where the whole file counts as a step
   double times = 1;       // host times as profiled were multiplied by this
 };
 
 struct TraceOverheads {
-  OverheadSamples samples;
-  std::vector<OverheadSource> sources;
+  std::vector<OverheadSamples> jobs;    // at least one that is not empty
+  std::vector<OverheadSource> sources;  // [job]
+  bool is_scaled = false;               // to measured steps: a folder of the collector is among them
   struct LeftOut {
     std::string what, why;
   };
   std::vector<LeftOut> left_out;  // files, and steps that could not be rebuilt
 };
 
-// Each of `places` is a folder with the traces of a job, or of several, or a file, or a folder of the collector. Of that the
-// last steps of a trace, which were recorded as execution traces too, are left out, and host times are multiplied so that a
-// step that the host decides takes what it was measured to take without a profiler; those of steps that the GPU decides by the
-// median of that over all. Errors: a place that does
+// Each of `places` is a folder with the traces of a job, or of several, or a file, or a folder of the collector. Of that
+// host times are multiplied so that a step that the host decides takes what it was measured to take without a profiler;
+// those of steps that the GPU decides by the median of that over all. Only ordinary_steps() count. Errors: a place that does
 // not exist, or none that holds an overhead. `threads`: for reading; 0: one per hardware thread.
 [[nodiscard]] Result<TraceOverheads> read_overheads(std::span<const std::filesystem::path> places,
                                                     unsigned threads = 0);

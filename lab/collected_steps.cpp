@@ -73,7 +73,7 @@ Result<Platform> with_hosts_of_others(const CollectedGpu& gpu, const std::vector
   if (others.empty()) return platform;
   STEPCAST_ASSIGN(const TraceOverheads traces, read_overheads(others));
   platform.overheads = {};
-  fit_overheads(traces.samples).write_to(platform, {});
+  fit_overheads(traces.jobs, {.levels_jobs = !traces.is_scaled}).write_to(platform, {});
   return platform;
 }
 

@@ -20,6 +20,7 @@
 #include "stepcast/recommend/sharders.h"
 
 #include "lab/collected_steps.h"
+#include "lab/retyped_steps.h"
 #include "lab/sibling_pairs.h"
 #include "lab/suites.h"
 
@@ -171,6 +172,8 @@ Result<SuiteResult> validate_measured(const fs::path& data, const SuiteOptions& 
   for (TestScore& test : pairs) test.test.replace(0, kPairs.size(), "kernels_of_other_gpu");
   result.add(std::move(pairs));
   STEPCAST_TRY(score_steps(gpus, result));
+  STEPCAST_ASSIGN(TestScore retyped, score_retyped_steps(gpus));
+  result.add(finished({&retyped}));
   STEPCAST_ASSIGN(SuiteResult recorded, validate_predict(place, options));
   for (TestScore& test : recorded.tests)
     if (test.test.starts_with("cross_device") || test.test.starts_with("gpu_active"))

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 // Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of
 // another host; of a related job, which holds two of three public traces; of one with other operators. Assumed where not
-// said otherwise; the first two are those of `stepcast predict --trace`.
+// said otherwise.
 constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kRelatedBand = 1.45, kUnrelatedBand = 2;
 // Share of a step from which on the time of its data loader is worth knowing, as in predict/step_orbit.cpp.
 constexpr double kLoaderShare = 0.02;

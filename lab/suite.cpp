@@ -194,7 +194,7 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& p
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 19> kSuites{{
+  static const std::array<Suite, 20> kSuites{{
       {"replay", "replayed steps of recorded traces against the recorded times", "traces", validate_replay},
       {"predict", "steps of recorded traces with host times and kernel times that come from elsewhere", ".",
        validate_predict},
@@ -228,6 +228,8 @@ std::span<const Suite> builtin_suites() {
        "measured", validate_measured},
       {"dry_run", "steps of our own GPUs from dry runs of the programs that were measured", "measured",
        validate_dry_run},
+      {"overheads", "host times learned from other jobs of a machine, on profiled steps", "measured",
+       validate_overheads},
       {"networks", "GPU time of ResNet, VGG and ViT by description, against traces", "", validate_networks},
   }};
   return kSuites;

@@ -199,11 +199,25 @@ namespace stepcast {
 //   described_steps        steps that the GPU decides, by description, on the platform that ships; milliseconds
 //   described_steps_utilisation   the trivial answer: FLOPs at the median share of the peak of the other steps
 //   steps_of_other_gpu     and the measured step of the other GPU
+//   retyped_steps          traces of steps in bf16 asked for in fp32, against the step measured in fp32; milliseconds
 //   gpu_active..., cross_device...   GPU time of the traces as in validate_predict()
 //
 // `data`: a folder with a folder for each GPU; where there is none, that of the source tree.
 [[nodiscard]] Result<SuiteResult> validate_measured(const std::filesystem::path& data,
                                                     const SuiteOptions& options = {});
+
+// Scores host times that `calibrate overheads` learns from jobs of a machine on the other jobs of that machine, as profiled: the
+// step that `replay` takes, with its recorded GPU work and learned host times, as `predict --host overheads` answers.
+//
+//   other_jobs             (primary) learned from all other jobs of the machine; ms
+//   one_other_job          learned from one job, every pair of jobs; ms
+//
+// Sets are folders: every profiler trace in a folder is a job of one machine, also the ranks of one job. "refit": nothing is
+// learned from the job that is scored.
+//
+// `data`: a folder with profiler traces in it or below; where there is none, that of the source tree, and ../traces/dlrm8 beside it.
+[[nodiscard]] Result<SuiteResult> validate_overheads(const std::filesystem::path& data,
+                                                     const SuiteOptions& options = {});
 
 // Scores dry runs (docs/dry-run.md) of the programs that the collector measured, on the GPU of each row. Kernels are those of the
 // platform that ships; host times come from the captures of the other GPUs alone.

@@ -109,12 +109,15 @@ ReportTable operators_table(const std::vector<Line>& lines, double sum_us, std::
 ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
   ReportDocument document{.title = "Overheads of the host of " + answer.platform};
   ReportSection& section = document.add("");
-  for (const OverheadSource& s : answer.sources) {
-    section.add(
-        ReportText{fmt::format("{}: {}, {}{}{}", s.name, counted(s.ranks, "rank", "ranks"),
-                               counted(s.steps, "step", "steps"), s.device.empty() ? "" : ", " + s.device,
-                               s.times == 1 ? "" : fmt::format(", host times x {:.2f}", s.times)),
-                   0});
+  for (std::size_t i = 0; i < answer.sources.size(); ++i) {
+    const OverheadSource& s = answer.sources[i];
+    std::string line = fmt::format("{}: {}, {}{}{}", s.name, counted(s.ranks, "rank", "ranks"),
+                                   counted(s.steps, "ordinary step", "ordinary steps"),
+                                   s.device.empty() ? "" : ", " + s.device,
+                                   s.times == 1 ? "" : fmt::format(", host times x {:.2f}", s.times));
+    if (i < answer.fit.job_speed.size())
+      line += fmt::format(", {:.2f} times the median job's host time", answer.fit.job_speed[i]);
+    section.add(ReportText{std::move(line), 0});
   }
   const std::vector<Line> lines = lines_of(answer.fit);
   double sum_us = 0;
@@ -128,6 +131,10 @@ ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
                             answer.fit.profiler_cost_us / 1e3, answer.profiler_cost_us)
           : scaled ? ", all that the threads did without waiting, as without a profiler"
                    : ", all that the threads did without waiting, as profiled";
+  text += answer.fit.band
+              ? fmt::format(". Host time of another job: within {:.0f} % (80 % of jobs), from {} jobs",
+                            100 * *answer.fit.band, answer.fit.jobs)
+              : ". One job does not say how far the host times of other jobs are off";
   std::vector<std::string> left_out;
   for (const auto& [what, why] : answer.left_out) left_out.push_back(fmt::format("{}: {}", what, why));
   const TerminalText gap{"\n"};
@@ -166,7 +173,8 @@ Result<CalibratedOverheads> fit_traces(const CalibrateOverheadsOptions& options,
   STEPCAST_ASSIGN(TraceOverheads traces, read_overheads(places));
   CalibratedOverheads answer;
   answer.profiler_cost_us = options.profiler_cost_us;
-  answer.fit = fit_overheads(traces.samples, {.profiler_cost_us = options.profiler_cost_us});
+  answer.fit = fit_overheads(
+      traces.jobs, {.profiler_cost_us = options.profiler_cost_us, .levels_jobs = !traces.is_scaled});
   answer.sources = std::move(traces.sources);
   answer.left_out = std::move(traces.left_out);
   answer.notes = notes_on(answer, device);

@@ -114,7 +114,7 @@ void fields(auto& a, Is<OverheadSource> auto& source) {
   a("name", source.name);
   a("device", source.device, "empty: not in the file");
   a("n_ranks", source.ranks);
-  a("n_steps", source.steps);
+  a("n_steps", source.steps, "ordinary ones; 1 where the whole file counts");
 }
 
 void fields(auto& a, Is<OverheadRecord> auto& r) {
@@ -141,6 +141,10 @@ void fields(auto& a, Is<CalibratedOverheads> auto& c) {
   a("host_time_us", c.fit.sum_us, "of all occurrences, before anything was taken off");
   a("taken_off_us", c.fit.profiler_cost_us, "for the profiler");
   a("traces", c.sources);
+  a("job_speeds", c.fit.job_speed,
+    "host time of each trace over that of the median one, which is divided out; empty: it is not");
+  a("other_job_band", c.fit.band,
+    "how far the host time of a job is off what others say, as a share: 80 % are within; null: one trace");
   a("overheads", c.fit.records);
   a("launches", Each{c.fit.launches, [](auto& one, const LaunchTable::value_type& of_op) {
                        one("op", of_op.first);

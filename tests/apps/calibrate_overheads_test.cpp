@@ -32,7 +32,7 @@ TEST(CalibrateOverheads, WritesAPlatformThatKnowsTheHost) {
   const std::string file = (folder.path() / "mine.json").string();
   const CommandResult result = calibrate({example(), "--platform", "v100-sxm2-32gb", "-o", file});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("4 ranks, 1 step"), HasSubstr("cudaLaunchKernel"),
+  EXPECT_THAT(result.out, AllOf(HasSubstr("4 ranks, 1 ordinary step"), HasSubstr("cudaLaunchKernel"),
                                 HasSubstr("Written to " + file)));
   const auto platform = load_platform(file);
   ASSERT_TRUE(platform.ok()) << platform.error().message();

@@ -197,7 +197,7 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
   EXPECT_THAT(suites,
               ElementsAre("ab_pairs", "collectives", "dlrm", "dry_run", "fsdp_experts", "goodput", "hybrid",
                           "iterations", "kernels", "measured", "megatron_lines", "networks", "node_power",
-                          "power_limits", "predict", "replay", "rl", "siblings", "tpu"));
+                          "overheads", "power_limits", "predict", "replay", "rl", "siblings", "tpu"));
   EXPECT_FALSE(shipped_data_file("no such file"));
 }
 

@@ -18,6 +18,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
+#include "stepcast/retrace/sample_ranks.h"
 #include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/sources/recorded_source.h"
 
@@ -78,21 +79,25 @@ struct TraceQuestion {
     return step.facts.empty() ? -1 : step.facts.front().step_number;
   }
 
-  // Samples of all ranks per step: what was said, else the batch of every rank that was asked for.
-  [[nodiscard]] std::optional<double> samples(const TracePrediction& prediction) const {
+  // Samples of all ranks per step: what was said, else the batch that was asked for of every rank that has one. Errors: those of
+  // sample_ranks().
+  [[nodiscard]] Result<std::optional<double>> samples(const TracePrediction& prediction) const {
     if (request.samples_per_step || request.batch == 0) return request.samples_per_step;
-    const auto recorded = static_cast<std::int64_t>(prediction.recorded.facts.size());
-    return static_cast<double>(request.batch) *
-           static_cast<double>(request.data_parallel_ranks > 0 ? request.data_parallel_ranks : recorded);
+    std::int64_t ranks = request.data_parallel_ranks;
+    if (ranks == 0) {
+      STEPCAST_ASSIGN(ranks, sample_ranks(prediction.recorded));
+    }
+    return std::optional{static_cast<double>(request.batch) * static_cast<double>(ranks)};
   }
 
-  [[nodiscard]] Forecast forecast(const TracePrediction& prediction, const FlatProgram& flat,
-                                  const TaskTimes& times) const {
+  [[nodiscard]] Result<Forecast> forecast(const TracePrediction& prediction, const FlatProgram& flat,
+                                          const TaskTimes& times) const {
+    STEPCAST_ASSIGN(const std::optional<double> samples_per_step, samples(prediction));
     Forecast forecast =
         trace_forecast({.prediction = prediction,
                         .options = how,
                         .traces = listing.name,
-                        .samples_per_step = samples(prediction),
+                        .samples_per_step = samples_per_step,
                         .tokens_per_step = request.tokens_per_step},
                        flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
     const std::vector<std::string>& notes = source->traces().notes;
@@ -171,7 +176,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   const FlatProgram flat{prediction.recorded.program};
   const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
   const TaskTimes in_a_row = TaskTimes::simulated(flat, prediction.step_timeline());
-  Forecast forecast = question.forecast(prediction, flat, in_a_row);
+  STEPCAST_ASSIGN(Forecast forecast, question.forecast(prediction, flat, in_a_row));
   STEPCAST_TRY(add_training(forecast, request.budget));
   STEPCAST_TRY(question.add_spread(spread, prediction, forecast));
   question.add_memory(prediction, forecast);

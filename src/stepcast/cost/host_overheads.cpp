@@ -10,6 +10,7 @@
 #include "stepcast/base/text.h"
 #include "stepcast/operation/framework_ops.h"
 #include "stepcast/operation/overhead_name.h"
+#include "stepcast/platform/host_spread_kind.h"
 
 namespace stepcast {
 namespace {
@@ -100,6 +101,13 @@ Result<LaunchTable> read_launches(const JsonValue& parameters) {
   return table;
 }
 
+JsonValue write_host_band(std::optional<double> band, std::size_t jobs) {
+  JsonValue out = JsonValue::object();
+  out.add("jobs", JsonValue{static_cast<double>(jobs)});
+  if (band) out.add("band", JsonValue{std::round(*band * 1e4) / 1e4});
+  return out;
+}
+
 JsonValue write_launches(const LaunchTable& launches) {
   JsonValue out = JsonValue::object();
   for (const auto& [name, op] : launches) {
@@ -131,6 +139,12 @@ Result<HostOverheads> HostOverheads::of(const Platform& platform, const HostOver
     Result<LaunchTable> table = read_launches(launches->parameters);
     if (!table.ok()) return std::move(table).error().in_file(fmt::format("record {}", kHostLaunchesKind));
     host.launches_ = std::move(table).value();
+  }
+  const ModelRecord* spread = platform.find_model(kHostSpreadKind);
+  if (spread != nullptr && spread->parameters.find("band") != nullptr) {
+    Result<double> band = number_at_least_0(spread->parameters, "band");
+    if (!band.ok()) return std::move(band).error().in_file(fmt::format("record {}", kHostSpreadKind));
+    host.band_ = *band;
   }
   return host;
 }

@@ -13,8 +13,10 @@
 // An operator that was never recorded takes the times of its family, or those of all operators.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -63,6 +65,9 @@ using LaunchTable = std::map<std::string, OpLaunches, std::less<>>;  // by opera
 [[nodiscard]] Result<LaunchTable> read_launches(const JsonValue& parameters);
 [[nodiscard]] JsonValue write_launches(const LaunchTable& launches);
 
+// Parameters of the record `kHostSpreadKind`: {"jobs": 7, "band": 0.23}; of one job {"jobs": 1}.
+[[nodiscard]] JsonValue write_host_band(std::optional<double> band, std::size_t jobs);
+
 // What the records of overheads are called. Operators whose names differ by what does not change between runs
 // and releases share one: "autograd::engine::evaluate_function: AddmmBackward0" loses the number.
 [[nodiscard]] std::string_view overhead_name(std::string_view op);
@@ -82,7 +87,7 @@ class HostOverheads {
  public:
   // Knows nothing.
   HostOverheads() = default;
-  // `platform` need not outlive this. Errors: a record of launches that cannot be read.
+  // `platform` need not outlive this. Errors: a record of launches or of the band that cannot be read.
   [[nodiscard]] static Result<HostOverheads> of(const Platform& platform,
                                                 const HostOverheadOptions& options = {});
 
@@ -93,6 +98,9 @@ class HostOverheads {
   // Null pointer: never recorded.
   [[nodiscard]] const OpLaunches* launches(std::string_view op) const;
   [[nodiscard]] const LaunchTable& launch_table() const { return launches_; }
+  // How far the host time of a job is off what other jobs of the host say, as a share (0.23): 80 % of jobs are within. Nothing:
+  // learned from a single job, or not measured.
+  [[nodiscard]] std::optional<double> band() const { return band_; }
   // All host time that was recorded over the kernels and copies that it started: what one costs where a framework runs its
   // operators one by one. 0: no launches were recorded.
   [[nodiscard]] double us_per_launch() const;
@@ -102,6 +110,7 @@ class HostOverheads {
 
   std::unordered_map<std::string, HostOverhead> records_;  // by OverheadRecord::key()
   LaunchTable launches_;
+  std::optional<double> band_;
 };
 
 }  // namespace stepcast

@@ -20,6 +20,7 @@
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
 #include "stepcast/platform/changed_figures.h"
+#include "stepcast/platform/host_spread_kind.h"
 
 namespace stepcast {
 namespace {
@@ -183,9 +184,9 @@ struct KernelModel::Impl {
 void KernelModel::Impl::add(const ModelRecord& record) {
   // These have readers of their own.
   for (const std::string_view other :
-       {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind,
-        ExpertKernels::kRecordKind, ExpertExchange::kRecordKind, LearnedLookup::kRecordKind,
-        kKernelSiblingKind, kNodePowerKind}) {
+       {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, kHostSpreadKind,
+        RelatedSystems::kRecordKind, ExpertKernels::kRecordKind, ExpertExchange::kRecordKind,
+        LearnedLookup::kRecordKind, kKernelSiblingKind, kNodePowerKind}) {
     if (record.kind == other) return;
   }
   Status added = record.kind == kGenericRecordKind ? generic.add(record)

@@ -18,6 +18,7 @@
 #include "stepcast/operation/shape_changes.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
+#include "stepcast/retrace/detail/task_context.h"
 #include "stepcast/retrace/other_shapes.h"
 
 namespace stepcast {
@@ -30,21 +31,9 @@ constexpr double kLeastScaled = 0.05;
 // Copies and forward all-reduces below that are counters, losses and flags, whatever they are a multiple of.
 constexpr std::int64_t kSmallBytes = 4096;
 
-struct TaskContext {
-  bool backward = false, optimizer = false;
-};
-
-TaskContext context_of(const Program& program, StackId stack) {
-  TaskContext context;
-  for (; stack.valid(); stack = program.stacks.parent(stack)) {
-    const std::string_view name = program.names.text(program.stacks.name(stack));
-    const auto holds = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
-    context.optimizer |=
-        holds("Optimizer") || holds("_foreach_") || holds("AccumulateGrad") || holds("_fused_");
-    context.backward |= holds("autograd::engine") || holds("Backward") || holds("_backward");
-  }
-  return context;
-}
+using detail::all_ranks_of;
+using detail::context_of;
+using detail::TaskContext;
 
 class BatchScaling final : public BatchGrowth {
  public:
@@ -121,20 +110,85 @@ class BatchScaling final : public BatchGrowth {
 bool is_half(DType type) { return type == DType::bf16 || type == DType::fp16; }
 bool is_single(DType type) { return type == DType::fp32 || type == DType::tf32; }
 
+constexpr double kWidened = 2;  // bytes of fp32 over those of 16 bits
+
+// What is counted in bytes instead of elements of a type.
+void widen_bytes(Operation& operation) {
+  if (auto* optimizer = std::get_if<OptimizerShape>(&operation.shape)) {
+    optimizer->bytes_read_per_parameter *= static_cast<float>(kWidened);
+    optimizer->bytes_written_per_parameter *= static_cast<float>(kWidened);
+  }
+  if (auto* copy = std::get_if<TransferShape>(&operation.shape))
+    copy->bytes = static_cast<std::int64_t>(kWidened * static_cast<double>(copy->bytes));
+  if (auto* amount = std::get_if<AmountShape>(&operation.shape)) {
+    amount->bytes_read *= kWidened;
+    amount->bytes_written *= kWidened;
+  }
+}
+
+// Products, convolutions and attention.
+bool runs_on_units(const Operation& operation) {
+  return std::holds_alternative<GemmShape>(operation.shape) ||
+         std::holds_alternative<ConvolutionShape>(operation.shape) ||
+         std::holds_alternative<AttentionShape>(operation.shape);
+}
+
+bool takes_tf32(const Operation& operation) {
+  return std::holds_alternative<GemmShape>(operation.shape) ||
+         std::holds_alternative<ConvolutionShape>(operation.shape);
+}
+
+// Follows the type of its inputs under automatic mixed precision, as products do and reductions, losses and norms over tokens do not.
+bool follows_inputs(const Operation& operation) {
+  if (const auto* norm = std::get_if<NormShape>(&operation.shape)) return norm->kind == NormKind::batch_norm;
+  return std::holds_alternative<AttentionShape>(operation.shape) ||
+         std::holds_alternative<ElementwiseShape>(operation.shape) ||
+         std::holds_alternative<MovementShape>(operation.shape);
+}
+
+// A cast between 16 bits and fp32 has nothing to do where all is fp32.
+bool is_cast(const Operation& operation) {
+  const auto* elements = std::get_if<ElementwiseShape>(&operation.shape);
+  return elements != nullptr && elements->function == ElementwiseFunction::cast && is_half(operation.dtype);
+}
+
+// Takes no time.
+Operation nothing() { return {AmountShape{}, DType::fp32}; }
+
+// Of a training in 16 bits that runs in fp32: nothing keeps 16 bits. TF32 is for products and convolutions alone.
+bool widen(Operation& operation, DType to) {
+  const DType type = to == DType::tf32 && !takes_tf32(operation) ? DType::fp32 : to;
+  if (is_single(operation.dtype) && (!takes_tf32(operation) || operation.dtype == type)) return false;
+  if (is_cast(operation)) {
+    operation = nothing();
+    return true;
+  }
+  if (is_half(operation.dtype)) widen_bytes(operation);
+  if (auto* attention = std::get_if<AttentionShape>(&operation.shape))
+    attention->kernel = AttentionKernel::efficient;  // FlashAttention and cuDNN take 16 bits alone
+  operation.dtype = type;
+  return true;
+}
+
 // False: keeps its type.
 bool change_type(Operation& operation, DType to, const TaskContext& context) {
   if (!is_half(operation.dtype) && !is_single(operation.dtype)) return false;
-  const bool products = std::holds_alternative<GemmShape>(operation.shape) ||
-                        std::holds_alternative<ConvolutionShape>(operation.shape);
-  const bool attention = std::holds_alternative<AttentionShape>(operation.shape);
-  const bool follows = std::holds_alternative<ElementwiseShape>(operation.shape) ||
-                       std::holds_alternative<MovementShape>(operation.shape);
-  DType type = to;
-  if (!products && to == DType::tf32) type = DType::fp32;  // no units of it but for products
-  if (!products && !attention && (!follows || context.optimizer)) return false;
-  if (type == operation.dtype || (follows && is_single(type) && is_single(operation.dtype))) return false;
-  operation.dtype = type;
+  if (is_single(to)) {
+    if (!widen(operation, to)) return false;
+  } else {
+    const bool follows = follows_inputs(operation) && !context.optimizer;
+    if (operation.dtype == to || (!takes_tf32(operation) && !follows)) return false;
+    operation.dtype = to;
+  }
   if (auto* gemm = std::get_if<GemmShape>(&operation.shape)) gemm->output = DType::unknown;
+  return true;
+}
+
+// Tensors of 16 bits that ranks exchange are fp32 then.
+bool change_type(CollectiveWork& work, DType to) {
+  if (!is_half(work.dtype) || !is_single(to)) return false;
+  work.dtype = DType::fp32;
+  work.message = Bytes{work.message.value() * kWidened};
   return true;
 }
 
@@ -159,11 +213,22 @@ GroupPlacement whole_nodes(std::int64_t ranks, std::int64_t gpus_per_node) {
   return place_ranks(group, gpus_per_node, {&group, 1});
 }
 
+// A recommendation model, by the operators and kernels of PyTorch and FBGEMM. Rows of its products are samples.
+bool looks_up_bags(const Program& program) {
+  for (std::size_t i = 0; i < program.names.size(); ++i) {
+    const std::string_view name = program.names.text(NameId{i});
+    for (const std::string_view word : {"embedding_bag", "embedding_codegen"})
+      if (name.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> batch_of(const RecordedProgram& recorded) {
   const Program& program = recorded.program;
   std::map<std::int64_t, std::size_t> of_operations, of_products;
+  bool has_tokens = false;  // the rows of products are tokens then
   for (const Block& block : program.blocks()) {
     for (const TaskInfo& task : block.tasks()) {
       const Operation* operation = program.works.operation(task.work);
@@ -172,11 +237,14 @@ std::optional<std::int64_t> batch_of(const RecordedProgram& recorded) {
       if (context.backward || context.optimizer || operation->direction != Direction::forward) continue;
       if (const auto* s = std::get_if<ConvolutionShape>(&operation->shape)) ++of_operations[s->batch];
       if (const auto* s = std::get_if<AttentionShape>(&operation->shape)) ++of_operations[s->batch];
+      if (const auto* s = std::get_if<NormShape>(&operation->shape))
+        has_tokens |= s->kind == NormKind::layer_norm || s->kind == NormKind::rms_norm;
       if (const auto* s = std::get_if<GemmShape>(&operation->shape)) {
         if (s->batch == 1 && s->m > 1) ++of_products[s->m];
       }
     }
   }
+  if (of_operations.empty() && has_tokens && !looks_up_bags(program)) return std::nullopt;
   const auto& found = of_operations.empty() ? of_products : of_operations;
   if (found.empty()) return std::nullopt;
   return std::max_element(found.begin(), found.end(),
@@ -199,19 +267,14 @@ Result<std::int64_t> recorded_batch_of(const RecordedProgram& recorded, const Ba
   const std::optional<std::int64_t> found = batch_of(recorded);
   if (!found) {
     return Error{"the batch cannot scale: no operation of the traces shows the recorded one"}.advice(
-        "record with shapes (record_shapes=True), or give traces of two batches (--second-trace)");
+        "give the recorded one with --recorded-batch, record with shapes (record_shapes=True), or give "
+        "traces of two batches (--second-trace)");
   }
   notes.push_back(
       fmt::format("the recorded batch counts as {} per rank, as its operations show; say otherwise with "
                   "--recorded-batch",
                   *found));
   return *found;
-}
-
-std::uint64_t all_ranks_of(const RecordedProgram& recorded) {
-  const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
-  return std::max<std::uint64_t>(recorded.program.rank_count(),
-                                 static_cast<std::uint64_t>(std::max(1, world.value_or(1))));
 }
 
 // The new work of tasks, one by one.
@@ -238,10 +301,11 @@ class WorkChanger {
       CollectiveWork now = *transfer;
       const bool grows = batch_ && batch_->scale(now, context);
       if (grows) tally_.scaled_us += us;
+      const bool other_type = change_.dtype != DType::unknown && change_type(now, change_.dtype);
       const bool of_all = change_.data_parallel_ranks > 0 && joins_all(*transfer);
       tally_.joined += of_all ? 1 : 0;
       if (of_all) now.group = GroupId{};  // the grown one
-      return grows || of_all ? TaskWork{now} : TaskWork{};
+      return grows || of_all || other_type ? TaskWork{now} : TaskWork{};
     }
     unknown = batch_ && task.kind == TaskKind::kernel && !context.optimizer;
     if (unknown) tally_.unknown_us += us;
@@ -286,9 +350,14 @@ Status note_type(const Tally& tally, DType type, std::vector<std::string>& notes
         fmt::format("no product of the traces would run in {}: all do already, or no shapes were recorded",
                     to_string(type))};
   }
-  notes.push_back(fmt::format(
-      "products in {}: gradients, optimizer, norms and losses keep their types; casts are not added",
-      to_string(type)));
+  notes.push_back(
+      is_single(type)
+          ? fmt::format("products in {}, everything else of 16 bits in fp32, without the casts between them",
+                        to_string(type))
+          : fmt::format("products, attention, batch norm and elementwise work in {}: gradients, optimizer, "
+                        "other norms and "
+                        "losses keep their types; casts are not added",
+                        to_string(type)));
   return Ok{};
 }
 
@@ -370,6 +439,8 @@ namespace {
 struct TimeChange {
   double factor = 1;
   EstimateSource source = EstimateSource::assumed;
+  // Ends of the band over the time; 0: as far as a model's growth may be off.
+  double low = 0, high = 0;
 };
 
 // What a kernel takes that has next to nothing to do, and from which length on one fills the GPU: assumed.
@@ -382,7 +453,7 @@ std::optional<TimeChange> in_proportion(double us, const TaskWork& before, const
   if (ratio <= 0) return std::nullopt;
   const double factor = (kShortestUs + (us - kShortestUs) * ratio) / us;
   if (us * factor < kFillsGpuUs) return std::nullopt;
-  return TimeChange{factor, EstimateSource::fitted};
+  return TimeChange{.factor = factor, .source = EstimateSource::fitted};
 }
 
 // Models of one GPU and its links, asked for new over recorded work.
@@ -396,22 +467,68 @@ class GrowthModel {
         places_(std::move(places)),
         grown_(grown) {}
 
-  Result<TimeChange> change_of(const TaskInfo& task, const TaskWork& now) {
-    if (const auto* operation = std::get_if<Operation>(&now))
-      return of_operation(*program_.works.operation(task.work), *operation);
+  // `us`: what the task takes before the change.
+  Result<TimeChange> change_of(const TaskInfo& task, const TaskWork& now, double us) {
+    if (const auto* operation = std::get_if<Operation>(&now)) {
+      const Operation& before = *program_.works.operation(task.work);
+      if (before.dtype != operation->dtype && us > 0 && runs_on_units(*operation))
+        return anew(*operation, task.work_times, us);
+      return of_operation(before, *operation);
+    }
     return of_transfer(*program_.works.collective(task.work), std::get<CollectiveWork>(now));
   }
 
  private:
+  // fp32 is fp32: a convolution is not on TF32 units unless it says so.
   [[nodiscard]] Estimate time_of(const Operation& operation) {
-    return device_.of(operation, prices_.kernels().price(operation));
+    SeenKernels kernels;
+    if (std::holds_alternative<ConvolutionShape>(operation.shape)) {
+      const bool units = prices_.kernels().model().analytic().figures().has_matrix_units(operation.dtype);
+      kernels = usual_kernels(operation, prices_.platform().device.vendor == "AMD", units);
+      kernels.times = 1;
+    }
+    return device_.of(operation, prices_.kernels().price(operation), kernels);
+  }
+  // Attention of grouped heads in fp32 has no fused kernel in PyTorch ("No available kernel"): it is written out, with a mask.
+  [[nodiscard]] Estimate time_of_written_out(const AttentionShape& s, DType dtype, Direction direction) {
+    const std::int64_t heads = s.batch * s.heads, rows = heads * s.query_length;
+    const std::int64_t values = s.value_head_dim > 0 ? s.value_head_dim : s.head_dim;
+    const Direction both = direction == Direction::forward ? Direction::forward : Direction::backward;
+    Estimate sum =
+        time_of(gemm({.batch = heads, .m = s.query_length, .n = s.key_length, .k = s.head_dim}, dtype, both));
+    const auto add = [&](const Operation& operation) {
+      const Estimate one = time_of(operation);
+      sum = {Microseconds{sum.time.value() + one.time.value()},
+             Microseconds{sum.p10.value() + one.p10.value()}, Microseconds{sum.p90.value() + one.p90.value()},
+             weaker(sum.source, one.source)};
+    };
+    add({SoftmaxShape{SoftmaxKind::plain, rows, s.key_length}, dtype, both});
+    add(gemm({.batch = heads, .m = s.query_length, .n = values, .k = s.key_length}, dtype, both));
+    if (both == Direction::forward)
+      add(elementwise({.function = ElementwiseFunction::add, .elements = rows * s.key_length, .reads = 1},
+                      dtype));
+    return sum;
+  }
+  // Another type of a product is another kernel on other units: how far a model is off one says nothing of the other.
+  TimeChange anew(const Operation& operation, double times, double us) {
+    const auto* attention = std::get_if<AttentionShape>(&operation.shape);
+    const bool written_out = attention != nullptr && attention->key_value_heads > 0 &&
+                             attention->key_value_heads < attention->heads && is_single(operation.dtype);
+    const Estimate time = written_out ? time_of_written_out(*attention, operation.dtype, operation.direction)
+                                      : time_of(operation);
+    if (time.time.value() <= 0) return {};
+    return {.factor = time.time.value() * times / us,
+            .source = time.source,
+            .low = time.p10.value() / time.time.value(),
+            .high = time.p90.value() / time.time.value()};
   }
   TimeChange of_operation(const Operation& before, const Operation& after) {
+    if (after == nothing()) return {.factor = 0, .source = EstimateSource::analytic};
     const Estimate from = time_of(before), to = time_of(after);
     if (from.time.value() <= 0 || to.time.value() <= 0) return {};
     double factor = to.time.value() / from.time.value();
     if (before.dtype == after.dtype) factor = within_work(factor, before, after);
-    return {factor, weaker(from.source, to.source)};
+    return {.factor = factor, .source = weaker(from.source, to.source)};
   }
   Result<TimeChange> of_transfer(const CollectiveWork& before, const CollectiveWork& after) {
     if (!before.group.valid() || before.message.value() <= 0) return TimeChange{};
@@ -419,10 +536,11 @@ class GrowthModel {
     if (place.n_ranks < 2) return TimeChange{};
     STEPCAST_ASSIGN(const Estimate from, prices_.price(before.op, before.message, place));
     if (!after.group.valid() && grown_.n_ranks < 2)
-      return TimeChange{0, EstimateSource::analytic};  // nobody to talk to
+      return TimeChange{.factor = 0, .source = EstimateSource::analytic};  // nobody to talk to
     STEPCAST_ASSIGN(const Estimate to,
                     prices_.price(after.op, after.message, after.group.valid() ? place : grown_));
-    return TimeChange{to.time.value() / from.time.value(), weaker(from.source, to.source)};
+    return TimeChange{.factor = to.time.value() / from.time.value(),
+                      .source = weaker(from.source, to.source)};
   }
 
   const Program& program_;
@@ -447,6 +565,11 @@ void change_time(const TimeChange& change, KernelClass kernel_class, BlockId b, 
     for (double& of_source : of_class) of_source *= all > 0 ? std::max(0.0, 1 + added / all) : 1;
   }
   us *= change.factor;
+  if (change.low > 0) {
+    priced.low.duration_us(b)[t] = us * change.low;
+    priced.high.duration_us(b)[t] = us * change.high;
+    return;
+  }
   priced.low.duration_us(b)[t] *= change.factor / spread;
   priced.high.duration_us(b)[t] *= change.factor * spread;
 }
@@ -480,7 +603,8 @@ Status ChangedWork::apply(const RecordedProgram& recorded, StepPricer& prices, s
         if (same) {
           change = *same;
         } else {
-          STEPCAST_ASSIGN(change, models.change_of(block.tasks()[t], of_task_[b][t]));
+          STEPCAST_ASSIGN(change, models.change_of(block.tasks()[t], of_task_[b][t],
+                                                   priced.costs.duration_us(BlockId{b})[t]));
         }
       }
       change_time(change, block.tasks()[t].kernel_class, BlockId{b}, t, program.rank_count(), priced);

@@ -14,9 +14,10 @@
 // pipeline stages do and gradients do not. Time grows no faster than work does.
 // Shapes of another step. What other_shapes.h pairs has the work that it has there. A kernel of the same name that is long
 // enough to fill the GPU takes as much longer as it has more work: the same code in more of the same blocks.
-// Types. Products, convolutions and attention run in the new type; with bf16 and fp16 elementwise work and copies
-// of activations follow, as under automatic mixed precision: norms, softmax, losses, reductions, optimizer and
-// gradients keep theirs. Casts are not added.
+// Types. To 16 bits as under automatic mixed precision: products, convolutions, attention, batch norm, elementwise work and
+// copies of activations; other norms, softmax, losses, reductions, optimizer and gradients keep theirs, and casts are not added.
+// To fp32 or tf32: nothing keeps 16 bits, casts between both take no time; tf32 is for products and convolutions alone, and
+// fp32 is no tf32.
 // Data parallel ranks. Transfers among all recorded ranks join so many ranks instead, node by node; the recorded ranks
 // stand for all.
 #pragma once
@@ -51,8 +52,8 @@ struct WorkChange {
   }
 };
 
-// The batch that most convolutions, attentions, lookups or else products of the forward pass show; nothing where none
-// does.
+// The batch that most convolutions and attentions of the forward pass show, or else most products, whose rows are samples where no
+// layer norm says that they are tokens (but in a model that looks up bags); nothing where none does.
 [[nodiscard]] std::optional<std::int64_t> batch_of(const RecordedProgram& recorded);
 
 class ChangedWork {

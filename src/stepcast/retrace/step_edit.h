@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,9 @@ struct EditedStep {
   RecordedPricing pricing;
   RecordedPrices prices{Costs{Program{}}, Costs{Program{}}, Costs{Program{}}, {}};  // from gpu_times on
   std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
-  std::vector<std::string> notes;                      // what was done, for a person
+  // How far host times that were learned from other jobs are off this one's (HostOverheads::band()).
+  std::optional<double> host_band{};
+  std::vector<std::string> notes;  // what was done, for a person
 };
 
 struct StepEdit {

@@ -14,6 +14,7 @@
 #include "stepcast/platform/detail/hardware_reader.h"
 #include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/device_siblings.h"
+#include "stepcast/platform/host_spread_kind.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/platform/shipped_texts.h"
 
@@ -280,8 +281,10 @@ Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const D
     if (const JsonValue* base = host.take("extends")) {
       STEPCAST_ASSIGN(Platform other, read_base(*base, "host.extends", file));
       platform.overheads = std::move(other.overheads);
-      std::erase_if(platform.models, [](const ModelRecord& m) { return m.name == kHostLaunchesKind; });
-      if (const ModelRecord* launches = other.find_model(kHostLaunchesKind)) platform.set(*launches);
+      for (const std::string_view kind : {kHostLaunchesKind, kHostSpreadKind}) {
+        std::erase_if(platform.models, [&](const ModelRecord& m) { return m.name == kind; });
+        if (const ModelRecord* record = other.find_model(kind)) platform.set(*record);
+      }
       platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
     }
     STEPCAST_TRY(host.finish());

@@ -36,6 +36,7 @@ Status take_overheads(const TracePredictionOptions& options, EditedStep& step) {
         "learn them with `stepcast calibrate overheads TRACES --platform ...`, or keep the recorded host "
         "time");
   }
+  step.host_band = overheads.band();
   AppliedHostTimes all;
   for (std::size_t c = 0; c < step.recorded.facts.size(); ++c) {
     const AppliedHostTimes applied =
