@@ -241,6 +241,29 @@ for _ in range(4):
 
 
 @nightly
+def test_sparse_gradients_are_held_once(record):
+    recorded = record("""
+table = nn.EmbeddingBag(1000, 256, mode="sum", sparse=True).cuda()
+optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+for _ in range(4):
+    table(torch.randint(0, 1000, (64, 4096), device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+    rows = 64 * 4096 * 256 * 4
+    assert rows < recorded.header["peak_allocated_bytes"] < 1.05 * rows
+    assert "aten::clone" not in recorded.launched
+
+
+@nightly
+def test_products_take_memory_of_cublas_for_each_thread(record):
+    step = "    model(x).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n"
+    recorded = record("model = nn.Linear(8, 8, bias=False).cuda()\nx = torch.randn(8, 8, device='cuda', requires_grad=True)\n"
+                      "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(4):\n" + step)
+    assert 0 < recorded.header["start_allocated_bytes"] - 2 * (32 << 20) < 1 << 20  # forward and backward on Hopper
+
+
+@nightly
 def test_compiled_products_in_8_bits_and_attention_that_is_recomputed(record):
     recorded = record("""
 from torch.nn.functional import scaled_dot_product_attention

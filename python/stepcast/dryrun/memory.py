@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import threading
 import weakref
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 _MiB = 1 << 20
 
@@ -20,6 +20,7 @@ class Memory:
         self._bytes: Dict[int, int] = {}
         self._ids: Dict[int, int] = {}  # address of a live storage -> its number
         self._next = 1
+        self._workspaces: Set[Any] = set()
         self._lock = threading.RLock()
 
     def mark(self) -> None:
@@ -40,6 +41,15 @@ class Memory:
             if tensor.device.type == "cuda":
                 self._resize(number, storage.nbytes())
             return number
+
+    def workspace(self, of: Any, size: int) -> None:
+        """What a library takes once for each `of` and keeps."""
+        with self._lock:
+            if of not in self._workspaces:
+                self._workspaces.add(of)
+                number, self._next = self._next, self._next + 1
+                self._bytes[number] = 0
+                self._resize(number, size)
 
     def held(self, storage: Any) -> int:
         """The number of a storage that has memory of the GPU now, otherwise 0."""

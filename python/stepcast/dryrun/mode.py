@@ -144,7 +144,7 @@ class DryMode(TorchDispatchMode):
             aten.index.Tensor: self._index, aten.equal.default: self._equal, aten.repeat_interleave.Tensor: self._repeat,
             aten.histc.default: lambda _, a, kwargs: self._evenly(
                 "histc", a[0], kwargs.get("bins", a[1] if len(a) > 1 else 100), a[0].dtype),
-            aten.record_stream.default: lambda *_: None,
+            aten.record_stream.default: lambda *_: None, aten._values.default: self._rows(0), aten._indices.default: self._rows(1),
         }
         for func, made in self._of_data().items():
             self._special[func] = self._read_first(func, made)
@@ -184,6 +184,10 @@ class DryMode(TorchDispatchMode):
             return self._on_cpu(func, operator, args, kwargs)
         if not torch._C._only_lift_cpu_tensors():  # of each thread: torch.tensor(..., device="cuda") copies by an operator
             torch._C._set_only_lift_cpu_tensors(True)
+        if func is aten.clone.default and hasattr(args[0], "_stepcast_rows") and torch._C._current_autograd_node() is not None:
+            out = self.fake.dispatch(func, (), args, kwargs)  # a gradient that is taken over: one in Python seems to have two holders
+            out._stepcast_rows = args[0]._stepcast_rows
+            return out
         if operator.is_composite:  # in inference mode: what it calls is recorded
             with self:
                 out = func.decompose(*args, **kwargs)
@@ -241,14 +245,17 @@ class DryMode(TorchDispatchMode):
         return out
 
     def _hold_rows(self, sparse: Any, args: Any) -> None:
-        """Fake sparse tensors hold no values: as many rows as the sparse argument has, or as a lookup has indices, with their numbers."""
-        held = [t._stepcast_rows[0].shape[0] for t in tensors_in(args) if hasattr(t, "_stepcast_rows")]
-        if not held and (len(args) < 2 or not isinstance(args[1], torch.Tensor)):
-            return
-        rows = held[0] if held else args[1].numel()
-        sparse._stepcast_rows = (self.empty(sparse, [rows, *sparse.shape[1:]]), self.empty(sparse, [rows], torch.int64))
-        for part in sparse._stepcast_rows:
-            self.recorder.memory.number_of(part)
+        """Fake sparse tensors hold no values: as many rows as the sparse argument has, or as a lookup has indices, which are its own."""
+        numbers = next((t._stepcast_rows[1] for t in tensors_in(args) if hasattr(t, "_stepcast_rows")), None)
+        if numbers is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
+            numbers = self.fake.dispatch(aten.view.default, (), (args[1], [1, -1]), {})
+        if numbers is not None:
+            sparse._stepcast_rows = (self.empty(sparse, [numbers.numel(), *sparse.shape[1:]]), numbers)
+            self.recorder.memory.number_of(sparse._stepcast_rows[0])
+
+    @staticmethod
+    def _rows(part: int) -> Any:
+        return lambda _, args, __: args[0]._stepcast_rows[part] if hasattr(args[0], "_stepcast_rows") else NotImplemented
 
     def _made_up(self, fake: torch.Tensor) -> torch.Tensor:
         if fake.fake_device.type == "cpu":

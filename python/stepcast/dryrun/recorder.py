@@ -28,6 +28,7 @@ _MARK = "stepcast "
 _DROPPED = ("prim::device", "aten::is_pinned")
 _MODES = ("PythonDispatchMode", "PythonSubclass", "PythonFallback")
 _COMPILED = "## Call CompiledFxGraph"  # of Inductor
+_PRODUCTS = frozenset(f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm"))
 _SCHEMA = "1.1.1-chakra.0.0.4"
 
 
@@ -155,8 +156,6 @@ class Recorder:
         self.module_of = lambda: ""
         self._on_step = on_step
         self._profile: Any = None
-        self._tensors: Dict[int, int] = {}
-        self._started = time.monotonic()
         self.pid = os.getpid()
         self._lock = threading.Lock()
 
@@ -169,6 +168,9 @@ class Recorder:
         leaf.func = func
         self.runtime.running(name)
         self.operators += 1
+        if name in _PRODUCTS:  # cuBLAS gets memory for each thread and stream: 32 MiB on Hopper and Blackwell, :4096:2:16:8 on others
+            size = 32 << 20 if torch.cuda.get_device_capability()[0] in (9, 10) else (2 * 4096 + 8 * 16) << 10
+            self.memory.workspace((threading.get_ident(), self.runtime.current_stream()), size)
         if self.captured is not None:
             self.captured.append(leaf)
             leaf.inputs = self._arguments(func, args, kwargs)

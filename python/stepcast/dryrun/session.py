@@ -27,7 +27,6 @@ class Session:
         self.who = "the program"  # in messages
         self.started = time.monotonic()
         self._signatures: Set[Optional[str]] = set()
-        self._mode: Any = None
         self._waits_for_forward = True
         self.groups: Any = None
         Session.current = self
