@@ -82,18 +82,11 @@ class Memory:
             del self._bytes[number]
 
 
-class _Segment:
-    """Memory from the driver, cut into blocks: free ones are kept by their offset."""
-
-    def __init__(self, size: int) -> None:
-        self.free = {0: size}
-
-
 def reserved_peak(events: List[Tuple[int, int]]) -> int:
     """Bytes that the caching allocator has taken from the driver at most: best fit, segments of 2 MiB for what is up to 1 MiB, of
     20 MiB up to 10 MiB, and of the size in units of 2 MiB above. Segments are never given back."""
     pools: Dict[bool, List[Tuple[int, int, int]]] = {True: [], False: []}  # (free bytes, segment, offset), sorted
-    segments: List[_Segment] = []
+    segments: List[Dict[int, int]] = []  # memory from the driver, cut into blocks: free ones by their offset
     placed: Dict[int, Tuple[int, int, int, bool]] = {}
     reserved = 0
     for number, change in events:
@@ -104,14 +97,14 @@ def reserved_peak(events: List[Tuple[int, int]]) -> int:
             # Large blocks are not cut where the rest would be below 1 MiB; a very large one is not given to a small request.
             if at == len(pool):
                 size = 2 * _MiB if small else 20 * _MiB if change < 10 * _MiB else -(-change // (2 * _MiB)) * 2 * _MiB
-                segments.append(_Segment(size))
+                segments.append({0: size})
                 reserved += size
                 found, segment, offset = size, len(segments) - 1, 0
             else:
                 found, segment, offset = pool.pop(at)
             rest = found - change
             taken = change if rest >= (512 if small else _MiB + 1) else found
-            free = segments[segment].free
+            free = segments[segment]
             free.pop(offset, None)
             if taken < found:
                 free[offset + taken] = found - taken
@@ -121,7 +114,7 @@ def reserved_peak(events: List[Tuple[int, int]]) -> int:
         if number not in placed:
             continue
         segment, offset, size, small = placed.pop(number)
-        pool, free = pools[small], segments[segment].free
+        pool, free = pools[small], segments[segment]
         after = free.pop(offset + size, None)
         if after is not None:
             pool.pop(bisect.bisect_left(pool, (after, segment, offset + size)))
