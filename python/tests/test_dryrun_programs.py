@@ -70,6 +70,12 @@ def counted(launched, patterns):
     ("lora_peft", ["transformers", "peft"], {**BOTH, "mm": 29 + 16 + 26 + 16 + 14}),
     ("lora_sft", ["transformers", "peft", "trl"], {"_scaled_dot_product_.*attention": 8, "_scaled_dot_product_.*attention_backward": 4}),
     ("vit_timm", ["timm"], {"convolution": 1, "addmm": 12 * 4 + 1, "_scaled_dot_product_.*attention": 12, "native_layer_norm": 25}),
+    # Two layers of 35 steps: a product of all steps and one of each, backward with two for the weights; the head.
+    ("lstm", ["torch"], {"mm": 2 * (1 + 35) + 2 * (1 + 35 + 2) + 2, "addmm": 1}),
+    # 50 steps of a batch that shrinks, in two directions.
+    ("packed_gru", ["torch"], {"mm": 4 * (1 + 50) + 4 * (1 + 50 + 2) + 2}),
+    ("faster_rcnn", ["torchvision"], {"convolution": 76, "convolution_backward": 76}),
+    ("wav2vec2_ctc", ["transformers"], {"_ctc_loss": 1, "_ctc_loss_backward": 1, "convolution": 8}),
     ("xlnet", ["transformers"], {"native_layer_norm": 8, "embedding_dense_backward": 1, "mm": 18})])
 def test_programs_of_one_gpu(record, script, packages, launches):
     needs(*packages)
@@ -85,6 +91,7 @@ def test_programs_of_one_gpu(record, script, packages, launches):
     ("compiled_llama", ["transformers", "triton"], 8, TORCHRUN, {"mm": 45},
      {("all_reduce", 4): 2 * 7, ("_allgather_base", 2): 5, ("_reduce_scatter_base", 2): 3}),
     ("gpt2_accumulate", ["transformers", "triton"], 8, TORCHRUN, {"_scaled_dot_product_.*attention": 4 * 4}, {("allreduce", 8): 6}),
+    ("sync_batch_norm", ["torch"], 4, [], {"batch_norm_stats": 1, "batch_norm_backward_elemt": 1}, {("allreduce", 4): 2}),
     ("lightning_ddp", ["lightning"], 4, [], {"addmm": 3}, {("allreduce", 4): 2}),
     ("accelerate_loop", ["accelerate", "transformers"], 4, ACCELERATE, {"addmm": 32}, {("allreduce", 4): 5}),
     ("accelerate_loop", ["accelerate", "transformers"], 4, [*ACCELERATE, *FSDP], {"addmm": 32}, {("_reduce_scatter_base", 4): 6}),

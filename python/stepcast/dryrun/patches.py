@@ -116,6 +116,8 @@ def install(memory: Memory) -> None:
         plain = getattr(torch, name)
         setattr(torch, name, _of_scalars(plain))
         torch.jit._builtins._register_builtin(getattr(torch, name), torch.jit._builtins._find_builtin(plain))
+    for name, mode, gates in (("rnn_relu", 0, 1), ("rnn_tanh", 1, 1), ("lstm", 2, 4), ("gru", 3, 3)):
+        setattr(torch._VF, name, _recurrent(getattr(torch._VF, name), mode, gates))
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)
@@ -133,6 +135,29 @@ def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
         return plain(read(data) if isinstance(data, (list, tuple)) else data, *args, **kwargs)
 
     return make
+
+
+def _recurrent(plain: Callable[..., Any], mode: int, gates: int) -> Callable[..., Any]:
+    """Calls the operator of cuDNN that PyTorch's C++ calls, which asks the library for descriptors before."""
+    def call(x: torch.Tensor, *args: Any) -> Any:
+        if not isinstance(x, FakeTensor) or x.device.type != "cuda":
+            return plain(x, *args)
+        packed = not isinstance(args[2], bool)
+        sizes = args[0].tolist() if packed else []
+        state, weights, biases, layers, dropout, train, both, *first = args[packed:]
+        states = list(state) if isinstance(state, (tuple, list)) else [state]
+        if torch.is_autocast_enabled("cuda"):
+            wide = torch.get_autocast_dtype("cuda")
+            x, weights, states = x.to(wide), [w.to(wide) for w in weights], [s.to(wide) for s in states]
+        hidden = weights[1].shape[0] // gates
+        projected = states[0].shape[2] if states[0].shape[2] != hidden else 0
+        each = 2 * (1 + biases) + bool(projected)
+        with torch.autocast("cuda", enabled=False):
+            out = torch._cudnn_rnn(x, weights, each, None, states[0], states[1] if len(states) > 1 else None, mode, hidden, projected,
+                                   layers, bool(first and first[0]), dropout, train, both, sizes, None)
+        return out[:1 + len(states)]
+
+    return call
 
 
 def _memory_answers(memory: Memory) -> None:

@@ -205,7 +205,7 @@ class Recorder:
         outs = out if isinstance(out, (tuple, list)) else [out]
         if self.step is None and self.captured is None:
             for t in outs:
-                if isinstance(t, FakeTensor):
+                if isinstance(t, FakeTensor) and t.layout == torch.strided:
                     self.memory.number_of(t)
             leaf.outputs = leaf.inputs = None
             return
