@@ -93,7 +93,8 @@ _RANDOM = getattr(torch.Tag, "nondeterministic_seeded", None)
 
 # Shapes of what operators give that only the GPU has and that PyTorch does not know them of; vectors are of 4 bytes.
 _OF_CUDA: Dict[str, Callable[..., List[Any]]] = {
-    **dict.fromkeys(("batch_norm_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"), lambda x, *_: 2 * [x.shape[1:2]]),
+    **dict.fromkeys(("batch_norm_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"),
+                    lambda x, *_: 2 * [x.shape[1:2]]),
     **dict.fromkeys(("batch_norm_elemt", "batch_norm_backward_elemt"), lambda x, *_: [x.shape]),
     "batch_norm_backward_reduce": lambda x, *_: 4 * [x.shape[1:2]],
     "cudnn_grid_sampler": lambda x, grid: [(*x.shape[:2], *grid.shape[1:3])],
@@ -496,10 +497,15 @@ class DryMode(TorchDispatchMode):
             record.copy, record.sync = "HtoD", None if kwargs.get("non_blocking") and is_pinned(source) else "stream"
             if source.device.type == "meta":
                 return NotImplemented
+            if source.layout == torch.sparse_coo:
+                parts = [self.fake_of(t, device) for t in (source._indices(), source._values())]
+                return self.fake.dispatch(aten._sparse_coo_tensor_with_dims_and_tensors.default, (), (
+                    source.sparse_dim(), source.dense_dim(), list(source.shape), *parts),
+                    {"dtype": source.dtype, "layout": source.layout, "device": device})
             out = self.fake.dispatch(aten.empty_strided.default, (), (list(source.shape), _dense_strides(source)),
                                      {"dtype": kwargs.get("dtype") or source.dtype, "device": device})
             small = source.numel() <= (_MOST_FRACTIONS if out.is_floating_point() else _MOST_WHOLE)
-            if small and source.layout == torch.strided:
+            if small:
                 out._stepcast_value = Value(aten._to_copy.default(source, dtype=out.dtype).clone(), [True])
             return out
         if from_gpu and isinstance(device, torch.device) and device.type == "cpu":

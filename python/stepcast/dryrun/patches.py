@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import sys
 import weakref
@@ -95,7 +96,12 @@ def install(memory: Memory) -> None:
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
     FakeTensor.data_ptr = lambda self: (memory.number_of(self) << 36) + self.storage_offset() * self.element_size()  # type: ignore[method-assign]
+    FakeTensor.__format__ = lambda self, spec: format(self.item() if self.dim() == 0 else str(self), spec)  # type: ignore
     fake_tensor.init_gpu_context = lambda device: None
+    for name in ("prepare_trace", "start_trace", "stop_trace", "export_chrome_trace", "export_stacks", "export_memory_timeline"):
+        setattr(torch.profiler.profiler._KinetoProfile, name, lambda self, *_, **__: None)  # the recorder's profiler is the one that runs
+    nothing = torch.autograd.profiler_util.EventList([])
+    torch.profiler.profiler._KinetoProfile.key_averages = lambda self, *_, **__: nothing  # type: ignore[method-assign]
     pointer, resize = torch.UntypedStorage.data_ptr, torch.UntypedStorage.resize_
     torch.UntypedStorage.data_ptr = lambda self: memory.held(self) << 36 or pointer(self)  # type: ignore[method-assign]
 
@@ -175,9 +181,8 @@ def _memory_answers(memory: Memory) -> None:
         return max(total - memory.allocated, 0), total
 
     def stats(device: Any = None) -> Dict[str, int]:
-        return {f"{kind}.all.{what}": value for kind in ("allocated_bytes", "reserved_bytes", "active_bytes")
-                for what, value in (("current", memory.allocated), ("peak", peak()), ("allocated", peak()), ("freed", 0))} \
-            | {"num_alloc_retries": 0, "num_ooms": 0}
+        return collections.Counter({f"{kind}.all.{what}": value for kind in ("allocated_bytes", "reserved_bytes", "active_bytes")
+                                    for what, value in (("current", memory.allocated), ("peak", peak()), ("allocated", peak()))}, num_alloc_retries=0, num_ooms=0)
 
     for module in (torch.cuda, torch.cuda.memory):
         module.memory_allocated = module.memory_reserved = allocated  # type: ignore[attr-defined]
