@@ -241,6 +241,22 @@ for _ in range(4):
 
 
 @nightly
+def test_assumed_sizes_are_a_note(record):
+    recorded = record("""
+model = nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(4):
+    out = model(torch.randn(64, 8, device="cuda"))
+    out[out > 0].sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(out.sum().item())
+""")
+    note = recorded.header["notes"][-1]
+    assert re.fullmatch(r"assumed where the data decides: index by a mask: 0.5 of the elements \(\d+ times\)", note)
+
+
+@nightly
 def test_what_programs_print_and_profile(record):
     recorded = record("""
 from torch.profiler import profile, schedule, tensorboard_trace_handler

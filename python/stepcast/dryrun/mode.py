@@ -39,7 +39,9 @@ class Value(NamedTuple):
 
 
 class Guesses:
-    """Stated assumptions for what depends on data, and how often each was used."""
+    """Stated assumptions for what depends on data, and how often each was used. Those of values decide no size."""
+
+    of_values = ("value read from the GPU: 1", "tensors copied to the CPU: zeros")
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -362,7 +364,7 @@ class DryMode(TorchDispatchMode):
         backward = len(more) > 12
         size, _, layers, batch_first, _, _, both, sizes = more[5:13] if backward else more[1:9]
         rows, batch, width = x.numel() // x.shape[-1], hx.shape[1], hx.shape[2] * (1 + both)
-        self.guesses.note("recurrent layers of cuDNN: the time of their products")
+        self.guesses.note("recurrent layers of cuDNN take the time of their products")
 
         def product(a: Any, b: Any) -> None:
             with self.recorder.leaf("aten::mm", aten.mm.default, (self.empty(x, a), self.empty(x, b)), {}) as leaf:
@@ -485,7 +487,7 @@ class DryMode(TorchDispatchMode):
         tensor = args[0]
         value = self.value_of(tensor)
         if value is None:
-            self.guesses.note("value read from the GPU: 1")
+            self.guesses.note(Guesses.of_values[0])
             value = self._guess("", torch.empty((), dtype=tensor.dtype))
         return value.item()
 
@@ -516,7 +518,7 @@ class DryMode(TorchDispatchMode):
     def _read(self, source: torch.Tensor, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
         value = self.value_of(source)
         if value is None:
-            self.guesses.note("tensors copied to the CPU: zeros")
+            self.guesses.note(Guesses.of_values[1])
             return leave_out(torch.zeros(source.shape, dtype=dtype or source.dtype))
         return value.to(dtype or source.dtype, copy=True)
 

@@ -146,10 +146,13 @@ class Session:
     def header(self) -> Dict[str, Any]:
         import torch
 
+        sizes = [f"{what} ({count} times)" for what, count in self.guesses.used.items() if what not in self.guesses.of_values]
+        assumed = ["assumed where the data decides: " + "; ".join(sizes)] if sizes else []
         return {"format": 1, "made_by": "stepcast dryrun", "rank": self.job["rank"], "world_size": self.job["world_size"],
                 "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
                 "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "torch": torch.__version__,
-                **self.compiled.counts(), "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes], "tf32": _tf32(torch),
+                **self.compiled.counts(), "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes, *assumed],
+                "tf32": _tf32(torch),
                 "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
 
 
