@@ -40,11 +40,11 @@ def type_name(dtype: torch.dtype) -> str:
 class Leaf:
     """An operator that reached the GPU (or a collective), with its arguments as they were when it ran."""
 
-    __slots__ = ("func", "name", "schema", "inputs", "outputs", "stream", "before", "copy", "sync", "module", "allocated", "attrs",
+    __slots__ = ("func", "name", "inputs", "outputs", "stream", "before", "copy", "sync", "module", "allocated", "attrs",
                  "children", "recorder", "_mark", "at")
 
-    def __init__(self, recorder: "Recorder", name: str, schema: str) -> None:
-        self.recorder, self.name, self.schema = recorder, name, schema
+    def __init__(self, recorder: "Recorder", name: str) -> None:
+        self.recorder, self.name = recorder, name
         self.inputs: Any = None
         self.outputs: Any = None
         self.stream = 0
@@ -164,7 +164,7 @@ class Recorder:
         return self.leaf(operator.name, func, args, kwargs)
 
     def leaf(self, name: str, func: Any, args: Any, kwargs: Any) -> Leaf:
-        leaf = Leaf(self, name, "")
+        leaf = Leaf(self, name)
         leaf.func = func
         self.runtime.running(name)
         self.operators += 1
