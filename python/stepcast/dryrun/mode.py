@@ -362,7 +362,7 @@ class DryMode(TorchDispatchMode):
     def _recurrent(self, x: Any, weights: Any, each: int, flat: Any, hx: Any, cx: Any, *more: Any) -> Any:
         """A recurrent network of cuDNN as the products of its layers and steps, which one call launches. Forward it keeps the gates."""
         backward = len(more) > 12
-        size, _, layers, batch_first, _, _, both, sizes = more[5:13] if backward else more[1:9]
+        size, _, layers, _, _, _, both, sizes = more[5:13] if backward else more[1:9]
         rows, batch, width = x.numel() // x.shape[-1], hx.shape[1], hx.shape[2] * (1 + both)
         self.guesses.note("recurrent layers of cuDNN take the time of their products")
 
