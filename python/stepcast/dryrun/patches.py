@@ -14,6 +14,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from stepcast.dryrun.memory import Memory
+from stepcast.dryrun.mode import _Fake
 
 
 def become(target: torch.Tensor, source: torch.Tensor) -> None:
@@ -96,7 +97,7 @@ def install(memory: Memory) -> None:
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
     FakeTensor.data_ptr = lambda self: (memory.number_of(self) << 36) + self.storage_offset() * self.element_size()  # type: ignore[method-assign]
-    FakeTensor.__format__ = lambda self, spec: format(self.item() if self.dim() == 0 else str(self), spec)  # type: ignore
+    FakeTensor.__format__ = _format  # type: ignore[method-assign,assignment]
     fake_tensor.init_gpu_context = lambda device: None
     for name in ("prepare_trace", "start_trace", "stop_trace", "export_chrome_trace", "export_stacks", "export_memory_timeline"):
         setattr(torch.profiler.profiler._KinetoProfile, name, lambda self, *_, **__: None)  # the recorder's profiler is the one that runs
@@ -127,6 +128,12 @@ def install(memory: Memory) -> None:
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)
+
+
+def _format(tensor: FakeTensor, spec: str) -> str:
+    """As a tensor of the GPU; not those of torch.compile, whose reading would be traced."""
+    own = tensor.dim() == 0 and isinstance(tensor.fake_mode, _Fake)
+    return format(tensor.item() if own else str(tensor), spec)
 
 
 def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
