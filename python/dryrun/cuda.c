@@ -150,12 +150,16 @@ SUCCEEDS(cudaStreamQuery) SUCCEEDS(cudaEventDestroy) SUCCEEDS(cudaEventQuery) SU
 SUCCEEDS(cudaMemset) SUCCEEDS(cudaMemsetAsync) SUCCEEDS(cudaFree) SUCCEEDS(cudaFreeAsync) SUCCEEDS(cudaDeviceEnablePeerAccess)
 SUCCEEDS(cudaDeviceSetLimit) SUCCEEDS(cudaSetDeviceFlags) SUCCEEDS(cudaIpcCloseMemHandle) SUCCEEDS(cudaThreadExchangeStreamCaptureMode)
 SUCCEEDS(__cudaPopCallConfiguration) SUCCEEDS(__cudaPushCallConfiguration) SUCCEEDS(__cudaRegisterFatBinaryEnd)
+SUCCEEDS(cudaDeviceSetGraphMemAttribute) SUCCEEDS(cudaGraphRetainUserObject) SUCCEEDS(cudaUserObjectRelease)
+SUCCEEDS(cudaLibraryUnload) SUCCEEDS(cudaKernelSetAttributeForDevice) SUCCEEDS(cudaStreamUpdateCaptureDependencies)
 SUCCEEDS(__cudaUnregisterFatBinary) SUCCEEDS(__cudaRegisterFunction) SUCCEEDS(__cudaRegisterVar)
 NEEDS_GPU(cudaMemcpy) NEEDS_GPU(cudaMemcpyAsync) NEEDS_GPU(cudaMemcpy2DAsync) NEEDS_GPU(cudaMemcpyPeerAsync)
 NEEDS_GPU(cudaMemcpyToSymbol) NEEDS_GPU(cudaIpcOpenMemHandle) NEEDS_GPU(cudaIpcOpenEventHandle) NEEDS_GPU(__cudaLaunchKernel)
 NEEDS_GPU(cudaLaunchKernel) NEEDS_GPU(cudaLaunchKernelExC) NEEDS_GPU(cudaLaunchCooperativeKernel) NEEDS_GPU(cudaGraphInstantiate)
 NEEDS_GPU(cudaGraphInstantiateWithFlags) NEEDS_GPU(cudaGraphLaunch) NEEDS_GPU(cudaGraphNodeGetDependencies)
-NEEDS_GPU(cudaStreamBeginCapture) NEEDS_GPU(cudaStreamEndCapture)
+NEEDS_GPU(cudaGraphAddNode) NEEDS_GPU(cudaGraphConditionalHandleCreate) NEEDS_GPU(cudaLibraryLoadFromFile)
+NEEDS_GPU(cudaLibraryGetGlobal) NEEDS_GPU(cudaLibraryGetKernel) NEEDS_GPU(cudaLibraryGetManaged)
+NEEDS_GPU(cudaLibraryGetUnifiedFunction) NEEDS_GPU(cudaStreamBeginCaptureToGraph) NEEDS_GPU(cudaStreamBeginCapture) NEEDS_GPU(cudaStreamEndCapture)
 ZERO(cudaStreamGetPriority) ZERO(cudaStreamGetFlags) ZERO(cudaStreamIsCapturing) ZERO(cudaStreamGetCaptureInfo)
 ZERO(cudaStreamGetCaptureInfo_v2) ZERO(cudaStreamGetCaptureInfo_v3)
 
@@ -179,7 +183,7 @@ static int make_handle(Handle* out) {
 }
 #define MAKES(name) int name(Handle* out) { return make_handle(out); }
 MAKES(cudaStreamCreate) MAKES(cudaStreamCreateWithFlags) MAKES(cudaStreamCreateWithPriority) MAKES(cudaEventCreate)
-MAKES(cudaEventCreateWithFlags) MAKES(cudaDeviceGetDefaultMemPool) MAKES(__cudaGetKernel)
+MAKES(cudaEventCreateWithFlags) MAKES(cudaDeviceGetDefaultMemPool) MAKES(__cudaGetKernel) MAKES(cudaLibraryLoadData) MAKES(cudaUserObjectCreate)
 int cudaStreamSynchronize(Handle stream) { return note(kStreamSynchronize, stream, NULL); }
 int cudaStreamWaitEvent(Handle stream, Handle event) { return note(kStreamWait, stream, event); }
 int cudaStreamAddCallback(Handle stream, void (*call)(Handle, int, void*), void* data) { return call(stream, kSuccess, data), kSuccess; }
@@ -209,6 +213,8 @@ int cudaMemGetInfo(size_t* available, size_t* total) {
 }
 int cudaPointerGetAttributes(void* attributes) { return memset(attributes, 0, 24), kSuccess; } /* memory of the host that CUDA does not know */
 int cudaMemPoolGetAttribute(Handle pool, int attribute, uint64_t* value) { return (void)pool, (void)attribute, *value = 0, kSuccess; }
+int cudaDeviceGetGraphMemAttribute(int device, int attribute, uint64_t* value) { return (void)device, (void)attribute, *value = 0, kSuccess; }
+int cudaLibraryGetKernelCount(unsigned* count) { return *count = 0, kSuccess; }
 int cudaIpcGetMemHandle(void* handle) { return memset(handle, 0, 64), kSuccess; }
 int cudaIpcGetEventHandle(void* handle) { return memset(handle, 0, 64), kSuccess; }
 

@@ -241,6 +241,86 @@ for _ in range(4):
 
 
 @nightly
+def test_assumed_sizes_are_a_note(record):
+    recorded = record("""
+model = nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(4):
+    out = model(torch.randn(64, 8, device="cuda"))
+    out[out > 0].sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(out.sum().item())
+""")
+    note = recorded.header["notes"][-1]
+    assert re.fullmatch(r"assumed where the data decides: index by a mask: 0.5 of the elements \(\d+ times\)", note)
+
+
+@nightly
+def test_what_programs_print_and_profile(record):
+    recorded = record("""
+from torch.profiler import profile, schedule, tensorboard_trace_handler
+model = torch.jit.script(nn.Linear(8, 1).cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=tensorboard_trace_handler("traces")) as profiler:
+    for _ in range(5):
+        loss = model(torch.randn(4, 8).cuda()).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        profiler.step()
+        print(f"loss {loss:.4f} {loss} {model.weight}", loss.tolist())
+print(profiler.key_averages().table(sort_by="cpu_time_total"), torch.cuda.memory_summary())
+""")
+    assert recorded.launched["aten::_local_scalar_dense"] >= 2
+
+
+@nightly
+@pytest.mark.parametrize("loss, launched", [
+    ("cell(x, x)", ["_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward"]),
+    ("F.grid_sample(x.view(2, 1, 4, 4), F.affine_grid(cell.weight_ih[:6].sum(1).view(1, 2, 3).expand(2, 2, 3), (2, 1, 4, 4), True), align_corners=True)",
+     ["cudnn_grid_sampler", "cudnn_grid_sampler_backward"]),
+    ("F.multi_margin_loss(cell(x, x), torch.zeros(2, dtype=torch.int64, device='cuda'))", ["multi_margin_loss_backward"]),
+    ("torch.sparse.mm(torch.sparse_coo_tensor(torch.zeros(2, 3, dtype=torch.int64), torch.ones(3), (2, 2)).cuda().coalesce(), cell(x, x))",
+     ["_thnn_fused_gru_cell"])])
+def test_operators_whose_shapes_pytorch_does_not_know(record, loss, launched):
+    names = record(f"""
+import torch.nn.functional as F
+cell = nn.GRUCell(16, 16).cuda()
+optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+for _ in range(4):
+    x = torch.randn(2, 16, device="cuda")
+    {loss}.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""").launched
+    assert [names["aten::" + name] for name in launched] == [1] * len(launched)
+
+
+@nightly
+def test_sparse_gradients_are_held_once(record):
+    recorded = record("""
+table = nn.EmbeddingBag(1000, 256, mode="sum", sparse=True).cuda()
+optimizer = torch.optim.SGD(table.parameters(), lr=0.1)
+for _ in range(4):
+    table(torch.randint(0, 1000, (64, 4096), device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+    rows = 64 * 4096 * 256 * 4
+    assert rows < recorded.header["peak_allocated_bytes"] < 1.05 * rows
+    assert "aten::clone" not in recorded.launched
+
+
+@nightly
+def test_products_take_memory_of_cublas_for_each_thread(record):
+    step = "    model(x).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n"
+    recorded = record("model = nn.Linear(8, 8, bias=False).cuda()\nx = torch.randn(8, 8, device='cuda', requires_grad=True)\n"
+                      "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor _ in range(4):\n" + step)
+    assert 0 < recorded.header["start_allocated_bytes"] - 2 * (32 << 20) < 1 << 20  # forward and backward on Hopper
+
+
+@nightly
 def test_compiled_products_in_8_bits_and_attention_that_is_recomputed(record):
     recorded = record("""
 from torch.nn.functional import scaled_dot_product_attention

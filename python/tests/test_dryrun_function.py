@@ -67,7 +67,7 @@ def test_a_function_and_the_model_of_another_cell(recorded):
     assert (header["program"], header["step"], header["compiled"]) == (["stepcast.dryrun(step)"], 3, False)
     assert names.count("aten::addmm") == 2 and names.count("aten::mm") == 3
     weights = 4 * (1024 * 1024 + 2 * 1024)  # one weight for both layers: tied tensors stay so
-    assert header["start_allocated_bytes"] < 4.1 * weights  # with gradients and two moments
+    assert header["start_allocated_bytes"] < 4.1 * weights + (64 << 20)  # with gradients, two moments, and what cuBLAS takes
 
 
 def test_a_function_that_builds_and_trains(recorded):

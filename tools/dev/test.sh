@@ -122,7 +122,8 @@ check_torch() {
   if [ "${STEPCAST_SKIP_TORCH:-0}" = 1 ]; then
     leave_out 'programs of PyTorch' 'STEPCAST_SKIP_TORCH=1'
   else
-    phase 'PyTorch of dry runs' torch_tools torchvision transformers timm peft trl accelerate lightning || true
+    phase 'PyTorch of dry runs' torch_tools torchvision transformers datasets timm peft trl accelerate lightning deepspeed==0.19.0 \
+      megatron-core==0.16.1 torchtitan==0.1.0 tyro tiktoken tensorboard || true
     phase 'programs of PyTorch' torch_programs || true
   fi
 }

@@ -8,25 +8,7 @@ import runpy
 import sys
 import traceback
 
-
-def _package() -> None:
-    """Makes `stepcast.dryrun` importable without a path that other modules could come from."""
-    import importlib.util
-    import types
-
-    if "stepcast" in sys.modules:
-        return
-    here = os.path.dirname(os.path.abspath(__file__))
-    top = os.path.dirname(here)
-    package = types.ModuleType("stepcast")
-    package.__path__ = [top]
-    package.__file__ = os.path.join(top, "__init__.py")
-    sys.modules["stepcast"] = package
-    spec = importlib.util.spec_from_file_location("stepcast.dryrun", os.path.join(here, "__init__.py"), submodule_search_locations=[here])
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["stepcast.dryrun"] = module
-    spec.loader.exec_module(module)
-    package.dryrun = module
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _run_program(program: dict) -> None:
@@ -41,8 +23,7 @@ def _run_program(program: dict) -> None:
 
 def _own_error(error: BaseException) -> str:
     """The program's error without the frames of this package."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here) and f.filename != "<frozen runpy>"]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE) and f.filename != "<frozen runpy>"]
     text = "".join(traceback.format_list(frames[-6:]))
     return "Traceback (most recent call last):\n" + text + "".join(traceback.format_exception_only(type(error), error))
 
@@ -54,16 +35,15 @@ def main() -> None:
     if job["preload_before"] is not None:
         os.environ["LD_PRELOAD"] = job["preload_before"]
     ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG: it ends with launch.py, however that ends
-    _package()
-    from stepcast.dryrun.session import Session, Stop
+    sys.path.insert(0, os.path.dirname(os.path.dirname(_HERE)))
+    from stepcast.dryrun.session import Session
 
+    sys.path.pop(0)
     session = Session(job)
     error = None
     session.start()
     try:
         _run_program(job["program"])
-    except Stop:
-        pass
     except SystemExit as end:
         if end.code not in (None, 0):
             error = end.code if isinstance(end.code, str) else f"exit code {end.code}"

@@ -157,12 +157,12 @@ class Collectives:
         tail = [(sequence, [], "Int", []), ([group, label], [[], []], "Tuple[String,String]", [[], []]),
                 (me if peer is None else peer, [], "Int", [])]
         end = [(str(splits[0]), [], "String", []), (str(splits[1]), [], "String", []), (size, [], "Int", [])]
-        node = Leaf(self.recorder, "record_param_comms", "")
+        node = Leaf(self.recorder, "record_param_comms")
         node.inputs = [value(list(ins) or list(outs)), *tail, (name, [], "String", []), *end]
         node.outputs = [value(list(outs))] if outs else []
         node.attrs = attrs
         leaf.children.append(node)
-        wait = Leaf(self.recorder, "record_param_comms", "")
+        wait = Leaf(self.recorder, "record_param_comms")
         wait.inputs = [*tail, ("wait", [], "String", []), *end]
         wait.attrs = [("collective_name", "string", "wait"), *attrs[1:]]
         return wait

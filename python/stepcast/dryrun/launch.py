@@ -68,6 +68,7 @@ def _environment(program: Program, options: Options, gpu: Gpu, rank: int, folder
     if "CUDA_HOME" not in env and shutil.which("nvcc") is None:
         env["CUDA_HOME"] = _toolkit(folder, env["STEPCAST_CUDA_MAJOR"])
     env.setdefault("WANDB_MODE", "disabled")
+    env.setdefault("PYTORCH_JIT", "0")  # TorchScript's executor reads data in the backward
     env.setdefault("PYTHONUNBUFFERED", "1")  # what it said is shown where it fails
     env["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor")  # goes with the run
     if options.compile == "eager":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import threading
 import weakref
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 _MiB = 1 << 20
 
@@ -20,6 +20,7 @@ class Memory:
         self._bytes: Dict[int, int] = {}
         self._ids: Dict[int, int] = {}  # address of a live storage -> its number
         self._next = 1
+        self._workspaces: Set[Any] = set()
         self._lock = threading.RLock()
 
     def mark(self) -> None:
@@ -40,6 +41,15 @@ class Memory:
             if tensor.device.type == "cuda":
                 self._resize(number, storage.nbytes())
             return number
+
+    def workspace(self, of: Any, size: int) -> None:
+        """What a library takes once for each `of` and keeps."""
+        with self._lock:
+            if of not in self._workspaces:
+                self._workspaces.add(of)
+                number, self._next = self._next, self._next + 1
+                self._bytes[number] = 0
+                self._resize(number, size)
 
     def held(self, storage: Any) -> int:
         """The number of a storage that has memory of the GPU now, otherwise 0."""
@@ -72,18 +82,11 @@ class Memory:
             del self._bytes[number]
 
 
-class _Segment:
-    """Memory from the driver, cut into blocks: free ones are kept by their offset."""
-
-    def __init__(self, size: int) -> None:
-        self.free = {0: size}
-
-
 def reserved_peak(events: List[Tuple[int, int]]) -> int:
     """Bytes that the caching allocator has taken from the driver at most: best fit, segments of 2 MiB for what is up to 1 MiB, of
     20 MiB up to 10 MiB, and of the size in units of 2 MiB above. Segments are never given back."""
     pools: Dict[bool, List[Tuple[int, int, int]]] = {True: [], False: []}  # (free bytes, segment, offset), sorted
-    segments: List[_Segment] = []
+    segments: List[Dict[int, int]] = []  # memory from the driver, cut into blocks: free ones by their offset
     placed: Dict[int, Tuple[int, int, int, bool]] = {}
     reserved = 0
     for number, change in events:
@@ -94,14 +97,14 @@ def reserved_peak(events: List[Tuple[int, int]]) -> int:
             # Large blocks are not cut where the rest would be below 1 MiB; a very large one is not given to a small request.
             if at == len(pool):
                 size = 2 * _MiB if small else 20 * _MiB if change < 10 * _MiB else -(-change // (2 * _MiB)) * 2 * _MiB
-                segments.append(_Segment(size))
+                segments.append({0: size})
                 reserved += size
                 found, segment, offset = size, len(segments) - 1, 0
             else:
                 found, segment, offset = pool.pop(at)
             rest = found - change
             taken = change if rest >= (512 if small else _MiB + 1) else found
-            free = segments[segment].free
+            free = segments[segment]
             free.pop(offset, None)
             if taken < found:
                 free[offset + taken] = found - taken
@@ -111,7 +114,7 @@ def reserved_peak(events: List[Tuple[int, int]]) -> int:
         if number not in placed:
             continue
         segment, offset, size, small = placed.pop(number)
-        pool, free = pools[small], segments[segment].free
+        pool, free = pools[small], segments[segment]
         after = free.pop(offset + size, None)
         if after is not None:
             pool.pop(bisect.bisect_left(pool, (after, segment, offset + size)))

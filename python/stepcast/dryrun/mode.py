@@ -8,13 +8,14 @@ put there (labels, masks, counters): those are carried along with their values, 
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import torch
+import torch._subclasses.fake_tensor as fake_tensor
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 aten = torch.ops.aten
 
@@ -38,7 +39,9 @@ class Value(NamedTuple):
 
 
 class Guesses:
-    """Stated assumptions for what depends on data, and how often each was used."""
+    """Stated assumptions for what depends on data, and how often each was used. Those of values decide no size."""
+
+    of_values = ("value read from the GPU: 1", "tensors copied to the CPU: zeros")
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -86,7 +89,22 @@ def _is_foreign(kind: type) -> bool:
 
 _FREE = {torch.ops.prim.device.default}  # asked for by C++ for every fake tensor
 _SIZES = {aten.size.default, aten.stride.default, aten.storage_offset.default} if hasattr(aten.size, "default") else set()
+_OF_SHAPE = {f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")}
 _RANDOM = getattr(torch.Tag, "nondeterministic_seeded", None)
+
+
+# Shapes of what operators give that only the GPU has and that PyTorch does not know them of; vectors are of 4 bytes.
+_OF_CUDA: Dict[str, Callable[..., List[Any]]] = {
+    **dict.fromkeys(("batch_norm_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"),
+                    lambda x, *_: 2 * [x.shape[1:2]]),
+    **dict.fromkeys(("batch_norm_elemt", "batch_norm_backward_elemt"), lambda x, *_: [x.shape]),
+    "batch_norm_backward_reduce": lambda x, *_: 4 * [x.shape[1:2]],
+    "cudnn_grid_sampler": lambda x, grid: [(*x.shape[:2], *grid.shape[1:3])],
+    "cudnn_grid_sampler_backward": lambda x, grid, _: [x.shape, grid.shape],
+    "cudnn_affine_grid_generator": lambda _, n, c, h, w: [(n, h, w, 2)],
+    "cudnn_affine_grid_generator_backward": lambda _, n, *__: [(n, 2, 3)],
+    "_thnn_fused_gru_cell": lambda x, _, hx, *__: [hx.shape, (hx.shape[0], 5 * hx.shape[1])],
+    "_thnn_fused_gru_cell_backward": lambda y, *_: 2 * [(y.shape[0], 3 * y.shape[1])] + [y.shape] + 2 * [(3 * y.shape[1],)]}
 
 
 class OfOperator:
@@ -117,6 +135,9 @@ class _Fake(FakeTensorMode):
 
     lock = threading.RLock()
 
+    def can_run_unsafe_fallback(self, func: Any) -> bool:
+        return True
+
     def dispatch(self, *args: Any, **kwargs: Any) -> Any:
         with self.lock:
             return super().dispatch(*args, **kwargs)
@@ -127,6 +148,43 @@ class _Fake(FakeTensorMode):
     @property
     def avoid_device_init(self) -> bool:
         return True  # nothing is ever computed on the device
+
+
+def _on_zeros(mode: FakeTensorMode, func: Any, flat_args: Any, args_spec: Any, problem: Exception) -> Any:
+    """An operator of which PyTorch knows no shapes runs on zeros of the CPU, or on values that are known, where the original
+    runs on zeros of the GPU."""
+    ours: Dict[int, Any] = {}
+    device: Any = torch.device("cpu")
+
+    def real(value: Any) -> Any:
+        nonlocal device
+        if isinstance(value, torch.device):
+            return torch.device("cpu")
+        if not isinstance(value, FakeTensor):
+            return value
+        if value.fake_device.type == "cuda":
+            device = value.fake_device
+        known = DryMode.value_of(value)
+        zeros = torch.zeros(value.shape, dtype=value.dtype, layout=value.layout) if known is None else known.clone()
+        ours[id(zeros)] = (value, zeros)
+        return zeros
+
+    def fake(value: torch.Tensor) -> Any:
+        if id(value) in ours:
+            return ours[id(value)][0]
+        if value.layout != torch.strided:
+            raise problem
+        return mode.dispatch(aten.empty_strided.default, (), (list(value.shape), list(value.stride())), {"dtype": value.dtype, "device": device})
+
+    with fake_tensor.no_dispatch():
+        args, kwargs = tree_unflatten([real(a) for a in flat_args], args_spec)
+        if torch.Tag.inplace_view in func.tags:
+            raise problem
+        out = func(*args, **kwargs)
+    return tree_map_only(torch.Tensor, fake, out)
+
+
+fake_tensor.run_fallback_kernel = _on_zeros
 
 
 class DryMode(TorchDispatchMode):
@@ -144,10 +202,18 @@ class DryMode(TorchDispatchMode):
             aten.index.Tensor: self._index, aten.equal.default: self._equal, aten.repeat_interleave.Tensor: self._repeat,
             aten.histc.default: lambda _, a, kwargs: self._evenly(
                 "histc", a[0], kwargs.get("bins", a[1] if len(a) > 1 else 100), a[0].dtype),
-            aten.record_stream.default: lambda *_: None,
+            aten._cudnn_rnn_flatten_weight.default: lambda _, a, __: self.empty(a[0][0], (sum(t.numel() for t in a[0]),)),
+            aten._cudnn_init_dropout_state.default: lambda _, __, kwargs: self._empty((1 << 21,), torch.uint8, kwargs["device"]),
+            aten._pack_padded_sequence.default: self._packed, aten._coalesce.default: lambda _, a, __: a[0], aten.record_stream.default: lambda *_: None,
+            aten._values.default: self._rows(0), aten._indices.default: self._rows(1),
         }
         for func, made in self._of_data().items():
             self._special[func] = self._read_first(func, made)
+        for packet in (getattr(aten, f"_use_{library}_ctc_loss", None) for library in ("cudnn", "miopen")):
+            for overload in packet.overloads() if packet is not None else ():
+                self._special[getattr(packet, overload)] = lambda *_: False
+        for name, shapes in _OF_CUDA.items():
+            self._special[getattr(aten, name).default] = self._shaped(shapes)
         for packet in (aten.addmm, aten.baddbmm):  # with a type of their own: PyTorch knows no shape of these
             if "dtype" in packet.overloads():
                 self._special[packet.dtype] = lambda _, a, __: self.empty(a[1], (*a[1].shape[:-1], a[2].shape[-1]), a[3])
@@ -184,11 +250,17 @@ class DryMode(TorchDispatchMode):
             return self._on_cpu(func, operator, args, kwargs)
         if not torch._C._only_lift_cpu_tensors():  # of each thread: torch.tensor(..., device="cuda") copies by an operator
             torch._C._set_only_lift_cpu_tensors(True)
+        if func is aten.clone.default and hasattr(args[0], "_stepcast_rows") and torch._C._current_autograd_node() is not None:
+            out = self.fake.dispatch(func, (), args, kwargs)  # a gradient that is taken over: one in Python seems to have two holders
+            out._stepcast_rows = args[0]._stepcast_rows
+            return out
         if operator.is_composite:  # in inference mode: what it calls is recorded
             with self:
                 out = func.decompose(*args, **kwargs)
             if out is not NotImplemented:
                 return out
+        if operator.name in ("aten::_cudnn_rnn", "aten::_cudnn_rnn_backward"):
+            return self._recurrent(*args)
         with self.recorder.operator(func, operator, args, kwargs) as record:
             special = self._special.get(func)
             out = NotImplemented if special is None else special(record, args, kwargs)
@@ -227,7 +299,10 @@ class DryMode(TorchDispatchMode):
             out = tuple(kwargs[name] for name in operator.fills)
             out = out[0] if len(out) == 1 else out or None
         else:
-            out = self.fake.dispatch(func, (), args, kwargs)
+            try:
+                out = self.fake.dispatch(func, (), args, kwargs)
+            except fake_tensor.DynamicOutputShapeException as problem:
+                out = self._of_unknown_size(func, operator, args, kwargs, problem)
         if out is NotImplemented:
             raise RuntimeError(f"stepcast dryrun: {func} takes a kind of tensor that it does not know")
         if isinstance(out, torch.Tensor):
@@ -240,15 +315,25 @@ class DryMode(TorchDispatchMode):
             self._hold_rows(out, args)
         return out
 
+    def _of_unknown_size(self, func: Any, operator: OfOperator, args: Any, kwargs: Any, problem: Exception) -> Any:
+        """A size depends on data: that of the values; of one column, as nms gives, a share of what zeros give."""
+        out = _on_zeros(self.fake, func, *tree_flatten((args, kwargs)), problem)
+        if isinstance(out, torch.Tensor) and out.dim() == 1:
+            return self.empty(out, (self._count(out.numel(), operator.name.split("::")[1]),))
+        return out
+
     def _hold_rows(self, sparse: Any, args: Any) -> None:
-        """Fake sparse tensors hold no values: as many rows as the sparse argument has, or as a lookup has indices, with their numbers."""
-        held = [t._stepcast_rows[0].shape[0] for t in tensors_in(args) if hasattr(t, "_stepcast_rows")]
-        if not held and (len(args) < 2 or not isinstance(args[1], torch.Tensor)):
-            return
-        rows = held[0] if held else args[1].numel()
-        sparse._stepcast_rows = (self.empty(sparse, [rows, *sparse.shape[1:]]), self.empty(sparse, [rows], torch.int64))
-        for part in sparse._stepcast_rows:
-            self.recorder.memory.number_of(part)
+        """Fake sparse tensors hold no values: as many rows as the sparse argument has, or as a lookup has indices, which are its own."""
+        numbers = next((t._stepcast_rows[1] for t in tensors_in(args) if hasattr(t, "_stepcast_rows")), None)
+        if numbers is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
+            numbers = self.fake.dispatch(aten.view.default, (), (args[1], [1, -1]), {})
+        if numbers is not None:
+            sparse._stepcast_rows = (self.empty(sparse, [numbers.numel(), *sparse.shape[1:]]), numbers)
+            self.recorder.memory.number_of(sparse._stepcast_rows[0])
+
+    @staticmethod
+    def _rows(part: int) -> Any:
+        return lambda _, args, __: args[0]._stepcast_rows[part] if hasattr(args[0], "_stepcast_rows") else NotImplemented
 
     def _made_up(self, fake: torch.Tensor) -> torch.Tensor:
         if fake.fake_device.type == "cpu":
@@ -257,8 +342,50 @@ class DryMode(TorchDispatchMode):
 
     def empty(self, like: torch.Tensor, shape: Any, dtype: Optional[torch.dtype] = None) -> FakeTensor:
         """A new fake tensor on the device of `like`."""
-        return self.fake.dispatch(aten.empty.memory_format, (), (list(shape),),
-                                  {"dtype": dtype or like.dtype, "device": like.device})
+        return self._empty(shape, dtype or like.dtype, like.device)
+
+    def _empty(self, shape: Any, dtype: torch.dtype, device: torch.device) -> FakeTensor:
+        return self.fake.dispatch(aten.empty.memory_format, (), (list(shape),), {"dtype": dtype, "device": device})
+
+    def _shaped(self, shapes: Callable[..., List[Any]]) -> Any:
+        def run(_: Any, args: Any, __: Any) -> Any:
+            out = [self.empty(args[0], shape, torch.float32 if len(shape) == 1 else None) for shape in shapes(*args)]
+            return out[0] if len(out) == 1 else tuple(out)
+
+        return run
+
+    def _packed(self, record: Any, args: Any, kwargs: Any) -> Any:
+        longest = int(args[1][0]) if args[1].numel() else 0
+        sizes = (args[1] > torch.arange(longest)[:, None]).sum(1)
+        return self.empty(args[0], (int(sizes.sum()), *args[0].shape[2:])), sizes
+
+    def _recurrent(self, x: Any, weights: Any, each: int, flat: Any, hx: Any, cx: Any, *more: Any) -> Any:
+        """A recurrent network of cuDNN as the products of its layers and steps, which one call launches. Forward it keeps the gates."""
+        backward = len(more) > 12
+        size, _, layers, _, _, _, both, sizes = more[5:13] if backward else more[1:9]
+        rows, batch, width = x.numel() // x.shape[-1], hx.shape[1], hx.shape[2] * (1 + both)
+        self.guesses.note("recurrent layers of cuDNN take the time of their products")
+
+        def product(a: Any, b: Any) -> None:
+            with self.recorder.leaf("aten::mm", aten.mm.default, (self.empty(x, a), self.empty(x, b)), {}) as leaf:
+                leaf.outputs = self.empty(x, (a[0], b[1]))
+
+        with torch._C._profiler._RecordFunctionFast("## Call CompiledFxGraph cudnn ##"):
+            for (gates, inputs), (_, hidden) in ((w.shape, h.shape) for w, h in zip(weights[::each], weights[1::each])):
+                product((rows, gates) if backward else (rows, inputs), (gates, inputs) if backward else (inputs, gates))
+                for _ in range(len(sizes) or rows // batch):
+                    product((batch, gates) if backward else (batch, hidden), (gates, hidden) if backward else (hidden, gates))
+                if backward:
+                    product((gates, rows), (rows, inputs))
+                    product((gates, rows), (rows, hidden))
+        shape = (*x.shape[:-1], width)
+        gates = sum(w.shape[0] for w in weights[::each])
+        outs = [self.empty(t, t.shape) for t in (x, hx, cx if cx is not None else hx)], [self.empty(w, w.shape) for w in weights]
+        made = (*outs[0], outs[1]) if backward else (self.empty(x, shape), *outs[0][1:], self.empty(
+            x, (rows * (gates + layers * size) * x.element_size(),), torch.uint8), self.empty(x, (0,)))
+        for t in tensors_in(made):
+            self.recorder.memory.number_of(t)
+        return made
 
     def fake_of(self, real: torch.Tensor, device: torch.device) -> FakeTensor:
         """A fake tensor of this shape that carries the value."""
@@ -284,6 +411,8 @@ class DryMode(TorchDispatchMode):
         def value(t: torch.Tensor) -> Any:
             nonlocal known
             real = self.value_of(t)
+            if real is None and operator.name in _OF_SHAPE:
+                real = torch.empty((), dtype=t.dtype).expand(t.shape)
             known = known and real is not None
             return real
 
@@ -358,7 +487,7 @@ class DryMode(TorchDispatchMode):
         tensor = args[0]
         value = self.value_of(tensor)
         if value is None:
-            self.guesses.note("value read from the GPU: 1")
+            self.guesses.note(Guesses.of_values[0])
             value = self._guess("", torch.empty((), dtype=tensor.dtype))
         return value.item()
 
@@ -370,10 +499,15 @@ class DryMode(TorchDispatchMode):
             record.copy, record.sync = "HtoD", None if kwargs.get("non_blocking") and is_pinned(source) else "stream"
             if source.device.type == "meta":
                 return NotImplemented
+            if source.layout == torch.sparse_coo:
+                parts = [self.fake_of(t, device) for t in (source._indices(), source._values())]
+                return self.fake.dispatch(aten._sparse_coo_tensor_with_dims_and_tensors.default, (), (
+                    source.sparse_dim(), source.dense_dim(), list(source.shape), *parts),
+                    {"dtype": source.dtype, "layout": source.layout, "device": device})
             out = self.fake.dispatch(aten.empty_strided.default, (), (list(source.shape), _dense_strides(source)),
                                      {"dtype": kwargs.get("dtype") or source.dtype, "device": device})
             small = source.numel() <= (_MOST_FRACTIONS if out.is_floating_point() else _MOST_WHOLE)
-            if small and source.layout == torch.strided:
+            if small:
                 out._stepcast_value = Value(aten._to_copy.default(source, dtype=out.dtype).clone(), [True])
             return out
         if from_gpu and isinstance(device, torch.device) and device.type == "cpu":
@@ -384,7 +518,7 @@ class DryMode(TorchDispatchMode):
     def _read(self, source: torch.Tensor, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
         value = self.value_of(source)
         if value is None:
-            self.guesses.note("tensors copied to the CPU: zeros")
+            self.guesses.note(Guesses.of_values[1])
             return leave_out(torch.zeros(source.shape, dtype=dtype or source.dtype))
         return value.to(dtype or source.dtype, copy=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import sys
 import weakref
@@ -13,6 +14,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from stepcast.dryrun.memory import Memory
+from stepcast.dryrun.mode import _Fake
 
 
 def become(target: torch.Tensor, source: torch.Tensor) -> None:
@@ -95,7 +97,12 @@ def install(memory: Memory) -> None:
     torch.nn.Module._apply = _apply(torch.nn.Module._apply)  # type: ignore[method-assign]
     torch.Tensor.data = _data()  # type: ignore[assignment,misc]
     FakeTensor.data_ptr = lambda self: (memory.number_of(self) << 36) + self.storage_offset() * self.element_size()  # type: ignore[method-assign]
+    FakeTensor.__format__ = _format  # type: ignore[method-assign,assignment]
     fake_tensor.init_gpu_context = lambda device: None
+    for name in ("prepare_trace", "start_trace", "stop_trace", "export_chrome_trace", "export_stacks", "export_memory_timeline"):
+        setattr(torch.profiler.profiler._KinetoProfile, name, lambda self, *_, **__: None)  # the recorder's profiler is the one that runs
+    nothing = torch.autograd.profiler_util.EventList([])
+    torch.profiler.profiler._KinetoProfile.key_averages = lambda self, *_, **__: nothing  # type: ignore[method-assign]
     pointer, resize = torch.UntypedStorage.data_ptr, torch.UntypedStorage.resize_
     torch.UntypedStorage.data_ptr = lambda self: memory.held(self) << 36 or pointer(self)  # type: ignore[method-assign]
 
@@ -116,9 +123,17 @@ def install(memory: Memory) -> None:
         plain = getattr(torch, name)
         setattr(torch, name, _of_scalars(plain))
         torch.jit._builtins._register_builtin(getattr(torch, name), torch.jit._builtins._find_builtin(plain))
+    for name, mode, gates in (("rnn_relu", 0, 1), ("rnn_tanh", 1, 1), ("lstm", 2, 4), ("gru", 3, 3)):
+        setattr(torch._VF, name, _recurrent(getattr(torch._VF, name), mode, gates))
     _memory_answers(memory)
     for module in (sys.modules["torch.optim.optimizer"], foreach):  # one kernel for many tensors, as on a GPU
         module._foreach_supported_types.append(FakeTensor)
+
+
+def _format(tensor: FakeTensor, spec: str) -> str:
+    """As a tensor of the GPU; not those of torch.compile, whose reading would be traced."""
+    own = tensor.dim() == 0 and isinstance(tensor.fake_mode, _Fake)
+    return format(tensor.item() if own else str(tensor), spec)
 
 
 def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,6 +148,29 @@ def _of_scalars(plain: Callable[..., Any]) -> Callable[..., Any]:
         return plain(read(data) if isinstance(data, (list, tuple)) else data, *args, **kwargs)
 
     return make
+
+
+def _recurrent(plain: Callable[..., Any], mode: int, gates: int) -> Callable[..., Any]:
+    """Calls the operator of cuDNN that PyTorch's C++ calls, which asks the library for descriptors before."""
+    def call(x: torch.Tensor, *args: Any) -> Any:
+        if not isinstance(x, FakeTensor) or x.device.type != "cuda":
+            return plain(x, *args)
+        packed = not isinstance(args[2], bool)
+        sizes = args[0].tolist() if packed else []
+        state, weights, biases, layers, dropout, train, both, *first = args[packed:]
+        states = list(state) if isinstance(state, (tuple, list)) else [state]
+        if torch.is_autocast_enabled("cuda"):
+            wide = torch.get_autocast_dtype("cuda")
+            x, weights, states = x.to(wide), [w.to(wide) for w in weights], [s.to(wide) for s in states]
+        hidden = weights[1].shape[0] // gates
+        projected = states[0].shape[2] if states[0].shape[2] != hidden else 0
+        each = 2 * (1 + biases) + bool(projected)
+        with torch.autocast("cuda", enabled=False):
+            out = torch._cudnn_rnn(x, weights, each, None, states[0], states[1] if len(states) > 1 else None, mode, hidden, projected,
+                                   layers, bool(first and first[0]), dropout, train, both, sizes, None)
+        return out[:1 + len(states)]
+
+    return call
 
 
 def _memory_answers(memory: Memory) -> None:
@@ -150,9 +188,8 @@ def _memory_answers(memory: Memory) -> None:
         return max(total - memory.allocated, 0), total
 
     def stats(device: Any = None) -> Dict[str, int]:
-        return {f"{kind}.all.{what}": value for kind in ("allocated_bytes", "reserved_bytes", "active_bytes")
-                for what, value in (("current", memory.allocated), ("peak", peak()), ("allocated", peak()), ("freed", 0))} \
-            | {"num_alloc_retries": 0, "num_ooms": 0}
+        return collections.Counter({f"{kind}.all.{what}": value for kind in ("allocated_bytes", "reserved_bytes", "active_bytes")
+                                    for what, value in (("current", memory.allocated), ("peak", peak()), ("allocated", peak()))}, num_alloc_retries=0, num_ooms=0)
 
     for module in (torch.cuda, torch.cuda.memory):
         module.memory_allocated = module.memory_reserved = allocated  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ _MARK = "stepcast "
 _DROPPED = ("prim::device", "aten::is_pinned")
 _MODES = ("PythonDispatchMode", "PythonSubclass", "PythonFallback")
 _COMPILED = "## Call CompiledFxGraph"  # of Inductor
+_PRODUCTS = frozenset(f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm"))
 _SCHEMA = "1.1.1-chakra.0.0.4"
 
 
@@ -39,11 +40,11 @@ def type_name(dtype: torch.dtype) -> str:
 class Leaf:
     """An operator that reached the GPU (or a collective), with its arguments as they were when it ran."""
 
-    __slots__ = ("func", "name", "schema", "inputs", "outputs", "stream", "before", "copy", "sync", "module", "allocated", "attrs",
+    __slots__ = ("func", "name", "inputs", "outputs", "stream", "before", "copy", "sync", "module", "allocated", "attrs",
                  "children", "recorder", "_mark", "at")
 
-    def __init__(self, recorder: "Recorder", name: str, schema: str) -> None:
-        self.recorder, self.name, self.schema = recorder, name, schema
+    def __init__(self, recorder: "Recorder", name: str) -> None:
+        self.recorder, self.name = recorder, name
         self.inputs: Any = None
         self.outputs: Any = None
         self.stream = 0
@@ -155,8 +156,6 @@ class Recorder:
         self.module_of = lambda: ""
         self._on_step = on_step
         self._profile: Any = None
-        self._tensors: Dict[int, int] = {}
-        self._started = time.monotonic()
         self.pid = os.getpid()
         self._lock = threading.Lock()
 
@@ -165,10 +164,13 @@ class Recorder:
         return self.leaf(operator.name, func, args, kwargs)
 
     def leaf(self, name: str, func: Any, args: Any, kwargs: Any) -> Leaf:
-        leaf = Leaf(self, name, "")
+        leaf = Leaf(self, name)
         leaf.func = func
         self.runtime.running(name)
         self.operators += 1
+        if name in _PRODUCTS:  # cuBLAS gets memory for each thread and stream: 32 MiB on Hopper and Blackwell, :4096:2:16:8 on others
+            size = 32 << 20 if torch.cuda.get_device_capability()[0] in (9, 10) else (2 * 4096 + 8 * 16) << 10
+            self.memory.workspace((threading.get_ident(), self.runtime.current_stream()), size)
         if self.captured is not None:
             self.captured.append(leaf)
             leaf.inputs = self._arguments(func, args, kwargs)
@@ -203,7 +205,7 @@ class Recorder:
         outs = out if isinstance(out, (tuple, list)) else [out]
         if self.step is None and self.captured is None:
             for t in outs:
-                if isinstance(t, FakeTensor):
+                if isinstance(t, FakeTensor) and t.layout == torch.strided:
                     self.memory.number_of(t)
             leaf.outputs = leaf.inputs = None
             return

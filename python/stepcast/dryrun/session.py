@@ -12,10 +12,6 @@ import time
 from typing import Any, Dict, Optional, Set
 
 
-class Stop(BaseException):
-    """The step is recorded: the program need not go on."""
-
-
 class Session:
     """`job`: what launch.py wrote for this rank."""
 
@@ -27,7 +23,6 @@ class Session:
         self.who = "the program"  # in messages
         self.started = time.monotonic()
         self._signatures: Set[Optional[str]] = set()
-        self._mode: Any = None
         self._waits_for_forward = True
         self.groups: Any = None
         Session.current = self
@@ -91,11 +86,14 @@ class Session:
             json.dump({"state": state, "steps": self.recorder.steps if hasattr(self, "recorder") else 0, **more}, file)
         os.replace(path + ".new", path)
 
-    def fail(self, text: str) -> None:
-        self.tell("failed", message=text)
+    def end(self, code: int, state: str, **more: Any) -> None:
+        self.tell(state, **more)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(2)
+        os._exit(code)
+
+    def fail(self, text: str) -> None:
+        self.end(2, "failed", message=text)
 
     def on_step(self, recorder: Any) -> None:
         step = recorder.last
@@ -122,8 +120,7 @@ class Session:
             self.mode.__exit__(None, None, None)
         step = self.recorder.last
         if error is not None and (step is None or not self.job.get("keep_going")):
-            reached = self.recorder.runtime.reached()
-            self.fail_with(error, reached)
+            self.fail_with(error, self.recorder.runtime.reached())
         if step is None:
             self.fail(f"{self.who} ended without a step of a PyTorch optimizer (torch.optim.Optimizer.step), "
                       "where a training step ends")
@@ -133,10 +130,7 @@ class Session:
 
         more = {"peers": sorted(self.groups.peers), "stages": list(self.groups.stages.values()),
                 "kinds": self.groups.kinds} if self.groups is not None else {}
-        self.tell("recorded", **more, operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+        self.end(0, "recorded", **more, operators=len(step.leaves), peak=step.peak, seconds=time.monotonic() - self.started)
 
     def fail_with(self, error: str, reached: str) -> None:
         if not reached and any(sign in error for sign in ("huggingface.co", "huggingface_hub")):
@@ -147,19 +141,18 @@ class Session:
         lacks = re.search(r"cannot import name '(\w+)' from '((\w+)[\w.]*)' \(unknown location\)", error)  # which hides imports.py's own
         if lacks is not None:
             reached = reached or f"stepcast dryrun has no {lacks[2]}.{lacks[1]}: install {lacks[3]}, or run the program without it"
-        message = reached or misfit(error, self.who, self.job["world_size"]) or f"{self.who} failed"
-        self.tell("failed", message=message, error=error)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(2)
+        self.end(2, "failed", message=reached or misfit(error, self.who, self.job["world_size"]) or f"{self.who} failed", error=error)
 
     def header(self) -> Dict[str, Any]:
         import torch
 
+        sizes = [f"{what} ({count} times)" for what, count in self.guesses.used.items() if what not in self.guesses.of_values]
+        assumed = ["assumed where the data decides: " + "; ".join(sizes)] if sizes else []
         return {"format": 1, "made_by": "stepcast dryrun", "rank": self.job["rank"], "world_size": self.job["world_size"],
                 "ranks": self.job.get("ranks", [self.job["rank"]]), "step": self.recorder.steps, "platform": self.job.get("platform"),
                 "gpu": self.job.get("gpu"), "program": self.job["program"]["command"], "torch": torch.__version__,
-                **self.compiled.counts(), "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes], "tf32": _tf32(torch),
+                **self.compiled.counts(), "guesses": self.guesses.used, "notes": [*self.notes, *self.compiled.notes, *assumed],
+                "tf32": _tf32(torch),
                 "cudnn_benchmark": bool(torch.backends.cudnn.benchmark)}
 
 
