@@ -262,6 +262,9 @@ def test_what_programs_print_and_profile(record):
 from torch.profiler import profile, schedule, tensorboard_trace_handler
 model = torch.jit.script(nn.Linear(8, 1).cuda())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with torch._subclasses.fake_tensor.FakeTensorMode():
+    traced = torch.ones((), device="cuda")  # as torch.compile holds them: reading one would be traced
+assert "FakeTensor" in f"{traced}"
 with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=tensorboard_trace_handler("traces")) as profiler:
     for _ in range(5):
         loss = model(torch.randn(4, 8).cuda()).mean()
@@ -270,7 +273,7 @@ with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=tenso
         optimizer.zero_grad()
         profiler.step()
         print(f"loss {loss:.4f} {loss} {model.weight}", loss.tolist())
-print(profiler.key_averages().table(sort_by="cpu_time_total"), torch.cuda.memory_summary())
+        print(profiler.key_averages().table(sort_by="cpu_time_total"), torch.cuda.memory_summary())
 """)
     assert recorded.launched["aten::_local_scalar_dense"] >= 2
 
