@@ -11,6 +11,7 @@
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/sources/trace_set.h"
 
+#include "lab/cadence.h"
 #include "lab/recorded_job.h"
 #include "lab/replay_scores.h"
 #include "lab/round_trip.h"
@@ -35,7 +36,7 @@ StepScores replay_scores() {
         Kind{"time_with_a_cause"}, Kind{"clock_offsets", "collectives"},
         Kind{"gpu_lateness", "percent", false}, Kind{"naive"}, Kind{"naive_gpu_window"},
         Kind{"smallest_handoff"}, Kind{"whole_trace"}, Kind{"round_trip"},
-        Kind{"inferred_events", "edges", false}, Kind{"operator_timeline"},
+        Kind{"inferred_events", "edges", false}, Kind{"period"}, Kind{"operator_timeline"},
         Kind{"operator_timeline_no_delay"}}) {
     TestScore& test = scores.test(name);
     test.unit = unit;
@@ -268,6 +269,19 @@ Status add_pipeline(StepScores& scores, const fs::path& file, const fs::path& da
   return Ok{};
 }
 
+// Standard deviation over the mean; steps that differ by more say little of any one of them.
+constexpr double kSteadyCadence = 0.03;
+
+// What a prediction without a change answers, beside how often the job began a step.
+Status add_period(StepScores& scores, const std::string& name, const TraceSet& set) {
+  const std::optional<Cadence> cadence = recorded_cadence(set);
+  if (!cadence || cadence->spread > kSteadyCadence) return Ok{};
+  STEPCAST_ASSIGN(const double answered_us, answered_period_us(set));
+  scores.add("period", name,
+             row_of(fmt::format("{} steps", cadence->steps), cadence->recorded_us, answered_us));
+  return Ok{};
+}
+
 }  // namespace
 
 Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& options) {
@@ -312,6 +326,9 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
         for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads))
           result.skipped.push_back(std::move(trip));
       add_inferred_events(scores, name, set);
+      const Status answered = add_period(scores, name, set);
+      if (!answered.ok())
+        result.skipped.push_back({name + " period", message_without_file(answered.error())});
       const Status drawn = add_clock_offsets(scores, name, set, options.threads);
       if (!drawn.ok())
         result.skipped.push_back({name + " clock offsets", message_without_file(drawn.error())});
