@@ -36,14 +36,12 @@ struct Cause {
 };
 constexpr double kByChance = 4;
 
-constexpr std::string_view kSettings = "the arguments that the program prints when it starts";
-constexpr std::string_view kBatch = "batch, micro-batch and accumulation in the program's arguments";
-constexpr std::string_view kClock =
-    "nvidia-smi -q -d PERFORMANCE,CLOCK under load: power cap, heat, one slow GPU";
-constexpr std::string_view kNetwork = "NCCL_DEBUG=INFO: transport and NICs; nccl-tests between two nodes";
-constexpr std::string_view kLinks = "nvidia-smi topo -m, NCCL_DEBUG=INFO: P2P; nccl-tests inside a node";
-constexpr std::string_view kHost =
-    "a profile: the GPU waits for launches; CPU governor, cores per rank, data loader";
+constexpr std::string_view kSettings = "arguments that the program prints at its start";
+constexpr std::string_view kBatch = "batch, micro-batch, accumulation in its arguments";
+constexpr std::string_view kClock = "nvidia-smi -q -d PERFORMANCE under load: power, heat";
+constexpr std::string_view kNetwork = "NCCL_DEBUG=INFO: transport; nccl-tests over 2 nodes";
+constexpr std::string_view kLinks = "nvidia-smi topo -m; nccl-tests inside a node";
+constexpr std::string_view kHost = "a profile: the GPU waits for launches; CPU clock";
 
 template <Recompute Kind>
 bool recomputed(Supposed& s, const Transformer&) {
@@ -121,8 +119,8 @@ constexpr Cause kCauses[] = {
     {"micro-batches are twice as large", kBatch, 0.5, micro_batch_of<2, 1>},
     {"micro-batches are half as large", kBatch, 0.5, micro_batch_of<1, 2>},
     {"micro-batches are a quarter as large", kBatch, 0.3, micro_batch_of<1, 4>},
-    {"sequences are twice as long", "sequence length in the program's arguments", 0.5, sequence_of<2, 1>},
-    {"sequences are half as long", "sequence length in the program's arguments", 0.5, sequence_of<1, 2>},
+    {"sequences are twice as long", "sequence length in its arguments", 0.5, sequence_of<2, 1>},
+    {"sequences are half as long", "sequence length in its arguments", 0.5, sequence_of<1, 2>},
     {"it is the time of one micro-batch", "what the log calls a step or an iteration", 0.7,
      [](Supposed& s, const Transformer&) {
        s.steps = 1.0 / static_cast<double>(s.layout.micro_batches());
