@@ -13,9 +13,10 @@ constexpr std::string_view kForwarded = "stepcast";
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace stepcast::cli;
+  using stepcast::cli::lab_laws_verb, stepcast::cli::lab_predict_verb, stepcast::cli::lab_published_runs_verb,
+      stepcast::cli::lab_reference_verb, stepcast::cli::lab_validate_verb;
   const bool forwarded = argc > 0 && argv[0] == kForwarded;
-  const Program program{
+  const stepcast::cli::Program program{
       .name = forwarded ? "stepcast" : "stepcast-lab",
       .description = "stepcast-lab measures stepcast: its forecasts against measured data and other methods.",
       .footer =
@@ -24,5 +25,5 @@ int main(int argc, char** argv) {
           "  stepcast-lab predict --trace examples/dlrm_4gpu --published-algorithm",
       .verbs = {lab_validate_verb(), lab_predict_verb(), lab_reference_verb(), lab_laws_verb(),
                 lab_published_runs_verb()}};
-  return run_command_line(program, argc, argv);
+  return stepcast::cli::run_command_line(program, argc, argv);
 }
