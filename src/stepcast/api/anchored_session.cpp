@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/measured_check.h"
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/base/words.h"
 #include "stepcast/formats/layout_choice.h"

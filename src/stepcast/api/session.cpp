@@ -10,6 +10,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/analyze/make_step_picture.h"
+#include "stepcast/analyze/measured_check.h"
 #include "stepcast/analyze/sensitivity.h"
 #include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_series.h"
