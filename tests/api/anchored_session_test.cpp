@@ -137,6 +137,13 @@ TEST(MeasuredCheck, NamesTheNearestPublishedRuns) {
   EXPECT_THAT(nearest.differs, HasSubstr("framework"));
 }
 
+// The median step of the record, which is 5,000 times as fast as this job.
+TEST(MeasuredCheck, TakesRecordedTraces) {
+  PredictRequest measured = request();
+  measured.measured = {(test::source_dir() / "examples" / "dlrm_4gpu").string()};
+  EXPECT_THAT(Session{}.predict(measured), FailsWith("8.63 ms"));
+}
+
 TEST(MeasuredCheck, IsMadeOfEveryLog) {
   PredictLogRequest log{.log = test::source_dir() / "tests/golden/logs/train.log"};
   log.request.platform = "dgx-h100";

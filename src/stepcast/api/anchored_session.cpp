@@ -16,6 +16,7 @@
 #include "stepcast/predict/anchor.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/sweep/measured_words.h"
+#include "stepcast/trace/readers.h"
 
 namespace stepcast {
 namespace {
@@ -41,8 +42,10 @@ Result<MeasuredTime> step_of_log(const std::string& file, const Job& asked) {
 // Traces tell no job: the median recorded step is of what is asked.
 bool holds_traces(const std::string& place) {
   std::error_code ignored;
-  return std::filesystem::is_directory(place, ignored) || place.ends_with(".json") ||
-         place.ends_with(".json.gz");
+  if (std::filesystem::is_directory(place, ignored)) return true;
+  if (!std::filesystem::is_regular_file(place, ignored)) return false;
+  const Result<TraceFormat> format = detect_trace_format(place);
+  return format && *format != TraceFormat::other_json && *format != TraceFormat::unknown;
 }
 Result<MeasuredTime> step_of_traces(const std::string& place, const ResolvedJob& laid_out) {
   STEPCAST_ASSIGN(const Replayed replayed, Session{}.replay({.places = {place}}));

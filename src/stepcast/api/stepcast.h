@@ -444,9 +444,9 @@ class Session {
   struct Extras {  // filled in, too, where not null
     Sensitivity* sensitivity = nullptr;
     StepPictures* pictures = nullptr;
-    ResolvedJob* job = nullptr;     // with the layout that was chosen
-    JobSettings* chosen = nullptr;  // what says a layout that the request leaves open
-    ScalingPoint* point = nullptr;  // without its forecast
+    ResolvedJob* job = nullptr;           // with the layout that was chosen
+    JobSettings* chosen = nullptr;        // what says a layout that the request leaves open
+    ScalingPoint* point = nullptr;        // without its forecast
     std::optional<double> measured_ms{};  // the step of a log: Forecast::measured_check
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
