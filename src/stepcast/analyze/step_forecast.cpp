@@ -180,6 +180,7 @@ std::string note_of_host(const StepForecastInput& input, const PricedStep& parts
 // All that does not follow from its times.
 Result<Forecast> asked_of(const StepForecastInput& input, const PricedStep& parts,
                           const StepPrediction& summary, const StepForecastOptions& options) {
+  if (options.shares != nullptr) *options.shares = summary.shares;
   Forecast asked;
   asked.kind = "transformer";
   asked.model = input.model.name;

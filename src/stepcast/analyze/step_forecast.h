@@ -20,6 +20,7 @@
 #include "stepcast/predict/stage_pools.h"
 #include "stepcast/predict/step_explanation.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/predict/step_prediction.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
 #include "stepcast/workload/transformer.h"
@@ -41,6 +42,7 @@ struct StepForecastOptions {
   double work_share =
       1;  // of the step's samples over those that `layout` says: replicas of other pools have fewer or more
   ForecastOptions forecast{};
+  StepShares* shares = nullptr;  // filled in: where the step goes, as `plan` has it
 };
 
 // Short steps that were simulated and analysed: how a pipeline fills, repeats a round and drains. Steps that differ in their

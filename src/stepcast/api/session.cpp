@@ -624,6 +624,8 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   step.options.explained = request.explained;
   step.options.forecast.collectives = request.collectives;
   step.options.forecast.path_steps = request.path_steps;
+  StepShares shares;
+  step.options.shares = &shares;
   STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, step.layout, step.platform(), steps},
                                                    step.sites[step.base]->short_steps, step.options));
   forecast.anchor = std::move(step.anchor);
@@ -648,8 +650,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
   if (step.on_several_pools()) {
     STEPCAST_TRY(add_pools(step, request, forecast));
   } else {
-    STEPCAST_ASSIGN(const StepPrediction time, steps.predict(job.model, step.layout));
-    add_power(forecast, step.platform(), request.power_limit_W, &time.shares);
+    add_power(forecast, step.platform(), request.power_limit_W, &shares);
   }
   add_promise(job.model, step.layout_origin, forecast);
   if (extras.job == nullptr) note_promise(job.model, step.layout_origin, notes);  // the layout of a log ran
