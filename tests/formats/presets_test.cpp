@@ -105,11 +105,15 @@ TEST(Presets, AreFoundByAnySpelling) {
     ASSERT_FALSE(model.ok()) << other;
     EXPECT_THAT(model.error().message(), HasSubstr("`stepcast models` lists the names")) << other;
   }
-  EXPECT_THAT(find_preset("vit-large").error().message(),
-              HasSubstr("names that begin so: vit-large-patch16"));
+  EXPECT_THAT(find_preset("vit-large").error().message(), HasSubstr("vit-large-patch16"));
   EXPECT_THAT(
       find_preset("dlrm-nvidia").error().message(),
-      HasSubstr("names that begin so: dlrm-nvidia-small, dlrm-nvidia-large, dlrm-nvidia-extra-large"));
+      HasSubstr("did you mean one of dlrm-nvidia-small, dlrm-nvidia-large, dlrm-nvidia-extra-large?"));
+  // Many begin so, or none: those of the family with the same size.
+  EXPECT_THAT(find_preset("gpt-3").error().message(), HasSubstr("more: `stepcast models gpt`)?"));
+  const std::string of_size = find_preset("llama-70b").error().message();
+  EXPECT_THAT(of_size, HasSubstr("llama-3-70b"));
+  EXPECT_THAT(of_size, Not(HasSubstr("8b")));
 }
 
 // The file that each was made of.

@@ -205,6 +205,41 @@ std::optional<std::string> preset_of_stem(std::string name) {
   }
 }
 
+// Whether it is of the family and has all other parts between hyphens: "llama-3.3-70b" has those of "llama-70b".
+bool has_parts_of(std::string_view known, std::string_view name) {
+  if (!is_of_family(known, name)) return false;
+  const std::string parts = lower(known) + "-";
+  for (std::size_t at = first_letters(name).size(); at < name.size();) {
+    const std::size_t end = std::min(name.find('-', at), name.size());
+    const std::string part = lower(name.substr(at, end - at));
+    if (!part.empty() && parts.find("-" + part + "-") == std::string::npos) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+// Names that begin as the unknown one does; where none does, those of its family with the same parts.
+std::string advice_on(const std::vector<std::string>& known, std::string_view name) {
+  const std::string wanted = spelling_core(name);
+  std::vector<std::string> found;
+  std::ranges::copy_if(known, std::back_inserter(found), [&](const std::string& other) {
+    return !wanted.empty() && spelling_core(other).starts_with(wanted);
+  });
+  if (found.empty() && !first_letters(name).empty())
+    std::ranges::copy_if(known, std::back_inserter(found),
+                         [&](const std::string& other) { return has_parts_of(other, name); });
+  if (found.empty()) return "`stepcast models` lists the names; the path of a config.json does as well";
+  if (found.size() == 1) return fmt::format("did you mean `{}`?", found.front());
+  constexpr std::size_t kMostShown = 9;
+  const std::size_t shown = std::min(found.size(), kMostShown);
+  std::string text =
+      fmt::format("did you mean one of {}",
+                  fmt::join(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (found.size() > shown)
+    text += fmt::format(" ({} more: `stepcast models {}`)", found.size() - shown, first_letters(name));
+  return text + "?";
+}
+
 }  // namespace
 
 std::span<const Preset> presets() {
@@ -235,12 +270,7 @@ Result<Transformer> find_preset(std::string_view name, const VisionSettings& vis
   const auto meant = nearest_word(name, alike, 1 + wanted.size() / 8);
   if (meant && (begins_so(*meant) || std::ranges::none_of(known, begins_so)))
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
-  std::erase_if(known, [&](const std::string& other) { return !begins_so(other); });
-  constexpr std::size_t kMostShown = 9;
-  if (wanted.empty() || known.empty() || known.size() > kMostShown)
-    return std::move(error).advice(
-        "`stepcast models` lists the names; the path of a config.json does as well");
-  return std::move(error).advice(fmt::format("names that begin so: {}", fmt::join(known, ", ")));
+  return std::move(error).advice(advice_on(known, name));
 }
 
 std::optional<std::string> preset_of_hub_name(std::string_view hub) {
