@@ -308,6 +308,7 @@ struct MeasuredCause {
   STEPCAST_COLUMN(double, likelihood, "of all causes that were tried, chance among them", "likely\n%", 0,
                   100);
   STEPCAST_COLUMN(std::string, look_at, "what tells whether it is so", "look at<");
+  STEPCAST_FIELD(bool, is_other_unit, "the time is of several steps or of a part of one");
 };
 
 // Published runs of one model, GPU, precision and framework, against our forecasts of them.

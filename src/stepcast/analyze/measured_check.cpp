@@ -228,7 +228,8 @@ std::vector<MeasuredCause> causes_of(const StepModel& steps, const Transformer& 
     const double weight = one.prior * density(check.measured_ms, ms, then->step.p10.value() * to_ms,
                                               then->step.p90.value() * to_ms);
     sum += weight;
-    tried.push_back({{std::string{one.what}, ms, weight, std::string{one.look_at}}, weight});
+    tried.push_back(
+        {{std::string{one.what}, ms, weight, std::string{one.look_at}, supposed.steps != 1}, weight});
   }
   std::ranges::stable_sort(tried, std::greater{}, &Tried::weight);
   constexpr double kWorthSaying = 0.03;

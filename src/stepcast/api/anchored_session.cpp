@@ -90,38 +90,48 @@ Result<detail::OnMeasured> detail::anchor_on_measured(const PredictRequest& requ
     steps.push_back(std::move(*step));
   }
   if (steps.empty()) return OnMeasured{};
-  STEPCAST_ASSIGN(const Anchor anchor, Anchor::of(machine, steps));
   const StepModel question = machine.with(asked);
-  std::optional<MeasuredCheck> check;
-  for (const MeasuredTime& step : steps) {
-    if (!(step.model == job.model) || !(step.layout == job.layout)) continue;
-    STEPCAST_ASSIGN(check, check_measured(question, job.model, job.layout, step.step_time_ms));
-    check->sentence += not_said(request.job, job.layout);
-    break;
+  OnMeasured result;
+  for (auto step = steps.begin(); step != steps.end();) {
+    const bool is_asked = step->model == job.model && step->layout == job.layout;
+    STEPCAST_ASSIGN(MeasuredCheck one,
+                    check_measured(question, step->model, step->layout, step->step_time_ms));
+    const bool is_no_step = !one.causes.empty() && one.causes.front().is_other_unit;
+    if (is_no_step)
+      result.notes.push_back(fmt::format("a measured step of {} ms is not used: {}",
+                                         table_number(step->step_time_ms, 1), one.causes.front().what));
+    if (is_asked && !result.check) {
+      one.sentence += not_said(request.job, job.layout);
+      result.check = std::move(one);
+    }
+    step = is_no_step ? steps.erase(step) : step + 1;
   }
+  if (steps.empty()) return result;
+  STEPCAST_ASSIGN(const Anchor anchor, Anchor::of(machine, steps));
   STEPCAST_ASSIGN(const StepPrediction before, question.predict(job.model, job.layout));
   const AnchoredStep said = anchor.at(traits_of(job.model, job.layout, before));
   STEPCAST_ASSIGN(asked, anchor.assumptions(question, job.model, job.layout));
-  ForecastAnchor result{.step_time_ms = before.step.time.value() * 1e-3,
-                        .step_time_p10_ms = before.step.p10.value() * 1e-3,
-                        .step_time_p90_ms = before.step.p90.value() * 1e-3,
-                        .factor = said.factor(),
-                        .compute_factor = std::exp(said.compute),
-                        .communication_factor = std::exp(said.communication),
-                        .host_factor = std::exp(said.host),
-                        .alike_factor = std::exp(said.alike),
-                        .measured = {}};
+  ForecastAnchor anchored{.step_time_ms = before.step.time.value() * 1e-3,
+                          .step_time_p10_ms = before.step.p10.value() * 1e-3,
+                          .step_time_p90_ms = before.step.p90.value() * 1e-3,
+                          .factor = said.factor(),
+                          .compute_factor = std::exp(said.compute),
+                          .communication_factor = std::exp(said.communication),
+                          .host_factor = std::exp(said.host),
+                          .alike_factor = std::exp(said.alike),
+                          .measured = {}};
   const std::int64_t in_node = machine.platform().node.gpus_per_node;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const MeasuredTime& step = steps[i];
-    result.measured.push_back({.layout = fmt::format("{} GPUs, {}, {} sequences", step.layout.world_size(),
-                                                     to_string(point_of(step.layout, in_node)),
-                                                     step.layout.batch.global_batch_sequences),
-                               .measured_ms = step.step_time_ms,
-                               .forecast_ms = step.step_time_ms / std::exp(anchor.errors()[i]),
-                               .own_factor = std::exp(anchor.left(i))});
+    anchored.measured.push_back({.layout = fmt::format("{} GPUs, {}, {} sequences", step.layout.world_size(),
+                                                       to_string(point_of(step.layout, in_node)),
+                                                       step.layout.batch.global_batch_sequences),
+                                 .measured_ms = step.step_time_ms,
+                                 .forecast_ms = step.step_time_ms / std::exp(anchor.errors()[i]),
+                                 .own_factor = std::exp(anchor.left(i))});
   }
-  return OnMeasured{std::move(result), std::move(check)};
+  result.anchor = std::move(anchored);
+  return result;
 }
 
 // "anchored on a measured step (64 GPUs, ...: 4,120.0 ms, forecast 3,870.0): ...".

@@ -591,6 +591,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
   const StepModel unanchored = priced->steps.with(wanted);
   STEPCAST_ASSIGN(detail::OnMeasured measured,
                   detail::anchor_on_measured(settled, job, priced->steps, wanted));
+  notes.insert(notes.end(), measured.notes.begin(), measured.notes.end());
   if (extras.measured_ms) {
     STEPCAST_ASSIGN(measured.check, check_measured(unanchored, job.model, job.layout, *extras.measured_ms));
   }

@@ -35,6 +35,7 @@ namespace detail {
 struct OnMeasured {
   std::optional<ForecastAnchor> anchor;
   std::optional<MeasuredCheck> check;
+  std::vector<std::string> notes;  // steps that are not used, as they are the time of something else
 };
 // `asked` become the assumptions of the anchored forecast. Errors: words or logs that cannot be read, steps that cannot be
 // forecast.
