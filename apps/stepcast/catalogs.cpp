@@ -17,6 +17,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/catalog_document.h"
 
+#include "outputs.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -25,7 +26,7 @@ namespace {
 
 struct ModelsOptions {
   std::string word;
-  bool json = false, names = false;
+  bool json = false, names = false, details = false;
 };
 
 bool is_meant(const std::string& name, const std::string& word) {
@@ -65,13 +66,13 @@ Result<int> run_models(const ModelsOptions& options) {
   }
   const ModelsAnswer models = models_answer(chosen);
   print("{}",
-        options.json ? models_json(models) : report_text(models_document(models, lists), terminal_columns()));
+        options.json ? models_json(models) : terminal_text(models_document(models, lists), options.details));
   return kSuccess;
 }
 
 struct PlatformsOptions {
   std::string platform;
-  bool json = false, names = false;
+  bool json = false, names = false, details = false;
 };
 
 std::string listing_names(const PlatformListings& all) {
@@ -92,12 +93,12 @@ Result<int> run_platforms(const PlatformsOptions& options) {
     }
     print("{}", options.json    ? platforms_json(all)
                 : options.names ? listing_names(all)
-                                : report_text(platforms_document(all), terminal_columns()));
+                                : terminal_text(platforms_document(all), options.details));
     return kSuccess;
   }
   STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
-  print("{}", options.json ? platform_json(platform)
-                           : report_text(platform_document(platform), terminal_columns()));
+  print("{}",
+        options.json ? platform_json(platform) : terminal_text(platform_document(platform), options.details));
   return kSuccess;
 }
 
@@ -109,6 +110,7 @@ Verb models_verb() {
             app.add_option("WORD", options->word, "only those whose name holds it, e.g. llama");
             app.add_flag("--names", options->names, "print names alone, one a line");
             app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+            add_details_flag(app, options->details);
             return [options] { return run_models(*options); };
           }};
 }
@@ -123,6 +125,7 @@ Verb platforms_verb() {
         app.add_flag(
             "--json", options->json,
             "print JSON: the list, or the platform file with all that it extends (docs/platform-file.md)");
+        add_details_flag(app, options->details);
         return [options] { return run_platforms(*options); };
       }};
 }

@@ -35,7 +35,7 @@ struct DryRunOptions {
   std::int64_t gpus = 1;
   std::optional<std::int64_t> at;
   double timeout_s = 900;
-  bool keep_going = false, eager = false, compiled = false, json = false;
+  bool keep_going = false, eager = false, compiled = false, json = false, details = false;
   std::vector<std::string> what_if, program;
 };
 
@@ -150,6 +150,7 @@ Result<int> run_dryrun(const DryRunOptions& options) {
     words.push_back(change);
   }
   if (options.json) words.emplace_back("--json");
+  if (options.details) words.emplace_back("--details");
   const VerbOutcome answer = run_verb(words);
   if (!answer.error.empty()) return Error{answer.error};
   print_text(answer.output);
@@ -177,6 +178,7 @@ void add_flags(CLI::App& app, DryRunOptions& o) {
             "assumption for sizes that depend on data: nonzero=0.5 (the default), a share of the elements");
   flags.add("--what-if", &o.what_if, "a change of the machine, as of predict");
   flags.add("--json", &o.json, "print one JSON object");
+  flags.add(*find_option("--details", kPredictQuestions), &o.details);
 }
 
 }  // namespace

@@ -21,12 +21,15 @@
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/rebuild/profiled_operators.h"
 #include "stepcast/rebuild/recorded_program.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/first_screen.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/rank_file.h"
 #include "stepcast/trace/readers.h"
 
+#include "outputs.h"
 #include "progress.h"
 #include "verbs.h"
 
@@ -35,7 +38,7 @@ namespace {
 
 struct InspectOptions {
   std::vector<std::string> places;
-  bool json = false;
+  bool json = false, details = false;
   bool operations = false;
   bool tf32 = false;
   std::string profiler_trace;
@@ -293,23 +296,42 @@ Result<Files> find_files(const InspectOptions& options) {
 // Shows files as text one by one, or keeps them for one JSON document.
 class Output {
  public:
-  Output(bool is_json, std::size_t n_files) : is_json_(is_json), n_files_(n_files) {}
+  Output(bool is_json, bool details, std::size_t n_files)
+      : is_json_(is_json), details_(details), n_files_(n_files) {}
 
   void show(InspectedFile file) {
     if (is_json_) {
       answer_.files.push_back(std::move(file));
     } else if (n_files_ > 1 || !std::holds_alternative<UnreadableFile>(file)) {
-      print("{}{}", has_printed_ ? "\n" : "", report_text(inspect_document(file), terminal_columns()));
+      if (details_ || n_files_ == 1)
+        print("{}{}", has_printed_ ? "\n" : "", terminal_text(inspect_document(file), details_));
+      else if (++n_listed_ <= kMostListed)
+        print("{}\n", listed(inspect_document(file)));
       has_printed_ = true;
     }
   }
   void end() const {
     if (is_json_) print("{}", inspect_json(answer_));
+    if (n_listed_ > kMostListed) print("and {} more\n", n_listed_ - kMostListed);
+    if (n_listed_ > 0) print("\nMore with --details\n");
   }
 
  private:
-  bool is_json_;
+  // "rank0.json: profiler trace (kineto)": of several files the format.
+  static std::string listed(const ReportDocument& document) {
+    const auto* facts = document.first_screen
+                            ? std::get_if<ReportTable>(&document.first_screen->blocks.front().content)
+                            : nullptr;
+    return shorten(facts == nullptr
+                       ? report_text(document, kNoLimit)
+                       : fmt::format("{}: {}", document.title, facts->rows.front().cells.back().text),
+                   kScreenColumns);
+  }
+
+  static constexpr std::size_t kMostListed = 20;
+  bool is_json_, details_;
   std::size_t n_files_;
+  std::size_t n_listed_ = 0;
   bool has_printed_ = false;
   InspectAnswer answer_;
 };
@@ -346,7 +368,7 @@ Result<int> run_inspect(InspectOptions options) {
   std::vector<std::string> beginnings;
   for (const std::string& file : files.to_read) beginnings.push_back(beginning_of(file));
   const std::map<std::string, Inspected> own = inspect_own(options, files.to_read, beginnings);
-  Output output{options.json, n + files.others.size()};
+  Output output{options.json, options.details, n + files.others.size()};
   std::optional<Error> first_error;
   std::set<std::int32_t> shown_ranks;
   for (std::size_t i = 0; i < n; ++i) {
@@ -390,6 +412,7 @@ Verb inspect_verb() {
         app.add_option("--ranks-from", options->list.ranks_from,
                        "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
         app.add_flag("--json", options->json, "print one JSON object");
+        add_details_flag(app, options->details);
         auto* operations =
             app.add_flag("--operations", options->operations,
                          "list the work of the operators of an execution trace, and what has no model; with "

@@ -9,6 +9,7 @@
 
 #include "stepcast/base/one_line.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/report/first_screen.h"
 #include "stepcast/report/html/page.h"
 
 #include "command_line.h"
@@ -125,7 +126,18 @@ void add_report_options(CLI::App& app, ReportOptions& options, bool& json) {
   FlagList flags{app};
   flags.add(*find_option("--report", kPredictQuestions), &options.file);
   flags.add(*find_option("--format", kPredictQuestions), &options.format);
+  add_details_flag(app, options.details);
   read_format(app, json);
+}
+
+void add_details_flag(CLI::App& app, bool& details) {
+  FlagList flags{app};
+  flags.add(*find_option("--details", kPredictQuestions), &details);
+}
+
+std::string terminal_text(const ReportDocument& document, bool details) {
+  return details ? report_text(document, terminal_columns())
+                 : first_screen_text(document, terminal_columns());
 }
 
 void read_format(CLI::App& app, bool& json) {
@@ -136,6 +148,7 @@ Result<ReportOutput> ReportOutput::at(const ReportOptions& options,
                                       std::span<const std::filesystem::path> inputs) {
   ReportOutput output;
   output.format_ = options.format;
+  output.details_ = options.details;
   if (!options.file.empty()) {
     STEPCAST_ASSIGN(output.file_, OutputFile::at(options.file, input_files(inputs)));
   }
@@ -150,7 +163,7 @@ Status ReportOutput::give(ReportDocument document) const {
 
 Status ReportOutput::answer(const ReportDocument& document, const std::string& json) const {
   if (is_wanted()) STEPCAST_TRY(give(document));
-  if (!replaces_text()) print("{}", json.empty() ? report_text(document, terminal_columns()) : json);
+  if (!replaces_text()) print("{}", json.empty() ? terminal_text(document, details_) : json);
   return Ok{};
 }
 

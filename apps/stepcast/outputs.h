@@ -64,6 +64,7 @@ class PlatformOutput {
 
 struct ReportOptions {
   std::string file, format = "text";
+  bool details = false;  // all sections in a terminal
 };
 
 // `json` is set by --format json, too.
@@ -96,6 +97,12 @@ class ReportOutput {
  private:
   std::optional<OutputFile> file_;
   std::string format_ = "text";
+  bool details_ = false;
 };
+
+// --details of a verb without pages.
+void add_details_flag(CLI::App& app, bool& details);
+// What a terminal shows of an answer: one screen, or all of it.
+[[nodiscard]] std::string terminal_text(const ReportDocument& document, bool details);
 
 }  // namespace stepcast::cli

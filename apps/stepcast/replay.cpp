@@ -30,7 +30,9 @@ Result<int> run_replay(const ReplayOptions& options) {
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(request.ranks, parse_ranks(options.ranks));
   }
-  STEPCAST_ASSIGN(const ReportOutput page, ReportOutput::at(options.page, request.places));
+  ReportOptions shown = options.page;
+  shown.details = shown.details || options.report.verbose;
+  STEPCAST_ASSIGN(const ReportOutput page, ReportOutput::at(shown, request.places));
   request.pictures = page.is_wanted();
   const Session session;
   std::optional<ProgressLine> progress{std::in_place, "replay"};

@@ -42,7 +42,7 @@ class Inspect : public ::testing::Test {
     return path.string();
   }
   static CommandResult inspect(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {stepcast_executable().string(), "inspect"});
+    arguments.insert(arguments.begin(), {stepcast_executable().string(), "inspect", "--details"});
     return run_command(arguments);
   }
 
@@ -90,7 +90,7 @@ TEST_F(Inspect, ShowsTheLargestTotalsOfTheAllocator) {
       inspect({path}).out,
       HasSubstr("  memory        at most 2.50 GiB allocated, 3.00 GiB reserved by the caching allocator\n"));
   EXPECT_THAT(inspect({path, "--json"}).out, HasSubstr("\"peak_reserved_bytes\": 3221225472"));
-  const auto replayed = run_command({stepcast_executable().string(), "replay", path});
+  const auto replayed = run_command({stepcast_executable().string(), "replay", path, "--details"});
   EXPECT_THAT(replayed.out, HasSubstr("Largest totals of the caching allocator in the recorded step (GiB)\n"
                                       "  rank  allocated  reserved\n"
                                       "  3          2.50      3.00\n"));

@@ -64,6 +64,14 @@ ReportDocument models_document(const ModelsAnswer& models, const std::vector<std
   ReportTable table = table_of(models.models);
   table.indent = 0;
   ReportDocument document{.title = "Models known by name"};
+  ReportTable first = table;
+  constexpr std::size_t kMostModels = 15;
+  first.most = kMostModels;
+  first.on_first_screen = {"model", "parameters\nin billions", "layers", "hidden", "experts", "positions"};
+  document.first_screen = FirstScreen{
+      .blocks = {std::move(first),
+                 TerminalText{"`stepcast models WORD` lists those whose name holds WORD.\n"
+                              "Any other: --model config.json of Hugging Face, or Megatron's flags.\n"}}};
   document.add("", {std::move(table),
                     TerminalText{fmt::format("\n{}\nAny other: `--model config.json` of Hugging Face, or "
                                              "Megatron's flags from --num-layers on.\n",
@@ -78,11 +86,22 @@ ReportDocument platforms_document(const PlatformListings& platforms) {
       {Role::device, "GPUs alone; several GPUs are placed in the default node of the GPU"},
       {Role::benchmark, "Machines of published measurements, as they were described"}};
   ReportDocument document{.title = "Platforms"};
+  FirstScreen& screen = document.first_screen.emplace();
   for (const auto& [role, title] : kGroups) {
     ReportTable table;
     table.indent = 0;
     for (const PlatformListing& p : platforms.platforms)
       if (p.role == role) add_row(table, {}, p);
+    if (role == Role::node) {
+      constexpr std::size_t kMostNodes = 15;
+      ReportTable first = table;
+      first.most = kMostNodes;
+      first.on_first_screen = {"platform", "description", "GPUs\nper node"};
+      screen.blocks.emplace_back(std::move(first));
+    } else {
+      screen.blocks.emplace_back(
+          TerminalText{fmt::format("{}: {}\n", counted(table.rows.size(), "platform", "platforms"), title)});
+    }
     document.add(std::string{title}, {std::move(table), TerminalText{"\n"}}).opening =
         fmt::format("{}\n\n", title);
   }
@@ -194,6 +213,11 @@ ReportDocument platform_document(const Platform& platform) {
   figures.indent = 0;
   for (const PlatformFigure& figure : platform_figures(platform))
     figures.row({figure.path, figure.value, sources.refer(figure.provenance)});
+  ReportTable first = figures;
+  constexpr std::size_t kMostFigures = 15;
+  first.most = kMostFigures;
+  first.on_first_screen = {"figure", "value"};
+  document.first_screen = FirstScreen{.why = platform.description, .blocks = {std::move(first)}};
   document.add("", {TerminalText{std::move(head)}, std::move(figures)});
   for (auto& [title, table] : {std::pair{"Collective curves", curves_table(platform, sources)},
                                {"Fitted models", models_table(platform)},

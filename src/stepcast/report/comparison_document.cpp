@@ -38,18 +38,23 @@ ReportFigure waterfall(const Comparison& c) {
           "first."};
 }
 
-// In a terminal the first `rows`; a page has room for more.
-ReportSection& add_list(ReportDocument& document, std::string title, const std::vector<Difference>& all,
-                        std::size_t rows, bool in_words = false) {
+ReportTable differences_table(const std::string& title, const std::vector<Difference>& all, bool in_words) {
   ReportTable table{title + "<"};
   table.columns.front().most_width = 60;
   table.most = kMostDifferences;
-  table.most_in_terminal = rows;
   for (const Difference& d : all) {
     ReportCell name = in_words ? detail::part_cell(d.key) : ReportCell{d.key};
     name.text = shorten(std::move(name.text), kStepNameWidth);
     add_row(table, {std::move(name)}, d);
   }
+  return table;
+}
+
+// In a terminal the first `rows`; a page has room for more.
+ReportSection& add_list(ReportDocument& document, std::string title, const std::vector<Difference>& all,
+                        std::size_t rows, bool in_words = false) {
+  ReportTable table = differences_table(title, all, in_words);
+  table.most_in_terminal = rows;
   ReportSection& section = document.add(sentence(std::move(title)));
   section.opening = "\n";
   if (!all.empty()) section.add(std::move(table));
@@ -128,6 +133,13 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
         "\n  A log does not tell where its time goes. What alone would explain the difference, likeliest "
         "first:\n";
   }
+  constexpr std::size_t kMostParts = 8;
+  ReportTable parts = differences_table("where the time goes", c.parts, true);
+  parts.most = kMostParts;
+  FirstScreen& screen = document.first_screen.emplace();
+  if (!c.settings.empty())
+    screen.blocks.emplace_back(ReportText{"Settings that differ: " + join(c.settings, "; ")});
+  screen.blocks.emplace_back(std::move(parts));
   document.json = comparison_json(answer);
   return document;
 }

@@ -47,30 +47,14 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Words on lines of so many characters; a longer word stands alone.
-std::vector<std::string_view> wrapped(std::string_view text, std::size_t most) {
-  constexpr std::size_t kNone = std::string_view::npos;
-  std::vector<std::string_view> lines;
-  while (width_of(text) > most) {
-    std::size_t end = text.find(' ', text.find_first_not_of(' '));
-    for (std::size_t at = end; at != kNone && width_of(text.substr(0, at)) <= most;
-         at = text.find(' ', at + 1))
-      end = at;
-    if (end == kNone) break;
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
-  }
-  lines.push_back(text);
-  return lines;
-}
-
 // Text behind `opening`, further lines as far to the right. Flags stay on one line: somebody will copy them.
 std::string paragraph(std::string_view opening, std::string_view text, std::size_t most) {
   const std::size_t room = most - std::min(most, width_of(opening));
   std::string out;
   for (const std::string_view line : lines_of(text)) {
     const bool stays = line.find(" --") != std::string_view::npos;
-    for (const std::string_view part : wrapped(line, stays ? kNoLimit : std::max<std::size_t>(room, 20))) {
+    for (const std::string_view part :
+         wrapped_lines(line, stays ? kNoLimit : std::max<std::size_t>(room, 20))) {
       // What breaks lines itself has its own blanks.
       const std::size_t blanks = part.data() == line.data() ? 0 : width_of(opening);
       out += fmt::format("{}{}\n", out.empty() ? std::string{opening} : std::string(blanks, ' '), part);
@@ -93,7 +77,8 @@ class TerminalTable {
       for (std::size_t r = 0; r < table.rows.size(); ++r) {
         width = std::max(width, width_of(cell(r, c)));
         if (most == kNoLimit || table.columns[c].is_number) continue;
-        for (const std::string_view part : wrapped(cell(r, c), 1)) word = std::max(word, width_of(part));
+        for (const std::string_view part : wrapped_lines(cell(r, c), 1))
+          word = std::max(word, width_of(part));
       }
       widths_.push_back(std::max(width, heading));
       least.push_back(table.columns[c].is_number ? widths_[c]
@@ -162,7 +147,7 @@ class TerminalTable {
         add_row(band, false,
                 [&](std::size_t c) { return Lines{std::string_view{dashes}.substr(0, widths_[c])}; });
       }
-      add_row(band, false, [&](std::size_t c) { return wrapped(cell(r, c), widths_[c]); });
+      add_row(band, false, [&](std::size_t c) { return wrapped_lines(cell(r, c), widths_[c]); });
     }
   }
 
@@ -275,6 +260,22 @@ std::string section_text(const ReportSection& section) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> wrapped_lines(std::string_view text, std::size_t most) {
+  constexpr std::size_t kNone = std::string_view::npos;
+  std::vector<std::string_view> lines;
+  while (width_of(text) > most) {
+    std::size_t end = text.find(' ', text.find_first_not_of(' '));
+    for (std::size_t at = end; at != kNone && width_of(text.substr(0, at)) <= most;
+         at = text.find(' ', at + 1))
+      end = at;
+    if (end == kNone) break;
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+  }
+  lines.push_back(text);
+  return lines;
+}
 
 ReportRow& ReportRow::numbers(std::initializer_list<double> more, int decimals) {
   for (const double number : more) cells.emplace_back(table_number(number, decimals));

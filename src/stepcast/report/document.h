@@ -96,6 +96,7 @@ struct ReportTable {
   std::size_t indent = 2;            // blanks before each line, in a terminal
   // Rows that are shown; then it is said how many more there are.
   std::size_t most = kNoLimit, most_in_terminal = most;
+  std::vector<std::string> on_first_screen{};  // headings of the columns shown there; empty: all
   std::string list{};  // path of the list in the answer's JSON whose items are the rows, if they are
 };
 
@@ -142,6 +143,7 @@ struct ReportSection {
   bool folded = false;  // on a page: shown when asked for
   Shown shown = Shown::everywhere;
   std::optional<std::string> opening{};  // in a terminal in place of an empty line and the title, as it is
+  bool is_asked = false;                 // a flag asked for it: the first screen shows it, too
 
   void add(ReportBlock block, Shown on = Shown::everywhere) {
     block.shown = on;
@@ -158,6 +160,14 @@ struct KeyFigure {
   double scale = 1;      // of what is shown: 100 for percent of a fraction
 };
 
+// What the first screen of a terminal (report/first_screen.h) shows behind title, subject and figures.
+struct FirstScreen {
+  std::string why{};                  // one or two sentences; empty: the verdict
+  std::vector<ReportBlock> blocks{};  // what to change, or the first rows of a list
+  std::vector<std::string> notes{};   // the most important first: as many as there is room for
+  bool shows_title = true;
+};
+
 struct ReportDocument {
   std::string title;
   std::vector<std::string> subject{};  // what was asked, line by line
@@ -167,6 +177,7 @@ struct ReportDocument {
   std::string json{};                  // of the same answer, as --json prints it
   std::string command{};               // for a shell: what makes this page again; or nothing
   Shown made_for = Shown::everywhere;  // a terminal needs no pictures and no JSON
+  std::optional<FirstScreen> first_screen{};
 
   [[nodiscard]] bool has_page() const { return is_shown(made_for, Shown::page); }
   // Takes a section behind the others; the reference holds until the next one.
@@ -180,6 +191,9 @@ struct ReportDocument {
 // not fit stand below. What has to be copied, flags and files, stays as it is.
 [[nodiscard]] std::string report_text(const ReportDocument& document, std::size_t columns = kNoLimit);
 [[nodiscard]] std::string report_text(const ReportTable& table, std::size_t columns = kNoLimit);
+
+// Words on lines of at most `most` characters; a longer word is a line of its own.
+[[nodiscard]] std::vector<std::string_view> wrapped_lines(std::string_view text, std::size_t most);
 
 // The blocks of a section, or of one of its tables the columns, that are shown there; headings on one line for a page.
 [[nodiscard]] std::vector<ReportBlock> blocks_on(const ReportSection& section, Shown on);

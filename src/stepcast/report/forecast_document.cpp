@@ -76,7 +76,7 @@ std::string software_line(const Forecast& f) {
   const auto word = [&](std::string_view name) { return said<std::string>(f, name); };
   if (word("framework").empty()) return {};
   const std::string date = word("framework_date"), attention = word("attention");
-  return fmt::format("as {}{} runs it, in {}{}, sharding {}, recomputation {}", word("framework"),
+  return fmt::format("{}{}, {}{}, sharding {}, recomputation {}", word("framework"),
                      date.empty() ? "" : " of " + date, word("dtype"),
                      attention.empty() ? "" : fmt::format(", {} attention", attention), word("sharding"),
                      word("recompute"));
@@ -370,6 +370,7 @@ void add_operations(ReportDocument& document, const Forecast& f, Shown on) {
        TerminalText{"\n"}, std::move(table), TerminalText{"\n"}});
   section.shown = on;
   section.folded = true;
+  section.is_asked = on == Shown::terminal;
   section.opening.emplace();
 }
 
@@ -501,22 +502,12 @@ std::string forecast_text(const Forecast& forecast) {
   return report_text(forecast_document(forecast, {.made_for = Shown::terminal}));
 }
 
-std::string forecast_verdict(const Forecast& f) {
-  std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
-  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty())
-    text += fmt::format(" ({})", band);
-  if (f.promised_ms() != f.step_time_ms) text += fmt::format(", expected {} ms", ms_text(f.promised_ms()));
-  if (f.memory) {
-    const ForecastMemory& m = *f.memory;
-    text +=
-        m.margin_GiB < 0
-            ? fmt::format(" and does not fit: {} GiB of memory are missing", gib(-m.margin_GiB))
-            : fmt::format(" and fits{}, with {} of {} GiB to spare", m.verdict == "tight" ? " tightly" : "",
-                          gib(m.margin_GiB), gib(m.available_GiB));
-  }
-  text += '.';
-  if (f.classes.empty()) return text;
-  // Of all GPUs: what one stage computes others wait for.
+namespace {
+
+// How much of the step GPUs compute, and what takes most of the rest, as means over all GPUs: while one stage computes
+// others wait. Empty where nothing is known.
+std::string largest_loss(const Forecast& f) {
+  if (f.classes.empty()) return {};
   double step_ms = 0, computing_ms = 0;
   NamedTimes parts;
   for (const ForecastClass& c : f.classes) {
@@ -529,7 +520,7 @@ std::string forecast_verdict(const Forecast& f) {
           n_ranks * part.time_ms;
     }
   }
-  text += fmt::format(" GPUs compute for {} % of it", percent_text(computing_ms, step_ms));
+  std::string text = fmt::format("GPUs compute for {} % of the step", percent_text(computing_ms, step_ms));
   const NamedTime* loss = nullptr;
   for (const NamedTime& part : parts) {
     if (part.key.starts_with("computation")) continue;
@@ -543,6 +534,56 @@ std::string forecast_verdict(const Forecast& f) {
   return text + '.';
 }
 
+FirstScreen first_screen_of(const Forecast& f) {
+  FirstScreen screen{.why = largest_loss(f), .notes = f.notes, .shows_title = false};
+  // What was assumed comes last.
+  std::ranges::stable_partition(
+      screen.notes, [](const std::string& note) { return note.find(" not given") == std::string::npos; });
+  if (f.measured_check)
+    screen.blocks.emplace_back(ReportText{"Is the measured step normal? " + f.measured_check->sentence});
+  if (f.expert_load && f.expert_load->cost_ms > 0)
+    screen.blocks.emplace_back(
+        ReportText{fmt::format("Expert load: the busiest rank has {:.2f} times the mean, which costs {} ms.",
+                               f.expert_load->busiest_over_mean, table_number(f.expert_load->cost_ms, 1))});
+  if (f.training) screen.blocks.emplace_back(ReportText{training_text(f)});
+  if (!f.what_to_change) return screen;
+  screen.blocks.emplace_back(ReportText{"What to change: " + f.what_to_change->sentence});
+  constexpr std::size_t kMostActions = 3;
+  ReportList changes;
+  for (const ForecastAction& action : f.what_to_change->actions) {
+    if (changes.items.size() == kMostActions) break;
+    // What does not fit takes no time that could be saved.
+    const std::string saved =
+        action.certainty == "fits"
+            ? action.certainty
+            : fmt::format("saves {} %, {}", table_number(action.saved_percent, 1), action.certainty);
+    changes.items.push_back(fmt::format("{}: {} ms, {}; {} GiB", action.change,
+                                        ms_text(action.promised_step_time_ms), saved,
+                                        gib(action.peak_memory_GiB)));
+  }
+  screen.blocks.emplace_back(std::move(changes));
+  return screen;
+}
+
+}  // namespace
+
+std::string forecast_verdict(const Forecast& f) {
+  std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
+  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty())
+    text += fmt::format(" ({})", band);
+  if (f.promised_ms() != f.step_time_ms) text += fmt::format(", expected {} ms", ms_text(f.promised_ms()));
+  if (f.memory) {
+    const ForecastMemory& m = *f.memory;
+    text +=
+        m.margin_GiB < 0
+            ? fmt::format(" and does not fit: {} GiB of memory are missing", gib(-m.margin_GiB))
+            : fmt::format(" and fits{}, with {} of {} GiB to spare", m.verdict == "tight" ? " tightly" : "",
+                          gib(m.margin_GiB), gib(m.available_GiB));
+  }
+  const std::string why = largest_loss(f);
+  return text + (why.empty() ? "." : ". " + why);
+}
+
 ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustrations& illustrations) {
   const Forecast& f = forecast;
   ReportDocument document;
@@ -551,6 +592,7 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   document.title = fmt::format("{} on {} x {}", f.model ? *f.model : f.traces.value_or("a step"),
                                table_count(f.n_gpus), f.gpu.value_or("GPU"));
   document.verdict = forecast_verdict(f);
+  document.first_screen = first_screen_of(f);
   document.figures.push_back({"Step time", ms_text(f.step_time_ms) + " ms",
                               band_text(f.step_time_p10_ms, f.step_time_p90_ms),
                               std::string{to_string(f.source)}, "step_time_ms"});

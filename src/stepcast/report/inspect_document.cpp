@@ -22,7 +22,11 @@ namespace stepcast {
 namespace {
 
 ReportDocument document_of(const std::string& file, ReportTable facts) {
-  ReportDocument document{.title = file};
+  ReportDocument document{.title = in_one_line(file)};
+  constexpr std::size_t kMostFacts = 20;
+  ReportTable first = facts;
+  first.most = kMostFacts;
+  document.first_screen = FirstScreen{.blocks = {std::move(first)}};
   document.add(file, {std::move(facts)}).opening = in_one_line(file) + "\n";
   return document;
 }

@@ -279,6 +279,7 @@ ReportDocument log_document(const LoggedRun& run) {
   ReportDocument document{.title = "Log of " + run.log.file};
   ReportSection& section = document.add("What the log tells", {log_facts(run)});
   section.opening = in_one_line(run.log.file) + "\n";
+  document.first_screen = FirstScreen{.blocks = {log_facts(run)}};
   if (run.times.stalls.empty()) return document;
   std::vector<LoggedStall> stalls = run.times.stalls;
   std::ranges::stable_sort(stalls, std::greater{}, &LoggedStall::lost_ms);
@@ -296,6 +297,23 @@ ReportDocument log_document(const LoggedRun& run) {
 ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& run, const Comparison& c,
                                      const ForecastIllustrations& illustrations) {
   ReportDocument document = forecast_document(forecast, illustrations);
+  FirstScreen& screen = *document.first_screen;
+  screen.why = fmt::format("The forecast is {} off: {} ms against {} ms measured. {}.", error_text(c),
+                           ms_text(c.a_step_time_ms), ms_text(c.b_step_time_ms),
+                           sentence(reason_of(forecast, run, c)));
+  document.figures.insert(
+      document.figures.begin() + 1,
+      {{"Measured step", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), "measured"},
+       {"Forecast less log", error_text(c),
+        fmt::format("intervals {}", c.intervals_overlap ? "overlap" : "do not overlap")}});
+  document.figures.front().label = "Forecast step";
+  if (run.times.contradiction)
+    screen.blocks.insert(screen.blocks.begin(),
+                         ReportText{sentence(contradiction_text(*run.times.contradiction)) + "."});
+  screen.blocks.insert(
+      screen.blocks.begin(),
+      ReportText{fmt::format("The run: {} (from {}{}).", logged_job_text(run), run.job->source,
+                             run.not_said.empty() ? "" : "; not said: " + join(run.not_said))});
   // A page begins with what was held against the log, a terminal ends with it.
   const ReportSection against = against_the_log(forecast, run, c);
   document.sections.push_back(against);
@@ -307,15 +325,7 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
   document.sections.insert(document.sections.begin(), log.sections.begin(), log.sections.end());
   document.subject.insert(document.subject.begin(),
                           fmt::format("held against {}; settings from {}", run.log.file, run.job->source));
-  document.verdict = fmt::format("The forecast is {} off: {} ms against {} ms measured. {}.", error_text(c),
-                                 ms_text(c.a_step_time_ms), ms_text(c.b_step_time_ms),
-                                 sentence(reason_of(forecast, run, c)));
-  document.figures.front().label = "Forecast step";
-  document.figures.insert(
-      document.figures.begin() + 1,
-      {{"Measured step", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), "measured"},
-       {"Forecast less log", error_text(c),
-        fmt::format("intervals {}", c.intervals_overlap ? "overlap" : "do not overlap")}});
+  document.verdict = screen.why;
   Forecast plain = forecast;  // --json has no operations of layers
   plain.explained.clear();
   document.json = predicted_log_json(plain, run, c);

@@ -62,8 +62,7 @@ std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
                       const RankedLayoutAnswer& chosen) {
   if (!plan.jittered.empty()) return "the steadiest";
   if (plan.ranking.chosen == 0) {
-    return plan.ranking.n_alike > 1 ? "the fastest, and none of the others is plainer with as safe a memory"
-                                    : "";
+    return plan.ranking.n_alike > 1 ? "fastest; no tied layout is simpler with as much headroom" : "";
   }
   const bool is_usual = first.unmeasured && !chosen.unmeasured;
   const bool is_safer =

@@ -153,6 +153,7 @@ void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
   ReportSection& section = document.add("Why not the others");
   section.shown = plan.why ? Shown::everywhere : Shown::page;
+  section.is_asked = plan.why;
   section.opening = "\n";
   section.add(ReportText{counts_text(plan) + "."}, Shown::page);
   section.add(std::move(table));
@@ -249,7 +250,9 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
         .cell(fmt::format("{}{}", layout.alike ? "~" : "", steady[i].of == plan.chosen.of ? " chosen" : ""));
   }
   table.add_columns("<");
-  document.add("With GPUs that differ from step to step", {std::move(table)}).opening = fmt::format(
+  ReportSection& section = document.add("With GPUs that differ from step to step", {std::move(table)});
+  section.is_asked = true;
+  section.opening = fmt::format(
       "\nWith GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
       "chosen is the first\nof those that cannot be told from the fastest without, and whose memory "
       "is not tight:\n",
@@ -317,12 +320,29 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
         .cell(n.which);
   }
   ReportSection& section = document.add("Better layouts near the one that runs now");
+  section.is_asked = true;
   section.opening = "\n";
   section.add(ReportText{is, 0});
   if (!now.nearby.empty())
     section.add(std::move(table));
   else if (now.step_ms)
     section.add(ReportText{"No layout of the space is faster.", 0});
+}
+
+FirstScreen first_screen_of(const PlanAnswer& plan) {
+  constexpr std::size_t kMostLayouts = 4;
+  FirstScreen screen;
+  screen.why = fmt::format("Run {}", name_of(plan.chosen));
+  screen.why += plan.chosen.reason.empty() ? "." : fmt::format(": {}.", plan.chosen.reason);
+  ReportTable layouts = layouts_table(plan, kMostLayouts);
+  layouts.on_first_screen = {"#", "layout", "step\nms", "memory\nGiB", ""};
+  screen.blocks.emplace_back(std::move(layouts));
+  screen.blocks.emplace_back(TerminalText{"\n"});
+  if (const std::vector<ReportCode> flags = flags_of(plan.chosen, plan.platform); !flags.empty())
+    screen.blocks.emplace_back(
+        ReportCode{"Megatron-LM flags, which stepcast predict takes too", flags.back().text});
+  screen.notes = plan.notes;
+  return screen;
 }
 
 }  // namespace
@@ -342,7 +362,8 @@ ReportDocument plan_document(const PlanAnswer& plan) {
       {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),
        "analytic", "chosen_layout.peak_memory_GiB"},
       {"Layouts", table_count(plan.n.all), table_count(plan.n.priced) + " run, fit and were priced"},
-      {"Cannot be told apart", table_count(plan.n_alike), "from the fastest"}};
+      {"Tied with the fastest", table_count(plan.n_alike), "within forecast error"}};
+  document.first_screen = first_screen_of(plan);
   add_lines(document, fmt::format("{} on {} x {} ({}): {}\n{}\n", plan.model, table_count(plan.n_gpus),
                                   plan.gpu, plan.platform, batch_text(plan), document.verdict));
   document.add("Time against memory", {pareto_figure(plan)}).shown = Shown::page;

@@ -52,6 +52,7 @@ class ReplayDocument {
 
   ReportDocument run() {
     head();
+    first_screen();
     opening();
     ranks();
     if (on_page() && pictures_ != nullptr) {
@@ -144,6 +145,15 @@ class ReplayDocument {
           {"Waiting for other ranks", percent_text(waits, window) + " %", "of the mean step"});
     }
     detail::add_throughput_figures(document_, a_.simulated, "simulated.");
+  }
+
+  void first_screen() {
+    FirstScreen screen;
+    if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
+      screen.blocks.emplace_back(ReportText{sentence(culprits) + "."});
+    if (a_.warning) screen.blocks.emplace_back(ReportText{fmt::format("Warning: {}", *a_.warning)});
+    screen.notes = a_.simulated.notes;
+    document_.first_screen = std::move(screen);
   }
 
   // What a terminal shows on top.

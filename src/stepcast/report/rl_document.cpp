@@ -162,6 +162,13 @@ ReportDocument rl_document(const RlForecast& f) {
                 table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});
   document.add(is_plan ? "Ways to spread it" : "On- against off-policy", {std::move(others)});
   document.add("Notes", {ReportList{f.notes}});
+  ReportTable parts = rl_parts_table(f);
+  constexpr std::size_t kMostParts = 8;
+  parts.most = kMostParts;
+  document.first_screen = FirstScreen{
+      .why = fmt::format("{}; training {}.", sentence(rl_split_text(f.split)), f.split.training_layout),
+      .blocks = {std::move(parts)},
+      .notes = f.notes};
   document.json = rl_json(f);
   return document;
 }

@@ -29,6 +29,7 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
   table.add_columns("% | <");
   ReportSection& section = document.add("What 10 % more of a resource would save");
   section.shown = on;
+  section.is_asked = is_shown(on, Shown::terminal);
   section.opening = "\n";
   if (document.has_page()) section.add(ReportFigure{bar_chart(chart), ""});
   section.add(std::move(table));

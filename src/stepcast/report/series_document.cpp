@@ -298,6 +298,15 @@ std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   return points;
 }
 
+FirstScreen screen_of(ReportTable steps, const std::vector<std::string>& notes) {
+  constexpr std::size_t kMostSteps = 10;
+  steps.most = kMostSteps;
+  steps.indent = 0;
+  steps.on_first_screen = {"GPUs",    "batch",          "batch\nper rank", "step\nms",   "p10\nms",
+                           "p90\nms", "samples\nper s", "efficiency\n%",   "memory\nGiB"};
+  return {.blocks = {std::move(steps)}, .notes = notes};
+}
+
 }  // namespace
 
 ReportDocument batch_series_document(std::span<const BatchForecast> series, Shown made_for) {
@@ -329,6 +338,7 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   }
   section.add(TerminalText{"\n"});
   section.add(ReportList{series.back().forecast.notes, "note: "}, Shown::terminal);
+  document.first_screen = screen_of(table_of(series), series.back().forecast.notes);
   if (!document.has_page()) return document;
   add_page_sections(document, points);
   document.json = batch_series_json(series);
@@ -374,6 +384,7 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
   }
   section.opening = opening(first.forecast.model.value_or("the model"), first.forecast.gpu.value_or("GPUs"),
                             first.forecast);
+  document.first_screen = screen_of(scaling_table(series), first.forecast.notes);
   if (!document.has_page()) return document;
   add_page_sections(document, points);
   document.json = scaling_series_json(series);

@@ -158,7 +158,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   steps.add(TerminalText{"\n" + answer.verdict() + "\n"});
   if (least_step_ms > 0 && best.step.fits && least_step_ms <= step_ms(best)) {
     const double percent = 100 * (1 - least_step_ms / step_ms(best));
-    document.figures.push_back({"No placement is below", ms_text(least_step_ms) + " ms",
+    document.figures.push_back({"Lower bound of table-wise placement", ms_text(least_step_ms) + " ms",
                                 fmt::format("{:.1f} % under {}", percent, best.plan.name)});
     steps.add(ReportText{
         fmt::format("No placement of whole tables takes less than {:.3f} ms, which is {:.1f} % below {}.",
@@ -178,6 +178,12 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
     ranks.folded = &c != &best;
     ranks.shown = ranks.folded ? Shown::page : Shown::everywhere;
   }
+  ReportTable table = shardings_table(answer);
+  constexpr std::size_t kMostShardings = 8;
+  table.most = kMostShardings;
+  table.on_first_screen = {"sharding", "expected\nms", "step\nms",    "p10\nms",
+                           "p90\nms",  "imbalance",    "memory\nGiB", ""};
+  document.first_screen = FirstScreen{.blocks = {std::move(table)}};
   document.json = sharding_json(answer);
   return document;
 }

@@ -173,6 +173,12 @@ ReportDocument training_document(const TrainingAnswer& training) {
     section.add(
         ReportText{fmt::format("{} of {} options shown: --top shows more", n, plan.options.size()), 0});
   section.opening = line + "\n\n";
+  ReportTable options = options_table(training);
+  constexpr std::size_t kMostOptions = 9;
+  options.most = kMostOptions;
+  options.on_first_screen = {"platform", "GPUs", "step\nms", "days", "p90\ndays",
+                             "price",    "MWh",  "layout",   ""};
+  document.first_screen = FirstScreen{.blocks = {std::move(options)}};
   document.json = training_json(training);
   return document;
 }
@@ -230,6 +236,11 @@ ReportDocument jobs_document(const JobPool& pool) {
            {jobs_table(pool),
             ReportText{"all jobs run at the same time, each on whole nodes of its own until its end", 0}})
       .opening = fmt::format("{}\n{}\n\n", document.title, document.verdict);
+  ReportTable jobs = jobs_table(pool);
+  constexpr std::size_t kMostJobs = 12;
+  jobs.most = kMostJobs;
+  jobs.on_first_screen = {"job", "GPUs", "step\nms", "days", "deadline\ndays", "price", ""};
+  document.first_screen = FirstScreen{.blocks = {std::move(jobs)}};
   document.json = jobs_json(pool);
   return document;
 }

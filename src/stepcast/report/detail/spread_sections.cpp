@@ -160,6 +160,7 @@ void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
   ReportSection& section =
       document.add(fmt::format("Straggler scenarios: {} drawn from {} (seed {})",
                                table_count(scenarios.step.n), scenarios.drawn_from, scenarios.seed));
+  section.is_asked = true;
   if (document.has_page()) section.add(ReportFigure{bar_chart(chart), ""});
   section.add(std::move(table));
   section.add(ReportText{
