@@ -63,6 +63,24 @@ TEST(AnchoredSession, CarriesOverToNeighbours) {
   EXPECT_LT(after.step_time_ms / other, 1.2);
 }
 
+// Ten steps in one time: neither the forecast of the job nor that of a neighbour moves.
+TEST(AnchoredSession, LeavesTimesOfOtherUnitsOut) {
+  const Forecast before = predicted(request());
+  PredictRequest anchored = request();
+  anchored.measured = {std::to_string(10 * before.step_time_ms)};
+  const Forecast after = predicted(anchored);
+  EXPECT_FALSE(after.anchor);
+  EXPECT_EQ(after.step_time_ms, before.step_time_ms);
+  EXPECT_THAT(after.notes, Contains(HasSubstr("is not used: it is the time of ten steps")));
+  ASSERT_TRUE(after.measured_check);
+  EXPECT_EQ(after.measured_check->verdict, "slow");
+
+  anchored.measured.push_back(std::to_string(1.2 * before.step_time_ms));
+  const Forecast with_both = predicted(anchored);
+  ASSERT_TRUE(with_both.anchor);
+  EXPECT_EQ(with_both.anchor->measured.size(), 1U);
+}
+
 TEST(AnchoredSession, ALogAnchorsAnotherLayoutByItself) {
   PredictLogRequest log{.log = test::source_dir() / "tests/golden/logs/train.log"};
   log.request.platform = "dgx-h100";
