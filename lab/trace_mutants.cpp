@@ -16,6 +16,11 @@ namespace {
 
 using Ranks = std::vector<RecordedRank>;
 
+bool is_transfer(const RecordedRank& rank, const GpuOp& op) {
+  return op.kind == GpuOp::Kind::kernel &&
+         (op.collective >= 0 || classify_kernel(rank.names.text(op.name)) == KernelClass::communication);
+}
+
 // Calls with GPU work, of which the first of every `period` stay where that is more than one.
 void remove_launches(Ranks& ranks, std::size_t period) {
   for (RecordedRank& rank : ranks) {
@@ -25,6 +30,18 @@ void remove_launches(Ranks& ranks, std::size_t period) {
     std::erase_if(rank.runtime_calls, [&](const RuntimeCall& call) {
       return call.correlation >= 0 && launched.contains(call.correlation) &&
              (period == 1 || n++ % period != 0);
+    });
+  }
+}
+
+// Those of transfers, or of copies and fills.
+void remove_launches_of(Ranks& ranks, bool transfers) {
+  for (RecordedRank& rank : ranks) {
+    std::set<std::int64_t> launched;
+    for (const GpuOp& op : rank.gpu_ops)
+      if (transfers ? is_transfer(rank, op) : op.kind != GpuOp::Kind::kernel) launched.insert(op.correlation);
+    std::erase_if(rank.runtime_calls, [&](const RuntimeCall& call) {
+      return call.correlation >= 0 && launched.contains(call.correlation);
     });
   }
 }
@@ -67,18 +84,22 @@ void scale_times(Ranks& ranks, double factor) {
   }
 }
 
-void set_clocks_apart(Ranks& ranks) {
-  constexpr std::int64_t kMostUs = 1000, kStride = 379;  // a prime, so that neighbours are far apart
+void set_clocks_apart(Ranks& ranks, std::int64_t most_us) {
+  constexpr std::int64_t kStride = 379;  // a prime, so that neighbours are far apart
   for (std::size_t r = 1; r < ranks.size(); ++r) {
-    const Nanoseconds ahead{1000 * ((static_cast<std::int64_t>(r) * kStride) % (kMostUs + 1))};
+    const Nanoseconds ahead{1000 * ((static_cast<std::int64_t>(r) * kStride) % (most_us + 1))};
     move_times(ranks[r], [&](Nanoseconds t) { return t + ahead; });
   }
+}
+
+void round_times(RecordedRank& rank, std::int64_t to_ns) {
+  move_times(rank, [&](Nanoseconds t) { return Nanoseconds{t.count() / to_ns * to_ns}; });
 }
 
 void record_less(Ranks& ranks) {
   constexpr std::int64_t kUs = 1000;
   for (RecordedRank& rank : ranks) {
-    move_times(rank, [](Nanoseconds t) { return Nanoseconds{t.count() / kUs * kUs}; });
+    round_times(rank, kUs);
     for (CpuOp& op : rank.cpu_ops) {
       op.input_shapes = op.input_types = op.input_values = {};
       op.external_id = op.order = op.sequence_number = -1;
@@ -95,8 +116,26 @@ void record_less(Ranks& ranks) {
   }
 }
 
-void cut_first_events(Ranks& ranks) {
-  constexpr std::int64_t kShare = 10;
+void record_no_metadata(Ranks& ranks) {
+  for (RecordedRank& rank : ranks) {
+    for (CpuOp& op : rank.cpu_ops) op.collective = -1;
+    for (GpuOp& op : rank.gpu_ops) op.collective = -1;
+    rank.collective_infos.clear();
+    std::erase_if(rank.cpu_ops, [&](const CpuOp& op) {
+      return rank.names.text(op.name).starts_with("nccl:") ||
+             rank.names.text(op.name) == "record_param_comms";
+    });
+  }
+}
+
+void forget_step_markers(Ranks& ranks) {
+  for (RecordedRank& rank : ranks)
+    std::erase_if(rank.cpu_ops, [](const CpuOp& op) { return op.kind == CpuOp::Kind::step; });
+}
+
+// Of the first step so many hundredths.
+void cut_first_events(Ranks& ranks, std::int64_t hundredths) {
+  constexpr std::int64_t kHundred = 100;
   for (RecordedRank& rank : ranks) {
     const Nanoseconds first = first_moment(rank);
     Nanoseconds length{};
@@ -104,7 +143,7 @@ void cut_first_events(Ranks& ranks) {
       if (op.kind == CpuOp::Kind::step && length == Nanoseconds{}) length = op.end() - first;
     if (length == Nanoseconds{})
       for (const CpuOp& op : rank.cpu_ops) length = std::max(length, op.end() - first);
-    const Nanoseconds cut = first + length / kShare;
+    const Nanoseconds cut = first + length * hundredths / kHundred;
     std::erase_if(rank.cpu_ops,
                   [&](const CpuOp& op) { return op.kind != CpuOp::Kind::step && op.start < cut; });
     std::erase_if(rank.runtime_calls, [&](const RuntimeCall& call) { return call.start < cut; });
@@ -132,29 +171,41 @@ void rename_streams(Ranks& ranks) {
   }
 }
 
-void spread_collectives(Ranks& ranks) {
-  constexpr std::int32_t kFirstStream = 1000, kStreams = 3;
+void spread_collectives(Ranks& ranks, std::int32_t streams) {
+  constexpr std::int32_t kFirstStream = 1000;
   for (RecordedRank& rank : ranks) {
     std::int32_t n = 0;
-    for (GpuOp& op : rank.gpu_ops) {
-      const bool transfers =
-          op.kind == GpuOp::Kind::kernel &&
-          (op.collective >= 0 || classify_kernel(rank.names.text(op.name)) == KernelClass::communication);
-      if (transfers) op.stream = kFirstStream + n++ % kStreams;
-    }
+    for (GpuOp& op : rank.gpu_ops)
+      if (is_transfer(rank, op)) op.stream = kFirstStream + n++ % streams;
   }
 }
 
 constexpr std::array kMutations{
     TraceMutation{"launches removed", false, [](Ranks& ranks) { remove_launches(ranks, 1); }},
     TraceMutation{"every other launch removed", false, [](Ranks& ranks) { remove_launches(ranks, 2); }},
-    TraceMutation{"rank offsets", true, set_clocks_apart},
+    TraceMutation{"launches of transfers removed", false,
+                  [](Ranks& ranks) { remove_launches_of(ranks, true); }},
+    TraceMutation{"launches of copies removed", false,
+                  [](Ranks& ranks) { remove_launches_of(ranks, false); }},
+    TraceMutation{"rank offsets", true, [](Ranks& ranks) { set_clocks_apart(ranks, 1000); }},
+    TraceMutation{"small rank offsets", true, [](Ranks& ranks) { set_clocks_apart(ranks, 30); }},
+    TraceMutation{"large rank offsets", true, [](Ranks& ranks) { set_clocks_apart(ranks, 20'000); }},
     TraceMutation{"another profiler", false, record_less},
+    TraceMutation{"no metadata of collectives", false, record_no_metadata},
+    TraceMutation{"tens of microseconds", false,
+                  [](Ranks& ranks) {
+                    for (RecordedRank& rank : ranks) round_times(rank, 10'000);
+                  }},
+    TraceMutation{"no step markers", false, forget_step_markers},
+    TraceMutation{"steps of 0.05 times the length", false, [](Ranks& ranks) { scale_times(ranks, 0.05); }},
     TraceMutation{"steps of 0.3 times the length", false, [](Ranks& ranks) { scale_times(ranks, 0.3); }},
     TraceMutation{"steps of 4 times the length", false, [](Ranks& ranks) { scale_times(ranks, 4); }},
-    TraceMutation{"first events cut", false, cut_first_events},
+    TraceMutation{"first events cut", false, [](Ranks& ranks) { cut_first_events(ranks, 10); }},
+    TraceMutation{"half of the first events cut", false, [](Ranks& ranks) { cut_first_events(ranks, 50); }},
     TraceMutation{"streams renamed", false, rename_streams},
-    TraceMutation{"collectives spread", false, spread_collectives},
+    TraceMutation{"collectives spread", false, [](Ranks& ranks) { spread_collectives(ranks, 3); }},
+    TraceMutation{"collectives on streams of their own", false,
+                  [](Ranks& ranks) { spread_collectives(ranks, 1'000'000); }},
 };
 
 }  // namespace

@@ -23,15 +23,15 @@ struct TraceMutation {
   }
 };
 
-//   launches removed          no call that started GPU work is in the file
-//   every other launch removed
-//   rank offsets              clocks of the ranks are up to 1,000 us apart
+//   launches removed          no call that started GPU work is in the file; every other one; those of transfers; of copies
+//   rank offsets              clocks of the ranks are up to 1,000 us apart; 30; 20,000
 //   another profiler          whole microseconds; no shapes, sequence numbers, ids of operators, metadata of collectives,
-//                             records of synchronisation and sizes of grids
-//   steps of 0.3 and 4 times the length
-//   first events cut          nothing but the step markers of the first tenth of the first step
+//                             records of synchronisation and sizes of grids. Also the metadata alone, times in tens of
+//                             microseconds, and no markers of steps
+//   steps of 0.05, 0.3 and 4 times the length
+//   first events cut          nothing but the step markers of the first tenth of the first step; of its first half
 //   streams renamed           numbers in the opposite order
-//   collectives spread        over three streams in turn
+//   collectives spread        over three streams in turn; each on a stream of its own
 [[nodiscard]] std::span<const TraceMutation> trace_mutations();
 
 }  // namespace stepcast

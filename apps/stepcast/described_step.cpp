@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/file.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/platform/platform_choice.h"
@@ -67,15 +68,15 @@ Status take_measured(const DescribedStep& step, PredictRequest& request) {
           .advice("leave one of the two out");
     std::error_code ignored;
     const bool is_file = std::filesystem::is_regular_file(text, ignored);
-    if (is_file) {
+    if (is_file && !is_archive(text)) {
       STEPCAST_ASSIGN(const std::string beginning, read_file(text));
       if (looks_like_llm_runs(beginning)) {
         STEPCAST_ASSIGN(std::vector<MeasuredTime> more, steps_of_table(text, request.platform));
         std::ranges::move(more, std::back_inserter(rows->steps));
         continue;
       }
-    } else if (!std::filesystem::is_directory(text, ignored) && text.find('=') == std::string::npos &&
-               text.find_first_not_of("0123456789.ms") != text.npos) {
+    } else if (!is_file && !std::filesystem::is_directory(text, ignored) &&
+               text.find('=') == std::string::npos && text.find_first_not_of("0123456789.ms") != text.npos) {
       return Error::at("", "--measured")
           .found(fmt::format("`{}`, which is not a file", text.substr(0, 200)))
           .expected(

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"
@@ -32,7 +33,7 @@ struct Options {
 
 std::uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
   std::uint64_t sum = 0;
-  for (const std::filesystem::path& file : files) {
+  for (const std::filesystem::path& file : files_on_disk(files)) {
     std::error_code unknown;
     const std::uint64_t bytes = std::filesystem::file_size(file, unknown);
     if (!unknown) sum += bytes;
@@ -52,7 +53,7 @@ Result<int> run_import(Options options) {
   }
   const std::vector<std::filesystem::path> places(options.places.begin(), options.places.end());
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places, options.list));
-  STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.output, listing.files()));
+  STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.output, files_on_disk(listing.files())));
   std::optional<ProgressLine> progress{"import"};
   STEPCAST_ASSIGN(const RankFile file, import_rank(listing, {.step = options.step,
                                                              .all_steps = options.all_steps,

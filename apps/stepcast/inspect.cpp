@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,8 +17,9 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/subject.h"
+#include "stepcast/base/archive.h"
 #include "stepcast/base/byte_source.h"
-#include "stepcast/base/npz_file.h"
+#include "stepcast/base/zip_file.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/rebuild/profiled_operators.h"
 #include "stepcast/rebuild/recorded_program.h"
@@ -51,21 +53,14 @@ struct InspectOptions {
 // A file as it is shown; nothing where it is of a rank that nobody asked for.
 using Inspected = Result<std::optional<InspectedFile>>;
 
-bool is_npz(const std::string& file) { return file.ends_with(".npz") && NpzFile::is_zip(file); }
+bool is_npz(const std::string& file) { return file.ends_with(".npz") && ZipFile::is_zip(file); }
 
 // The first bytes of a file, of gzip's content; nothing where it cannot be read.
 std::string beginning_of(const std::string& file) {
-  std::string start(4096, '\0');
-  std::size_t size = 0;
-  if (Result<ByteSource> source = ByteSource::open(file)) {
-    while (size < start.size()) {
-      const Result<std::size_t> n = source->read(start.data() + size, start.size() - size);
-      if (!n || *n == 0) break;
-      size += *n;
-    }
-  }
-  start.resize(size);
-  return start;
+  Result<ByteSource> source = ByteSource::open(file);
+  if (!source) return {};
+  const Result<std::string_view> start = source->peek(4096);
+  return start ? std::string{*start} : std::string{};
 }
 
 // Says on a terminal how far the reading is.
@@ -91,7 +86,8 @@ std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& fil
   for (TraceSet& set : read_trace_sets(*listing, {}, skipped)) {
     for (std::size_t i = 0; i < set.ranks.size(); ++i) {
       const auto& et = set.execution_traces[i];
-      if (et && std::filesystem::equivalent(et->file, file, ignored)) return std::move(set.ranks[i]);
+      if (et && (et->file == file || std::filesystem::equivalent(et->file, file, ignored)))
+        return std::move(set.ranks[i]);
     }
   }
   return std::nullopt;
@@ -272,7 +268,7 @@ Result<Files> find_files(const InspectOptions& options) {
   if (!names.ranks_from.empty()) STEPCAST_TRY(check_rank_pattern(names.ranks_from));
   for (const std::string& place : options.places) {
     std::error_code ignored;
-    if (!std::filesystem::is_directory(place, ignored)) {
+    if (!std::filesystem::is_directory(place, ignored) && (is_npz(place) || !is_archive(place))) {
       const auto rank = names.rank_of(place, std::nullopt);
       const std::span<const std::int32_t> ranks{options.list.ranks};
       const bool other = !ranks.empty() && rank && std::ranges::find(ranks, *rank) == ranks.end();

@@ -13,6 +13,8 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
 
+#include "tests/support/temporary_folder.h"
+
 namespace stepcast::byte_source_test {
 namespace {
 
@@ -227,6 +229,44 @@ TEST(File, CompressesReproducibly) {
   const auto back = read_all(gzip(text), 1 << 16, InflateEngine::automatic);
   ASSERT_TRUE(back.ok());
   EXPECT_TRUE(*back == text);
+}
+
+TEST(ByteSource, PeeksWithoutTakingAndLeavesErrorsToReading) {
+  ByteSource plain = ByteSource::from_memory("abcdef", "memory");
+  EXPECT_EQ(*plain.peek(4), "abcd");
+  EXPECT_EQ(*plain.peek(2), "ab");
+  EXPECT_EQ(*plain.peek(100), "abcdef");
+  char block[100];
+  EXPECT_EQ(*plain.read(block, sizeof block), 6U);
+  EXPECT_EQ(*plain.peek(1), "");
+  const std::string whole = gzip(sample_text(100'000));
+  ByteSource cut = ByteSource::from_memory(std::string_view{whole}.substr(0, whole.size() / 2), "memory");
+  ASSERT_GT(cut.peek(10)->size(), 0U);
+  std::string all(200'000, '\0');
+  EXPECT_TRUE(cut.peek(all.size()).ok());
+  Result<std::size_t> got = cut.read(all.data(), all.size());
+  ASSERT_TRUE(got.ok());
+  EXPECT_GT(*got, 1000U);
+  EXPECT_FALSE(cut.read(all.data(), all.size()).ok());
+  ByteSource nothing = ByteSource::from_memory(std::string_view{whole}.substr(0, 5), "memory");
+  EXPECT_FALSE(nothing.peek(1).ok());
+}
+
+TEST(ByteSource, SkipsInPlainFilesAndInPacked) {
+  const test::TemporaryFolder folder;
+  const std::string text = sample_text(1'000'000);
+  for (const std::string& content : {text, gzip(text)}) {
+    ASSERT_TRUE(write_file(folder.path() / "a", content).ok());
+    Result<ByteSource> source = ByteSource::open(folder.path() / "a");
+    ASSERT_TRUE(source.ok());
+    char block[10];
+    ASSERT_EQ(*source->read(block, sizeof block), sizeof block);
+    EXPECT_EQ(*source->skip(700'000), 700'000U);
+    ASSERT_EQ(*source->read(block, sizeof block), sizeof block);
+    EXPECT_EQ((std::string_view{block, sizeof block}), text.substr(700'010, 10));
+    EXPECT_EQ(*source->skip(10'000'000), 1'000'000U - 700'020U);
+    EXPECT_EQ(*source->read(block, sizeof block), 0U);
+  }
 }
 
 }  // namespace

@@ -34,7 +34,18 @@ TEST(TraceMutants, ChangeWhatTheySay) {
   EXPECT_LT(mutant("first events cut")[0].cpu_ops.size(), was[0].cpu_ops.size());
   EXPECT_EQ(mutant("rank offsets")[0].gpu_ops[0].start, was[0].gpu_ops[0].start);
   EXPECT_GT(mutant("rank offsets")[1].gpu_ops[0].start, was[1].gpu_ops[0].start);
-  EXPECT_TRUE(mutant("another profiler")[0].collective_infos.empty());
+  EXPECT_GT(mutant("large rank offsets")[1].gpu_ops[0].start, mutant("rank offsets")[1].gpu_ops[0].start);
+  for (const char* name : {"another profiler", "no metadata of collectives"})
+    EXPECT_TRUE(mutant(name)[0].collective_infos.empty());
+  for (const char* name : {"launches of transfers removed", "launches of copies removed"}) {
+    EXPECT_LT(mutant(name)[0].runtime_calls.size(), was[0].runtime_calls.size());
+    EXPECT_GT(mutant(name)[0].runtime_calls.size(), mutant("launches removed")[0].runtime_calls.size());
+  }
+  EXPECT_LT(mutant("half of the first events cut")[0].cpu_ops.size(),
+            mutant("first events cut")[0].cpu_ops.size());
+  EXPECT_EQ(mutant("tens of microseconds")[0].gpu_ops[0].start.count() % 10'000, 0);
+  EXPECT_TRUE(std::ranges::none_of(mutant("no step markers")[0].cpu_ops,
+                                   [](const CpuOp& op) { return op.kind == CpuOp::Kind::step; }));
   const auto step_ns = [](const RecordedRank& rank) {
     return std::ranges::find(rank.cpu_ops, CpuOp::Kind::step, &CpuOp::kind)->duration.count();
   };

@@ -169,6 +169,59 @@ TEST(RebuildProgram, CollectiveEndsTogetherAfterTheLastArrival) {
   EXPECT_DOUBLE_EQ(late.at(1, kernel).length_us(), 50);
 }
 
+// Ranks of a job without metadata: NCCL's kernel for transfers from one to another runs their all-to-all as well.
+TEST(RebuildProgram, SendReceiveOfMoreThanTwoRanksIsAnAllToAll) {
+  for (const int size : {2, 3}) {
+    std::vector<RecordedRank> ranks;
+    for (int rank = 0; rank < size; ++rank) {
+      TraceBuilder b{rank, size};
+      const int main = b.thread(1);
+      b.step(main, 1, 0, 1000);
+      const double at = 100 + 100 * rank;
+      b.launch(main, at, 6, 84, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", at + 8, 492 - at);
+      b.call(main, "cudaDeviceSynchronize", at + 10, 500 - at);
+      ranks.push_back(b.build());
+    }
+    const Replayed r = replay(ranks);
+    ASSERT_EQ(r.recorded.program.collectives().size(), 1u);
+    EXPECT_EQ(r.recorded.program.collectives()[0].op,
+              size == 2 ? CollectiveOp::send_receive : CollectiveOp::all_to_all);
+  }
+}
+
+// Launches of 6 us but for the first, of 200; a graph launch of 30; and a wait of 300, which is none.
+TEST(RebuildProgram, NamesCallsThatAreSlowOnce) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 1000);
+  b.op(main, "aten::mm", 5, 900);
+  b.launch(main, 10, 200, 7, "sgemm", 212, 10);
+  for (int k = 0; k < 4; ++k) b.launch(main, 220 + 20 * k, 6, 7, "sgemm", 228 + 20 * k, 5);
+  b.kernel(b.call(main, "cudaGraphLaunch", 400, 30), 7, "node", 432, 300);
+  b.call(main, "cudaDeviceSynchronize", 440, 300);
+  EXPECT_THAT(
+      replay({b.build()}).recorded.notes,
+      ::testing::Contains("rank 0: 2 single slow calls take 0.230 ms of the step: cudaLaunchKernel 0.200 ms "
+                          "(first use of a kernel, whose code is loaded then), cudaGraphLaunch 0.030 ms "
+                          "(graph launch)"));
+}
+
+TEST(RebuildProgram, NotesThreadsThatPollOnceAndLast) {
+  std::vector<RecordedRank> ranks = two_ranks();
+  for (RecordedRank& rank : ranks) {
+    rank.threads.push_back({.pid = 1, .tid = 99, .name = {}});
+    RuntimeCall poll = rank.runtime_calls.front();
+    poll.thread = ThreadId{rank.threads.size() - 1};
+    poll.correlation = -1;
+    poll.name = rank.names.intern("cudaEventQuery");
+    poll.start = rank.cpu_ops.front().start + Nanoseconds{600'000};
+    rank.runtime_calls.push_back(poll);
+  }
+  const Replayed r = replay(ranks);
+  ASSERT_FALSE(r.recorded.notes.empty());
+  EXPECT_EQ(r.recorded.notes.back(), "2 calls of threads that only poll were left out (rank 0-1)");
+}
+
 TEST(RebuildProgram, OrderOfFilesChangesNothing) {
   std::vector<RecordedRank> ranks = two_ranks();
   const Replayed a = replay(ranks);

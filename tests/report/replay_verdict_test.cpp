@@ -50,7 +50,7 @@ TEST(ReplayVerdict, NamesWhatHoldsTheStepBackAndWhoComesLast) {
       replay_verdict(two_ranks()),
       "host-bound: twice as fast, the host would save 35.0 % of the step (3.500 ms), the GPUs 2.0 %; GPUs "
       "compute 30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 1 comes last in 1 of 3 "
-      "collectives and causes 66.7 % of the waiting for other ranks (0.300 ms)");
+      "collectives and causes 66.7 % of the waiting for other ranks (0.300 ms), rank 0 causes 22.2 %");
 }
 
 // Not the share of time, but what a faster one would save: GPUs that compute 30 % of the step may bind it.

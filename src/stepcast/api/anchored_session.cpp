@@ -8,6 +8,7 @@
 
 #include "stepcast/analyze/measured_check.h"
 #include "stepcast/api/detail/session_impl.h"
+#include "stepcast/base/archive.h"
 #include "stepcast/base/words.h"
 #include "stepcast/formats/layout_choice.h"
 #include "stepcast/formats/resolve_job.h"
@@ -42,7 +43,7 @@ Result<MeasuredTime> step_of_log(const std::string& file, const Job& asked) {
 // Traces tell no job: the median recorded step is of what is asked.
 bool holds_traces(const std::string& place) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(place, ignored)) return true;
+  if (std::filesystem::is_directory(place, ignored) || is_archive(place)) return true;
   if (!std::filesystem::is_regular_file(place, ignored)) return false;
   const Result<TraceFormat> format = detect_trace_format(place);
   return format && *format != TraceFormat::other_json && *format != TraceFormat::unknown;

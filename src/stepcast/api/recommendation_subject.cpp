@@ -5,6 +5,7 @@
 
 #include "stepcast/api/detail/subject_answers.h"
 #include "stepcast/base/npz_file.h"
+#include "stepcast/base/zip_file.h"
 #include "stepcast/recommend/dlrm_job.h"
 #include "stepcast/recommend/dlrm_presets.h"
 #include "stepcast/recommend/dlrm_step.h"
@@ -29,7 +30,7 @@ PredictDlrmRequest dlrm_request(const StepQuestion& question) {
   return request;
 }
 
-bool is_npz(const std::string& file) { return file.ends_with(".npz") && NpzFile::is_zip(file); }
+bool is_npz(const std::string& file) { return file.ends_with(".npz") && ZipFile::is_zip(file); }
 
 // The indices of all .npz files are measured together: the last one of several is the data set.
 Result<std::vector<MeasuredIndices>> indices_of(const FileQuestion& question) {

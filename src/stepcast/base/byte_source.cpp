@@ -1,15 +1,19 @@
 #include "stepcast/base/byte_source.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include <zlib.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/detail/inflater.h"
+#include "stepcast/base/detail/member_input.h"
 #include "stepcast/base/read_scope.h"
 #include "stepcast/base/stop.h"
 
@@ -80,18 +84,26 @@ struct FileCloser {
 struct ByteSource::Impl {
   std::string name;
   Options options;
-  std::unique_ptr<std::FILE, FileCloser> file;  // null: all of the input is in `pending` from the start
+  // Neither: all of the input is in `pending` from the start.
+  std::unique_ptr<std::FILE, FileCloser> file;
+  ByteInput input;
   std::unique_ptr<char[]> buffer;
-  std::string_view pending;     // input that was read and not used yet
-  std::uint64_t taken = 0;      // bytes of input read so far, those in `pending` included
-  std::uint64_t total = 0;      // bytes of input there are, 0 where unknown (a pipe)
-  std::uint64_t delivered = 0;  // bytes given to the caller
+  std::string_view pending;         // input that was read and not used yet
+  std::string peeked;               // content that read() delivers next
+  std::optional<Error> late_error;  // what comes behind that
+  std::uint64_t taken = 0;          // bytes of input read so far, those in `pending` included
+  std::uint64_t total = 0;          // bytes of input there are, 0 where unknown (a pipe)
+  std::uint64_t delivered = 0;      // bytes given to the caller
   std::uint64_t next_progress = kProgressStep;
   bool input_ended = false;
   bool started = false;
   bool ended = false;
   std::unique_ptr<Inflater> inflater;  // null: the content is not compressed
 
+  void make_buffer() {
+    buffer = std::make_unique_for_overwrite<char[]>(kGivenBack + kInputBytes);
+    pending = {buffer.get() + kGivenBack, 0};
+  }
   [[nodiscard]] std::uint64_t offset() const { return taken - pending.size(); }
 
   void report_progress(bool force) {
@@ -100,10 +112,29 @@ struct ByteSource::Impl {
     options.progress(taken, std::max(taken, total));
   }
 
+  [[nodiscard]] bool is_in_memory() const { return file == nullptr && input == nullptr; }
+
+  // Of the file or the archive's member; sets `input_ended` at its end.
+  Result<std::size_t> read_input(char* to, std::size_t capacity) {
+    std::size_t got = 0;
+    if (input != nullptr) {
+      STEPCAST_ASSIGN(got, input(to, capacity));
+    } else {
+      got = std::fread(to, 1, capacity, file.get());
+      if (got == 0 && std::ferror(file.get()) != 0) {
+        return Error::at(name, "byte " + std::to_string(taken),
+                         "cannot read: " + std::error_code(errno, std::generic_category()).message());
+      }
+    }
+    input_ended = got == 0;
+    taken += got;
+    return got;
+  }
+
   // Gets more input into `pending`, keeping what is there. At the end of the input it sets `input_ended`.
   Status refill() {
     if (input_ended) return Ok{};
-    if (file == nullptr) {
+    if (is_in_memory()) {
       input_ended = true;
       return Ok{};
     }
@@ -111,16 +142,8 @@ struct ByteSource::Impl {
     const std::size_t kept = pending.size();
     char* const first = buffer.get() + kGivenBack;
     if (used + kept > 0) std::memmove(first - used, pending.data() - used, used + kept);
-    const std::size_t got = std::fread(first + kept, 1, kInputBytes - kept, file.get());
-    if (got == 0) {
-      if (std::ferror(file.get()) != 0) {
-        return Error::at(name, "byte " + std::to_string(taken),
-                         "cannot read: " + std::error_code(errno, std::generic_category()).message());
-      }
-      input_ended = true;
-    }
+    STEPCAST_ASSIGN(const std::size_t got, read_input(first + kept, kInputBytes - kept));
     pending = {first, kept + got};
-    taken += got;
     report_progress(false);
     return Ok{};
   }
@@ -136,16 +159,8 @@ struct ByteSource::Impl {
   }
 
   Result<std::size_t> read_plain(char* to, std::size_t capacity) {
-    if (pending.empty() && file != nullptr && !input_ended) {  // straight into the caller's memory
-      const std::size_t got = std::fread(to, 1, capacity, file.get());
-      taken += got;
-      if (got == 0) {
-        if (std::ferror(file.get()) != 0) {
-          return Error::at(name, "byte " + std::to_string(taken),
-                           "cannot read: " + std::error_code(errno, std::generic_category()).message());
-        }
-        input_ended = true;
-      }
+    if (pending.empty() && !is_in_memory() && !input_ended) {  // straight into the caller's memory
+      STEPCAST_ASSIGN(const std::size_t got, read_input(to, capacity));
       report_progress(false);
       return got;
     }
@@ -221,14 +236,28 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
     return Error::at(impl->name, "").found("a directory").expected("a file");
   impl->file.reset(std::fopen(file.c_str(), "rb"));
   if (impl->file == nullptr) {
+    const int why = errno;
+    if (const auto archive = why == ENOTDIR ? archive_of(file) : std::nullopt) {
+      STEPCAST_ASSIGN(ByteInput member, detail::open_member(*archive, file));
+      return from_input(std::move(member), impl->name, std::move(impl->options));
+    }
     return Error::at(impl->name, "",
-                     "cannot open: " + std::error_code(errno, std::generic_category()).message());
+                     "cannot open: " + std::error_code(why, std::generic_category()).message());
   }
   std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
   const auto size = std::filesystem::file_size(file, code);
   if (!code) impl->total = size;
-  impl->buffer = std::make_unique_for_overwrite<char[]>(kGivenBack + kInputBytes);
-  impl->pending = {impl->buffer.get() + kGivenBack, 0};
+  impl->make_buffer();
+  return ByteSource{std::move(impl)};
+}
+
+ByteSource ByteSource::from_input(ByteInput input, std::string name, Options options) {
+  auto impl = std::make_unique<Impl>();
+  impl->name = std::move(name);
+  impl->options = std::move(options);
+  impl->options.progress = {};
+  impl->input = std::move(input);
+  impl->make_buffer();
   return ByteSource{std::move(impl)};
 }
 
@@ -244,7 +273,14 @@ ByteSource ByteSource::from_memory(std::string_view content, std::string name, O
 
 Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
   Impl& s = *impl_;
-  if (capacity == 0 || s.ended) return std::size_t{0};
+  if (const std::size_t n = std::min(capacity, s.peeked.size()); n > 0) {
+    std::memcpy(to, s.peeked.data(), n);
+    s.peeked.erase(0, n);
+    return n;
+  }
+  if (capacity == 0) return std::size_t{0};
+  if (s.late_error) return *std::exchange(s.late_error, std::nullopt);
+  if (s.ended) return std::size_t{0};
   STEPCAST_TRY(not_stopped());
   if (!s.started) STEPCAST_TRY(s.start());
   auto got = s.inflater != nullptr ? s.read_gzip(to, capacity) : s.read_plain(to, capacity);
@@ -265,6 +301,45 @@ Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
     s.report_progress(true);
   }
   return got;
+}
+
+Result<std::string_view> ByteSource::peek(std::size_t n) {
+  Impl& s = *impl_;
+  std::string found;
+  while (found.size() < n) {
+    const std::size_t size = found.size();
+    found.resize(n);
+    Result<std::size_t> got = read(found.data() + size, n - size);
+    found.resize(size + (got ? *got : 0));
+    if (!got) s.late_error = std::move(got).error();
+    if (!got || *got == 0) break;
+  }
+  s.peeked.insert(0, found);
+  if (s.peeked.empty() && s.late_error) return *s.late_error;
+  return std::string_view{s.peeked}.substr(0, n);
+}
+
+Result<std::uint64_t> ByteSource::skip(std::uint64_t n) {
+  Impl& s = *impl_;
+  std::uint64_t skipped = 0;
+  std::array<char, 1 << 16> block;
+  while (skipped < n) {
+    const std::uint64_t left = n - skipped;
+    const bool may_seek = s.started && s.inflater == nullptr && s.file != nullptr && !s.ended &&
+                          s.peeked.empty() && s.pending.empty() && s.total > s.taken;
+    if (may_seek && left > block.size()) {
+      const std::uint64_t by = std::min(left, s.total - s.taken);
+      if (fseeko(s.file.get(), static_cast<off_t>(by), SEEK_CUR) == 0) {
+        s.taken += by;
+        skipped += by;
+        continue;
+      }
+    }
+    STEPCAST_ASSIGN(const std::size_t got, read(block.data(), std::min<std::uint64_t>(left, block.size())));
+    if (got == 0) break;
+    skipped += got;
+  }
+  return skipped;
 }
 
 const std::string& ByteSource::name() const { return impl_->name; }

@@ -13,9 +13,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stepcast/base/result.h"
+#include "stepcast/base/zip_file.h"
 
 namespace stepcast {
 
@@ -41,8 +43,6 @@ class NpzArray {
 
 class NpzFile {
  public:
-  // Whether the file begins as a zip archive does.
-  [[nodiscard]] static bool is_zip(const std::filesystem::path& file);
   // Errors: no zip archive, a directory of it that points out of the file, more than 10,000 members.
   [[nodiscard]] static Result<NpzFile> open(const std::filesystem::path& file);
   [[nodiscard]] static Result<NpzFile> from_memory(std::string content, const std::string& name);
@@ -56,9 +56,8 @@ class NpzFile {
   [[nodiscard]] Result<NpzArray> array(std::string_view name) const;
 
  private:
-  friend class NpzArray;
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  explicit NpzFile(ZipFile zip) : zip_(std::move(zip)) {}
+  ZipFile zip_;
 };
 
 }  // namespace stepcast

@@ -16,8 +16,10 @@
 #include "stepcast/rebuild/detail/gpu_waits.h"
 #include "stepcast/rebuild/detail/launch_queue.h"
 #include "stepcast/rebuild/detail/rank_graph.h"
+#include "stepcast/rebuild/detail/slow_calls.h"
 #include "stepcast/rebuild/recorded_program.h"
 #include "stepcast/rebuild/traced_operations.h"
+#include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/foreign_tracer.h"
 
 namespace stepcast {
@@ -391,6 +393,20 @@ void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) 
       g.rank));
 }
 
+// One line for all ranks: it is no news of any.
+std::optional<std::string> polling_note(const std::vector<RankGraph>& graphs,
+                                        const std::vector<detail::CpuLanes>& lanes) {
+  std::uint64_t calls = 0;
+  std::vector<std::int32_t> ranks;
+  for (std::size_t r = 0; r < graphs.size(); ++r) {
+    if (lanes[r].dropped_polling_calls == 0) continue;
+    calls += lanes[r].dropped_polling_calls;
+    ranks.push_back(graphs[r].rank);
+  }
+  if (calls == 0) return std::nullopt;
+  return fmt::format("{} calls of threads that only poll were left out (rank {})", calls, list_ranks(ranks));
+}
+
 detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
                                const RebuildOptions& options) {
   detail::RankStarts starts{.of_work = detail::gpu_starts(g, constants, options.own_delays)};
@@ -456,9 +472,8 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     detail::find_gpu_waits(g);
     lanes.push_back(detail::cut_cpu_lanes(g));
     detail::find_held_calls(g, lanes.back());
-    if (lanes.back().dropped_polling_calls > 0)
-      notes.push_back(fmt::format("rank {}: {} runtime calls of threads that only poll were left out", g.rank,
-                                  lanes.back().dropped_polling_calls));
+    if (std::string slow = detail::slow_calls_note(g, lanes.back()); !slow.empty())
+      notes.push_back(std::move(slow));
   }
 
   // Edges first, then constants from what they show not to have waited, then what only the constants reveal.
@@ -471,6 +486,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     note_missing_kernels(g, starts.back().lateness, notes);
   }
 
+  const std::optional<std::string> polling = polling_note(graphs, lanes);
   for (const RankGraph& g : graphs) out.files.push_back(file_facts(*g.recorded, g.execution_trace));
   RebuildOptions how = options;
   how.done_with = [&](const RecordedRank& rank) {
@@ -483,6 +499,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   if (groups.size() > 1) out.shape_groups = std::move(groups);
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
+  if (polling) out.notes.push_back(*polling);
   if (world && static_cast<std::size_t>(*world) > ranks.size())
     out.notes.push_back(fmt::format("{} of {} ranks are here", ranks.size(), *world));
   return out;

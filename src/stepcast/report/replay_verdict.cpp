@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/names.h"
+#include "stepcast/base/text.h"
 
 namespace stepcast {
 namespace {
@@ -68,6 +69,45 @@ std::string reservation(std::span<const RecordedStepFacts> facts) {
       100 * unlaunched / all);
 }
 
+// ", rank 3 causes 31.0 %, rank 5 causes 12.2 %": all but `worst` that cause a good part of the waiting.
+std::string others_that_cause(const ReplayAnalysis& analysis, const RankCulprits* worst) {
+  constexpr double kGoodPart = 0.1;
+  const double all_us = analysis.culprits.all_waiting_us();
+  std::vector<const RankCulprits*> causes;
+  for (const RankCulprits& rank : analysis.culprits.ranks)
+    if (&rank != worst && rank.caused_wait_us > kGoodPart * all_us) causes.push_back(&rank);
+  std::ranges::stable_sort(causes, std::ranges::greater{}, &RankCulprits::caused_wait_us);
+  std::vector<std::string> shares;
+  for (const RankCulprits* rank : causes) {
+    shares.push_back(fmt::format("rank {} causes {:.1f} %", analysis.facts[rank->rank_class.index()].rank,
+                                 100 * rank->caused_wait_us / all_us));
+  }
+  if (shares.empty()) return {};
+  return (worst != nullptr ? ", " : "; in the others ") + join(shares);
+}
+
+// Whom the ranks wait for.
+std::string waiting_sentence(const ReplayAnalysis& analysis) {
+  const StepCulprits& culprits = analysis.culprits;
+  const double all_us = culprits.all_waiting_us();
+  if (const RankCulprits* worst = culprits.worst()) {
+    return fmt::format(
+               "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other "
+               "ranks "
+               "({:.3f} ms)",
+               analysis.facts[worst->rank_class.index()].rank, worst->came_last, culprits.collectives,
+               100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3) +
+           others_that_cause(analysis, worst);
+  }
+  if (all_us <= 0 || culprits.ties == 0) return {};
+  return fmt::format(
+             "; the clocks of the ranks, which may be {:.0f} us apart, do not tell whom the others wait for: "
+             "in "
+             "{} of {} collectives the last two arrive within that",
+             culprits.tie_us, culprits.ties, culprits.collectives) +
+         others_that_cause(analysis, nullptr);
+}
+
 }  // namespace
 
 TimePair longest_step(const ReplayAnalysis& analysis) {
@@ -105,22 +145,7 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
                   analysis.binding.bound_by(), gains_text(analysis.binding), percent(computing));
   if (largest.time_ms > 0)
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
-  const StepCulprits& culprits = analysis.culprits;
-  const double all_us = culprits.all_waiting_us();
-  if (const RankCulprits* worst = culprits.worst()) {
-    text += fmt::format(
-        "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other ranks "
-        "({:.3f} ms)",
-        analysis.facts[worst->rank_class.index()].rank, worst->came_last, culprits.collectives,
-        100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3);
-  } else if (all_us > 0 && culprits.ties > 0) {
-    text += fmt::format(
-        "; the clocks of the ranks, which may be {:.0f} us apart, do not tell whom the others wait for: in "
-        "{} of {} "
-        "collectives the last two arrive within that",
-        culprits.tie_us, culprits.ties, culprits.collectives);
-  }
-  return text;
+  return text + waiting_sentence(analysis);
 }
 
 std::string culprit_sentence(const ReplayAnalysis& analysis) {

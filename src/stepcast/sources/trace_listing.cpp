@@ -1,6 +1,7 @@
 #include "stepcast/sources/trace_listing.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/text.h"
 #include "stepcast/trace/file_ranks.h"
@@ -19,28 +21,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first 4 KiB of a file, of gzip's content; nothing where it cannot be read.
-std::string beginning_of(const fs::path& file) {
-  std::string start(4096, '\0');
-  std::size_t size = 0;
-  Result<ByteSource> source = ByteSource::open(file);
-  while (source && size < start.size()) {
-    const Result<std::size_t> n = source->read(start.data() + size, start.size() - size);
-    if (!n || *n == 0) break;
-    size += *n;
-  }
-  start.resize(size);
-  return start;
-}
+constexpr std::size_t kBeginning = 4096;  // of a file's content, which tells what it is
 
 bool looks_like_trace_file(const fs::path& file) {
   const std::string name = lower(file.filename().string());
   return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et") || name.ends_with(".step");
 }
 
-Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
-  const std::string beginning = beginning_of(file);
-  const Result<TraceFormat> format = detect_trace_format(file);
+// `source` is of the file's begin; an error where it could not be opened.
+Status sort_in(const fs::path& file, Result<ByteSource> source, bool asked_for, TraceListing& listing) {
+  std::string beginning;
+  if (source) {
+    if (const Result<std::string_view> start = source->peek(kBeginning)) beginning = *start;
+  }
+  const Result<TraceFormat> format =
+      source ? detect_trace_format(*source) : Result<TraceFormat>{std::move(source).error()};
   const TraceFormat known = format.ok() ? *format : TraceFormat::unknown;
   for (std::size_t k = 0; k < kSourceKindCount; ++k) {
     if (!source_kinds()[k].holds(known, beginning)) continue;
@@ -61,19 +56,53 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
           "`stepcast import`");
 }
 
-// Entries of a folder in the order of their names.
-Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
-  std::vector<fs::path> entries;
-  std::error_code problem;
-  for (auto entry = fs::directory_iterator{folder, problem}; !problem && entry != fs::directory_iterator{};
-       entry.increment(problem)) {
-    entries.push_back(entry->path());
-  }
-  if (problem)
-    return Error::at(folder.string(), fmt::format("cannot list the folder: {}", problem.message()));
-  std::sort(entries.begin(), entries.end());
-  return entries;
+Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
+  return sort_in(file, ByteSource::open(file), asked_for, listing);
 }
+
+// The disk, or what is in one archive.
+class Tree {
+ public:
+  Tree() = default;
+  explicit Tree(std::vector<fs::path> members) : members_(std::move(members)) {}
+
+  [[nodiscard]] bool is_file(const fs::path& path) const {
+    std::error_code ignored;
+    return members_ ? std::ranges::binary_search(*members_, path) : fs::is_regular_file(path, ignored);
+  }
+  [[nodiscard]] bool is_folder(const fs::path& path) const {
+    std::error_code ignored;
+    return members_ ? !entries_in_archive(path).empty() : fs::is_directory(path, ignored);
+  }
+  // Of a folder, in the order of their names.
+  [[nodiscard]] Result<std::vector<fs::path>> entries_of(const fs::path& folder) const {
+    if (members_) return entries_in_archive(folder);
+    std::vector<fs::path> entries;
+    std::error_code problem;
+    for (auto entry = fs::directory_iterator{folder, problem}; !problem && entry != fs::directory_iterator{};
+         entry.increment(problem)) {
+      entries.push_back(entry->path());
+    }
+    if (problem)
+      return Error::at(folder.string(), fmt::format("cannot list the folder: {}", problem.message()));
+    std::ranges::sort(entries);
+    return entries;
+  }
+
+ private:
+  [[nodiscard]] std::vector<fs::path> entries_in_archive(const fs::path& folder) const {
+    std::vector<fs::path> entries;
+    for (const fs::path& member : *members_) {
+      const auto [in_folder, in_member] = std::ranges::mismatch(folder, member);
+      if (in_folder != folder.end() || in_member == member.end()) continue;
+      fs::path entry = folder / *in_member;
+      if (entries.empty() || entries.back() != entry) entries.push_back(std::move(entry));
+    }
+    return entries;
+  }
+
+  std::optional<std::vector<fs::path>> members_;  // sorted
+};
 
 // "step-000020" of our capture, "iteration_10" of TorchTitan: the traces of one moment of a training.
 bool is_of_one_moment(const fs::path& folder) {
@@ -86,32 +115,22 @@ bool is_of_one_moment(const fs::path& folder) {
   return false;
 }
 
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 // The files of a folder that may be traces. Where it has none: those of the folders that Megatron-LM writes side by side,
 // or of the one moment that was recorded.
-Result<std::vector<fs::path>> files_in(const fs::path& folder) {
-  STEPCAST_ASSIGN(const std::vector<fs::path> entries, entries_of(folder));
+Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder) {
+  STEPCAST_ASSIGN(const std::vector<fs::path> entries, tree.entries_of(folder));
   std::vector<fs::path> files, moments;
   for (const fs::path& entry : entries) {
-    if (looks_like_trace_file(entry) && is_file(entry)) files.push_back(entry);
-    if (is_of_one_moment(entry) && is_folder(entry)) moments.push_back(entry);
+    if (looks_like_trace_file(entry) && tree.is_file(entry)) files.push_back(entry);
+    if (is_of_one_moment(entry) && tree.is_folder(entry)) moments.push_back(entry);
   }
   if (!files.empty()) return files;
   for (const char* name : {"torch_profile", "chakra"}) {
     const fs::path part = folder / name;
-    if (!is_folder(part)) continue;
-    STEPCAST_ASSIGN(const std::vector<fs::path> in_part, entries_of(part));
+    if (!tree.is_folder(part)) continue;
+    STEPCAST_ASSIGN(const std::vector<fs::path> in_part, tree.entries_of(part));
     std::copy_if(in_part.begin(), in_part.end(), std::back_inserter(files),
-                 [](const fs::path& file) { return looks_like_trace_file(file) && is_file(file); });
+                 [&](const fs::path& file) { return looks_like_trace_file(file) && tree.is_file(file); });
   }
   if (!files.empty() || moments.empty()) return files;
   if (moments.size() > 1) {
@@ -121,7 +140,62 @@ Result<std::vector<fs::path>> files_in(const fs::path& folder) {
         .expected("the traces of one")
         .advice(fmt::format("name one of these folders: {}", moments.back().string()));
   }
-  return files_in(moments.front());
+  return files_in(tree, moments.front());
+}
+
+// Who packs a folder packs its name too: the first folder that holds more than one other.
+fs::path top_of(const Tree& tree, fs::path folder) {
+  for (;;) {
+    const Result<std::vector<fs::path>> entries = tree.entries_of(folder);
+    const bool is_wrapped = entries && entries->size() == 1 && tree.is_folder(entries->front());
+    if (!is_wrapped || is_of_one_moment(entries->front())) return folder;
+    folder = entries->front();
+  }
+}
+
+Status refuse_archives(const Tree& tree, const fs::path& folder) {
+  STEPCAST_ASSIGN(const std::vector<fs::path> entries, tree.entries_of(folder));
+  for (const fs::path& entry : entries) {
+    const std::string name = lower(entry.filename().string());
+    const auto ends_in = [&](const char* suffix) { return name.ends_with(suffix); };
+    if (tree.is_file(entry) && std::ranges::any_of(std::array{".tar", ".tgz", ".tar.gz", ".zip"}, ends_in)) {
+      return Error::at(entry.string(), "")
+          .found("an archive inside an archive")
+          .expected("traces")
+          .advice("unpack the outer one");
+    }
+  }
+  return Ok{};
+}
+
+// Splits off those of other ranks than are asked for, which are not opened.
+using OfAnotherRank = std::function<bool(const fs::path&)>;
+void leave_unopened(std::vector<fs::path>& files, const OfAnotherRank& other, TraceListing& listing) {
+  const auto others = std::stable_partition(files.begin(), files.end(), std::not_fn(other));
+  listing.unopened.insert(listing.unopened.end(), others, files.end());
+  files.erase(others, files.end());
+}
+
+// `place` is an archive, or a folder or a file in it.
+Status list_archive(const fs::path& archive, fs::path place, const OfAnotherRank& other,
+                    TraceListing& listing) {
+  if (!place.has_filename()) place = place.parent_path();  // "traces.tgz/"
+  STEPCAST_ASSIGN(std::vector<fs::path> members, archive_members(archive));
+  const Tree tree{std::move(members)};
+  if (tree.is_file(place)) return sort_in(place, true, listing);
+  if (!tree.is_folder(place)) {
+    return Error::at(place.string(), place == archive ? "the archive holds no file"
+                                                      : "there is no such file or folder in the archive");
+  }
+  const fs::path folder = top_of(tree, place);
+  STEPCAST_TRY(refuse_archives(tree, folder));
+  STEPCAST_ASSIGN(std::vector<fs::path> files, files_in(tree, folder));
+  leave_unopened(files, other, listing);
+  STEPCAST_TRY(visit_members(archive, files, [&](const fs::path& file, ByteSource& source) {
+    return sort_in(file, std::move(source), false, listing);
+  }));
+  for (std::vector<fs::path>& of_kind : listing.of_kind) std::ranges::sort(of_kind);
+  return Ok{};
 }
 
 }  // namespace
@@ -141,19 +215,22 @@ Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOpt
   for (const fs::path& place : places) {
     std::error_code problem;
     const fs::file_status status = fs::status(place, problem);
-    if (!fs::exists(status)) return Error::at(place.string(), "there is no such file or folder");
-    if (!fs::is_directory(status)) {
+    if (!fs::exists(status)) {
+      const std::optional<fs::path> archive = archive_of(place);
+      if (!archive) return Error::at(place.string(), "there is no such file or folder");
+      STEPCAST_TRY(list_archive(*archive, place, is_of_another_rank, listing));
+    } else if (is_archive(place)) {
+      STEPCAST_TRY(list_archive(place, place, is_of_another_rank, listing));
+    } else if (!fs::is_directory(status)) {
       if (is_of_another_rank(place))
         listing.unopened.push_back(place);
       else
         STEPCAST_TRY(sort_in(place, true, listing));
-      continue;
+    } else {
+      STEPCAST_ASSIGN(std::vector<fs::path> files, files_in(Tree{}, place));
+      leave_unopened(files, is_of_another_rank, listing);
+      for (const fs::path& file : files) STEPCAST_TRY(sort_in(file, false, listing));
     }
-    STEPCAST_ASSIGN(std::vector<fs::path> files, files_in(place));
-    const auto others = std::stable_partition(files.begin(), files.end(), std::not_fn(is_of_another_rank));
-    listing.unopened.insert(listing.unopened.end(), others, files.end());
-    files.erase(others, files.end());
-    for (const fs::path& file : files) STEPCAST_TRY(sort_in(file, false, listing));
   }
   return listing.files().empty() ? with_unopened(listing) : listing;
 }

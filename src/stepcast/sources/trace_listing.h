@@ -56,9 +56,10 @@ struct TraceListing {
                                                     std::optional<std::int32_t> said) const;
 };
 
-// `places` are files or folders. In a folder only *.json, *.gz, *.et and *.step files are looked at. A folder without such files
-// stands for the folders torch_profile and chakra in it (Megatron-LM), or for its one folder iteration_N (TorchTitan) or
-// step-N (`stepcast capture`); other sub-folders are not searched. Where no name shows a rank that was asked for, every file is opened: names may mislead.
+// `places` are files, folders or archives (archive.h), which stand for the folder that was packed. In a folder only *.json,
+// *.gz, *.et and *.step files are looked at. A folder without such files stands for the folders torch_profile and chakra in it
+// (Megatron-LM), or for its one folder iteration_N (TorchTitan) or step-N (`stepcast capture`); other sub-folders are not
+// searched. Where no name shows a rank that was asked for, every file is opened: names may mislead.
 // Errors: a place that does not exist, a named file that is no such trace, several folders iteration_N, a pattern that is
 // none.
 [[nodiscard]] Result<TraceListing> list_traces(std::span<const std::filesystem::path> places,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/readers.h"
@@ -79,7 +80,7 @@ struct ReadFiles {
 
 std::uint64_t bytes_of(const std::vector<fs::path>& files) {
   std::uint64_t sum = 0;
-  for (const fs::path& file : files) {
+  for (const fs::path& file : files_on_disk(files)) {
     std::error_code unknown;
     const std::uint64_t bytes = fs::file_size(file, unknown);
     if (!unknown) sum += bytes;
@@ -89,7 +90,7 @@ std::uint64_t bytes_of(const std::vector<fs::path>& files) {
 
 Status try_all(const TraceListing& listing, const TraceSetOptions& options, ReadFiles& files) {
   std::uint64_t json_bytes = 0;
-  for (const fs::path& file : listing.of(kProfiler)) json_bytes += bytes_of_json(file);
+  for (const fs::path& file : files_on_disk(listing.of(kProfiler))) json_bytes += bytes_of_json(file);
   const bool twice = options.one_step && json_bytes >= options.large_from_bytes;
   ReadProgress progress(options.progress,
                         bytes_of(listing.of(kProfiler)) * (twice ? 2 : 1) + bytes_of(listing.of(kExecution)));

@@ -74,22 +74,14 @@ std::string_view to_string(TraceFormat format) {
 }
 
 Result<TraceFormat> detect_trace_format(const std::filesystem::path& file) {
-  std::string start(512, '\0');
-  std::size_t size = 0;
-  {
-    STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
-    while (size < start.size()) {
-      STEPCAST_ASSIGN(const std::size_t n, source.read(start.data() + size, start.size() - size));
-      if (n == 0) break;
-      size += n;
-    }
-    start.resize(size);
-  }
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
+  return detect_trace_format(source);
+}
+
+Result<TraceFormat> detect_trace_format(ByteSource& source) {
+  STEPCAST_ASSIGN(const std::string_view start, source.peek(512));
   switch (const LeadingBytes what = detail::recognise_leading_bytes(start)) {
-    case LeadingBytes::json: {
-      STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
-      return detect_json(source);
-    }
+    case LeadingBytes::json: return detect_json(source);
     case LeadingBytes::chakra_protobuf: return TraceFormat::chakra_protobuf;
     case LeadingBytes::unknown: return TraceFormat::unknown;
     case LeadingBytes::empty:
@@ -98,7 +90,7 @@ Result<TraceFormat> detect_trace_format(const std::filesystem::path& file) {
     case LeadingBytes::tar:
     case LeadingBytes::zip:
     case LeadingBytes::zstd:
-    case LeadingBytes::gzip: return detail::not_json_error(what, start, file.string());
+    case LeadingBytes::gzip: return detail::not_json_error(what, start, source.name());
   }
   return TraceFormat::unknown;
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/file.h"
 #include "stepcast/trace/detail/quote.h"
@@ -343,7 +344,7 @@ Result<std::string> rank_file_bytes(const RankFile& file) {
 
 Result<RankFile> read_rank_file(const std::filesystem::path& file) {
   std::error_code unknown;
-  const std::uintmax_t bytes = std::filesystem::file_size(file, unknown);
+  const std::uintmax_t bytes = std::filesystem::file_size(archive_of(file).value_or(file), unknown);
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, most_content(unknown ? 0 : bytes)));
   STEPCAST_ASSIGN(const std::string content, content_of(source));
   return parse_content(content, file.string());

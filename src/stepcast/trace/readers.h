@@ -15,6 +15,7 @@
 
 namespace stepcast {
 
+class ByteSource;     // byte_source.h
 class StepSelection;  // step_selection.h
 
 enum class TraceFormat : std::uint8_t {
@@ -38,6 +39,7 @@ struct ReadOptions {
 
 // Looks at the first part of the (inflated) file only.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(const std::filesystem::path& file);
+[[nodiscard]] Result<TraceFormat> detect_trace_format(ByteSource& source);
 
 // The rank that a profiler trace names before its events; reads no event. Nothing where it names none there.
 [[nodiscard]] Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file);

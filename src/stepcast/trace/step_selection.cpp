@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/detail/event_store.h"
 #include "stepcast/trace/detail/kineto_event.h"
@@ -238,7 +239,7 @@ std::uint64_t bytes_of_json(const std::filesystem::path& file) {
   if (problem) return 0;
   std::array<char, 2> magic{};
   std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
-  return magic == std::array{'\x1f', '\x8b'} ? bytes * kDeflation : bytes;
+  return magic == std::array{'\x1f', '\x8b'} || is_archive(file) ? bytes * kDeflation : bytes;
 }
 
 std::optional<std::int64_t> step_to_replay(std::span<const StepSelection> files) {

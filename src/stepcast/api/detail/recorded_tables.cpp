@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/archive.h"
 #include "stepcast/rebuild/traced_operations.h"
 #include "stepcast/sources/trace_listing.h"
 #include "stepcast/sources/trace_set.h"
@@ -74,7 +75,7 @@ Result<RecordedTables> recorded_tables(const std::filesystem::path& folder) {
 
 bool is_trace_folder(const std::filesystem::path& place) {
   std::error_code ignored;
-  return std::filesystem::is_directory(place, ignored);
+  return std::filesystem::is_directory(place, ignored) || is_archive(place);
 }
 
 Status take_tables(const std::string& place, DlrmJob& job) {

@@ -276,6 +276,9 @@ class Matcher {
       collective.transfer_us = std::min(collective.transfer_us, w.length_us());
       collective.members.emplace_back(e.rank, e.work);
     }
+    // NCCL runs both in one kernel: what more than two ranks do is no transfer from one to another.
+    if (collective.op == CollectiveOp::send_receive && members.size() > 2)
+      collective.op = CollectiveOp::all_to_all;
     collective.name = std::string(to_string(collective.op));
     match_.collectives.push_back(std::move(collective));
   }

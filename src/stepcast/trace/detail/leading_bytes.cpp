@@ -66,8 +66,8 @@ Error not_json_error(LeadingBytes what, std::string_view start, std::string file
         return {"macOS metadata (AppleDouble)", "take the file of the same name without the leading \"._\""};
       case LeadingBytes::chakra_protobuf:
         return {"a Chakra execution trace (protobuf)", "`stepcast inspect` says what is in it"};
-      case LeadingBytes::tar: return {"a tar archive", "unpack it first"};
-      case LeadingBytes::zip: return {"a zip archive", "unpack it first"};
+      case LeadingBytes::tar: return {"a tar archive", "name the archive itself, or unpack it"};
+      case LeadingBytes::zip: return {"a zip archive", "name the archive itself, or unpack it"};
       case LeadingBytes::zstd: return {"zstd data", "decompress it first"};
       case LeadingBytes::gzip: return {"gzip data inside gzip data", "decompress it once first"};
       case LeadingBytes::json:
