@@ -15,6 +15,7 @@ configure_and_build() {
 
 # What a preset needs: its packages, and its configure arguments.
 build_preset() {
+  local more=()
   # `./dev run` may have switched the tests off where their packages were missing.
   configure_arguments=(-DSTEPCAST_BUILD_TESTS=ON)
   case $1 in
@@ -28,6 +29,8 @@ build_preset() {
       ;;
     *) die "unknown preset '$1' (release, dev, sanitize, thread)" ;;
   esac
+  read -ra more <<<"${STEPCAST_CMAKE:-}"
+  configure_arguments+=(${more[@]+"${more[@]}"})
 }
 
 find_data() {
