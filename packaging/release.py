@@ -3,7 +3,8 @@
     python3 packaging/release.py [--out DIR] [--wheels DIR]   of the commit that is checked out; `./dev release` builds the rest first
     python3 packaging/release.py --check [v0.2.0]             compares version, change log and copies of the version with the tag
     python3 packaging/release.py --notes                      prints the section of the change log of this version
-    python3 packaging/release.py --sbom wheel|program FILE    writes the SBOM of what one kind of binary contains
+    python3 packaging/release.py --sbom FILE                  writes the SBOM that goes into each binary package
+    python3 packaging/release.py --rename REPOSITORY SITE     changes both addresses in every file; SITE ends in a slash
 
 The same commit gives the same bytes: entries are sorted, their times are the commit's, and nothing of the machine enters.
 """
@@ -78,9 +79,21 @@ def source_archive(out, seconds):
     return file
 
 
-def parts_in(kind):
-    """Libraries of others that a binary contains; `wheel` or `program`."""
-    return [part for part in json.loads((THIRD_PARTY / "parts.json").read_text())["parts"] if kind in part["in"]]
+def rename(repository, site):
+    """Writes other addresses of the repository and of the documentation into every file that has them."""
+    old = re.search(r"HOMEPAGE_URL (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+    old_site = re.search(r'STEPCAST_SITE "(\S+)"', (ROOT / "CMakeLists.txt").read_text()).group(1)
+    for name in git("ls-files", "-z").decode().split("\0")[:-1]:
+        file = ROOT / name
+        before = file.read_bytes() if file.is_file() and not file.is_symlink() else b""
+        after = before.replace(old_site.encode(), site.encode()).replace(old.encode(), repository.encode())
+        if after != before:
+            file.write_bytes(after)
+
+
+def parts():
+    """Libraries of others that our binaries contain: {name, licence, package of Debian, version, source, marker}."""
+    return json.loads((THIRD_PARTY / "parts.json").read_text())["parts"]
 
 
 def version_of(part):
@@ -100,9 +113,9 @@ def commit_seconds():
         return 1704067200  # an unpacked source archive, as in python/finish_wheel.py
 
 
-def sbom(kind, files=()):
+def sbom(files=()):
     given = [("stepcast", "Apache-2.0", version(), US)]
-    given += [(part["name"], part["licence"], version_of(part), "Organization: " + (part["source"].partition("/")[0] or "GNU")) for part in parts_in(kind)]
+    given += [(part["name"], part["licence"], version_of(part), "Organization: " + (part["source"].partition("/")[0] or "GNU")) for part in parts()]
     packages = [{"SPDXID": "SPDXRef-" + re.sub("[^A-Za-z0-9.-]", "-", name), "name": name, "versionInfo": of, "supplier": supplier,
                  "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence,
                  "copyrightText": "NOASSERTION"} for name, licence, of, supplier in given]
@@ -112,7 +125,7 @@ def sbom(kind, files=()):
     entries = [{"SPDXID": f"SPDXRef-File-{number}", "fileName": f"./{file.name}", "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION",
                 "checksums": [{"algorithm": of.upper(), "checksumValue": hashlib.new(of, file.read_bytes()).hexdigest()}
                               for of in ("sha1", "sha256")]} for number, file in enumerate(sorted(files))]
-    name = f"stepcast-{version()}-{kind}"
+    name = f"stepcast-{version()}"
     if files:
         name = f"stepcast-{version()}-{git('rev-parse', '--short=12', 'HEAD').decode().strip()}"
     return json.dumps({"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
@@ -129,7 +142,7 @@ def make(out, wheels):
     built = [*wheels.glob(f"stepcast-{version()}-*manylinux*.whl"), *(ROOT / "build" / "release").glob(f"stepcast_{version()}-*.deb")]
     files += [Path(shutil.copy(file, out)) for file in sorted(built)]
     bill = out / f"stepcast-{version()}.spdx.json"
-    bill.write_text(sbom("wheel", files))
+    bill.write_text(sbom(files))
     sums = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted([*files, bill]))
     (out / "SHA256SUMS").write_text(sums)
     return sums
@@ -141,7 +154,8 @@ def main():
     parser.add_argument("--wheels", type=Path, default=ROOT / "build" / "dist", help="folder with the wheels of this version")
     parser.add_argument("--check", nargs="?", const="", metavar="TAG", help="compare version, change log and tag")
     parser.add_argument("--notes", action="store_true", help="print the change log of this version")
-    parser.add_argument("--sbom", nargs=2, metavar=("KIND", "FILE"), help="write the SBOM of a wheel or program")
+    parser.add_argument("--sbom", type=Path, metavar="FILE", help="write the SBOM of a binary package")
+    parser.add_argument("--rename", nargs=2, metavar=("REPOSITORY", "SITE"), help="change the addresses in every file")
     given = parser.parse_args()
     if given.check is not None:
         if problems := list(problems_of(given.check)):
@@ -149,7 +163,9 @@ def main():
     elif given.notes:
         print(section(version()), end="")
     elif given.sbom:
-        Path(given.sbom[1]).write_text(sbom(given.sbom[0]))
+        given.sbom.write_text(sbom())
+    elif given.rename:
+        rename(*given.rename)
     else:
         print(make(given.out, given.wheels), end="")
 
