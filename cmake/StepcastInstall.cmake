@@ -35,6 +35,22 @@ install(
   FILES_MATCHING
   PATTERN "*.json")
 
+# Licence texts of the libraries inside of the program, and its SBOM. Debian has the text of our own licence already.
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION share/doc/stepcast)
+install(
+  DIRECTORY "${PROJECT_SOURCE_DIR}/packaging/third_party"
+  DESTINATION share/doc/stepcast
+  COMPONENT tool
+  FILES_MATCHING
+  PATTERN "*.txt")
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_Interpreter_FOUND)
+  set(stepcast_sbom "${PROJECT_BINARY_DIR}/stepcast.spdx.json")
+  execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/packaging/release.py" --sbom "${stepcast_sbom}"
+                  COMMAND_ERROR_IS_FATAL ANY)
+  install(FILES "${stepcast_sbom}" DESTINATION share/doc/stepcast COMPONENT tool)
+endif()
+
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stepcast-config.cmake.in"
                               "${PROJECT_BINARY_DIR}/stepcast-config.cmake" INSTALL_DESTINATION "${stepcast_cmake_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/stepcast-config-version.cmake" COMPATIBILITY SameMinorVersion)

@@ -10,6 +10,8 @@ in a line `<!--$ NAME NAME = COMMAND-->`, where COMMAND reads the whole output o
 name (all that it prints belongs to a single name). They are used as `<!--=NAME-->12.3<!--=-->`. Those of docs/accuracy/ need no
 definition: `<!--=SUITE:TEST:OF:COLUMN:DECIMALS-->`. A line `<!--@ FILE-->` above any other block writes it to $OUT/FILE.
 
+A row of a table `| TEXT | N | MEAN % | `SUITE:TEST:OF` |` has its figures from docs/accuracy/, too, without mark-up.
+
 Words have to be the same; numbers may differ by a thousandth or by one in the last place, as compilers round differently.
 Commands run in bash, in the root of the checkout, and write to a folder that is named $OUT, one for each page. Those that
 name $STEPCAST_DATA are left as they stand where it is not set; so are figures that rest on them.
@@ -32,7 +34,8 @@ ITEM = re.compile(
     r"(?:^<!--\|(?P<filter>.*)-->\n)?^```console\n(?P<command>\$ (?:.*\\\n)*.*\n)(?P<printed>(?:(?!```|\$ ).*\n)*)```\n"
     r"|^<!--\$ (?P<names>[\w ]+?) = (?P<define>.*)-->\n"
     r"|^<!--@ (?P<file>\S+)-->\n```\w+\n(?P<content>(?:(?!```).*\n)*)```\n"
-    r"|<!--=(?P<use>[^<>]+?)-->(?P<value>[^<]*)<!--=-->",
+    r"|<!--=(?P<use>[^<>]+?)-->(?P<value>[^<]*)<!--=-->"
+    r"|^\|(?P<what>[^|\n]*)\| (?P<n>[\d,]+) \| (?P<mean>[\d.]+) % \| `(?P<row>\w+:\w+:[^`\n:]+)` \|\n",
     re.MULTILINE,
 )
 MARK = re.compile(r"<!--.*?-->")
@@ -142,7 +145,19 @@ class Page:
         self.compare(f"figure {name}", match["value"], text)
         return f"<!--={name}-->{text}<!--=-->"
 
+    def scored(self, match):
+        """A row with how many measurements there are, the mean error, and where both are in docs/accuracy/."""
+        n, mean = accuracy(match["row"] + ":n:0"), accuracy(match["row"] + ":mape:2")
+        if n is None or mean is None:
+            self.problems.append(f"{self.path.relative_to(ROOT)}: docs/accuracy has no row {match['row']}")
+            return match[0]
+        mean = f"{float(mean):.{1 if float(mean) >= 1 else 2}f}"
+        self.compare(f"row {match['row']}", f"{match['n']} {match['mean']}", f"{n} {mean}")
+        return f"|{match['what']}| {n} | {mean} % | `{match['row']}` |\n"
+
     def again(self, match):
+        if match["row"]:
+            return self.scored(match)
         if match["command"]:
             return self.block(match)
         if match["file"]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The wheel for aarch64, built on x86-64 and tried there:
 #
-#   packaging/aarch64.sh build/dist/stepcast-0.1.0-py3-none-manylinux_2_28_x86_64.whl
+#   packaging/aarch64.sh build/dist/stepcast-*-py3-none-manylinux_2_28_x86_64.whl
 #
 # Takes the wheel of `./dev wheel`, of which all but the library and the program is the same on every machine; compiles these two
 # with g++-aarch64-linux-gnu, against Debian's libraries for arm64 (fetched into build/aarch64/root: nothing is installed); and

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A wheel in a Python that this machine has not, from another release of Debian:
 #
-#   packaging/debian_python.sh build/dist/stepcast-0.1.0-py3-none-manylinux_2_28_x86_64.whl [sid] [3.14]
+#   packaging/debian_python.sh build/dist/stepcast-*-py3-none-manylinux_2_28_x86_64.whl [sid] [3.14]
 #
 # Makes that release in build/debian-SUITE with debootstrap (300 MB, once; as root, nothing of the machine changes), installs the
 # wheel into an empty virtual environment there, and imports it, forecasts and plans. `./dev wheel` does the same with every Python

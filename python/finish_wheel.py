@@ -1,6 +1,6 @@
-"""Checks that a wheel runs on glibc 2.28, and packs it anew as manylinux_2_28: small, and the same bytes for the same content.
+"""Checks that a wheel runs on glibc 2.28, adds its SBOM, and packs it again as manylinux_2_28: small, the same bytes for the same content.
 
-    python3 python/finish_wheel.py build/dist/stepcast-0.1.0-py3-none-linux_x86_64.whl
+    python3 python/finish_wheel.py build/dist/stepcast-*-py3-none-linux_x86_64.whl
 
 Prints the name of the new file and removes the old one. Deflate is written by zopfli where it can be imported (5 % smaller, two
 minutes), unless STEPCAST_QUICK_WHEEL is 1. SOURCE_DATE_EPOCH is the time of its files.
@@ -18,6 +18,9 @@ import time
 import zipfile
 import zlib
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "packaging"))
+import release
 
 GLIBC = (2, 28)
 LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
@@ -90,6 +93,7 @@ def finish(wheel):
     about = record.replace("RECORD", "WHEEL")
     text = re.sub(r"(?m)^(Tag: .*-)linux_\w+$", rf"\1{tag}", files[about][0].decode())
     files[about] = (text.encode(), files[about][1])
+    files[record.replace("RECORD", "sboms/stepcast.spdx.json")] = (release.sbom().encode(), 0o644)
     lines = []
     for name, (data, _) in sorted(files.items()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

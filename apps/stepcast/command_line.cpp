@@ -13,7 +13,6 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -31,6 +30,7 @@
 #include "stepcast/describe/gpu_pools.h"
 #include "stepcast/platform/platform_file.h"
 
+#include "help.h"
 #include "in_process.h"
 #include "option_list.h"
 #include "verbs.h"
@@ -101,6 +101,8 @@ struct ChosenVerb {
   const CLI::App* app;
   std::string path;
 };
+
+constexpr char kHelpAll[] = "--help-all";
 
 ChosenVerb chosen_verb(const CLI::App& root) {
   ChosenVerb chosen{&root, ""};
@@ -277,8 +279,10 @@ std::vector<Declared> declare_verbs(CLI::App& app, const Program& program,
   const auto is_named = [&](const Verb& verb) {
     return std::ranges::any_of(words, [&](std::string_view word) { return word == verb.name; });
   };
-  const bool all = std::ranges::any_of(
-      program.verbs, [&](const Verb& verb) { return verb.reads_flags_of_all && is_named(verb); });
+  const bool all = (words.size() > 1 && words[1] == std::string_view{kHelpAll}) ||
+                   std::ranges::any_of(program.verbs, [&](const Verb& verb) {
+                     return verb.reads_flags_of_all && is_named(verb);
+                   });
   std::vector<Declared> declared;
   for (const Verb& verb : program.verbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
@@ -304,7 +308,24 @@ int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::spa
   return fail(kInternalError, "no verb ran");
 }
 
+int print_help(CLI::App& app, const Program& program, bool all) {
+  CLI::App* verb = &app;
+  std::string path;
+  for (auto next = app.get_subcommands(); !next.empty(); next = verb->get_subcommands()) {
+    verb = next.front();
+    path += (path.empty() ? "" : " ") + verb->get_name();
+  }
+  const std::string text = help_text(app, *verb, path, program.help, all);
+  const std::size_t columns = terminal_columns();
+  print_text(help_in_columns(text, columns == kNoLimit ? kHelpColumns : columns));
+  return kSuccess;
+}
+
 int parse_and_run(const Program& program, int argc, const char* const* argv) {
+  if (argc <= 1 && !program.first_screen.empty()) {
+    print_text(program.first_screen);
+    return kSuccess;
+  }
   std::deque<std::string> kept;
   const std::vector<const char*> words = with_pools({argv, static_cast<std::size_t>(argc)}, kept);
   const std::span<const char* const> given{argv, static_cast<std::size_t>(argc)};
@@ -313,11 +334,12 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   CLI::App app{program.description};
   app.name(program.name);
   app.set_version_flag("-V,--version", fmt::format("{} {}", program.name, version_text()));
-  app.footer(program.footer);
   app.require_subcommand(1);
+  app.set_help_all_flag(kHelpAll, "Print all flags and exit");
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
 
   const std::vector<Declared> declared = declare_verbs(app, program, {argv, static_cast<std::size_t>(argc)});
+  app.footer(program.footer);  // not of the verbs, which take that of the program when they are declared
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
     return word.starts_with('-') ||
@@ -345,13 +367,13 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     if (const Status lists = check_lists(app, {argv, static_cast<std::size_t>(argc)}); !lists.ok())
       return fail(kBadInput, lists.error().message());
     app.parse(argc, argv);
-  } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
-    std::ostringstream text, problems;
-    const int code = app.exit(request, text, problems);
-    constexpr std::size_t kPaged = 80;  // through a pager or into a file, as manual pages are
-    const std::size_t columns = terminal_columns();
-    print_text(help_in_columns(text.str(), columns == kNoLimit ? kPaged : columns));
-    return code;
+  } catch (const CLI::CallForHelp&) {  // --help and --version arrive as exceptions
+    return print_help(app, program, false);
+  } catch (const CLI::CallForAllHelp&) {
+    return print_help(app, program, true);
+  } catch (const CLI::Success& request) {
+    print("{}\n", request.what());
+    return kSuccess;
   } catch (const CLI::ParseError& problem) {
     return fail(kBadInput, usage_error(app, problem));
   }

@@ -107,9 +107,7 @@ Verb compare_verb() {
         auto options = std::make_shared<CompareOptions>();
         app.footer(
             "Files are what predict, replay or inspect print with --json, reports in HTML, or training logs "
-            "(docs/logs.md).\nExit code 4: --fail-above, and the step times differ by more. Examples:\n"
-            "  stepcast compare before.json after.json\n"
-            "  stepcast compare forecast.json train.log --fail-above 5%");
+            "(docs/logs.md).\nExit code 4: --fail-above, and the step times differ by more.");
         app.add_option("A", options->a, "a step to compare with")->required();
         app.add_option("B", options->b, "the step that is compared")->required();
         app.add_option("--fail-above", options->fail_above,

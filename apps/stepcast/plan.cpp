@@ -336,17 +336,8 @@ Result<int> run_plan(const PlanOptions& options) {
 }
 
 constexpr char kFooter[] =
-    "Lists restrict the space: --tp 4,8 --recompute none. Other flags of Megatron-LM hold for all "
-    "layouts\n"
-    "(`stepcast reference megatron-flags`). Examples:\n"
-    "  stepcast plan --model gpt3-175b --platform dgx-a100 --gpus 1024 --gbs 1536\n"
-    "  stepcast plan --model llama-3.1-405b --platform dgx-h100 --gpus 2048 --gbs 2048 --dtype "
-    "bf16,fp8\n"
-    "  stepcast plan --model mixtral-8x7b --gpus 64 --framework torchtitan --max-memory-GiB 70\n"
-    "  stepcast plan --from train.sh\n"
-    "  stepcast plan --model llama-3-70b --platform dgx-a100,dgx-h100 --gpus 256,512,1024 --gbs 1024 "
-    "\\\n"
-    "    --train-tokens 2T --within 30d --gpu-hour-price 2";
+    "Lists restrict the search: --tp 4,8 --recompute none. Other flags of Megatron-LM apply to all layouts\n"
+    "(`stepcast reference megatron-flags`).";
 
 constexpr VerbHeading kPlanHeadings[] = {
     {OptionHeading::subject, "What is trained, and where"},

@@ -433,11 +433,7 @@ Verb export_verb() {
   verb.declare = [declare = verb.declare](CLI::App& app) {
     Action action = declare(app);
     app.get_option("--chakra")->required();
-    app.footer(
-        "Takes what `predict` takes. Examples:\n"
-        "  stepcast export --trace traces/ --chakra out/\n"
-        "  stepcast export --model llama-3-8b --platform dgx-h100 --gpus 64 --pp 4 --gbs 128 --seq 8192 "
-        "--chakra out/ --per-rank");
+    app.footer("`export` takes the flags of `predict`.");
     return action;
   };
   return verb;

@@ -6,26 +6,18 @@ namespace stepcast::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "Memory, as flags of Megatron-LM; all of its flags that change a step are understood\n"
+    "Memory, as flags of Megatron-LM. All of its flags that change a step are understood\n"
     "(`stepcast reference megatron-flags`):\n"
-    "  --use-distributed-optimizer                 ZeRO-1: optimizer states are sharded\n"
-    "  --zero-stage 0|1|2|3, --use-megatron-fsdp   ZeRO, FSDP: gradients and weights, too (or "
-    "--framework fsdp)\n"
+    "  --use-distributed-optimizer                 ZeRO-1: sharded optimizer states\n"
+    "  --zero-stage 0|1|2|3, --use-megatron-fsdp   ZeRO, FSDP: sharded gradients and weights (or --framework "
+    "fsdp)\n"
     "  --recompute-granularity full|selective      recompute layers, or the core of attention\n"
     "  --sequence-parallel                         with --tp: norms are split as well\n"
-    "  --optimizer-cpu-offload                     optimizer states in the memory of the host\n"
-    "Without any of these and without a degree, the usual layout that needs least and fits is taken "
-    "and named.\n"
-    "Numbers: 8k is 8192, 15T is 15e12, 1e3 is 1000. What is said in several places holds in this "
-    "order, the\n"
-    "later the stronger: the model and our defaults, the habits of --framework, --command-line, "
-    "--torchtitan\n"
-    "or --deepspeed, flags. Exit code 3: --require-fit and it does not fit. Examples:\n"
-    "  stepcast predict --model llama-3-8b --gpus 8\n"
-    "  stepcast predict --model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 --gbs 512 "
-    "\\\n"
-    "    --sequence-parallel --use-distributed-optimizer\n"
-    "  stepcast predict --trace traces/ --platform 8xmi300x --what-if host=1.5x";
+    "  --optimizer-cpu-offload                     optimizer states in host memory\n"
+    "Without a flag of the layout, `predict` takes the layout that `stepcast plan` chooses, and names it.\n"
+    "Numbers: 8k is 8192, 15T is 15e12, 1e3 is 1000.\n"
+    "Precedence, lowest first: the model and our defaults, the defaults of --framework, --command-line,\n"
+    "--torchtitan or --deepspeed, flags. Exit code 3: --require-fit, and the memory does not suffice.";
 
 constexpr VerbHeading kPredictHeadings[] = {
     {OptionHeading::subject, "What is trained, and where"},

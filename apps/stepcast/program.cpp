@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "command_line.h"
+#include "help.h"
 #include "in_process.h"
 #include "pipe_arguments.h"
 #include "verbs.h"
@@ -16,19 +17,18 @@ Program stepcast_program() {
       .description =
           "stepcast forecasts the time of one training iteration of machine-learning jobs on many GPUs.",
       .footer =
-          "First steps:\n"
-          "  stepcast predict --model llama-3-8b --gpus 8     a forecast; `stepcast models`, `stepcast "
-          "platforms`\n"
-          "  stepcast replay examples/dlrm_4gpu               recorded ranks (in a checkout)\n"
-          "  source <(stepcast completion bash)               completion, also for zsh\n"
-          "Exit codes: 0 done, 1 the machine failed, 2 the input cannot be used, 3 `predict --require-fit` "
-          "and it does\n"
-          "not fit, 4 `compare --fail-above` and they differ by more.",
-      .verbs = {
+          "Help of a verb: stepcast VERB --help; all of its flags: stepcast VERB --help-all.\n"
+          "Exit codes: 0 success; 1 the machine failed (full disk, no memory); 2 the input cannot be used;\n"
+          "3 `predict --require-fit`: the memory does not suffice; 4 `compare --fail-above`: larger "
+          "difference.",
+      .verbs =
+          {
 #define STEPCAST_VERB(name) name##_verb(),
 #include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
 #undef STEPCAST_VERB
-      }};
+          },
+      .help = stepcast_help(),
+      .first_screen = first_screen()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

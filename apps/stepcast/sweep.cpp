@@ -204,12 +204,7 @@ Verb sweep_verb() {
             "  platform = \"dgx-h100\"\n"
             "  gpus = [64, 128, 256]\n"
             "  layouts = [{ tp = 8, pp = 1 }, { tp = 4, pp = 4 }]    # values that go together\n"
-            "Run again, it does what is left. Examples:\n"
-            "  stepcast sweep sweep.toml -o out\n"
-            "  stepcast sweep sweep.toml -o out --shard 2/16         # in a Slurm array --shard is not "
-            "needed\n"
-            "  stepcast sweep sweep.toml -o out --merge results.csv  # or .jsonl\n"
-            "  stepcast sweep sweep.toml -o out --report sweep.html");
+            "A second run computes only the rows that are missing.");
         app.add_option("SPEC", options->spec, "the file")->required();
         app.add_option("-o,--output", options->folder, "folder of the rows, shared by all shards");
         app.add_option("--shard", options->shard,

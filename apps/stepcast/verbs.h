@@ -38,6 +38,8 @@
 
 #include "stepcast/base/result.h"
 
+#include "help.h"
+
 namespace stepcast::cli {
 
 // Exit codes that scripts can rely on. A verb may add its own from 3 on and must document them.
@@ -60,7 +62,7 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-// "0.1.0", and the commit where it is known: "0.1.0 (309da24bf073)".
+// "0.2.0", and the commit where it is known: "0.2.0 (309da24bf073)".
 [[nodiscard]] std::string version_text();
 
 // Characters in a line of the terminal that standard output is; kNoLimit where it is none.
@@ -90,6 +92,8 @@ struct Program {
   std::string description;  // the first and the last lines of its help
   std::string footer;
   std::vector<Verb> verbs;
+  std::span<const VerbHelp> help{};  // of the verbs
+  std::string first_screen{};        // without arguments; where it is empty a verb has to be given
 };
 
 #define STEPCAST_VERB(name) Verb name##_verb();

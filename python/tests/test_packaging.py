@@ -1,6 +1,7 @@
 """Files around the package: what tells an assistant how to call it, the step of a workflow, the release script."""
 
 import functools
+import importlib.metadata
 import io
 import json
 import os
@@ -75,6 +76,72 @@ def test_a_release_is_the_same_bytes_twice(tmp_path):
     assert bill["spdxVersion"] == "SPDX-2.3" and {"fmt", "yaml-cpp", "zlib"} <= {one["name"] for one in bill["packages"]}
 
 
+def release(*words):
+    return subprocess.run([sys.executable, ROOT / "packaging" / "release.py", *words], capture_output=True, text=True, check=False)
+
+
+def version():
+    return re.search(r"project\(stepcast VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+
+def test_version_change_log_and_tag_agree():
+    assert (release("--check").returncode, release("--check").stderr) == (0, "")
+    assert "expected v" + version() in release("--check", "v9.9.9").stderr
+    assert "### Added\n" in release("--notes").stdout and "## 0.1.0" not in release("--notes").stdout
+    heading = re.search(rf"(?m)^## {re.escape(version())} \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text())
+    assert f"date-released: {heading.group(1)}\n" in (ROOT / "CITATION.cff").read_text()
+    major, minor, _ = version().split(".")
+    assert f"inline namespace v{major}_{minor} {{" in (ROOT / "src" / "stepcast" / "api" / "stepcast.h").read_text()
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        tags = subprocess.run(["git", "-C", ROOT, "tag", "--points-at", "HEAD"], capture_output=True, text=True, check=True).stdout.split()
+        for tag in tags:
+            assert release("--check", tag).stderr == ""
+
+
+def test_licences_and_sbom_are_in_the_wheel():
+    """Each library of the SBOM has its licence text beside it, and each marker of a library in parts.json is in the binary."""
+    files = {str(file): file for file in importlib.metadata.files("stepcast")}
+    bill = json.loads(next(file for name, file in files.items() if name.endswith(".dist-info/sboms/stepcast.spdx.json")).read_text())
+    inside = {one["name"]: one for one in bill["packages"]}
+    assert inside.pop("stepcast")["versionInfo"] == version() == importlib.metadata.version("stepcast")
+    texts = {Path(name).stem: file.read_text() for name, file in files.items() if "/licenses/packaging/third_party/" in name}
+    assert texts.keys() == inside.keys() and all("opyright" in text for text in texts.values())
+    library = (Path(stepcast.__file__).parent / "libstepcast.so").read_bytes()
+    parts = json.loads((ROOT / "packaging" / "third_party" / "parts.json").read_text())["parts"]
+    assert {part["name"] for part in parts} == inside.keys()
+    for part in parts:
+        if part.get("marker"):
+            assert part["marker"].encode() in library, part["name"]
+
+
+def test_metadata_of_the_wheel():
+    metadata = importlib.metadata.metadata("stepcast")
+    assert metadata["License-Expression"] == "Apache-2.0" and metadata["Author"] == "stepcast maintainers"
+    urls = dict(one.split(", ", 1) for one in metadata.get_all("Project-URL"))
+    assert urls.keys() == {"Homepage", "Documentation", "Issues", "Changelog"}
+    assert len(metadata.get_all("Classifier")) >= 8
+    page = metadata.get_payload()
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert len(page.splitlines()) < 60 and len(links) > 5
+    for link in links:
+        assert link.startswith("https://"), link
+        in_repository = re.fullmatch(re.escape(urls["Homepage"]) + r"/(?:blob|raw)/main/(\S+)", link)
+        assert in_repository is None or (ROOT / in_repository.group(1)).exists(), link
+
+
+def test_addresses_are_one_setting(tmp_path):
+    """Each address of the repository and of the site is that of CMakeLists.txt, and --rename changes all of them."""
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("no checkout")
+    subprocess.run(["git", "clone", "-q", "--shared", ROOT, tmp_path / "clone"], check=True)
+    clone = tmp_path / "clone"
+    done = subprocess.run([sys.executable, clone / "packaging" / "release.py", "--rename", "https://example.org/a/b", "https://example.net/c/"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    left = subprocess.run(["git", "-C", clone, "grep", "-IlE", r"stepcast\.github\.io|github\.com/stepcast"], capture_output=True, text=True, check=False)
+    assert left.stdout == ""
+
+
 def test_the_first_page_shows_what_was_recorded(tmp_path, cli):
     done = subprocess.run([sys.executable, ROOT / "packaging" / "record_answers.py", PROGRAM, tmp_path / "recorded.json", "llama-3-8b"],
                           capture_output=True, text=True, check=False)
@@ -119,8 +186,10 @@ def test_the_debian_package_is_clean():
     assert said.returncode == 0 and said.stdout == ""
     held = subprocess.run(["dpkg", "-c", package], capture_output=True, text=True, check=True).stdout
     for file in ("bin/stepcast", "share/man/man1/stepcast.1.gz", "share/stepcast/platforms/dgx-h100.json",
-                 "share/fish/vendor_completions.d/stepcast.fish"):
+                 "share/fish/vendor_completions.d/stepcast.fish", "share/doc/stepcast/stepcast.spdx.json"):
         assert f"./usr/{file}\n" in held
+    for part in json.loads((ROOT / "packaging" / "third_party" / "parts.json").read_text())["parts"]:
+        assert f"./usr/share/doc/stepcast/third_party/{part['name']}.txt\n" in held
 
 
 def test_the_conda_recipe_reads_the_package():
@@ -142,7 +211,7 @@ def test_the_image_takes_the_wheel():
     words = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
     assert [word for word, _ in words] == ["FROM", "LABEL", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"]
     pattern = next(rest for word, rest in words if word == "COPY").split()[0]
-    assert re.fullmatch(pattern.replace("*", ".*"), "build/dist/stepcast-0.1.0-py3-none-manylinux_2_28_x86_64.whl")
+    assert re.fullmatch(pattern.replace("*", ".*"), "build/dist/stepcast-1.2.3-py3-none-manylinux_2_28_x86_64.whl")
     assert json.loads(dict(words)["ENTRYPOINT"]) == ["stepcast"] and dict(words)["USER"] == "10001"
 
 

@@ -18,7 +18,7 @@ PYTHON_ONLY = {"model", "progress", "places", "kind", "files", "a", "b", "step"}
 def test_signatures_name_flags_of_the_program(verb):
     parameters = inspect.signature(getattr(stepcast, verb)).parameters
     named = [one.name for one in parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD and one.name not in PYTHON_ONLY]
-    shown = subprocess.run([PROGRAM, verb, "--help"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([PROGRAM, verb, "--help-all"], capture_output=True, text=True, check=True).stdout
     flags = set(re.findall(r"--([a-zA-Z0-9-]+)", shown))
     assert named and [name for name in named if name.replace("_", "-") not in flags] == []
 

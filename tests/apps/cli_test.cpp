@@ -83,7 +83,64 @@ TEST(Cli, HelpFitsIntoEightyColumns) {
   }
 }
 
-TEST(Cli, AMissingVerbIsAUsageError) { expect_one_line_error(stepcast_with({})); }
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream{text};
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Cli, WithoutArgumentsItSaysWhatItIsAndWhatToTry) {
+  const auto result = stepcast_with({});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const std::vector<std::string> lines = lines_of(result.out);
+  EXPECT_LE(lines.size(), 15U);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(
+      std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("  stepcast "); }),
+      5);
+  EXPECT_THAT(result.out, HasSubstr("stepcast --help"));
+}
+
+TEST(Cli, HelpHasAtMostSixtyLinesAndItsOwnExamples) {
+  for (const std::string verb : {"replay", "predict", "dryrun", "export", "import", "plan", "shard", "sweep",
+                                 "calibrate", "models", "platforms", "inspect", "compare", "completion"}) {
+    const auto result = stepcast_with({verb, "--help"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_LE(lines_of(result.out).size(), 60U) << verb;
+    const std::size_t examples = result.out.find("\nExamples:\n");
+    ASSERT_NE(examples, std::string::npos) << verb;
+    EXPECT_THAT(result.out.substr(examples), HasSubstr("stepcast " + verb)) << verb;
+  }
+}
+
+// The short help names twelve flags and the groups of the others, the long one explains every flag.
+TEST(Cli, ShortHelpLeadsToAllFlags) {
+  for (const std::string verb : {"predict", "plan"}) {
+    const auto brief = stepcast_with({verb, "--help"}), full = stepcast_with({verb, "--help-all"});
+    EXPECT_EQ(full.exit_code, 0);
+    EXPECT_THAT(brief.out, HasSubstr("stepcast " + verb + " --help-all"));
+    const auto n_flags = [](const std::string& text) {
+      const std::vector<std::string> lines = lines_of(text);
+      return std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("  --"); });
+    };
+    EXPECT_EQ(n_flags(brief.out), 12) << brief.out;
+    EXPECT_GT(n_flags(full.out), 40) << full.out;
+    for (const char* group : {"What is trained, and where", "Result"}) {
+      EXPECT_THAT(brief.out, ContainsRegex(std::string{"\n  "} + group + " \\([0-9]+\\): --"));
+      EXPECT_THAT(full.out, HasSubstr(std::string{"\n"} + group + ":\n"));
+    }
+  }
+}
+
+// With the flags of every verb.
+TEST(Cli, HelpAllOfTheProgramHasAllVerbs) {
+  const auto result = stepcast_with({"--help-all"});
+  EXPECT_EQ(result.exit_code, 0);
+  for (const char* flag : {"--critical-path", "--rank-platform", "--merge", "--profiler-cost-us"})
+    EXPECT_THAT(result.out, HasSubstr(flag));
+}
 
 TEST(Cli, AnUnknownVerbIsAUsageErrorThatNamesIt) {
   const auto result = stepcast_with({"prophesy"});

@@ -22,24 +22,28 @@ std::string page(const std::string& name) {
   return text.ok() ? *text : std::string{};
 }
 
-// The first command of the page prints what stands below it, whatever the numbers are today.
-TEST(Readme, ShowsTheFirstForecastInItsForm) {
-  const CommandResult result =
-      run_command({stepcast_executable().string(), "predict", "--model", "llama-3-8b", "--gpus", "8"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  const std::string text = page("README.md");
-  std::istringstream lines{result.out};
-  for (std::string line; std::getline(lines, line);) {
-    const std::string words = line.substr(0, line.find_first_of("0123456789"));
-    if (words.size() > 4) {
-      EXPECT_THAT(text, HasSubstr("\n" + words));
+// The page is short, and what it shows of each answer is the answer's first lines; docs/output.py runs the commands.
+TEST(Readme, HasAtMost120LinesAndShortAnswers) {
+  std::istringstream lines{page("README.md")};
+  int n = 0, n_commands = 0, n_shown = 0;
+  for (std::string line; std::getline(lines, line); ++n) {
+    if (line.starts_with("$ stepcast ")) {
+      ++n_commands;
+      n_shown = 0;
+    } else if (line.starts_with("```")) {
+      EXPECT_LE(n_shown, 15) << "before line " << n;
     }
+    ++n_shown;
+    EXPECT_EQ(line.find("<!--"), std::string::npos) << line;
   }
+  EXPECT_LE(n, 120);
+  EXPECT_EQ(n_commands, 4);
 }
 
 // Tables and code may be as wide as they have to be. docs/output.py looks at README.md and docs/.
 TEST(Readme, LinesOfItsNeighboursAreAtMost140Columns) {
-  for (const char* name : {"CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md"}) {
+  for (const char* name :
+       {"CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "ROADMAP.md", "CODE_OF_CONDUCT.md", "packaging/README.md"}) {
     std::istringstream lines{page(name)};
     bool in_code = false;
     int number = 0;

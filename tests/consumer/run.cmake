@@ -22,3 +22,11 @@ run("${WORK_DIR}/build/predict_and_replay" "${SOURCE_DIR}/../../examples/dlrm_4g
 run("${WORK_DIR}/build/scaling_curve")
 run("${WORK_DIR}/build/shard_tables")
 run("${WORK_DIR}/prefix/bin/stepcast" --version)
+# Each library that the SBOM says is in the program has its licence text beside it.
+file(READ "${WORK_DIR}/prefix/share/doc/stepcast/stepcast.spdx.json" sbom)
+string(JSON n LENGTH "${sbom}" packages)
+math(EXPR last "${n} - 1")
+foreach(i RANGE 1 ${last})
+  string(JSON name GET "${sbom}" packages ${i} name)
+  file(READ "${WORK_DIR}/prefix/share/doc/stepcast/third_party/${name}.txt" text)
+endforeach()

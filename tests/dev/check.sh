@@ -127,7 +127,8 @@ grep -q '^note: skipped, PyTorch is not in' "$place/build/logs/programs_of_PyTor
 expect 'night' 0 '39 passed, 0 failed, 4 skipped' verb_nightly
 [ "$(cat "$place/all" 2>/dev/null)" = $'all\nall' ] || wrong 'nightly leaves sources out'
 expect 'parts of a night' 0 '0 passed, 0 failed, 0 skipped' verb_nightly lint fuzz
-expect 'an unknown part' 1 "dev: unknown part 'x' (release, sanitize, fuzz, thread, alone, lint, torch)" verb_nightly x
+expect 'an unknown part' 1 "dev: unknown part 'x' (release, sanitize, fuzz, thread, format, alone, lint, torch)" verb_nightly x
+expect 'parts of the tests' 0 '0 passed, 0 failed, 0 skipped' verb_test format
 failures=2 expect 'tests that fail' 1 '26 passed, 4 failed, 3 skipped' verb_test
 broken_wheel=yes expect 'a wheel that fails' 1 '30 passed, 1 failed, 3 skipped' verb_test
 broken_build=sanitize expect 'a build that fails' 1 '21 passed, 1 failed, 2 skipped' verb_test

@@ -15,6 +15,7 @@ configure_and_build() {
 
 # What a preset needs: its packages, and its configure arguments.
 build_preset() {
+  local more=()
   # `./dev run` may have switched the tests off where their packages were missing.
   configure_arguments=(-DSTEPCAST_BUILD_TESTS=ON)
   case $1 in
@@ -28,6 +29,8 @@ build_preset() {
       ;;
     *) die "unknown preset '$1' (release, dev, sanitize, thread)" ;;
   esac
+  read -ra more <<<"${STEPCAST_CMAKE:-}"
+  configure_arguments+=(${more[@]+"${more[@]}"})
 }
 
 find_data() {
@@ -69,7 +72,14 @@ verb_run() {
   phase 'build the tool' configure_and_build release --target stepcast_cli >&2 || exit 1
   if [ $# -gt 0 ]; then exec build/release/stepcast "$@"; fi
   printf '== stepcast replay examples/dlrm_4gpu\n'
-  exec build/release/stepcast replay examples/dlrm_4gpu
+  build/release/stepcast replay examples/dlrm_4gpu || exit
+  cat <<'EOT'
+
+next: alias stepcast=$PWD/build/release/stepcast
+next: stepcast                                        five commands to try
+next: stepcast predict --model llama-3-8b --gpus 8    forecast a step from a description
+next: docs/tutorial-traces.md                         the tables above explained, and how to record your own job
+EOT
 }
 
 verb_lab() {

@@ -138,7 +138,7 @@ check_everything() {
   find_data
   need_llvm clang clang-format clang-tidy -- "${packages_tool[@]}" "${packages_test[@]}"
   rm -f "$logs"/{release,sanitize,thread}.xml "$logs"/{wheel,collector,programs_of_PyTorch}.log
-  if wants release; then check_release; fi
+  if wants release; then check_release; elif wants format; then phase 'format' check_format || true; fi
   if wants sanitize || wants fuzz; then check_sanitized; fi
   report_beside
   if [ $scope = nightly ] && wants thread; then check_threads; fi
@@ -153,16 +153,23 @@ check_everything() {
   report_all
 }
 
-verb_test() { check_everything; }
-
-verb_nightly() {
+take_parts() {
   local part
   for part in "$@"; do
     case $part in
-      release | sanitize | fuzz | thread | alone | lint | torch) parts+=("$part") ;;
-      *) die "unknown part '$part' (release, sanitize, fuzz, thread, alone, lint, torch)" ;;
+      release | sanitize | fuzz | thread | format | alone | lint | torch) parts+=("$part") ;;
+      *) die "unknown part '$part' (release, sanitize, fuzz, thread, format, alone, lint, torch)" ;;
     esac
   done
+}
+
+verb_test() {
+  take_parts "$@"
+  check_everything
+}
+
+verb_nightly() {
+  take_parts "$@"
   scope=nightly
   export STEPCAST_NIGHTLY=1 # tests of many drawn cases draw more of them (tests/support/rounds.h)
   STEPCAST_ALONE=${STEPCAST_ALONE:-all} STEPCAST_LINT=${STEPCAST_LINT:-all}

@@ -61,7 +61,7 @@ check_wheel() {
   "$out/venv/bin/pip" install -q --no-index "$root/$wheel" || return 1
   seconds=$((($(date +%s%N) - start) / 100000000))
   (cd "$out" && bash -c 'time venv/bin/stepcast predict --model llama-3-8b --gpus 8 >/dev/null') || return 1
-  "$out/venv/bin/pip" install -q pytest || return 1
+  "$out/venv/bin/pip" install -q pytest pyyaml || return 1
   (cd "$out" && venv/bin/python -m pytest -q -p no:cacheprovider --durations=10 "$root/python/tests") || return 1
   check_pythons "$which" "$root/$wheel" "$out" || return 1
   if [ "$which" = all ]; then measure_wheel "$out" || return 1; fi
@@ -146,6 +146,34 @@ verb_wheel() {
   phase 'wheel' check_wheel || exit 1
   phase 'Python library under sanitizers' check_extension_sanitized || exit 1
   printf '%s\n' build/dist/*.whl
+}
+
+# release [--tag TAG] [--wheels DIR]: all files of a release of the commit that is checked out, in build/release-files.
+verb_release() {
+  local tag='' wheels=build/dist
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --tag) tag=${2:-} ;;
+      --wheels) wheels=${2:-} ;;
+      *) die "unknown argument '$1' (--tag TAG, --wheels DIR)" ;;
+    esac
+    shift $(($# > 1 ? 2 : 1))
+  done
+  python3 packaging/release.py --check "$tag" || die 'version, change log and tag do not agree'
+  [ -z "$(git status --porcelain)" ] || die 'a release is made of a commit: commit or remove what `git status` lists'
+  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH
+  build_preset release
+  configure_arguments=(-DSTEPCAST_BUILD_TESTS=OFF -DSTEPCAST_BUILD_BENCH=OFF -DSTEPCAST_PYTHON=OFF)
+  rm -f build/release/stepcast_*.deb
+  phase 'Debian package' configure_and_build release --target deb || exit 1
+  if [ "$wheels" = build/dist ]; then
+    phase 'tools of the wheel' wheel_tools || die 'could not install scikit-build-core: see build/logs/tools_of_the_wheel.log'
+    phase 'wheel' make_wheel || exit 1
+  fi
+  python3 packaging/release.py --wheels "$wheels"
+  printf 'next: see build/release-files, then tag the commit: git tag v%s\n' \
+    "$(sed -nE 's/^project\(stepcast VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)"
 }
 
 # ----------------------------------------------------------------------------------------------------- browser

@@ -56,7 +56,7 @@ struct Platform;
 struct ReplayAnalysis;
 
 // Of the version: a program that was compiled with the headers of another one does not link (docs/library.md).
-inline namespace v0_1 {
+inline namespace v0_2 {
 
 // A step of a described training.
 // How work is spread over GPUs where nobody says, or says a part of it (formats/layout_choice.h): the rest is searched given
@@ -459,5 +459,5 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace v0_1
+}  // namespace v0_2
 }  // namespace stepcast

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/fields/read_fields.h"
 
@@ -72,7 +73,7 @@ JsonValue schema_of_answer(std::string_view schema) {
 }
 
 JsonValue schema_id(std::string_view schema) {
-  return JsonValue{"https://stepcast.github.io/stepcast/schemas/" + schema_file(schema)};
+  return JsonValue{std::string{documentation_site()} + "schemas/" + schema_file(schema)};
 }
 
 std::string schema_document(const AnswerHead& head, const JsonValue& properties, const JsonValue& required,
