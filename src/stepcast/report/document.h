@@ -166,6 +166,7 @@ struct FirstScreen {
   std::vector<ReportBlock> blocks{};  // what to change, or the first rows of a list
   std::vector<std::string> notes{};   // the most important first: as many as there is room for
   bool shows_title = true;
+  std::size_t most_figures = kNoLimit;
 };
 
 struct ReportDocument {

@@ -1,6 +1,7 @@
 #include "stepcast/report/first_screen.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -121,7 +122,7 @@ struct ScreenBlock {
 };
 
 // "Step time 12.3 ms (p10 11.9, p90 12.8); fitted": where a line is too long, without its source.
-std::string figures_text(const std::vector<KeyFigure>& figures, std::size_t columns) {
+std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns) {
   std::string text;
   for (const KeyFigure& figure : figures) {
     std::string line = fmt::format("{} {}", figure.label, figure.value);
@@ -132,6 +133,20 @@ std::string figures_text(const std::vector<KeyFigure>& figures, std::size_t colu
     text += shorten(std::move(line), columns) + "\n";
   }
   return text;
+}
+
+// Behind an empty line; tables lose rows where there are more than `room` lines.
+std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::size_t room) {
+  for (std::size_t most = kScreenLines;; --most) {
+    std::string text;
+    for (const ReportBlock& block : screen.blocks) {
+      ReportBlock shown = block;
+      if (auto* table = std::get_if<ReportTable>(&shown.content)) table->most = std::min(table->most, most);
+      text += std::visit(ScreenBlock{columns}, shown.content);
+    }
+    if (text.empty()) return text;
+    if (n_lines(text) < room || most == 1) return "\n" + text;
+  }
 }
 
 // Those that fit into so many lines, and the last line of the screen.
@@ -188,12 +203,13 @@ std::string first_screen_text(const ReportDocument& document, std::size_t termin
   if (screen.shows_title) text += screen_lines({}, document.title, columns);
   for (const std::string& line : document.subject) text += screen_lines({}, line, columns);
   const std::string& why = screen.why.empty() ? document.verdict : screen.why;
-  std::string blocks;
-  for (const ReportBlock& block : screen.blocks) blocks += std::visit(ScreenBlock{columns}, block.content);
+  const std::span<const KeyFigure> figures{document.figures.data(),
+                                           std::min(screen.most_figures, document.figures.size())};
   for (const std::string& part :
-       {figures_text(document.figures, columns), why.empty() ? std::string{} : screen_lines({}, why, columns),
-        std::move(blocks)})
+       {figures_text(figures, columns), why.empty() ? std::string{} : screen_lines({}, why, columns)})
     if (!part.empty()) text += "\n" + part;
+  constexpr std::size_t kEnd = 2;  // an empty line and the last one
+  text += blocks_text(screen, columns, kScreenLines - std::min(kScreenLines, n_lines(text) + kEnd));
   text += "\n";
   const std::size_t taken = n_lines(text) + 1;
   text += notes_text(screen.notes, columns, kScreenLines - std::min(kScreenLines, taken));

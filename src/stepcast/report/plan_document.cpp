@@ -332,8 +332,11 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
 FirstScreen first_screen_of(const PlanAnswer& plan) {
   constexpr std::size_t kMostLayouts = 4;
   FirstScreen screen;
+  screen.most_figures = 2;  // step and memory
   screen.why = fmt::format("Run {}", name_of(plan.chosen));
   screen.why += plan.chosen.reason.empty() ? "." : fmt::format(": {}.", plan.chosen.reason);
+  screen.why += fmt::format(" {} of {} layouts tie within forecast error (~).", table_count(plan.n_alike),
+                            table_count(plan.n.all));
   ReportTable layouts = layouts_table(plan, kMostLayouts);
   layouts.on_first_screen = {"#", "layout", "step\nms", "memory\nGiB", ""};
   screen.blocks.emplace_back(std::move(layouts));
