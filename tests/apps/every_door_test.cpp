@@ -146,7 +146,7 @@ class EveryDoor : public ::testing::Test {
     const std::string trains =
         question + fmt::format(" --gpus {} --train-tokens {:.0f} --advice off", n_gpus, kTokens);
     expect_same(first, said_by(printed(trains + " --json"), ""), "predict");
-    const std::string text = run(words_in(trains)).output;
+    const std::string text = run(words_in(trains + " --details")).output;
     // As the JSON rounds it, to either side.
     const auto names = [&](std::string_view what, double ms) {
       for (const double near : {ms * (1 - kSameDigits), ms * (1 + kSameDigits)})

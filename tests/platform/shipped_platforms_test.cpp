@@ -311,10 +311,10 @@ TEST(ShippedPlatforms, EveryGpuOfTheMeasuredKernelsIsKnown) {
 
 TEST(PlatformsVerb, ListsAndShows) {
   const std::string tool = stepcast_executable().string();
-  const auto list = run_command({tool, "platforms"});
+  const auto list = run_command({tool, "platforms", "--details"});
   EXPECT_EQ(list.exit_code, 0) << list.err;
   EXPECT_THAT(list.out, HasSubstr("dgx-a100"));
-  const auto one = run_command({tool, "platforms", "dgx-a100"});
+  const auto one = run_command({tool, "platforms", "dgx-a100", "--details"});
   EXPECT_EQ(one.exit_code, 0) << one.err;
   EXPECT_THAT(one.out, HasSubstr("device.memory_bandwidth_GBps"));
   EXPECT_THAT(one.out, HasSubstr("data_sheet ["));

@@ -135,13 +135,15 @@ std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns
   return text;
 }
 
-// Behind an empty line; tables lose rows where there are more than `room` lines.
+// Behind an empty line; tables and lists lose rows where there are more than `room` lines.
 std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::size_t room) {
   for (std::size_t most = kScreenLines;; --most) {
     std::string text;
     for (const ReportBlock& block : screen.blocks) {
       ReportBlock shown = block;
       if (auto* table = std::get_if<ReportTable>(&shown.content)) table->most = std::min(table->most, most);
+      if (auto* list = std::get_if<ReportList>(&shown.content))
+        list->items.resize(std::min(list->items.size(), most));
       text += std::visit(ScreenBlock{columns}, shown.content);
     }
     if (text.empty()) return text;

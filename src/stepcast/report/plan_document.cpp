@@ -340,7 +340,6 @@ FirstScreen first_screen_of(const PlanAnswer& plan) {
   ReportTable layouts = layouts_table(plan, kMostLayouts);
   layouts.on_first_screen = {"#", "layout", "step\nms", "memory\nGiB", ""};
   screen.blocks.emplace_back(std::move(layouts));
-  screen.blocks.emplace_back(TerminalText{"\n"});
   if (const std::vector<ReportCode> flags = flags_of(plan.chosen, plan.platform); !flags.empty())
     screen.blocks.emplace_back(
         ReportCode{"Megatron-LM flags, which stepcast predict takes too", flags.back().text});
