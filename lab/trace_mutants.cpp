@@ -85,9 +85,10 @@ void scale_times(Ranks& ranks, double factor) {
 }
 
 void set_clocks_apart(Ranks& ranks, std::int64_t most_us) {
-  constexpr std::int64_t kStride = 379;  // a prime, so that neighbours are far apart
+  constexpr std::int64_t kParts = 1000, kStride = 379;  // a prime, so that neighbours are far apart
   for (std::size_t r = 1; r < ranks.size(); ++r) {
-    const Nanoseconds ahead{1000 * ((static_cast<std::int64_t>(r) * kStride) % (most_us + 1))};
+    const std::int64_t part = (static_cast<std::int64_t>(r) * kStride) % (kParts + 1);
+    const Nanoseconds ahead{1000 * most_us * part / kParts};
     move_times(ranks[r], [&](Nanoseconds t) { return t + ahead; });
   }
 }

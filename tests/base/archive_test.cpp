@@ -122,7 +122,7 @@ TEST(Archive, DamagedHeadersAreRefused) {
   std::string archive = tar_archive({{"a.json", "{}"}, {"b.json", "{}"}});
   archive[1024 + 3] ^= 1;
   EXPECT_THAT(tar_members(archive, "a.tar"),
-              FailsWith("behind member a.json: found bytes that are no tar header"));
+              FailsWith("behind member a.json: found bytes that are not a tar header"));
   EXPECT_THAT(tar_members(tar_archive({{"a.json", "{}", 'S'}}), "a.tar"), FailsWith("with holes"));
   EXPECT_THAT(tar_members(tar_archive({{"x", std::string(70'000, 'x'), 'L'}}), "a.tar"),
               FailsWith("a name of 70000 bytes, expected at most 65536"));

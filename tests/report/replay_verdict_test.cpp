@@ -33,6 +33,7 @@ ReplayAnalysis two_ranks() {
     rank.own_us[static_cast<std::size_t>(Culprit::gpu)] = 5000;
   }
   RankCulprits &zero = a.culprits.ranks[0], &one = a.culprits.ranks[1];
+  zero.rank_class = RankClassId{std::size_t{0}};
   one.rank_class = RankClassId{std::size_t{1}};
   zero.came_last = one.came_last = 1;
   zero.caused_wait_us = 100;

@@ -54,7 +54,8 @@ TEST(FormatDetection, SaysWhyAFileIsNoTrace) {
   EXPECT_EQ(detect("\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X"sv),
             "found macOS metadata (AppleDouble), expected a trace in JSON; take the file of the same name "
             "without the leading \"._\"");
-  EXPECT_EQ(detect("PK\x03\x04xx"sv), "found a zip archive, expected a trace in JSON; unpack it first");
+  EXPECT_EQ(detect("PK\x03\x04xx"sv),
+            "found a zip archive, expected a trace in JSON; name the archive itself, or unpack it");
   const auto twice = gzip_compress(*gzip_compress("[]"));
   ASSERT_TRUE(twice.ok());
   EXPECT_EQ(detect(*twice),
@@ -62,7 +63,8 @@ TEST(FormatDetection, SaysWhyAFileIsNoTrace) {
   std::string tar(1024, '\0');
   tar.replace(0, 5, "a.txt");
   tar.replace(257, 5, "ustar");
-  EXPECT_EQ(detect(tar), "found a tar archive, expected a trace in JSON; unpack it first");
+  EXPECT_EQ(detect(tar),
+            "found a tar archive, expected a trace in JSON; name the archive itself, or unpack it");
   EXPECT_EQ(detect("{\"a\" 1}"), "byte 5: found \"1\", expected ':'");
 }
 

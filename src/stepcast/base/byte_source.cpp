@@ -311,8 +311,9 @@ Result<std::string_view> ByteSource::peek(std::size_t n) {
     found.resize(n);
     Result<std::size_t> got = read(found.data() + size, n - size);
     found.resize(size + (got ? *got : 0));
+    const bool ends = !got || *got == 0;
     if (!got) s.late_error = std::move(got).error();
-    if (!got || *got == 0) break;
+    if (ends) break;
   }
   s.peeked.insert(0, found);
   if (s.peeked.empty() && s.late_error) return *s.late_error;

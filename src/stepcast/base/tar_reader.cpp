@@ -103,7 +103,7 @@ Result<bool> TarReader::read_header(std::string& header) {
   if (size < kTarBlock) return cut_off();
   if (has_its_checksum(header)) return true;
   return Error::at(source_.name(), name_.empty() ? "its begin" : fmt::format("behind member {}", name_))
-      .found("bytes that are no tar header")
+      .found("bytes that are not a tar header")
       .expected("a whole tar archive")
       .advice("copy or download it again");
 }
@@ -139,7 +139,7 @@ Result<bool> TarReader::next() {
     }
     if (!size || *size > std::uint64_t{1} << 62U) {
       return Error::at(source_.name(), fmt::format("member {}", name_))
-          .found("a size that is no number")
+          .found("a size that is not a number")
           .expected("a tar archive of ustar, pax or GNU");
     }
     left_ = *size;
