@@ -141,7 +141,7 @@ std::string first_screen() {
       "Commands to try:\n"
       "  stepcast predict --model llama-3-8b --gpus 8     the time and memory of a step\n"
       "  stepcast plan --model llama-3-70b --gpus 64      the fastest layout on 64 GPUs\n"
-      "  stepcast dryrun --gpus 8 -- torchrun train.py    your PyTorch program, without a GPU\n"
+      "  stepcast dryrun --gpus 8 -- torchrun train.py    your PyTorch program, no GPU\n"
       "  stepcast replay examples/dlrm_4gpu               why a recorded step is slow\n"
       "  stepcast models                                  models that are known by name\n"
       "\n"

@@ -336,8 +336,8 @@ Result<int> run_plan(const PlanOptions& options) {
 }
 
 constexpr char kFooter[] =
-    "Lists restrict the search: --tp 4,8 --recompute none. Other flags of Megatron-LM apply to all layouts\n"
-    "(`stepcast reference megatron-flags`).";
+    "Lists restrict the search: --tp 4,8 --recompute none. Other flags of\n"
+    "Megatron-LM apply to all layouts (`stepcast reference megatron-flags`).";
 
 constexpr VerbHeading kPlanHeadings[] = {
     {OptionHeading::subject, "What is trained, and where"},

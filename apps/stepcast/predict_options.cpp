@@ -6,18 +6,20 @@ namespace stepcast::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "Memory, as flags of Megatron-LM. All of its flags that change a step are understood\n"
-    "(`stepcast reference megatron-flags`):\n"
-    "  --use-distributed-optimizer                 ZeRO-1: sharded optimizer states\n"
-    "  --zero-stage 0|1|2|3, --use-megatron-fsdp   ZeRO, FSDP: sharded gradients and weights (or --framework "
-    "fsdp)\n"
-    "  --recompute-granularity full|selective      recompute layers, or the core of attention\n"
-    "  --sequence-parallel                         with --tp: norms are split as well\n"
-    "  --optimizer-cpu-offload                     optimizer states in host memory\n"
-    "Without a flag of the layout, `predict` takes the layout that `stepcast plan` chooses, and names it.\n"
-    "Numbers: 8k is 8192, 15T is 15e12, 1e3 is 1000.\n"
-    "Precedence, lowest first: the model and our defaults, the defaults of --framework, --command-line,\n"
-    "--torchtitan or --deepspeed, flags. Exit code 3: --require-fit, and the memory does not suffice.";
+    "Memory, as flags of Megatron-LM. All of its flags that change a step are\n"
+    "understood (`stepcast reference megatron-flags`):\n"
+    "  --use-distributed-optimizer      ZeRO-1: sharded optimizer states\n"
+    "  --zero-stage 0|1|2|3             ZeRO: sharded gradients and weights\n"
+    "  --use-megatron-fsdp              FSDP, as --framework fsdp\n"
+    "  --recompute-granularity full|selective\n"
+    "                                   recompute layers, or the core of attention\n"
+    "  --sequence-parallel              with --tp: norms are split as well\n"
+    "  --optimizer-cpu-offload          optimizer states in host memory\n"
+    "Without a flag of the layout, `predict` takes the layout that `stepcast plan`\n"
+    "chooses, and names it. Numbers: 8k is 8192, 15T is 15e12, 1e3 is 1000.\n"
+    "Precedence, lowest first: the model and our defaults, the defaults of\n"
+    "--framework, --command-line, --torchtitan or --deepspeed, flags.\n"
+    "Exit code 3: --require-fit, and the memory does not suffice.";
 
 constexpr VerbHeading kPredictHeadings[] = {
     {OptionHeading::subject, "What is trained, and where"},

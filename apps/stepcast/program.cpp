@@ -12,23 +12,22 @@
 namespace stepcast::cli {
 
 Program stepcast_program() {
-  return {
-      .name = "stepcast",
-      .description =
-          "stepcast forecasts the time of one training iteration of machine-learning jobs on many GPUs.",
-      .footer =
-          "Help of a verb: stepcast VERB --help; all of its flags: stepcast VERB --help-all.\n"
-          "Exit codes: 0 success; 1 the machine failed (full disk, no memory); 2 the input cannot be used;\n"
-          "3 `predict --require-fit`: the memory does not suffice; 4 `compare --fail-above`: larger "
-          "difference.",
-      .verbs =
-          {
+  return {.name = "stepcast",
+          .description =
+              "stepcast forecasts the time of one training iteration of machine-learning jobs on many GPUs.",
+          .footer =
+              "`stepcast VERB --help` explains a verb, `--help-all` all of its flags.\n"
+              "Exit codes: 0 success; 1 the machine failed (full disk, no memory);\n"
+              "2 the input cannot be used; 3 `predict --require-fit`: not enough memory;\n"
+              "4 `compare --fail-above`: a larger difference.",
+          .verbs =
+              {
 #define STEPCAST_VERB(name) name##_verb(),
 #include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
 #undef STEPCAST_VERB
-          },
-      .help = stepcast_help(),
-      .first_screen = first_screen()};
+              },
+          .help = stepcast_help(),
+          .first_screen = first_screen()};
 }
 
 int run_command_line(int argc, const char* const* argv) {

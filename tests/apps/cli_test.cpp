@@ -138,7 +138,7 @@ TEST(Cli, ShortHelpLeadsToAllFlags) {
 TEST(Cli, HelpAllOfTheProgramHasAllVerbs) {
   const auto result = stepcast_with({"--help-all"});
   EXPECT_EQ(result.exit_code, 0);
-  for (const char* flag : {"--critical-path", "--rank-platform", "--merge", "--profiler-cost-us"})
+  for (const char* flag : {"--critical-path", "--rank-platform", "--merge", "--save-tables"})
     EXPECT_THAT(result.out, HasSubstr(flag));
 }
 
