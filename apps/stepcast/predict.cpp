@@ -26,10 +26,12 @@
 
 #include "command_line.h"
 #include "described_step.h"
+#include "given_flags.h"
 #include "in_process.h"
 #include "outputs.h"
 #include "predict_options.h"
 #include "progress.h"
+#include "trace_changes.h"
 #include "verbs.h"
 #include "what_to_change.h"
 
@@ -168,6 +170,8 @@ Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest r
                             const Session& session) {
   if (options.shared.sensitivity)
     return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
+  if (!options.described.advice.empty())
+    return Error{"what to change is of one batch"}.advice("name one with --batch, or leave out --advice");
   if (!request.timeline.empty())
     return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
@@ -245,6 +249,11 @@ Result<int> run_log(const PredictOptions& options) {
   return kSuccess;
 }
 
+bool is_asked_of(std::string_view verb) {
+  const std::vector<std::string> given = given_words();
+  return !given.empty() && given.front() == verb;
+}
+
 Result<int> run_traces(const PredictOptions& options) {
   const Session session;
   STEPCAST_ASSIGN(PredictTraceRequest request, request_of_traces(options));
@@ -252,6 +261,10 @@ Result<int> run_traces(const PredictOptions& options) {
   std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
   request.progress = progress->reading("predict from traces");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
+  std::shared_ptr<const KeptStep> kept;
+  const bool prints_sensitivities = options.shared.sensitivity && options.shared.json;
+  if (wants_advice(options.described.advice) && is_asked_of("predict") && !prints_sensitivities)
+    request.keeps = [&](std::shared_ptr<const KeptStep> step) { kept = std::move(step); };
   Report answer;
   if (report.is_wanted()) {
     STEPCAST_ASSIGN(answer, session.report(request));
@@ -260,6 +273,8 @@ Result<int> run_traces(const PredictOptions& options) {
   } else {
     STEPCAST_ASSIGN(answer.forecast, session.predict(request));
   }
+  if (kept != nullptr)
+    answer.forecast.what_to_change = what_to_change(given_words(), {session, *kept, answer.forecast});
   progress.reset();
   STEPCAST_TRY(give_forecast(options, report, answer, true));
   note_files(options, report, answer.forecast);
@@ -365,13 +380,10 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
   STEPCAST_ASSIGN(StepAnswer answer, ask(*session, question));
   if (auto* step = std::get_if<Report>(&answer); step != nullptr && is_laid_out(subject.question)) {
     add_notes(words, step->forecast);
-    // Programs ask for one job after the other, and wait for each.
-    const std::string& advice = options.described.advice;
-    const bool is_wanted = advice.empty() ? verb_sink() == nullptr : advice == "on";
+    const bool is_wanted = wants_advice(options.described.advice);
     const bool prints_sensitivities = options.shared.sensitivity && options.shared.json;
-    if (const std::vector<std::string> given = given_words();
-        is_wanted && !given.empty() && given.front() == "predict" && !prints_sensitivities)
-      step->forecast.what_to_change = what_to_change(given, *session, question.step, step->forecast);
+    if (is_wanted && is_asked_of("predict") && !prints_sensitivities)
+      step->forecast.what_to_change = what_to_change(given_words(), *session, question.step, step->forecast);
   }
   return std::visit([&](const auto& given) { return give(options, report, given); }, answer);
 }
@@ -401,9 +413,10 @@ Result<int> run_predict(const PredictOptions& options) {
 
 }  // namespace
 
-Result<PredictRequest> request_in_words(std::vector<std::string> words) {
-  CLI::App app;
-  PredictOptions options{app};
+namespace {
+
+// Into `options`, which are declared on `app`.
+Status parse_words(std::vector<std::string> words, CLI::App& app, PredictOptions& options) {
   declare_predict_options(app, options);
   make_strict(app);
   std::ranges::reverse(words);  // as CLI11 takes them
@@ -412,8 +425,24 @@ Result<PredictRequest> request_in_words(std::vector<std::string> words) {
   } catch (const CLI::Error& problem) {
     return Error{problem.what()};
   }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<PredictRequest> request_in_words(std::vector<std::string> words) {
+  CLI::App app;
+  PredictOptions options{app};
+  STEPCAST_TRY(parse_words(std::move(words), app, options));
   STEPCAST_ASSIGN(const DescribedStep step, described(options));
   return request_of(step);
+}
+
+Result<PredictTraceRequest> trace_request_in_words(std::vector<std::string> words) {
+  CLI::App app;
+  PredictOptions options{app};
+  STEPCAST_TRY(parse_words(std::move(words), app, options));
+  return request_of_traces(options);
 }
 
 Verb predict_verb() {

@@ -67,7 +67,8 @@ void declare_predict_options(CLI::App& app, PredictOptions& options);
 [[nodiscard]] const Subject& subject_of(const PredictOptions& options);
 [[nodiscard]] Result<Question> question_of(const PredictOptions& options, const Subject& subject);
 
-// The question about a described step that words behind `predict` ask.
+// The question about a described step, and about recorded ones, that words behind `predict` ask.
 [[nodiscard]] Result<PredictRequest> request_in_words(std::vector<std::string> words);
+[[nodiscard]] Result<PredictTraceRequest> trace_request_in_words(std::vector<std::string> words);
 
 }  // namespace stepcast::cli

@@ -1,16 +1,25 @@
 // stepcast replay: simulate recorded ranks, compare with the measured step, show where the time goes.
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/trace/file_ranks.h"
 
+#include "given_flags.h"
 #include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
+#include "trace_changes.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -20,9 +29,37 @@ struct ReplayOptions {
   ReplayRequest request;
   std::string ranks, timeline;
   bool json = false;
+  std::string advice{};  // "on", "off"; empty: on for a command line of its own
   ReplayReportOptions report;
   ReportOptions page;
 };
+
+// The same step as `predict` asks for it.
+std::vector<std::string> words_of_step(const ReplayOptions& o) {
+  std::vector<std::string> words{"predict", "--trace"};
+  for (const std::filesystem::path& place : o.request.places) words.push_back(place.string());
+  const auto say = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  };
+  say("--step", o.request.step ? fmt::format("{}", *o.request.step) : "");
+  say("--ranks", o.ranks);
+  say("--ranks-from", o.request.ranks_from);
+  return words;
+}
+
+// Of an answer that is asked for it.
+void add_advice(const ReplayOptions& options, const Session& session, const KeptStep& step,
+                Replayed& replayed) {
+  std::shared_ptr<ReplayAnalysis> analysis =
+      replayed.analysis == nullptr ? nullptr : std::make_shared<ReplayAnalysis>(*replayed.analysis);
+  const std::string_view awaited =
+      analysis == nullptr || analysis->awaited.empty() ? std::string_view{} : analysis->awaited.front().op;
+  replayed.simulated.what_to_change =
+      what_to_change(words_of_step(options), {session, step, replayed.simulated, awaited});
+  if (analysis == nullptr) return;
+  analysis->simulated.what_to_change = replayed.simulated.what_to_change;
+  replayed.analysis = std::move(analysis);
+}
 
 Result<int> run_replay(const ReplayOptions& options) {
   ReplayRequest request = options.request;
@@ -37,7 +74,11 @@ Result<int> run_replay(const ReplayOptions& options) {
   const Session session;
   std::optional<ProgressLine> progress{std::in_place, "replay"};
   request.progress = progress->reading("replay");
-  STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
+  std::shared_ptr<const KeptStep> kept;
+  if (wants_advice(options.advice) && !request.own_delays)  // which `predict` does not know
+    request.keeps = [&](std::shared_ptr<const KeptStep> step) { kept = std::move(step); };
+  STEPCAST_ASSIGN(Replayed replayed, session.replay(request));
+  if (kept != nullptr) add_advice(options, session, *kept, replayed);
   progress.reset();
   if (replayed.analysis == nullptr) {
     STEPCAST_TRY(page.answer(
@@ -68,6 +109,7 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
   flags.add(*find_option("--ranks", kOf), &o.ranks);
   flags.add("--ranks-from", &r.ranks_from,
             "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
+  flags.add(*find_option("--advice", kOf), &o.advice);
   flags.add("--json", &o.json, "print one JSON object (docs/json.md)");
   add_report_options(app, o.page, o.json);
   flags.add("--timeline", &o.timeline,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,11 +13,16 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/units.h"
+#include "stepcast/base/words.h"
 #include "stepcast/formats/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/recommend/dlrm_job.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/sharding_document.h"
 
+#include "command_line.h"
+#include "given_flags.h"
 #include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
@@ -63,6 +69,81 @@ Result<std::vector<std::filesystem::path>> inputs_of(const ShardRequest& request
   return inputs;
 }
 
+// "t3 from rank 1 to rank 0", of those that lie elsewhere.
+std::string moves_of(const Dlrm& model, const ShardingPlan& from, const ShardingPlan& to) {
+  constexpr std::size_t kMostNamed = 4;
+  const auto place = [](const TablePlan& table) {
+    return table.ranks.size() == 1 ? fmt::format("rank {}", table.ranks.front())
+                                   : fmt::format("{} ranks ({})", table.ranks.size(), to_string(table.kind));
+  };
+  std::string text;
+  std::size_t moved = 0;
+  for (std::size_t t = 0; t < std::min(from.tables.size(), to.tables.size()); ++t) {
+    if (from.tables[t] == to.tables[t] || ++moved > kMostNamed) continue;
+    text += fmt::format("{}{} from {} to {}", text.empty() ? "" : ", ", model.tables[t].name,
+                        place(from.tables[t]), place(to.tables[t]));
+  }
+  return "move " + text + (moved > kMostNamed ? fmt::format(" and {} more tables", moved - kMostNamed) : "");
+}
+
+ForecastAction action_of(const ShardingComparison& all, const ComparedSharding& given,
+                         const ComparedSharding& then, Flags flags) {
+  constexpr double kMs = 1e-3;
+  ForecastAction action;
+  action.change = then.plan.name;
+  action.reason = moves_of(all.model, given.plan, then.plan);
+  action.step_time_ms = then.step.time.time.value() * kMs;
+  action.promised_step_time_ms = then.expected_us * kMs;
+  action.saved_ms = (given.expected_us - then.expected_us) * kMs;
+  action.saved_percent = 100 * (1 - then.expected_us / given.expected_us);
+  const double uncertain_ms = kShardingsAlike * given.expected_us * kMs;
+  action.saved_p10_ms = action.saved_ms - uncertain_ms;
+  action.saved_p90_ms = action.saved_ms + uncertain_ms;
+  action.certainty = given.step.fits ? "clear" : "fits";
+  action.peak_memory_GiB = then.fullest().memory_bytes / kGiB;
+  action.memory_change_GiB = (then.fullest().memory_bytes - given.fullest().memory_bytes) / kGiB;
+  action.n_gpus = static_cast<std::uint64_t>(all.n_gpus);
+  flags.push_back({"--output", {"sharding.json"}});
+  std::vector<std::string> words = words_of(flags);
+  words.insert(words.begin(), "shard");
+  action.command = command_of(words);
+  return action;
+}
+
+// What the best of them saves, and what few moves do. Nothing without a plan to hold it against.
+std::optional<ForecastAdvice> what_to_change(const ShardingComparison& all) {
+  const auto given = std::ranges::find_if(all.shardings, &ComparedSharding::is_given);
+  if (given == all.shardings.end() || given->expected_us <= 0) return std::nullopt;
+  constexpr std::string_view kOfOutput = "-o --output --save-tables --json --report --format";
+  Flags flags = flags_in(given_words(), Question::recommendation);
+  std::erase_if(flags, [](const Flag& flag) { return is_among(flag.name, kOfOutput); });
+  const auto is_worth_it = [&](const ComparedSharding& then) {
+    return !then.is_given && then.step.fits && then.plan.tables.size() == given->plan.tables.size() &&
+           (!given->step.fits || then.expected_us < (1 - kShardingsAlike) * given->expected_us);
+  };
+  ForecastAdvice advice;
+  const ComparedSharding* best = all.first_torchrec_plan();
+  if (best != nullptr && is_worth_it(*best)) advice.actions.push_back(action_of(all, *given, *best, flags));
+  std::erase_if(flags, [](const Flag& flag) { return flag.name == "--sharders" || flag.name == "--plan"; });
+  for (const ComparedSharding& one : all.shardings)
+    if (one.is_resharded && &one != best && is_worth_it(one))
+      advice.actions.push_back(action_of(all, *given, one, flags));
+  if (advice.actions.empty()) {
+    advice.sentence =
+        fmt::format("Nothing to gain: no sharding that was compared is faster than {} by more than {:.0f} %.",
+                    given->plan.name, 100 * kShardingsAlike);
+    return advice;
+  }
+  const ForecastAction& first = advice.actions.front();
+  advice.sentence =
+      given->step.fits
+          ? fmt::format("With {} the step takes {} ms less of {} ms ({:.1f} %).", first.change,
+                        ms_text(first.saved_ms), ms_text(given->expected_us * 1e-3), first.saved_percent)
+          : fmt::format("{} does not fit; {} does, and takes {} ms.", given->plan.name, first.change,
+                        ms_text(first.promised_step_time_ms));
+  return advice;
+}
+
 Result<int> run_shard(const ShardOptions& options) {
   STEPCAST_TRY(check_options(options));
   ShardRequest request = options.request;
@@ -77,7 +158,8 @@ Result<int> run_shard(const ShardOptions& options) {
   STEPCAST_ASSIGN(const std::vector<std::filesystem::path> inputs, inputs_of(request));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
   std::optional<ProgressLine> progress{std::in_place, fmt::format("shard over {} GPUs", request.n_gpus)};
-  STEPCAST_ASSIGN(const ShardingComparison all, Session{}.shard(request));
+  STEPCAST_ASSIGN(ShardingComparison all, Session{}.shard(request));
+  all.what_to_change = what_to_change(all);
   progress.reset();
   STEPCAST_TRY(report.answer(sharding_document(all, request.platform),
                              options.json ? sharding_json(all) : std::string{}));

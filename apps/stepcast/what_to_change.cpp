@@ -23,9 +23,11 @@
 #include "stepcast/plan/recipe_dimensions.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/report/cell_text.h"
+#include "stepcast/run/recovery.h"
 #include "stepcast/sweep/option_table.h"
 
 #include "command_line.h"
+#include "given_flags.h"
 #include "predict_options.h"
 
 namespace stepcast::cli {
@@ -33,9 +35,6 @@ namespace {
 
 using S = JobSettings;
 
-// Of the step; less is what steps of one run differ by (assumed).
-constexpr double kWorthSaying = 0.01;
-constexpr std::size_t kMostActions = 5;
 constexpr std::string_view kFiles = "--command-line --torchtitan --deepspeed --config";  // say a layout
 
 // Ways to say one thing: who says it in one way takes back the others.
@@ -69,33 +68,6 @@ bool says_layout(S settings) {
          says_any(settings, setting_groups::kOfDegrees) || says_any(settings, kStages);
 }
 
-// A flag with the words behind it, by the shortest of its names.
-struct Flag {
-  std::string name;
-  std::vector<std::string> values;
-  friend bool operator==(const Flag&, const Flag&) = default;
-};
-using Flags = std::vector<Flag>;
-
-Flag flag_named(std::string_view name) {
-  const Option* option = find_option(name, bit(Question::described));
-  return {std::string{option != nullptr ? option->name() : name}, {}};
-}
-
-Flags flags_in(std::span<const std::string> words) {
-  Flags all;
-  for (const std::string& word : words) {
-    if (!word.starts_with("--")) {
-      if (!all.empty()) all.back().values.push_back(word);
-      continue;
-    }
-    const std::size_t equals = word.find('=');
-    all.push_back(flag_named(std::string_view{word}.substr(0, equals)));
-    if (equals != std::string::npos) all.back().values.push_back(word.substr(equals + 1));
-  }
-  return all;
-}
-
 Flags flags_of(S settings) {
   const std::optional<Sharding> sharding = settings.sharding;  // two flags of Megatron-LM
   if (sharding) {
@@ -103,18 +75,9 @@ Flags flags_of(S settings) {
     settings.fully_sharded.reset();
   }
   const Result<std::vector<std::string>> words = words_of_launch_script(megatron_flags_of(settings));
-  Flags flags = words ? flags_in(*words) : Flags{};
+  Flags flags = words ? flags_in(*words, Question::described) : Flags{};
   if (sharding) flags.push_back({"--sharding", {std::string{to_string(*sharding)}}});
   return flags;
-}
-
-std::vector<std::string> words_of(const Flags& flags) {
-  std::vector<std::string> words;
-  for (const Flag& flag : flags) {
-    words.push_back(flag.name);
-    words.insert(words.end(), flag.values.begin(), flag.values.end());
-  }
-  return words;
 }
 
 // Nothing of flags that are of no layout.
@@ -139,10 +102,6 @@ S settings_said_by(const Flag& flag) {
   return job ? job->settings : S{};
 }
 
-bool is_said(const Flags& flags, std::string_view name) {
-  return std::ranges::find(flags, name, &Flag::name) != flags.end();
-}
-
 // `flags` with `more`, which take the place of those that say the same thing.
 Flags with(Flags flags, const Flags& more) {
   S said;
@@ -154,15 +113,21 @@ Flags with(Flags flags, const Flags& more) {
   return flags;
 }
 
+constexpr std::string_view kRecovery = "--recovery";
+
+// The whole training where its interruptions are asked for, else nothing.
+const RunForecast* run_of(const Forecast& f) {
+  return f.training && f.training->run ? &*f.training->run : nullptr;
+}
+
+// What is to be short: the training with its interruptions in days, else the step.
+double time_of(const Forecast& f) {
+  const RunForecast* run = run_of(f);
+  return run != nullptr ? run->days : f.promised_ms();
+}
+
 // Of a layout that a search found (OpenLayout).
 Flags as_planned() { return {{"--layout", {"as-planned"}}}; }
-
-// What is asked of the answer, and not of the step.
-bool is_of_output(const Flag& flag) {
-  constexpr std::string_view kOfStep = "--what-if --measured --background-load --power-limit --layout";
-  const Option* option = find_option(flag.name, bit(Question::described));
-  return option != nullptr && option->under == OptionHeading::result && !is_among(flag.name, kOfStep);
-}
 
 struct Tried {
   std::string about;  // the flag that alone is another; empty: the layout is
@@ -200,13 +165,14 @@ class Changes {
     }
     const bool is_tight = asked_.memory && asked_.memory->verdict != "fits";
     for (const Flags& change : changes_of_one()) try_with(with(base_, change), is_tight, change.front().name);
+    for (const Flags& change : changes_of_run()) try_with(change, is_tight, std::string{kRecovery});
     if (found_.empty() && !asked_.fits()) try_more_gpus();
-    std::ranges::stable_sort(found_, {}, [](const Tried& one) { return one.forecast.promised_ms(); });
+    std::ranges::stable_sort(found_, {}, [](const Tried& one) { return time_of(one.forecast); });
     // Of several values of a flag the best.
     std::vector<Tried> best;
     for (Tried& one : found_) {
       const auto says_it = [&](const Tried& other) {
-        return other.forecast.promised_ms() == one.forecast.promised_ms() ||
+        return time_of(other.forecast) == time_of(one.forecast) ||
                (!one.about.empty() && other.about == one.about);
       };
       if (best.size() < kMostActions && std::ranges::none_of(best, says_it)) best.push_back(std::move(one));
@@ -334,17 +300,42 @@ class Changes {
     return all;
   }
 
+  // How a whole training goes on after an interruption, where it is asked for: checkpoints, and nodes that stand by.
+  [[nodiscard]] std::vector<Flags> changes_of_run() const {
+    if (run_of(asked_) == nullptr) return {};
+    const std::vector<std::string>& said = request_.budget.recovery;
+    std::vector<Flags> all;
+    const auto say = [&](const std::string& key, const std::string& value) {
+      std::vector<std::string> words;
+      for (const std::string& word : said)
+        if (!word.starts_with(key)) words.push_back(word);
+      if (!value.empty()) words.push_back(key + value);
+      Flags changed = base_;
+      std::erase_if(changed, [&](const Flag& flag) {
+        return flag.name == kRecovery || (value.empty() && flag.name == "--save-interval");
+      });
+      if (!words.empty()) changed.push_back({std::string{kRecovery}, {join(words, ",")}});
+      all.push_back(std::move(changed));
+    };
+    for (const char* mode : {"async", "memory"}) say("mode=", mode);
+    say("interval=", "");  // the best
+    const Result<Recovery> now = read_recovery(said);
+    for (const std::int64_t more : {1, 2, 4, 8, 16})
+      if (now && now->spare_nodes)  // else there are always enough
+        say("spares=", fmt::format("{}", *now->spare_nodes + more));
+    return all;
+  }
+
   // Keeps what fits and is worth it.
   bool try_with(const Flags& flags, bool may_be_tight, std::string about = {}) {
     Result<PredictRequest> request = request_in_words(words_of(flags));
     if (!request) return false;
     request->only_critical = true;
     request->compares_types = false;
-    request->budget = {};
     Result<Forecast> forecast = session_.predict(*request);
     if (!forecast || !forecast->fits()) return false;
     if (!may_be_tight && forecast->memory && forecast->memory->verdict != "fits") return false;
-    if (asked_.fits() && forecast->promised_ms() > asked_.promised_ms() * (1 - kWorthSaying)) return false;
+    if (asked_.fits() && time_of(*forecast) > time_of(asked_) * (1 - kWorthSaying)) return false;
     found_.push_back({std::move(about), flags, std::move(*request), std::move(*forecast)});
     return true;
   }
@@ -390,6 +381,15 @@ class Changes {
     action.saved_p10_ms = action.saved_ms - uncertain_ms;
     action.saved_p90_ms = action.saved_ms + uncertain_ms;
     action.certainty = !asked_.fits() ? "fits" : action.saved_p10_ms > 0 ? "clear" : "uncertain";
+    if (f.training && asked_.training)
+      action.saved_days = (asked_.training->time_s - f.training->time_s) / 86400;
+    const RunForecast *was = run_of(asked_), *is = run_of(f);
+    if (was != nullptr && is != nullptr && asked_.fits()) {
+      action.saved_percent = 100 * (1 - is->days / was->days);
+      // Rates and chance are drawn alike for both.
+      const bool all_of_it = is->days_p10 < was->days_p10 && is->days_p90 < was->days_p90;
+      if (f.promised_ms() == asked_.promised_ms()) action.certainty = all_of_it ? "clear" : "uncertain";
+    }
     if (f.memory) action.peak_memory_GiB = f.memory->peak_memory_GiB;
     if (f.memory && asked_.memory)
       action.memory_change_GiB = f.memory->peak_memory_GiB - asked_.memory->peak_memory_GiB;
@@ -438,6 +438,9 @@ class Changes {
       if (!asked_.fits())
         return fmt::format("It does not fit; with {} it does, and takes {} ms.", change,
                            ms_text(first.promised_step_time_ms));
+      if (run_of(asked_) != nullptr)
+        return fmt::format("With {} the training takes {:.1f} days less of {:.1f} ({:.1f} %).", change,
+                           first.saved_days.value_or(0), run_of(asked_)->days, first.saved_percent);
       return fmt::format("With {} the step takes {} ms less of {} ({:.1f} %).", change,
                          ms_text(first.saved_ms), ms_text(asked_.promised_ms()), first.saved_percent);
     }
@@ -462,8 +465,8 @@ std::optional<ForecastAdvice> what_to_change(std::span<const std::string> words,
                                              const PredictRequest& request, const Forecast& forecast) {
   if (!request.pools.empty() || request.largest != LargestBatch::none || forecast.step_time_ms <= 0)
     return std::nullopt;
-  Flags given = flags_in(words);
-  std::erase_if(given, is_of_output);
+  Flags given = flags_in(words, Question::described);
+  std::erase_if(given, [](const Flag& flag) { return is_of_output(flag, Question::described); });
   Result<Changes> changes = Changes::of(std::move(given), session, request, forecast);
   if (!changes) return std::nullopt;
   return changes->all();

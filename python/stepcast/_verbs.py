@@ -150,16 +150,20 @@ def predict(model=None, *, progress=None, **options):
 
 @_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute command_line config what_if")
 def what_to_change(model=None, *, progress=None, **options):
-    """What makes a described step shorter, or fit: `.sentence`, and `.actions` with what each saves and its command.
+    """What makes a step shorter, or fit: `.sentence`, and `.actions` with what each saves, why, and its command.
 
     what_to_change("llama-3-8b", gpus=64, pp=4).actions[0].command
+    what_to_change(trace="traces/").actions[0].reason
 
-    Keywords are those of predict(), which does not look for it. None for several pools of GPUs or the largest batch.
+    Keywords are those of predict(), which does not look for it. None for several pools of GPUs, the largest batch or more than
+    128 recorded ranks.
     """
     _refuse(options, "json", "help")
     if model is not None:
         options["model"] = model
-    return _answer(_words(["predict", "--json", "--advice=on"], [], options), progress).what_to_change
+    trace = _values("--trace", options.pop("trace", []))
+    words = _words(["predict", "--json", "--advice=on"], [], options)
+    return _answer([*words, *(f"--trace={place}" for place in trace)], progress).what_to_change
 
 
 @_takes("gpus platform output at timeout keep_going guess eager compiled what_if")

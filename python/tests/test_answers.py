@@ -60,6 +60,13 @@ def test_what_to_change_is_that_of_the_program(cli):
     assert first.step_time_ms == cli(*first.command.split()[1:], "--json")["step_time_ms"]
 
 
+def test_what_to_change_of_traces_is_that_of_the_program(cli, traces):
+    advice = stepcast.what_to_change(trace=traces)
+    assert advice.sentence == cli("predict", "--trace", traces, "--json")["what_to_change"]["sentence"]
+    replayed = stepcast.replay(traces, advice="on").simulated.what_to_change
+    assert [action.saved_ms for action in advice.actions] == [action.saved_ms for action in replayed.actions]
+
+
 def test_second_prediction_of_a_session_is_the_same():
     once = stepcast.predict("llama-3-8b", gpus=16, tp=2)
     assert stepcast.predict("llama-3-8b", gpus=16, tp=2) == once
@@ -80,7 +87,7 @@ def test_step_times_are_those_of_the_document_before_it_is_written(options):
 
 def test_replays_are_those_of_the_program(cli, traces):
     replay = stepcast.replay(traces)
-    assert replay.to_dict() == cli("replay", traces, "--json")
+    assert replay.to_dict() == cli("replay", traces, "--advice", "off", "--json")
     assert isinstance(replay.simulated, stepcast.Forecast)
     assert replay.step_time_ms == pytest.approx(replay.simulated.step_time_ms, rel=1e-6)
     assert str(replay.simulated).startswith("Replay") or "Step time" in str(replay.simulated)
@@ -88,7 +95,8 @@ def test_replays_are_those_of_the_program(cli, traces):
 
 def test_predictions_from_traces_are_those_of_the_program(cli, traces):
     asked = stepcast.predict(trace=traces, platform="dgx-h100", what_if=["host=2x"])
-    assert asked.to_dict() == cli("predict", "--trace", traces, "--platform", "dgx-h100", "--what-if", "host=2x", "--json")
+    assert asked.to_dict() == cli("predict", "--trace", traces, "--platform", "dgx-h100", "--what-if", "host=2x", "--advice", "off",
+                                  "--json")
 
 
 def test_plans_are_those_of_the_program(cli):

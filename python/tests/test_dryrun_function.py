@@ -114,6 +114,6 @@ def test_the_example_of_the_docs(here, cli):
     cell = {"__name__": "__main__"}
     exec(compile(example, "<cell 1>", "exec"), cell)
     answer = cell["forecast"]
-    assert answer.to_dict() == cli("predict", "--trace", "dryrun", "--platform", "dgx-h100", "--json")
+    assert answer.to_dict() == cli("predict", "--trace", "dryrun", "--platform", "dgx-h100", "--advice", "off", "--json")
     assert answer.n_gpus == 8 and answer.memory.verdict == "fits"
     assert any("ran eager" in note for note in answer.notes)

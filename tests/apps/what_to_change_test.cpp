@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,7 +16,7 @@
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
 
-#include "in_process.h"
+#include "tests/apps/verb_answers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace stepcast::test::what_to_change_test {
@@ -27,47 +25,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-using Words = std::vector<std::string>;
-
-Words words_in(const std::string& command) {
-  Words words;
-  bool in_word = false, quoted = false;
-  for (const char c : command) {
-    if (c == '\'') {
-      quoted = !quoted;
-    } else if (c == ' ' && !quoted) {
-      in_word = false;
-    } else {
-      if (!std::exchange(in_word, true)) words.emplace_back();
-      words.back() += c;
-    }
-  }
-  return words;
-}
-
-std::string json_of(const std::string& command) {
-  static const auto session = std::make_shared<const Session>();
-  Words words = words_in(command);
-  words.erase(words.begin());  // the program
-  words.emplace_back("--json");
-  const cli::VerbOutcome outcome =
-      cli::run_verb(words, {.session = [](const std::string& /*platform*/) { return session; }});
-  EXPECT_EQ(outcome.error, "") << command;
-  return outcome.output;
-}
-
-Forecast answer_alone(const std::string& command) {
-  const Result<Forecast> forecast = forecast_from_json(json_of(command));
-  EXPECT_TRUE(forecast.ok()) << command;
-  return forecast ? *forecast : Forecast{};
-}
-
-Forecast answer_of(const std::string& command) { return answer_alone(command + " --advice on"); }
-
-ForecastAdvice advice_of(const std::string& command) {
-  return answer_of(command).what_to_change.value_or(ForecastAdvice{});
-}
 
 TEST(WhatToChange, NamesTheLayoutThatPlanFinds) {
   const Forecast asked =
@@ -163,6 +120,28 @@ TEST(WhatToChange, SaysWhereNothingIsToBeGained) {
   const ForecastAdvice then = again.empty() ? advice : advice_of(again);
   EXPECT_TRUE(then.actions.empty()) << then.sentence;
   EXPECT_THAT(then.sentence, StartsWith("Nothing to gain: "));
+}
+
+// Checkpoints that stop training half as often as they could, and a cluster without spare nodes.
+TEST(WhatToChange, PricesCheckpointsAndSpareNodesOfARun) {
+  const std::string asked =
+      "stepcast predict --model llama-3-70b --gpus 1024 --tp 4 --pp 4 --mbs 1 --gbs 1024 --sp on --sharding "
+      "zero1 "
+      "--train-tokens 2T --failures default --recovery interval=4h,spares=1";
+  const ForecastAdvice advice = advice_of(asked);
+  const double now_days = answer_alone(asked + " --advice off").training->run->days;
+  std::size_t of_run = 0;
+  for (const ForecastAction& action : advice.actions) {
+    const Forecast then = answer_alone(action.command + " --advice off");
+    EXPECT_NEAR(now_days - then.training->run->days, action.saved_days.value_or(0), 1e-6 * now_days)
+        << action.command;
+    EXPECT_GE(action.saved_percent, 1) << action.change;
+    if (action.change.find("--recovery") == std::string::npos) continue;
+    ++of_run;
+    EXPECT_EQ(action.saved_ms, 0);
+  }
+  EXPECT_GE(of_run, 1U) << advice.sentence;
+  EXPECT_THAT(advice.sentence, HasSubstr(" days less of "));
 }
 
 TEST(WhatToChange, IsNotOfSeriesNorOfPools) {

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,43 @@ TEST(OverlapChange, PerfectOverlapLeavesTheLongerOfTheTwo) {
       slower.duration_us(id)[t] = 45;
   }
   EXPECT_DOUBLE_EQ(value_of(score_replay(perfect, slower)).ranks[0].step.simulated_us, 65);
+}
+
+//   us       0     5           25    30         50
+//   thread   |L1---|wait-------|L2---|                  waits for A before it launches B
+//   stream 7       |A----------|     |B----------|
+TEST(OverlapChange, OfTheHostLeavesNoWaitingForTheGpu) {
+  RecordedProgram recorded;
+  BlockBuilder block{"rank 0"};
+  const LaneId thread = block.add_lane({LaneKind::cpu_thread, "main", 1});
+  const LaneId stream = block.add_lane({LaneKind::gpu_stream, "stream 7", 7});
+  const TaskInfo call{.kind = TaskKind::cpu_call};
+  const TaskInfo kernel{.kind = TaskKind::kernel, .kernel_class = KernelClass::gemm};
+  const TaskId first = block.add_task(thread, call, Microseconds{5});
+  const TaskId returned = block.add_task(thread, {.kind = TaskKind::sync_return}, Microseconds{});
+  const TaskId second = block.add_task(thread, call, Microseconds{5});
+  const TaskId a = block.add_task(stream, kernel, Microseconds{20});
+  const TaskId b = block.add_task(stream, kernel, Microseconds{20});
+  block.add_edge(BlockBuilder::end_of(first), a, Microseconds{}, {.origin = EdgeOrigin::launch});
+  block.add_edge(BlockBuilder::end_of(a), returned, Microseconds{}, {.origin = EdgeOrigin::synchronization});
+  block.add_edge(BlockBuilder::end_of(second), b, Microseconds{}, {.origin = EdgeOrigin::launch});
+  BlockBuilder::Finished finished = value_of(std::move(block).finish_with_map());
+  recorded.measured = {std::vector<Interval>(5, Interval{0, 50})};
+  RecordedStepFacts facts;
+  facts.step_us = {0, 50};
+  facts.gpu_window_end_us = 50;
+  facts.step_end_task = finished.new_id[b.index()];
+  recorded.facts.push_back(facts);
+  recorded.start_offset_us = {0};
+  recorded.files.resize(1);
+  RankClass ranks;
+  ranks.lanes = {{LaneKind::cpu_thread, "main", 1}, {LaneKind::gpu_stream, "stream 7", 7}};
+  const BlockId id = recorded.program.add_block(std::move(finished.block));
+  recorded.program.add_instance(recorded.program.add_rank_class(std::move(ranks)), {.block = id});
+  EXPECT_DOUBLE_EQ(step_us(recorded), 50);
+  // B is launched while A runs, and follows it at 25.
+  EXPECT_DOUBLE_EQ(step_us(value_of(with_overlap(std::move(recorded), OverlapChange::host))), 45);
+  EXPECT_THAT(with_overlap(overlapping(), OverlapChange::host), test::FailsWith("no call of the host waits"));
 }
 
 TEST(OverlapChange, NeedsTransfers) {

@@ -565,30 +565,35 @@ struct ForecastScenarios {
   STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
 };
 
-// A change of a described job, compared by the expected steps (promised_step_time_ms), as its command prints them.
+// A change of a job, compared by the expected steps (promised_step_time_ms), as its command prints them.
 struct ForecastAction {
   STEPCAST_FIELDS(ForecastAction, "action");
   STEPCAST_COLUMN(std::string, change, "flags to say, in place of those that say the same thing", "change<");
+  STEPCAST_FIELD(std::string, reason, "what of the step it takes away, and how; empty: the flags say it");
   STEPCAST_FIELD(double, step_time_ms, "the forecast of its command");
   STEPCAST_COLUMN(double, promised_step_time_ms, "the expected step of its command", "step\nms", 1);
   STEPCAST_COLUMN(double, saved_ms, "of the step as asked; below 0 where that does not fit", "saves\nms", 1);
-  STEPCAST_COLUMN(double, saved_percent, "of the step as asked", "saves\n%", 1);
+  STEPCAST_COLUMN(double, saved_percent, "of the step as asked; with interruptions of the training",
+                  "saves\n%", 1);
   STEPCAST_COLUMN(double, saved_p10_ms,
                   "80 of 100 differences that are measured should lie between p10 and p90", "p10\nms", 1);
   STEPCAST_COLUMN(double, saved_p90_ms, "", "p90\nms", 1);
   STEPCAST_COLUMN(std::string, certainty,
                   "clear: all of the band is a gain; uncertain: not all; fits: the job as asked does not",
                   "gain is<");
-  STEPCAST_COLUMN(double, peak_memory_GiB, "of a GPU of the worst stage", "memory\nGiB", 1);
-  STEPCAST_FIELD(double, memory_change_GiB, "against the job as asked");
+  STEPCAST_COLUMN(std::optional<double>, peak_memory_GiB, "of a GPU of the worst stage; null: not known",
+                  "memory\nGiB", 1);
+  STEPCAST_FIELD(std::optional<double>, memory_change_GiB, "against the job as asked");
   STEPCAST_COLUMN(std::uint64_t, n_gpus, "as asked, unless nothing fits on them", "GPUs");
+  STEPCAST_COLUMN(std::optional<double>, saved_days, "of the whole training, where asked for", "saves\ndays",
+                  2);
   STEPCAST_FIELD(std::string, command, "the whole command line; batch, model and precision are as asked");
 };
 
 struct ForecastAdvice {
   STEPCAST_FIELDS(ForecastAdvice);
   STEPCAST_FIELD(std::string, sentence, "what the first action gains, or that nothing does");
-  STEPCAST_FIELD(std::vector<ForecastAction>, actions, "the fastest first; those that save 1 % at least");
+  STEPCAST_FIELD(std::vector<ForecastAction>, actions, "those that save most first, 1 % at least");
 };
 
 struct Forecast {
@@ -647,8 +652,9 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");
   STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
   STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
-  STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
-                 "null unless --advice is on, the default for a described step on the command line");
+  STEPCAST_FIELD(
+      std::optional<ForecastAdvice>, what_to_change,
+      "null unless --advice is on, the default for described and recorded steps on the command line");
 
   // The expected step: as promised, else as forecast.
   [[nodiscard]] double promised_ms() const { return promised_step_time_ms.value_or(step_time_ms); }

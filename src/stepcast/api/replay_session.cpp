@@ -5,11 +5,11 @@
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_series.h"
+#include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/detail/trace_request.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
-#include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/sources/recorded_source.h"
@@ -17,19 +17,14 @@
 namespace stepcast {
 namespace {
 
-// The comparison of the simulated step with the measured one.
+// The comparison of the simulated step with the measured one. `platform`: peaks and links that stand beside what was achieved;
+// null: none has that GPU.
 ReplayAnalysis compared(const ReplayRequest& request, const RecordedSource& source, const Replay& result,
-                        const ReplayTimes& times, StepBinding binding) {
-  // Peaks and links stand beside what was achieved where a platform has that GPU.
-  const Result<PlatformChoice> platform = platform_for({.name = {},
-                                                        .gpu = source.device(),
-                                                        .gpus_per_node = 0,
-                                                        .network_kind = {},
-                                                        .node_bandwidth_Gbps = {}});
+                        const ReplayTimes& times, StepBinding binding, const Platform* platform) {
   return analyze_replay(source.traces(), result, times, binding,
                         {.samples_per_step = request.samples_per_step,
                          .tokens_per_step = request.tokens_per_step,
-                         .platform = platform.ok() ? &platform->platform : nullptr,
+                         .platform = platform,
                          .forecast = {.collectives = 0, .path_names = 0, .path_steps = request.path_steps}});
 }
 
@@ -45,6 +40,7 @@ Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& requ
   as_recorded.samples_per_step = request.samples_per_step;
   as_recorded.tokens_per_step = request.tokens_per_step;
   as_recorded.timeline = request.timeline;
+  as_recorded.keeps = request.keeps;
   Replayed replayed;
   if (request.pictures) {
     STEPCAST_ASSIGN(Report answer, session.report(as_recorded));
@@ -87,9 +83,16 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   };
 
   STEPCAST_ASSIGN(const Replay result, replay_of(request.step, kind.has_launches));
+  if (request.keeps && result.recorded.facts.size() <= detail::kMostKeptRanks) {
+    STEPCAST_ASSIGN(RecordedBase base, recorded_base(result.recorded));
+    request.keeps(std::make_shared<const KeptStep>(
+        KeptStep{result.recorded, std::move(base), listing, &kind, source->device()}));
+  }
   STEPCAST_ASSIGN(StepBinding binding, step_binding(result.recorded, result.costs, result.timeline));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
-  ReplayAnalysis analysis = compared(request, *source, result, times, binding);
+  const Result<std::shared_ptr<const Platform>> platform = impl_->platform_with(source->device());
+  ReplayAnalysis analysis =
+      compared(request, *source, result, times, binding, platform ? platform->get() : nullptr);
   for (Forecast* forecast : {&analysis.simulated, &analysis.measured})
     STEPCAST_TRY(add_training(*forecast, request.budget));
   STEPCAST_TRY(

@@ -49,6 +49,8 @@
 namespace stepcast {
 
 class StepModel;
+// A recorded step that stays in memory, so that questions about it read no files (Session::step_time()).
+struct KeptStep;
 struct LayoutRestrictions;
 struct LoggedRun;
 struct MeasuredTimes;
@@ -199,6 +201,9 @@ struct ShardRequest {
   std::filesystem::path tables_csv{};  // also the tables as a CSV file
 };
 
+// Gets the step as it was recorded. Not called where there are too many ranks to keep them, two recordings or two steps.
+using KeepStep = std::function<void(std::shared_ptr<const KeptStep>)>;
+
 // Recorded ranks, with simulated waiting.
 struct ReplayRequest {
   // A folder of profiler (and execution) traces, of Chakra traces or with the timeline of a pipeline; or the files.
@@ -217,6 +222,7 @@ struct ReplayRequest {
   std::filesystem::path timeline{};                         // as above
   bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
   bool pictures = false;                                    // also Replayed::pictures
+  KeepStep keeps{};                                         // as `predict` reads it
 };
 
 // The step of recorded ranks under other circumstances.
@@ -248,7 +254,8 @@ struct PredictTraceRequest {
   std::int64_t second_batch = 0;
   std::string dtype{};                   // of products: "bf16", "fp16", "tf32", "fp32"; empty: as recorded
   std::int64_t data_parallel_ranks = 0;  // 0: as recorded
-  std::string overlap{};  // of transfers with computation: "none", "perfect"; empty: as recorded
+  // Of transfers with computation: "none", "perfect"; of the host with the GPU: "host" (overlap_change.h); empty: as recorded.
+  std::string overlap{};
   // "full", "selective": what runs its forward again (predict/added_recomputation.h)
   std::string recompute{};
   double bucket_mb = 0;  // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
@@ -263,6 +270,7 @@ struct PredictTraceRequest {
   ProgressReport progress{};
   std::filesystem::path timeline{}, chakra{};  // as for a description
   bool chakra_per_rank = false;
+  KeepStep keeps{};
 };
 
 struct Replayed {
@@ -407,6 +415,10 @@ class Session {
   // Errors: no profiler trace, a platform that cannot be read, a GPU that recorded and that no platform has
   // where its prices are needed, host overheads that the platform does not have.
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request) const;
+
+  // The step time that predict() gives, to the last digit, of a step that was kept, whatever files the request names. Errors:
+  // those of predict().
+  [[nodiscard]] Result<StepTime> step_time(const PredictTraceRequest& request, const KeptStep& step) const;
 
   // The same forecasts, and which resource (kernels of a class, links, host, batch) would make the step how much
   // shorter.

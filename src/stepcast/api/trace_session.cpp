@@ -58,11 +58,15 @@ struct TraceQuestion {
     return Ok{};
   }
 
-  // One step; nothing: the last.
-  [[nodiscard]] Result<TracePrediction> predict(std::optional<std::int64_t> step) const {
+  // One step; nothing: the last. `kept` gets it as it was recorded, where it is asked for and can be.
+  [[nodiscard]] Result<TracePrediction> predict(std::optional<std::int64_t> step,
+                                                std::shared_ptr<KeptStep>* kept = nullptr) const {
     TracePredictionOptions of_step = how;
     of_step.rebuild.step = step;
     STEPCAST_ASSIGN(RecordedProgram recorded, source->program(of_step.rebuild, how.platform));
+    if (kept != nullptr && request.keeps && second == nullptr && !shapes_of &&
+        recorded.facts.size() <= detail::kMostKeptRanks)
+      *kept = std::make_shared<KeptStep>(KeptStep{recorded, {}, listing, &kind, source->device()});
     if (shapes_of && number_of(recorded) == number_of(*shapes_of)) {
       of_step.change.shapes_of = nullptr;
       STEPCAST_ASSIGN(TracePrediction as_is, predict_recorded(std::move(recorded), of_step));
@@ -153,6 +157,20 @@ Status write_files(const PredictTraceRequest& request, const std::optional<Outpu
 
 }  // namespace
 
+Result<StepTime> Session::step_time(const PredictTraceRequest& request, const KeptStep& step) const {
+  STEPCAST_ASSIGN(TracePredictionOptions how, detail::prediction_options(request));
+  detail::TracePlatforms platforms;
+  STEPCAST_TRY(platforms.load(
+      request, [&](const std::string& name) { return impl_->platform(name); }, how));
+  STEPCAST_TRY(check_asks(*step.kind, step.listing, detail::asks_of(request)));
+  detail::fit_to_kind(*step.kind, request, how);
+  STEPCAST_TRY(platforms.find_recorded_on(
+      step.device, *step.kind, [&](const std::string& gpu) { return impl_->platform_with(gpu); }, how));
+  STEPCAST_ASSIGN(const TracePrediction prediction, predict_recorded(step.recorded, how, &step.base));
+  const Estimate& of = prediction.step;
+  return StepTime{of.time.value() * 1e-3, of.p10.value() * 1e-3, of.p90.value() * 1e-3};
+}
+
 Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extras& extras) const {
   STEPCAST_ASSIGN(TracePredictionOptions how, detail::prediction_options(request));
   STEPCAST_ASSIGN(TraceListing listing, detail::listing_of(request.places, request));
@@ -170,9 +188,16 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   STEPCAST_TRY(check_asks(kind, question.listing, detail::asks_of(request)));
   detail::fit_to_kind(kind, request, question.how);
   STEPCAST_TRY(question.open());
-  STEPCAST_TRY(platforms.find_recorded_on(*question.source, kind, question.how));
+  STEPCAST_TRY(platforms.find_recorded_on(
+      question.source->device(), kind, [&](const std::string& gpu) { return impl_->platform_with(gpu); },
+      question.how));
 
-  STEPCAST_ASSIGN(const TracePrediction prediction, question.predict(request.step));
+  std::shared_ptr<KeptStep> kept;
+  STEPCAST_ASSIGN(const TracePrediction prediction, question.predict(request.step, &kept));
+  if (kept != nullptr) {
+    kept->base = prediction.base;
+    request.keeps(std::move(kept));
+  }
   const FlatProgram flat{prediction.recorded.program};
   const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
   const TaskTimes in_a_row = TaskTimes::simulated(flat, prediction.step_timeline());

@@ -16,9 +16,7 @@
 namespace stepcast {
 namespace {
 
-// Shardings of one job err alike, but for the tables that they place differently: differences below this share of
-// the step are not told apart. Assumed.
-constexpr double kTellApart = 0.02;
+constexpr const char* kResharded = "resharded";
 
 Result<ShardingPlan> plan_of_file(const std::filesystem::path& file, const DlrmStepModel& steps) {
   STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -39,7 +37,7 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
     Resharded next = reshard(steps, now);
     plans.push_back(std::move(now));
     if (!next.moved_tables.empty()) {
-      next.plan.name = "resharded";
+      next.plan.name = kResharded;
       plans.push_back(std::move(next.plan));
     }
   }
@@ -120,11 +118,11 @@ std::string ShardingComparison::verdict() const {
   if (shardings.size() == 1) return fmt::format("{} fits; no other sharding was asked for.", best.plan.name);
   if (next == nullptr) return fmt::format("{} is the only one that fits.", best.plan.name);
   const double gain = next->expected_us / best.expected_us - 1;
-  if (gain < kTellApart) {
+  if (gain < kShardingsAlike) {
     return fmt::format(
         "{} and {} cannot be told apart: their expected steps differ by {:.1f} %, and less than {:.0f} % is "
         "within the uncertainty of the model of lookups.",
-        best.plan.name, next->plan.name, 100 * gain, 100 * kTellApart);
+        best.plan.name, next->plan.name, 100 * gain, 100 * kShardingsAlike);
   }
   return fmt::format("{} is expected to be the fastest, {:.1f} % before {}.", best.plan.name, 100 * gain,
                      next->plan.name);
@@ -137,6 +135,7 @@ Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, 
                          .gpus_per_node = steps.gpus_per_node(),
                          .global_batch_samples = steps.training().global_batch,
                          .shardings = {}};
+  const std::size_t given = choices.now.empty() ? plans.size() - choices.plans.size() : 0;
   for (const ShardingPlan& plan : plans) {
     STEPCAST_TRY(not_stopped());
     const double expected_us = steps.expected_us(plan, true);
@@ -149,6 +148,8 @@ Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, 
     }
     ComparedSharding& compared =
         all.shardings.emplace_back(ComparedSharding{plan, std::move(step), expected_us, std::move(tables)});
+    compared.is_resharded = !choices.now.empty() && all.shardings.size() == 2 && plan.name == kResharded;
+    compared.is_given = all.shardings.size() == given + 1;
     for (std::uint32_t t = 0; !choices.now.empty() && t < plan.tables.size(); ++t) {
       if (plan.tables[t] == plans.front().tables[t]) continue;
       ++compared.moved_tables;

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "stepcast/analyze/forecast.h"
 #include "stepcast/base/result.h"
 #include "stepcast/recommend/dlrm.h"
 #include "stepcast/recommend/dlrm_rank.h"
@@ -31,11 +33,18 @@ struct ShardingsToCompare {
   double max_seconds = SearchOptions{}.max_seconds;               // that it takes
 };
 
+// Shardings of one job err alike, but for the tables that they place differently: differences below this share of
+// the step are not told apart. Assumed.
+inline constexpr double kShardingsAlike = 0.02;
+
 struct ComparedSharding {
   ShardingPlan plan;
   DlrmStep step;
   double expected_us = 0;           // what it is judged by: DlrmStepModel::expected_us
   std::vector<std::size_t> tables;  // [rank] parts of tables that it holds
+  bool is_resharded = false;        // what few moves make of the plan that runs now
+  bool is_given =
+      false;  // what the others are held against: the plan that runs now, else the first of `plans`
   // Of tables that do not lie as they do now, weights and optimizer state; 0 without a plan that runs now.
   std::size_t moved_tables = 0;
   double moved_bytes = 0;
@@ -50,9 +59,10 @@ struct ComparedSharding {
 struct ShardingComparison {
   Dlrm model;
   std::int64_t n_gpus = 0, gpus_per_node = 0, global_batch_samples = 0;
-  std::vector<ComparedSharding> shardings;  // those that fit first, by expected_us
-  double least_step_us = 0;                 // no placement of whole tables is faster
-  std::vector<std::string> notes{};         // what was taken otherwise than it was asked for
+  std::vector<ComparedSharding> shardings;         // those that fit first, by expected_us
+  double least_step_us = 0;                        // no placement of whole tables is faster
+  std::vector<std::string> notes{};                // what was taken otherwise than it was asked for
+  std::optional<ForecastAdvice> what_to_change{};  // of the one that is given, by who knows the command line
   // The first that fits and that TorchRec has a plan for: not hybrid. Null pointer: none.
   [[nodiscard]] const ComparedSharding* first_torchrec_plan() const;
   // One sentence: which is the fastest, and whether it can be told from the next.

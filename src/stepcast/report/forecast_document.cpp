@@ -147,25 +147,6 @@ std::string published_text(const PublishedRuns& p) {
   return text + (p.differs.empty() ? "." : fmt::format("; they differ in {}.", p.differs));
 }
 
-void add_what_to_change(ReportDocument& document, const Forecast& f) {
-  if (!f.what_to_change) return;
-  const ForecastAdvice& advice = *f.what_to_change;
-  ReportSection& section = document.add("What to change", {ReportText{advice.sentence}});
-  section.opening = "What to change\n";
-  ReportTable table{"#"};
-  table.list = "what_to_change.actions";
-  for (ForecastAction action : advice.actions) {
-    action.change = shorten(std::move(action.change), 48);
-    add_row(table, {std::to_string(table.rows.size() + 1)}, action);
-  }
-  if (!table.rows.empty() && advice.actions.front().n_gpus == f.n_gpus)
-    table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
-  if (!table.rows.empty()) section.add(std::move(table));
-  for (std::size_t i = 0; i < advice.actions.size(); ++i)
-    section.add(ReportCode{std::to_string(i + 1), advice.actions[i].command + "\n"});
-  section.add(TerminalText{"\n"});
-}
-
 // "Is my number normal?", where one was given.
 void add_measured_check(ReportDocument& document, const Forecast& f) {
   if (!f.measured_check) return;
@@ -610,7 +591,11 @@ ReportDocument forecast_document(const Forecast& forecast, const ForecastIllustr
   if (illustrations.explains) add_operations(document, f, Shown::terminal);
   add_opening(document, f);
   add_measured_check(document, f);
-  add_what_to_change(document, f);
+  detail::add_what_to_change(document, f.what_to_change, f.n_gpus);
+  if (f.what_to_change) {
+    document.sections.back().opening = "What to change\n";
+    document.sections.back().add(TerminalText{"\n"});
+  }
   add_memory_of_ranks(document, f);
   add_breakdown(document, f);
   add_grounds(document, f, Shown::terminal);

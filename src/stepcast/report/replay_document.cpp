@@ -54,6 +54,7 @@ class ReplayDocument {
     head();
     first_screen();
     opening();
+    detail::add_what_to_change(document_, a_.simulated.what_to_change, a_.simulated.n_gpus, "simulated.");
     ranks();
     if (on_page() && pictures_ != nullptr) {
       detail::add_schedule(

@@ -6,6 +6,7 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/report/cell_text.h"
+#include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/fields/answer_fields.h"
 #include "stepcast/report/fields/field_table.h"
 #include "stepcast/report/html/charts.h"
@@ -50,6 +51,8 @@ void fields(auto& a, Is<ShardingComparison> auto& all) {
   a("verdict", all.shardings.empty() ? std::string{} : all.verdict());
   a("least_step_time_ms", all.least_step_us * 1e-3, "no placement of whole tables is faster");
   a("shardings", all.shardings, "those that fit first, by their expected time");
+  a("what_to_change", all.what_to_change,
+    "of the plan that runs now (--now), else of the first --plan; null: none");
 }
 
 std::string sharding_json(const ShardingComparison& answer) { return answer_json(answer) + "\n"; }
@@ -169,6 +172,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
     steps.add(ReportText{fmt::format("{} moves {} of what runs now, {:.2f} GiB.", best.plan.name,
                                      counted(best.moved_tables, "table", "tables"), best.moved_bytes / kGiB),
                          0});
+  detail::add_what_to_change(document, answer.what_to_change, static_cast<std::uint64_t>(answer.n_gpus));
   ReportSection& loads = document.add("Load of every rank");
   for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
     loads.add(lookups_figure(answer.shardings[i]), Shown::page);

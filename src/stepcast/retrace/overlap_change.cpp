@@ -62,8 +62,11 @@ struct Rewritten {
   TaskId step_end;              // invalid: as before
 };
 
+// A call of the host that returns when GPU work is over.
+bool is_synchronization(const EdgeInfo& edge) { return edge.origin == EdgeOrigin::synchronization; }
+
 // All of `block` but the edges that the change takes away, and those that it adds. With perfect overlap the step ends
-// with a task of no length, behind the last transfer of every stream.
+// with a task of no length, behind the last transfer of every stream; where the host does not wait, behind all of their work.
 class Rewriting {
  public:
   Rewriting(const Block& block, const std::vector<Interval>& measured, const RecordedStepFacts& facts,
@@ -79,7 +82,7 @@ class Rewriting {
     for (const std::string& port : block_.in_ports()) builder_.add_in_port(port);
     TaskId end;
     for (std::uint32_t t = 0; t < block_.task_count(); ++t) {
-      const bool ends = change_ == OverlapChange::perfect && facts_.step_end_task == TaskId{t};
+      const bool ends = change_ != OverlapChange::none && facts_.step_end_task == TaskId{t};
       const auto add_end = [&] {
         end = builder_.add_task(block_.lane_of(TaskId{t}), {.kind = TaskKind::wait, .work = waiting},
                                 Microseconds{});
@@ -94,11 +97,12 @@ class Rewriting {
     if (change_ == OverlapChange::none) serialize(block_, tasks, builder_);
     std::map<LaneId, TaskId> last;
     for (const GpuTask& task : tasks) {
-      if (task.transfer) last.insert_or_assign(block_.lane_of(task.task), task.task);
+      if (task.transfer || change_ == OverlapChange::host)
+        last.insert_or_assign(block_.lane_of(task.task), task.task);
     }
-    for (const auto& [lane, transfer] : last) {
+    for (const auto& [lane, work] : last) {
       if (end.valid())
-        builder_.add_edge(BlockBuilder::end_of(id_[transfer.index()]), end, Microseconds{},
+        builder_.add_edge(BlockBuilder::end_of(id_[work.index()]), end, Microseconds{},
                           {.origin = EdgeOrigin::dependency, .inferred = true});
     }
     STEPCAST_ASSIGN(BlockBuilder::Finished finished, std::move(builder_).finish_with_map());
@@ -122,6 +126,7 @@ class Rewriting {
         if (change_ == OverlapChange::perfect && detail::is_transfer(block_.tasks()[code / 2]) &&
             !detail::is_transfer(block_.tasks()[t]))
           continue;
+        if (change_ == OverlapChange::host && is_synchronization(block_.edge_infos()[e])) continue;
         const TaskId from = id_[code / 2];
         builder_.add_edge(code % 2 == 0 ? BlockBuilder::start_of(from) : BlockBuilder::end_of(from), id_[t],
                           delay, block_.edge_infos()[e]);
@@ -144,6 +149,7 @@ std::string_view to_string(OverlapChange change) {
     case OverlapChange::as_recorded: return "as recorded";
     case OverlapChange::none: return "none";
     case OverlapChange::perfect: return "perfect";
+    case OverlapChange::host: return "host";
   }
   return "as recorded";
 }
@@ -156,7 +162,8 @@ Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange cha
   bool any = false;
   for (std::size_t c = 0; c < recorded.program.rank_classes().size(); ++c) {
     const Block& block = recorded.program.block_of(RankClassId{c}, InstanceId{0});
-    any = any || std::any_of(block.tasks().begin(), block.tasks().end(), detail::is_transfer);
+    any = any || (change == OverlapChange::host ? std::ranges::any_of(block.edge_infos(), is_synchronization)
+                                                : std::ranges::any_of(block.tasks(), detail::is_transfer));
     const RecordedStepFacts& facts = recorded.facts[c];
     STEPCAST_ASSIGN(Rewritten now, (Rewriting{block, recorded.measured[c], facts, change}.run(waiting)));
     std::vector<Interval> measured(now.finished.block.task_count(),
@@ -166,7 +173,9 @@ Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange cha
     ends.push_back(now.step_end);
     blocks.push_back({std::move(now.finished.block), std::move(now.of_task), std::move(measured)});
   }
-  if (!any) return Error{"the traces hold no transfers whose overlap could change"};
+  if (!any)
+    return Error{change == OverlapChange::host ? "no call of the host waits for the GPU in these traces"
+                                               : "the traces hold no transfers whose overlap could change"};
   STEPCAST_ASSIGN(RecordedProgram out, detail::with_blocks(std::move(recorded), std::move(blocks), {}));
   for (std::size_t c = 0; c < ends.size(); ++c) {
     if (!ends[c].valid()) continue;

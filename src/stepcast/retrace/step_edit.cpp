@@ -34,6 +34,8 @@ Status change_overlap(const Options& options, EditedStep& step) {
   STEPCAST_ASSIGN(step.recorded, with_overlap(std::move(step.recorded), options.overlap));
   step.notes.emplace_back(options.overlap == OverlapChange::none
                               ? "no computation overlaps a transfer of its rank"
+                          : options.overlap == OverlapChange::host
+                              ? "no call of the host waits for the GPU until the step ends"
                               : "nothing but other transfers and the end of the step waits for a transfer");
   return Ok{};
 }
@@ -44,7 +46,8 @@ constexpr std::array kEdits{
     StepEdit{"recompute", "run the forward of layers again before their backward", EditStage::structure,
              false, [](const Options& o) { return o.recompute != RecomputedPart::none; }, lacks_nothing,
              recompute},
-    StepEdit{"overlap", "let transfers overlap with computation otherwise", EditStage::structure, false,
+    StepEdit{"overlap", "let transfers overlap with computation, or the host with the GPU, otherwise",
+             EditStage::structure, false,
              [](const Options& o) { return o.overlap != OverlapChange::as_recorded; }, lacks_nothing,
              change_overlap},
     StepEdit{"platform", "price GPU work on the platform, or as recorded with what-if factors",

@@ -31,9 +31,14 @@ std::vector<Interval> TracePrediction::step_windows() const {
   return windows;
 }
 
-Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePredictionOptions& options) {
+Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePredictionOptions& options,
+                                         const RecordedBase* base) {
   TracePrediction result;
-  STEPCAST_ASSIGN(result.base, recorded_base(recorded));
+  if (base != nullptr) {
+    result.base = *base;
+  } else {
+    STEPCAST_ASSIGN(result.base, recorded_base(recorded));
+  }
   STEPCAST_TRY(check_base(result.base, options));
   STEPCAST_ASSIGN(EditedStep step, edited_step(std::move(recorded), options));
   { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(step.recorded, step.prices.costs)); }

@@ -43,9 +43,10 @@ struct TracePrediction : ReplayScores {
   [[nodiscard]] std::vector<Interval> step_windows() const;
 };
 
-// Errors: those of check_base(), edited_step() and score_replay().
+// `base`: recorded_base() of the record, where it is known. Errors: those of check_base(), edited_step() and score_replay().
 [[nodiscard]] Result<TracePrediction> predict_recorded(RecordedProgram recorded,
-                                                       const TracePredictionOptions& options);
+                                                       const TracePredictionOptions& options,
+                                                       const RecordedBase* base = nullptr);
 
 // The same ranks recorded at two batches, `options.change.batch->recorded` and `options.second_batch`: what scales is what
 // differs (batch_pair.h). Errors: no batch that is wanted; those of between_batches() and predict_recorded().

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/api/detail/trace_request.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/describe/gpu_pools.h"
@@ -117,6 +118,17 @@ struct Session::Impl {
     return shared;
   }
 
+  // The shipped one with the GPU that recorded traces.
+  Result<std::shared_ptr<const Platform>> platform_with(const std::string& gpu) {
+    const std::scoped_lock lock{mutex};
+    std::shared_ptr<const Platform>& of_gpu = recorded_on[gpu];
+    if (of_gpu == nullptr) {
+      STEPCAST_ASSIGN(Platform loaded, detail::platform_with(gpu));
+      of_gpu = std::make_shared<const Platform>(std::move(loaded));
+    }
+    return of_gpu;
+  }
+
   Result<MeantPlatform> meant_platform(const std::string& name, std::int64_t n_gpus) {
     STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_named, platform(name));
     const std::optional<std::string> node = default_node_for(*as_named, n_gpus);
@@ -196,6 +208,7 @@ struct Session::Impl {
   std::deque<std::pair<LayoutQuestion, std::optional<LayoutChoice>>> layouts;  // the latest in front
   std::map<std::shared_ptr<const Platform>, std::shared_ptr<const StepModel>> searched;
   std::map<std::string, std::shared_ptr<const Platform>> platforms;
+  std::map<std::string, std::shared_ptr<const Platform>> recorded_on;  // by the GPU
   std::map<Key, std::vector<std::unique_ptr<PricedPlatform>>> free;
 };
 

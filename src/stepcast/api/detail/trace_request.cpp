@@ -105,7 +105,8 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
   }
   STEPCAST_ASSIGN(
       const auto overlap,
-      one_of("--overlap", request.overlap, {OverlapChange::none, OverlapChange::perfect}, "none or perfect"));
+      one_of("--overlap", request.overlap, {OverlapChange::none, OverlapChange::perfect, OverlapChange::host},
+             "none, perfect or host"));
   how.overlap = overlap.value_or(how.overlap);
   return Ok{};
 }
@@ -182,8 +183,6 @@ void fit_to_kind(const SourceKind& kind, const PredictTraceRequest& request, Tra
   how.price_unrecorded = kind.times == RecordedTimes::some;
 }
 
-namespace {
-
 Result<Platform> platform_with(const std::string& gpu) {
   Result<PlatformChoice> choice = platform_for(
       {.name = {}, .gpu = gpu, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
@@ -194,8 +193,6 @@ Result<Platform> platform_with(const std::string& gpu) {
           "name a similar one with --recorded-on, or take the times of models with --kernels "
           "models");
 }
-
-}  // namespace
 
 Status TracePlatforms::load(const PredictTraceRequest& request, const Load& platform,
                             TracePredictionOptions& how) {
@@ -217,14 +214,14 @@ Status TracePlatforms::load(const PredictTraceRequest& request, const Load& plat
   return Ok{};
 }
 
-Status TracePlatforms::find_recorded_on(const RecordedSource& source, const SourceKind& kind,
-                                        TracePredictionOptions& how) {
+Status TracePlatforms::find_recorded_on(const std::string& device, const SourceKind& kind,
+                                        const Load& platform_with, TracePredictionOptions& how) {
   const bool prices = how.kernels == KernelTimeSource::ratio || changes_gpu_times(how);
   const bool memory = how.recompute != RecomputedPart::none;
   if (!kind.names_gpu || how.recorded_on != nullptr || (!prices && !memory)) return Ok{};
-  Result<Platform> found = platform_with(source.device());
+  Result<std::shared_ptr<const Platform>> found = platform_with(device);
   if (!found.ok()) return prices ? Status{std::move(found).error()} : Status{Ok{}};
-  platforms_.push_back(std::make_shared<const Platform>(std::move(*found)));
+  platforms_.push_back(std::move(*found));
   how.recorded_on = platforms_.back().get();
   return Ok{};
 }

@@ -12,10 +12,23 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/retrace/trace_prediction.h"
-#include "stepcast/sources/recorded_source.h"
 #include "stepcast/sources/source_kind.h"
+#include "stepcast/sources/trace_listing.h"
 
-namespace stepcast::detail {
+namespace stepcast {
+
+struct KeptStep {
+  RecordedProgram recorded;
+  RecordedBase base;
+  TraceListing listing;
+  const SourceKind* kind = nullptr;
+  std::string device{};  // that recorded
+};
+
+namespace detail {
+
+// Copies of more ranks take gigabytes.
+inline constexpr std::size_t kMostKeptRanks = 128;
 
 // All that stands in the request itself; platforms and traces are loaded apart. Errors: words and amounts that are none.
 [[nodiscard]] Result<TracePredictionOptions> prediction_options(const PredictTraceRequest& request);
@@ -29,6 +42,9 @@ namespace stepcast::detail {
 // Where times come from that these traces do not hold.
 void fit_to_kind(const SourceKind& kind, const PredictTraceRequest& request, TracePredictionOptions& how);
 
+// The shipped one that has this GPU. Errors: none has.
+[[nodiscard]] Result<Platform> platform_with(const std::string& gpu);
+
 // The platforms that a prediction from traces asks: those that the request names, and the one that has the GPU that
 // recorded.
 class TracePlatforms {
@@ -38,9 +54,10 @@ class TracePlatforms {
   // Those that the request names. `how` then points to them, and they live as long as this.
   [[nodiscard]] Status load(const PredictTraceRequest& request, const Load& platform,
                             TracePredictionOptions& how);
-  // Where none is named for the machine that recorded and what is asked for needs it: the platform that has its GPU.
-  [[nodiscard]] Status find_recorded_on(const RecordedSource& source, const SourceKind& kind,
-                                        TracePredictionOptions& how);
+  // Where none is named for the machine that recorded and what is asked for needs it: the one with its GPU, as `platform_with` finds
+  // it.
+  [[nodiscard]] Status find_recorded_on(const std::string& device, const SourceKind& kind,
+                                        const Load& platform_with, TracePredictionOptions& how);
   // That were read.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const { return files_; }
 
@@ -49,4 +66,5 @@ class TracePlatforms {
   std::vector<std::filesystem::path> files_;
 };
 
-}  // namespace stepcast::detail
+}  // namespace detail
+}  // namespace stepcast

@@ -1,5 +1,6 @@
 #include "stepcast/report/detail/document_parts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -183,6 +184,29 @@ void add_training_section(ReportDocument& document, const Forecast& forecast) {
   section.add(ReportText{run_text(run), 0});
   section.add(table_of(run.losses));
   section.add(scale_table(run));
+}
+
+void add_what_to_change(ReportDocument& document, const std::optional<ForecastAdvice>& advice,
+                        std::uint64_t n_gpus, const std::string& under) {
+  if (!advice) return;
+  ReportSection& section = document.add("What to change", {ReportText{advice->sentence}});
+  ReportTable table{"#"};
+  table.list = under + "what_to_change.actions";
+  for (ForecastAction action : advice->actions) {
+    action.change = shorten(std::move(action.change), 48);
+    add_row(table, {std::to_string(table.rows.size() + 1)}, action);
+  }
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    if (std::ranges::all_of(table.rows, [&](const ReportRow& row) { return row.cells[c].text == "-"; }))
+      table.columns[c].shown = Shown{};  // not known of this job
+  if (!table.rows.empty() && advice->actions.front().n_gpus == n_gpus)
+    table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
+  if (!table.rows.empty()) section.add(std::move(table));
+  for (std::size_t i = 0; i < advice->actions.size(); ++i) {
+    const ForecastAction& action = advice->actions[i];
+    if (!action.reason.empty()) section.add(ReportText{fmt::format("{}: {}", i + 1, action.reason)});
+    section.add(ReportCode{action.reason.empty() ? std::to_string(i + 1) : "", action.command + "\n"});
+  }
 }
 
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +57,10 @@ std::string run_text(const RunForecast& run);
 void add_pool_layouts(ReportDocument& document, const std::vector<ForecastPoolLayout>& layouts);
 void add_cluster_sections(ReportDocument& document, const Forecast& forecast);
 void add_training_section(ReportDocument& document, const Forecast& forecast);
+// At most five commands with what each saves, or that nothing is to be gained; nothing where it was not looked for. `n_gpus`: of
+// the job; `under`: path of the forecast in the answer's JSON.
+void add_what_to_change(ReportDocument& document, const std::optional<ForecastAdvice>& advice,
+                        std::uint64_t n_gpus, const std::string& under = {});
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
                   std::string caption);
 
