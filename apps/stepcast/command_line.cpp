@@ -231,7 +231,7 @@ std::vector<const char*> with_pools(std::span<const char* const> words, std::deq
   for (std::size_t i = 2; i < words.size(); ++i) {
     const std::string_view word = words[i];
     const auto taken = [&](std::string_view flag) {
-      const std::optional<std::string> value = value_at(words, i, flag);
+      std::optional<std::string> value = value_at(words, i, flag);
       if (value && word == flag) ++i;
       return value;
     };
