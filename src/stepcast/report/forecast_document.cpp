@@ -527,22 +527,7 @@ FirstScreen first_screen_of(const Forecast& f) {
         ReportText{fmt::format("Expert load: the busiest rank has {:.2f} times the mean, which costs {} ms.",
                                f.expert_load->busiest_over_mean, table_number(f.expert_load->cost_ms, 1))});
   if (f.training) screen.blocks.emplace_back(ReportText{training_text(f)});
-  if (!f.what_to_change) return screen;
-  screen.blocks.emplace_back(ReportText{"What to change: " + f.what_to_change->sentence});
-  constexpr std::size_t kMostActions = 3;
-  ReportList changes;
-  for (const ForecastAction& action : f.what_to_change->actions) {
-    if (changes.items.size() == kMostActions) break;
-    // What does not fit takes no time that could be saved.
-    const std::string saved =
-        action.certainty == "fits"
-            ? action.certainty
-            : fmt::format("saves {} %, {}", table_number(action.saved_percent, 1), action.certainty);
-    changes.items.push_back(fmt::format("{}: {} ms, {}; {} GiB", action.change,
-                                        ms_text(action.promised_step_time_ms), saved,
-                                        gib(action.peak_memory_GiB)));
-  }
-  screen.blocks.emplace_back(std::move(changes));
+  detail::add_what_to_change(screen, f.what_to_change);
   return screen;
 }
 

@@ -153,6 +153,7 @@ class ReplayDocument {
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
       screen.blocks.emplace_back(ReportText{sentence(culprits) + "."});
     if (a_.warning) screen.blocks.emplace_back(ReportText{fmt::format("Warning: {}", *a_.warning)});
+    detail::add_what_to_change(screen, a_.simulated.what_to_change);
     screen.notes = a_.simulated.notes;
     document_.first_screen = std::move(screen);
   }

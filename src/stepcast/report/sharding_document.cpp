@@ -188,6 +188,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   table.on_first_screen = {"sharding", "expected\nms", "step\nms",    "p10\nms",
                            "p90\nms",  "imbalance",    "memory\nGiB", ""};
   document.first_screen = FirstScreen{.blocks = {std::move(table)}};
+  detail::add_what_to_change(*document.first_screen, answer.what_to_change);
   document.json = sharding_json(answer);
   return document;
 }

@@ -209,6 +209,28 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
   }
 }
 
+void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>& advice) {
+  if (!advice) return;
+  screen.blocks.emplace_back(ReportText{"What to change: " + advice->sentence});
+  constexpr std::size_t kMostActions = 3;
+  ReportList changes;
+  for (const ForecastAction& action : advice->actions) {
+    if (changes.items.size() == kMostActions) break;
+    // What does not fit takes no time that could be saved.
+    const std::string saved =
+        action.certainty == "fits"
+            ? action.certainty
+            : fmt::format("saves {} %, {}", table_number(action.saved_percent, 1), action.certainty);
+    std::string item =
+        fmt::format("{}: {} ms, {}", action.change, ms_text(action.promised_step_time_ms), saved);
+    if (action.peak_memory_GiB) item += fmt::format("; {} GiB", gib(*action.peak_memory_GiB));
+    if (action.saved_days) item += fmt::format("; {} days less", table_amount(*action.saved_days, 1));
+    if (!action.reason.empty()) item += fmt::format(" ({})", action.reason);
+    changes.items.push_back(std::move(item));
+  }
+  if (!changes.items.empty()) screen.blocks.emplace_back(std::move(changes));
+}
+
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
                   std::string caption) {
   if (!picture.rows.empty())

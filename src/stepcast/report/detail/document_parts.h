@@ -61,6 +61,8 @@ void add_training_section(ReportDocument& document, const Forecast& forecast);
 // the job; `under`: path of the forecast in the answer's JSON.
 void add_what_to_change(ReportDocument& document, const std::optional<ForecastAdvice>& advice,
                         std::uint64_t n_gpus, const std::string& under = {});
+// The first of them on the first screen.
+void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>& advice);
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
                   std::string caption);
 
