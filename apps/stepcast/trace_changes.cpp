@@ -97,13 +97,14 @@ class TraceCauses {
   }
 
   void add_transfers() {
+    // In the trace of one rank a transfer holds the waiting for the others, which no overlap hides.
+    const bool meets = std::ranges::any_of(
+        f_.collectives, [](const ForecastCollective& one) { return one.members.size() > 1; });
     const double alone_ms = mean_ms([](const ForecastClass& c) { return c.exposed_comm_ms; });
-    if (!is_worth_it(alone_ms)) return;
+    if (!meets || !is_worth_it(alone_ms)) return;
     add({"--overlap", "perfect"},
         fmt::format("transfers overlapped with computation; {} ms of the step only communicate",
                     ms_text(alone_ms)));
-    add({"--what-if", "communication=2x"},
-        "links twice as fast, or half the bytes: another machine or another type");
     std::size_t reductions = 0;
     double bytes = 0;
     for (const ForecastCollective& one : f_.collectives) {
