@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kShareOfStep = 0.01;   // less holds nothing up
 constexpr double kTimesTheMedian = 10;  // of the calls of its name
+constexpr double kLeastUs = 50;         // ten launches of a usual driver
 constexpr std::size_t kMostNamed = 3;
 
 bool is_first_use(const RankGraph& g, const Call& call) {
@@ -69,7 +70,7 @@ std::string slow_calls_note(const RankGraph& g, const CpuLanes& lanes) {
   std::erase_if(calls, [&](const Call* call) {
     const std::vector<double>& alike = lengths[name_of(*call).index()];
     const bool stands_out = alike.size() == 1 || length_of(call) > kTimesTheMedian * median(alike);
-    return !stands_out || length_of(call) < kShareOfStep * step_us;
+    return !stands_out || length_of(call) < std::max(kLeastUs, kShareOfStep * step_us);
   });
   if (calls.empty()) return {};
   std::ranges::stable_sort(calls, std::ranges::greater{}, length_of);
