@@ -370,8 +370,9 @@ Result<int> run_step(const PredictOptions& options, const Subject& subject) {
   if (options.described.same_layout && subject.series != nullptr)
     return Error{"--same-layout is of several GPUs or batches"}.advice("as --gpus 64,128,256");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
-  // A terminal shows no more.
-  question.step.only_critical = !report.is_wanted() && !options.shared.json && !options.shared.sensitivity &&
+  // With all tables a terminal shows no other class of ranks; the sentence of the first screen is of all GPUs.
+  question.step.only_critical = options.shared.report.details && !report.is_wanted() &&
+                                !options.shared.json && !options.shared.sensitivity &&
                                 question.step.chakra.empty();
   const auto ask = report.is_wanted() && subject.report != nullptr ? subject.report
                    : options.shared.sensitivity                    ? subject.sensitivity

@@ -218,8 +218,8 @@ std::string first_screen_text(const ReportDocument& document, std::size_t termin
   ReportDocument asked;
   for (const ReportSection& section : document.sections)
     if (section.is_asked) asked.sections.push_back(section);
-  if (!asked.sections.empty()) text += "\n" + report_text(asked, terminal_columns);
-  return text;
+  const std::string more = report_text(asked, terminal_columns);
+  return text + (more.empty() || more.starts_with('\n') ? "" : "\n") + more;
 }
 
 }  // namespace stepcast
