@@ -189,7 +189,7 @@ TEST(RebuildProgram, SendReceiveOfMoreThanTwoRanksIsAnAllToAll) {
   }
 }
 
-// Launches of 6 us but for the first, of 200; a graph launch of 30; and a wait of 300, which is none.
+// Launches of 6 us but for the first, of 200; a graph launch of 60; and a wait of 300, which is none.
 TEST(RebuildProgram, NamesCallsThatAreSlowOnce) {
   TraceBuilder b;
   const int main = b.thread(1);
@@ -197,12 +197,12 @@ TEST(RebuildProgram, NamesCallsThatAreSlowOnce) {
   b.op(main, "aten::mm", 5, 900);
   b.launch(main, 10, 200, 7, "sgemm", 212, 10);
   for (int k = 0; k < 4; ++k) b.launch(main, 220 + 20 * k, 6, 7, "sgemm", 228 + 20 * k, 5);
-  b.kernel(b.call(main, "cudaGraphLaunch", 400, 30), 7, "node", 432, 300);
-  b.call(main, "cudaDeviceSynchronize", 440, 300);
+  b.kernel(b.call(main, "cudaGraphLaunch", 400, 60), 7, "node", 462, 300);
+  b.call(main, "cudaDeviceSynchronize", 470, 300);
   EXPECT_THAT(
       replay({b.build()}).recorded.notes,
-      ::testing::Contains("rank 0: 2 single slow calls take 0.230 ms of the step: cudaLaunchKernel 0.200 ms "
-                          "(first use of a kernel, whose code is loaded then), cudaGraphLaunch 0.030 ms "
+      ::testing::Contains("rank 0: 2 single slow calls take 0.260 ms of the step: cudaLaunchKernel 0.200 ms "
+                          "(first use of a kernel, whose code is loaded then), cudaGraphLaunch 0.060 ms "
                           "(graph launch)"));
 }
 

@@ -124,10 +124,11 @@ TEST(ReportPages, HostileNamesStayText) {
 TEST(ReportPages, VerdictSaysTimeBandAndTheLargestLoss) {
   Forecast f = small_forecast();
   f.classes[0].exposed_comm_by_group_ms = {{"tensor", 1}};
-  EXPECT_EQ(forecast_verdict(f),
-            "A step takes 10.00 ms (p10 9.000, p90 12.00). GPUs compute for 70.0 % of it; the largest loss "
-            "is idle: "
-            "pipeline bubble (2.000 ms, 20.0 %).");
+  EXPECT_EQ(
+      forecast_verdict(f),
+      "A step takes 10.00 ms (p10 9.000, p90 12.00). GPUs compute for 70.0 % of the step; the largest loss "
+      "is idle: "
+      "pipeline bubble (2.000 ms, 20.0 %).");
   // Three more stages that wait for tensors 4 ms each: 13 ms of 4 GPUs, of 40, against 2 of a bubble.
   ForecastClass waiting = f.classes[0];
   waiting.n_ranks = 3;
@@ -139,8 +140,9 @@ TEST(ReportPages, VerdictSaysTimeBandAndTheLargestLoss) {
   f.classes[1] = waiting;
   EXPECT_THAT(
       forecast_verdict(f),
-      HasSubstr("compute for 62.5 % of it; the largest loss is exposed communication: tensor (3.250 ms, "
-                "32.5 %)."));
+      HasSubstr(
+          "compute for 62.5 % of the step; the largest loss is exposed communication: tensor (3.250 ms, "
+          "32.5 %)."));
   f.memory.emplace();
   f.memory->margin_GiB = -3.5;
   EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory are missing"));
