@@ -116,7 +116,7 @@ std::optional<ForecastAdvice> what_to_change(const ShardingComparison& all) {
   if (given == all.shardings.end() || given->expected_us <= 0) return std::nullopt;
   constexpr std::string_view kOfOutput = "-o --output --save-tables --json --report --format";
   Flags flags = flags_in(given_words(), Question::recommendation);
-  std::erase_if(flags, [](const Flag& flag) { return is_among(flag.name, kOfOutput); });
+  std::erase_if(flags, [&](const Flag& flag) { return is_among(flag.name, kOfOutput); });
   const auto is_worth_it = [&](const ComparedSharding& then) {
     return !then.is_given && then.step.fits && then.plan.tables.size() == given->plan.tables.size() &&
            (!given->step.fits || then.expected_us < (1 - kShardingsAlike) * given->expected_us);
