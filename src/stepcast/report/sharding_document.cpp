@@ -66,7 +66,7 @@ double step_ms(const ComparedSharding& c) { return c.step.time.time.value() * 1e
 double p10_ms(const ComparedSharding& c) { return c.step.time.p10.value() * 1e-3; }
 double p90_ms(const ComparedSharding& c) { return c.step.time.p90.value() * 1e-3; }
 double rank_lookups_ms(const DlrmRank& rank) { return (rank.lookup_us + rank.lookup_backward_us) * 1e-3; }
-double memory_GiB(const DlrmRank& rank) { return rank.memory_bytes / kGiB; }
+double memory_in_gib(const DlrmRank& rank) { return rank.memory_bytes / kGiB; }
 
 // Why it does not fit; nothing where it does.
 std::string problem_of(const ComparedSharding& c) {
@@ -76,7 +76,7 @@ std::string problem_of(const ComparedSharding& c) {
              ? fmt::format("does not fit: tables need more than {:.0f} GiB of host memory",
                            c.step.host_available_bytes / kGiB)
              : fmt::format("does not fit: rank {} needs {:.1f} GiB of {:.1f}", c.step.worst_rank,
-                           memory_GiB(worst), c.step.available_bytes / kGiB);
+                           memory_in_gib(worst), c.step.available_bytes / kGiB);
 }
 
 // Lookups of every rank, beside the mean that no rank could be below all at once.
@@ -91,7 +91,7 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
                           .parts = {{"c-embedding", "lookups, forward", rank.lookup_us * 1e-3},
                                     {"c-memory", "backward and update", rank.lookup_backward_us * 1e-3}},
                           .note = fmt::format("{} ms, {}, {:.1f} GiB", ms_text(rank_lookups_ms(rank)),
-                                              counted(c.tables[r], "table", "tables"), memory_GiB(rank)),
+                                              counted(c.tables[r], "table", "tables"), memory_in_gib(rank)),
                           .limit = mean});
   }
   return {bar_chart(chart), fmt::format("{}: {} ms a step; the busiest rank has {:.2f} times the mean. All "
@@ -153,7 +153,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
                       {"Samples per second", table_number(samples_per_s, 0),
                        rate_band_text(samples_per_s, step_ms(best), p10_ms(best), p90_ms(best), 0),
                        std::string{to_string(best.step.time.source)}},
-                      {"Memory of the fullest GPU", gib(memory_GiB(best.fullest())) + " GiB",
+                      {"Memory of the fullest GPU", gib(memory_in_gib(best.fullest())) + " GiB",
                        fmt::format("of {:.1f}", best.step.available_bytes / kGiB), "analytic"}};
   ReportSection& steps = document.add("Step time of every sharding", {shardings_table(answer)});
   steps.opening.emplace();
