@@ -420,7 +420,7 @@ Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<L
                                       [](const LlmRun& r, std::int64_t at) { return r.line < at; });
     if (run == runs.end() || run->line != line) {
       if (rows_missing) continue;
-      return rows.error("run_line", "no run stands in that line");
+      return rows.error("run_line", "no run is in that line");
     }
     STEPCAST_TRY(apply_recipe_columns(rows, *run));
     apply_note_phrases(rows.cell("note"), *run);

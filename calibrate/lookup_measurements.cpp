@@ -105,7 +105,7 @@ Result<std::vector<LookupMeasurement>> parse_lookup_measurements(std::string_vie
     STEPCAST_ASSIGN(LookupMeasurement m, kernel_of(rows));
     if (kernels.empty() || id != current) {
       if (!seen.emplace(id).second)
-        return rows.error("kernel", "the lines of a kernel do not stand together")
+        return rows.error("kernel", "the lines of a kernel are not consecutive")
             .advice("sort them by kernel, and name every kernel otherwise");
       current = id;
       kernels.push_back(std::move(m));

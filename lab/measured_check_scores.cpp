@@ -51,7 +51,7 @@ Falsified falsified(const Layout& layout, std::size_t kind) {
       Precision& precision = l.layer.precision;
       const bool is_fp8 = precision.compute == DType::fp8;
       if (!is_fp8 && precision.compute != DType::bf16) break;
-      job.cause = is_fp8 ? "products run in fp8" : "products run in bf16";
+      job.cause = is_fp8 ? "GEMMs run in fp8" : "GEMMs run in bf16";
       precision = precision_for(is_fp8 ? DType::bf16 : DType::fp8);
       break;
     }

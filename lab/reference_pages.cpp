@@ -28,7 +28,7 @@ namespace stepcast {
 namespace {
 
 std::string heading(std::string_view title, std::string_view name) {
-  return fmt::format("# {}\n\nWritten by `stepcast reference {}`; `./dev docs` writes it anew.\n\n", title,
+  return fmt::format("# {}\n\nWritten by `stepcast reference {}`; `./dev docs` writes it.\n\n", title,
                      name);
 }
 

@@ -98,7 +98,7 @@ Status add_clock_offsets(StepScores& scores, const std::string& set, const Trace
   STEPCAST_ASSIGN(const std::vector<ClockDraws> all, draw_clock_offsets(traces, kDraws, threads));
   for (const ClockDraws& drawn : all) {
     scores.add("clock_offsets", set,
-               {fmt::format("clocks up to {} us apart", drawn.most_us),
+               {fmt::format("clocks differ by up to {} us", drawn.most_us),
                 static_cast<double>(drawn.collectives), static_cast<double>(drawn.most_other)});
     const auto sum = [&](std::string_view name, std::size_t n) {
       scores.keep("clock_offsets", set, name, static_cast<double>(n), ExtraMetric::Over::sum);

@@ -148,7 +148,7 @@ void add_tpu_scores(const std::vector<ScoredStep>& steps, SuiteResult& result) {
         steps, [&](const ScoredStep& s) { return !s.row.experts && s.row.chip != row.chip; },
         [](const ScoredStep& s) { return s.gemm_factor(); });
     if (of_others.empty()) {
-      result.skipped.push_back({row.name, "no other chip has a row that products could be fitted to"});
+      result.skipped.push_back({row.name, "no other chip has a row to fit GEMMs to"});
       continue;
     }
     const double factor = median(of_others), step_s = step.other_s + factor * step.gemm_s;

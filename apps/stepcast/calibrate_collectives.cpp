@@ -95,7 +95,7 @@ ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
   for (const UnusedRows& u : answer.unused)
     unused.push_back(fmt::format("{} rows of {} left out: {}", u.n, u.what, u.why));
   list("", unused);
-  list("NCCL changes protocol between sizes that are a factor of 2 apart. To see where:",
+  list("NCCL changes protocol between two measured sizes. To see where:",
        answer.denser_sizes);
   list("Not measured; predictions will scale other curves and say so. To measure:", answer.not_measured);
   list("Warning: used by no forecast that was tried", answer.used_by_nothing);

@@ -118,7 +118,7 @@ ReportDocument document_of(const CalibratedIterations& answer) {
   table.indent = 0;
   for (const FittedFactor& f : fitted_factors()) {
     const bool open = std::ranges::find(fit.undetermined, f.name) != fit.undetermined.end();
-    table.row({std::string{f.name}, open ? "not told apart by these steps: left at 1"
+    table.row({std::string{f.name}, open ? "not separable by these steps: left at 1"
                                          : table_number(fit.assumptions.*(f.member), 3)});
   }
   ReportDocument document{.title = "Factors of " + answer.platform};

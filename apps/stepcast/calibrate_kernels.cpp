@@ -272,7 +272,7 @@ Calibration kernels_calibration() {
             ->check(CLI::Range(0.0, 1000.0))
             ->capture_default_str();
         app.add_flag("--models-only", options->models_only,
-                     "write the models alone, as a part that the platform's own file extends");
+                     "write the models only, as a part that the file of the platform extends");
         options->add_force(app);
         app.add_flag("--json", options->json, "print one JSON object (docs/kernels.md)");
         return [options] { return run_calibrate_kernels(*options); };

@@ -64,7 +64,7 @@ void fields(auto& a, Is<CalibratedCollectives> auto& c) {
     "commands for sizes at which NCCL changes protocol between those that were measured");
   a("not_measured", c.not_measured, "commands for groups of the platform without measurements");
   a("changes", c.changes,
-    "the question whose step changes most, before and after; empty: no step that was tried changes");
+    "the question with the largest change of its step, before and after; empty: no step that was tried changes");
   a("used_by_nothing", c.used_by_nothing, "curves that no step that was tried uses, and why");
 }
 
@@ -79,7 +79,7 @@ void fields(auto& a, Is<CalibratedIterations> auto& c) {
   a("median_ape_after", c.fit.median_after);
   a("factors", factors);
   a("undetermined", c.fit.undetermined,
-    "factors that these steps cannot tell apart from the others; they stay 1");
+    "factors that these steps cannot separate from the others; they stay 1");
   a("notes", c.notes, "of logs: what was taken from elsewhere than their settings");
   a("skipped", c.fit.skipped);
 }

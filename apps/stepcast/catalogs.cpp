@@ -107,7 +107,7 @@ Result<int> run_platforms(const PlatformsOptions& options) {
 Verb models_verb() {
   return {"models", "list the models that are known by name", [](CLI::App& app) {
             auto options = std::make_shared<ModelsOptions>();
-            app.add_option("WORD", options->word, "only those whose name holds it, e.g. llama");
+            app.add_option("WORD", options->word, "only those with this word in their name, e.g. llama");
             app.add_flag("--names", options->names, "print names alone, one a line");
             app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
             add_details_flag(app, options->details);

@@ -125,7 +125,7 @@ std::vector<std::string> names_of(const CLI::App& app) {
 std::string unknown_word(const std::string& word, const ChosenVerb& verb, const CLI::App& root) {
   const bool is_flag = word.starts_with('-');
   if (verb.app == &root && is_flag) {
-    return fmt::format("{}: flags stand behind the verb, as in `{} predict {}`", word.substr(0, 80),
+    return fmt::format("{}: flags follow the verb, as in `{} predict {}`", word.substr(0, 80),
                        root.get_name(), word.substr(0, 80));
   }
   if (verb.app == &root && (word == "capture" || word == "serve"))

@@ -131,7 +131,7 @@ Result<int> run_dryrun(const DryRunOptions& options) {
   STEPCAST_ASSIGN(const PlatformChoice meant, load_meant_platform(options.platform, options.gpus));
   const Platform& platform = meant.platform;
   if (platform.device.vendor != "NVIDIA") {
-    return Error{fmt::format("dryrun stands in for CUDA alone, and {} has GPUs of {}", options.platform,
+    return Error{fmt::format("dryrun replaces only CUDA, and {} has GPUs of {}", options.platform,
                              platform.device.vendor)}
         .advice(
             "name a platform with NVIDIA GPUs, and forecast the records on the other: predict --trace DIR "

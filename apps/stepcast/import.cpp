@@ -90,7 +90,7 @@ Verb import_verb() {
             ->required();
         app.add_option("--ranks", options->ranks, "of a folder: which rank");
         app.add_option("--ranks-from", options->list.ranks_from,
-                       "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
+                       "where the rank is in the file names: {} in a part of them, as in 'host{}_gpu'");
         auto* step = app.add_option("--step", options->step,
                                     "N of ProfilerStep#N to keep (default: the last with GPU work)");
         app.add_flag("--all-steps", options->all_steps, "keep all of them")->excludes(step);

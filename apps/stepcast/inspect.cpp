@@ -153,7 +153,7 @@ Status check_readable(const std::string& file, const std::string& beginning) {
     return Error::at(file, "")
         .found("a pipe or a device, which can be read once")
         .expected("a file")
-        .advice("write what comes out of it to a file first");
+        .advice("write its output to a file first");
   }
   if (beginning.empty() && std::filesystem::is_regular_file(status) &&
       std::filesystem::file_size(file, ignored) == 0) {
@@ -406,7 +406,7 @@ Verb inspect_verb() {
             ->required();
         app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
         app.add_option("--ranks-from", options->list.ranks_from,
-                       "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
+                       "where the rank is in the file names: {} in a part of them, as in 'host{}_gpu'");
         app.add_flag("--json", options->json, "print one JSON object");
         add_details_flag(app, options->details);
         auto* operations =

@@ -233,7 +233,7 @@ Status check_options(const PlanOptions& options) {
         .advice("add --train-tokens, or say --objective time");
   if (options.from.empty() && options.gpus.empty()) return Error{"--gpus is required"};
   if (!options.zones.empty() && !plans_pools(options))
-    return Error{"--zone says where pools of GPUs stand"}.advice(
+    return Error{"--zone says where pools of GPUs are"}.advice(
         "name them: --gpus 64xh100@east+64xa100@west");
   const bool described = !options.job.model.empty() || !options.flags.remaining().empty();
   if (options.from.empty() && !described) {
@@ -340,7 +340,7 @@ constexpr char kFooter[] =
     "Megatron-LM apply to all layouts (`stepcast reference megatron-flags`).";
 
 constexpr VerbHeading kPlanHeadings[] = {
-    {OptionHeading::subject, "What is trained, and where"},
+    {OptionHeading::subject, "Job and machine"},
     {OptionHeading::training, "A whole training: which machine, how many GPUs"},
     {OptionHeading::layout, "Space: lists, as in 1,2,4"},
     {OptionHeading::rl, kRlHeading},
@@ -390,7 +390,7 @@ Result<Question> question_of(const PlanOptions& options) {
 }
 
 Verb plan_verb() {
-  return {"plan", "search the layouts of a training: fastest, alike, and why not the others",
+  return {"plan", "search the layouts of a training: the fastest, ties, and why not the others",
           [](CLI::App& app) {
             auto options = std::make_shared<PlanOptions>(app);
             declare_plan_options(app, *options);

@@ -66,7 +66,7 @@ Result<DescribedStep> described(const PredictOptions& options) {
   }
   request.zones = options.described.zones;
   if (request.pools.empty() && !request.zones.empty())
-    return Error{"--zone says where pools of GPUs stand"}.advice(
+    return Error{"--zone says where pools of GPUs are"}.advice(
         "name them: --gpus 64xh100@east+64xa100@west");
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;
@@ -194,7 +194,7 @@ void note_chakra(const PredictOptions& options, const Forecast& forecast) {
   print("\nChakra traces written to {}\n",
         in_one_line((std::filesystem::path{options.shared.chakra} / "step.*.et").string()));
   if (options.step.request.chakra_per_rank) {
-    print("  one of every rank; their process groups stand in comm_groups.json\n");
+    print("  one of every rank; their process groups are in comm_groups.json\n");
     return;
   }
   for (std::size_t c = 0; c < forecast.classes.size(); ++c) {

@@ -22,7 +22,7 @@ constexpr char kFooter[] =
     "Exit code 3: --require-fit, and the memory does not suffice.";
 
 constexpr VerbHeading kPredictHeadings[] = {
-    {OptionHeading::subject, "What is trained, and where"},
+    {OptionHeading::subject, "Job and machine"},
     {OptionHeading::layout, "Layout and batch"},
     {OptionHeading::software, "Descriptions of other software"},
     {OptionHeading::recommendation, "Recommendation models"},

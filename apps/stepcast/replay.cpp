@@ -108,7 +108,7 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
   flags.add(*find_option("--step", kOf), &r.step);
   flags.add(*find_option("--ranks", kOf), &o.ranks);
   flags.add("--ranks-from", &r.ranks_from,
-            "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
+            "where the rank is in the file names: {} in a part of them, as in 'host{}_gpu'");
   flags.add(*find_option("--advice", kOf), &o.advice);
   flags.add("--json", &o.json, "print one JSON object (docs/json.md)");
   add_report_options(app, o.page, o.json);
@@ -123,7 +123,7 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
   flags.add("--verbose", &o.report.verbose,
             "also streams, CPU threads, constants with their counts, dependencies by origin");
   flags.add("--own-delays", &r.own_delays,
-            "each operation's own recorded launch delay where it is small, instead of the constants");
+            "the recorded launch delay of each operation where it is small, instead of the constants");
   flags.add("--smallest-handoff", &r.smallest_handoff,
             "the smallest latency over ranks for hand-offs between CPU threads");
 }

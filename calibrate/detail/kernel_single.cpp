@@ -108,7 +108,7 @@ Status read_vector(CsvRows& rows, const KernelLayout& layout, KernelMeasurements
         if (m.label == "softmax") return Operation{SoftmaxShape{.rows = n, .cols = cols}, dtype};
         if (m.label == "layernorm") return norm({.rows = n, .cols = cols}, dtype);
         if (static_cast<double>(n) * static_cast<double>(cols) > 0x1p60)
-          return rows.error("rows").expected("fewer elements in all");
+          return rows.error("rows").expected("fewer elements in total");
         for (const auto& [name, function] : kVectorOps) {
           if (name != m.label) continue;
           return elementwise(

@@ -243,7 +243,7 @@ Verb lab_validate_verb() {
                        "of cases that a suite draws itself: dlrm's sharding tasks, 20 for each seed")
             ->delimiter(',');
         app.add_option("--batches", options->how.batches,
-                       "that such a case is the mean of: dlrm's own are 2, the published study's 30")
+                       "that such a case is the mean of: those of dlrm are 2, those of the published study 30")
             ->check(CLI::Range(1, 1000));
         app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
         return [options, &app]() -> Result<int> {

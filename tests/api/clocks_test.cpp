@@ -55,7 +55,7 @@ TEST(Clocks, OfHostsAreFoundByTheEndsOfTheirCollectives) {
   constexpr std::int64_t kMostApartUs[] = {10, 50, 200, 1000};
   for (int draw = 0; draw < 8; ++draw) {
     const std::int64_t most_us = kMostApartUs[draw % 4];
-    SCOPED_TRACE(fmt::format("draw {}: clocks up to {} us apart", draw, most_us));
+    SCOPED_TRACE(fmt::format("draw {}: clocks differ by up to {} us", draw, most_us));
     const test::TemporaryFolder folder;
     for (int rank = 0; rank < 8; ++rank) {
       const auto text = read_file(recorded / fmt::format("kineto_rank{}.json.gz", rank));

@@ -127,7 +127,7 @@ TEST(Cli, ShortHelpLeadsToAllFlags) {
     };
     EXPECT_EQ(n_flags(brief.out), 12) << brief.out;
     EXPECT_GT(n_flags(full.out), 40) << full.out;
-    for (const char* group : {"What is trained, and where", "Result"}) {
+    for (const char* group : {"Job and machine", "Result"}) {
       EXPECT_THAT(brief.out, ContainsRegex(std::string{"\n  "} + group + " \\([0-9]+\\): --"));
       EXPECT_THAT(full.out, HasSubstr(std::string{"\n"} + group + ":\n"));
     }

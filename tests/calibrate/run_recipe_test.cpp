@@ -104,7 +104,7 @@ TEST(RunRecipe, NamesFileLineAndColumnOfWhatCannotBe) {
   EXPECT_THAT(with_recipe("grad_dtype", "int8"), test::FailsWith("grad_dtype"));
   EXPECT_THAT(with_recipe("offload", "activations:all"), test::FailsWith("offload"));
   const RunRecipes of_nobody{"run_line\n9\n", "recipes.csv"};
-  EXPECT_THAT(parse_llm_runs(kRuns, "runs.csv", &of_nobody), test::FailsWith("no run stands in that line"));
+  EXPECT_THAT(parse_llm_runs(kRuns, "runs.csv", &of_nobody), test::FailsWith("no run is in that line"));
   const RunRecipes without_lines{"tp_overlap\n1\n", "recipes.csv"};
   EXPECT_THAT(parse_llm_runs(kRuns, "runs.csv", &without_lines), test::FailsWith("run_line"));
 }

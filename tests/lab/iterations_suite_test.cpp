@@ -78,7 +78,7 @@ TEST(IterationsSuite, StepsOfTodaysSoftwareStayAsCloseAsTheyAre) {
   EXPECT_LT(mape.at("packed_with_one_factor mlperf_bert"), 15);
 }
 
-// What the library says of published runs is what its forecasts of them are: `stepcast-lab published-runs` writes it anew.
+// What the library says of published runs is what its forecasts of them are: `stepcast-lab published-runs` writes it.
 TEST(PublishedRuns, TheShippedTableIsThatOfTheseForecasts) {
   SKIP_WITHOUT_DATA();
   const Result<std::string> fresh = published_runs_table(*test::measured_data() / "iterations");

@@ -389,7 +389,7 @@ TEST(LayoutRefinement, ChoosesWhoMovesTokensUnlessItIsSaid) {
 // kind is chosen as long as the difference is within the band.
 TEST(LayoutRefinement, PrefersKindsThatWereMeasured) {
   const LayoutPlan plan = plan_of(request_of("qwen3-235b-a22b", 256, 2048));
-  EXPECT_EQ(plan.ranking.layouts.front().unmeasured, "experts whose weights are sharded");
+  EXPECT_EQ(plan.ranking.layouts.front().unmeasured, "experts with sharded weights");
   const ChosenLayout chosen = chosen_layout(plan);
   EXPECT_EQ(plan.ranking.layouts[chosen.of].unmeasured, "");
   EXPECT_NE(chosen.layout.sharding.kind, Sharding::zero3);

@@ -202,7 +202,7 @@ TEST(RebuildProgram, NamesCallsThatAreSlowOnce) {
   EXPECT_THAT(
       replay({b.build()}).recorded.notes,
       ::testing::Contains("rank 0: 2 single slow calls take 0.260 ms of the step: cudaLaunchKernel 0.200 ms "
-                          "(first use of a kernel, whose code is loaded then), cudaGraphLaunch 0.060 ms "
+                          "(first use of a kernel: its code is loaded then), cudaGraphLaunch 0.060 ms "
                           "(graph launch)"));
 }
 

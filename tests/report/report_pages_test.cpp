@@ -169,7 +169,7 @@ TEST(ReportPages, DescribedStepShowsItsSchedule) {
   const std::string page = report_html(document);
   expect_sound(page, forecast_json(answer->forecast));
   for (const char* title : {"Where the time goes", "Memory of a GPU", "Schedule of the pipeline",
-                            "What 10 % more of a resource would save", "What this rests on"}) {
+                            "Time saved by 10 % more of a resource", "Sources of this forecast"}) {
     EXPECT_THAT(page, HasSubstr(title));
   }
 }
@@ -231,7 +231,7 @@ TEST(ReportPages, LogStandsBesideItsForecast) {
   const std::string page = report_html(document);
   expect_sound(page, predicted_log_json(plain->forecast, *plain->run, plain->comparison));
   for (const char* title :
-       {"Forecast and log", "What the log tells", "What 10 % more of a resource would save"})
+       {"Forecast and log", "Facts from the log", "Time saved by 10 % more of a resource"})
     EXPECT_THAT(page, HasSubstr(title));
 }
 

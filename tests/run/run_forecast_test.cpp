@@ -78,7 +78,7 @@ TEST(RunForecast, RefusesCheckpointsWithinAStep) {
   ASSERT_FALSE(run.ok());
   EXPECT_THAT(run.error().message(),
               ::testing::HasSubstr(
-                  "checkpoints stand between steps, found interval=4s, expected at least a step: 5s"));
+                  "checkpoints are between steps, found interval=4s, expected at least a step: 5s"));
 }
 
 TEST(RunForecast, OfThePublishedJobIsInterruptedAsItWas) {

@@ -67,7 +67,7 @@ TEST(JsonSplitter, SaysWhatIsWrongAndWhere) {
       steps_of("[1, 2"),
       "list \n0 @1 1\n1 @4 2\nerror: doc: byte 5: the JSON document ends early, found the end of the file "
       "inside a list, "
-      "expected the rest of it; the file is incomplete: copy it again, or let the profiler finish writing");
+      "expected the remainder; the file is incomplete: copy it again, or let the profiler finish writing");
   EXPECT_EQ(steps_of("{\"a\" 1}"), "error: doc: byte 5: found \"1\", expected ':'");
   EXPECT_EQ(steps_of("{\"a\": 1 \"b\": 2}"),
             "member a = 1\nerror: doc: byte 8: found \"\"\", expected ',' or '}'");

@@ -124,7 +124,7 @@ class Compiled:
                 if mode in ("reduce-overhead", "max-autotune") or (options.get("options") or {}).get("triton.cudagraphs"):
                     self.mode.recorder.compiled_graph = "cuda_graph"
                 if str(mode).startswith("max-autotune"):
-                    self.note(f"torch.compile(mode={mode!r}): products are those of the libraries, none was measured against Triton's")
+                    self.note(f"torch.compile(mode={mode!r}): GEMMs are those of the libraries; those of Triton were not measured")
                 if options.pop("dynamic", None):
                     self.note("torch.compile(dynamic=True): shapes were taken as fixed")
             out = plain(model, **options)

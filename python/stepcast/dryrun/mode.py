@@ -364,7 +364,7 @@ class DryMode(TorchDispatchMode):
         backward = len(more) > 12
         size, _, layers, _, _, _, both, sizes = more[5:13] if backward else more[1:9]
         rows, batch, width = x.numel() // x.shape[-1], hx.shape[1], hx.shape[2] * (1 + both)
-        self.guesses.note("recurrent layers of cuDNN take the time of their products")
+        self.guesses.note("recurrent layers of cuDNN take the time of their GEMMs")
 
         def product(a: Any, b: Any) -> None:
             with self.recorder.leaf("aten::mm", aten.mm.default, (self.empty(x, a), self.empty(x, b)), {}) as leaf:

@@ -150,7 +150,7 @@ std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c
   }
   if (!c.parts.empty() && std::abs(percent) >= kSame) {
     const double most = c.parts.front().difference_ms();
-    text += fmt::format(", most of it {} ({}{} ms)", c.parts.front().key, most < 0 ? "-" : "+",
+    text += fmt::format(", mostly {} ({}{} ms)", c.parts.front().key, most < 0 ? "-" : "+",
                         thousands(std::abs(most)));
   }
   const bool bands = c.a_p90_ms > c.a_p10_ms || c.b_p90_ms > c.b_p10_ms;

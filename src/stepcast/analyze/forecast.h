@@ -224,13 +224,13 @@ struct ForecastStageMemory {
   STEPCAST_FIELD(double, reserve_GiB, "context of the device, and what the allocator cannot use");
   STEPCAST_FIELD(double, total_GiB, "sum of these");
   STEPCAST_FIELD(double, dispatched_GiB, "of the activations: tokens at their experts");
-  STEPCAST_FIELD(std::string, verdict, "fits, tight, does not fit: this stage; empty: of recorded steps");
+  STEPCAST_FIELD(std::string, verdict, "fits, low headroom (`tight`), does not fit: this stage; empty: of recorded steps");
   STEPCAST_FIELD(std::optional<double>, allocated_GiB,
                  "of the total, the highest that PyTorch's allocator reports as allocated: Megatron-LM's "
                  "mem-max-allocated-bytes; null: of recorded steps");
   STEPCAST_FIELD(std::optional<double>, reserved_GiB, "the same as reserved: TorchTitan's max_reserved");
   STEPCAST_FIELD(std::optional<double>, worst_imbalance_GiB,
-                 "in all, if all tokens of an expert-parallel group went to one rank; null: tokens are "
+                 "in total, if all tokens of an expert-parallel group went to one rank; null: tokens are "
                  "dropped, or no experts");
 };
 
@@ -258,7 +258,7 @@ struct ForecastThroughput {
   STEPCAST_FIELD(std::optional<double>, model_flops,
                  "of forward and backward on all GPUs, without the masked half of causal attention");
   STEPCAST_FIELD(std::optional<double>, hardware_flops, "with what recomputation repeats");
-  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu, "dense, in the type of the products");
+  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu, "dense, in the type of the GEMMs");
   STEPCAST_FIELD(std::optional<double>, samples_per_s, "");
   STEPCAST_FIELD(std::optional<double>, tokens_per_s, "");
   STEPCAST_FIELD(std::optional<double>, tokens_per_s_per_gpu, "");
@@ -295,7 +295,7 @@ struct ForecastAnchor {
   STEPCAST_FIELD(double, compute_factor, "of all computation", 1);
   STEPCAST_FIELD(double, communication_factor, "of all exposed communication", 1);
   STEPCAST_FIELD(double, host_factor, "of host time", 1);
-  STEPCAST_FIELD(double, alike_factor, "of steps that are alike, as a whole", 1);
+  STEPCAST_FIELD(double, alike_factor, "of a group of equal steps", 1);
   STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "the steps");
 };
 
@@ -317,7 +317,7 @@ struct PublishedRuns {
   STEPCAST_FIELD(std::string, source, "who published them");
   STEPCAST_FIELD(std::string, model, "");
   STEPCAST_FIELD(std::string, gpu, "");
-  STEPCAST_FIELD(std::string, precision, "of the matrix products");
+  STEPCAST_FIELD(std::string, precision, "of the GEMMs");
   STEPCAST_FIELD(std::string, framework, "");
   STEPCAST_FIELD(std::int64_t, min_gpus, "of the smallest run");
   STEPCAST_FIELD(std::int64_t, max_gpus, "of the largest run");
@@ -421,7 +421,7 @@ struct ForecastPool {
   STEPCAST_FIELDS(ForecastPool);
   STEPCAST_FIELD(std::string, platform, "name");
   STEPCAST_FIELD(std::string, gpu, "name of the device");
-  STEPCAST_FIELD(std::string, zone, "where it stands; empty: not said");
+  STEPCAST_FIELD(std::string, zone, "where it is (zone); empty: not given");
   STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs of the pool");
   STEPCAST_FIELD(std::string, holds, "stages or replicas");
   STEPCAST_FIELD(std::vector<std::int64_t>, layers, "of each of its stages");
@@ -444,7 +444,7 @@ struct ForecastPoolLayout {
   STEPCAST_FIELD(double, step_time_p10_ms, "");
   STEPCAST_FIELD(double, step_time_p90_ms, "");
   STEPCAST_FIELD(double, tokens_per_s, "of all pools");
-  STEPCAST_FIELD(double, spare_GiB, "that the tightest GPU leaves; below 0: does not fit");
+  STEPCAST_FIELD(double, spare_GiB, "smallest headroom of any GPU; below 0: does not fit");
 };
 
 // An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
@@ -615,11 +615,11 @@ struct Forecast {
   STEPCAST_FIELD(double, step_time_p90_ms, "");
   STEPCAST_FIELD(
       std::optional<double>, promised_step_time_ms,
-      "expected, of a described step: step_time_ms, with experts in a layout that a search chose times "
-      "what published runs took over the forecast of such a choice; days and prices rest on it");
+      "expected step time of a described step: step_time_ms. With experts in a layout chosen by a search: "
+      "times the median of published runs over such forecasts. Days and prices use it.");
   STEPCAST_FIELD(std::optional<double>, promised_step_time_p10_ms, "");
   STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms, "");
-  STEPCAST_FIELD(EstimateSource, source, "what most of it rests on", EstimateSource::assumed);
+  STEPCAST_FIELD(EstimateSource, source, "source of most of the time", EstimateSource::assumed);
   STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
   STEPCAST_FIELD(std::uint32_t, critical_class,
                  "position in rank_classes: the last to end, of several the busiest");
@@ -628,7 +628,7 @@ struct Forecast {
   STEPCAST_FIELD(std::uint64_t, n_collectives, "of the step, listed or not");
   STEPCAST_FIELD(std::vector<ForecastCollective>, collectives,
                  "by first arrival; of many, those that cost most");
-  STEPCAST_FIELD(ForecastPath, critical_path, "what the end of the step hangs on");
+  STEPCAST_FIELD(ForecastPath, critical_path, "what the critical path spends its time on");
   STEPCAST_FIELD(ForecastCoverage, coverage, "what the predicted time of the work rests on");
   STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "of one GPU, where known");
   STEPCAST_FIELD(std::optional<ForecastExpertLoad>, expert_load,

@@ -131,9 +131,9 @@ constexpr Cause kCauses[] = {
        s.steps = 10;
        return true;
      }},
-    {"products run in bf16", kSettings, 1, products_in<DType::bf16>},
-    {"products run in fp8", kSettings, 0.7, products_in<DType::fp8>},
-    {"products run in fp32 on TF32 units", kSettings, 0.3, products_in<DType::tf32>},
+    {"GEMMs run in bf16", kSettings, 1, products_in<DType::bf16>},
+    {"GEMMs run in fp8", kSettings, 0.7, products_in<DType::fp8>},
+    {"GEMMs run in fp32 on TF32 units", kSettings, 0.3, products_in<DType::tf32>},
     {"attention is not fused (no flash attention)", "kernel names in a profile: softmax, bmm", 0.7,
      [](Supposed& s, const Transformer&) {
        return std::exchange(s.layout.layer.attention, AttentionMethod::unfused) != AttentionMethod::unfused;
@@ -158,7 +158,7 @@ constexpr Cause kCauses[] = {
        sharding.overlap_gradient_reduce = sharding.overlap_parameter_gather = false;
        return overlapped;
      }},
-    {"tensor-parallel communication overlaps products", kSettings, 0.5,
+    {"tensor-parallel communication overlaps GEMMs", kSettings, 0.5,
      [](Supposed& s, const Transformer&) {
        if (s.layout.degrees.tensor == 1) return false;
        return !std::exchange(s.layout.layer.overlap.tensor_parallel, true);
@@ -183,7 +183,7 @@ constexpr Cause kCauses[] = {
     {"GPUs run 15 % slower", kClock, 1, Gpu::speed<85>},
     {"GPUs run 30 % slower", kClock, 0.5, Gpu::speed<70>},
     {"GPUs run at half their speed", kClock, 0.3, Gpu::speed<50>},
-    {"products and attention run 20 % faster", "a newer release of libraries; another GPU", 0.3,
+    {"GEMMs and attention run 20 % faster", "a newer release of libraries; another GPU", 0.3,
      Products::speed<120>},
     {"links between nodes carry half", kNetwork, 1, Network::speed<50>},
     {"links between nodes carry a quarter", kNetwork, 0.6, Network::speed<25>},

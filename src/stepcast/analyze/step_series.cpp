@@ -316,7 +316,7 @@ std::string text_of(const Jitter& jitter) {
   add("host", jitter.host);
   add("gpu", jitter.gpu);
   add("network", jitter.network);
-  return text + ", every rank by itself";
+  return text + ", each rank separately";
 }
 
 SlowdownDraws draws_for(const SpreadOptions& options, std::span<const StepSample> samples,

@@ -232,8 +232,8 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
   }
   forecast.memory = memory_on(*machine, *parts);
   forecast.notes.emplace_back(
-      "memory is that of the tensors that the execution trace names, and 1 GiB besides: what kernels "
-      "and the allocator take on top is not in it");
+      "Memory: the tensors of the execution trace and 1 GiB. Workspaces of kernels and the allocator are "
+      "not included.");
   if (recomputed.empty()) return;
   forecast.notes.push_back(fmt::format("activations take {:.2f} GiB with recomputation and {:.2f} without",
                                        parts->activations_GiB,

@@ -59,7 +59,7 @@ struct Prepared {
 
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, job_of(request));
-  if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in all");
+  if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in total");
   if (request.batch_per_rank) {
     job.batch_per_rank = request.batch_per_rank;
     job.global_batch.reset();

@@ -204,9 +204,8 @@ Result<Job> with_largest_micro_batch(const PredictRequest& request, const Resolv
 void note_offload(const Layout& layout, std::vector<std::string>& notes) {
   if (layout.optimizer.cpu_offload) {
     notes.emplace_back(
-        "optimizer on the host: its update there and the copies to and from the GPUs are priced one behind "
-        "the other, "
-        "at an assumed rate of the host's memory");
+        "Optimizer on the CPU: update and copies are modelled one after the other, at an assumed host-memory "
+        "bandwidth.");
   }
   if (layout.layer.offloaded != OffloadedModules{})
     notes.emplace_back("activations of modules on the host: the copies are taken to hide behind computation");
@@ -223,8 +222,8 @@ void note_types(DType compute, const Device& device, std::vector<std::string>& n
   if (compute == DType::fp32 || compute == DType::tf32 || device.peak(compute) || !device.peak(DType::fp16))
     return;
   notes.push_back(
-      fmt::format("{} has no matrix units for {}: products run several times slower than in fp16; say "
-                  "--dtype fp16",
+      fmt::format("{} has no matrix units for {}: GEMMs run several times slower than in fp16. "
+                  "Use --dtype fp16",
                   device.name, to_string(compute)));
 }
 

@@ -29,7 +29,7 @@ Result<std::string> safe_name(const std::string& archive, const std::string& sai
     return Error::at(archive, "a member")
         .found(is_text ? fmt::format("the name `{}`", said.substr(0, 200)) : "control characters in its name")
         .expected("names below the folder that was packed")
-        .advice("pack it anew, or name the unpacked folder");
+        .advice("pack it again, or give the unpacked folder");
   }
   return name.string();
 }
@@ -81,7 +81,7 @@ Status add_name(const std::string& archive, const std::string& name, std::set<st
     return Error::at(archive, fmt::format("member {}", name))
         .found("two files of this name")
         .expected("one")
-        .advice("pack it anew, or name the unpacked folder");
+        .advice("pack it again, or give the unpacked folder");
   }
   if (names.size() > kMostMembers) {
     return Error::at(archive, "the archive")

@@ -304,7 +304,7 @@ class JsonParser {
 
   bool repeated(const JsonValue::Member& before, const JsonValue::Member& again) {
     return fail(Error::at(name_, fmt::format("line {}", again.value.line()),
-                          fmt::format("`{}` stands here and in line {}", again.key, before.value.line()))
+                          fmt::format("`{}` is here and in line {}", again.key, before.value.line()))
                     .advice("remove one of them"));
   }
 

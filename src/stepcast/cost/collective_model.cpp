@@ -311,7 +311,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_other_systems(const Coll
   return ResolvedCollective{*curve,
                             related_->has_family(device_, node_)
                                 ? "from measured nodes of this architecture and kind of link"
-                                : "from measured nodes of other architectures and NCCL's own estimate"};
+                                : "from measured nodes of other architectures and the estimate of NCCL"};
 }
 
 // A related collective moves the same bytes over the same links: all_reduce = reduce_scatter + all_gather, a

@@ -115,7 +115,7 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
   for (const GpuZone& zone : zones) {
     if (!used.contains(zone.name)) {
       return Error::at("", "--zone")
-          .found(fmt::format("`{}`, where no pool of --gpus stands", zone.name.substr(0, 80)))
+          .found(fmt::format("`{}`, where no pool of --gpus is", zone.name.substr(0, 80)))
           .expected(names.empty() ? std::string{"a pool in it: --gpus 64xh100@"} + zone.name
                                   : fmt::format("one of {}", names));
     }
@@ -131,7 +131,7 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
     if (priced || used.size() > 1) {
       return Error::at("", "--gpus")
           .found(pool.zone.empty() ? fmt::format("{} x {} in no zone", pool.n_gpus, pool.platform)
-                                   : fmt::format("the zone {}, of which --zone says nothing", pool.zone))
+                                   : fmt::format("the zone {}, without a --zone", pool.zone))
           .expected(fmt::format("--zone {}:{}bandwidth=400Gbps", pool.zone.empty() ? "NAME" : pool.zone,
                                 priced ? "price=2.5," : ""));
     }

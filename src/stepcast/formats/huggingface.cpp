@@ -200,8 +200,8 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
   reading.tower = model.tower;
   const std::int64_t vectors = tower.images * tower.tokens_per_image;
   const std::string where =
-      beside ? fmt::format("next to every sequence, whose cross-attention looks at {} vectors", vectors)
-             : fmt::format("in every sequence, of whose tokens {} are theirs", vectors);
+      beside ? fmt::format("next to every sequence, with cross-attention to {} vectors", vectors)
+             : fmt::format("in every sequence, as {} of its tokens", vectors);
   reading.notes.push_back(
       fmt::format("{} image{} of {} x {} pixels {}: --images and --image-size say otherwise, --text-only "
                   "leaves the tower out{}",

@@ -138,9 +138,8 @@ void deal_out_layers(ResolvedJob& job) {
   layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(job.model.n_layers, chunks);
   if (layout.pipeline.layers_per_stage.empty()) return;
   job.notes.push_back(
-      fmt::format("{} layers do not divide into {} stages: dealt out as evenly as can be, with embedding and "
-                  "output as a layer "
-                  "each; --pipeline-model-parallel-layout says otherwise",
+      fmt::format("{} layers do not divide into {} stages: distributed as evenly as possible. Embedding and output "
+                  "count as a layer each. To change it: --pipeline-model-parallel-layout",
                   job.model.n_layers, chunks));
 }
 

@@ -171,8 +171,8 @@ std::optional<LayoutPlan> with_optimizer_on_host(const PlanRequest& request, con
   Result<LayoutPlan> plan = plan_layouts(on_host, platform);
   if (!plan.ok() || plan->found.priced.empty()) return std::nullopt;
   plan->notes.emplace_back(
-      "nothing fits with the optimizer on the GPUs: its states and its step are on the host "
-      "(--optimizer-cpu-offload), at an assumed rate of the host's memory");
+      "No layout fits with the optimizer on the GPUs. Its states and its step are on the CPU "
+      "(--optimizer-cpu-offload), at an assumed host-memory bandwidth.");
   return std::move(*plan);
 }
 

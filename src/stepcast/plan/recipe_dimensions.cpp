@@ -61,7 +61,7 @@ constexpr RecipeChange kNarrowGathers[] = {{"weights travel in fp8", [](Layout& 
                                             }}};
 
 constexpr RecipeChange kOverlappedProducts[] = {
-    {"tensor-parallel communication overlapped with products", [](Layout& layout, JobSettings& s) {
+    {"tensor-parallel communication overlapped with GEMMs", [](Layout& layout, JobSettings& s) {
        layout.layer.overlap.tensor_parallel = true;
        s.overlap_tensor_parallel = true;
      }}};

@@ -63,9 +63,9 @@ void fill_units(PricedStep& step) {
 // Products in a narrow type need units that multiply it.
 Status check_units(const Device& device, DType compute) {
   if ((compute != DType::fp8 && compute != DType::fp4) || device.peak(compute)) return Ok{};
-  return Error::at(device.name, "the type of matrix products")
+  return Error::at(device.name, "the type of GEMMs")
       .found(fmt::format("{}, for which this device has no units", to_string(compute)))
-      .expected("a type of which the platform states a peak")
+      .expected("a type with a peak in the platform file")
       .advice(
           fmt::format("choose bf16 or fp16, another platform, or state peak_{}_TFLOPs", to_string(compute)));
 }

@@ -314,7 +314,7 @@ void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::
   if (merged > 0)
     notes.push_back(
         fmt::format("rank {}: {} profiler events that were merged into the execution trace were left "
-                    "out: they stand in the profiler trace",
+                    "out: they are in the profiler trace",
                     g.rank, merged));
   const std::vector<CpuOp>& ops = g.recorded->cpu_ops;
   const auto begins_before = [&](double time_us) {

@@ -501,7 +501,7 @@ std::vector<ExplainedList> DlrmStepModel::explain() const {
   const Program& program = m.built.program;
   const std::span<const TaskInfo> tasks = program.block(m.built.blocks[rank]).tasks();
   const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[rank]);
-  ExplainedList list{.title = fmt::format("step of rank {}, whose lookups take longest", rank)};
+  ExplainedList list{.title = fmt::format("step of rank {}, which has the longest lookups", rank)};
   for (std::size_t t = 0; t < tasks.size(); ++t) {
     const TaskInfo& task = tasks[t];
     const Microseconds us{durations[t]};

@@ -63,7 +63,7 @@ class IndexFile {
     if (!has_lengths && !npz.has("offsets")) {
       return Error::at(name, "the archive")
           .found("neither lengths nor offsets")
-          .expected("one of them, to tell the bags apart (docs/dlrm.md)");
+          .expected("one of them, to separate the bags (docs/dlrm.md)");
     }
     STEPCAST_ASSIGN(out.bags_, npz.array(has_lengths ? "lengths" : "offsets"));
     out.has_lengths_ = has_lengths;

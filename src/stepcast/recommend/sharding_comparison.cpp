@@ -120,8 +120,8 @@ std::string ShardingComparison::verdict() const {
   const double gain = next->expected_us / best.expected_us - 1;
   if (gain < kShardingsAlike) {
     return fmt::format(
-        "{} and {} cannot be told apart: their expected steps differ by {:.1f} %, and less than {:.0f} % is "
-        "within the uncertainty of the model of lookups.",
+        "{} and {} are tied: their expected steps differ by {:.1f} %, and the model of lookups is not better "
+        "than {:.0f} %.",
         best.plan.name, next->plan.name, 100 * gain, 100 * kShardingsAlike);
   }
   return fmt::format("{} is expected to be the fastest, {:.1f} % before {}.", best.plan.name, 100 * gain,

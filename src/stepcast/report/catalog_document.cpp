@@ -70,7 +70,7 @@ ReportDocument models_document(const ModelsAnswer& models, const std::vector<std
   first.on_first_screen = {"model", "parameters\nin billions", "layers", "hidden", "experts", "positions"};
   document.first_screen = FirstScreen{
       .blocks = {std::move(first),
-                 TerminalText{"`stepcast models WORD` lists those whose name holds WORD.\n"
+                 TerminalText{"`stepcast models WORD` lists those with WORD in their name.\n"
                               "Any other: --model config.json of Hugging Face, or Megatron's flags.\n"}}};
   document.add("", {std::move(table),
                     TerminalText{fmt::format("\n{}\nAny other: `--model config.json` of Hugging Face, or "
@@ -82,7 +82,7 @@ ReportDocument models_document(const ModelsAnswer& models, const std::vector<std
 ReportDocument platforms_document(const PlatformListings& platforms) {
   using Role = PlatformListing::Role;
   constexpr std::pair<Role, std::string_view> kGroups[] = {
-      {Role::node, "Nodes, of which any number can be asked for"},
+      {Role::node, "Nodes (any number of them)"},
       {Role::device, "GPUs alone; several GPUs are placed in the default node of the GPU"},
       {Role::benchmark, "Machines of published measurements, as they were described"}};
   ReportDocument document{.title = "Platforms"};

@@ -129,7 +129,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   add_list(document, "critical path", c.critical_path, rows).folded = true;
   constexpr std::size_t kMostExplanations = 3;
   if (const std::string why = explanations_text(c, kMostExplanations); !why.empty()) {
-    document.add("What alone would explain the difference, likeliest first", {ReportText{why, 4}}).opening =
+    document.add("Changes that alone explain the difference, likeliest first", {ReportText{why, 4}}).opening =
         "\n  A log does not tell where its time goes. What alone would explain the difference, likeliest "
         "first:\n";
   }

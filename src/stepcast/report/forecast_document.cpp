@@ -219,7 +219,7 @@ void add_breakdown(ReportDocument& document, const Forecast& f) {
 
 // Where the time comes from, and what no model covers.
 void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
-  ReportSection& section = document.add("What this rests on");
+  ReportSection& section = document.add("Sources of this forecast");
   section.shown = on;
   section.opening.emplace();
   const ForecastCoverage& c = f.coverage;
@@ -263,7 +263,7 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   const ForecastMemory& memory = *f.memory;
   const bool staged = memory.stages.size() > 1;
   std::vector<Bar> bars;
-  ReportTable table{"stage< | in all GiB=total_GiB | to spare"};
+  ReportTable table{"stage< | total GiB=total_GiB | headroom"};
   table.list = "memory.stages";
   if (staged) table.emphasized = memory.worst_stage;
   for (const MemoryPart& part : kMemoryParts) table.columns.push_back({part.name});
@@ -378,7 +378,7 @@ void add_page_sections(ReportDocument& document, const Forecast& f, const StepPi
         "transfers of weights and gradients. Empty is idle.");
     if (pictures->passes.rows.empty()) {
       detail::add_schedule(
-          document, "What every rank does over the step", pictures->ranks,
+          document, "Activity of every rank over the step", pictures->ranks,
           "At every moment the first of these that holds: computation, communication, copies, waiting.");
     }
   }
@@ -543,7 +543,7 @@ std::string forecast_verdict(const Forecast& f) {
     text +=
         m.margin_GiB < 0
             ? fmt::format(" and does not fit: {} GiB of memory are missing", gib(-m.margin_GiB))
-            : fmt::format(" and fits{}, with {} of {} GiB to spare", m.verdict == "tight" ? " tightly" : "",
+            : fmt::format(" and fits{}, with {} of {} GiB headroom", m.verdict == "tight" ? " tightly" : "",
                           gib(m.margin_GiB), gib(m.available_GiB));
   }
   const std::string why = largest_loss(f);

@@ -42,7 +42,7 @@ std::string unrest(const LoggedTimes& t) {
   if (t.trend_percent.value_or(0) > kDrift)
     what.push_back(fmt::format("its steps get {:.1f} % slower from begin to end", *t.trend_percent));
   for (const LoggedChange& change : t.changes) what.push_back(change_text(change));
-  if (t.from_clock) what.emplace_back("its times are distances of lines and hold what stands between steps");
+  if (t.from_clock) what.emplace_back("its times are distances between lines and include what runs between steps");
   if (t.whole_run) what.emplace_back("its time is a mean with evaluation, saving and warm-up");
   return join(what, "; ");
 }
@@ -277,7 +277,7 @@ ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Com
 
 ReportDocument log_document(const LoggedRun& run) {
   ReportDocument document{.title = "Log of " + run.log.file};
-  ReportSection& section = document.add("What the log tells", {log_facts(run)});
+  ReportSection& section = document.add("Facts from the log", {log_facts(run)});
   section.opening = in_one_line(run.log.file) + "\n";
   document.first_screen = FirstScreen{.blocks = {log_facts(run)}};
   if (run.times.stalls.empty()) return document;
@@ -324,7 +324,7 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
   for (ReportSection& section : log.sections) section.shown = Shown::page;
   document.sections.insert(document.sections.begin(), log.sections.begin(), log.sections.end());
   document.subject.insert(document.subject.begin(),
-                          fmt::format("held against {}; settings from {}", run.log.file, run.job->source));
+                          fmt::format("compared with {}; settings from {}", run.log.file, run.job->source));
   document.verdict = screen.why;
   Forecast plain = forecast;  // --json has no operations of layers
   plain.explained.clear();

@@ -69,8 +69,8 @@ std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
       first.memory_verdict == MemoryVerdict::tight && chosen.memory_verdict != MemoryVerdict::tight;
   return fmt::format("{:.1f} % behind #1 by the forecast, and {}", 100 * chosen.behind_ms / first.step_ms,
                      is_usual                               ? "of a kind that was run and measured"
-                     : is_safer                             ? "with memory to spare"
-                     : chosen.margin_GiB > first.margin_GiB ? "plainer or with more memory to spare"
+                     : is_safer                             ? "with headroom"
+                     : chosen.margin_GiB > first.margin_GiB ? "simpler or with more headroom"
                                                             : "plainer");
 }
 
@@ -97,7 +97,7 @@ ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLay
   out.layout.megatron_flags = megatron_text(chosen, plan.prototypes);
   out.reason =
       fmt::format("the fastest of the refined ones{}",
-                  out.layout.memory_verdict == MemoryVerdict::tight ? "" : " whose memory is not tight");
+                  out.layout.memory_verdict == MemoryVerdict::tight ? "" : " with enough headroom");
   return out;
 }
 

@@ -138,7 +138,7 @@ struct PlanAnswer {
   STEPCAST_FIELD(std::int64_t, global_batch_sequences, "");
   STEPCAST_FIELD(std::int64_t, seq_len_tokens, "");
   STEPCAST_FIELD(double, memory_GiB, "of a GPU");
-  STEPCAST_FIELD(Space, space, "every list of the product, as text");
+  STEPCAST_FIELD(Space, space, "every list of the cross product, as text");
   STEPCAST_FIELD_AS("layouts_counted", LayoutCounts, n, "");
   STEPCAST_FIELD_AS("cannot_run", std::vector<LayoutRejection>, rejections, "");
   STEPCAST_FIELD_AS("same_as_another", std::vector<LayoutRejection>, same, "");

@@ -253,9 +253,8 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   ReportSection& section = document.add("With GPUs that differ from step to step", {std::move(table)});
   section.is_asked = true;
   section.opening = fmt::format(
-      "\nWith GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
-      "chosen is the first\nof those that cannot be told from the fastest without, and whose memory "
-      "is not tight:\n",
+      "\nWith GPU speeds that differ from step to step ({} scenarios), by the 90th percentile of the step. "
+      "Chosen is the\nfirst with enough headroom among those tied with the fastest without variation:\n",
       JitterOptions{}.scenarios);
 }
 
@@ -299,8 +298,8 @@ void add_refined(ReportDocument& document, const PlanAnswer& plan) {
   if (!plan.chosen.changes.empty()) return;
   section.add(TerminalText{
       plan.refined.front().step_ms < plan.chosen.layout.step_ms
-          ? "none of them is chosen: their memory is tight, the framework has no flags for them, or more "
-            "than the time of a step was asked for\n"
+          ? "None of them is chosen: too little headroom, no flags in the framework, or an objective other "
+            "than step time.\n"
           : "none of them is faster than the layout chosen\n"});
 }
 

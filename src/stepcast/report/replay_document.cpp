@@ -58,7 +58,7 @@ class ReplayDocument {
     ranks();
     if (on_page() && pictures_ != nullptr) {
       detail::add_schedule(
-          document_, "What every rank does over the step", pictures_->ranks,
+          document_, "Activity of every rank over the step", pictures_->ranks,
           "Simulated. At every moment the first of these that holds: computation, communication, copies, "
           "waiting for another rank, and what the GPU waits for when nothing runs. Empty is idle for other "
           "reasons.");

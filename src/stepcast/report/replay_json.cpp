@@ -115,7 +115,7 @@ void explained(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts
                 return ReplayEdges{facts.edge_count[o], facts.inferred_edge_count[o]};
               }),
     "dependencies by origin");
-  a("left_over_kernels", facts.left_over_kernels, "GPU work in the window whose launch lies before it");
+  a("left_over_kernels", facts.left_over_kernels, "GPU work in the window with its launch before it");
   a("kernel_start_error_us", rank.kernel_start);
 }
 
@@ -140,15 +140,15 @@ void culprits(auto& a, const ReplayAnalysis& r, const RankCulprits& one) {
   a("came_last", one.came_last, "collectives, ties left out");
   a("caused_wait_ms", ms(one.caused_wait_us), "waiting of the others in them");
   a("waited_ms", ms(one.waited_us), "itself, also behind own work");
-  a("own_ms", ReplayCulprits{one.own_us}, "what the rank does or waits for by itself");
+  a("own_ms", ReplayCulprits{one.own_us}, "work and waiting of the rank that no other rank causes");
   a("through_others_ms", ReplayCulprits{one.through_others_us},
-    "while it only waits for another rank: what that one hangs on; with own_ms it sums to the step");
+    "while it only waits for another rank: the cause on that rank; with own_ms it sums to the step");
   a("caused_by_ms", ReplayCulprits{one.caused_by_us},
     "what held the rank while the others waited for it: sums to caused_wait_ms");
   a("gpu_busy_ms", ms(rates.busy_us), "some stream computes, transfers or copies");
   a("computing_ms", ms(rates.computing_us), "some stream runs a kernel that is not communication");
   a("kernels_ms", ms(rates.kernel_us), "sum of these kernels");
-  a("kernels_of_known_work_ms", ms(rates.known_us), "of it those whose work is known");
+  a("kernels_of_known_work_ms", ms(rates.known_us), "the part with known work");
   a("flops", fixed<0>(rates.flops), "of the known work");
   a("bytes", fixed<0>(rates.bytes), "of the known work");
 }
@@ -220,7 +220,7 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
   CulpritTimes mean{};
   for (std::size_t k = 0; k < kCulpritCount; ++k) mean[k] = r.culprits.of(static_cast<Culprit>(k));
   a("platform", r.platform,
-    "whose peaks and links stand next to what was achieved; null: none has the GPU that recorded");
+    "with the peaks and links to compare with; null: none has the GPU that recorded");
   a("bound_by", r.binding.bound_by(), "what would save most of the step if it were twice as fast");
   a("twice_as_fast",
     Each{r.binding.gains,
@@ -233,7 +233,7 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
   a("culprits_ms", ReplayCulprits{mean}, "of the mean step: it sums to it");
   a("collectives", r.culprits.collectives, "of two ranks and more");
   a("ties", r.culprits.ties, "of them: the last two arrivals within tie_us");
-  a("tie_us", r.culprits.tie_us, "by so much the clocks of the ranks may be apart");
+  a("tie_us", r.culprits.tie_us, "how far the clocks of the ranks may differ");
   a("ranks", Each{r.culprits.ranks, [&](auto& o, const RankCulprits& one) { culprits(o, r, one); }},
     "in the order of rank_classes");
   operators(a, r);

@@ -57,15 +57,14 @@ std::string reservation(std::span<const RecordedStepFacts> facts) {
   }
   if (repaired > kMuchRepaired) {
     return fmt::format(
-        "the traces do not tell what binds the step, since {:.2g} % of their time was impossible and is cut; "
-        "as far as "
-        "they show it is ",
+        "The bottleneck is uncertain: {:.2g} % of the recorded time was impossible and is cut. The traces "
+        "show a step that is ",
         100 * repaired);
   }
   if (all <= 0 || unlaunched < kReservedFrom * all) return {};
   return fmt::format(
-      "the traces do not tell what binds the step, since {:.0f} % of the time of GPU work has no launch in "
-      "them; as far as they show it is ",
+      "The bottleneck is uncertain: {:.0f} % of the GPU time has no launch in the traces. The traces show a "
+      "step that is ",
       100 * unlaunched / all);
 }
 
@@ -101,9 +100,8 @@ std::string waiting_sentence(const ReplayAnalysis& analysis) {
   }
   if (all_us <= 0 || culprits.ties == 0) return {};
   return fmt::format(
-             "; the clocks of the ranks, which may be {:.0f} us apart, do not tell whom the others wait for: "
-             "in "
-             "{} of {} collectives the last two arrive within that",
+             "; the last rank is unknown in {1} of {2} collectives: the last two arrive within {0:.0f} us, the "
+             "error of the clocks of the ranks",
              culprits.tie_us, culprits.ties, culprits.collectives) +
          others_that_cause(analysis, nullptr);
 }

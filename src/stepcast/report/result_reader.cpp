@@ -85,7 +85,7 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
   }
   return Error::at(name, place)
       .found(schema.empty() ? std::string{"JSON without a `schema` of stepcast"}
-                            : fmt::format("a document `{}`, which holds no one step", schema.substr(0, 60)))
+                            : fmt::format("a document `{}`, which has more or less than one step", schema.substr(0, 60)))
       .expected(std::string{kWhatHoldsAStep});
 }
 

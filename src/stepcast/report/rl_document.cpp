@@ -156,7 +156,7 @@ ReportDocument rl_document(const RlForecast& f) {
   document.add("Memory", {rl_memory_table(f.memory)});
   const bool is_plan = f.alternatives.size() > 1 ||
                        (f.alternatives.size() == 1 && f.alternatives.front().on_policy == f.split.on_policy);
-  ReportTable others{"policy and split< | training< | seconds | times this"};
+  ReportTable others{"policy and split< | training< | seconds | of this step"};
   for (const RlSplit& other : f.alternatives)
     others.row({rl_split_text(other), other.training_layout + (other.training_fits ? "" : ", does not fit"),
                 table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});

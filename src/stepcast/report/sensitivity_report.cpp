@@ -27,7 +27,7 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
     }
   }
   table.add_columns("% | <");
-  ReportSection& section = document.add("What 10 % more of a resource would save");
+  ReportSection& section = document.add("Time saved by 10 % more of a resource");
   section.shown = on;
   section.is_asked = is_shown(on, Shown::terminal);
   section.opening = "\n";
@@ -40,7 +40,7 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
   }
   section.add(
       ReportText{
-          "Elasticity: relative change of the step over that of the times of the resource. Simulated anew "
+          "Elasticity: relative change of the step over that of the times of the resource. Simulated again "
           "with each resource 10 % faster, all else unchanged."},
       Shown::page);
 }

@@ -179,7 +179,7 @@ void add_rates(ReportDocument& document, const std::vector<Point>& points) {
   if (!scaled) chart.limit_name.clear();
   document.add(
       "Samples per second",
-      {ReportFigure{bar_chart(chart), scaled ? "What is missing to the dashed line is what scaling costs."
+      {ReportFigure{bar_chart(chart), scaled ? "The gap to the dashed line is the cost of scaling."
                                              : "Of all ranks together."}});
 }
 
@@ -205,7 +205,7 @@ void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
   table.caption =
       "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 measurements should "
       "lie.";
-  ReportSection& section = document.add("What this rests on");
+  ReportSection& section = document.add("Sources of this forecast");
   if (!table.rows.empty()) section.add(std::move(table));
   if (const auto& notes = points.back().forecast->notes; !notes.empty()) section.add(ReportList{notes});
 }

@@ -285,14 +285,14 @@ Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPas
                 RecomputedPart what) {
   if (pass.operators.empty()) {
     return Error{"no block of layers can be recomputed: the traces do not join forward and backward"}
-        .found(fmt::format("no operator of rank {} whose sequence number of autograd a backward has",
+        .found(fmt::format("no operator of rank {} shares its autograd sequence number with a backward",
                            recorded.facts[c].rank))
         .advice("give the profiler traces of a training step by PyTorch 1.8 or later");
   }
   if (what == RecomputedPart::selective) {
     return Error{"no attention in the forward pass that could be recomputed"}
         .found(fmt::format("{} operators of rank {}", pass.operators.size(), recorded.facts[c].rank))
-        .expected("fused attention, or a batched product, a softmax and a batched product")
+        .expected("fused attention, or a batched GEMM, a softmax and a batched GEMM")
         .advice("ask for whole layers: --recompute full");
   }
   return Error{"no block of layers repeats in the forward pass, so none can be recomputed"}

@@ -352,9 +352,9 @@ Status note_type(const Tally& tally, DType type, std::vector<std::string>& notes
   }
   notes.push_back(
       is_single(type)
-          ? fmt::format("products in {}, everything else of 16 bits in fp32, without the casts between them",
+          ? fmt::format("GEMMs in {}, everything else of 16 bits in fp32, without the casts between them",
                         to_string(type))
-          : fmt::format("products, attention, batch norm and elementwise work in {}: gradients, optimizer, "
+          : fmt::format("GEMMs, attention, batch norm and elementwise work in {}: gradients, optimizer, "
                         "other norms and "
                         "losses keep their types; casts are not added",
                         to_string(type)));
@@ -580,7 +580,7 @@ Status ChangedWork::apply(const RecordedProgram& recorded, StepPricer& prices, s
                           std::int64_t recorded_gpus_per_node, RecordedPrices& priced) const {
   const Program& program = recorded.program;
   if (dtype_ != DType::unknown && !prices.platform().device.peak(dtype_)) {
-    return Error{fmt::format("the platform file of {} states no rate for products in {}",
+    return Error{fmt::format("the platform file of {} states no rate for GEMMs in {}",
                              prices.platform().device.name, to_string(dtype_))}
         .advice("name another type, or a platform that has it");
   }

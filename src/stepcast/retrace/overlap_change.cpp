@@ -175,7 +175,7 @@ Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange cha
   }
   if (!any)
     return Error{change == OverlapChange::host ? "no call of the host waits for the GPU in these traces"
-                                               : "the traces hold no transfers whose overlap could change"};
+                                               : "the traces have no transfers with an overlap that could change"};
   STEPCAST_ASSIGN(RecordedProgram out, detail::with_blocks(std::move(recorded), std::move(blocks), {}));
   for (std::size_t c = 0; c < ends.size(); ++c) {
     if (!ends[c].valid()) continue;

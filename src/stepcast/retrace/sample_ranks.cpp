@@ -62,7 +62,7 @@ Result<std::int64_t> ranks_with_samples(Groups groups) {
   const std::int64_t replicas = groups.world / tensor;
   std::erase_if(groups.sizes, [&](std::int64_t size) { return size == tensor || size == replicas; });
   if (groups.activation.size() == 1 && groups.world % tensor == 0 && groups.sizes.empty()) return replicas;
-  return not_told(fmt::format("{} ranks, of which {} sum activations, and collectives of {} others",
+  return not_told(fmt::format("{} ranks ({} of them sum activations), and collectives of {} others",
                               groups.world, tensor, fmt::join(groups.sizes, " and ")));
 }
 

@@ -508,7 +508,7 @@ Result<YamlScalars> file_values(const std::filesystem::path& file, std::vector<s
   const std::string_view shipped = shipped_table("nemo_rl_" + name);
   notes.push_back(
       fmt::format("{} is not here: {}", name.substr(0, 120),
-                  shipped.empty() ? "what stands in it is not read" : "taken as NeMo-RL ships it"));
+                  shipped.empty() ? "its content is not read" : "taken as NeMo-RL ships it"));
   if (shipped.empty()) return YamlScalars{};
   return config_values({std::string{shipped}, name}, notes, depth);
 }

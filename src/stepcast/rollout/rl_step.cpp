@@ -565,7 +565,7 @@ Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps, const R
   }
   STEPCAST_ASSIGN(const Rollout rollout, read(question));
   if (question.job.n_gpus.value_or(0) < 1)
-    return Error::at("", "--gpus").found("nothing").expected("the GPUs that generate and train, in all");
+    return Error::at("", "--gpus").found("nothing").expected("the total of the GPUs that generate and train");
   STEPCAST_ASSIGN(const Transformer model, decoder_of(question.job));
   const bool on_policy = rollout.off_policy_steps == 0;
   const RlSettings& settings = question.settings;

@@ -125,7 +125,7 @@ Result<Recovery> read_recovery(const std::vector<std::string>& recovery) {
   }
   if (out.elastic && !out.spare_nodes) out.spare_nodes = 0;
   if (keys.contains("repair") && !out.spare_nodes)
-    return Error::at("", "--recovery", "repair= says how long spare nodes stand in").advice("add spares=");
+    return Error::at("", "--recovery", "repair= says how long spare nodes fill in").advice("add spares=");
   return out;
 }
 

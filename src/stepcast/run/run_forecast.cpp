@@ -238,7 +238,7 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
                            a.recovery.interval_s ? "" : fmt::format(", {:g} steps", job.save_interval)))
         .expected(fmt::format("at least {:.0f}s, or faster storage", std::ceil(checkpoint.lag_s)));
   if (interval_s < job.step_s)
-    return Error::at("", "--recovery", "checkpoints stand between steps")
+    return Error::at("", "--recovery", "checkpoints are between steps")
         .found(fmt::format("interval={:g}s", interval_s))
         .expected(fmt::format("at least a step: {:.3g}s", job.step_s));
   const double capacity = capacity_of(a, job, causes);

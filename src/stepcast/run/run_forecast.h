@@ -45,7 +45,7 @@ struct RegularStop {
   STEPCAST_FIELDS(RegularStop);
   STEPCAST_FIELD(std::string, name, "evaluation or checkpoint");
   STEPCAST_FIELD(double, every_steps, "steps from one to the next", 1);
-  STEPCAST_FIELD(double, s, "that training stands still");
+  STEPCAST_FIELD(double, s, "with training stopped");
 };
 
 // What one checkpoint takes: it stops training, is safe so much later, and is read again after an interruption.
@@ -79,7 +79,7 @@ struct RunLoss {
 // The same job on more or fewer GPUs, each of which does as much as before.
 struct RunScale {
   STEPCAST_FIELDS(RunScale);
-  STEPCAST_COLUMN(std::uint64_t, n_gpus, "each of which does as much as now", "GPUs, the same work each");
+  STEPCAST_COLUMN(std::uint64_t, n_gpus, "each with the work of one GPU now", "GPUs, the same work each");
   STEPCAST_COLUMN(double, effective_share_percent, "on this number", "trains\n%", 1);
   STEPCAST_COLUMN(double, days, "of the same training", "days", 1);
 };

@@ -51,7 +51,7 @@ Error rank_is_missing(const TraceListing& listing, std::int32_t rank, std::span<
 Error two_files(std::int32_t rank, const fs::path& one, const fs::path& other) {
   return Error{fmt::format("two files with the same rank {}: {} and {}", rank, quoted(one), quoted(other))}
       .advice(
-          "name the files of one run, or say with --ranks-from 'host{}_gpu' where the rank stands in names");
+          "name the files of one run, or say with --ranks-from 'host{}_gpu' where the rank is in names");
 }
 
 Error rank_unknown(const TraceListing& listing, const fs::path& file) {
@@ -63,7 +63,7 @@ Error rank_unknown(const TraceListing& listing, const fs::path& file) {
   return Error::at(file.string(), "cannot tell which rank this is")
       .found("no distributedInfo in the file and no number in its name")
       .expected("a name like kineto_rank3.json.gz, or one file alone")
-      .advice("say where the rank stands in the names with --ranks-from, as in 'host{}_gpu'");
+      .advice("say where the rank is in the names with --ranks-from, as in 'host{}_gpu'");
 }
 
 Error belongs_nowhere(const fs::path& execution_trace) {

@@ -51,8 +51,8 @@ std::span<const Option> option_table() {
   constexpr std::string_view kRecovery =
       "how it goes on: interval=30m (default: the best), mode=sync|async|memory, storage=200GB/s, "
       "restart=15m, spares=8 nodes, repair=24h, elastic=yes";
-  static const std::string kWhoseOverlaps = "whose kernels and overlaps: " + framework_names(),
-                           kWhoseSharding = "whose kernels, overlaps and sharding: " + framework_names();
+  static const std::string kWhoseOverlaps = "kernels and overlaps of: " + framework_names(),
+                           kWhoseSharding = "kernels, overlaps and sharding of: " + framework_names();
   static const Option kOptions[] = {
 #define STEPCAST_OPTION(flags_, under_, of_, goes_to, meaning_, ...) \
   Option{.flags = flags_, .under = under_, .of = of_, .meaning = meaning_ __VA_OPT__(, ) __VA_ARGS__},

@@ -218,7 +218,7 @@ Status take_plan(const Settings& settings, Said& said) {
   }
   said.dtypes = said.lists.dtypes;
   STEPCAST_ASSIGN(said.job, job_in_words(said, settings.flags(), said.job));
-  if (!said.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in all");
+  if (!said.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in total");
   plan.job = said.job;
   plan.n_gpus = *said.n_gpus;
   plan.threads = 1;  // points run side by side

@@ -133,7 +133,7 @@ class SpecReader {
         return error_at(name_, value, path, "an empty list").advice("leave the key out, or name a value");
       if (value.is_array() && value.items().front().is_object()) {
         if (!inside.empty())
-          return error_at(name_, value, path).expected("values: tables stand at the top alone");
+          return error_at(name_, value, path).expected("values: tables are allowed at the top only");
         STEPCAST_ASSIGN(Dimension group, group_of(value, path));
         for (const std::string& key : keys_of(group)) STEPCAST_TRY(claim(here, key, value, path));
         all.push_back(std::move(group));

@@ -226,7 +226,7 @@ class GraphBuilder {
     return Error::at(graph_.file, fmt::format("message {}", messages_))
         .found(fmt::format("{} that does not follow the protobuf format", what))
         .expected("a node of a Chakra execution trace")
-        .advice("copy the file again, or write it anew");
+        .advice("copy or write the file again");
   }
   [[nodiscard]] Error wrong(const GraphNode& node, std::string_view field, double value,
                             std::string_view expected) const {

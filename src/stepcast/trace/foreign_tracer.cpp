@@ -27,10 +27,10 @@ constexpr Sign kSigns[] = {
     {"aiu_", {"a trace of AIU accelerators", kOnlyCudaAndRocm}},
     {"hip_api",
      {"a trace of rocprof",
-      "record with torch.profiler, whose traces of AMD GPUs are replayed, or `stepcast capture`"}},
+      "record with torch.profiler (its traces of AMD GPUs are supported) or `stepcast capture`"}},
     {"kernel_dispatch",
      {"a trace of rocprof",
-      "record with torch.profiler, whose traces of AMD GPUs are replayed, or `stepcast capture`"}},
+      "record with torch.profiler (its traces of AMD GPUs are supported) or `stepcast capture`"}},
 };
 
 }  // namespace

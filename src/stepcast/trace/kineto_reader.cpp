@@ -254,7 +254,7 @@ Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHead
               .found("output of rocprofv3")
               .expected("a profiler trace")
               .advice(
-                  "record with torch.profiler, whose traces of AMD GPUs are replayed, or `stepcast capture`");
+                  "record with torch.profiler (its traces of AMD GPUs are supported) or `stepcast capture`");
         }
         return Error::at(source.name(), "")
             .found("a JSON object without \"traceEvents\"")

@@ -180,7 +180,7 @@ Result<Adapters> parse_adapter_targets(std::string_view words) {
                                        {"linear_fc2", &A::ffn_down}};
   A adapters;
   adapters.qkv = adapters.attention_output = false;
-  STEPCAST_TRY(set_words<A>(words, kWords, "a product with an adapter", adapters));
+  STEPCAST_TRY(set_words<A>(words, kWords, "a linear layer with an adapter", adapters));
   return adapters;
 }
 

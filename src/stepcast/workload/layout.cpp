@@ -163,7 +163,7 @@ std::string_view unmeasured_kind(bool has_experts, Framework framework, Sharding
   // Published runs that shard the weights of experts are those of PyTorch's FSDP with expert parallelism.
   const bool is_torch = rule_of(framework).sharding.published_with_experts;
   if (sharding == Sharding::zero3 && (expert_parallel == 1 || !is_torch))
-    return is_torch ? "sharded experts without expert parallelism" : "experts whose weights are sharded";
+    return is_torch ? "sharded experts without expert parallelism" : "experts with sharded weights";
   if (splits_backward(schedule) && schedule != PipelineSchedule::dual_pipe)
     return "a zero-bubble schedule with experts";
   return {};

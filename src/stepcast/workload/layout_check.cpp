@@ -167,7 +167,7 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
     if (one.mixer == Mixer::attention && one.has_ffn) continue;
     if (layout.layer.adapters.rank > 0) {
       return broken("lora", "adapters are not modelled for layers of one part or with a state")
-          .advice("train all parameters, or choose a model whose layers all attend");
+          .advice("train all parameters, or choose a model with attention in every layer");
     }
   }
   const bool attends_alone = model.layer_kinds.empty() && model.mixer == Mixer::attention;
@@ -360,7 +360,7 @@ Status check_optimizer(const Layout& layout) {
   }
   if (layout.optimizer.cpu_offload) {
     return broken("optimizer",
-                  fmt::format("{} on the host, whose matrix products are not modelled", *rule.name))
+                  fmt::format("{} on the host: its GEMMs are not modelled", *rule.name))
         .advice("leave out the offload, or use adamw");
   }
   const Sharding sharding = layout.sharding.kind;

@@ -94,7 +94,7 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
   how.recompute = recompute.value_or(how.recompute);
   STEPCAST_TRY(read_batches(request, how));
   if (request.shapes_of_step && (!how.change.empty() || !request.dtype.empty() || request.spread.all_steps)) {
-    return Error{"--shapes-of-step goes with no other change of the work, nor with --all-steps"}.advice(
+    return Error{"--shapes-of-step cannot be combined with another change of the work or with --all-steps"}.advice(
         "ask for one of them at a time");
   }
   if (!request.dtype.empty()) {

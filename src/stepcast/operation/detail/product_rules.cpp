@@ -120,7 +120,7 @@ Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, Operati
   const TensorArgument* a = tensor_at(call, 1);
   const TensorArgument* b = tensor_at(call, 2);
   if (a == nullptr || b == nullptr)
-    return missing(call, "needs the gradient and both operands of the product, or the operators it calls");
+    return missing(call, "needs the gradient and both operands of the GEMM, or the operators it calls");
   OperationList forward;
   const FrameworkCall product{.name = call.name, .tf32_allowed = call.tf32_allowed};
   STEPCAST_TRY(matmul(product, *a, *b, false, {}, forward));

@@ -233,7 +233,7 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   }
   if (open_.size() >= kLongestChain || ++files_read_ > kMostFilesRead) {
     return error_at(from, reference, path, "too many files that extend each other")
-        .expected(fmt::format("at most {} in a chain and {} in all", kLongestChain, kMostFilesRead));
+        .expected(fmt::format("at most {} in a chain and {} in total", kLongestChain, kMostFilesRead));
   }
   auto known = parsed_.find(identity);
   if (known == parsed_.end()) {

@@ -39,7 +39,7 @@ std::string_view why_slow(const RankGraph& g, const Call& call, std::string_view
     return "code is loaded";
   if (std::ranges::any_of(std::array{"malloc", "free", "hostalloc", "hostregister"}, holds))
     return "memory of the driver";
-  if (is_first_use(g, call)) return "first use of a kernel, whose code is loaded then";
+  if (is_first_use(g, call)) return "first use of a kernel: its code is loaded then";
   return "no cause in the trace";
 }
 

@@ -98,8 +98,7 @@ void add_critical_path(ReportDocument& document, const Forecast& forecast, const
   if (path.length_ms <= 0) return;
   ReportSection& section = document.add("Critical path");
   section.add(ReportText{fmt::format(
-      "The chain of work and delays without a hole that the end of the step hangs on: {} ms in {} "
-      "steps. Everything off the path has slack.",
+      "The chain of tasks that sets the step time: {} ms in {} tasks. Everything off the path has slack.",
       ms_text(path.length_ms), table_count(path.n_steps))});
   if (picture != nullptr && !picture->rows.empty()) {
     section.add(ReportFigure{schedule_chart(*picture),

@@ -103,7 +103,7 @@ void fields(auto& a, Is<LoggedRun> auto& run) {
   const auto& job = run.resolved;
   a("file", run.log.file);
   a("format", Constant{"training_log"});
-  a("framework", run.times.format, "whose lines tell the steps");
+  a("framework", run.times.format, "the framework that wrote the lines of the steps");
   a("lines", run.log.n_lines);
   a("bytes", run.log.n_bytes);
   a("step_lines", detail::step_lines_of(run.log), "lines that tell a step, by framework");

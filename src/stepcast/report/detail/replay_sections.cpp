@@ -218,7 +218,7 @@ void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool ver
                         table_number(tflops(sum.flops, sum.known_us), 3),
                         table_number(gb_per_s(sum.bytes, sum.known_us), 0));
   }
-  ReportSection& section = document.add("What the GPUs achieve", {ReportText{std::move(line)}});
+  ReportSection& section = document.add("Achieved rates of the GPUs", {ReportText{std::move(line)}});
   if (a.platform && (rates.peak_tflops || rates.peak_GBps)) {
     std::string peaks;
     if (rates.peak_tflops)

@@ -164,7 +164,7 @@ void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
   if (document.has_page()) section.add(ReportFigure{bar_chart(chart), ""});
   section.add(std::move(table));
   section.add(ReportText{
-      fmt::format("What makes the slowest {} slow ({} ms and more):", table_count(scenarios.n_tail),
+      fmt::format("Why the slowest {} are slow ({} ms and more):", table_count(scenarios.n_tail),
                   table_number(scenarios.tail_from_ms, 3))});
   section.add(tail_table(scenarios));
 }

@@ -45,7 +45,7 @@ JsonSplitter::Step JsonSplitter::fail_here(std::string expected) {
 
 JsonSplitter::Step JsonSplitter::fail_end(const std::string& what) {
   pos_ = end_;
-  return fail("the JSON document ends early", "the end of the file inside " + what, "the rest of it",
+  return fail("the JSON document ends early", "the end of the file inside " + what, "the remainder",
               "the file is incomplete: copy it again, or let the profiler finish writing");
 }
 

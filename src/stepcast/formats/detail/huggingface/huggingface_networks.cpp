@@ -58,7 +58,7 @@ Result<Transformer> read_vit(ObjectReader& keys, const std::string& name, const 
   STEPCAST_TRY(read_image(keys, settings, sizes[4], pixels));
   STEPCAST_TRY(keys.optional("num_channels", channels));
   if (channels != 3) return keys.wrong("num_channels", channels, "3");
-  STEPCAST_TRY(refuse_if_false(keys, "qkv_bias", "products without biases are not modelled here"));
+  STEPCAST_TRY(refuse_if_false(keys, "qkv_bias", "linear layers without biases are not modelled here"));
   keys.ignore(
       "hidden_act hidden_dropout_prob attention_probs_dropout_prob encoder_stride pooler_output_size "
       "pooler_act");
