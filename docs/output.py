@@ -222,4 +222,5 @@ def main():
         sys.exit(f"{len(problems)} of {n_checked} outputs and figures are out of date: ./dev docs writes them anew")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@ verb_docs() {
     build/release/stepcast-lab reference "$(basename "$page" .md)" >build/page.md && mv build/page.md "$page"
   done
   python3 docs/output.py --write build/release/stepcast
+  python3 docs/pictures.py --write build/release/stepcast
 }
 
 verb_site() {

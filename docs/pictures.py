@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Draws the pictures of the docs: charts of reports, as SVG files that stand alone.
+
+    docs/pictures.py --write STEPCAST [NAME...]     writes docs/pictures/NAME.svg (./dev docs does)
+    docs/pictures.py --check STEPCAST [NAME...]     exit code 1 where a picture is out of date or is shown on no page
+
+PICTURES has for each picture the commands, the last one with a page (--report), and how the heading above the chart begins.
+Texts have to be the same; numbers may differ as in docs/output.py. Commands run in the root of the checkout."""
+
+import concurrent.futures
+import html
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from output import differ
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "pictures"
+LLAMA_8B = "predict --model llama-3-8b --platform dgx-h100 --gpus 64 --tp 2 --pp 4 --gbs 128 --mbs 1 --use-distributed-optimizer"
+LLAMA_70B = (
+    "predict --model llama-3-70b --gpus 64 --mbs 1 --gbs 128 --tp 8 --pp 2 --sequence-parallel --use-distributed-optimizer"
+)
+REPLAY = "replay examples/dlrm_4gpu"
+PICTURES = {
+    "stages": ([LLAMA_70B], "Where the time goes"),
+    "memory": ([LLAMA_70B], "Memory of a GPU"),
+    "schedule": ([LLAMA_8B], "Schedule of the pipeline"),
+    "streams": ([LLAMA_8B], "Streams of pipeline stage"),
+    "critical-path": ([LLAMA_8B], "Critical path"),
+    "sensitivity": (["predict --model llama-3-70b --platform dgx-h200 --gpus 64 --gbs 128"], "Time saved by 10 %|What 10 %"),
+    "pareto": (["plan --model llama-3-70b --platform dgx-h100 --gpus 64 --gbs 128"], "Step time against memory|Time against memory"),
+    "money": (
+        ["plan --model llama-3-70b --platform dgx-h200 --gpus 64..512 --gbs 1024 --train-tokens 1T --gpu-hour-price 2"],
+        "Time against money",
+    ),
+    "replayed-ranks": ([REPLAY], "Rank by rank"),
+    "late-ranks": ([REPLAY], "Whom the others wait for"),
+    "arrivals": ([REPLAY], "Collectives: who came last"),
+    "compared": (
+        [f"{LLAMA_8B} --json > $OUT/a.json", f"{LLAMA_8B} --sequence-parallel --vp 4 --json > $OUT/b.json", "compare $OUT/a.json $OUT/b.json"],
+        "From one to the other",
+    ),
+    "shardings": (["shard --model dlrm-mlperf-v1 --gpus 8 --evaluations 200"], "Step time of every sharding"),
+    "sharding-load": (["shard --model dlrm-mlperf-v1 --gpus 8 --evaluations 200"], "Load of every rank"),
+    "scaling": (["predict --model dlrm-mlperf-v1 --gpus 8,16,32"], "Samples per second"),
+    "batches": (["predict --trace examples/dlrm_4gpu --batch 512,1024,2048"], "Samples per second"),
+    "recommendation-step": (["predict --model dlrm-mlperf-v1 --gpus 8"], "Where the time goes"),
+    "new-gpu": (["predict --model llama-3-8b --gpus 8 --gbs 64 --platform dgx-h200"], "Where the time goes"),
+}
+MARGIN, LINE, LETTER = 12, 20, 6.6  # of the frame; height of a line of the legend; width of a letter at 12 px
+
+
+def run_page(program, commands):
+    with tempfile.TemporaryDirectory() as out:
+        for i, command in enumerate(commands):
+            report = f" --report {out}/page.html > /dev/null" if i + 1 == len(commands) else ""
+            subprocess.run(
+                ["bash", "-c", f"{program} {command}{report}"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL, timeout=900,
+                env={**os.environ, "OUT": out, "LC_ALL": "C.UTF-8"},
+            )
+        return (pathlib.Path(out) / "page.html").read_text()
+
+
+def styles_of(page, used):
+    """The rules of the style sheet that colour and place marks of these classes, with light colours."""
+    sheet = re.sub(r"/\*.*?\*/", "", re.search(r"<style>(.*?)</style>", page, re.S).group(1), flags=re.S)
+    sheet = re.sub(r"@[\w-]+[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", sheet)
+    variables = re.search(r"\.stepcast\{([^}]*--paper[^}]*)\}", sheet).group(1)
+    values = dict(re.findall(r"(--[\w-]+):([^;}]+)", variables))
+    rules = []
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", sheet):
+        kept = []
+        for selector in selectors.split(","):
+            plain = selector.strip().removeprefix(".stepcast svg ").removeprefix(".stepcast ")
+            classes = re.findall(r"\.([\w-]+)", plain)
+            if ":" not in plain and classes and all(c in used for c in classes) and not re.search(r"[ >+~\[]", plain):
+                kept.append(plain)
+        if kept:
+            rules.append(",".join(kept) + "{" + body + "}")
+    rules.append("text{fill:var(--ink);font:12px system-ui,sans-serif}rect,circle{fill:var(--c)}path{fill:none;stroke:var(--c)}")
+    fixed = "".join(rules[-1:] + rules[:-1])
+    for _ in range(3):
+        fixed = re.sub(r"var\((--[\w-]+)\)", lambda m: values.get(m.group(1), m.group()), fixed)
+    return fixed
+
+
+def picture_of(page, heading):
+    sections = [s for s in page.split("<section>") if re.match(rf"<h2[^>]*>(?:{heading})", s)]
+    if not sections:
+        raise ValueError(f"no section `{heading}`")
+    figure = re.search(r"<figure.*?</figure>", sections[0], re.S).group()
+    chart = re.search(r"<svg.*</svg>", figure.split('<ul class="legend">')[0], re.S).group()
+    chart = re.sub(r' (?:role|tabindex|aria-\w+|data-[\w-]+)="[^"]*"', "", chart)
+    width, height = (float(x) for x in re.match(r'<svg[^>]*viewBox="0 0 ([\d.]+) ([\d.]+)"', chart).groups())
+    legend = re.findall(r'<li><i class="([^"]*)"></i>(.*?)</li>', figure)
+    x, y, marks = 0.0, 0.0, []
+    for colour, text in legend:
+        needs = 18 + LETTER * len(html.unescape(text)) + 16
+        if x and x + needs > width:
+            x, y = 0.0, y + LINE
+        marks.append(f'<rect class="{colour}" x="{x:.0f}" y="{y + 4:.0f}" width="11" height="11" rx="2"/>'
+                     f'<text x="{x + 16:.0f}" y="{y + 14:.0f}">{text}</text>')
+        x += needs
+    above = y + LINE + 6 if legend else 0
+    used = set(re.findall(r"[\w-]+", " ".join(re.findall(r'class="([^"]*)"', chart) + [c for c, _ in legend])))
+    chart = chart.replace("<svg ", f'<svg x="0" y="{above:.0f}" width="{width:g}" height="{height:g}" ', 1)
+    whole_width, whole_height = width + 2 * MARGIN, height + above + 2 * MARGIN
+    text = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-MARGIN} {-MARGIN} {whole_width:g} {whole_height:g}">'
+        f"<style>{styles_of(page, used)}</style>"
+        f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{whole_width:g}" height="{whole_height:g}" style="fill:#fff"/>'
+        f"{''.join(marks)}{chart}</svg>\n"
+    )
+    return text.replace("><", ">\n<").replace("&nbsp;", " ")
+
+
+def main(arguments):
+    if len(arguments) < 2 or arguments[0] not in ("--check", "--write"):
+        sys.exit(__doc__)
+    program = pathlib.Path(arguments[1]).resolve()
+    names = arguments[2:] or list(PICTURES)
+    pages = {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name in names:
+            commands = tuple(PICTURES[name][0])
+            pages.setdefault(commands, pool.submit(run_page, program, commands))
+    problems = []
+    text = "".join(p.read_text() for p in (ROOT / "docs").glob("*.md"))
+    for name in names:
+        path = FOLDER / f"{name}.svg"
+        drawn = picture_of(pages[tuple(PICTURES[name][0])].result(), PICTURES[name][1])
+        if arguments[0] == "--write":
+            path.write_text(drawn)
+        elif not path.exists() or differ(path.read_text(), drawn):
+            problems.append(f"docs/pictures/{name}.svg is out of date: `./dev docs` draws it")
+        if f"pictures/{name}.svg" not in text and arguments[0] == "--check":
+            problems.append(f"docs/pictures/{name}.svg is on no page")
+    print("\n".join(problems), end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
