@@ -216,11 +216,34 @@ def test_the_image_takes_the_wheel():
 
 
 def test_the_table_of_the_site_names_every_page():
-    listed = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
-    assert {page.name for page in (ROOT / "docs").glob("*.md")} == listed
+    docs = ROOT / "docs"
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert {str(page.relative_to(docs)) for folder in (docs, docs / "reference") for page in folder.glob("*.md")} == listed
 
 
-def test_links_lead_to_files():
+def broken_links(page):
+    """Links of a Markdown page to files that are missing, and to headings that a page does not have."""
+    broken = []
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for name, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", text):
+        target = page.parent / name if name else page
+        if not target.exists():
+            broken.append(name)
+        elif anchor and target.suffix == ".md":
+            headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"```.*?```", "", target.read_text(), flags=re.S))
+            slugs = {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in headings}
+            if anchor not in slugs:
+                broken.append(f"{name}#{anchor}")
+    return broken
+
+
+def test_links_lead_to_files_and_headings():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
-        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
+        assert not broken_links(page), page
+
+
+def test_a_broken_link_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# One `two` (3)\n\n[a](gone.md) [b](page.md#one-two-3) [c](#four)\n\n```\n[d](x.md)\n```\n")
+    assert broken_links(page) == ["gone.md", "#four"]
+

@@ -28,7 +28,9 @@ verb_site() {
   fi
   build_preset release
   phase 'build the tool' configure_and_build release --target stepcast_cli || exit 1
-  NO_MKDOCS_2_WARNING=1 $tools/bin/mkdocs build --quiet --strict || die 'a page or a link of the docs is wrong'
+  # Warnings count for --strict only where they are logged: without --quiet.
+  NO_MKDOCS_2_WARNING=1 $tools/bin/mkdocs build --strict >"$logs/site.log" 2>&1 ||
+    { grep -E 'WARNING|ERROR' "$logs/site.log" >&2; die 'a page or a link of the docs is wrong: build/logs/site.log'; }
   python3 packaging/record_answers.py build/release/stepcast build/site/recorded.json || die 'the first page has no answers'
   if grep -rlE '<(script|img|iframe)[^>]*src="https?://|<link[^>]*stylesheet[^>]*href="https?://' build/site --include=*.html; then
     die 'these pages ask others for files'
