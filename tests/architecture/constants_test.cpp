@@ -1,4 +1,4 @@
-// docs/constants.md names every floating-point constant of the rooms that forecast, beside its file.
+// docs/constants.csv names every floating-point constant of the rooms that forecast, next to its file.
 
 #include <algorithm>
 #include <array>
@@ -51,7 +51,7 @@ std::vector<std::string> constants_of(const std::string& source) {
   return names;
 }
 
-// What a page names, as "file" and "file constant": an entry names files in backquotes, each followed by its
+// What the list names, as "file" and "file constant": a row names files in backquotes, each followed by its
 // constants.
 std::set<std::string> named_in(const std::string& page) {
   static const std::regex quoted{R"(`([\w/]+\.(?:cpp|h)|k[A-Z]\w*)`)"};
@@ -77,13 +77,13 @@ TEST(Constants, AreFoundInASource) {
               ElementsAre("kA", "kB", "kC", "kLong"));
 }
 
-TEST(Constants, AreFoundOnAPage) {
+TEST(Constants, AreFoundInTheList) {
   EXPECT_THAT(named_in("| x | 1 | `cost/a.cpp` `kA`, `kB`; `cost/b.h` `kA` | assumed |\n"),
               ElementsAre("cost/a.cpp", "cost/a.cpp kA", "cost/a.cpp kB", "cost/b.h", "cost/b.h kA"));
 }
 
-TEST(Constants, AreAllOnThePage) {
-  const std::set<std::string> named = named_in(text_of(source_dir() / "docs" / "constants.md"));
+TEST(Constants, AreAllInTheList) {
+  const std::set<std::string> named = named_in(text_of(source_dir() / "docs" / "constants.csv"));
   std::size_t found = 0;
   for (const char* room : kRooms) {
     const fs::path root = root_of(room), folder = root / room;
@@ -94,24 +94,24 @@ TEST(Constants, AreAllOnThePage) {
       for (const std::string& constant : constants_of(text_of(entry.path()))) {
         ++found;
         EXPECT_TRUE(named.contains(file + " " + constant))
-            << "docs/constants.md does not name `" << constant << "` of `" << file
-            << "`: add an entry with its value and its origin, or, where the constant moved, mend its entry";
+            << "docs/constants.csv does not name `" << constant << "` of `" << file
+            << "`: add a row with its value and its origin, or, where the constant moved, mend its row";
       }
     }
   }
   EXPECT_GT(found, 100U) << "the pattern no longer finds what the sources hold";
 }
 
-TEST(Constants, OfThePageExist) {
+TEST(Constants, OfTheListExist) {
   std::vector<std::string> gone;
-  for (const std::string& entry : named_in(text_of(source_dir() / "docs" / "constants.md"))) {
+  for (const std::string& entry : named_in(text_of(source_dir() / "docs" / "constants.csv"))) {
     const auto space = entry.find(' ');
     const fs::path file = root_of(entry.substr(0, entry.find('/'))) / entry.substr(0, space);
     const bool there = fs::exists(file) && (space == std::string::npos ||
                                             text_of(file).find(entry.substr(space + 1)) != std::string::npos);
     if (!there) gone.push_back(entry);
   }
-  EXPECT_THAT(gone, IsEmpty()) << "docs/constants.md names these, and the sources do not have them there";
+  EXPECT_THAT(gone, IsEmpty()) << "docs/constants.csv names these, and the sources do not have them there";
 }
 
 }  // namespace
