@@ -113,7 +113,8 @@ void add_flags(CLI::App& app, ReplayOptions& o) {
   flags.add("--json", &o.json, "print one JSON object (docs/json.md)");
   add_report_options(app, o.page, o.json);
   flags.add("--timeline", &o.timeline,
-            "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz",
+            "write the simulated timeline for ui.perfetto.dev: .pftrace is protobuf, else Chrome trace JSON; "
+            ".gz compresses",
             {.is_output = true});
   flags.add("--with-measured", &r.timeline_with_measured, "also write the measured timeline");
   flags.add("--critical-path", &o.report.critical_path, "longest contributors of the critical path to show",

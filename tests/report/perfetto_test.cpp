@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/report/detail/trace_events.h"
 
 #include "tests/analyze/hand_made.h"
 #include "tests/report/json_check.h"
@@ -26,7 +28,9 @@ using fixtures::parse_json;
 std::string timeline_of(const Program& program) {
   const Timeline timeline = fixtures::simulated(program);
   const FlatProgram flat{program};
-  return to_perfetto(flat, Costs{program}, TaskTimes::simulated(flat, timeline));
+  const Costs costs{program};
+  const TaskTimes times = TaskTimes::simulated(flat, timeline);
+  return to_perfetto({.flat = flat, .costs = costs, .times = times});
 }
 
 std::vector<Json> events(const Json& document, const std::string& phase) {
@@ -104,8 +108,10 @@ TEST(Perfetto, PutsTheMeasuredTimelineBesideTheSimulatedOne) {
   const std::vector<std::vector<Interval>> recorded{{{0, 2}, {1, 11}, {3, 18.5}}, {{0, 9}, {10.2, 18}}};
   const Result<TaskTimes> measured = TaskTimes::measured(flat, recorded);
   ASSERT_TRUE(measured.ok());
+  const Costs costs{hand.program};
+  const TaskTimes times = TaskTimes::simulated(flat, timeline);
   const auto document =
-      parse_json(to_perfetto(flat, Costs{hand.program}, TaskTimes::simulated(flat, timeline), &*measured));
+      parse_json(to_perfetto({.flat = flat, .costs = costs, .times = times, .measured = &*measured}));
   ASSERT_TRUE(document);
   std::map<double, std::string> processes;
   for (const Json& m : events(*document, "M")) {
@@ -136,23 +142,120 @@ TEST(Perfetto, NestsSlicesOfRandomPrograms) {
   }
 }
 
+// A pass of a pipeline with two layers, a wait between them, and a transfer next to the second one.
+Program described_pass() {
+  Program program;
+  const std::vector<Lane> lanes{{LaneKind::gpu_stream, "computation"}, {LaneKind::gpu_stream, "transfers"}};
+  BlockBuilder block{"forward of chunk 0", BlockRole::forward};
+  const LaneId compute = block.add_lane(lanes[0]);
+  const LaneId transfers = block.add_lane(lanes[1]);
+  const auto name = [&](const char* text) { return program.names.intern(text); };
+  block.begin_part(name("layer 7"));
+  const TaskId up =
+      block.add_task(compute,
+                     {.kind = TaskKind::kernel,
+                      .kernel_class = KernelClass::gemm,
+                      .name = name("up"),
+                      .work = program.works.intern(gemm({.m = 2, .n = 3, .k = 4}, DType::bf16))},
+                     Microseconds{10});
+  const GroupId group = program.add_group({.label = "tensor"});
+  const CollectiveWork sum{.op = CollectiveOp::all_reduce, .message = Bytes{5000}, .group = group};
+  const TaskId reduce = block.add_task(
+      transfers,
+      {.kind = TaskKind::kernel, .name = name("reduce"), .work = program.works.intern(sum), .work_times = 2},
+      Microseconds{5});
+  block.add_edge(BlockBuilder::end_of(up), reduce, Microseconds{}, {});
+  block.begin_part(name("layer 8"));
+  const TaskId wait = block.add_task(compute, {.kind = TaskKind::wait, .name = name("wait")}, Microseconds{});
+  block.add_edge(BlockBuilder::end_of(reduce), wait, Microseconds{}, {});
+  block.add_task(compute, {.kind = TaskKind::kernel, .name = name("norm")}, Microseconds{4});
+  const BlockId id = program.add_block(std::move(block).finish().value());
+  const RankClassId rank = program.add_rank_class({.name = "pipeline stage 0", .lanes = lanes});
+  program.add_instance(rank, {.block = id, .micro_batch = 3});
+  return program;
+}
+
+TEST(Perfetto, PutsPassesAndLayersAroundOperations) {
+  const auto document = parse_json(timeline_of(described_pass()));
+  ASSERT_TRUE(document);
+  const std::vector<Json> slices = events(*document, "X");
+  const auto expect = [&](const std::string& name, double start, double length) {
+    const Json* found = slice(slices, name);
+    ASSERT_NE(found, nullptr) << name;
+    EXPECT_EQ((*found)["ts"].number, start) << name;
+    EXPECT_EQ((*found)["dur"].number, length) << name;
+    EXPECT_FALSE((*found)["args"].fields.empty()) << name;
+  };
+  expect("forward, micro-batch 3", 0, 19);
+  expect("layer 7", 0, 10);
+  expect("up", 0, 10);
+  expect("layer 8", 10, 9);
+  expect("wait", 10, 5);  // the wait takes no time of its own: it lasts until the transfer is there
+  expect("norm", 15, 4);
+  expect("reduce", 10, 5);
+  EXPECT_EQ((*slice(slices, "up"))["args"]["flops"].number, 48);
+  EXPECT_EQ((*slice(slices, "up"))["args"]["part"].text, "layer 7");
+  EXPECT_EQ((*slice(slices, "wait"))["args"]["waits_for"].text, "reduce");
+  EXPECT_EQ((*slice(slices, "reduce"))["args"]["group"].text, "tensor");
+  EXPECT_EQ((*slice(slices, "reduce"))["args"]["message_bytes"].number, 10000);
+  // 10 kB in 5 us are 2 GB/s.
+  const std::vector<Json> rates = events(*document, "C");
+  ASSERT_EQ(rates.size(), 2U);
+  EXPECT_EQ(rates[0]["ts"].number, 10);
+  EXPECT_EQ(rates[0]["args"]["value"].number, 2);
+  EXPECT_EQ(rates[1]["args"]["value"].number, 0);
+}
+
+TEST(Perfetto, CountsActivationsFromForwardToBackward) {
+  const Program program = described_pass();
+  const Timeline timeline = fixtures::simulated(program);
+  const FlatProgram flat{program};
+  const Costs costs{program};
+  const TaskTimes times = TaskTimes::simulated(flat, timeline);
+  const double gib = 1024.0 * 1024 * 1024;
+  const auto document = parse_json(
+      to_perfetto({.flat = flat, .costs = costs, .times = times, .memory = {{20 * gib, 4 * gib}}}));
+  ASSERT_TRUE(document);
+  double last = 0;
+  for (const Json& event : events(*document, "C"))
+    if (event["name"].text == "memory GiB") last = event["args"]["value"].number;
+  EXPECT_EQ(last, 24);
+}
+
+// The packets of Perfetto's schema, by hand: a begin and an end for each slice, in order.
+TEST(Perfetto, WritesPackets) {
+  const std::unique_ptr<detail::TraceEvents> packets = detail::perfetto_trace_events();
+  packets->process(1, "r");
+  packets->slice(1, 1,
+                 {.start = 5, .end = 300, .name = "a", .category = "c", .args = {{"k", std::int64_t{7}}}});
+  const std::string expected{
+      "\x0a\x10\xe2\x03\x0b\x08\x81\x80\x40\x1a\x05\x08\x01\x32\x01\x72\x50\x01"
+      "\x0a\x1b\x40\x05\x5a\x15\x48\x01\x58\x82\x80\x40\xb2\x01\x01\x63\xba\x01\x01\x61\x22\x05\x52\x01\x6b"
+      "\x20\x07\x50\x01"
+      "\x0a\x0d\x40\xac\x02\x5a\x06\x48\x02\x58\x82\x80\x40\x50\x01",
+      18 + 29 + 15};
+  EXPECT_EQ(packets->finish(), expected);
+}
+
 TEST(Perfetto, WritesPlainOrCompressedByName) {
   const fixtures::OneRank hand;
   const Timeline timeline = fixtures::simulated(hand.program);
   const FlatProgram flat{hand.program};
+  const Costs costs{hand.program};
   const TaskTimes times = TaskTimes::simulated(flat, timeline);
+  const TimelineInput input{.flat = flat, .costs = costs, .times = times};
   const test::TemporaryFolder folder;
   const auto plain = folder.path() / "trace.json";
   const auto packed = folder.path() / "trace.json.gz";
   const auto to = [](const std::filesystem::path& file) { return OutputFile::at(file).value(); };
-  ASSERT_TRUE(write_perfetto(to(plain), flat, Costs{hand.program}, times).ok());
-  ASSERT_TRUE(write_perfetto(to(packed), flat, Costs{hand.program}, times).ok());
+  ASSERT_TRUE(write_perfetto(to(plain), input).ok());
+  ASSERT_TRUE(write_perfetto(to(packed), input).ok());
   EXPECT_LT(std::filesystem::file_size(packed), std::filesystem::file_size(plain));
   EXPECT_EQ(read_file(plain).value(), read_file(packed).value());
   std::filesystem::create_directory(folder.path() / "gone");
   const OutputFile nowhere = to(folder.path() / "gone" / "trace.json");
   std::filesystem::remove(folder.path() / "gone");
-  EXPECT_FALSE(write_perfetto(nowhere, flat, Costs{hand.program}, times).ok());
+  EXPECT_FALSE(write_perfetto(nowhere, input).ok());
 }
 
 }  // namespace

@@ -224,7 +224,8 @@ struct ForecastStageMemory {
   STEPCAST_FIELD(double, reserve_GiB, "context of the device, and what the allocator cannot use");
   STEPCAST_FIELD(double, total_GiB, "sum of these");
   STEPCAST_FIELD(double, dispatched_GiB, "of the activations: tokens at their experts");
-  STEPCAST_FIELD(std::string, verdict, "fits, low headroom (`tight`), does not fit: this stage; empty: of recorded steps");
+  STEPCAST_FIELD(std::string, verdict,
+                 "`fits`, `tight` or `does not fit`: this stage; empty: of recorded steps");
   STEPCAST_FIELD(std::optional<double>, allocated_GiB,
                  "of the total, the highest that PyTorch's allocator reports as allocated: Megatron-LM's "
                  "mem-max-allocated-bytes; null: of recorded steps");

@@ -122,8 +122,8 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request, const Extra
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) {
     const FlatProgram flat{steps.program()};
-    STEPCAST_TRY(
-        write_perfetto(*timeline, flat, steps.costs(), TaskTimes::simulated(flat, steps.timeline())));
+    const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
+    STEPCAST_TRY(write_perfetto(*timeline, {.flat = flat, .costs = steps.costs(), .times = times}));
   }
   if (extras.pictures != nullptr) *extras.pictures = pictures_of(steps);
   if (extras.sensitivity != nullptr) {

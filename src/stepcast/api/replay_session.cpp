@@ -98,8 +98,11 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   STEPCAST_TRY(
       add_spread(spread, source->steps(), simulate, result.recorded, result.costs, analysis.simulated));
   if (timeline) {
-    STEPCAST_TRY(write_perfetto(*timeline, times.flat, times.costs, times.simulated,
-                                request.timeline_with_measured ? &times.measured : nullptr));
+    STEPCAST_TRY(
+        write_perfetto(*timeline, {.flat = times.flat,
+                                   .costs = times.costs,
+                                   .times = times.simulated,
+                                   .measured = request.timeline_with_measured ? &times.measured : nullptr}));
   }
   Replayed replayed;
   if (request.pictures) {

@@ -672,7 +672,7 @@ Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut 
       if (!step.on_several_pools()) add_batch_sensitivity(job, steps, *extras.sensitivity);
     }
     if (extras.pictures != nullptr) *extras.pictures = pictures_of(predicted);
-    if (step.timeline) STEPCAST_TRY(detail::write_step_timeline(*step.timeline, predicted));
+    if (step.timeline) STEPCAST_TRY(detail::write_step_timeline(*step.timeline, predicted, forecast));
     if (!request.chakra.empty())
       STEPCAST_TRY(
           write_step_graphs(request, step.layout, predicted, detail::files_of(request.job, step.platform())));

@@ -143,7 +143,8 @@ struct TraceQuestion {
 Status write_files(const PredictTraceRequest& request, const std::optional<OutputFile>& timeline,
                    const TracePrediction& prediction, const FlatProgram& flat, const TaskTimes& times,
                    const Files& inputs) {
-  if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
+  if (timeline)
+    STEPCAST_TRY(write_perfetto(*timeline, {.flat = flat, .costs = prediction.costs, .times = times}));
   const RecordedProgram& recorded = prediction.recorded;
   if (!request.chakra.empty() && request.chakra_per_rank) {
     STEPCAST_TRY(write_chakra_per_rank(request.chakra, flat, prediction.costs, steps_of(recorded),

@@ -99,6 +99,7 @@ class StepProgramBuilder {
   Status prepare();
   Pool& pool_of(std::size_t stage);
   std::vector<const ReadyUnit*> units_of(std::uint32_t chunk);
+  std::vector<NameId> names_of_units(std::uint32_t chunk);
   Result<PassBlock> pass_block(const PassVariant& variant);
   Result<const PassBlock*> find(const PassVariant& variant);
   void run_forward(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
@@ -167,13 +168,36 @@ std::vector<const ReadyUnit*> StepProgramBuilder::units_of(std::uint32_t chunk) 
   return units;
 }
 
+// "embedding", "layer 7" counted from 0 over the model, "head": in the order of units_of(). Empty where passes are bodies, which
+// chunks share.
+std::vector<NameId> StepProgramBuilder::names_of_units(std::uint32_t chunk) {
+  std::vector<NameId> names;
+  if (bodies_ != nullptr) return names;
+  const auto layers_of = [&](std::uint32_t c) {
+    std::uint64_t layers = 0;
+    for (const ChunkWork::Run& run : step_.work.chunks[c].runs) layers += run.count;
+    return layers;
+  };
+  std::uint64_t layer = 0;
+  for (std::uint32_t c = 0; c < chunk; ++c) layer += layers_of(c);
+  if (step_.work.chunks[chunk].has_embedding) names.push_back(program_.names.intern("embedding"));
+  for (const std::uint64_t end = layer + layers_of(chunk); layer < end; ++layer)
+    names.push_back(program_.names.intern(fmt::format("layer {}", layer)));
+  if (step_.work.chunks[chunk].has_head) names.push_back(program_.names.intern("head"));
+  return names;
+}
+
 // Unit by unit; a unit waits for what came from the neighbour and for its weights. `ends` of units: those of
 // former passes, then this pass's.
 void StepProgramBuilder::run_forward(const PassVariant& variant, BlockWriter& block,
                                      std::optional<Moment> arrival, std::vector<Moment>& ends) {
   const bool paced = schedule_.gather == WeightGather::every_forward;
   std::vector<Moment> waits;
-  for (const ReadyUnit* unit : units_of(variant.chunk)) {
+  const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
+  const std::vector<NameId> names = names_of_units(variant.chunk);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const ReadyUnit* unit = units[u];
+    if (!names.empty()) block.begin_part(names[u]);
     waits.clear();
     if (arrival) waits.push_back(*arrival);
     arrival.reset();
@@ -190,9 +214,14 @@ void StepProgramBuilder::run_backward(const PassVariant& variant, BlockWriter& b
                                       std::optional<Moment> arrival, std::vector<Moment>& ends) {
   const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
   const bool early = schedule_.backward_prefetch == Prefetch::pre;
+  const std::vector<NameId> names = names_of_units(variant.chunk);
   std::optional<TaskId> gathered;
   std::vector<Moment> waits;
+  const auto begin_part = [&](std::size_t unit) {
+    if (!names.empty()) block.begin_part(names[unit]);
+  };
   const auto gather = [&](std::size_t unit) {
+    begin_part(unit);
     gathered = block.add(kData, units[unit]->gather, ends.back());
   };
   if (variant.gathers) gather(units.size() - 1);
@@ -202,9 +231,11 @@ void StepProgramBuilder::run_backward(const PassVariant& variant, BlockWriter& b
     arrival.reset();
     if (gathered) waits.push_back(Moment::end_of(*gathered));
     if (variant.gathers && u > 0 && early) gather(u - 1);
+    begin_part(u);
     const TaskId last = block.add(units[u]->backward, waits, joints_.begin, joints_.end);
     ends.push_back(Moment::end_of(last));
     if (variant.gathers && u > 0 && !early) gather(u - 1);
+    begin_part(u);
     if (variant.reduces) block.add(kData, units[u]->reduce, Moment::end_of(last));
   }
 }
@@ -266,11 +297,18 @@ void StepProgramBuilder::run_pass(const PassVariant& variant, BlockWriter& block
   switch (variant.kind) {
     case PassKind::forward: run_forward(variant, block, arrival, ends); break;
     case PassKind::backward: run_backward(variant, block, arrival, ends); break;
-    case PassKind::weight_gradient:
-      for (const ReadyUnit* unit : units_of(variant.chunk))
-        if (!unit->held_back.items.empty()) block.add(unit->held_back, {}, joints_.begin, joints_.end);
+    case PassKind::weight_gradient: {
+      const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
+      const std::vector<NameId> names = names_of_units(variant.chunk);
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        if (!names.empty()) block.begin_part(names[u]);
+        if (!units[u]->held_back.items.empty())
+          block.add(units[u]->held_back, {}, joints_.begin, joints_.end);
+      }
       break;
+    }
   }
+  block.begin_part(NameId{});
 }
 
 Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
@@ -423,9 +461,11 @@ Result<Program> StepProgramBuilder::build() {
                           (last && schedule_.reduce == GradientReduce::last_backward);
       }
       STEPCAST_ASSIGN(const PassBlock* block, find(variant));
-      const InstanceId instance = program_.add_instance(
-          classes[s],
-          {.block = block->block, .in_slots = {kBefore, kBeforeThat}, .out_slots = {kBefore, kBeforeThat}});
+      const InstanceId instance =
+          program_.add_instance(classes[s], {.block = block->block,
+                                             .in_slots = {kBefore, kBeforeThat},
+                                             .out_slots = {kBefore, kBeforeThat},
+                                             .micro_batch = static_cast<std::int32_t>(pass.micro_batch)});
       const std::size_t cell = std::size_t{variant.chunk} * shape.micro_batches + pass.micro_batch;
       const bool forward = pass.kind == PassKind::forward;
       if (block->send) {

@@ -70,6 +70,7 @@ InPortId BlockBuilder::add_in_port(std::string name) {
 
 TaskId BlockBuilder::add_task(LaneId lane, TaskInfo info, Microseconds duration) {
   lane_of_.push_back(lane.index());
+  if (part_.valid()) info.part = part_;
   tasks_.push_back(info);
   duration_us_.push_back(duration.value());
   return TaskId{tasks_.size() - 1};

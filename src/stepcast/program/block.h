@@ -77,6 +77,7 @@ struct TaskInfo {
   std::uint32_t recorded_event = 0xffffffff;  // importer's index of the event behind the task
   WorkId work{};                              // in the Program's works; invalid: not known
   double work_times = 1;                      // how often the task does it, or its share of it
+  NameId part{};                              // part of the block it belongs to, such as "layer 7"
 };
 
 // Why a task has to wait for another.
@@ -191,6 +192,8 @@ class BlockBuilder {
   InPortId add_in_port(std::string name);
   // Tasks of a lane run in the order they are added.
   TaskId add_task(LaneId lane, TaskInfo info, Microseconds duration);
+  // Tasks added from now on belong to this part of the block (TaskInfo::part).
+  void begin_part(NameId part) { part_ = part; }
   void set_duration(TaskId task, Microseconds duration);
   void add_edge(Moment from, TaskId to, Microseconds delay, EdgeInfo info);
   void add_overlap(TaskId computation, TaskId transfer);
@@ -226,6 +229,7 @@ class BlockBuilder {
   // [position in the block] -> number given by add_task.
   [[nodiscard]] Result<std::vector<std::uint32_t>> sorted_tasks() const;
 
+  NameId part_{};
   std::string name_;
   BlockRole role_;
   std::vector<Lane> lanes_;

@@ -30,6 +30,7 @@ struct BlockInstance {
   std::vector<std::uint16_t> lanes{};      // [block lane] -> lane of the class; empty: the same numbers
   std::vector<std::uint16_t> in_slots{};   // [in-port] -> slot read when the instance begins
   std::vector<std::uint16_t> out_slots{};  // [out-port] -> slot written
+  std::int32_t micro_batch = -1;           // of a pass of a pipeline; -1: none
 };
 
 struct RankClass {

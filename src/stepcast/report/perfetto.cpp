@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -10,13 +12,17 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
-#include "stepcast/base/json_writer.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/report/detail/trace_events.h"
 
 namespace stepcast {
 namespace {
 
+using detail::Ns;
+using detail::TraceArg;
+using detail::TraceEvents;
+
 // Slices nest by their times, so times are whole numbers from here on.
-using Ns = std::int64_t;
 Ns to_ns(double time_us) { return static_cast<Ns>(std::llround(time_us * 1e3)); }
 
 struct Slice {
@@ -24,20 +30,99 @@ struct Slice {
   Ns end = 0;
   std::string name;
   std::string category;
-  std::size_t task = kNoTask;  // whose args it shows
+  std::size_t task = kNoTask;  // the task it shows; kNoTask: a group of tasks
   double waited_us = -1;       // of a synchronising call
+  StackId frame{};             // of an open framework op
+  std::int32_t micro_batch = -1;
+};
+
+std::string_view text_of(HostWork::Activity activity) {
+  switch (activity) {
+    case HostWork::Activity::overhead: return "overhead";
+    case HostWork::Activity::kernel_launches: return "kernel launches";
+    case HostWork::Activity::compiled_kernel_launches: return "kernel launches of compiled code";
+    case HostWork::Activity::between_steps: return "between steps";
+  }
+  return "overhead";
+}
+
+std::string_view text_of(BlockRole role) {
+  switch (role) {
+    case BlockRole::forward: return "forward";
+    case BlockRole::backward: return "backward";
+    case BlockRole::weight_gradient: return "weight gradients";
+    case BlockRole::update: return "update";
+    case BlockRole::other: break;
+  }
+  return "pass";
+}
+
+// Slices of the passes and layers around the operations of one lane, as they are met from left to right. A pass is an instance
+// with a micro-batch; a layer is a part of its block.
+class PassSlices {
+ public:
+  PassSlices(const FlatProgram& flat, RankClassId c, std::vector<Slice>& slices)
+      : flat_(flat), rank_class_(c), slices_(slices) {}
+
+  // Whether `task` goes on with the pass before it.
+  [[nodiscard]] bool is_inside(std::size_t task) const {
+    return pass_ != kNone && flat_.ref(rank_class_, task).instance == instance_;
+  }
+
+  // The slice of a task was added last.
+  void add(std::size_t task) {
+    const Slice& last = slices_.back();
+    const Ns start = last.start, end = last.end;
+    const InstanceId instance = flat_.ref(rank_class_, task).instance;
+    if (pass_ == kNone || instance != instance_) {
+      layer_ = pass_ = kNone;
+      instance_ = instance;
+      const Program& program = flat_.program();
+      const BlockInstance& of = program.rank_class(rank_class_).instances[instance.index()];
+      if (of.micro_batch < 0) return;
+      pass_ = slices_.size();
+      slices_.push_back(
+          {.start = start,
+           .end = end,
+           .name = fmt::format("{}, micro-batch {}", text_of(program.block(of.block).role()), of.micro_batch),
+           .category = "pass",
+           .micro_batch = of.micro_batch});
+    }
+    const NameId part = flat_.info(rank_class_, task).part;
+    if (part != part_) layer_ = kNone;
+    part_ = part;
+    if (part.valid() && layer_ == kNone) {
+      layer_ = slices_.size();
+      slices_.push_back({.start = start,
+                         .end = end,
+                         .name = std::string{flat_.program().names.text(part)},
+                         .category = "layer",
+                         .micro_batch = slices_[pass_].micro_batch});
+    }
+    for (const std::size_t around : {pass_, layer_})
+      if (around != kNone) slices_[around].end = std::max(slices_[around].end, end);
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  const FlatProgram& flat_;
+  RankClassId rank_class_;
+  std::vector<Slice>& slices_;
+  InstanceId instance_{};
+  NameId part_{};
+  std::size_t pass_ = kNone, layer_ = kNone;
 };
 
 // Slices and arrows of one set of times.
 class TimelineWriter {
  public:
-  TimelineWriter(const FlatProgram& flat, const Costs& costs, const TaskTimes& times, JsonWriter& json,
-                 std::string label, int first_pid, int pid_stride)
-      : flat_(flat),
-        program_(flat.program()),
-        costs_(costs),
+  TimelineWriter(const TimelineInput& input, const TaskTimes& times, TraceEvents& events, std::string label,
+                 int first_pid, int pid_stride)
+      : input_(input),
+        flat_(input.flat),
+        program_(flat_.program()),
         times_(times),
-        json_(json),
+        events_(events),
         label_(std::move(label)),
         first_pid_(first_pid),
         pid_stride_(pid_stride) {}
@@ -87,38 +172,40 @@ class TimelineWriter {
     return found != of_class.end() && found->task == task ? &*found : nullptr;
   }
 
-  void metadata(int pid, int tid, std::string_view what, std::string_view key, const auto& value) {
-    json_.begin_object().field("ph", "M").field("pid", pid).field("tid", tid).field("name", what);
-    json_.key("args").begin_object().field(key, value).end_object();
-    json_.end_object();
-  }
-
   void write_rank(RankClassId c, std::uint64_t& flow) {
     const RankClass& rank_class = program_.rank_class(c);
     const int pid = pid_of(c);
     std::string name = rank_class.name;
     if (rank_class.multiplicity > 1) name += fmt::format(" (one of {})", rank_class.multiplicity);
     if (!label_.empty()) name += " " + label_;
-    metadata(pid, 0, "process_name", "name", name);
-    metadata(pid, 0, "process_sort_index", "sort_index", pid);
+    events_.process(pid, name);
     for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
       const int tid = static_cast<int>(lane) + 1;
       const bool is_stream = rank_class.lanes[lane].kind == LaneKind::gpu_stream;
-      metadata(pid, tid, "thread_name", "name", rank_class.lanes[lane].name);
-      metadata(pid, tid, "thread_sort_index", "sort_index", is_stream ? 1000 + tid : tid);
+      events_.thread(pid, tid, rank_class.lanes[lane].name, is_stream ? 1000 + tid : tid);
     }
     for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
       const auto lane_index = static_cast<std::uint16_t>(lane);
       std::vector<Slice> slices = rank_class.lanes[lane].kind == LaneKind::gpu_stream
                                       ? stream_slices(c, lane_index)
                                       : thread_slices(c, lane_index);
+      std::erase_if(slices, [](const Slice& slice) { return slice.end <= slice.start; });
       // Parents before children: the reader builds the nesting from the order.
       std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
-        return a.start != b.start ? a.start < b.start : a.end > b.end;
+        if (a.start != b.start) return a.start < b.start;
+        if (a.end != b.end) return a.end > b.end;
+        return depth_of(a) < depth_of(b);
       });
       for (const Slice& slice : slices) write_slice(c, pid, static_cast<int>(lane) + 1, slice);
     }
     for (std::size_t task = 0; task < flat_.task_count(c); ++task) write_arrows(c, pid, task, flow);
+    write_rates(c, pid);
+    write_memory(c, pid);
+  }
+
+  // Of slices at the same times.
+  static int depth_of(const Slice& slice) {
+    return slice.category == "pass" ? 0 : slice.category == "layer" ? 1 : slice.category == "op" ? 2 : 3;
   }
 
   std::string_view name_of(const TaskInfo& info) const {
@@ -128,21 +215,29 @@ class TimelineWriter {
 
   std::vector<Slice> stream_slices(RankClassId c, std::uint16_t lane) const {
     std::vector<Slice> slices;
+    PassSlices passes{flat_, c, slices};
     std::size_t previous = kNoTask;  // position of the last whole task in slices
+    Ns free_from = 0;                // the end of the task before
     for (const std::size_t task : flat_.lane_tasks(c, lane)) {
       const Interval& at = times_.at(c, task);
       const TaskInfo& info = flat_.info(c, task);
+      const bool waits = info.kind == TaskKind::wait;
       Slice slice{.start = to_ns(at.start_us),
                   .end = to_ns(at.end_us),
                   .name = std::string{name_of(info)},
                   .category = std::string{info.kind == TaskKind::kernel ? to_string(info.kernel_class)
                                                                         : to_string(info.kind)},
                   .task = task};
+      // A wait takes no time of its own: it ends when the last of its sources is there.
+      if (waits) slice.start = std::min(slice.start, free_from);
+      free_from = std::max(free_from, slice.end);
       // Recorded neighbours may overlap by rounding; slices of one thread may not.
       for (std::size_t p = previous; p < slices.size(); ++p)
         slices[p].end = std::max(slices[p].start, std::min(slices[p].end, slice.start));
       previous = slices.size();
       slices.push_back(slice);
+      // The wait for a pass to begin is not a part of it.
+      if (!waits || passes.is_inside(task)) passes.add(task);
       const InCollective* meeting = find_collective(c, task);
       if (meeting == nullptr) continue;
       const Ns transfer = std::clamp(to_ns(meeting->stretch.transfer_start_us), slice.start, slice.end);
@@ -150,8 +245,10 @@ class TimelineWriter {
         slices.push_back({.start = slice.start,
                           .end = transfer,
                           .name = fmt::format("waiting for {}", program_.rank_class(meeting->last).name),
-                          .category = "waiting"});
-        slices.push_back({.start = transfer, .end = slice.end, .name = "transfer", .category = "transfer"});
+                          .category = "waiting",
+                          .task = task});
+        slices.push_back(
+            {.start = transfer, .end = slice.end, .name = "transfer", .category = "transfer", .task = task});
       }
     }
     return slices;
@@ -171,7 +268,8 @@ class TimelineWriter {
         slices.push_back({.start = open.back().start,
                           .end = last_end,
                           .name = std::string{program_.names.text(program_.stacks.name(open.back().frame))},
-                          .category = "op"});
+                          .category = "op",
+                          .frame = open.back().frame});
       }
     };
     std::size_t entered = kNoTask;  // a synchronising call that has not returned
@@ -225,35 +323,153 @@ class TimelineWriter {
     return text;
   }
 
-  void write_time(std::string_view key, Ns time) {
-    json_.fixed_field(key, static_cast<double>(time) * 1e-3, 3);
-  }
-
   void write_slice(RankClassId c, int pid, int tid, const Slice& slice) {
-    json_.begin_object().field("ph", "X").field("pid", pid).field("tid", tid);
-    write_time("ts", slice.start);
-    write_time("dur", slice.end - slice.start);
-    json_.field("name", slice.name).field("cat", slice.category);
-    if (slice.task != kNoTask) write_args(c, slice);
-    json_.end_object();
+    events_.slice(pid, tid,
+                  {.start = slice.start,
+                   .end = slice.end,
+                   .name = slice.name,
+                   .category = slice.category,
+                   .args = args_of(c, slice)});
   }
 
-  void write_args(RankClassId c, const Slice& slice) {
+  std::vector<TraceArg> args_of(RankClassId c, const Slice& slice) const {
+    std::vector<TraceArg> args;
+    if (slice.micro_batch >= 0) args.push_back({"micro_batch", std::int64_t{slice.micro_batch}});
+    if (slice.frame.valid()) args.push_back({"op_stack", stack_text(slice.frame)});
+    if (slice.task == kNoTask) return args;
     const TaskInfo& info = flat_.info(c, slice.task);
-    json_.key("args").begin_object();
-    if (info.stack.valid()) json_.field("op_stack", stack_text(info.stack));
-    if (slice.waited_us >= 0) json_.fixed_field("waited_us", slice.waited_us, 3);
-    if (const InCollective* meeting = find_collective(c, slice.task); meeting != nullptr) {
-      const Collective& collective = program_.collectives()[meeting->collective.index()];
-      json_.field("collective", to_string(collective.op));
-      json_.field("number", meeting->collective.index());
-      if (collective.message_bytes >= 0) json_.field("message_bytes", collective.message_bytes);
-      json_.field("ranks", collective.members.size());
-      json_.fixed_field("wait_us", meeting->stretch.wait_us(), 3);
-      json_.fixed_field("transfer_us", meeting->stretch.transfer_us(), 3);
-      json_.field("came_last", program_.rank_class(meeting->last).name);
+    args.push_back({"kind", std::string{to_string(info.kind)}});
+    if (info.part.valid()) args.push_back({"part", std::string{program_.names.text(info.part)}});
+    if (info.stack.valid()) args.push_back({"op_stack", stack_text(info.stack)});
+    if (slice.waited_us >= 0) args.push_back({"waited_us", slice.waited_us});
+    if (info.kind == TaskKind::wait) add_cause(c, slice.task, args);
+    const InCollective* meeting = find_collective(c, slice.task);
+    if (meeting != nullptr) add_meeting(*meeting, args);
+    add_work(info, meeting != nullptr, args);
+    add_price(c, slice.task, args);
+    return args;
+  }
+
+  void add_meeting(const InCollective& meeting, std::vector<TraceArg>& args) const {
+    const Collective& collective = program_.collectives()[meeting.collective.index()];
+    args.push_back({"collective", std::string{to_string(collective.op)}});
+    args.push_back({"number", static_cast<std::int64_t>(meeting.collective.index())});
+    if (collective.message_bytes >= 0)
+      args.push_back({"message_bytes", static_cast<std::int64_t>(std::llround(collective.message_bytes))});
+    args.push_back({"ranks", static_cast<std::int64_t>(collective.members.size())});
+    args.push_back({"wait_us", meeting.stretch.wait_us()});
+    args.push_back({"transfer_us", meeting.stretch.transfer_us()});
+    args.push_back({"came_last", program_.rank_class(meeting.last).name});
+  }
+
+  // The operation with its shapes, or the message and its group.
+  void add_work(const TaskInfo& info, bool is_collective, std::vector<TraceArg>& args) const {
+    if (const Operation* operation = program_.works.operation(info.work)) {
+      const Work work = work_of(*operation);
+      args.push_back({"operation", describe(*operation)});
+      args.push_back({"flops", info.work_times * work.flops.value()});
+      args.push_back({"bytes", info.work_times * work.bytes().value()});
+    } else if (const CollectiveWork* transfer = program_.works.collective(info.work)) {
+      if (!is_collective) {
+        args.push_back({"collective", std::string{to_string(transfer->op)}});
+        args.push_back({"message_bytes", info.work_times * transfer->message.value()});
+      }
+      if (transfer->group.valid())
+        args.push_back({"group", program_.groups()[transfer->group.index()].label});
+    } else if (const HostWork* host = program_.works.host(info.work)) {
+      args.push_back({"activity", std::string{text_of(host->activity)}});
     }
-    json_.end_object();
+    if (info.work.valid() && info.work_times != 1) args.push_back({"times", info.work_times});
+  }
+
+  // What the duration rests on, and its band.
+  void add_price(RankClassId c, std::size_t task, std::vector<TraceArg>& args) const {
+    const TaskInfo& info = flat_.info(c, task);
+    if (input_.prices == nullptr || info.kind == TaskKind::wait) return;
+    const Estimate estimate = input_.prices->estimate(info, flat_.duration_us(c, task, input_.costs));
+    args.push_back({"source", std::string{to_string(estimate.source)}});
+    args.push_back({"p10_us", estimate.p10.value()});
+    args.push_back({"p90_us", estimate.p90.value()});
+  }
+
+  // The last of the tasks that a wait waits for.
+  void add_cause(RankClassId c, std::size_t task, std::vector<TraceArg>& args) const {
+    double latest_us = -1;
+    std::string_view cause;
+    flat_.for_each_source(c, task, input_.costs, [&](const FlatSource& source) {
+      if (source.task == kNoTask) return;
+      const Interval& from = times_.at(c, source.task);
+      const double there_us = (source.from_end ? from.end_us : from.start_us) + source.delay_us;
+      if (there_us <= latest_us) return;
+      latest_us = there_us;
+      cause = name_of(flat_.info(c, source.task));
+    });
+    if (!cause.empty()) args.push_back({"waits_for", std::string{cause}});
+  }
+
+  // "transfers GB/s": the bytes of all messages under way over the time of each.
+  void write_rates(RankClassId c, int pid) {
+    std::vector<std::pair<Ns, double>> changes;  // at a moment, GB/s more
+    for (std::size_t task = 0; task < flat_.task_count(c); ++task) {
+      const TaskInfo& info = flat_.info(c, task);
+      const CollectiveWork* transfer = program_.works.collective(info.work);
+      const InCollective* meeting = find_collective(c, task);
+      double bytes = transfer != nullptr ? info.work_times * transfer->message.value() : 0;
+      Ns start = to_ns(times_.at(c, task).start_us);
+      const Ns end = to_ns(times_.at(c, task).end_us);
+      if (meeting != nullptr) {
+        start = std::clamp(to_ns(meeting->stretch.transfer_start_us), start, end);
+        bytes = std::max(bytes, program_.collectives()[meeting->collective.index()].message_bytes);
+      }
+      if (bytes <= 0 || end <= start) continue;
+      const double rate = bytes / static_cast<double>(end - start);
+      changes.emplace_back(start, rate);
+      changes.emplace_back(end, -rate);
+    }
+    write_sums(pid, "transfers GB/s", changes);
+  }
+
+  // "memory GiB": what stays over the step, and activations from the forward pass of a micro-batch to the end of its backward.
+  void write_memory(RankClassId c, int pid) {
+    if (c.index() >= input_.memory.size()) return;
+    const RankClass& rank_class = program_.rank_class(c);
+    std::vector<std::pair<Ns, double>> passes;  // at a moment, so many passes more
+    std::size_t first = 0;
+    for (const BlockInstance& instance : rank_class.instances) {
+      const Block& block = program_.block(instance.block);
+      const std::size_t end = first + block.task_count();
+      const bool is_forward = block.role() == BlockRole::forward;
+      if (is_forward || block.role() == BlockRole::backward) {
+        Ns from = std::numeric_limits<Ns>::max(), until = 0;
+        for (std::size_t task = first; task < end; ++task) {
+          if (flat_.lane(c, task) != 0) continue;  // of computation
+          from = std::min(from, to_ns(times_.at(c, task).start_us));
+          until = std::max(until, to_ns(times_.at(c, task).end_us));
+        }
+        passes.emplace_back(is_forward ? from : until, is_forward ? 1 : -1);
+      }
+      first = end;
+    }
+    std::ranges::sort(passes);
+    double now = 0, most = 0;
+    for (const auto& [at, change] : passes) most = std::max(most, now += change);
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
+    const TimelineMemory& memory = input_.memory[c.index()];
+    std::vector<std::pair<Ns, double>> changes{{0, memory.kept_bytes / kGiB}};
+    for (const auto& [at, change] : passes)
+      changes.emplace_back(at, change * memory.activations_bytes / std::max(most, 1.0) / kGiB);
+    write_sums(pid, "memory GiB", changes);
+  }
+
+  // A counter of the sum of all changes so far.
+  void write_sums(int pid, std::string_view name, std::vector<std::pair<Ns, double>>& changes) {
+    std::ranges::stable_sort(changes, {}, &std::pair<Ns, double>::first);
+    double sum = 0;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      sum += changes[i].second;
+      if (i + 1 == changes.size() || changes[i + 1].first != changes[i].first)
+        events_.counter(pid, name, changes[i].first, std::max(0.0, sum));
+    }
   }
 
   static bool is_shown(EdgeOrigin origin) {
@@ -261,7 +477,7 @@ class TimelineWriter {
   }
 
   void write_arrows(RankClassId c, int pid, std::size_t task, std::uint64_t& flow) {
-    flat_.for_each_source(c, task, costs_, [&](const FlatSource& source) {
+    flat_.for_each_source(c, task, input_.costs, [&](const FlatSource& source) {
       if (source.task == kNoTask || !is_shown(source.info.origin)) return;
       const Interval& from = times_.at(c, source.task);
       // An arrow hangs on the slice around it, so it leaves a little before the slice ends.
@@ -270,24 +486,18 @@ class TimelineWriter {
       const Ns arrives = std::max(leaves, to_ns(times_.at(c, task).start_us));
       std::string name{to_string(source.info.origin)};
       if (source.info.inferred) name += " (inferred)";
-      ++flow;
-      const auto end_of_arrow = [&](std::string_view phase, std::size_t of, Ns when) {
-        json_.begin_object().field("ph", phase).field("pid", pid).field("tid", flat_.lane(c, of) + 1);
-        write_time("ts", when);
-        json_.field("name", name).field("cat", "dependency").field("id", flow);
-        if (phase == "f") json_.field("bp", "e");
-        json_.end_object();
-      };
-      end_of_arrow("s", source.task, leaves);
-      end_of_arrow("f", task, arrives);
+      events_.arrow({.id = ++flow,
+                     .name = std::move(name),
+                     .from = {pid, flat_.lane(c, source.task) + 1, leaves},
+                     .to = {pid, flat_.lane(c, task) + 1, arrives}});
     });
   }
 
+  const TimelineInput& input_;
   const FlatProgram& flat_;
   const Program& program_;
-  const Costs& costs_;
   const TaskTimes& times_;
-  JsonWriter& json_;
+  TraceEvents& events_;
   std::string label_;
   int first_pid_, pid_stride_;
   std::vector<std::vector<InCollective>> in_collective_;  // [class], by task
@@ -295,26 +505,33 @@ class TimelineWriter {
 
 }  // namespace
 
-std::string to_perfetto(const FlatProgram& flat, const Costs& costs, const TaskTimes& times,
-                        const TaskTimes* measured) {
-  JsonWriter json;
-  json.begin_object().field("displayTimeUnit", "ns");
-  json.key("traceEvents").begin_array();
+namespace {
+
+std::string document_of(const TimelineInput& input, TraceEvents& events) {
   std::uint64_t flow = 0;
-  if (measured == nullptr) {
-    TimelineWriter{flat, costs, times, json, "", 1, 1}.write(flow);
+  if (input.measured == nullptr) {
+    TimelineWriter{input, input.times, events, "", 1, 1}.write(flow);
   } else {
-    TimelineWriter{flat, costs, *measured, json, "measured", 1, 2}.write(flow);
-    TimelineWriter{flat, costs, times, json, "simulated", 2, 2}.write(flow);
+    TimelineWriter{input, *input.measured, events, "measured", 1, 2}.write(flow);
+    TimelineWriter{input, input.times, events, "simulated", 2, 2}.write(flow);
   }
-  json.end_array().end_object();
-  return std::move(json).text();
+  return events.finish();
 }
 
-Status write_perfetto(const OutputFile& file, const FlatProgram& flat, const Costs& costs,
-                      const TaskTimes& times, const TaskTimes* measured) {
-  std::string text = to_perfetto(flat, costs, times, measured);
-  if (file.path().extension() == ".gz") {
+}  // namespace
+
+std::string to_perfetto(const TimelineInput& input) {
+  return document_of(input, *detail::json_trace_events());
+}
+
+Status write_perfetto(const OutputFile& file, const TimelineInput& input) {
+  std::filesystem::path name = file.path();
+  const bool is_packed = name.extension() == ".gz";
+  if (is_packed) name.replace_extension();
+  const bool is_packets = name.extension() == ".pftrace";
+  std::string text =
+      document_of(input, is_packets ? *detail::perfetto_trace_events() : *detail::json_trace_events());
+  if (is_packed) {
     STEPCAST_ASSIGN(text, gzip_compress(text));
   }
   return file.write(text);

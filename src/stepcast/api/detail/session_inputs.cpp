@@ -37,11 +37,20 @@ StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs, cons
           .path = picture_of_path(flat, critical_path(flat, times, costs, starts, path))};
 }
 
-Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
+Status write_step_timeline(const OutputFile& file, const PredictedStep& step, const Forecast& forecast) {
   Program program = step.program;
   for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
   const FlatProgram flat{program};
-  return write_perfetto(file, flat, step.prices.costs, TaskTimes::simulated(flat, step.timeline));
+  const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
+  TimelineInput input{.flat = flat, .costs = step.prices.costs, .times = times, .prices = &step.prices};
+  if (forecast.memory && forecast.memory->stages.size() == program.rank_classes().size()) {
+    constexpr double kGiB = 1024.0 * 1024 * 1024;
+    for (const ForecastStageMemory& stage : forecast.memory->stages) {
+      input.memory.push_back({.kept_bytes = (stage.total_GiB - stage.activations_GiB) * kGiB,
+                              .activations_bytes = stage.activations_GiB * kGiB});
+    }
+  }
+  return write_perfetto(file, input);
 }
 
 std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform) {

@@ -45,8 +45,9 @@ TraceSetOptions trace_set_options(const Request& request) {
 // Files that a description names: not to be written over.
 [[nodiscard]] std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform);
 
-// One rank of every class: the others do the same.
-[[nodiscard]] Status write_step_timeline(const OutputFile& file, const PredictedStep& step);
+// One rank of every class: the others do the same. `forecast`: of the same step, for the counter of memory.
+[[nodiscard]] Status write_step_timeline(const OutputFile& file, const PredictedStep& step,
+                                         const Forecast& forecast);
 
 [[nodiscard]] Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned threads);
 

@@ -86,6 +86,9 @@ class BlockWriter {
  public:
   BlockWriter(BlockBuilder& block, bool v_shaped);
 
+  // Tasks added from now on belong to this part of the block (TaskInfo::part).
+  void begin_part(NameId part) { block_.begin_part(part); }
+
   TaskId add(LaneIndex lane, const ReadyTask& task, std::span<const Moment> after = {});
   TaskId add(LaneIndex lane, const ReadyTask& task, Moment after) { return add(lane, task, {&after, 1}); }
   // One after the other; the first waits for `after`, if it is given. The last one, if there is one.
