@@ -26,10 +26,11 @@ struct Difference {
 // Which part alone would have to be how many times as long for one to take as long as the other.
 struct Explanation {
   STEPCAST_FIELDS(Explanation);
-  STEPCAST_FIELD(std::string, part, "");  // a key of ForecastClass::parts()
-  STEPCAST_FIELD(double, time_ms, "");    // of the one that has parts
-  STEPCAST_FIELD(double, factor, "", 1);
-  STEPCAST_FIELD(double, deviations, "the logarithm of the factor over what such a part is usually off");
+  STEPCAST_FIELD(std::string, part, "part of the step");  // a key of ForecastClass::parts()
+  STEPCAST_FIELD(double, time_ms,
+                 "time of the part in the run whose parts are known, in ms");  // of the one that has parts
+  STEPCAST_FIELD(double, factor, "factor on the part that alone would explain the difference", 1);
+  STEPCAST_FIELD(double, deviations, "logarithm of the factor over the usual error of such a part");
 };
 
 // All lists: largest difference first, equal ones by key; without what is the same in both.
@@ -43,20 +44,22 @@ struct Comparison {
   STEPCAST_FIELD_AS("a_step_time_p90_ms", double, a_p90_ms, "");
   STEPCAST_FIELD_AS("b_step_time_p10_ms", double, b_p10_ms, "");
   STEPCAST_FIELD_AS("b_step_time_p90_ms", double, b_p90_ms, "");
-  STEPCAST_FIELD(double, step_difference_ms, "b - a");
-  STEPCAST_FIELD(std::optional<double>, step_difference_percent, "of a");  // nothing where a takes no time
-  STEPCAST_FIELD(bool, intervals_overlap, "");                             // p10 to p90 of both
-  STEPCAST_FIELD(std::vector<std::string>, settings, "");                  // "tensor_parallel: 4 -> 8"
+  STEPCAST_FIELD(double, step_difference_ms, "step time of B minus that of A, in ms");
+  STEPCAST_FIELD(std::optional<double>, step_difference_percent,
+                 "step_difference_ms in percent of the step time of A");  // nothing where a takes no time
+  STEPCAST_FIELD(bool, intervals_overlap, "");                            // p10 to p90 of both
+  STEPCAST_FIELD(std::vector<std::string>, settings, "");                 // "tensor_parallel: 4 -> 8"
   // Keys of ForecastClass::parts().
-  STEPCAST_FIELD(std::vector<Difference>, parts, "of the critical classes");
-  STEPCAST_FIELD(std::vector<Difference>, groups, "exposed communication of the critical classes");
+  STEPCAST_FIELD(std::vector<Difference>, parts, "differences of the parts of the critical rank classes");
+  STEPCAST_FIELD(std::vector<Difference>, groups,
+                 "differences of the exposed communication of the critical rank classes, by process group");
   // The step of the classes by name; longest wait and transfer, "NAME #ORDINAL wait"; "class: cpu", "name: aten::mm".
   STEPCAST_FIELD(std::vector<Difference>, rank_classes, "");
   STEPCAST_FIELD(std::vector<Difference>, collectives, "");
   STEPCAST_FIELD(std::vector<Difference>, critical_path, "");
   // What the difference may be, the likeliest first: the smaller the factor against what such a part is usually off by.
   STEPCAST_FIELD(std::vector<Explanation>, explanations,
-                 "where one is a log: which part alone would explain the difference");
+                 "if one side is a log: parts that alone would explain the difference, likeliest first");
 };
 
 [[nodiscard]] Comparison compare(const Forecast& a, const Forecast& b);

@@ -50,55 +50,67 @@ using NamedTimes = std::vector<NamedTime>;
 // What one GPU stream does. All but the exposed times sum to the window of its class.
 struct ForecastStream {
   STEPCAST_FIELDS(ForecastStream, "stream");
-  STEPCAST_FIELD(std::string, name, "as the trace or the description calls it");
-  STEPCAST_FIELD(std::uint64_t, tasks, "tasks that touch the window");
-  STEPCAST_FIELD(NamedTimes, parts_ms,
-                 "embedding, gemm, attention, memory (kernels and copies), other, communication_transfer, "
-                 "communication_waiting, idle: they sum to the window");
-  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class of kernel");
-  STEPCAST_FIELD(double, transfer_ms, "collectives, without waiting for other ranks");
-  STEPCAST_FIELD(double, exposed_comm_ms, "of it while no stream of the rank computes");
-  STEPCAST_FIELD(double, memcpy_ms, "copies and fills");
-  STEPCAST_FIELD(double, exposed_memcpy_ms, "of it while no stream of the rank computes");
-  STEPCAST_FIELD(NamedTimes, idle_ms, "by cause; other_rank and pipeline are waiting inside transfers");
+  STEPCAST_FIELD(std::string, name, "name of the stream in the trace or the description");
+  STEPCAST_FIELD(std::uint64_t, tasks, "number of tasks of the stream that overlap the window");
+  STEPCAST_FIELD(
+      NamedTimes, parts_ms,
+      "time of the stream by activity, in ms: embedding, gemm, attention, memory (kernels and copies), "
+      "other, communication_transfer, communication_waiting, idle; the sum is the window");
+  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation time by class of kernel, in ms");
+  STEPCAST_FIELD(double, transfer_ms, "transfer time of collectives, without waiting for other ranks, in ms");
+  STEPCAST_FIELD(double, exposed_comm_ms, "transfer time while no stream of the rank computes, in ms");
+  STEPCAST_FIELD(double, memcpy_ms, "time of copies and fills, in ms");
+  STEPCAST_FIELD(double, exposed_memcpy_ms,
+                 "time of copies and fills while no stream of the rank computes, in ms");
+  STEPCAST_FIELD(NamedTimes, idle_ms,
+                 "idle time by cause, in ms; other_rank and pipeline are waiting inside transfers");
 };
 
 struct ForecastThread {
   STEPCAST_FIELDS(ForecastThread, "thread");
-  STEPCAST_FIELD(std::string, name, "as the trace calls it");
-  STEPCAST_FIELD(double, busy_ms, "own work");
-  STEPCAST_FIELD(NamedTimes, idle_ms, "by cause: gpu, other_thread, rest");
+  STEPCAST_FIELD(std::string, name, "name of the thread in the trace");
+  STEPCAST_FIELD(double, busy_ms, "time in which the thread works, in ms");
+  STEPCAST_FIELD(NamedTimes, idle_ms, "idle time by cause (gpu, other_thread, rest), in ms");
   STEPCAST_FIELD(NamedTimes, busy_by_op_ms,
-                 "by outermost framework op or annotation, longest first; the empty key is outside any");
+                 "busy time by outermost framework operator or annotation, in ms, longest first; empty key: "
+                 "outside any of them");
 };
 
 // Ranks that do the same. computation_ms + exposed_comm_ms + exposed_memcpy_ms + all of idle_ms = window_ms.
 struct ForecastClass {
   STEPCAST_FIELDS(ForecastClass, "rank_class");
-  STEPCAST_FIELD(std::string, name, "rank N, pipeline stage N");
-  STEPCAST_FIELD(std::optional<std::int64_t>, rank,
-                 "number of the rank, where the class is one recorded rank");
-  STEPCAST_FIELD(std::uint64_t, n_ranks, "ranks that do the same", 1);
-  STEPCAST_FIELD(double, window_ms, "the step of these ranks: sum of the four parts that follow");
-  STEPCAST_FIELD(double, start_offset_ms, "how much later they began than the first rank");
-  STEPCAST_FIELD(double, computation_ms, "some stream runs a kernel that is not communication");
+  STEPCAST_FIELD(std::string, name, "name of the rank class, such as `rank 3` or `pipeline stage 0`");
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank if the class is one recorded rank");
+  STEPCAST_FIELD(std::uint64_t, n_ranks, "number of equal ranks in the class", 1);
+  STEPCAST_FIELD(double, window_ms,
+                 "step time of these ranks, in ms: computation_ms + exposed_comm_ms + exposed_memcpy_ms + "
+                 "the sum of idle_ms");
+  STEPCAST_FIELD(double, start_offset_ms, "start of these ranks after the start of the first rank, in ms");
+  STEPCAST_FIELD(double, computation_ms,
+                 "time in which some stream runs a kernel that is not communication, in ms");
   STEPCAST_FIELD(NamedTimes, computation_by_class_ms,
-                 "computation_ms by class of kernel; kernels that run at the same time share that time");
-  STEPCAST_FIELD(double, exposed_comm_ms, "nothing computes, and a collective transfers");
+                 "computation_ms by class of kernel; the time of concurrent kernels is divided among them");
+  STEPCAST_FIELD(double, exposed_comm_ms,
+                 "exposed communication: time in which a collective transfers and nothing computes, in ms");
   STEPCAST_FIELD(NamedTimes, exposed_comm_by_group_ms,
-                 "exposed_comm_ms by group of ranks; transfers at the same time share that time");
-  STEPCAST_FIELD(double, exposed_memcpy_ms, "nothing computes or transfers, and a copy or fill runs");
+                 "exposed_comm_ms by process group; the time of concurrent transfers is divided among them");
+  STEPCAST_FIELD(
+      double, exposed_memcpy_ms,
+      "exposed copies: time in which a copy or fill runs and nothing computes or transfers, in ms");
   STEPCAST_FIELD(NamedTimes, idle_ms,
-                 "by cause: cpu (not launched yet), other_stream, other_rank (a collective waits for a "
-                 "rank), pipeline (nothing has arrived from another stage), between_steps, rest");
-  STEPCAST_FIELD(double, gpu_active_ms, "computation, transfer or copy on any stream");
-  STEPCAST_FIELD(double, transfer_ms, "union of all transfers");
-  STEPCAST_FIELD(double, overlap_ms, "of it under computation");
-  STEPCAST_FIELD(double, collective_wait_ms, "union of all waiting in collectives, hidden or not");
-  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class, summed over streams");
-  STEPCAST_FIELD(double, baseline_ms, "published baseline: the busiest stream, no CPU, no waiting");
-  STEPCAST_FIELD(std::vector<ForecastStream>, streams, "GPU streams");
-  STEPCAST_FIELD(std::vector<ForecastThread>, threads, "CPU threads");
+                 "idle time by cause, in ms: cpu (not launched yet), other_stream, other_rank (a collective "
+                 "waits for a rank), pipeline (data of another stage is missing), between_steps, rest");
+  STEPCAST_FIELD(double, gpu_active_ms, "time in which any stream computes, transfers or copies, in ms");
+  STEPCAST_FIELD(double, transfer_ms, "time in which any collective transfers (union over streams), in ms");
+  STEPCAST_FIELD(double, overlap_ms, "transfer time that computation overlaps, in ms");
+  STEPCAST_FIELD(
+      double, collective_wait_ms,
+      "time in which any collective waits for ranks (union over streams), hidden or exposed, in ms");
+  STEPCAST_FIELD(NamedTimes, kernels_ms, "computation time by class of kernel, summed over streams, in ms");
+  STEPCAST_FIELD(double, baseline_ms,
+                 "published baseline: work of the busiest stream, without CPU and waiting, in ms");
+  STEPCAST_FIELD(std::vector<ForecastStream>, streams, "GPU streams of one rank");
+  STEPCAST_FIELD(std::vector<ForecastThread>, threads, "CPU threads of one rank");
 
   // The parts that sum to the window, with keys such as "computation: gemm", "exposed communication: tensor",
   // "exposed copies", "idle: pipeline"; without those of no length.
@@ -107,11 +119,11 @@ struct ForecastClass {
 
 struct ForecastMember {
   STEPCAST_FIELDS(ForecastMember, "collective_member");
-  STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
-  STEPCAST_FIELD(double, arrival_us, "on the clock of the timeline");
-  STEPCAST_FIELD(double, wait_us, "for the last member it depends on");
-  STEPCAST_FIELD(double, transfer_us, "from then on");
-  STEPCAST_FIELD(double, exposed_us, "of it while no stream of the rank computes");
+  STEPCAST_FIELD(std::uint32_t, rank_class, "index into rank_classes");
+  STEPCAST_FIELD(double, arrival_us, "arrival of the member on the clock of the timeline, in us");
+  STEPCAST_FIELD(double, wait_us, "time from its arrival to that of the last member it depends on, in us");
+  STEPCAST_FIELD(double, transfer_us, "time from the end of the waiting to the end of the collective, in us");
+  STEPCAST_FIELD(double, exposed_us, "transfer time while no stream of the rank computes, in us");
 };
 
 // Those of one collective. Two, as of stages of a pipeline, take no memory of their own: a forecast lists hundreds.
@@ -152,195 +164,218 @@ class ForecastMembers {
 
 struct ForecastCollective {
   STEPCAST_FIELDS(ForecastCollective, "collective");
-  STEPCAST_FIELD(std::string, name, "with ordinal the key of the collective");
-  STEPCAST_FIELD(std::uint32_t, ordinal, "which of that name, in the order of the first arrivals");
-  STEPCAST_FIELD(std::string, operation, "all_reduce, all_to_all, send_receive, ...");
-  STEPCAST_FIELD(std::string, group, "label of the group of ranks");
-  STEPCAST_FIELD(std::optional<double>, message_bytes, "as nccl-tests counts; null: not known");
-  STEPCAST_FIELD(std::uint32_t, came_last, "position in rank_classes; the first of several");
-  STEPCAST_FIELD(double, transfer_us, "shortest of the members'");
-  STEPCAST_FIELD(double, total_wait_us, "over members");
-  STEPCAST_FIELD(double, longest_wait_us, "of the members");
-  STEPCAST_FIELD(ForecastMembers, members, "who takes part");
+  STEPCAST_FIELD(std::string, name, "name of the collective; with ordinal it is the key");
+  STEPCAST_FIELD(std::uint32_t, ordinal,
+                 "number of the collective among those with the same name, by first arrival");
+  STEPCAST_FIELD(std::string, operation, "kind of collective: all_reduce, all_to_all, send_receive, ...");
+  STEPCAST_FIELD(std::string, group, "label of the process group");
+  STEPCAST_FIELD(std::optional<double>, message_bytes,
+                 "message size in bytes, as nccl-tests counts it; null: unknown");
+  STEPCAST_FIELD(std::uint32_t, came_last,
+                 "index into rank_classes of the class that arrives last (on ties, the first)");
+  STEPCAST_FIELD(double, transfer_us, "shortest transfer time of any member, in us");
+  STEPCAST_FIELD(double, total_wait_us, "waiting time summed over members, in us");
+  STEPCAST_FIELD(double, longest_wait_us, "longest waiting time of any member, in us");
+  STEPCAST_FIELD(ForecastMembers, members, "rank classes that take part");
 };
 
 // Part of the critical path.
 struct ForecastShare {
   STEPCAST_FIELDS(ForecastShare, "path_share");
-  STEPCAST_FIELD(std::string, what, "class, rank, or framework op and task");
-  STEPCAST_FIELD(double, time_ms, "on the path");
-  STEPCAST_FIELD(std::uint64_t, steps, "of the path");
+  STEPCAST_FIELD(std::string, what,
+                 "kernel class, rank, or framework operator and task, depending on the list");
+  STEPCAST_FIELD(double, time_ms, "time on the critical path, in ms");
+  STEPCAST_FIELD(std::uint64_t, steps, "number of tasks and delays on the critical path");
 };
 
 struct ForecastPathStep {
   STEPCAST_FIELDS(ForecastPathStep, "path_step");
-  STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
-  STEPCAST_FIELD(std::string, what, "as in by_name");
-  STEPCAST_FIELD(double, start_ms, "on the clock of the timeline");
-  STEPCAST_FIELD(double, time_ms, "length");
+  STEPCAST_FIELD(std::uint32_t, rank_class, "index into rank_classes");
+  STEPCAST_FIELD(std::string, what, "task or delay, named as in by_name");
+  STEPCAST_FIELD(double, start_ms, "start on the clock of the timeline, in ms");
+  STEPCAST_FIELD(double, time_ms, "time on the critical path, in ms");
 };
 
 // The chain of work and delays, without a hole, that the end of the step hangs on. The lists by class and by
 // rank sum to its length; all are sorted by time, longest first.
 struct ForecastPath {
   STEPCAST_FIELDS(ForecastPath, "critical_path");
-  STEPCAST_FIELD(double, length_ms, "from the earliest start of a rank to the end of the step");
-  STEPCAST_FIELD(std::optional<std::uint32_t>, ends_on, "position in rank_classes");
-  STEPCAST_FIELD(std::uint64_t, n_steps, "tasks and delays");
-  STEPCAST_FIELD(std::vector<ForecastShare>, by_class, "complete, longest first");
-  STEPCAST_FIELD(std::vector<ForecastShare>, by_rank, "complete, longest first");
-  STEPCAST_FIELD(std::vector<ForecastShare>, by_name, "the longest");
-  STEPCAST_FIELD(std::vector<ForecastPathStep>, steps, "in the order of time, where asked for");
+  STEPCAST_FIELD(double, length_ms,
+                 "length of the path in ms, from the earliest start of a rank to the end of the step");
+  STEPCAST_FIELD(std::optional<std::uint32_t>, ends_on,
+                 "index into rank_classes of the class on which the path ends");
+  STEPCAST_FIELD(std::uint64_t, n_steps, "number of tasks and delays on the path");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_class,
+                 "all time of the path by class of kernel or delay, longest first");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_rank, "all time of the path by rank, longest first");
+  STEPCAST_FIELD(std::vector<ForecastShare>, by_name, "longest contributors by operator and task");
+  STEPCAST_FIELD(std::vector<ForecastPathStep>, steps,
+                 "tasks and delays of the path in order of time; only on request");
 };
 
 struct ForecastUnmodelled {
   STEPCAST_FIELDS(ForecastUnmodelled, "unmodelled_work");
-  STEPCAST_FIELD(std::string, name, "of the operation");
-  STEPCAST_FIELD(std::uint64_t, n, "tasks");
-  STEPCAST_FIELD(double, time_ms, "that the forecast counts for them");
+  STEPCAST_FIELD(std::string, name, "name of the operation");
+  STEPCAST_FIELD(std::uint64_t, n, "number of tasks of the operation");
+  STEPCAST_FIELD(double, time_ms, "time of these tasks in the forecast, in ms");
 };
 
 // What the predicted time of GPU work and communication rests on: shares of their sum, 1 in all (0 in all
 // where nothing was priced).
 struct ForecastCoverage {
   STEPCAST_FIELDS(ForecastCoverage, "coverage");
-  STEPCAST_FIELD(double, measured, "share of the time");
-  STEPCAST_FIELD(double, fitted, "share of the time");
-  STEPCAST_FIELD(double, analytic, "share of the time");
-  STEPCAST_FIELD(double, assumed, "share of the time");
-  STEPCAST_FIELD(std::vector<ForecastUnmodelled>, unmodelled, "work without a model, most time first");
+  STEPCAST_FIELD(double, measured, "fraction of the time that comes from measured figures");
+  STEPCAST_FIELD(double, fitted, "fraction of the time that comes from models fitted to measurements");
+  STEPCAST_FIELD(double, analytic, "fraction of the time that comes from formulas");
+  STEPCAST_FIELD(double, assumed, "fraction of the time that is assumed");
+  STEPCAST_FIELD(std::vector<ForecastUnmodelled>, unmodelled, "operations without a model, longest first");
 
   [[nodiscard]] double sum() const { return measured + fitted + analytic + assumed; }
 };
 
 struct ForecastStageMemory {
   STEPCAST_FIELDS(ForecastStageMemory, "stage_memory");
-  STEPCAST_FIELD(double, weights_GiB, "in the type of the computation, and fp32 copies");
-  STEPCAST_FIELD(double, gradients_GiB, "");
-  STEPCAST_FIELD(double, optimizer_GiB, "moments");
-  STEPCAST_FIELD(double, activations_GiB, "kept for the backward passes under way");
-  STEPCAST_FIELD(double, working_GiB, "of one layer or the head while it runs");
-  STEPCAST_FIELD(double, communication_GiB, "buffers of the collective library");
-  STEPCAST_FIELD(double, reserve_GiB, "context of the device, and what the allocator cannot use");
-  STEPCAST_FIELD(double, total_GiB, "sum of these");
-  STEPCAST_FIELD(double, dispatched_GiB, "of the activations: tokens at their experts");
+  STEPCAST_FIELD(double, weights_GiB, "weights in the computation type and fp32 copies, in GiB");
+  STEPCAST_FIELD(double, gradients_GiB, "gradients, in GiB");
+  STEPCAST_FIELD(double, optimizer_GiB, "optimizer moments, in GiB");
+  STEPCAST_FIELD(double, activations_GiB, "activations kept for pending backward passes, in GiB");
+  STEPCAST_FIELD(double, working_GiB, "working memory of one layer or of the head while it runs, in GiB");
+  STEPCAST_FIELD(double, communication_GiB, "buffers of the collective library, in GiB");
+  STEPCAST_FIELD(double, reserve_GiB, "device context and memory that the allocator cannot use, in GiB");
+  STEPCAST_FIELD(double, total_GiB, "sum of the parts above, in GiB");
+  STEPCAST_FIELD(double, dispatched_GiB, "part of the activations: tokens dispatched to experts, in GiB");
   STEPCAST_FIELD(std::string, verdict,
-                 "`fits`, `tight` or `does not fit`: this stage; empty: of recorded steps");
+                 "`fits`, `tight` or `does not fit`, for this stage; empty for recorded steps");
   STEPCAST_FIELD(std::optional<double>, allocated_GiB,
-                 "of the total, the highest that PyTorch's allocator reports as allocated: Megatron-LM's "
-                 "mem-max-allocated-bytes; null: of recorded steps");
-  STEPCAST_FIELD(std::optional<double>, reserved_GiB, "the same as reserved: TorchTitan's max_reserved");
+                 "part of the total that PyTorch's allocator reports as peak allocated (Megatron-LM's "
+                 "mem-max-allocated-bytes), in GiB; null for recorded steps");
+  STEPCAST_FIELD(std::optional<double>, reserved_GiB,
+                 "part of the total that PyTorch's allocator reports as peak reserved (TorchTitan's "
+                 "max_reserved), in GiB; null for recorded steps");
   STEPCAST_FIELD(std::optional<double>, worst_imbalance_GiB,
-                 "in total, if all tokens of an expert-parallel group went to one rank; null: tokens are "
-                 "dropped, or no experts");
+                 "total if all tokens of an expert-parallel group went to one rank, in GiB; null if tokens "
+                 "are dropped or there are no experts");
 };
 
 struct ForecastMemory {
   STEPCAST_FIELDS(ForecastMemory, "memory");
-  STEPCAST_FIELD(std::string, verdict, "fits, tight, does not fit");
-  STEPCAST_FIELD(double, peak_memory_GiB, "of the fullest stage");
-  STEPCAST_FIELD(double, available_GiB, "of the device");
-  STEPCAST_FIELD(double, margin_GiB, "negative: so much too little");
-  STEPCAST_FIELD(std::uint32_t, worst_stage, "the fullest stage");
-  STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "of the pipeline");
+  STEPCAST_FIELD(std::string, verdict, "`fits`, `tight` or `does not fit`");
+  STEPCAST_FIELD(double, peak_memory_GiB, "peak memory of a GPU of the fullest stage, in GiB");
+  STEPCAST_FIELD(double, available_GiB, "memory of the GPU, in GiB");
+  STEPCAST_FIELD(double, margin_GiB, "headroom of the fullest stage in GiB; negative: missing memory");
+  STEPCAST_FIELD(std::uint32_t, worst_stage, "index of the fullest stage");
+  STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "memory of each pipeline stage");
   // Of experts that drop no token.
   STEPCAST_FIELD(std::optional<double>, worst_imbalance,
-                 "visits over the mean of a rank that all tokens of its group go to");
+                 "load of the busiest rank over the mean if all tokens of its group go to it");
   STEPCAST_FIELD(std::optional<double>, fits_to_imbalance,
-                 "of the busiest rank, with which every stage fits; 0: none");
+                 "largest load of the busiest rank, over the mean, with which every stage fits; 0: none");
 };
 
 // Work of one step, as far as it is known, and what follows from it and the step time.
 struct ForecastThroughput {
   STEPCAST_FIELDS(ForecastThroughput, "throughput");
-  STEPCAST_FIELD(std::optional<double>, samples_per_step, "null: not known");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_step, "null: not known, or the samples are images");
-  STEPCAST_FIELD(std::string, sample, "sequence, image or sample", "sample");
+  STEPCAST_FIELD(std::optional<double>, samples_per_step, "samples (global batch) of a step; null: unknown");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_step,
+                 "tokens of a step; null: unknown, or the samples are images");
+  STEPCAST_FIELD(std::string, sample, "unit of a sample: sequence, image or sample", "sample");
   STEPCAST_FIELD(std::optional<double>, model_flops,
-                 "of forward and backward on all GPUs, without the masked half of causal attention");
-  STEPCAST_FIELD(std::optional<double>, hardware_flops, "with what recomputation repeats");
-  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu, "dense, in the type of the GEMMs");
-  STEPCAST_FIELD(std::optional<double>, samples_per_s, "");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_s, "");
-  STEPCAST_FIELD(std::optional<double>, tokens_per_s_per_gpu, "");
-  STEPCAST_FIELD(std::optional<double>, tflops_per_gpu, "of the model");
-  STEPCAST_FIELD(std::optional<double>, hardware_tflops_per_gpu, "of what runs");
-  STEPCAST_FIELD(std::optional<double>, mfu, "model FLOPs over the peak, a fraction");
-  STEPCAST_FIELD(std::optional<double>, hfu, "hardware FLOPs over the peak, a fraction");
+                 "FLOPs of forward and backward on all GPUs, without the masked half of causal attention");
+  STEPCAST_FIELD(std::optional<double>, hardware_flops, "model_flops plus the FLOPs of recomputation");
+  STEPCAST_FIELD(std::optional<double>, peak_tflops_per_gpu,
+                 "dense peak of a GPU in the type of the GEMMs, in TFLOP/s");
+  STEPCAST_FIELD(std::optional<double>, samples_per_s, "samples per second on all GPUs");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_s, "tokens per second on all GPUs");
+  STEPCAST_FIELD(std::optional<double>, tokens_per_s_per_gpu, "tokens per second and GPU");
+  STEPCAST_FIELD(std::optional<double>, tflops_per_gpu, "model FLOPs per second and GPU, in TFLOP/s");
+  STEPCAST_FIELD(std::optional<double>, hardware_tflops_per_gpu,
+                 "hardware FLOPs per second and GPU, in TFLOP/s");
+  STEPCAST_FIELD(std::optional<double>, mfu,
+                 "model FLOPs utilization: tflops_per_gpu over the peak, as a fraction");
+  STEPCAST_FIELD(std::optional<double>, hfu,
+                 "hardware FLOPs utilization: hardware_tflops_per_gpu over the peak, as a fraction");
 };
 
 // What uneven experts cost.
 struct ForecastExpertLoad {
   STEPCAST_FIELDS(ForecastExpertLoad, "expert_load");
-  STEPCAST_FIELD(std::string, load, "as it was asked for");
-  STEPCAST_FIELD(double, busiest_over_mean, "visits of the rank that all wait for", 1);
-  STEPCAST_FIELD(double, balanced_step_ms, "the step with balanced experts");
-  STEPCAST_FIELD(double, cost_ms, "the step less that");
+  STEPCAST_FIELD(std::string, load, "expert load that you asked for");
+  STEPCAST_FIELD(double, busiest_over_mean, "token visits of the busiest rank over the mean", 1);
+  STEPCAST_FIELD(double, balanced_step_ms, "step time with balanced experts, in ms");
+  STEPCAST_FIELD(double, cost_ms, "step time minus balanced_step_ms, in ms");
 };
 
 // A step that was measured, beside the forecast of it.
 struct ForecastMeasured {
   STEPCAST_FIELDS(ForecastMeasured, "measured_step");
-  STEPCAST_FIELD(std::string, layout, "GPUs, degrees, batch");
-  STEPCAST_FIELD(double, measured_ms, "as it was given");
-  STEPCAST_FIELD(double, forecast_ms, "without it");
-  STEPCAST_FIELD(double, own_factor, "of its time, what is left to that run alone", 1);
+  STEPCAST_FIELD(std::string, layout, "GPUs, parallel degrees and batch of the measured step");
+  STEPCAST_FIELD(double, measured_ms, "measured step time that you gave, in ms");
+  STEPCAST_FIELD(double, forecast_ms, "forecast without this measurement, in ms");
+  STEPCAST_FIELD(double, own_factor, "remaining factor on the time that applies to this run only", 1);
 };
 // What measured steps say of this one (predict/anchor.h). Factors are of times.
 struct ForecastAnchor {
   STEPCAST_FIELDS(ForecastAnchor, "anchor");
-  STEPCAST_FIELD(double, step_time_ms, "without anchor");
-  STEPCAST_FIELD(double, step_time_p10_ms, "");
-  STEPCAST_FIELD(double, step_time_p90_ms, "");
-  STEPCAST_FIELD(double, factor, "anchored over that: the product of those that follow, by their shares", 1);
-  STEPCAST_FIELD(double, compute_factor, "of all computation", 1);
-  STEPCAST_FIELD(double, communication_factor, "of all exposed communication", 1);
-  STEPCAST_FIELD(double, host_factor, "of host time", 1);
-  STEPCAST_FIELD(double, alike_factor, "of a group of equal steps", 1);
-  STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "the steps");
+  STEPCAST_FIELD(double, step_time_ms, "forecast step time without the anchor, in ms");
+  STEPCAST_FIELD(double, step_time_p10_ms, "10th percentile of the step time without the anchor, in ms");
+  STEPCAST_FIELD(double, step_time_p90_ms, "90th percentile of the step time without the anchor, in ms");
+  STEPCAST_FIELD(double, factor,
+                 "anchored step time over that without the anchor: the factors below, weighted by their "
+                 "shares of the step",
+                 1);
+  STEPCAST_FIELD(double, compute_factor, "factor on the time of all computation", 1);
+  STEPCAST_FIELD(double, communication_factor, "factor on the time of all exposed communication", 1);
+  STEPCAST_FIELD(double, host_factor, "factor on host time", 1);
+  STEPCAST_FIELD(double, alike_factor, "factor on the time of steps of the same group", 1);
+  STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "measured steps of the anchor");
 };
 
 // One thing that would explain why a measured step is not normal (analyze/measured_check.h).
 struct MeasuredCause {
   STEPCAST_FIELDS(MeasuredCause, "measured_cause");
-  STEPCAST_COLUMN(std::string, what, "the one thing that is otherwise than described",
+  STEPCAST_COLUMN(std::string, what, "change of the description that would explain the measured time",
                   "what would explain it<");
-  STEPCAST_COLUMN(double, step_time_ms, "the forecast with it", "step\nms", 1);
-  STEPCAST_COLUMN(double, likelihood, "of all causes that were tried, chance among them", "likely\n%", 0,
-                  100);
-  STEPCAST_COLUMN(std::string, look_at, "what tells whether it is so", "look at<");
-  STEPCAST_FIELD(bool, is_other_unit, "the time is of several steps or of a part of one");
+  STEPCAST_COLUMN(double, step_time_ms, "forecast step time with this change, in ms", "step\nms", 1);
+  STEPCAST_COLUMN(double, likelihood, "probability among all causes that were tried, chance included",
+                  "likely\n%", 0, 100);
+  STEPCAST_COLUMN(std::string, look_at, "how to check the cause", "look at<");
+  STEPCAST_FIELD(bool, is_other_unit, "the measured time may be of several steps or of a part of one");
 };
 
 // Published runs of one model, GPU, precision and framework, against our forecasts of them.
 struct PublishedRuns {
   STEPCAST_FIELDS(PublishedRuns, "published_runs");
-  STEPCAST_FIELD(std::string, source, "who published them");
-  STEPCAST_FIELD(std::string, model, "");
-  STEPCAST_FIELD(std::string, gpu, "");
-  STEPCAST_FIELD(std::string, precision, "of the GEMMs");
-  STEPCAST_FIELD(std::string, framework, "");
-  STEPCAST_FIELD(std::int64_t, min_gpus, "of the smallest run");
-  STEPCAST_FIELD(std::int64_t, max_gpus, "of the largest run");
-  STEPCAST_FIELD(std::int64_t, runs, "how many there are");
-  STEPCAST_FIELD(double, measured_over_forecast, "the median", 1);
-  STEPCAST_FIELD(double, min_measured_over_forecast, "", 1);
-  STEPCAST_FIELD(double, max_measured_over_forecast, "", 1);
-  STEPCAST_FIELD(double, distance, "0: the same model, GPU, precision, framework and number of GPUs", 1);
-  STEPCAST_FIELD(std::string, differs, "in what it is another job than this one; empty: in nothing");
+  STEPCAST_FIELD(std::string, source, "publisher of the runs");
+  STEPCAST_FIELD(std::string, model, "name of the model");
+  STEPCAST_FIELD(std::string, gpu, "name of the GPU");
+  STEPCAST_FIELD(std::string, precision, "precision of the GEMMs");
+  STEPCAST_FIELD(std::string, framework, "training framework");
+  STEPCAST_FIELD(std::int64_t, min_gpus, "number of GPUs of the smallest run");
+  STEPCAST_FIELD(std::int64_t, max_gpus, "number of GPUs of the largest run");
+  STEPCAST_FIELD(std::int64_t, runs, "number of runs");
+  STEPCAST_FIELD(double, measured_over_forecast, "measured over forecast step time, median of the runs", 1);
+  STEPCAST_FIELD(double, min_measured_over_forecast, "measured over forecast step time, minimum of the runs",
+                 1);
+  STEPCAST_FIELD(double, max_measured_over_forecast, "measured over forecast step time, maximum of the runs",
+                 1);
+  STEPCAST_FIELD(double, distance,
+                 "distance from this job; 0: same model, GPU, precision, framework and number of GPUs", 1);
+  STEPCAST_FIELD(std::string, differs, "differences from this job; empty: none");
 };
 
 struct MeasuredCheck {
   STEPCAST_FIELDS(MeasuredCheck, "measured_check");
-  STEPCAST_FIELD(std::string, verdict, "normal: within the band of the forecast; slow; fast");
-  STEPCAST_FIELD(std::string, sentence, "the verdict with its numbers");
-  STEPCAST_FIELD(double, measured_ms, "as it was given");
-  STEPCAST_FIELD(double, forecast_ms, "without what was measured");
-  STEPCAST_FIELD(double, forecast_p10_ms, "");
-  STEPCAST_FIELD(double, forecast_p90_ms, "");
-  STEPCAST_FIELD(double, measured_over_forecast, "", 1);
-  STEPCAST_FIELD(std::vector<MeasuredCause>, causes, "where it is slow or fast; the likeliest first");
-  STEPCAST_FIELD(std::optional<PublishedRuns>, nearest_published, "the nearest that were published");
+  STEPCAST_FIELD(std::string, verdict, "normal (within the band of the forecast), slow or fast");
+  STEPCAST_FIELD(std::string, sentence, "verdict in one sentence, with its numbers");
+  STEPCAST_FIELD(double, measured_ms, "measured step time that you gave, in ms");
+  STEPCAST_FIELD(double, forecast_ms, "forecast step time without the measurement, in ms");
+  STEPCAST_FIELD(double, forecast_p10_ms, "10th percentile of the forecast, in ms");
+  STEPCAST_FIELD(double, forecast_p90_ms, "90th percentile of the forecast, in ms");
+  STEPCAST_FIELD(double, measured_over_forecast, "measured_ms over forecast_ms", 1);
+  STEPCAST_FIELD(std::vector<MeasuredCause>, causes,
+                 "possible causes of a slow or fast step, likeliest first");
+  STEPCAST_FIELD(std::optional<PublishedRuns>, nearest_published,
+                 "published runs that are most similar to this job");
 };
 
 // What somebody wants to train, and what a GPU costs.
@@ -359,165 +394,177 @@ struct TrainingBudget {
 // A whole training at the expected step; with `run` time, GPU-hours and what they cost are those with its losses.
 struct ForecastTraining {
   STEPCAST_FIELDS(ForecastTraining, "training");
-  STEPCAST_FIELD(std::optional<double>, samples, "as asked");
-  STEPCAST_FIELD(std::optional<double>, tokens, "as asked");
-  STEPCAST_FIELD(double, iterations, "as asked, or what the samples or tokens need");
-  STEPCAST_FIELD(double, time_s, "at the expected step (promised_step_time_ms)");
-  STEPCAST_FIELD(double, gpu_hours, "of all GPUs");
-  STEPCAST_FIELD(std::optional<double>, price, "in the currency of the price that was given");
+  STEPCAST_FIELD(std::optional<double>, samples, "samples of the training, if you gave them");
+  STEPCAST_FIELD(std::optional<double>, tokens, "tokens of the training, if you gave them");
+  STEPCAST_FIELD(double, iterations, "iterations of the training: given, or computed from samples or tokens");
+  STEPCAST_FIELD(double, time_s, "training time in s, at the expected step (promised_step_time_ms)");
+  STEPCAST_FIELD(double, gpu_hours, "GPU-hours of all GPUs");
+  STEPCAST_FIELD(std::optional<double>, price, "price of the training, in the currency of --gpu-hour-price");
   STEPCAST_FIELD(std::optional<double>, energy_MWh,
-                 "at the power that was given, or that of the nodes and switches");
-  STEPCAST_FIELD(std::optional<double>, co2_t, "tonnes, at the carbon intensity that was given");
+                 "energy in MWh, at the power you gave or that of the nodes and switches");
+  STEPCAST_FIELD(std::optional<double>, co2_t,
+                 "carbon emissions in tonnes of CO2, at the carbon intensity you gave");
   STEPCAST_FIELD(
       std::vector<RegularStop>, stops,
-      "evaluation and checkpoints between steps, where the job or its interruptions say how often");
+      "evaluation and checkpoints between steps, if the job or its interruptions give their interval");
   // Of its single steps, with these (run/step_spread.h).
-  STEPCAST_FIELD(double, step_p50_ms, "from the start of a step to that of the next one: the typical one");
+  STEPCAST_FIELD(double, step_p50_ms,
+                 "median time from the start of a step to the start of the next one, in ms");
   STEPCAST_FIELD(double, step_p90_ms,
-                 "one step in ten is longer: jitter, pauses of hosts that all wait for, stops");
-  STEPCAST_FIELD(double, step_p99_ms, "one step in a hundred is longer");
+                 "90th percentile of that time in ms, with jitter, host pauses and stops");
+  STEPCAST_FIELD(double, step_p99_ms, "99th percentile of that time, in ms");
   STEPCAST_FIELD(std::optional<RunForecast>, run,
-                 "with interruptions: time_s, gpu_hours and what they cost are with its losses");
+                 "the run with interruptions; its losses are part of time_s, gpu_hours, price and energy");
 };
 
 // What the step draws (cost/node_power.h). Switches are in cluster_W alone.
 struct ForecastPower {
   STEPCAST_FIELDS(ForecastPower);
-  STEPCAST_FIELD(double, node_W, "a node, mean over the step");
-  STEPCAST_FIELD(double, node_p10_W, "");
-  STEPCAST_FIELD(double, node_p90_W, "");
-  STEPCAST_FIELD(double, gpu_W, "a GPU, mean over the step");
-  STEPCAST_FIELD(double, waiting_share, "of the step: idle, or exposed transfers between nodes");
-  STEPCAST_FIELD(double, cluster_W, "all nodes, and the switches between them");
-  STEPCAST_FIELD(std::optional<double>, joules_per_token, "of the cluster");
-  STEPCAST_FIELD(std::optional<double>, limit_W, "power limit of each GPU, where one was given");
+  STEPCAST_FIELD(double, node_W, "power of a node, mean over the step, in W");
+  STEPCAST_FIELD(double, node_p10_W, "10th percentile of the power of a node, in W");
+  STEPCAST_FIELD(double, node_p90_W, "90th percentile of the power of a node, in W");
+  STEPCAST_FIELD(double, gpu_W, "power of a GPU, mean over the step, in W");
+  STEPCAST_FIELD(double, waiting_share,
+                 "fraction of the step that is idle or exposed communication between nodes");
+  STEPCAST_FIELD(double, cluster_W, "power of all nodes and of the switches between them, in W");
+  STEPCAST_FIELD(std::optional<double>, joules_per_token, "energy of the cluster per token, in J");
+  STEPCAST_FIELD(std::optional<double>, limit_W, "power limit of each GPU, if you gave one, in W");
 };
 
 // Groups of one kind on links between nodes that others pass, too (predict/network_sharing.h).
 struct ForecastSharedKind {
   STEPCAST_FIELDS(ForecastSharedKind);
-  STEPCAST_FIELD(std::string, group, "kind of the groups");
+  STEPCAST_FIELD(std::string, group, "kind of process group");
   STEPCAST_FIELD(double, alone,
-                 "times as long as the adapters alone make it: its own load and that of other jobs", 1);
-  STEPCAST_FIELD(double, slowdown, "together with other groups of the job", 1);
+                 "slowdown of these groups without the other groups of the job: own uplink load and other "
+                 "jobs; 1: NIC-bound",
+                 1);
+  STEPCAST_FIELD(double, slowdown,
+                 "slowdown of these groups together with the other groups of the job; 1: NIC-bound", 1);
 };
 struct ForecastTier {
   STEPCAST_FIELDS(ForecastTier);
-  STEPCAST_FIELD(std::uint64_t, nodes, "below one switch", 1);
-  STEPCAST_FIELD(double, oversubscription, "what the nodes can send over what can leave them", 1);
+  STEPCAST_FIELD(std::uint64_t, nodes, "number of nodes below one switch", 1);
+  STEPCAST_FIELD(double, oversubscription,
+                 "bandwidth of the nodes below a switch over the bandwidth of its uplinks", 1);
   STEPCAST_FIELD(double, load,
-                 "that the kind of groups which asks most asks of the uplinks; above 1 it waits");
+                 "load of the uplinks by the kind of group that uses them most; above 1: transfers wait");
 };
 struct ForecastNetwork {
   STEPCAST_FIELDS(ForecastNetwork);
-  STEPCAST_FIELD(double, background_load, "of other jobs, as a share of what uplinks pass");
-  STEPCAST_FIELD(std::vector<ForecastTier>, tiers, "of switches, from the nodes upwards");
-  STEPCAST_FIELD(std::vector<ForecastSharedKind>, kinds, "groups over several nodes");
-  STEPCAST_FIELD(std::uint64_t, sweeps, "of the schedule, until it agreed with the rates");
-  STEPCAST_FIELD(double, residual, "by which slowdowns still changed in the last sweep");
+  STEPCAST_FIELD(double, background_load,
+                 "load of the uplinks by other jobs, as a fraction of their bandwidth");
+  STEPCAST_FIELD(std::vector<ForecastTier>, tiers, "tiers of switches, from the nodes upwards");
+  STEPCAST_FIELD(std::vector<ForecastSharedKind>, kinds, "process groups that span nodes");
+  STEPCAST_FIELD(std::uint64_t, sweeps, "iterations of the schedule until slowdowns converged");
+  STEPCAST_FIELD(double, residual, "relative change of the slowdowns in the last iteration");
 };
 
 // One of several pools of GPUs of a job.
 struct ForecastPool {
   STEPCAST_FIELDS(ForecastPool);
-  STEPCAST_FIELD(std::string, platform, "name");
+  STEPCAST_FIELD(std::string, platform, "name of the platform");
   STEPCAST_FIELD(std::string, gpu, "name of the device");
-  STEPCAST_FIELD(std::string, zone, "where it is (zone); empty: not given");
-  STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs of the pool");
-  STEPCAST_FIELD(std::string, holds, "stages or replicas");
-  STEPCAST_FIELD(std::vector<std::int64_t>, layers, "of each of its stages");
-  STEPCAST_FIELD(std::optional<std::int64_t>, micro_batches, "of each of its replicas");
-  STEPCAST_FIELD(double, busy_share, "of the step, in which it does not wait for the other pools");
-  STEPCAST_FIELD(double, peak_memory_GiB, "of a GPU");
-  STEPCAST_FIELD(double, available_GiB, "of a GPU");
-  STEPCAST_FIELD(std::optional<double>, price_per_gpu_hour, "of its zone");
+  STEPCAST_FIELD(std::string, zone, "zone of the pool; empty: not given");
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "number of GPUs of the pool");
+  STEPCAST_FIELD(std::string, holds, "the pool's part of the job: stages or replicas");
+  STEPCAST_FIELD(std::vector<std::int64_t>, layers, "number of layers of each stage of the pool");
+  STEPCAST_FIELD(std::optional<std::int64_t>, micro_batches, "micro-batches of each replica of the pool");
+  STEPCAST_FIELD(double, busy_share, "fraction of the step in which the pool does not wait for other pools");
+  STEPCAST_FIELD(double, peak_memory_GiB, "peak memory of a GPU of the pool, in GiB");
+  STEPCAST_FIELD(double, available_GiB, "memory of a GPU of the pool, in GiB");
+  STEPCAST_FIELD(std::optional<double>, price_per_gpu_hour, "price of a GPU-hour in the zone of the pool");
 };
 
 // One way to lay a job out on pools that was tried.
 struct ForecastPoolLayout {
   STEPCAST_FIELDS(ForecastPoolLayout);
-  STEPCAST_FIELD(std::string, layout, "degrees, micro-batch, recomputation");
-  STEPCAST_FIELD(std::string, flags, "of Megatron-LM that say it");
-  STEPCAST_FIELD(std::string, over, "what the pools share out: stages or replicas");
+  STEPCAST_FIELD(std::string, layout, "parallel degrees, micro-batch and recomputation");
+  STEPCAST_FIELD(std::string, flags, "Megatron-LM flags of the layout");
+  STEPCAST_FIELD(std::string, over, "what is divided among the pools: stages or replicas");
   STEPCAST_FIELD(std::string, shares,
-                 "of each pool: layers of its stages, or micro-batches of each of its replicas");
-  STEPCAST_FIELD(double, step_time_ms, "");
-  STEPCAST_FIELD(double, step_time_p10_ms, "");
-  STEPCAST_FIELD(double, step_time_p90_ms, "");
-  STEPCAST_FIELD(double, tokens_per_s, "of all pools");
-  STEPCAST_FIELD(double, spare_GiB, "smallest headroom of any GPU; below 0: does not fit");
+                 "share of each pool: layers of its stages, or micro-batches of each of its replicas");
+  STEPCAST_FIELD(double, step_time_ms, "forecast step time, in ms");
+  STEPCAST_FIELD(double, step_time_p10_ms, "10th percentile of the step time, in ms");
+  STEPCAST_FIELD(double, step_time_p90_ms, "90th percentile of the step time, in ms");
+  STEPCAST_FIELD(double, tokens_per_s, "tokens per second of all pools");
+  STEPCAST_FIELD(double, spare_GiB, "smallest headroom of any GPU in GiB; negative: does not fit");
 };
 
 // An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
 struct ForecastItem {
   STEPCAST_FIELDS(ForecastItem, "item");
-  STEPCAST_FIELD(std::string, name, "what it is in the layer");
-  STEPCAST_FIELD(std::string, what, "operation with its shapes, or transfer with its group");
-  STEPCAST_FIELD(double, n, "repetitions; times are those of all of them", 1);
-  STEPCAST_FIELD(double, start_us, "from that of the list");
-  STEPCAST_FIELD(double, time_us, "with the work that overlaps it");
-  STEPCAST_FIELD(double, alone_us, "without overlapping work");
-  STEPCAST_FIELD(double, alone_p10_us, "");
-  STEPCAST_FIELD(double, alone_p90_us, "");
-  STEPCAST_FIELD(double, hidden_us, "of a transfer: behind computation");
-  STEPCAST_FIELD(double, exposed_us, "of a transfer: waited for");
-  STEPCAST_FIELD(double, flops, "of one repetition");
-  STEPCAST_FIELD(double, bytes, "of one repetition: read and written, or the message");
-  STEPCAST_FIELD(bool, overlapped, "a transfer that overlaps the next operation");
-  STEPCAST_FIELD(EstimateSource, source, "what its time rests on", EstimateSource::assumed);
-  STEPCAST_FIELD(std::string, record, "kernel model that answered");
+  STEPCAST_FIELD(std::string, name, "role of the operation in the layer");
+  STEPCAST_FIELD(std::string, what, "operation with its shapes, or transfer with its process group");
+  STEPCAST_FIELD(double, n, "number of repetitions; times are sums over all of them", 1);
+  STEPCAST_FIELD(double, start_us, "start after the start of the list, in us");
+  STEPCAST_FIELD(double, time_us, "time with overlapping work, in us");
+  STEPCAST_FIELD(double, alone_us, "time without overlapping work, in us");
+  STEPCAST_FIELD(double, alone_p10_us, "10th percentile of alone_us");
+  STEPCAST_FIELD(double, alone_p90_us, "90th percentile of alone_us");
+  STEPCAST_FIELD(double, hidden_us, "time of a transfer that computation hides, in us");
+  STEPCAST_FIELD(double, exposed_us, "time of a transfer that is exposed, in us");
+  STEPCAST_FIELD(double, flops, "FLOPs of one repetition");
+  STEPCAST_FIELD(double, bytes, "bytes of one repetition: read and written, or the message");
+  STEPCAST_FIELD(bool, overlapped, "whether a transfer overlaps the next operation");
+  STEPCAST_FIELD(EstimateSource, source, "source of the time", EstimateSource::assumed);
+  STEPCAST_FIELD(std::string, record, "kernel model that gave the time");
 };
 
 struct ForecastItemList {
   STEPCAST_FIELDS(ForecastItemList, "item_list");
-  STEPCAST_FIELD(std::string, name, "layer, forward; head, backward; ...");
-  STEPCAST_FIELD(double, gpu_us, "sum of what nothing hides");
-  STEPCAST_FIELD(double, host_us, "what launching takes beyond that");
-  STEPCAST_FIELD(std::vector<ForecastItem>, items, "in the order in which they run");
+  STEPCAST_FIELD(std::string, name,
+                 "part of the model and pass, such as `layer, forward` or `head, backward`");
+  STEPCAST_FIELD(double, gpu_us, "sum of all time that nothing hides, in us");
+  STEPCAST_FIELD(double, host_us, "launch time that GPU work does not hide, in us");
+  STEPCAST_FIELD(std::vector<ForecastItem>, items, "operations and transfers in the order in which they run");
 };
 
 // The same prices put together as the published method does (docs/published-method.md).
 struct ForecastPublished {
   STEPCAST_FIELDS(ForecastPublished, "published");
-  STEPCAST_FIELD(double, step_time_ms, "as published, from the same prices");
-  STEPCAST_FIELD(double, longest_forward_ms, "of the stages, with transfers");
-  STEPCAST_FIELD(double, longest_backward_ms, "of the stages, with transfers");
-  STEPCAST_FIELD(double, passes_ms, "of all micro-batches");
-  STEPCAST_FIELD(double, all_reduce_ms, "gradients of the first stage");
-  STEPCAST_FIELD(double, update_ms, "optimizer and all-gather");
+  STEPCAST_FIELD(double, step_time_ms, "step time by the published method, from the same prices, in ms");
+  STEPCAST_FIELD(double, longest_forward_ms, "longest forward pass of any stage, with transfers, in ms");
+  STEPCAST_FIELD(double, longest_backward_ms, "longest backward pass of any stage, with transfers, in ms");
+  STEPCAST_FIELD(double, passes_ms, "time of all micro-batches, in ms");
+  STEPCAST_FIELD(double, all_reduce_ms, "all-reduce of the gradients of the first stage, in ms");
+  STEPCAST_FIELD(double, update_ms, "optimizer step and all-gather, in ms");
 };
 
 // Of several times; quantiles by the nearest rank.
 struct ForecastQuantiles {
   STEPCAST_FIELDS(ForecastQuantiles, "quantiles");
-  STEPCAST_FIELD(std::uint64_t, n, "times");
-  STEPCAST_FIELD(double, mean_ms, "");
-  STEPCAST_FIELD(double, p50_ms, "by the nearest rank");
-  STEPCAST_FIELD(double, p90_ms, "");
-  STEPCAST_FIELD(double, p99_ms, "");
-  STEPCAST_FIELD(double, max_ms, "");
+  STEPCAST_FIELD(std::uint64_t, n, "number of times");
+  STEPCAST_FIELD(double, mean_ms, "mean, in ms");
+  STEPCAST_FIELD(double, p50_ms, "median (nearest rank), in ms");
+  STEPCAST_FIELD(double, p90_ms, "90th percentile, in ms");
+  STEPCAST_FIELD(double, p99_ms, "99th percentile, in ms");
+  STEPCAST_FIELD(double, max_ms, "maximum, in ms");
 };
 
 // One recorded step of several.
 struct ForecastSeriesStep {
   STEPCAST_FIELDS(ForecastSeriesStep, "series_step");
   STEPCAST_FIELD(std::int64_t, step, "number of the recorded step");
-  STEPCAST_FIELD(double, step_time_ms, "longest of all ranks");
-  STEPCAST_FIELD(double, measured_ms, "longest of all ranks; 0: not known");
-  STEPCAST_FIELD(std::string, left_out, "why the statistics leave it out; empty: they do not");
+  STEPCAST_FIELD(double, step_time_ms, "simulated step time, longest of all ranks, in ms");
+  STEPCAST_FIELD(double, measured_ms, "recorded step time, longest of all ranks, in ms; 0: unknown");
+  STEPCAST_FIELD(std::string, left_out, "why the statistics omit the step; empty: included");
 };
 
 // A rank over the steps that count. Work times are means of a step.
 struct ForecastSeriesRank {
   STEPCAST_FIELDS(ForecastSeriesRank, "series_rank");
   STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank");
-  STEPCAST_FIELD(ForecastQuantiles, step, "over the steps that count");
-  STEPCAST_FIELD(ForecastQuantiles, measured, "over the steps that count; n is 0 where nothing is known");
-  STEPCAST_FIELD(double, host_ms, "CPU time of a step, mean");
-  STEPCAST_FIELD(double, gpu_ms, "kernels, copies and fills of a step, mean");
+  STEPCAST_FIELD(ForecastQuantiles, step,
+                 "simulated step times of the rank, over the steps that are included");
+  STEPCAST_FIELD(ForecastQuantiles, measured,
+                 "recorded step times of the rank, over the steps that are included; n is 0 if unknown");
+  STEPCAST_FIELD(double, host_ms, "CPU time of a step, mean, in ms");
+  STEPCAST_FIELD(double, gpu_ms, "time of kernels, copies and fills of a step, mean, in ms");
   STEPCAST_FIELD(double, data_skew_ms,
-                 "so much more than the mean rank because its operators have more work");
-  STEPCAST_FIELD(double, hardware_ms, "so much more than the mean rank because the same work takes longer");
+                 "GPU time above the mean rank because its operators have more work, in ms");
+  STEPCAST_FIELD(double, hardware_ms,
+                 "GPU time above the mean rank because the same work takes longer, in ms");
 };
 
 // Which share of the variance of step times is this part's: "host", "gpu", ... All sum to 1 (0 where there is no
@@ -525,137 +572,158 @@ struct ForecastSeriesRank {
 struct ForecastSpreadShare {
   STEPCAST_FIELDS(ForecastSpreadShare, "spread_share");
   STEPCAST_FIELD(std::string, what,
-                 "host, gpu, network, pcie, other_rank, rest: what the rank does or waits for");
-  STEPCAST_FIELD(double, over_steps, "share of the variance of a rank's step over the steps");
-  STEPCAST_FIELD(double, over_ranks, "share of the variance of the ranks' mean steps");
+                 "activity of the rank: host, gpu, network, pcie, other_rank (waiting), rest");
+  STEPCAST_FIELD(double, over_steps, "share of the variance of a rank's step time over the steps");
+  STEPCAST_FIELD(double, over_ranks, "share of the variance of the mean step times over the ranks");
 };
 
 // Several recorded steps, each by itself.
 struct ForecastSeries {
   STEPCAST_FIELDS(ForecastSeries, "series");
-  STEPCAST_FIELD(std::vector<ForecastSeriesStep>, steps, "in their order");
-  STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks, over the steps that count");
-  STEPCAST_FIELD(ForecastQuantiles, measured, "the same as recorded");
-  STEPCAST_FIELD(std::vector<ForecastSeriesRank>, ranks, "in the order of rank_classes");
-  STEPCAST_FIELD(double, deviation_over_steps_ms, "standard deviation of a rank's step");
-  STEPCAST_FIELD(double, deviation_over_ranks_ms, "standard deviation of the ranks' mean steps");
-  STEPCAST_FIELD(std::vector<ForecastSpreadShare>, spread, "what the variances come from; shares sum to 1");
+  STEPCAST_FIELD(std::vector<ForecastSeriesStep>, steps, "recorded steps in their order");
+  STEPCAST_FIELD(ForecastQuantiles, step,
+                 "simulated step time of the longest rank, over the steps that are included");
+  STEPCAST_FIELD(ForecastQuantiles, measured,
+                 "recorded step time of the longest rank, over the steps that are included");
+  STEPCAST_FIELD(std::vector<ForecastSeriesRank>, ranks,
+                 "statistics of each rank, in the order of rank_classes");
+  STEPCAST_FIELD(double, deviation_over_steps_ms,
+                 "standard deviation of a rank's step time over the steps, in ms");
+  STEPCAST_FIELD(double, deviation_over_ranks_ms,
+                 "standard deviation of the mean step times over the ranks, in ms");
+  STEPCAST_FIELD(std::vector<ForecastSpreadShare>, spread, "causes of both variances; their shares sum to 1");
 };
 
 // What makes slow scenarios slow.
 struct ForecastTailCause {
   STEPCAST_FIELDS(ForecastTailCause, "tail_cause");
-  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single one");
-  STEPCAST_FIELD(std::string, what, "host, gpu, network; none: nothing slow is on the critical path");
-  STEPCAST_COLUMN(std::uint64_t, scenarios, "slow ones in which nothing lengthens the critical path more",
-                  "scenarios");
-  STEPCAST_COLUMN(double, share, "of the slow scenarios", "share\n%", 1, 100);
-  STEPCAST_COLUMN(double, mean_excess_ms, "on the critical path, against the mean factors",
+  STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single rank");
+  STEPCAST_FIELD(std::string, what, "host, gpu or network; none: nothing slow is on the critical path");
+  STEPCAST_COLUMN(std::uint64_t, scenarios,
+                  "slow scenarios in which this cause lengthens the critical path most", "scenarios");
+  STEPCAST_COLUMN(double, share, "fraction of the slow scenarios", "share\n%", 1, 100);
+  STEPCAST_COLUMN(double, mean_excess_ms, "mean extra time on the critical path against mean factors, in ms",
                   "mean excess on the\ncritical path ms", 3);
 };
 
 // Straggler scenarios: factors on the times of ranks are drawn.
 struct ForecastScenarios {
   STEPCAST_FIELDS(ForecastScenarios, "scenarios");
-  STEPCAST_FIELD(std::uint64_t, seed, "the same seed draws the same scenarios");
-  STEPCAST_FIELD(std::string, drawn_from, "what factors on the times of ranks were drawn from");
-  STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks");
-  STEPCAST_FIELD(std::vector<ForecastQuantiles>, ranks, "in the order of rank_classes");
-  STEPCAST_FIELD(double, tail_from_ms, "slow are scenarios from here on");
-  STEPCAST_FIELD(std::uint64_t, n_tail, "slow scenarios");
-  STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
+  STEPCAST_FIELD(std::uint64_t, seed, "random seed; the same seed gives the same scenarios");
+  STEPCAST_FIELD(std::string, drawn_from, "source of the random factors on the times of ranks");
+  STEPCAST_FIELD(ForecastQuantiles, step, "step time of the scenarios, longest of all ranks");
+  STEPCAST_FIELD(std::vector<ForecastQuantiles>, ranks,
+                 "step times of each rank, in the order of rank_classes");
+  STEPCAST_FIELD(double, tail_from_ms, "step time from which a scenario is slow, in ms");
+  STEPCAST_FIELD(std::uint64_t, n_tail, "number of slow scenarios");
+  STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "causes of slow scenarios, most frequent first");
 };
 
 // A change of a job, compared by the expected steps (promised_step_time_ms), as its command prints them.
 struct ForecastAction {
   STEPCAST_FIELDS(ForecastAction, "action");
-  STEPCAST_COLUMN(std::string, change, "flags to say, in place of those that say the same thing", "change<");
-  STEPCAST_FIELD(std::string, reason, "what of the step it takes away, and how; empty: the flags say it");
-  STEPCAST_FIELD(double, step_time_ms, "the forecast of its command");
-  STEPCAST_COLUMN(double, promised_step_time_ms, "the expected step of its command", "step\nms", 1);
-  STEPCAST_COLUMN(double, saved_ms, "of the step as asked; below 0 where that does not fit", "saves\nms", 1);
-  STEPCAST_COLUMN(double, saved_percent, "of the step as asked; with interruptions of the training",
+  STEPCAST_COLUMN(std::string, change, "flags to add; they replace flags of the same setting", "change<");
+  STEPCAST_FIELD(std::string, reason,
+                 "cost that the change removes from the step, and how; empty: the flags explain it");
+  STEPCAST_FIELD(double, step_time_ms, "forecast step time of the changed job, in ms");
+  STEPCAST_COLUMN(double, promised_step_time_ms, "expected step time of the changed job, in ms", "step\nms",
+                  1);
+  STEPCAST_COLUMN(double, saved_ms,
+                  "time saved per step against your job, in ms; negative if your job does not fit",
+                  "saves\nms", 1);
+  STEPCAST_COLUMN(double, saved_percent,
+                  "time saved per step against your job, in percent; with interruptions, of the training",
                   "saves\n%", 1);
-  STEPCAST_COLUMN(double, saved_p10_ms,
-                  "80 of 100 differences that are measured should lie between p10 and p90", "p10\nms", 1);
-  STEPCAST_COLUMN(double, saved_p90_ms, "", "p90\nms", 1);
-  STEPCAST_COLUMN(std::string, certainty,
-                  "clear: all of the band is a gain; uncertain: not all; fits: the job as asked does not",
-                  "gain is<");
-  STEPCAST_COLUMN(std::optional<double>, peak_memory_GiB, "of a GPU of the worst stage; null: not known",
-                  "memory\nGiB", 1);
-  STEPCAST_FIELD(std::optional<double>, memory_change_GiB, "against the job as asked");
-  STEPCAST_COLUMN(std::uint64_t, n_gpus, "as asked, unless nothing fits on them", "GPUs");
-  STEPCAST_COLUMN(std::optional<double>, saved_days, "of the whole training, where asked for", "saves\ndays",
-                  2);
-  STEPCAST_FIELD(std::string, command, "the whole command line; batch, model and precision are as asked");
+  STEPCAST_COLUMN(
+      double, saved_p10_ms,
+      "10th percentile of the time saved in ms; 80 % of measured differences should lie between p10 and p90",
+      "p10\nms", 1);
+  STEPCAST_COLUMN(double, saved_p90_ms, "90th percentile of the time saved, in ms", "p90\nms", 1);
+  STEPCAST_COLUMN(
+      std::string, certainty,
+      "clear: the whole band is a gain; uncertain: part of it is; fits: your job does not fit, this one does",
+      "gain is<");
+  STEPCAST_COLUMN(std::optional<double>, peak_memory_GiB,
+                  "peak memory of a GPU of the fullest stage, in GiB; null: unknown", "memory\nGiB", 1);
+  STEPCAST_FIELD(std::optional<double>, memory_change_GiB, "change of peak memory against your job, in GiB");
+  STEPCAST_COLUMN(std::uint64_t, n_gpus,
+                  "number of GPUs; more than in your job only if nothing fits on those", "GPUs");
+  STEPCAST_COLUMN(std::optional<double>, saved_days,
+                  "days saved over the whole training, if you asked for one", "saves\ndays", 2);
+  STEPCAST_FIELD(std::string, command,
+                 "complete command line; batch, model and precision are those of your job");
 };
 
 struct ForecastAdvice {
   STEPCAST_FIELDS(ForecastAdvice);
-  STEPCAST_FIELD(std::string, sentence, "what the first action gains, or that nothing does");
-  STEPCAST_FIELD(std::vector<ForecastAction>, actions, "those that save most first, 1 % at least");
+  STEPCAST_FIELD(std::string, sentence, "gain of the first action, or that no action helps");
+  STEPCAST_FIELD(std::vector<ForecastAction>, actions,
+                 "actions that save at least 1 %, largest saving first");
 };
 
 struct Forecast {
   STEPCAST_FIELDS(Forecast);
   STEPCAST_FIELD(std::string, kind,
-                 "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; "
+                 "transformer, trace, dlrm: forecast; replay: recorded work with simulated waiting; "
                  "measurement: as recorded");
   STEPCAST_FIELD(std::optional<std::string>, model, "name of the model");
-  STEPCAST_FIELD(std::optional<std::string>, traces, "the traces that were read");
-  STEPCAST_FIELD(std::optional<std::uint64_t>, parameters, "of the model");
+  STEPCAST_FIELD(std::optional<std::string>, traces, "path of the traces");
+  STEPCAST_FIELD(std::optional<std::uint64_t>, parameters, "number of parameters of the model");
   STEPCAST_FIELD(std::optional<std::int64_t>, step, "number of the recorded step");
   STEPCAST_FIELD(std::optional<std::string>, platform, "name of the platform");
   STEPCAST_FIELD(std::optional<std::string>, gpu, "name of the device");
-  STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs in all");
+  STEPCAST_FIELD(std::uint64_t, n_gpus, "total number of GPUs");
   STEPCAST_FIELD(std::vector<Setting>, layout,
                  "settings by name: degrees, batches, sharding, recomputation, ...");
-  STEPCAST_FIELD(double, step_time_ms, "the step: the longest of all ranks");
-  STEPCAST_FIELD(double, step_time_p10_ms, "80 of 100 measurements should lie between p10 and p90");
-  STEPCAST_FIELD(double, step_time_p90_ms, "");
+  STEPCAST_FIELD(double, step_time_ms, "step time of the slowest rank, in ms");
+  STEPCAST_FIELD(
+      double, step_time_p10_ms,
+      "10th percentile of the step time in ms; 80 % of measurements should lie between p10 and p90");
+  STEPCAST_FIELD(double, step_time_p90_ms, "90th percentile of the step time, in ms");
   STEPCAST_FIELD(
       std::optional<double>, promised_step_time_ms,
-      "expected step time of a described step: step_time_ms. With experts in a layout chosen by a search: "
-      "times the median of published runs over such forecasts. Days and prices use it.");
-  STEPCAST_FIELD(std::optional<double>, promised_step_time_p10_ms, "");
-  STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms, "");
+      "expected step time of a described step, in ms: step_time_ms. For a mixture of experts in a layout "
+      "found by search, multiplied by the median of published runs over forecasts. Days and prices use it.");
+  STEPCAST_FIELD(std::optional<double>, promised_step_time_p10_ms,
+                 "10th percentile of the expected step time, in ms");
+  STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms,
+                 "90th percentile of the expected step time, in ms");
   STEPCAST_FIELD(EstimateSource, source, "source of most of the time", EstimateSource::assumed);
-  STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
+  STEPCAST_FIELD(ForecastThroughput, throughput, "work of a step and rates");
   STEPCAST_FIELD(std::uint32_t, critical_class,
-                 "position in rank_classes: the last to end, of several the busiest");
+                 "index into rank_classes of the class that ends last (on ties, the busiest)");
   STEPCAST_FIELD_AS("rank_classes", std::vector<ForecastClass>, classes,
-                    "ranks that do the same, and where their step goes");
-  STEPCAST_FIELD(std::uint64_t, n_collectives, "of the step, listed or not");
+                    "classes of equal ranks, with the parts of their step");
+  STEPCAST_FIELD(std::uint64_t, n_collectives, "number of collectives of the step, listed or not");
   STEPCAST_FIELD(std::vector<ForecastCollective>, collectives,
-                 "by first arrival; of many, those that cost most");
-  STEPCAST_FIELD(ForecastPath, critical_path, "what the critical path spends its time on");
-  STEPCAST_FIELD(ForecastCoverage, coverage, "what the predicted time of the work rests on");
-  STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "of one GPU, where known");
+                 "collectives by first arrival; if there are too many, the most expensive ones");
+  STEPCAST_FIELD(ForecastPath, critical_path, "the chain of tasks that sets the step time");
+  STEPCAST_FIELD(ForecastCoverage, coverage, "sources of the predicted time of GPU work and communication");
+  STEPCAST_FIELD(std::optional<ForecastMemory>, memory, "memory of one GPU, if known");
   STEPCAST_FIELD(std::optional<ForecastExpertLoad>, expert_load,
-                 "what uneven experts cost, where a load was asked for");
-  STEPCAST_FIELD(std::optional<ForecastAnchor>, anchor, "what measured steps say, where they were given");
+                 "cost of unbalanced experts, if you gave a load");
+  STEPCAST_FIELD(std::optional<ForecastAnchor>, anchor, "correction by measured steps, if you gave any");
   STEPCAST_FIELD(std::optional<MeasuredCheck>, measured_check,
-                 "whether a step of this very job that was measured is normal, where one was given");
-  STEPCAST_FIELD(std::optional<ForecastPower>, power,
-                 "what nodes and GPUs draw, where the platform is known");
+                 "check of a measured step of this job, if you gave one");
+  STEPCAST_FIELD(std::optional<ForecastPower>, power, "power of nodes and GPUs, if the platform is known");
   STEPCAST_FIELD(std::optional<ForecastNetwork>, network,
-                 "links between nodes that others pass, too, where the platform states them");
-  STEPCAST_FIELD(std::vector<ForecastPool>, pools, "of GPUs, where the job has several");
+                 "network links that several process groups share, if the platform gives them");
+  STEPCAST_FIELD(std::vector<ForecastPool>, pools, "pools of GPUs, if the job has several");
   STEPCAST_FIELD(std::vector<ForecastPoolLayout>, pool_layouts,
-                 "that `plan` tried on several pools, the best first");
+                 "layouts that `plan` tried on several pools, best first");
   STEPCAST_FIELD(std::optional<ForecastTraining>, training,
-                 "a whole training at this step time, where asked for");
+                 "whole training at this step time, if you asked for one");
   STEPCAST_FIELD(std::vector<ForecastItemList>, explained,
-                 "operations of a layer as they were priced, where asked for");
+                 "operations of a layer with their prices, if you asked for them");
   STEPCAST_FIELD(std::optional<ForecastPublished>, published,
-                 "composed as the published method does, where asked for");
-  STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");
-  STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
-  STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
-  STEPCAST_FIELD(
-      std::optional<ForecastAdvice>, what_to_change,
-      "null unless --advice is on, the default for described and recorded steps on the command line");
+                 "step composed by the published method, if you asked for it");
+  STEPCAST_FIELD(std::optional<ForecastSeries>, series,
+                 "statistics of several recorded steps, if you asked for them");
+  STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, if you asked for them");
+  STEPCAST_FIELD(std::vector<std::string>, notes, "assumptions, and effects that are not modelled");
+  STEPCAST_FIELD(std::optional<ForecastAdvice>, what_to_change,
+                 "advice; null without --advice, which is on by default for described and recorded steps on "
+                 "the command line");
 
   // The expected step: as promised, else as forecast.
   [[nodiscard]] double promised_ms() const { return promised_step_time_ms.value_or(step_time_ms); }
@@ -677,21 +745,25 @@ struct Forecast {
 struct ResourceSensitivity {
   STEPCAST_FIELDS(ResourceSensitivity);
   // nvlink is inside nodes, network between them.
-  STEPCAST_COLUMN(std::string, resource, "class of kernel, copies, nvlink, network, host, batch",
-                  "which 10 % would buy most<");
-  STEPCAST_COLUMN(double, path_ms, "of its work on the critical path", "on the path ms", 3);
-  STEPCAST_COLUMN(double, elasticity, "relative change of the step over that of the resource's times",
+  STEPCAST_COLUMN(std::string, resource, "resource: class of kernel, copies, nvlink, network, host or batch",
+                  "which 10 % saves most<");
+  STEPCAST_COLUMN(double, path_ms, "time of the resource on the critical path, in ms", "on the path ms", 3);
+  STEPCAST_COLUMN(double, elasticity,
+                  "relative change of the step time over the relative change of the resource's times",
                   "elasticity", 3);
-  STEPCAST_COLUMN_AS("saved_ms_if_10_percent_faster", double, saved_ms, "", "saves ms", 3);
+  STEPCAST_COLUMN_AS("saved_ms_if_10_percent_faster", double, saved_ms,
+                     "time saved if the resource is 10 % faster, in ms", "saves ms", 3);
   // Another path is then left to wait for: it saves less than its path says.
-  STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once, "");
-  STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches, "");
+  STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once,
+                    "another path becomes critical before the resource is 0.1 % faster");
+  STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches,
+                    "another path becomes critical before the resource is 10 % faster");
 };
 
 struct Sensitivity {
   STEPCAST_FIELDS(Sensitivity);
-  STEPCAST_FIELD(double, step_time_ms, "of the simulated step that the shares are of");
-  STEPCAST_FIELD(std::vector<ResourceSensitivity>, resources, "those that save most first");
+  STEPCAST_FIELD(double, step_time_ms, "simulated step time that the shares refer to, in ms");
+  STEPCAST_FIELD(std::vector<ResourceSensitivity>, resources, "resources, largest saving first");
 };
 
 }  // namespace stepcast
