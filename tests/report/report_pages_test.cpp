@@ -145,7 +145,7 @@ TEST(ReportPages, VerdictSaysTimeBandAndTheLargestLoss) {
           "32.5 %)."));
   f.memory.emplace();
   f.memory->margin_GiB = -3.5;
-  EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory are missing"));
+  EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory missing"));
 }
 
 TEST(ReportPages, DescribedStepShowsItsSchedule) {
@@ -248,7 +248,7 @@ TEST(ReportPages, RecordedStepsStandOneByOne) {
   expect_tables_whole(document);
   expect_sound(report_html(document), forecast_json(f));
   const std::string markdown = report_markdown(document);
-  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps count"));
+  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps are included"));
   EXPECT_THAT(markdown, HasSubstr("| 3 | 8.000 | 10.000 | +25.000 |"));  // 10 over 8
   EXPECT_THAT(markdown, HasSubstr("GPU 75 %"));
   EXPECT_THAT(markdown, HasSubstr("| 0.000 | 3.000 | +0.500 |"));
@@ -286,7 +286,7 @@ TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
   }
   const std::string page = report_html(document);
   expect_sound(page, replay_json(*replayed->analysis));
-  EXPECT_THAT(page, HasSubstr("Whom the others wait for"));
+  EXPECT_THAT(page, HasSubstr("Ranks that others wait for"));
   EXPECT_THAT(page, HasSubstr("rank 0 - 3: 2.48 ms"));  // rank 0 waits for rank 3
   EXPECT_LT(page.size(), 400'000U);
 }
