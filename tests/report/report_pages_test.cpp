@@ -185,8 +185,8 @@ TEST(ReportPages, SeriesOfGpusShowsWhatScalingCosts) {
   const std::vector<ScalingPoint> series = {{2, 8, small_forecast(), 5}, {8, 32, slower, 5}};
   const ReportDocument document = scaling_series_document(series);
   EXPECT_EQ(document.verdict,
-            "From 2 GPUs to 8 GPUs the samples per second go from 800 to 1,600: 50.0 % of what as many GPUs "
-            "would give without loss. Exposed communication goes from 10.0 to 55.0 % of the step.");
+            "From 2 GPUs to 8 GPUs, samples per second change from 800 to 1,600: 50.0 % of linear scaling. "
+            "Exposed communication changes from 10.0 to 55.0 % of the step.");
   expect_tables_whole(document);
   expect_sound(report_html(document), scaling_series_json(series));
   EXPECT_THAT(report_markdown(document),
@@ -204,10 +204,9 @@ TEST(ReportPages, SeriesOfBatchesNamesTheFastestThatFits) {
   large.memory->margin_GiB = -1;
   const std::vector<BatchForecast> series = {{4, small}, {16, large}};
   const ReportDocument document = batch_series_document(series);
-  EXPECT_EQ(
-      document.verdict,
-      "Most samples per second come from 4 samples per rank: 1,000, in steps of 10.00 ms (p10 9.000, p90 "
-      "12.00).");
+  EXPECT_EQ(document.verdict,
+            "Highest throughput with 4 samples per rank: 1,000 samples/s, in steps of 10.00 ms (p10 9.000, "
+            "p90 12.00).");
   expect_tables_whole(document);
   expect_sound(report_html(document), batch_series_json(series));
   EXPECT_THAT(report_markdown(document), HasSubstr("| out of memory |"));
