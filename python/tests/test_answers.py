@@ -221,7 +221,7 @@ def test_forecasts_show_themselves():
 
 
 def test_what_does_not_fit():
-    with pytest.raises(stepcast.DoesNotFit, match="does not fit into the memory") as problem:
+    with pytest.raises(stepcast.DoesNotFit, match="does not fit in the memory") as problem:
         stepcast.predict("llama-3-70b", gpus=8, tp=1, pp=1, mbs=1, gbs=64, require_fit=True)
     assert problem.value.answer.memory.verdict == "does not fit"
 

@@ -105,7 +105,7 @@ TEST(StepSpread, NeedsSomethingToDrawFrom) {
   const SimulateStep none = [](std::int64_t, const ShowStep&) -> Status { return Error{"no such step"}; };
   EXPECT_TRUE(add_spread({.scenarios = 8}, {}, none, recorded, costs, forecast).ok());
   ASSERT_TRUE(forecast.scenarios);
-  EXPECT_EQ(forecast.scenarios->drawn_from, "the 2 ranks of one step: each as fast as any of them");
+  EXPECT_EQ(forecast.scenarios->drawn_from, "the 2 ranks of one step, interchanged at random");
   const std::vector<std::int64_t> one{4};
   EXPECT_EQ(add_spread({.all_steps = true}, one, none, recorded, costs, forecast).error().message(),
             "no step to make statistics of, found step 4: no such step; leave out --all-steps to look at the "

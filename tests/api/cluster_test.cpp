@@ -142,7 +142,7 @@ TEST(Cluster, APriceIsSaidOnce) {
   request.pools = "8xdgx-h100@east";
   request.zones = {"east:price=2"};
   request.budget = {.tokens = 1e9, .price_per_gpu_hour = 3};
-  EXPECT_THAT(Session{}.predict(request), test::FailsWith("prices of zones say the same thing"));
+  EXPECT_THAT(Session{}.predict(request), test::FailsWith("prices of zones contradict each other"));
 }
 
 }  // namespace

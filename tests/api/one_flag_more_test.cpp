@@ -137,7 +137,7 @@ TEST(OneFlagMore, NeverMakesAnAnswerAbsurd) {
         EXPECT_GT(with->step_ms * kTold, all->step_ms);
         EXPECT_TRUE(all->fits);
       }
-      EXPECT_THAT(with->notes, ::testing::Contains(::testing::HasSubstr("--layout fastest searches it")));
+      EXPECT_THAT(with->notes, ::testing::Contains(::testing::HasSubstr("--layout fastest searches them")));
       *with = *all;
       if (says_whole_layout(before.job.settings)) continue;
     }

@@ -345,7 +345,7 @@ TEST(Session, NodesAreAsLargeAsTheCallerSays) {
   ASSERT_TRUE(small.ok()) << small.error().message();
   // Tensor parallelism of 8 then goes over the network.
   EXPECT_GT(small->step_time_ms, 1.1 * shipped->step_time_ms);
-  EXPECT_THAT(small->notes, ::testing::Contains("nodes of 4 GPUs as described; dgx-h100 has 8"));
+  EXPECT_THAT(small->notes, ::testing::Contains("nodes of 4 GPUs as described, but dgx-h100 has 8"));
   request.job.gpus_per_node = 8;
   EXPECT_EQ(session.predict(request)->step_time_ms, shipped->step_time_ms);
   request.job.gpus_per_node = 0;

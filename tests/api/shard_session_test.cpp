@@ -78,7 +78,7 @@ TEST(ShardSession, WritesTheBestThatTorchRecKnows) {
   ShardRequest request = request_of({"stack"});
   request.platform = "dgx-a100";
   request.plan = folder.path() / "plan.json";
-  EXPECT_THAT(Session{}.shard(request), FailsWith("no sharding that TorchRec knows fits"));
+  EXPECT_THAT(Session{}.shard(request), FailsWith("no sharding that TorchRec supports fits"));
   EXPECT_FALSE(std::filesystem::exists(request.plan));
   request.choices.sharders = {"stack", "size"};
   const Result<ShardingComparison> all = Session{}.shard(request);

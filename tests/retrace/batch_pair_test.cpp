@@ -70,11 +70,9 @@ TEST(BatchPair, GoesThroughTheTwoRecordedTimes) {
 TEST(BatchPair, NamesTheFirstDifference) {
   const RecordedRank two = two_kernels(40, 30), three = two_kernels(40, 30, 1);
   const RecordedProgram a = rebuilt(two), b = rebuilt(three);
-  EXPECT_THAT(
-      between_batches({&a, 32, &b, 64}, 128),
-      test::FailsWith(
-          "the recordings of batch 32 and 64 do not do the same: rank 0 runs 2 and 3 pieces of work"));
-  EXPECT_THAT(between_batches({&a, 32, &a, 32}, 128), test::FailsWith("both recordings are of one batch"));
+  EXPECT_THAT(between_batches({&a, 32, &b, 64}, 128),
+              test::FailsWith("the recordings of batch 32 and 64 differ: rank 0 runs 2 and 3 GPU tasks"));
+  EXPECT_THAT(between_batches({&a, 32, &a, 32}, 128), test::FailsWith("both recordings have the same batch"));
 }
 
 // What the generator makes of a third batch is the truth: other jitter, and shapes that the predictor never sees. With

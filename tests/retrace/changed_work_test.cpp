@@ -136,13 +136,13 @@ TEST_F(ChangedWorkTest, FindsTheRecordedBatchOrSaysThatItCannot) {
   const RecordedProgram& recorded = stream.finish();
   EXPECT_EQ(batch_of(recorded), 48) << "convolutions before products";
   EXPECT_THAT(value_of(changed_work(recorded, {.batch = {{0, 96}}})).notes().front(),
-              HasSubstr("the recorded batch counts as 48 per rank"));
+              HasSubstr("the recorded batch is 48 per rank"));
   EXPECT_THAT(changed_work(recorded, {.batch = {{37, 64}}}),
-              test::FailsWith("the batch cannot scale: hardly any extent"));
+              test::FailsWith("the batch cannot be changed: hardly any dimension"));
   GpuStream without;
   without.add("triton_kernel", std::monostate{}, 50);
   EXPECT_THAT(changed_work(without.finish(), {.batch = {{0, 64}}}),
-              test::FailsWith("the batch cannot scale: no operation of the traces shows"));
+              test::FailsWith("the batch cannot be changed: no operation of the traces shows"));
 }
 
 // Products take the new type, and with bf16 what is elementwise; the optimizer and the norm keep theirs.
@@ -170,12 +170,12 @@ TEST_F(ChangedWorkTest, TypesChangeAsUnderMixedPrecision) {
   EXPECT_NEAR(tf32[p], time_of(fast), 1e-9);
   EXPECT_DOUBLE_EQ(tf32[g], 100) << "no units of that type";
   EXPECT_THAT(changed_work(recorded, {.dtype = DType::fp32}),
-              test::FailsWith("no product of the traces would run in fp32"));
+              test::FailsWith("no GEMM of the traces would run in fp32"));
   const Platform v100 = value_of(load_platform("dgx-1-v100-32gb"));
   StepPricer old{v100, {}};
   RecordedPrices priced = as_recorded(recorded);
   EXPECT_THAT(value_of(changed_work(recorded, {.dtype = DType::bf16})).apply(recorded, old, 8, 8, priced),
-              test::FailsWith("states no rate for products in bf16"));
+              test::FailsWith("has no rate for GEMMs in bf16"));
 }
 
 // Recorded in bf16: what autocast cast, and what it kept in 16 bits, is fp32 then. fp32 is no TF32.
@@ -251,7 +251,7 @@ TEST_F(ChangedWorkTest, MoreDataParallelRanksJoinWhatAllShare) {
   GpuStream alone;
   alone.add("aten::linear", gemm({.m = 8, .n = 8, .k = 8}, DType::fp32), 5);
   EXPECT_THAT(changed_work(alone.finish(), {.data_parallel_ranks = 8}),
-              test::FailsWith("hold no transfer among all of their ranks"));
+              test::FailsWith("have no collective among all of their ranks"));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST(OverlapChange, OfTheHostLeavesNoWaitingForTheGpu) {
   EXPECT_DOUBLE_EQ(step_us(recorded), 50);
   // B is launched while A runs, and follows it at 25.
   EXPECT_DOUBLE_EQ(step_us(value_of(with_overlap(std::move(recorded), OverlapChange::host))), 45);
-  EXPECT_THAT(with_overlap(overlapping(), OverlapChange::host), test::FailsWith("no call of the host waits"));
+  EXPECT_THAT(with_overlap(overlapping(), OverlapChange::host), test::FailsWith("no CPU call waits"));
 }
 
 TEST(OverlapChange, NeedsTransfers) {

@@ -84,7 +84,7 @@ TEST(SampleRanks, TensorParallelRanksShareThem) {
 TEST(SampleRanks, AreAskedForWhereGroupsDoNotTell) {
   // Shards and their replicas, or experts and their replicas?
   const auto two_groups = sample_ranks(job_of({{CollectiveOp::all_gather, {0, 1}, kForward}}));
-  EXPECT_THAT(two_groups, test::FailsWith("do not say how many ranks have samples of their own"));
+  EXPECT_THAT(two_groups, test::FailsWith("do not show how many ranks have their own samples"));
   EXPECT_THAT(two_groups.error().message(), HasSubstr("--samples-per-step"));
   EXPECT_THAT(sample_ranks(job_of({{CollectiveOp::send, {0, 1}, kForward}})),
               test::FailsWith("stages of a pipeline"));

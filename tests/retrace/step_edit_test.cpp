@@ -100,7 +100,7 @@ TEST_F(TraceChanges, TransfersTakeOtherLinks) {
   const std::vector<double> transfers = ratios(p, 0, is_transfer);
   ASSERT_FALSE(transfers.empty());
   EXPECT_GT(*std::max_element(transfers.begin(), transfers.end()), 1.5) << "PCIe instead of NVLink";
-  EXPECT_THAT(p.notes, Contains(HasSubstr("transfers go over the links of 8xv100-pcie-32gb (pcie")));
+  EXPECT_THAT(p.notes, Contains(HasSubstr("transfers use the links of 8xv100-pcie-32gb (pcie")));
 }
 
 TEST_F(TraceChanges, SayWhatIsWrong) {
@@ -110,7 +110,7 @@ TEST_F(TraceChanges, SayWhatIsWrong) {
   EXPECT_THAT(predict_trace(inputs, how), test::FailsWith("no platform represents the recording machine"));
   const RecordedProgram recorded = value_of(rebuild_program(inputs));
   EXPECT_THAT(predict_between(recorded, recorded, {}),
-              test::FailsWith("say how a step grows with the batch"));
+              test::FailsWith("are for the prediction of another batch"));
 }
 
 // The list says what is made, in which order, and only that.
