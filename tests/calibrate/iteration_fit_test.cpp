@@ -121,7 +121,7 @@ TEST(FitIterations, NeedsAStepThatCanBePredicted) {
   const auto fit = fit_iterations(steps);
   ASSERT_FALSE(fit.ok());
   EXPECT_THAT(fit.error().message(), ::testing::HasSubstr("no step can be predicted"));
-  EXPECT_THAT(fit_iterations({}), test::FailsWith("no measured step is given"));
+  EXPECT_THAT(fit_iterations({}), test::FailsWith("there is no measured step"));
 }
 
 // What calibrate writes is what the model of that platform reads.

@@ -117,7 +117,7 @@ TEST(NetworkPresets, ImageSizesThatAreNoneAreRefused) {
   EXPECT_FALSE(find_network("llama-3-8b").value().has_value());
   Job job = job_of("llama-3-8b", 1);
   job.vision.image_size = 224;
-  EXPECT_THAT(resolve(job).error().message(), HasSubstr("is not a network of images"));
+  EXPECT_THAT(resolve(job).error().message(), HasSubstr("is not an image network"));
 }
 
 TEST(NetworkPresets, AreTrainedByPyTorchAsCopies) {

@@ -104,7 +104,7 @@ TEST(DeepSpeedConfig, LeavesTypesOpenThatAreAuto) {
   constexpr std::string_view kAuto =
       R"({"train_batch_size": 64, "fp16": {"enabled": "auto", "loss_scale": 0}, "bf16": {"enabled": "auto"}})";
   EXPECT_EQ(compute_of(kAuto), DType::bf16);
-  EXPECT_THAT(job_of(kAuto).notes, Contains("type of the computation left open (\"auto\"): bf16"));
+  EXPECT_THAT(job_of(kAuto).notes, Contains("computation type is \"auto\": bf16 is assumed"));
   EXPECT_EQ(compute_of(kAuto, {.dtype = DType::bf16}), DType::bf16);
   EXPECT_EQ(compute_of(kAuto, {.dtype = DType::fp16}), DType::fp16);
   EXPECT_EQ(compute_of(R"({"fp16": {"enabled": "auto"}})"), DType::fp16);

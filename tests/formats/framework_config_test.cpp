@@ -482,7 +482,7 @@ TEST(FrameworkConfig, SaysWhatIsWrong) {
               HasSubstr("c.yaml: line 2: micro_batch_size: found `many`, expected a number"));
   EXPECT_THAT(error_of(job_of("micro_batch_size: 2\nsequence_len: 4096\nlora_r: 8\n")),
               HasSubstr("found keys of Axolotl, expected base_model together with them"));
-  EXPECT_THAT(error_of(job_of("a: 1\n")), HasSubstr("keys of no framework that is known"));
+  EXPECT_THAT(error_of(job_of("a: 1\n")), HasSubstr("keys of no known framework"));
   EXPECT_THAT(error_of(job_of("zero_optimization: {stage: 2}\n")), HasSubstr("--deepspeed"));
   EXPECT_THAT(error_of(job_of("base_model: meta-llama/Llama-3.1-8B\nrl: grpo\n")), HasSubstr("found `grpo`"));
   EXPECT_THAT(error_of(job_of("just words")), HasSubstr("expected keys with their values"));

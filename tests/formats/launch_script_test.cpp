@@ -333,7 +333,7 @@ TEST(LaunchScriptFile, NamesWhatOnlyTheClusterKnows) {
   const auto job = resolve(asked);
   ASSERT_FALSE(job.ok());
   EXPECT_THAT(job.error().message(), HasSubstr("--nnodes: found `$SLURM_NNODES`"));
-  EXPECT_THAT(job.error().message(), HasSubstr("--gpus says how many GPUs there are"));
+  EXPECT_THAT(job.error().message(), HasSubstr("give the number of GPUs with --gpus"));
 }
 
 // Et*3|(tt|)*29,m|L: 3, 2 x 29, none, none.

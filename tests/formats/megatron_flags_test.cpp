@@ -164,12 +164,12 @@ TEST(MegatronFlags, UnknownOnesAreLeftOutWithANote) {
 // What a condition may add, behind a switch, a number and in front of all.
 TEST(MegatronFlags, LeavesOutFlagsThatNobodyKnows) {
   const ResolvedJob job = small("--bf16 ${MORE[@]} --num-query-groups 4 $REST --save $CKPT --swiglu");
-  EXPECT_THAT(job.notes, Contains("left out: ${MORE[@]}: the script does not say what it holds"));
-  EXPECT_THAT(job.notes, Contains("left out: $REST: the script does not say what it holds"));
+  EXPECT_THAT(job.notes, Contains("left out: ${MORE[@]}: the script does not set it"));
+  EXPECT_THAT(job.notes, Contains("left out: $REST: the script does not set it"));
   EXPECT_THAT(job.notes, Not(Contains(HasSubstr("CKPT"))));
   EXPECT_TRUE(job.model.gated_ffn);
   EXPECT_THAT(refusal("--num-query-groups $N"), HasSubstr("found `$N`"));
-  EXPECT_THAT(refusal("--bf16 $MORE", true), HasSubstr("$MORE: the script does not say what it holds"));
+  EXPECT_THAT(refusal("--bf16 $MORE", true), HasSubstr("$MORE: the script does not set it"));
 }
 
 TEST(MegatronFlags, BatchSchedulesEndAtTheirLastBatch) {

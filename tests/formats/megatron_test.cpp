@@ -287,7 +287,7 @@ TEST(MegatronCommandLine, ReadsTheLayersWithExperts) {
   EXPECT_EQ(moe("[0,0,1]*8").first_dense_layers, 0);
   EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1]*23")), HasSubstr("not 23"));
   EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1,0]*12")),
-              HasSubstr("dense layers in front"));
+              HasSubstr("dense layers before"));
   EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1]*99999999999")),
               HasSubstr("--moe-layer-freq"));
   EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq 5")), HasSubstr("a divisor of 24 layers"));
@@ -382,7 +382,7 @@ TEST(MegatronCommandLine, NamesFlagsThatItCannotKnow) {
             "pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --split 99,1,0 "} +
         open);
     ASSERT_TRUE(words.ok()) << words.error().message();
-    EXPECT_THAT(words->unknown, ElementsAre(HasSubstr("the script does not say what it holds"))) << open;
+    EXPECT_THAT(words->unknown, ElementsAre(HasSubstr("the script does not set it"))) << open;
   }
   const auto value =
       parse_megatron_command_line("pretrain_gpt.py --num-layers 4 --hidden-size 8 --save $(date) --bf16");

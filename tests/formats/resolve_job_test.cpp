@@ -51,9 +51,9 @@ Job with(Job job, Framework framework) {
 TEST(Job, FillsInWhatNobodySaid) {
   const ResolvedJob job = resolved(asked());
   EXPECT_THAT(job.notes, ElementsAre("micro-batch size not given: 1", "sequence length not given: 8192",
-                                     "type of the computation not given: bf16",
+                                     "computation type not given: bf16",
                                      "global batch not given: 64, one micro-batch per data-parallel rank",
-                                     "framework not given: Megatron-LM's kernels and overlaps"));
+                                     "framework not given: kernels and overlaps of Megatron-LM"));
   EXPECT_EQ(job.layout.degrees.data, 64);
   EXPECT_EQ(job.layout.batch.global_batch_sequences, 64);
   EXPECT_EQ(job.layout.layer.precision.compute, DType::bf16);

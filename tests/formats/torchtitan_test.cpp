@@ -208,7 +208,7 @@ TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nsteps = 0\n"),
               HasSubstr("training.steps: found 0, expected 1 or more"));
   EXPECT_THAT(message_of("[model\n"), AllOf(HasSubstr("job.toml: line 1"), HasSubstr("not valid TOML")));
-  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n", {}), HasSubstr("say how many GPUs"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n", {}), HasSubstr("give the number of GPUs"));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\ntensor_parallel_degree = 3\n"),
               HasSubstr("not a multiple of the other degrees, 3"));
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\ntensor_parallel_degree = -1\n"),

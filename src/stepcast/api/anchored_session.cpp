@@ -50,7 +50,8 @@ bool holds_traces(const std::string& place) {
 Result<MeasuredTime> step_of_traces(const std::string& place, const ResolvedJob& laid_out) {
   STEPCAST_ASSIGN(const Replayed replayed, Session{}.replay({.places = {place}}));
   if (!(replayed.measured.step_time_ms > 0))
-    return Error::at(place, "", "these traces have no measured step").advice("say its milliseconds");
+    return Error::at(place, "", "these traces have no measured step")
+        .advice("give its step time in milliseconds");
   return MeasuredTime{laid_out.model, laid_out.layout, replayed.measured.step_time_ms};
 }
 

@@ -151,7 +151,7 @@ Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& 
                                             : takes_fp16 ? DType::fp16
                                                          : DType::fp32);
   if (!said.dtype && !fp16.on && !bf16.on && (takes_bf16 || takes_fp16)) {
-    job.notes.push_back(fmt::format("type of the computation left open (\"auto\"): {}", to_string(compute)));
+    job.notes.push_back(fmt::format("computation type is \"auto\": {} is assumed", to_string(compute)));
   }
   Precision precision = precision_for(compute);
   // ZeRO-2 and 3 keep gradients in the type of the weights; so do reductions unless told otherwise.

@@ -234,12 +234,12 @@ class ConfigReader {
       if (offloads) words_.settings.optimizer_offload = true;
       if (offloads && stage == '3') out_.job.not_modelled.emplace_back("offload_param, by the file's name");
       out_.job.framework = Framework::deepspeed;
-      out_.notes.push_back(fmt::format("{} is not here: ZeRO stage {}{} by its name",
+      out_.notes.push_back(fmt::format("{} does not exist: ZeRO stage {}{} is assumed from its name",
                                        value.text().substr(0, 80), stage,
                                        offloads ? " with the optimizer on the host" : ""));
       return Ok{};
     }
-    return wrong("deepspeed", value.text(), "a file that is here; --deepspeed gives another");
+    return wrong("deepspeed", value.text(), "an existing file, or another one with --deepspeed");
   }
 
   // What is trained: pairs of answers are two sequences each; a reference runs forward beside the policy, unless what it
@@ -259,7 +259,7 @@ class ConfigReader {
       return wrong("stage or rl", words_.work,
                    "supervised training (sft, pt) or preferences (dpo, orpo, kto, rm)")
           .advice(
-              "answers are generated between its training steps: `stepcast predict --rl grpo` (or ppo, dapo) "
+              "it generates answers between training steps: `stepcast predict --rl grpo` (or ppo, dapo) "
               "forecasts both (docs/post-training.md)");
     }
     if (known->pairs) {
@@ -277,7 +277,8 @@ class ConfigReader {
     if (recompute.empty() && framework_.recomputes && !words_.keeps_activations) {
       recompute = "full";
       if (!said_.settings.recompute)
-        out_.notes.push_back(fmt::format("recomputation not given: full, as {} has it", framework_.name));
+        out_.notes.push_back(
+            fmt::format("recomputation not given: full, the default of {}", framework_.name));
     }
     if (framework_.has_remat_policies && !recompute.empty() && recompute != "none") {
       STEPCAST_TRY(use_policy(recompute));
@@ -286,7 +287,7 @@ class ConfigReader {
       s.recompute = Recompute::full;
     } else if (!recompute.empty() && recompute != "none" && recompute != "false") {
       out_.notes.push_back(
-          fmt::format("recomputation `{}`: taken as that of attention", recompute.substr(0, 60)));
+          fmt::format("recomputation `{}`: modelled as recomputation of attention", recompute.substr(0, 60)));
       s.recompute = Recompute::selective;
     } else if (recompute == "none") {
       s.recompute = Recompute::none;
@@ -373,7 +374,7 @@ class ConfigReader {
     if (known == std::end(kWords)) return wrong("dtype", words_.precision, "bfloat16, float16 or float32");
     s.dtype = known->second;
     if (framework_.has_no_master_weights && s.dtype == DType::bf16)
-      out_.job.not_modelled.emplace_back("dtype: bf16 (weights and states without a copy in fp32)");
+      out_.job.not_modelled.emplace_back("dtype: bf16 (weights and states without fp32 copies)");
     return Ok{};
   }
 
@@ -481,8 +482,8 @@ class ConfigReader {
     if (framework_.sequence_tokens > 0 && !s.seq_len_tokens) {
       s.seq_len_tokens = framework_.sequence_tokens;
       if (!said_.settings.seq_len_tokens)
-        out_.notes.push_back(
-            fmt::format("sequence length not given: {}, as {} has it", *s.seq_len_tokens, framework_.name));
+        out_.notes.push_back(fmt::format("sequence length not given: {}, the default of {}",
+                                         *s.seq_len_tokens, framework_.name));
     }
     if (words_.tensor_outside > 1) s.tensor = s.tensor.value_or(1) * words_.tensor_outside;
     job.settings = over(s, said_.settings);
@@ -517,7 +518,7 @@ class ConfigReader {
       }
     }
     if (micro < 1 || micro > kMost || micro != std::floor(micro))
-      return wrong("the batch of a rank", fmt::format("{:g}", micro),
+      return wrong("the batch size per rank", fmt::format("{:g}", micro),
                    "a whole number of sequences, 1 to 1e6");
     if (words_.accumulation < 1 || words_.accumulation > kMost)
       return wrong("gradient accumulation", fmt::format("{}", words_.accumulation), "1 to 1e6");

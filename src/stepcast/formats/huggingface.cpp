@@ -22,7 +22,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::string_view kUnknownKey =
-    "it may change the shape of the model, so it is not passed over; --ignore-key NAME says that it does not";
+    "it may change the shape of the model, so it is not ignored; use --ignore-key NAME if it does not";
 
 // Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
 constexpr std::string_view kEncoderDecoder =
@@ -34,7 +34,7 @@ constexpr std::string_view kStateSpace =
     "state-space and recurrent layers are not modelled in this form; nearest with Mamba-2, attention and "
     "experts: nemotron_h";
 constexpr std::string_view kTower =
-    "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
+    "vision and audio towers are not modelled; for only the language model give its `text_config` as a file";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"led longt5 blenderbot prophetnet switch_transformers", kEncoderDecoder},
     {"deit swin dinov2 convnext clip siglip", kVision},
@@ -51,7 +51,7 @@ std::string_view why_not_read(std::string_view model_type) {
 std::string missing_parts(const ObjectReader& keys) {
   std::string missing;
   for (const auto& [key, part] : detail::foreign_words("parts_not_modelled"))
-    if (keys.has(key)) missing = fmt::format("its `{}` says {}, which is not modelled; ", key, part);
+    if (keys.has(key)) missing = fmt::format("its `{}` is {}, which is not modelled; ", key, part);
   return missing;
 }
 
@@ -67,7 +67,7 @@ std::string nearest_by_parts(const ObjectReader& keys) {
       {"mamba_num_heads", "Mamba-2 layers", "nemotron_h"},
       {"ssm_state_size", "state-space layers", "nemotron_h"},
       {"kv_lora_rank", "latent attention", "deepseek_v3"},
-      {"decoder_layers", "an encoder in front of a decoder", "t5-base (a preset)"},
+      {"decoder_layers", "an encoder before a decoder", "t5-base (a preset)"},
       {"patch_size", "patches of images", "vit-base-patch16 (a preset)"},
       {"n_routed_experts", "routed experts", "glm4_moe"},
       {"num_local_experts", "experts", "mixtral"},
@@ -77,11 +77,11 @@ std::string nearest_by_parts(const ObjectReader& keys) {
   const std::string missing = missing_parts(keys);
   for (const Sign& sign : kSigns) {
     if (keys.has(sign.key))
-      return fmt::format("{}its `{}` says {}: the nearest family that is read is {}", missing, sign.key,
-                         sign.part, sign.family);
+      return fmt::format("{}its `{}` is {}: the nearest supported family is {}", missing, sign.key, sign.part,
+                         sign.family);
   }
-  if (!missing.empty()) return missing + "Megatron-LM's flags describe the rest";
-  return "Megatron-LM's flags describe a model of any sizes";
+  if (!missing.empty()) return missing + "flags of Megatron-LM describe the rest";
+  return "flags of Megatron-LM describe a model of any size";
 }
 
 Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
@@ -116,7 +116,7 @@ Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
   // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4.
   if (method == "fp8" || method == "mxfp4") return Ok{};
   notes.push_back(fmt::format(
-      "the checkpoint is quantized{}: the model is trained in the types of the layout, as before it was",
+      "the checkpoint is quantized{}: training uses the types of the layout, as before quantization",
       method.empty() ? std::string{} : fmt::format(" ({})", method.substr(0, 60))));
   return Ok{};
 }
@@ -182,16 +182,16 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
       keys.has("audio_config") || keys.has("encoder_config") || keys.has("visual_tokenizer_config");
   keys.ignore(detail::huggingface_keys("around_text"));
   if ((!vision && !hears) || reading.vision.text_only) {
-    if (vision || hears) reading.notes.emplace_back("the language model alone (text_config): --text-only");
+    if (vision || hears) reading.notes.emplace_back("only the language model (text_config): --text-only");
     return Ok{};
   }
-  std::string missing = "towers for pictures and sound are not counted";
+  std::string missing = "vision and audio towers are not counted";
   if (vision) {
     STEPCAST_ASSIGN(model.tower,
                     detail::read_tower(model_type, *vision, keys, model, reading.vision, missing));
   }
   if (!model.tower) {
-    reading.notes.push_back(fmt::format("the language model alone (text_config): {}", missing));
+    reading.notes.push_back(fmt::format("only the language model (text_config): {}", missing));
     return Ok{};
   }
   const VisionTower& tower = *model.tower;
@@ -203,10 +203,10 @@ Status read_tower_of(std::string_view model_type, ObjectReader& keys, Transforme
       beside ? fmt::format("next to every sequence, with cross-attention to {} vectors", vectors)
              : fmt::format("in every sequence, as {} of its tokens", vectors);
   reading.notes.push_back(
-      fmt::format("{} image{} of {} x {} pixels {}: --images and --image-size say otherwise, --text-only "
-                  "leaves the tower out{}",
+      fmt::format("{} image{} of {} x {} pixels {}. To change it: --images and --image-size, or --text-only "
+                  "without the tower{}",
                   tower.images, tower.images == 1 ? "" : "s", tower.image_size, tower.image_size, where,
-                  hears ? "; the tower for sound is not counted" : ""));
+                  hears ? "; the audio tower is not counted" : ""));
   return Ok{};
 }
 
@@ -218,8 +218,7 @@ void set_cross_tokens(Transformer& model, std::vector<std::string>& notes) {
   if (tokens == 0) {
     const auto left_out = static_cast<std::int64_t>(std::erase_if(model.kind_of_layer, looks));
     model.n_layers -= left_out;
-    notes.push_back(
-        fmt::format("no images: {} layers of cross-attention do not run and are left out", left_out));
+    notes.push_back(fmt::format("no images: {} cross-attention layers are left out", left_out));
     return;
   }
   for (LayerKind& kind : model.layer_kinds)
@@ -251,8 +250,7 @@ Status read_text_config(std::string_view model_type, ObjectReader& keys, Transfo
       around += fmt::format("{}`{}`", around.empty() ? "" : ", ", key.substr(0, 60));
     if (text) keys.ignore(key);
   }
-  if (!around.empty())
-    reading.notes.push_back(fmt::format("keys next to `text_config` that are not known here: {}", around));
+  if (!around.empty()) reading.notes.push_back(fmt::format("unknown keys next to `text_config`: {}", around));
   return Ok{};
 }
 
@@ -300,17 +298,17 @@ Status read_family(ObjectReader& keys, Transformer& model, Reading& reading, boo
 void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
   if (model.state_mixer) {
     notes.emplace_back(
-        "recurrent layers (linear attention, Mamba, short convolutions) are priced by FLOPs and bytes: no "
+        "recurrent layers (linear attention, Mamba, short convolutions) are modelled by FLOPs and bytes: no "
         "kernel was measured");
   }
   if (!attention_of(model).traits().is_measured) {
     notes.emplace_back(
-        "attention to compressed keys, their indexer and the mixes of residual streams are priced by FLOPs "
-        "and "
-        "bytes, attention as to a window of as many keys: no kernel was measured");
+        "compressed attention, its indexer and residual mixing are modelled by FLOPs and bytes, attention as "
+        "a window of as many keys: no kernel was measured");
   } else if (model.sparse_indexer) {
     notes.emplace_back(
-        "sparse attention: the indexer by FLOPs and bytes, attention to its keys as to a window of as many");
+        "sparse attention: the indexer is modelled by FLOPs and bytes, attention as a window of as many "
+        "keys");
   }
 }
 
@@ -349,7 +347,7 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
   STEPCAST_TRY(read_family(keys, model, reading, false));
   if ((vision.images && !reading.tower) || (vision.image_size && !reading.tower && !model.network)) {
     return Error::at(name, vision.images ? "--images" : "--image-size",
-                     "this model has no tower for images that is read")
+                     "this model has no supported vision tower")
         .advice("leave it out");
   }
   STEPCAST_TRY(check(model));

@@ -57,7 +57,7 @@ Result<std::string> with_sources(const std::filesystem::path& file, int depth) {
       STEPCAST_ASSIGN(const std::string inner, with_sources(other, depth + 1));
       out += inner;
       if (out.size() > kMostBytes)
-        return Error::at(file.string(), "", "reads files that read each other without end");
+        return Error::at(file.string(), "", "reads files that include each other in a circle");
       continue;
     }
     out += std::string{line} + "\n";
@@ -165,8 +165,8 @@ std::optional<Job> config_of_command_line(const Job& said) {
   // What accelerate reads before the script stands in a file of its own.
   for (std::size_t i = 0; i + 1 < words->size() && !(*words)[i].ends_with(".py"); ++i)
     if ((*words)[i] == "--config_file")
-      job.not_modelled.push_back(
-          fmt::format("--config_file {}: --sharding says how it shards", (*words)[i + 1].substr(0, 80)));
+      job.not_modelled.push_back(fmt::format("--config_file {}: not read; give its sharding with --sharding",
+                                             (*words)[i + 1].substr(0, 80)));
   return job;
 }
 

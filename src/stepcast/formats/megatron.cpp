@@ -68,7 +68,7 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
       continue;
     }
     if (is_open_list(word, flags)) {
-      unknown.push_back(fmt::format("{}: the script does not say what it holds", word.substr(0, 80)));
+      unknown.push_back(fmt::format("{}: the script does not set it", word.substr(0, 80)));
       continue;
     }
     if (!is_flag(word)) {
@@ -102,7 +102,7 @@ Error wrong_value(const GivenFlag& flag, std::string_view expected) {
   for (const std::string_view value : flag.values) {
     if (!is_open(value)) continue;
     return std::move(error).advice(
-        fmt::format("the script does not say what {} is: write its value in its place", value.substr(0, 60)));
+        fmt::format("the script does not set {}: replace it by its value", value.substr(0, 60)));
   }
   return error;
 }
@@ -182,7 +182,7 @@ Error unknown_flag(std::string_view name, std::span<const std::string> others) {
   if (const auto meant = nearest_word(name, known)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
   }
-  return std::move(error).advice("`stepcast reference megatron-flags` lists the flags that are known");
+  return std::move(error).advice("`stepcast reference megatron-flags` lists the known flags");
 }
 
 // Values that the setting of their flag cannot hold.
@@ -263,7 +263,7 @@ Status check_contradictions(std::span<const GivenFlag> flags, const JobSettings&
   }
   if (settings.zero_stage.value_or(0) > 1 && settings.distributed_optimizer.value_or(false)) {
     return Error::at("", fmt::format("--zero-stage {}", *settings.zero_stage),
-                     "given together with --use-distributed-optimizer, which is stage 1")
+                     "given with --use-distributed-optimizer, which is stage 1")
         .advice("choose one");
   }
   const std::int64_t padded = settings.padded_vocab_size.value_or(0), vocab = settings.vocab_size.value_or(0);
@@ -342,7 +342,7 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
       continue;
     }
     if (const std::size_t colon = value.find(':'); is_nodes && colon != std::string_view::npos) {
-      launch.elastic = fmt::format("--nnodes {}: the most of them are taken", value.substr(0, 40));
+      launch.elastic = fmt::format("--nnodes {}: the maximum is used", value.substr(0, 40));
       flag.values.front() = value.substr(colon + 1);
     }
     if (is_open(value)) {
@@ -425,7 +425,7 @@ Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view s
   words.is_bert = true;
   if (!s.tokenizer) s.tokenizer = "BertWordPieceLowerCase";
   words.notes.emplace_back(
-      "no script is named: --vocab-file without --merge-file is read as pretrain_bert.py's");
+      "no script is named: --vocab-file without --merge-file is read as a flag of pretrain_bert.py");
   return Ok{};
 }
 
@@ -491,7 +491,7 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   if (is_t5 && !result.settings.decoder_layers) result.settings.decoder_layers = result.settings.n_layers;
   STEPCAST_TRY(apply_missing_script(flags, script, result));
   if (const std::string twice = repeated_flag(flags); !twice.empty())
-    result.notes.push_back(twice + ": the last one holds");
+    result.notes.push_back(twice + ": the last one is used");
   if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
   result.gpus_per_node = launch.gpus_per_node;
   result.unknown_gpus = launch.unknown;

@@ -56,7 +56,7 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
     return Error::at(file, "model")
         .found(name.empty() ? std::string{"no num_layers, and no class"}
                             : fmt::format("`{}`", name.substr(0, 80)))
-        .expected("model.num_layers and its kin, or the class of a model that is a preset")
+        .expected("model.num_layers and the other sizes, or the class of a preset model")
         .advice("give its config.json with --model");
   }
   return preset->name;
@@ -254,7 +254,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
       std::ranges::any_of(arguments, [](const auto& a) { return a.first == "bf16" || a.first == "fp16"; });
   if (!says_type && !scalars.contains("trainer.precision") && !said.settings.dtype) {
     arguments.emplace_back("bf16", "True");
-    out.notes.emplace_back("type of the computation not given: bf16, as recipes have it");
+    out.notes.emplace_back("computation type not given: bf16, as in the recipes");
   }
   const bool has_model = !out.job.model.empty() || out.job.transformer;
   if (has_model) {
@@ -276,7 +276,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
   }
   if (!unknown.empty()) {
     if (said.strict) return Error::at(file, "", "keys that are not flags of Megatron-LM: " + unknown);
-    out.notes.push_back("left out, as no flags of Megatron-LM are called so: " + unknown);
+    out.notes.push_back("left out, not flags of Megatron-LM: " + unknown);
   }
   out.job.command_line = command_line_of_arguments(arguments, false);
   if (!out.job.n_gpus) out.job.n_gpus = gpus;

@@ -228,7 +228,7 @@ std::string advice_on(const std::vector<std::string>& known, std::string_view na
   if (found.empty() && !first_letters(name).empty())
     std::ranges::copy_if(known, std::back_inserter(found),
                          [&](const std::string& other) { return has_parts_of(other, name); });
-  if (found.empty()) return "`stepcast models` lists the names; the path of a config.json does as well";
+  if (found.empty()) return "`stepcast models` lists the names; or give the path of a config.json";
   if (found.size() == 1) return fmt::format("did you mean `{}`?", found.front());
   constexpr std::size_t kMostShown = 9;
   const std::size_t shown = std::min(found.size(), kMostShown);

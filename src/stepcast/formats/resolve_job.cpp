@@ -34,7 +34,7 @@ Error no_such_path(const std::string& path) {
       network.ok() && network.value() ? Result<Transformer>{*network.value()} : find_preset(name);
   return Error::at("", "--model", fmt::format("no such file or folder: `{}`", path.substr(0, 200)))
       .advice(preset.ok() ? fmt::format("did you mean `{}`?", preset->name)
-                          : "`stepcast models` lists the names that need no file; or give its config.json");
+                          : "`stepcast models` lists the presets; or give its config.json");
 }
 
 Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::string>& notes) {
@@ -64,13 +64,13 @@ Result<std::optional<Transformer>> named_model(const Job& job, std::vector<std::
   const bool sees = preset.ok() && preset->tower;
   if (job.vision.image_size && !is_file && !sees) {
     return Error::at("", "--image-size",
-                     fmt::format("`{}` is not a network of images", job.model.substr(0, 200)))
+                     fmt::format("`{}` is not an image network", job.model.substr(0, 200)))
         .expected("one of ResNet, VGG, ViT or DiT: " + fmt::format("{}", fmt::join(network_names(), ", ")));
   }
   if ((job.vision.images || job.vision.text_only) && !is_file && !sees) {
     return Error::at("", job.vision.images ? "--images" : "--text-only")
         .found("no config.json")
-        .expected("--model with the config.json of a model that sees images");
+        .expected("--model with the config.json of a vision-language model");
   }
   if (!is_file && !job.ignored_model_keys.empty()) return nothing_to_ignore();
   if (is_path && !job.model.ends_with(".json") && !std::filesystem::exists(job.model, ignored)) {
@@ -105,7 +105,7 @@ void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSet
   fill_in_length(model, s, notes);
   if (!s.dtype && !s.fp8.value_or(false) && !has_deepspeed) {
     s.dtype = DType::bf16;
-    notes.emplace_back("type of the computation not given: bf16");
+    notes.emplace_back("computation type not given: bf16");
   }
 }
 
@@ -119,8 +119,8 @@ void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
   }
   if (!job.framework && !job.deepspeed && s.zero_stage.value_or(0) == 0) {
     result.notes.emplace_back(takes_images(result.model.network.get())
-                                  ? "framework not given: PyTorch's kernels, DistributedDataParallel"
-                                  : "framework not given: Megatron-LM's kernels and overlaps");
+                                  ? "framework not given: PyTorch with DistributedDataParallel"
+                                  : "framework not given: kernels and overlaps of Megatron-LM");
   } else if (job.framework && !s.framework_date) {
     result.notes.push_back(
         fmt::format("release of {} not given: the newest (--framework-date)", to_string(*job.framework)));
@@ -137,10 +137,10 @@ void deal_out_layers(ResolvedJob& job) {
   if (job.model.n_layers % chunks == 0) return;
   layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(job.model.n_layers, chunks);
   if (layout.pipeline.layers_per_stage.empty()) return;
-  job.notes.push_back(
-      fmt::format("{} layers do not divide into {} stages: distributed as evenly as possible. Embedding and output "
-                  "count as a layer each. To change it: --pipeline-model-parallel-layout",
-                  job.model.n_layers, chunks));
+  job.notes.push_back(fmt::format(
+      "{} layers do not divide into {} stages: distributed as evenly as possible. Embedding and output "
+      "count as a layer each. To change it: --pipeline-model-parallel-layout",
+      job.model.n_layers, chunks));
 }
 
 // 4194304 is a batch in tokens.
@@ -161,7 +161,7 @@ void use_plain_layers(const Job& job, Layout& layout, std::vector<std::string>& 
   if (job.command_line || !is_plain) return;
   layout.layer.fused = rule_of(Framework::pytorch).fused;
   notes.emplace_back(
-      "DeepSpeed: layers as Hugging Face has them, without fused kernels; for Megatron-DeepSpeed give its "
+      "DeepSpeed: layers of Hugging Face without fused kernels; for Megatron-DeepSpeed give its "
       "--command-line");
 }
 
@@ -174,8 +174,9 @@ void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& 
   if (s.sharding || s.distributed_optimizer || s.fully_sharded || s.zero_stage) return;
   if (layout.degrees.data * layout.degrees.context < 2) return;
   s.fully_sharded = true;
-  notes.push_back(fmt::format("sharding not given: weights, gradients and optimizer states, as {} does",
-                              to_string(*job.framework)));
+  notes.push_back(
+      fmt::format("sharding not given: weights, gradients and optimizer states, the default of {}",
+                  to_string(*job.framework)));
 }
 
 // A framework that was named recomputes what its configurations do.
@@ -186,8 +187,8 @@ void recompute_as_framework_does(const Job& job, JobSettings& s, std::vector<std
       s.recompute_layers || s.recompute_attention || s.checkpoint_layers)
     return;
   s.recompute = usual;
-  notes.push_back(
-      fmt::format("recomputation not given: {}, as {} has it", to_string(usual), to_string(*job.framework)));
+  notes.push_back(fmt::format("recomputation not given: {}, the default of {}", to_string(usual),
+                              to_string(*job.framework)));
 }
 
 // What was said when the model was read, and which of its keys were not.
@@ -196,7 +197,7 @@ void note_model(const Job& job, const std::vector<std::string>& said, ResolvedJo
   std::string keys;
   for (const std::string& key : job.ignored_model_keys) keys += (keys.empty() ? "" : ", ") + key;
   if (!keys.empty()) {
-    result.notes.insert(result.notes.begin(), fmt::format("read as if the model's config had no {}", keys));
+    result.notes.insert(result.notes.begin(), fmt::format("ignored key of the model's config: {}", keys));
   }
 }
 
@@ -261,7 +262,7 @@ void take_fewest_gpus(JobSettings& s, ResolvedJob& result) {
   if (micro > 0 && global > 0 && global % (micro * data) != 0) data = 1;  // nothing works: check() says why
   s.data = data;
   result.notes.push_back(
-      fmt::format("GPUs not given: {}, the fewest that the degrees allow; --gpus says otherwise",
+      fmt::format("GPUs not given: {}, the fewest for these degrees. To change it: --gpus",
                   tensor * context * data * std::clamp<std::int64_t>(s.pipeline.value_or(1), 1, kMostRanks)));
 }
 
@@ -281,16 +282,16 @@ Result<bool> read_command_line(const Job& job, const std::optional<Transformer>&
   result.gpus_per_node = line.gpus_per_node;
   if (result.n_gpus && line.n_gpus && *result.n_gpus != *line.n_gpus) {
     result.notes.push_back(
-        fmt::format("{} GPUs as said, where the launcher has {}", *result.n_gpus, *line.n_gpus));
+        fmt::format("{} GPUs as given, but the launcher has {}", *result.n_gpus, *line.n_gpus));
   }
   if (!result.n_gpus && !line.n_gpus && line.unknown_gpus) {
-    return Error{*line.unknown_gpus}.advice("--gpus says how many GPUs there are");
+    return Error{*line.unknown_gpus}.advice("give the number of GPUs with --gpus");
   }
   if (!result.n_gpus) result.n_gpus = line.n_gpus;
   if (!base && ((!settings.n_layers && !settings.hybrid_pattern) || !settings.hidden_size)) {
     return Error{"the command line describes no model"}
-        .expected("--num-layers, --hidden-size and --num-attention-heads, or --model together with it")
-        .advice("of a script that reads others, give the one that has these flags");
+        .expected("--num-layers, --hidden-size and --num-attention-heads, or --model with it")
+        .advice("if the script includes others, give the one with these flags");
   }
   if (!settings.tokenizer && !settings.tokenizer_model)
     settings.tokenizer = "";  // some vocabulary is assumed
@@ -330,7 +331,8 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   result.routine = routine_of(settings);
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
   if (const auto flag = flag_of_experts(settings); flag && job.command_line && !result.model.moe) {
-    result.notes.push_back(fmt::format("{} of the command line does nothing: there are no experts", *flag));
+    result.notes.push_back(
+        fmt::format("{} of the command line has no effect: the model has no experts", *flag));
   }
   if (job.command_line && !base) {
     if (std::string note = detail::vocabulary_note(settings, result.model); !note.empty())
@@ -347,7 +349,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   if (const auto& stages = layout.pipeline.layers_per_stage;
       result.model.n_multi_token_prediction_layers > 0 && stages.size() > 2 &&
       stages[stages.size() - 2] == 0) {
-    result.notes.emplace_back("layers that predict further tokens are counted with the last stage");
+    result.notes.emplace_back("extra prediction layers (MTP) are counted in the last stage");
   }
   if (!job.command_line) note_sizes(settings, job, result);
   note_batch_in_tokens(layout, result.notes);
@@ -363,17 +365,17 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) {
     layout.software.framework = Framework::deepspeed;
     if (!job.command_line && !job.deepspeed) {
-      result.notes.push_back(fmt::format(
-          "--zero-stage is DeepSpeed's: the software is taken to be Megatron-DeepSpeed; --sharding zero{} "
-          "keeps Megatron-LM",
-          *settings.zero_stage));
+      result.notes.push_back(
+          fmt::format("--zero-stage is a flag of DeepSpeed, so Megatron-DeepSpeed is assumed; for "
+                      "Megatron-LM use --sharding zero{}",
+                      *settings.zero_stage));
     }
   }
   STEPCAST_TRY(detail::apply_choices(settings, layout));
   if (const FrozenWeights kind = layout.layer.frozen_weights; kind != FrozenWeights::as_computed) {
     result.notes.push_back(fmt::format(
-        "frozen weights in {} are dequantised before every GEMM{}: no step of such a training was measured",
-        to_string(kind), kind == FrozenWeights::int8 ? ", not multiplied as LLM.int8 does" : ""));
+        "frozen weights in {} are dequantised before every GEMM{}. No such training was measured",
+        to_string(kind), kind == FrozenWeights::int8 ? ", not used directly as in LLM.int8" : ""));
   }
   // Megatron Core, whether a script, a name or nothing says so; NeMo runs the same layers tuned.
   if (rule_of(layout).layers.counts_operators && !settings.legacy_models.value_or(false)) {

@@ -109,7 +109,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
     if (!options.n_gpus) {
       return Error::at("", "parallelism.data_parallel_shard_degree",
                        "-1 uses all GPUs that the other degrees leave")
-          .advice("say how many GPUs there are");
+          .advice("give the number of GPUs with --gpus");
     }
     if (*options.n_gpus < others || *options.n_gpus % others != 0) {
       return Error{
@@ -157,7 +157,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
     const std::int64_t n_stages = (job.model.n_layers + 2 + s.layers_per_stage - 1) / s.layers_per_stage;
     if (n_stages % pp != 0) {
       return Error::at("", "parallelism.pipeline_parallel_layers_per_stage",
-                       fmt::format("gives {} stages, which {} ranks cannot share", n_stages, pp));
+                       fmt::format("gives {} stages, which do not divide among {} ranks", n_stages, pp));
     }
     layout.degrees.virtual_stages = n_stages / pp;
   }
@@ -285,9 +285,9 @@ JobFormat torchtitan_format() {
   const auto read = [](const Job& job) -> Result<ResolvedJob> {
     constexpr Framework kIts = Framework::torchtitan;
     if (job.framework.value_or(kIts) != kIts) {
-      return Error::at("", "--framework", "a TorchTitan config is run by torchtitan")
+      return Error::at("", "--framework", "a TorchTitan config needs the framework torchtitan")
           .found(std::string{to_string(*job.framework)})
-          .advice("leave --framework out, or say with flags what is different");
+          .advice("leave --framework out, or override settings with flags");
     }
     STEPCAST_ASSIGN(const BaseModel base, base_model(job));
     STEPCAST_TRY(check_numbers(job.settings));

@@ -40,7 +40,7 @@ Status apply_vocabulary(const JobSettings& s, bool has_base, Transformer& model)
     model.vocab_size = *s.padded_vocab_size;
   } else if (!has_base) {
     if (!s.tokenizer && !s.tokenizer_model) {
-      return Error::at("", "--vocab-size", "the vocabulary of the tokenizer is not known")
+      return Error::at("", "--vocab-size", "the vocabulary size of the tokenizer is unknown")
           .advice("add --vocab-size");
     }
     model.vocab_size =
@@ -198,8 +198,9 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
   if (!uneven && !embedding && !output) return Ok{};
   const std::int64_t n_chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
   const auto does_not_fit = [&](std::string_view flag) {
-    return Error::at("", std::string{flag},
-                     fmt::format("{} layers cannot be spread so over {} stages", n_layers, n_chunks));
+    return Error::at(
+        "", std::string{flag},
+        fmt::format("{} layers cannot be distributed over {} stages like this", n_layers, n_chunks));
   };
   constexpr std::int64_t kMostChunks = 1'000'000;
   if (n_chunks > kMostChunks || n_chunks > n_layers + (embedding ? 1 : 0) + (output ? 1 : 0))
@@ -322,7 +323,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
     layer.frozen_base = true;
   } else if (s.lora_targets || s.lora_dropout) {
     return Error::at("", s.lora_targets ? "--lora-target-modules" : "--lora-dropout",
-                     "is of no use without --lora-rank");
+                     "has no effect without --lora-rank");
   }
   if (const double dropout = s.lora_dropout.value_or(0); !(dropout >= 0 && dropout < 1))
     return bad_value("--lora-dropout", fmt::format("{}", dropout), "a share from 0 to below 1");
@@ -387,7 +388,7 @@ Status apply_date(const JobSettings& s, std::string& date) {
   const bool has_month =
       text.size() == 7 && text[4] == '-' && digits(5, 2) && text.substr(5) >= "01" && text.substr(5) <= "12";
   if ((text.size() != 4 && !has_month) || !digits(0, 4) || !text.starts_with("20"))
-    return bad_value("--framework-date", text, "a year or a month, as 2024 or 2024-05");
+    return bad_value("--framework-date", text, "a year or a month, such as 2024 or 2024-05");
   date = text;
   return Ok{};
 }
@@ -473,7 +474,7 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   assign(s.hidden_size, model.hidden_size);
   STEPCAST_TRY(apply_hybrid_layers(s, model));
   if (s.ffn_hidden_size == 0) {
-    return bad_value("--ffn-hidden-size", "0", "1 or more, or nothing for four times --hidden-size");
+    return bad_value("--ffn-hidden-size", "0", "1 or more, or no value for four times --hidden-size");
   }
   assign(s.ffn_hidden_size, model.ffn_hidden_size);
   assign(s.n_heads, model.n_heads);

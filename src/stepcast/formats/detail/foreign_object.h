@@ -14,7 +14,7 @@ namespace stepcast::detail {
                                                          const std::string& file) {
   return ObjectReader::of(
       value, std::move(path), file, NullMeans::absent,
-      "it may change the shape of the model, so it is not passed over; remove it if it does not");
+      "it may change the shape of the model, so it is not ignored; remove it if it does not");
 }
 
 }  // namespace stepcast::detail

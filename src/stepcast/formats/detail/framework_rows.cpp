@@ -286,7 +286,7 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
       {"train_micro_batch_size_per_gpu|zero_optimization|train_batch_size", "a DeepSpeed config",
        "give it with --deepspeed, together with a model"},
       {"distributed_type|compute_environment",
-       "a config of Hugging Face's accelerate, which names no model and no batch",
+       "a config of Hugging Face's accelerate, which has no model and no batch",
        "give the arguments of the script, or --model, --gpus, --mbs, --gbs and --framework fsdp"},
       {"apiVersion", "a manifest of Kubernetes", "give the command that it runs with --command-line"},
       {"services", "a file of Docker Compose", "give the command that it runs with --command-line"},
@@ -306,7 +306,7 @@ Result<const ConfigFramework*> framework_of(const JsonValue& root, const std::st
         .expected(missing_keys(root, nearest->needs) + " together with them");
   }
   return std::move(error)
-      .found("keys of no framework that is known")
+      .found("keys of no known framework")
       .expected(
           "a config of NeMo 2, Megatron-Bridge, NeMo Automodel, Axolotl, LLaMA-Factory, TRL, ms-swift, "
           "Hugging "

@@ -161,7 +161,7 @@ Status apply_hybrid_layers(const JobSettings& s, Transformer& model) {
     const std::string further = pattern.substr(slash + 1, pattern.find('/', slash + 1) - slash - 1);
     if (!set_further_layers(model, further)) {
       return bad_value("--hybrid-layer-pattern", pattern,
-                       "behind `/` letters of layers that the model has in front of it");
+                       "after `/` only letters of layers that occur before it");
     }
   }
   // Megatron's defaults where nothing is said.
@@ -292,7 +292,7 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
     return Ok{};
   }
   return bad_value(kFlag, whole,
-                   "dense layers in front of layers with experts, or the last of every n with experts");
+                   "dense layers before layers with experts, or experts in the last of every n layers");
 }
 
 }  // namespace stepcast::detail

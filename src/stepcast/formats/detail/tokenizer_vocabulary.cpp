@@ -74,7 +74,7 @@ TokenizerVocabulary vocabulary_of_tokenizer(std::string_view type, std::string_v
   if (is_known && known->sure) return TokenizerVocabulary{known->words, std::string{known->whose}, true};
   if (auto preset = vocabulary_of_preset(model)) return *std::move(preset);
   if (const auto words = thousands_in(model.substr(model.rfind('/') + 1)))
-    return TokenizerVocabulary{*words, "as the name of its file says", false};
+    return TokenizerVocabulary{*words, "by the name of its file", false};
   if (!is_known) known = std::end(kTokenizerTypes) - 1;
   return TokenizerVocabulary{known->words, std::string{known->whose}, false};
 }
@@ -92,9 +92,8 @@ std::string vocabulary_note(const JobSettings& settings, const Transformer& mode
                         visited * static_cast<double>(all.routed_experts);
   const double output = static_cast<double>(model.vocab_size) * static_cast<double>(model.hidden_size);
   return fmt::format(
-      "the vocabulary stands in the tokenizer's file: {} words are assumed ({}), {:.0f} % of the products of "
-      "a step; "
-      "--vocab-size says otherwise",
+      "the vocabulary is in the tokenizer's file: {} words are assumed ({}), {:.0f} % of the GEMM FLOPs of a "
+      "step. To change it: --vocab-size",
       model.vocab_size, known.whose, 100 * output / std::max(1.0, layers + output));
 }
 

@@ -66,8 +66,8 @@ Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTit
     auto preset = find_preset(known == std::end(kFlavors) ? name + "-" + flavor : std::string{known->preset});
     if (!preset) {
       return keys
-          .error("", fmt::format("no model `{}` of flavor `{}` is known", name.substr(0, 60),
-                                 flavor.substr(0, 60)))
+          .error("",
+                 fmt::format("unknown model `{}` of flavor `{}`", name.substr(0, 60), flavor.substr(0, 60)))
           .advice("give the model by a preset or its config.json");
     }
     job.model = *std::move(preset);

@@ -157,7 +157,7 @@ JsonValue with_usual_keys(const JsonValue& config, std::vector<std::string>& not
     return of_row(grok);
   }
   if (const JsonValue* thinker = config.find("thinker_config"); thinker != nullptr && thinker->is_object()) {
-    notes.emplace_back("what thinks alone (thinker_config): what speaks is not counted");
+    notes.emplace_back("only the thinker (thinker_config); the talker is not counted");
     return with_usual_keys(*thinker, notes);
   }
   JsonValue::Object members;
@@ -191,15 +191,15 @@ Status finish_with_unknown_keys(ObjectReader& keys, std::vector<std::string>& no
         std::ranges::find_if(parts, [&](const ForeignWord& part) { return has_any(key, part.word); });
     return keys
         .error(key, said == parts.end() ? std::string{"unknown key"}
-                                        : fmt::format("unknown key, by its name of {}", said->says))
+                                        : fmt::format("unknown key, by its name part of {}", said->says))
         .found(describe_value(value))
         .advice(
-            "it may change the shape of the model, so it is not passed over; --ignore-key NAME says that it "
-            "does not");
+            "it may change the shape of the model, so it is not ignored; use --ignore-key NAME if it does "
+            "not");
   }
   if (!passed.empty())
     notes.push_back(
-        fmt::format("keys that are not known here and by their values shape nothing: {}", passed));
+        fmt::format("unknown keys that, by their values, do not change the shape of the model: {}", passed));
   return Ok{};
 }
 

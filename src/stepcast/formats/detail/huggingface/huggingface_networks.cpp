@@ -92,11 +92,11 @@ Result<Transformer> read_resnet(ObjectReader& keys, const std::string& name, con
       return keys.error("hidden_sizes", "only the widths of torchvision are modelled")
           .expected("64 channels, doubled");
     if (!(depths[stage] >= 1 && depths[stage] <= 200))
-      return keys.error("depths").expected("1 to 200 blocks in every stage");
+      return keys.error("depths").expected("1 to 200 blocks per stage");
     sizes[stage] = static_cast<std::int64_t>(depths[stage]);
   }
   STEPCAST_TRY(refuse_if_true(keys, "downsample_in_first_stage",
-                              "a first stage that halves its image is not modelled"));
+                              "a first stage that halves the image is not modelled"));
   STEPCAST_TRY(
       refuse_if_true(keys, "downsample_in_bottleneck", "strides in the first convolution are not modelled"));
   STEPCAST_TRY(read_classes(keys, classes));
@@ -149,7 +149,7 @@ Result<Transformer> read_bart(ObjectReader& keys, const EncoderDecoder& family) 
   if (bart.hidden_size % heads != 0 || bart.decoder_heads != bart.n_heads)
     return keys.error("decoder_attention_heads", "")
         .found(fmt::format("{} and {}", bart.n_heads, bart.decoder_heads))
-        .expected("as many heads of encoder and decoder, which divide d_model");
+        .expected("the same number of heads in encoder and decoder, a divisor of d_model");
   bart.head_dim = bart.hidden_size / heads;
   if (bart.mel_bins > 0) {
     STEPCAST_TRY(keys.optional("max_source_positions", bart.encoder_positions));

@@ -47,7 +47,7 @@ Status read_attention_sizes(ObjectReader& keys, std::string_view kind, Transform
 
 Status read_latents(ObjectReader& keys, Transformer& model) {
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
-  STEPCAST_TRY(refuse_if_false(keys, "use_mla", "without latent attention this family is not read"));
+  STEPCAST_TRY(refuse_if_false(keys, "use_mla", "this family is not supported without latent attention"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "mlp_bias", "biases of experts are not modelled here"));
   STEPCAST_TRY(read_attention_sizes(keys, "latent", model));

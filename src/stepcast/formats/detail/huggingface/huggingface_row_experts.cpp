@@ -126,7 +126,7 @@ Result<std::vector<bool>> read_expert_layers(ObjectReader& keys, const ExpertKey
                       : interval != 1 ? "moe_layer_interval"
                       : frequency < 1 ? "moe_layer_freq"
                                       : "moe_layer_end_index",
-                      "where experts are is not modelled");
+                      "this placement of experts is not modelled");
   std::vector<bool> has;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer)
     has.push_back(model.moe && layer >= dense && (layer + 1) % every == 0 && layer % frequency == 0);

@@ -35,7 +35,7 @@ Status read_gpt_neo(ObjectReader& keys, Transformer& /*model*/) {
   STEPCAST_TRY(keys.optional("attention_layers", layers));
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     if (layers[layer] == (layer % 2 == 0 ? "global" : "local")) continue;
-    return keys.error("attention_layers", "not understood").expected("global and local in turn");
+    return keys.error("attention_layers", "not understood").expected("global and local alternately");
   }
   return Ok{};
 }
@@ -122,8 +122,9 @@ Status read_compressed_layers(ObjectReader& keys, std::int64_t window, Transform
   const std::size_t most = n_layers + static_cast<std::size_t>(model.n_multi_token_prediction_layers);
   if (list == nullptr || !list->is_array() || list->items().size() < n_layers ||
       list->items().size() > most) {
-    return keys.error(list == nullptr ? "" : key, fmt::format("`{}` does not say what each layer is", key))
-        .expected(fmt::format("a list of {} layers, and of those that predict further tokens", n_layers));
+    return keys
+        .error(list == nullptr ? "" : key, fmt::format("`{}` does not give the kind of each layer", key))
+        .expected(fmt::format("a list of {} layers, and of the extra prediction layers", n_layers));
   }
   for (std::size_t layer = 0; layer < list->items().size(); ++layer) {
     const JsonValue& item = list->items()[layer];
@@ -199,14 +200,14 @@ Status read_searched_block(const ObjectReader& keys, const JsonValue& block, con
   STEPCAST_TRY(attention->optional("n_heads_in_group", group));
   STEPCAST_TRY(attention->optional("window_length", kind.window_tokens));
   STEPCAST_TRY(
-      refuse_if_true(*attention, "replace_with_linear", "attention that is one matrix is not modelled"));
+      refuse_if_true(*attention, "replace_with_linear", "attention as a single matrix is not modelled"));
   STEPCAST_TRY(refuse_if_true(*attention, "unshifted_sink", "sinks of attention are not modelled here"));
   (void)attention->take("use_prefill_window_in_sink_attention");  // how it generates
   STEPCAST_TRY(attention->finish());
   double multiple = 0;
   STEPCAST_TRY(ffn->optional("no_op", no_ffn));
   STEPCAST_TRY(ffn->optional("ffn_mult", multiple));
-  STEPCAST_TRY(refuse_if_true(*ffn, "replace_with_linear", "an FFN that is one matrix is not modelled"));
+  STEPCAST_TRY(refuse_if_true(*ffn, "replace_with_linear", "an FFN as a single matrix is not modelled"));
   STEPCAST_TRY(ffn->finish());
   STEPCAST_TRY(parts.finish());
   constexpr double kWidest = 1000;
@@ -225,7 +226,7 @@ Status read_nemotron_nas(ObjectReader& keys, Transformer& model) {
   const JsonValue* blocks = keys.take("block_configs");
   const auto wrong = [&](std::string problem) { return keys.error("block_configs", std::move(problem)); };
   if (blocks == nullptr || !blocks->is_array()) {
-    return keys.error("", "`block_configs` is missing").expected("a list of what each layer is");
+    return keys.error("", "`block_configs` is missing").expected("a list of the kinds of all layers");
   }
   if (static_cast<std::int64_t>(blocks->items().size()) != model.n_layers) {
     return wrong("")

@@ -171,7 +171,7 @@ Status read_windows(const FamilyRow& row, ObjectReader& keys, Transformer& model
     STEPCAST_TRY(keys.optional("max_window_layers", first));
     on = on && first < model.n_layers;
     if (on && first > 0) {
-      return keys.error("max_window_layers", "windows in the upper layers alone are not supported")
+      return keys.error("max_window_layers", "windows in only the upper layers are not supported")
           .found(fmt::format("{}", first))
           .expected("0 or num_hidden_layers");
     }

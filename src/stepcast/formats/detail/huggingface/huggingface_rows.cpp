@@ -19,7 +19,7 @@ Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view
                                             std::int64_t further) {
   const JsonValue* list = keys.take(key);
   if (list == nullptr || list->is_null()) {
-    return keys.error("", fmt::format("`{}` is missing", key)).expected("what each of the layers is");
+    return keys.error("", fmt::format("`{}` is missing", key)).expected("the kind of each layer");
   }
   std::vector<std::string> words;
   if (list->is_text()) {
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> read_words(ObjectReader& keys, std::string_view
   if (static_cast<std::int64_t>(words.size()) != n_layers) {
     return keys.error(key)
         .found(fmt::format("{} layers", words.size()))
-        .expected(fmt::format("as many as num_hidden_layers, {}", n_layers));
+        .expected(fmt::format("num_hidden_layers entries, {}", n_layers));
   }
   return words;
 }
@@ -302,7 +302,7 @@ Status read_further_pattern(const FamilyRow& row, ObjectReader& keys, std::strin
   STEPCAST_TRY(keys.optional(row.further_pattern, letters));
   if (letters.empty() || model.n_multi_token_prediction_layers == 0 || set_further_layers(model, letters))
     return Ok{};
-  return keys.wrong(row.further_pattern, letters, fmt::format("letters of layers that {} has", row.pattern));
+  return keys.wrong(row.further_pattern, letters, fmt::format("letters of layers of {}", row.pattern));
 }
 
 // num_hidden_layers and so on. A size that the family has already is the default.

@@ -359,14 +359,14 @@ std::string problem_of(const TowerSizes& s, const TowerRow& row) {
       {"layers", s.layers},    {"hidden size", s.width}, {"heads", s.heads},   {"width of the FFN", s.ffn},
       {"patch size", s.patch}, {"channels", s.channels}, {"frames", s.frames}, {"merge size", s.merge}};
   for (const auto& [what, size] : sizes)
-    if (size < 1 || size > kLargest) return fmt::format("its {} are not said", what);
+    if (size < 1 || size > kLargest) return fmt::format("its {} are missing", what);
   if (s.gated_layers > 1000 || s.tiles < 1 || s.tiles > 100 || s.tile_shapes > 1000)
-    return "its tiles are not said";
+    return "its tiles are missing";
   if (row.projector == Projector::tiles && (s.adapter_out < 1 || s.adapter_out > kLargest))
-    return "its width behind the layers is not said";
+    return "its width after the layers is missing";
   if (s.layers > 1000) return "it has more than 1000 layers";
   if (std::max({s.text, s.projector_ffn, s.adapter_in, s.adapter_width, s.adapter_out, s.window}) > 1'000'000)
-    return "its sizes are those of no model";
+    return "its sizes are not valid";
   if (s.width % s.heads != 0) return "its heads do not divide its hidden size";
   if (row.projector == Projector::adapter && std::min({s.adapter_in, s.adapter_width, s.adapter_out}) < 1)
     return "its projector has no sizes";
@@ -374,7 +374,7 @@ std::string problem_of(const TowerSizes& s, const TowerRow& row) {
       row.projector, {Projector::gated, Projector::gated_two, Projector::two_and_merged, Projector::three});
   if ((row.projector == Projector::gated && s.out < 1) || (has_width && s.projector_ffn < 1))
     return "its projector has no sizes";
-  if (s.class_head) return "a head of attention behind it is not modelled";
+  if (s.class_head) return "an attention head after it is not modelled";
   return {};
 }
 
@@ -397,7 +397,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     row =
         std::ranges::find_if(kTowers, [&](const TowerRow& one) { return is_among(whose, one.model_types); });
   if (row == kTowers.end()) {
-    missing = "towers for pictures and sound are not counted";
+    missing = "vision and audio towers are not counted";
     return Tower{};
   }
   TowerSizes s;
@@ -411,7 +411,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
     s.ffn = s.out;
   }
   if (std::string problem = problem_of(s, *row); !problem.empty()) {
-    missing = fmt::format("towers for pictures and sound are not counted ({})", problem);
+    missing = fmt::format("vision and audio towers are not counted ({})", problem);
     return Tower{};
   }
   const std::int64_t step = s.patch * s.merge;
@@ -427,7 +427,7 @@ Result<std::shared_ptr<const VisionTower>> read_tower(std::string_view model_typ
   }
   constexpr std::int64_t kWidest = 100'000'000;
   if (s.pixels < step || s.pixels > 100'000 || s.merge * s.merge * s.width > kWidest) {
-    missing = "towers for pictures and sound are not counted (its images have no size)";
+    missing = "vision and audio towers are not counted (image size is missing)";
     return Tower{};
   }
   VisionTower tower = make_tower(*row, s);

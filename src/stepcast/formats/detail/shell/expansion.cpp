@@ -170,7 +170,7 @@ std::optional<std::string> ShellReader::document_text(std::string_view rest) {
 }
 
 Status ShellReader::unknown_until(std::size_t last) {
-  if (last == std::string_view::npos) return Error{"a command in place of a word is not closed"};
+  if (last == std::string_view::npos) return Error{"a command substitution is not closed"};
   word_ += text_.substr(at_, last + 1);
   in_word_ = true;
   at_ += last + 1;

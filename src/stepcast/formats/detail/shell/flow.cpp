@@ -8,7 +8,7 @@ constexpr std::size_t kMostBranches = 256;  // conditions in conditions
 }  // namespace
 
 Status ShellFlow::check_depth() const {
-  if (branches_.size() > kMostBranches) return Error{"a script that nests without end"};
+  if (branches_.size() > kMostBranches) return Error{"a script with unlimited nesting"};
   return Ok{};
 }
 

@@ -147,7 +147,7 @@ Status ShellReader::call(const std::string& body, const ShellWords& words, bool 
   ShellReader inner{body, defined_, depth_ + 1, surely ? Truth::yes : Truth::unknown};
   STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
   n_bytes_ += inner.n_bytes_;
-  if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without end"};
+  if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without limit"};
   for (ShellWords& command : commands) commands_.push_back(std::move(command));
   const auto outer = before.find(kFunctionArguments);
   set_arguments(outer == before.end() ? ShellWords{} : outer->second.value_or(ShellWords{}));
@@ -292,7 +292,7 @@ Status ShellReader::redirected() {
 Status ShellReader::end_word() {
   if (!in_word_) return Ok{};
   n_bytes_ += word_.size() + 1;
-  if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without end"};
+  if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without limit"};
   if (std::exchange(takes_document_, false)) {
     documents_.push_back(word_);
   } else if (!std::exchange(skips_word_, false)) {
@@ -387,7 +387,7 @@ Result<bool> ShellReader::repeat(const ShellWords& words) {
     ShellReader inner{*body, defined_, depth_ + 1};
     STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
     n_bytes_ += inner.n_bytes_;
-    if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without end"};
+    if (n_bytes_ > kMostScriptBytes) return Error{"a script that grows without limit"};
     std::ranges::move(commands, std::back_inserter(commands_));
   }
   at_ = behind;
