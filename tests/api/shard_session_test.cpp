@@ -91,7 +91,7 @@ TEST(ShardSession, WritesTheBestThatTorchRecKnows) {
 TEST(ShardSession, SoftwareWithoutASharderOfItsOwn) {
   ShardRequest request = request_of({"stack"});
   request.settings = {{"stack", "torchrec"}};
-  EXPECT_THAT(Session{}.shard(request), FailsWith("no sharder of its own"));
+  EXPECT_THAT(Session{}.shard(request), FailsWith("has no sharder"));
 }
 
 TEST(ShardSession, ThePlanThatItWritesIsTheBest) {

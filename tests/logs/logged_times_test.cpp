@@ -98,7 +98,7 @@ TEST(LoggedTimes, MakesTimesOfRates) {
   EXPECT_DOUBLE_EQ(times_of(text, {.samples_per_step = 8, .tokens_per_step = 8192, .n_gpus = 4}).median_ms,
                    4000);
   const LoggedTimes rates = times_of(text);
-  EXPECT_THAT(rates.why_no_time, HasSubstr("say --gbs, --seq and --gpus"));
+  EXPECT_THAT(rates.why_no_time, HasSubstr("give --gbs, --seq and --gpus"));
   EXPECT_DOUBLE_EQ(rates.tokens_per_s_per_gpu, 512);
 }
 
@@ -148,7 +148,7 @@ TEST(LoggedTimes, AreRefusedWhereTokensPerSecondContradictThem) {
   work.tokens_per_step = 16384;
   work.n_gpus = 2;
   const LoggedTimes t = times_of(text, work);
-  EXPECT_THAT(t.why_no_time, HasSubstr("the lines tell 2.0 ms a step, and their tokens per second"));
+  EXPECT_THAT(t.why_no_time, HasSubstr("the lines give 2.0 ms per step, but their tokens per second"));
   EXPECT_THAT(t.why_no_time, HasSubstr("make 2000.0 ms"));
   EXPECT_EQ(t.median_ms, 0);
   work.is_assumed = true;
@@ -212,12 +212,11 @@ TEST(LoggedTimes, CountsTheMostFrequentBatchAlone) {
 TEST(TrainingLog, RefusesWhatIsNone) {
   EXPECT_THAT(parse_training_log("", "a.log").error().message(), HasSubstr("a.log: found an empty file"));
   EXPECT_THAT(parse_training_log("hello\n", "a.log").error().message(),
-              HasSubstr("found no line that tells the time of a step among 1"));
+              HasSubstr("found no line with a step time among 1"));
   EXPECT_THAT(parse_training_log(std::string_view{"\0\1\2", 3}, "a.log").error().message(),
               HasSubstr("binary data"));
-  EXPECT_THAT(
-      parse_training_log("step,step_time\n1,2\n", "a.csv").error().message(),
-      HasSubstr("a column `step_time`, which names no unit, expected `step_time_ms` or `step_time_s`"));
+  EXPECT_THAT(parse_training_log("step,step_time\n1,2\n", "a.csv").error().message(),
+              HasSubstr("a column `step_time` without a unit, expected `step_time_ms` or `step_time_s`"));
 }
 
 }  // namespace

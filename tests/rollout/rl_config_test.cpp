@@ -287,7 +287,9 @@ TEST(RlConfig, ReadsWhatAScriptSaysBeside) {
   EXPECT_EQ(nemo.job.settings.fuse_permutation, true);
   EXPECT_EQ(nemo.settings.prompts, 32);
   EXPECT_EQ(nemo.job.settings.micro_batch_sequences, 4);
-  EXPECT_THAT(notes, Contains(HasSubstr("grpo_math_1B.yaml is not here: taken as NeMo-RL ships it")));
+  EXPECT_THAT(
+      notes,
+      Contains(HasSubstr("grpo_math_1B.yaml does not exist: the version shipped with NeMo-RL is used")));
 }
 
 TEST(RlConfig, ModelsAreKnownByTheirPaths) {

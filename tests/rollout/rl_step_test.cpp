@@ -176,13 +176,13 @@ TEST(RlStep, SaysWhatCannotBe) {
   q = question();
   q.settings.policy = "off:1";
   q.settings.generation_gpus = 16;
-  EXPECT_THAT(asked(q), FailsWith("the split leaves one side empty"));
+  EXPECT_THAT(asked(q), FailsWith("the split leaves one pool empty"));
   EXPECT_THAT(asked(q), FailsWith("nearest that works: 15"));
   q.settings.policy = "sometimes";
   EXPECT_THAT(asked(q), FailsWith("expected on, or off:N"));
   q = question(16, "llama-3.1-70b");
   q.settings.generation_tensor = 1;
-  EXPECT_THAT(asked(q), FailsWith("leaves 0.0 GiB for keys and values"));
+  EXPECT_THAT(asked(q), FailsWith("leaves 0.0 GiB for the KV cache"));
   EXPECT_THAT(asked(q), FailsWith("nearest that works: --generation-tp 4"));
   q.settings.generation_tensor = 0;
   EXPECT_THAT(asked(q), FailsWith("--generation-tp: found 0, expected a number from 1"));
@@ -197,7 +197,7 @@ TEST(RlStep, SaysWhatCannotBe) {
   EXPECT_THAT(asked(q), FailsWith("--prompts: found nothing"));
   q = question();
   q.settings.generation_memory_share = 1.5;
-  EXPECT_THAT(asked(q), FailsWith("expected a share above 0, at most 1"));
+  EXPECT_THAT(asked(q), FailsWith("expected a fraction above 0, at most 1"));
 }
 
 }  // namespace

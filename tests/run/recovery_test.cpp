@@ -67,7 +67,7 @@ TEST(Recovery, SaysWhichPoolHasNoRates) {
     const Result<RunAssumptions> read = read_run_assumptions(text, {}, pools);
     return read.ok() ? std::string{} : read.error().message();
   };
-  EXPECT_THAT(problem("h100=default"), HasSubstr("--failures: found nothing of the pool a100"));
+  EXPECT_THAT(problem("h100=default"), HasSubstr("--failures: found no entry for the pool a100"));
   EXPECT_THAT(problem("h100=default,b200=default"),
               HasSubstr("`b200=default`, expected NAME=default or NAME=LOG"));
   EXPECT_THAT(problem("h100=default,default"), HasSubstr("found `default`"));

@@ -50,7 +50,7 @@ TEST(ExpertLoad, FilesNameTheirBadLine) {
   const struct {
     const char *text, *says;
   } cases[] = {
-      {"10\nx\n", "line 2"},        {"0,10\n1\n", "line 2"}, {"0,10\n0,20\n", "expert 0 was there before"},
+      {"10\nx\n", "line 2"},        {"0,10\n1\n", "line 2"}, {"0,10\n0,20\n", "expert 0 occurs twice"},
       {"0,10\n2,20\n", "expert 1"}, {"", "0 loads"},         {"expert,load\n", "0 loads"},
       {"0,-1\n1,2\n", "line 1"},    {"9e9,1\n", "line 1"},   {"1,2,3\n", "line 1"}};
   for (const auto& bad : cases) {

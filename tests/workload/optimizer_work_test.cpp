@@ -207,7 +207,8 @@ TEST(OptimizerWork, RefusesWhatIsNotModelled) {
                           .max_position = 128};
   Layout layout = layout_with(OptimizerKind::dist_muon, Sharding::zero3);
   layout.batch.seq_len_tokens = 128;
-  EXPECT_THAT(check(layout, model).error().message(), HasSubstr("dist_muon gives whole matrices to ranks"));
+  EXPECT_THAT(check(layout, model).error().message(),
+              HasSubstr("dist_muon needs whole matrices on each rank"));
   layout = layout_with(OptimizerKind::muon);
   layout.batch.seq_len_tokens = 128;
   layout.optimizer.cpu_offload = true;

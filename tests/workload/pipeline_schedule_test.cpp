@@ -284,7 +284,7 @@ TEST(PipelineShape, NamesWhatCannotBe) {
       AllOf(HasSubstr("6 micro-batches are not a multiple of 4 pipeline stages"), HasSubstr("use 4")));
   EXPECT_THAT(message_of({PipelineSchedule::interleaved, 8, 2, 6}), HasSubstr("use 8"));
   EXPECT_THAT(message_of({PipelineSchedule::one_f_one_b, 8, 1, 1'000'000'000}),
-              AllOf(HasSubstr("too many to lay out"), HasSubstr("raise the micro-batch size")));
+              AllOf(HasSubstr("too many to simulate"), HasSubstr("raise the micro-batch size")));
 }
 
 }  // namespace

@@ -39,31 +39,31 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
     // Columns of tables are called as people like: of all GPUs, of one.
     if (run.times.format == LogFormat::csv) {
       notes.push_back(
-          fmt::format("the rows have a batch size of {}; taken are the {} sequences of --gbs", told, *flag));
+          fmt::format("the rows have a batch size of {}; the {} sequences of --gbs are used", told, *flag));
       return false;
     }
     run.resolved.reset();
     run.why_no_job = Error::at("", "--gbs")
-                         .found(fmt::format("{}, where the lines of the steps say {} sequences", *flag, told))
-                         .advice("leave it out: the lines hold")
+                         .found(fmt::format("{}, but the lines of the steps have {} sequences", *flag, told))
+                         .advice("leave it out: the lines are used")
                          .message();
     return false;
   }
   const std::vector<std::string>& assumed = run.resolved->notes;
   const bool was_assumed = std::ranges::any_of(
       assumed, [](const std::string& note) { return note.starts_with("global batch not given"); });
-  const std::string instead = was_assumed ? "" : fmt::format(", where the settings say {}", planned);
+  const std::string instead = was_assumed ? "" : fmt::format(", but the settings have {}", planned);
   run.job->job.settings.global_batch_sequences = told;
   Result<ResolvedJob> resolved = resolve(run.job->job);
   if (!resolved) {
     run.resolved.reset();
-    run.why_no_job = fmt::format("the lines of the steps say {} sequences{}: {}", told, instead,
+    run.why_no_job = fmt::format("the lines of the steps have {} sequences{}: {}", told, instead,
                                  resolved.error().message());
     return false;
   }
   run.resolved = *std::move(resolved);
   std::erase(run.not_said, "global batch");
-  notes.push_back(fmt::format("{} sequences per step, as the lines of the steps say{}", told, instead));
+  notes.push_back(fmt::format("{} sequences per step, from the lines of the steps{}", told, instead));
   return true;
 }
 
@@ -262,7 +262,7 @@ constexpr SettingsSource kSources[] = {
        STEPCAST_ASSIGN(std::string toml, detail::torchtitan_toml(log.settings.torchtitan, log.file));
        return use_torchtitan(std::move(toml), "TorchTitan's config", log, out);
      }},
-    {"what TorchTitan says when it starts",
+    {"output of TorchTitan at the start",
      [](const TrainingLog& log, const PrintedYaml&) { return !word(log, "titan_model").empty(); },
      [](const TrainingLog& log, const PrintedYaml&, LoggedJob& out) {
        return use_torchtitan(detail::torchtitan_toml_of_words(log.settings.words), "what TorchTitan says",
@@ -407,7 +407,7 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
   }
   if (out.source == kMlperf && out.job.model.empty() && !out.job.settings.n_layers &&
       !describes_something(said)) {
-    return Error::at(log.file, "", "the log names no model that stepcast knows")
+    return Error::at(log.file, "", "the log names no known model")
         .found(fmt::format("benchmark `{}`", word(log, "submission_benchmark")))
         .advice("describe it with flags (--model, --gpus, --tp, ...)");
   }
@@ -420,7 +420,7 @@ Result<LoggedJob> logged_job(const TrainingLog& log, const Job& said) {
   }
   put_over(said, out.job);
   if (out.source == kMlperf && !out.job.n_gpus && !out.job.command_line && !out.job.config) {
-    return Error::at(log.file, "", "the log does not say how many GPUs ran")
+    return Error::at(log.file, "", "the log does not give the number of GPUs")
         .found(fmt::format("platform `{}`", word(log, "gpu")))
         .advice("say --gpus");
   }

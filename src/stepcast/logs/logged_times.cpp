@@ -75,7 +75,7 @@ class Times {
     }
     if (log_.runtime_s > 0) return whole_run();
     if (rates_alone) return rates_of(*rates_alone);
-    return Error::at(log_.file, "", "no step is left behind the first ones");
+    return Error::at(log_.file, "", "no step is left after the first ones");
   }
 
  private:
@@ -404,9 +404,8 @@ class Times {
                             fmt::format("their tokens per second, of {:.0f} tokens a step on {:.0f} GPUs",
                                         *work_.tokens_per_step, *work_.n_gpus)};
     out_.why_no_time = fmt::format(
-        "the lines tell {:.1f} ms a step, and {} make {:.1f} ms: one of them is wrong, or --gbs, --seq or "
-        "--gpus are not "
-        "those of the run",
+        "the lines give {:.1f} ms per step, but {} give {:.1f} ms: one of them is wrong, or --gbs, --seq or "
+        "--gpus differ from the run",
         out_.median_ms, out_.contradiction->other, other);
     out_.median_ms = out_.p10_ms = out_.p90_ms = out_.mean_ms = 0;
   }
@@ -418,11 +417,10 @@ class Times {
     follow();
     out_.why_no_time =
         format == LogFormat::csv || format == LogFormat::tensorboard
-            ? std::string{"the column of time goes back between steps, so it is not a clock, and it names no unit: call "
-                          "it `step_time_ms` or `step_time_s`"}
-            : fmt::format("{} prints rates, and nothing says how much work a step is: {}",
+            ? std::string{"the time column decreases between steps, so it is not a clock, and it has no unit: name it `step_time_ms` or `step_time_s`"}
+            : fmt::format("{} prints rates, but the work of a step is unknown: {}",
                           log_format_name(format),
-                          prints_tokens(format) ? "say --gbs, --seq and --gpus" : "say --gbs, the samples of a step");
+                          prints_tokens(format) ? "give --gbs, --seq and --gpus" : "give --gbs, the samples per step");
     std::vector<double> rates, tflops;
     for (const Step& s : steps_) {
       if (s.rate > 0) rates.push_back(s.rate);
@@ -672,7 +670,7 @@ class Times {
       seconds = *work_.samples_per_step / log_.run_samples_per_s;
     if (seconds <= 0) {
       out_.why_no_time =
-          "the summary of the run says samples per second and not steps: say --gbs, the samples of a step";
+          "the summary of the run has samples per second, not steps: give --gbs, the samples per step";
       return std::move(out_);
     }
     const double steps = log_.runtime_s / seconds;
@@ -706,7 +704,7 @@ std::string_view to_string(LogEvent cause) {
 
 std::string contradiction_text(const LoggedContradiction& contradiction) {
   const auto ms = [](double value) { return with_separators(fmt::format("{:.1f}", value)) + " ms"; };
-  return fmt::format("the lines say {} a step, {} {}: the clock counts", ms(contradiction.lines_ms),
+  return fmt::format("the lines give {} per step, {} {}: the clock is used", ms(contradiction.lines_ms),
                      contradiction.other, ms(contradiction.other_ms));
 }
 

@@ -40,15 +40,15 @@ Error no_step(const TrainingLog& log, std::string_view beginning) {
   if (const std::string_view what = detail::name_of_text(beginning); !what.empty())
     return std::move(error)
         .found(std::string{what})
-        .expected("the log of a training run, with lines that tell how long a step took (docs/logs.md)");
+        .expected("the log of a training run, with lines that give the step time (docs/logs.md)");
   return std::move(error)
-      .found(fmt::format("no line that tells the time of a step among {}", log.n_lines))
+      .found(fmt::format("no line with a step time among {}", log.n_lines))
       .expected(
           "the log of Megatron-LM, NeMo, TorchTitan, DeepSpeed, Composer, MLPerf, MaxText, Hugging Face's "
           "Trainer or "
           "another framework of docs/logs.md, or a CSV file with a column such as step_time_ms")
       .advice(log.broken_lines > 0
-                  ? fmt::format("{} lines begin as one and break off", log.broken_lines)
+                  ? fmt::format("{} lines begin like one and are cut off", log.broken_lines)
                   : std::string{"docs/logs.md shows the lines; the rank that prints them may log elsewhere"});
 }
 
@@ -60,7 +60,7 @@ Result<TrainingLog> read_events(ByteSource& source, std::string buffer, std::siz
     if (!taken) {
       return Error::at(log.file, fmt::format("byte {}", log.n_bytes))
           .found("no record of an event file")
-          .expected("an event file of TensorBoard as it was written");
+          .expected("an unmodified event file of TensorBoard");
     }
     log.n_bytes += *taken;
     held -= *taken;

@@ -128,7 +128,7 @@ Status Dlrm::check() const {
     return Error::at("", "tables")
         .found("none")
         .expected("at least one embedding table")
-        .advice("--tables names a file of them; `stepcast shard --generate` draws some");
+        .advice("give a file with --tables; `stepcast shard --generate` makes random ones");
   }
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const EmbeddingTable& table = tables[t];
@@ -198,13 +198,13 @@ Status check(const Dlrm& model, const ShardingPlan& plan, std::int64_t n_ranks) 
       return of_table(model, t)
           .found(fmt::format("{} shares of {} columns on {} ranks", p.column_parts, model.tables[t].dim,
                              p.ranks.size()))
-          .expected("as many ranks, and a column, for each share, grid_shard");
+          .expected("for each share of grid_shard the same number of ranks, and a column");
     }
     if (p.kind == ShardingKind::column_wise &&
         model.tables[t].dim < static_cast<std::int64_t>(p.ranks.size())) {
       return of_table(model, t)
           .found(fmt::format("{} columns for {} ranks", model.tables[t].dim, p.ranks.size()))
-          .expected("a column for every rank");
+          .expected("at least one column per rank");
     }
   }
   return Ok{};

@@ -57,14 +57,13 @@ Forecast dlrm_forecast(const DlrmStepModel& steps, const DlrmStep& step, const P
                            .total_GiB = worst.memory_bytes / kGiB});
   asked.memory = memory;
   if (memory.margin_GiB < 0) {
-    asked.notes.push_back(fmt::format("rank {} needs {:.1f} GiB of {:.1f}", step.worst_rank,
+    asked.notes.push_back(fmt::format("rank {} needs {:.1f} GiB, but has {:.1f}", step.worst_rank,
                                       memory.peak_memory_GiB, memory.available_GiB));
   } else if (!step.fits) {
     asked.notes.push_back(fmt::format("the tables in host memory need more than the {:.0f} GiB of a node",
                                       step.host_available_bytes / kGiB));
   }
-  asked.notes.push_back(
-      fmt::format("no step of this work at peak rates is shorter than {:.3f} ms", step.bound_us * 1e-3));
+  asked.notes.push_back(fmt::format("Lower bound at peak rates: {:.3f} ms", step.bound_us * 1e-3));
   const FlatProgram flat{steps.program()};
   const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
   const std::vector<Interval> windows(flat.class_count(), Interval{0, steps.timeline().end_us()});

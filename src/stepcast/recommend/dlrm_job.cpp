@@ -325,7 +325,7 @@ Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text
       STEPCAST_ASSIGN(t.reuse_lookups, rows.number("reuse_lookups", 1));
       t.reuse = shares;
     }
-    if (!names.insert(t.name).second) return rows.error("name", "a table of this name is above");
+    if (!names.insert(t.name).second) return rows.error("name", "a second table of this name");
     // The same bounds as for every model, with the place in this file.
     Dlrm alone{.top_mlp = {1}, .tables = {t}};
     const Status sound = alone.check();
@@ -333,7 +333,7 @@ Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text
     tables.push_back(std::move(t));
   }
   if (tables.empty())
-    return Error::at(name, "the file").found("no tables").expected("a line for every embedding table");
+    return Error::at(name, "the file").found("no tables").expected("one line per embedding table");
   return tables;
 }
 

@@ -310,7 +310,7 @@ Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training
   if (training.global_batch < n_ranks) {
     return Error::at("", "global_batch")
         .found(fmt::format("{} samples on {} GPUs", training.global_batch, n_ranks))
-        .expected("a sample for every GPU");
+        .expected("at least one sample per GPU");
   }
   DlrmProgram result;
   std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks));

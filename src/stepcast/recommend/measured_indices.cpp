@@ -88,7 +88,7 @@ class IndexFile {
     if (bags % tables != 0 || bags == 0) {
       return Error::at(name, has_lengths ? "array lengths" : "array offsets")
           .found(fmt::format("{} numbers for {} tables", numbers, tables))
-          .expected(has_lengths ? "one for every table and sample" : "tables x samples + 1")
+          .expected(has_lengths ? "one per table and sample" : "tables x samples + 1")
           .advice("give their number as the array `tables`, or shape [tables, samples]");
     }
     if (bags / tables > kMostSamples) {
@@ -128,7 +128,7 @@ class IndexFile {
         if (end < from || end > static_cast<std::int64_t>(indices_.count())) {
           return Error::at(name_, "array offsets")
               .found(fmt::format("{} behind {}", end, from))
-              .expected(fmt::format("offsets that do not fall, up to {}", indices_.count()));
+              .expected(fmt::format("offsets that do not decrease, up to {}", indices_.count()));
         }
         end -= from;
       }
@@ -142,7 +142,7 @@ class IndexFile {
       if (sum > kMostLookupsOfATable || sum > indices_.count() - read_indices_) {
         return Error::at(name_, has_lengths_ ? "array lengths" : "array offsets")
             .found(fmt::format("more lookups than the {} indices", indices_.count()))
-            .expected("lengths that add up to them, at most 2^28 for a table");
+            .expected("lengths with this sum, at most 2^28 per table");
       }
     }
     const std::size_t before = indices.size();
@@ -155,7 +155,7 @@ class IndexFile {
     if (read_indices_ == indices_.count()) return Ok{};
     return Error::at(name_, "array indices")
         .found(fmt::format("{} indices", indices_.count()))
-        .expected(fmt::format("the {} that lengths or offsets say", read_indices_));
+        .expected(fmt::format("the {} of lengths or offsets", read_indices_));
   }
 
  private:

@@ -65,8 +65,7 @@ Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, Dl
       if (of_stack)
         plans.push_back(std::move(*of_stack));
       else if (!all)
-        return Error{"the software of this model has no sharder of its own for these tables"}.advice(
-            "take `search`");
+        return Error{"the software of this model has no sharder for these tables"}.advice("take `search`");
       continue;
     }
     const std::optional<Sharder> sharder = parse_sharder(name);
@@ -115,16 +114,16 @@ std::string ShardingComparison::verdict() const {
     return fmt::format("{} fits; {} is the same plan.", best.plan.name,
                        shardings.size() == 2 ? shardings[1].plan.name : "every other one");
   }
-  if (shardings.size() == 1) return fmt::format("{} fits; no other sharding was asked for.", best.plan.name);
+  if (shardings.size() == 1) return fmt::format("{} fits; no other sharding was given.", best.plan.name);
   if (next == nullptr) return fmt::format("{} is the only one that fits.", best.plan.name);
   const double gain = next->expected_us / best.expected_us - 1;
   if (gain < kShardingsAlike) {
     return fmt::format(
-        "{} and {} are tied: their expected steps differ by {:.1f} %, and the model of lookups is not better "
-        "than {:.0f} %.",
+        "{} and {} are tied: their expected steps differ by {:.1f} %, less than the error of the lookup "
+        "model ({:.0f} %).",
         best.plan.name, next->plan.name, 100 * gain, 100 * kShardingsAlike);
   }
-  return fmt::format("{} is expected to be the fastest, {:.1f} % before {}.", best.plan.name, 100 * gain,
+  return fmt::format("{} is expected to be the fastest, {:.1f} % faster than {}.", best.plan.name, 100 * gain,
                      next->plan.name);
 }
 

@@ -138,9 +138,9 @@ Result<std::vector<EmbeddingTable>> generate_task(const std::string& words, std:
       draw_task(pool, {.heavy_only = heavy, .n_gpus = n_gpus, .memory_bytes = memory_bytes, .seed = seed});
   if (task.empty()) {
     return Error::at("", "--generate")
-        .found(fmt::format("no task of about {:.0f} tables that {} GPUs can hold",
+        .found(fmt::format("no task of about {:.0f} tables that fits on {} GPUs",
                            kTablesPerGpu * static_cast<double>(n_gpus), n_gpus))
-        .advice("take GPUs with more memory, or another --seed");
+        .advice("use GPUs with more memory, or another --seed");
   }
   return task;
 }

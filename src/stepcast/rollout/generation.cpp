@@ -61,7 +61,7 @@ Layout Generation::layout_of(std::int64_t sequences, std::int64_t tokens) const 
 Result<Generation> Generation::create(const Transformer& model, const EngineLayout& layout,
                                       StepPricer& prices) {
   if (model.architecture != Architecture::decoder)
-    return Error::at("", "--model").found(model.name).expected("a decoder: this model generates nothing");
+    return Error::at("", "--model").found(model.name).expected("a decoder: this model cannot generate");
   Generation engine{model, layout, prices};
   engine.model_.n_multi_token_prediction_layers = 0;
   if (layout.pipeline > model.n_layers) {

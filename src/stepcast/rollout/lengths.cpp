@@ -70,7 +70,7 @@ Result<Lengths> Lengths::parse_csv(std::string_view text, const std::string& nam
     out.samples_.push_back(tokens);
   }
   if (out.samples_.empty())
-    return Error::at(name, "the rows").found("none").expected("a column tokens, a row for each sequence");
+    return Error::at(name, "the rows").found("none").expected("a column tokens, one row per sequence");
   std::sort(out.samples_.begin(), out.samples_.end());
   out.max_ = out.samples_.back();
   out.mean_ = std::accumulate(out.samples_.begin(), out.samples_.end(), 0.0) /

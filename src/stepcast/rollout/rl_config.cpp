@@ -159,7 +159,7 @@ void read_nemo_rl(RlKeys& k, RlConfig& out) {
     if (!asynchronous) {
       r.policy = "off:1";
       out.notes.emplace_back(
-          "a pool that generates, and none of grpo.async_grpo: forecast as if both pools worked at once");
+          "a generation pool without grpo.async_grpo: forecast as if both pools worked at the same time");
     }
   } else {
     k.pass(pool);
@@ -382,9 +382,9 @@ void read_open_rlhf(RlKeys& k, RlConfig& out) {
     out.job.n_gpus = *actor + *engines;
     if (!asynchronous)
       out.notes.emplace_back(
-          "a pool that generates, without --async_train: forecast as if both pools worked at once");
+          "a generation pool without --async_train: forecast as if both pools worked at the same time");
     if (!shares)
-      out.notes.emplace_back("reference, critic and reward model are taken to share the GPUs of the actor");
+      out.notes.emplace_back("reference, critic and reward model are assumed to share the GPUs of the actor");
   } else {
     for (const char* role : {"ref_num_", "critic_num_", "reward_num_"}) k.pass(role);
     if (asynchronous) out.job.not_modelled.emplace_back("async_train=true");
@@ -507,8 +507,8 @@ Result<YamlScalars> file_values(const std::filesystem::path& file, std::vector<s
   const std::string name = file.filename().string();
   const std::string_view shipped = shipped_table("nemo_rl_" + name);
   notes.push_back(
-      fmt::format("{} is not here: {}", name.substr(0, 120),
-                  shipped.empty() ? "its content is not read" : "taken as NeMo-RL ships it"));
+      fmt::format("{} does not exist: {}", name.substr(0, 120),
+                  shipped.empty() ? "its content is ignored" : "the version shipped with NeMo-RL is used"));
   if (shipped.empty()) return YamlScalars{};
   return config_values({std::string{shipped}, name}, notes, depth);
 }
@@ -577,7 +577,7 @@ std::optional<std::string> model_named(const std::string& name, std::vector<std:
     rest.remove_prefix(next + 1);
     const auto preset = preset_of_hub_name(rest.substr(0, rest.find('/')));
     if (!preset) continue;
-    notes.push_back(fmt::format("{}: taken for {}, by its name", name.substr(0, 120), *preset));
+    notes.push_back(fmt::format("{}: assumed to be {}, by its name", name.substr(0, 120), *preset));
     return preset;
   }
   return std::nullopt;
@@ -614,7 +614,7 @@ Status use_lengths(const RlConfig& config, const std::string& file, RlSettings& 
   if (!config.max_tokens) return Ok{};
   if (r.lengths.empty()) {
     return Error::at(file, "the mean length",
-                     "a config says how long sequences may be, not how long they are")
+                     "a config has the maximum length of sequences, not their real lengths")
         .advice(fmt::format("add --lengths mean=TOKENS,max={}", *config.max_tokens));
   }
   if (r.lengths.starts_with("mean=") && r.lengths.find("max=") == std::string::npos)
@@ -638,7 +638,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   STEPCAST_ASSIGN(FoundConfig found, found_config(said.job, notes));
   if (found.format == nullptr) {
     return Error::at(found.name, "")
-        .found("keys of no framework of post-training that is known")
+        .found("keys of no known post-training framework")
         .expected("a config or command line of NeMo-RL, verl or OpenRLHF (docs/post-training.md)");
   }
   RlKeys keys{std::move(found.values), found.name};
@@ -668,7 +668,7 @@ Result<RlQuestion> with_rl_config(const RlQuestion& said, std::vector<std::strin
   fill_word(r.generation_dtype, c.generation_dtype);
   if (r.reward_model.empty() && !c.reward_model.empty()) {
     const std::optional<std::string> reward = model_named(c.reward_model, notes);
-    if (!reward) notes.push_back(c.reward_model + ": not known, taken for a model as large as the policy");
+    if (!reward) notes.push_back(c.reward_model + ": unknown, assumed to be as large as the policy");
     r.reward_model = reward.value_or(job.model);
   }
   fill(r.prompts, c.prompts);

@@ -59,7 +59,7 @@ Result<std::int64_t> off_policy_steps(const std::string& word) {
   }
   return Error::at("", "--policy")
       .found("`" + word.substr(0, 80) + "`")
-      .expected("on, or off:N steps, as off:1");
+      .expected("on, or off:N steps, such as off:1");
 }
 
 Result<RlAlgorithm> algorithm_named(const std::string& word) {
@@ -95,7 +95,7 @@ Result<Rollout> read(const RlQuestion& question) {
   if (const double share = s.generation_memory_share.value_or(kEngineMemoryShare); !(share > 0 && share <= 1))
     return Error::at("", "--generation-memory")
         .found(fmt::format("{:g}", share))
-        .expected("a share above 0, at most 1");
+        .expected("a fraction above 0, at most 1");
   STEPCAST_ASSIGN(out.lengths, Lengths::read(s.lengths));
   out.prompt_tokens = as_double(s.prompt_tokens.value_or(0));
   if (!s.prompt_tokens) out.prompt_tokens = std::max(1.0, std::min(kUsualPrompt, out.lengths.mean() / 2));
@@ -218,10 +218,9 @@ Result<RlSearch::Engine> RlSearch::engine(const EngineLayout& layout, bool coloc
   const double room = memory * share - generation.weight_bytes();
   const double longest = generation.cache_bytes(rollout_.lengths.max());
   if (room < longest) {
-    return Error{
-        fmt::format("an engine of {} GPUs leaves {:.1f} GiB for keys and values, and the longest sequence "
-                    "takes {:.1f}",
-                    layout.gpus(), std::max(0.0, room) / kGiB, longest / kGiB)};
+    return Error{fmt::format(
+        "an engine of {} GPUs leaves {:.1f} GiB for the KV cache, but the longest sequence needs {:.1f}",
+        layout.gpus(), std::max(0.0, room) / kGiB, longest / kGiB)};
   }
   const double mean = generation.cache_bytes(rollout_.lengths.mean());
   const double at_once = std::min(kMostAtOnce, mean > 0 ? std::floor(room / mean) : kMostAtOnce);
@@ -254,12 +253,12 @@ Result<std::vector<std::int64_t>> RlSearch::pools(bool on_policy) const {
   if (on_policy) return std::vector{n};
   if (given) {
     if (*given >= 1 && *given < n) return std::vector{*given};
-    return Error::at("", "--generation-gpus", "the split leaves one side empty")
+    return Error::at("", "--generation-gpus", "the split leaves one pool empty")
         .found(fmt::format("{} of {}", *given, n))
         .advice(fmt::format("nearest that works: {}", *given < 1 ? 1 : n - 1));
   }
   if (n < 2) {
-    return Error::at("", "--gpus", "off-policy needs a GPU on either side")
+    return Error::at("", "--gpus", "off-policy needs at least one GPU per pool")
         .found(fmt::format("{}", n))
         .advice("nearest that works: --gpus 2");
   }
@@ -396,7 +395,7 @@ Error RlSearch::nothing_fits(bool on_policy) {
                       tensor * pipeline));
     }
   }
-  return Error{why.message()}.advice("no engine that was tried holds the model and its longest sequence");
+  return Error{why.message()}.advice("the model and its longest sequence fit in no engine that was tried");
 }
 
 Result<std::vector<RlSearch::Pool>> RlSearch::usual_pools(bool on_policy, std::optional<Error>& why) {
@@ -536,7 +535,7 @@ void describe_question(const RlQuestion& question, const Rollout& rollout, const
   const double fixed_s = f.split.on_policy ? constants.colocated_s : constants.handover_s;
   if (fixed_s > kWorthSaying * f.step_s)
     f.notes.push_back(
-        fmt::format("a constant {:g} s of the step, fitted to NeMo-RL: change of engines, work of the CPU{}",
+        fmt::format("a constant {:g} s of the step, fitted to NeMo-RL, for engine changes and CPU work{}",
                     fixed_s, f.split.on_policy ? "; verl with a 7B model takes about 20 s" : ""));
   if (!f.memory.training_fits)
     f.notes.push_back(fmt::format("training does not fit: {:.1f} of {:.1f} GiB", f.memory.training_peak_GiB,
@@ -551,7 +550,7 @@ Result<Transformer> decoder_of(const Job& job) {
   if (resolved.model.architecture == Architecture::decoder) return std::move(resolved.model);
   return Error::at("", "--model")
       .found(resolved.model.name)
-      .expected("a decoder: this model generates nothing");
+      .expected("a decoder: this model cannot generate");
 }
 
 }  // namespace
@@ -565,7 +564,7 @@ Result<RlAnswer> rl_step(const RlQuestion& said, const StepModel& steps, const R
   }
   STEPCAST_ASSIGN(const Rollout rollout, read(question));
   if (question.job.n_gpus.value_or(0) < 1)
-    return Error::at("", "--gpus").found("nothing").expected("the total of the GPUs that generate and train");
+    return Error::at("", "--gpus").found("nothing").expected("the total of GPUs for generation and training");
   STEPCAST_ASSIGN(const Transformer model, decoder_of(question.job));
   const bool on_policy = rollout.off_policy_steps == 0;
   const RlSettings& settings = question.settings;

@@ -53,19 +53,18 @@ double error_of_downtimes(const std::map<std::string, Seen>& causes) {
 Result<std::optional<double>> positive_if_any(const CsvRows& rows, std::string_view column) {
   if (rows.cell(column).empty()) return std::optional<double>{};
   const Result<double> value = rows.number(column, 0);
-  if (!value || !(*value > 0)) return rows.error(column).expected("a number above 0, or nothing");
+  if (!value || !(*value > 0)) return rows.error(column).expected("a number above 0, or no value");
   return std::optional{*value};
 }
 
 Status add_row(const CsvRows& rows, double& time_h, double& gpu_hours, std::map<std::string, Seen>& causes,
                bool& ended) {
-  if (ended)
-    return rows.error("cause", "a row behind the one that ends the log").advice("`end` is the last row");
+  if (ended) return rows.error("cause", "a row after the end of the log").advice("`end` is the last row");
   const Result<double> at = rows.number("time_h", 0);
   if (!at || !(*at > time_h)) {
     return rows.error("time_h").expected(
-        time_h > 0 ? fmt::format("hours since the job began, above the {:g} of the row before", time_h)
-                   : "hours since the job began, above 0");
+        time_h > 0 ? fmt::format("hours since the start of the job, above {:g} of the row before", time_h)
+                   : "hours since the start of the job, above 0");
   }
   STEPCAST_ASSIGN(const std::int64_t n_gpus, rows.extent("n_gpus"));
   gpu_hours += (*at - time_h) * static_cast<double>(n_gpus);
@@ -113,7 +112,7 @@ Result<FailureRates> parse_failure_log(std::string_view text, const std::string&
     if (!rows.has(column))
       return Error::at(name, "the header")
           .found(fmt::format("no column {}", column))
-          .expected("time_h,n_gpus,cause and, where known, downtime_min and nodes_lost");
+          .expected("time_h,n_gpus,cause and, if known, downtime_min and nodes_lost");
   std::map<std::string, Seen> causes;
   double time_h = 0, gpu_hours = 0;
   bool ended = false;
@@ -125,7 +124,7 @@ Result<FailureRates> parse_failure_log(std::string_view text, const std::string&
   if (!(time_h > 0))
     return Error::at(name, "the rows")
         .found("none")
-        .expected("one for each interruption, or one with the cause `end`");
+        .expected("one row per interruption, or one with the cause `end`");
   if (causes.empty()) causes["any"];  // nothing happened, and that says how rare it is
   FailureRates rates{.source = name};
   for (const auto& [cause, seen] : causes) {

@@ -37,7 +37,7 @@ std::string take_recovery(std::string_view key, std::string_view value, Recovery
   if (key == "repair") return time(out.repair_s);
   if (key == "storage") {
     out.storage_GBps = in_units(value, kRateUnits);
-    return out.storage_GBps ? "" : "what all ranks together write: 200GB/s or 2TB/s";
+    return out.storage_GBps ? "" : "total write bandwidth of all ranks: 200GB/s or 2TB/s";
   }
   if (key == "spares") {
     const std::int64_t n = scan<std::int64_t>(value).value_or(-1);
@@ -91,7 +91,7 @@ Result<FailureRates> failures_of_pools(const std::string& text, std::span<const 
     const std::string& name = pools[p].names.front();
     if (!of_pool[p])
       return Error::at("", "--failures")
-          .found(fmt::format("nothing of the pool {}", name))
+          .found(fmt::format("no entry for the pool {}", name))
           .expected(fmt::format("{}=default, or a log of its interruptions", name));
     for (FailureCause& cause : of_pool[p]->causes) {
       cause.name = fmt::format("{} of {}", cause.name, name);
@@ -125,7 +125,8 @@ Result<Recovery> read_recovery(const std::vector<std::string>& recovery) {
   }
   if (out.elastic && !out.spare_nodes) out.spare_nodes = 0;
   if (keys.contains("repair") && !out.spare_nodes)
-    return Error::at("", "--recovery", "repair= says how long spare nodes fill in").advice("add spares=");
+    return Error::at("", "--recovery", "give the time for which spare nodes replace failed ones with repair=")
+        .advice("add spares=");
   return out;
 }
 

@@ -247,7 +247,7 @@ Result<RunForecast> forecast_run(const RunAssumptions& a, const RunJob& job, con
     return Error{"the run gets nowhere"}
         .found(fmt::format("an interruption every {:.3g} h, {:.2g} % of the time trained",
                            now.mean_time_s / 3600, 100 * held_share))
-        .advice("restart faster, write more often, keep spare nodes, or take fewer GPUs");
+        .advice("restart faster, write checkpoints more often, keep spare nodes, or use fewer GPUs");
   RunForecast out;
   out.failures = a.failures.source;
   out.effective_share_percent = 100 * held_share;

@@ -145,7 +145,7 @@ Result<ExpertLoad> parse_expert_load_file(std::string_view text, std::string_vie
     }
     if (seen[expert]) {
       return Error::at(std::string{name}, fmt::format("line {}", number),
-                       fmt::format("expert {} was there before", expert))
+                       fmt::format("expert {} occurs twice", expert))
           .expected("one line per expert");
     }
     seen[expert] = true;

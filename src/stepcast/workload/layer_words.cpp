@@ -47,7 +47,7 @@ class StageReader {
     if (!text_.empty() && text_.find_first_not_of("0123456789,") == std::string_view::npos) return numbers();
     std::string letters;
     STEPCAST_TRY(sequence(letters, 0));
-    if (at_ < text_.size()) return wrong("a bracket that nothing opened");
+    if (at_ < text_.size()) return wrong("a closing bracket without an opening one");
     std::vector<std::int64_t> stages(1, 0);
     for (const char c : letters)
       if (c == '|')
@@ -64,7 +64,7 @@ class StageReader {
   [[nodiscard]] Error wrong(std::string problem) const {
     return Error::at("", "the pipeline layout", std::move(problem))
         .found(fmt::format("`{}`", text_.substr(0, 80)))
-        .expected("E, t, m, L and |, with (...) and *N to repeat; or layers as in 7,8,8,7");
+        .expected("E, t, m, L and |, with (...) and *N to repeat; or layers such as 7,8,8,7");
   }
 
   // "7,8,8,7": layers of every stage.
@@ -89,12 +89,12 @@ class StageReader {
       if (c == ',' || c == ' ') continue;
       if (c == '(') {
         STEPCAST_TRY(sequence(unit, depth + 1));
-        if (at_ >= text_.size()) return wrong("a bracket that nothing closes");
+        if (at_ >= text_.size()) return wrong("an opening bracket without a closing one");
         ++at_;
       } else if (std::string_view{"EtmL|"}.find(c) != std::string_view::npos) {
         unit = c;
       } else {
-        return wrong(fmt::format("a letter that means nothing: `{}`", c >= ' ' && c <= '~' ? c : '?'));
+        return wrong(fmt::format("an unknown letter: `{}`", c >= ' ' && c <= '~' ? c : '?'));
       }
       std::size_t times = 1;
       if (at_ < text_.size() && text_[at_] == '*') {

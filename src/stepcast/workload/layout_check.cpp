@@ -80,13 +80,13 @@ Status check_fractions(const Layout& layout) {
   if (packed != 0 && (!(packed >= 1) || packed > seq_len)) {
     return Error::at("", "packed_mean_tokens")
         .found(fmt::format("{}", packed))
-        .expected(fmt::format("mean tokens of the sequences that are packed into one of {}: 1 to {}", seq_len,
-                              seq_len));
+        .expected(
+            fmt::format("mean tokens of the sequences packed into one of {}: 1 to {}", seq_len, seq_len));
   }
   if (!(layer.predicted_token_share > 0) || layer.predicted_token_share > 1) {
     return Error::at("", "predicted_token_share")
         .found(fmt::format("{}", layer.predicted_token_share))
-        .expected("a share above 0, at most 1");
+        .expected("a fraction above 0, at most 1");
   }
   if (layout.layer.expert_capacity_factor && !(*layout.layer.expert_capacity_factor > 0)) {
     return Error::at("", "expert_capacity_factor")
@@ -166,7 +166,7 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
     }
     if (one.mixer == Mixer::attention && one.has_ffn) continue;
     if (layout.layer.adapters.rank > 0) {
-      return broken("lora", "adapters are not modelled for layers of one part or with a state")
+      return broken("lora", "adapters are not modelled for layers with only one part or with a state")
           .advice("train all parameters, or choose a model with attention in every layer");
     }
   }
@@ -266,7 +266,7 @@ Status check_pipeline(const Layout& layout, const Transformer& model) {
   if (is_v_shaped(schedule) && vp != 2) {
     return broken("virtual_stages",
                   fmt::format("virtual_stages {} with the schedule {}", vp, to_string(schedule)))
-        .advice("use virtual_stages 2: there and back again");
+        .advice("use virtual_stages 2");
   }
   if (vp > 1 && schedule != PipelineSchedule::interleaved && !is_v_shaped(schedule)) {
     return broken("virtual_stages", fmt::format("virtual_stages {} with the schedule {}", vp,
@@ -301,7 +301,7 @@ Status check_batch(const Layout& layout) {
           static_cast<double>(layout.batch.seq_len_tokens) >
       kMostTokens) {
     return broken("micro_batch_sequences",
-                  fmt::format("a micro-batch of {} sequences x {} tokens, which no GPU holds",
+                  fmt::format("a micro-batch of {} sequences x {} tokens, too large for any GPU",
                               layout.batch.micro_batch_sequences, layout.batch.seq_len_tokens))
         .advice("--mbs and --gbs count sequences; a step may take its batch in several micro-batches");
   }
@@ -359,14 +359,13 @@ Status check_optimizer(const Layout& layout) {
         .advice("5 is usual");
   }
   if (layout.optimizer.cpu_offload) {
-    return broken("optimizer",
-                  fmt::format("{} on the host: its GEMMs are not modelled", *rule.name))
+    return broken("optimizer", fmt::format("{} on the host: its GEMMs are not modelled", *rule.name))
         .advice("leave out the offload, or use adamw");
   }
   const Sharding sharding = layout.sharding.kind;
   if (matrix.owned_whole && (sharding == Sharding::zero2 || sharding == Sharding::zero3)) {
-    return broken("optimizer", fmt::format("{} gives whole matrices to ranks, which {} cuts", *rule.name,
-                                           to_string(sharding)))
+    return broken("optimizer", fmt::format("{} needs whole matrices on each rank, which {} splits",
+                                           *rule.name, to_string(sharding)))
         .advice("use zero1 or no sharding, or an optimizer that gathers matrices: muon or soap");
   }
   return Ok{};

@@ -204,18 +204,18 @@ Status check(const PipelineShape& shape) {
   if (shape.schedule == PipelineSchedule::dual_pipe &&
       (shape.stages % 2 != 0 || shape.micro_batches % 2 != 0)) {
     return Error{
-        fmt::format("{} pipeline stages and {} micro-batches: DualPipe feeds half of each from either "
-                    "end, so both must be even",
+        fmt::format("{} pipeline stages and {} micro-batches: DualPipe feeds half of the micro-batches from "
+                    "each end, so both numbers must be even",
                     shape.stages, shape.micro_batches)};
   }
   // Bounds the memory: schedules are materialised.
   constexpr double kMostPasses = 1e7;
   const double passes = 3.0 * shape.stages * shape.virtual_stages * shape.micro_batches;
   if (passes > kMostPasses) {
-    return Error{fmt::format(
-        "{} micro-batches on {} pipeline stages x {} virtual stages are too many to lay out ({:.0e} passes "
-        "at most): raise the micro-batch size or the data-parallel size",
-        shape.micro_batches, shape.stages, shape.virtual_stages, kMostPasses)};
+    return Error{
+        fmt::format("{} micro-batches on {} pipeline stages x {} virtual stages are too many to simulate "
+                    "({:.0e} passes at most): raise the micro-batch size or the data-parallel size",
+                    shape.micro_batches, shape.stages, shape.virtual_stages, kMostPasses)};
   }
   return Ok{};
 }

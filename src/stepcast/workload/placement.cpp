@@ -20,7 +20,7 @@ auto along(Axis wanted) {
 }
 
 Error too_many_ranks(const RankGrid& grid, std::int64_t gpus_per_node) {
-  return Error{fmt::format("{} ranks, and nodes of {} GPUs cut through the groups of the layout",
+  return Error{fmt::format("{} ranks, and nodes of {} GPUs that split the groups of the layout",
                            grid.n_ranks(), gpus_per_node)}
       .expected(fmt::format("degrees that fit a node, or at most {} ranks", RankGrid::kMostEnumerated));
 }
@@ -98,10 +98,11 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
       layout.degrees.expert > 1 || layout.expert_tensor_degree() != layout.degrees.tensor;
   if (has_expert_groups && layout.degrees.pipeline > 1 &&
       dense.stride(Axis::pipeline) != experts.stride(Axis::pipeline)) {
-    return Error::at("", "rank_order",
-                     fmt::format(
-                         "in the order {} experts and the rest of the model lie on different pipeline stages",
-                         layout.rank_order))
+    return Error::at(
+               "", "rank_order",
+               fmt::format(
+                   "in the order {}, experts and the rest of the model are on different pipeline stages",
+                   layout.rank_order))
         .advice("put pp last");
   }
 

@@ -94,8 +94,7 @@ Status check_kinds(const Transformer& model) {
         fmt::format("{} layers have a kind, n_layers is {}", model.kind_of_layer.size(), model.n_layers));
   }
   for (const std::uint8_t kind : model.kind_of_layer)
-    if (kind >= model.layer_kinds.size())
-      return wrong(fmt::format("a layer is of kind {}, which is none", kind));
+    if (kind >= model.layer_kinds.size()) return wrong(fmt::format("a layer has the unknown kind {}", kind));
   for (const std::uint8_t kind : model.kinds_of_further_layer) {
     if (std::ranges::count(model.kind_of_layer, kind) == 0)
       return wrong("an extra prediction layer is of a kind that no layer has");

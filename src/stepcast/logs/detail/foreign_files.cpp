@@ -24,24 +24,24 @@ struct Mark {
 STEPCAST_MEMBERS(kMark, &Mark::text, &Mark::what);
 
 constexpr Mark kMagics[] = {
-    {"SQLite format 3", "a database of SQLite (an export of Nsight Systems, say)"},
-    {"PK\x03\x04", "an archive (zip: a checkpoint of PyTorch or an .npz file, say)"},
+    {"SQLite format 3", "a SQLite database (such as an export of Nsight Systems)"},
+    {"PK\x03\x04", "a zip archive (such as a PyTorch checkpoint or an .npz file)"},
     {"\x7f"
      "ELF",
      "a program"},
     {"\x89PNG", "a picture (PNG)"},
     {"\xff\xd8\xff", "a picture (JPEG)"},
     {"%PDF", "a PDF document"},
-    {"\xff\xfe", "text in UTF-16, as PowerShell writes it: iconv -f UTF-16 -t UTF-8"},
+    {"\xff\xfe", "text in UTF-16, as written by PowerShell: iconv -f UTF-16 -t UTF-8"},
     {"PAR1", "a table in Parquet"},
     {"\x93NUMPY", "an array of NumPy"},
     {"\x89HDF", "data in HDF5"},
-    {"\x28\xb5\x2f\xfd", "data compressed by zstd: unpack it first"},
+    {"\x28\xb5\x2f\xfd", "data compressed with zstd: unpack it first"},
     {"\xfd"
      "7zXZ",
-     "data compressed by xz: unpack it first"},
-    {"BZh", "data compressed by bzip2: unpack it first"},
-    {"\x80\x02", "a pickle of Python (a checkpoint of PyTorch, say)"},
+     "data compressed with xz: unpack it first"},
+    {"BZh", "data compressed with bzip2: unpack it first"},
+    {"\x80\x02", "a Python pickle (such as a PyTorch checkpoint)"},
     {"\x80\x04", "a pickle of Python"},
     {"\x80\x05", "a pickle of Python"},
     {"GGUF", "weights in GGUF"},
@@ -192,7 +192,7 @@ std::string_view name_of_text(std::string_view beginning) {
     if (beginning.find(mark.text) != std::string_view::npos) return mark.what;
   const std::string_view text = trimmed(beginning);
   if (text.starts_with('{') || text.starts_with("[{") || text.starts_with("[\n")) return "JSON";
-  if (looks_like_yaml(beginning)) return "a document in YAML: `--config` reads those of frameworks";
+  if (looks_like_yaml(beginning)) return "a YAML document: `--config` reads configs of frameworks";
   const std::string_view line = text.substr(0, text.find('\n'));
   if (line.find(',') != std::string_view::npos && line.find(": ") == std::string_view::npos &&
       line.find(" ") > line.find(','))

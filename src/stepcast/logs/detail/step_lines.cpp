@@ -193,7 +193,7 @@ Result<bool> CsvSteps::header(std::string_view line) {
   }
   if (!time_ && !without_unit.empty() && step_) {
     return Error::at("", "line 1")
-        .found(fmt::format("a column `{}`, which names no unit", without_unit.substr(0, 60)))
+        .found(fmt::format("a column `{}` without a unit", without_unit.substr(0, 60)))
         .expected(fmt::format("`{}_ms` or `{}_s`", without_unit.substr(0, 60), without_unit.substr(0, 60)));
   }
   if (!step_) time_.reset();  // rows that are no steps

@@ -219,8 +219,7 @@ void RlKeys::list_rest(std::string_view framework, std::vector<std::string>& not
     const std::string key = path.substr(0, kLongest);
     not_modelled.push_back(fmt::format("{}={}", key, value(path).substr(0, 40)));
     if (const auto meant = nearest_word(path, known, 2))
-      notes.push_back(
-          fmt::format("left out: `{}` is not a key that is known; did you mean `{}`?", key, *meant));
+      notes.push_back(fmt::format("left out: unknown key `{}`; did you mean `{}`?", key, *meant));
   }
 }
 

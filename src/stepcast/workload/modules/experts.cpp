@@ -370,11 +370,9 @@ Status check_expert_overlap(const Layout& layout) {
   const LayerOverlap& overlap = layout.layer.overlap;
   if (overlap.expert && layout.degrees.expert > 1 && layout.degrees.pipeline > 1 &&
       layout.degrees.virtual_stages == 1 && !splits_backward(layout.pipeline.schedule)) {
-    return layout_error(
-               "virtual_stages",
-               "the exchange of one micro-batch overlapped with another in a pipeline without virtual "
-               "stages, which "
-               "Megatron Core does not run")
+    return layout_error("virtual_stages",
+                        "overlap of the all-to-all with another micro-batch in a pipeline without virtual "
+                        "stages, which Megatron Core does not support")
         .advice(
             "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
   }
@@ -405,9 +403,10 @@ Status check_expert_capacity(const Layout& layout, const MixtureOfExperts& moe) 
 Status check_expert_degrees(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
-    return layout_error("delay_weight_gradient", "weight gradients are delayed with no exchange to overlap")
+    return layout_error("delay_weight_gradient",
+                        "weight gradients are delayed without an all-to-all to overlap")
         .advice(
-            "add --overlap-moe-expert-parallel-comm, which Megatron Core asks for, or leave out "
+            "add --overlap-moe-expert-parallel-comm, which Megatron Core needs, or leave out "
             "--delay-wgrad-compute");
   }
   if (!model.moe) {
@@ -514,7 +513,7 @@ class Experts final : public LayerModule {
     if (moe.n_experts / moe.n_groups * moe.groups_per_token < moe.experts_per_token) {
       return Error::at(
           model.name, "moe.groups_per_token",
-          fmt::format("{} groups of {} experts hold fewer than the {} experts per token",
+          fmt::format("{} groups of {} experts have fewer than the {} experts per token",
                       moe.groups_per_token, moe.n_experts / moe.n_groups, moe.experts_per_token));
     }
     return Ok{};

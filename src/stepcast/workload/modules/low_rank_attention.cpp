@@ -182,7 +182,7 @@ class LowRankAttention final : public AttentionModule {
     const std::string_view what = tp > 1 ? "tensor_parallel" : "context_parallel";
     return layout_error(what,
                         fmt::format("attention to compressed keys is not modelled with {} {}", what, degree))
-        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", what));
+        .advice(fmt::format("nearest that works: {} 1; use expert or pipeline parallelism", what));
   }
 
  protected:

@@ -216,9 +216,9 @@ Status check_state_heads(const Layout& layout, Mixer mixer, const StateMixer& st
        {std::tuple{"tensor_parallel", layout.degrees.tensor, known || by_heads},
         {"context_parallel", layout.degrees.context, known}}) {
     if (splits || degree == 1) continue;
-    return layout_error(name, fmt::format("no framework that is modelled splits {} layers by {} {}",
-                                          to_string(mixer), name, degree))
-        .advice(fmt::format("nearest that works: {} 1; experts and layers can be spread", name));
+    return layout_error(name, fmt::format("no modelled framework splits {} layers by {} {}", to_string(mixer),
+                                          name, degree))
+        .advice(fmt::format("nearest that works: {} 1; use expert or pipeline parallelism", name));
   }
   for (const auto& [name, heads] :
        {std::pair{"state heads", state.n_heads}, std::pair{"state key heads", state.n_key_heads}}) {
