@@ -201,18 +201,18 @@ TEST(ForecastTraining, CountsStepsHoursAndPrice) {
 
 TEST(ForecastTraining, NeedsToKnowWhatAStepTakes) {
   Forecast f = of_step(1, 1);
+  EXPECT_EQ(add_training(f, {.tokens = 100}).error().message(),
+            "tokens to train on are given, but not the number per step; give it with --tokens-per-step, or "
+            "the number of steps with --train-iterations");
   EXPECT_EQ(
-      add_training(f, {.tokens = 100}).error().message(),
-      "tokens to train on are given, but not how many a step takes; say so (--tokens-per-step), or how many "
-      "steps (--train-iterations)");
-  EXPECT_EQ(add_training(f, {.samples = 1, .iterations = 1}).error().message(),
-            "a training has one length, found 2 of samples, tokens and iterations, expected one of them");
+      add_training(f, {.samples = 1, .iterations = 1}).error().message(),
+      "a training needs exactly one length, found 2 of samples, tokens and iterations, expected one of them");
   ASSERT_TRUE(add_training(f, {}).ok());
   EXPECT_FALSE(f.training.has_value());
   ASSERT_TRUE(add_training(f, {.iterations = 10}).ok());
   EXPECT_DOUBLE_EQ(f.training->iterations, 10);
   EXPECT_EQ(add_training(f, {.iterations = 10, .failures = "default"}).error().message(),
-            "interruptions are those of a described step");
+            "interruptions need a described step");
 }
 
 }  // namespace

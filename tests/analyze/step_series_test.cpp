@@ -36,8 +36,8 @@ TEST(StepSeries, LeavesOutFirstSlowAndPartialSteps) {
     steps.push_back(step_of(static_cast<std::int64_t>(i), times[i]));
   leave_out_unsteady(steps);
   EXPECT_THAT(kept(steps), ::testing::ElementsAre(2, 3, 4, 5, 6));
-  EXPECT_EQ(steps[0].left_out, "warm-up: 30.000 ms, the steady steps take 10.050");
-  EXPECT_EQ(steps[7].left_out, "partial: 3.000 ms, the median step takes 10.050");
+  EXPECT_EQ(steps[0].left_out, "warm-up: 30.000 ms, steady steps 10.050 ms");
+  EXPECT_EQ(steps[7].left_out, "partial: 3.000 ms, median step 10.050 ms");
   // A slow step in the middle is what the statistics are for; steps that vary have no warm-up.
   std::vector<StepSample> slow, varying;
   for (const double ms : {10.0, 10.1, 30.0, 10.0, 10.2}) slow.push_back(step_of(0, ms));
@@ -107,9 +107,9 @@ TEST(StepSpread, NeedsSomethingToDrawFrom) {
   ASSERT_TRUE(forecast.scenarios);
   EXPECT_EQ(forecast.scenarios->drawn_from, "the 2 ranks of one step, interchanged at random");
   const std::vector<std::int64_t> one{4};
-  EXPECT_EQ(add_spread({.all_steps = true}, one, none, recorded, costs, forecast).error().message(),
-            "no step to make statistics of, found step 4: no such step; leave out --all-steps to look at the "
-            "trace as a whole");
+  EXPECT_EQ(
+      add_spread({.all_steps = true}, one, none, recorded, costs, forecast).error().message(),
+      "no step for statistics, found step 4: no such step; leave out --all-steps to use the whole trace");
 }
 
 }  // namespace

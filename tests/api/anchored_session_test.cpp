@@ -71,7 +71,7 @@ TEST(AnchoredSession, LeavesTimesOfOtherUnitsOut) {
   const Forecast after = predicted(anchored);
   EXPECT_FALSE(after.anchor);
   EXPECT_EQ(after.step_time_ms, before.step_time_ms);
-  EXPECT_THAT(after.notes, Contains(HasSubstr("is not used: it is the time of ten steps")));
+  EXPECT_THAT(after.notes, Contains(HasSubstr("is not used: the time is that of ten steps")));
   ASSERT_TRUE(after.measured_check);
   EXPECT_EQ(after.measured_check->verdict, "slow");
 
@@ -131,7 +131,7 @@ TEST(MeasuredCheck, IsNormalWithinTheBandAndNamesWhatExplainsTheRest) {
 
   const MeasuredCheck ten = checked(10 * plain.step_time_ms);
   ASSERT_FALSE(ten.causes.empty());
-  EXPECT_EQ(ten.causes.front().what, "it is the time of ten steps");
+  EXPECT_EQ(ten.causes.front().what, "the time is that of ten steps");
 }
 
 // Of another layout it is an anchor, and no answer about this one.

@@ -474,7 +474,7 @@ TEST(Session, SaysWhatIsWrong) {
   request = small_job();
   request.budget.samples = 1;
   request.budget.tokens = 1;
-  EXPECT_THAT(session.predict(request).error().message(), HasSubstr("a training has one length"));
+  EXPECT_THAT(session.predict(request).error().message(), HasSubstr("a training needs exactly one length"));
   EXPECT_THAT(session.replay({.places = {"/nowhere"}}).error().message(), HasSubstr("/nowhere"));
 }
 

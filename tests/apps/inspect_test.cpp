@@ -137,9 +137,8 @@ TEST_F(Inspect, ShowsTheOtherFilesWhenOneIsBad) {
   EXPECT_THAT(result.out, HasSubstr(pointer + ": found a git-LFS pointer"));
   EXPECT_THAT(result.out, HasSubstr("usable        yes, for replay"));
   EXPECT_EQ(result.err, "stepcast: error: " + pointer +
-                            ": found a git-LFS pointer in place of the data, expected a trace in JSON; run "
-                            "`git lfs pull` where "
-                            "the file comes from\n");
+                            ": found a git-LFS pointer instead of the data, expected a trace in JSON; run "
+                            "`git lfs pull` where the file comes from\n");
   const auto alone = inspect({pointer, "--json"});
   EXPECT_EQ(alone.exit_code, 2);
   EXPECT_EQ(alone.out, "");

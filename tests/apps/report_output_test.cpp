@@ -100,7 +100,7 @@ TEST(ReportOutput, SaysHowItIsMadeAgain) {
       "stepcast predict --model llama-3-8b --gpus 16 --pp 2 --gbs 32 --what-if network=0.5x --report '" +
       (folder.path() / "it'\\''s a page.html").string() + "'";
   const std::string html = *read_file(page);
-  const std::size_t at = html.find("To make this again");
+  const std::size_t at = html.find("To reproduce this");
   ASSERT_NE(at, std::string::npos);
   EXPECT_THAT(html.substr(at), HasSubstr(escape_markup(command)));
   EXPECT_THAT(html.substr(at), HasSubstr("class=\"copy\""));

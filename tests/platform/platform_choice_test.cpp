@@ -101,7 +101,7 @@ TEST(PlatformChoice, RefusesGpusThatNobodyKnows) {
   EXPECT_THAT(unknown.error().message(), HasSubstr("Z9000"));
   const auto nothing = platform_for({});
   ASSERT_FALSE(nothing.ok());
-  EXPECT_THAT(nothing.error().message(), HasSubstr("neither platform nor GPU"));
+  EXPECT_THAT(nothing.error().message(), HasSubstr("no platform or GPU"));
 }
 
 }  // namespace

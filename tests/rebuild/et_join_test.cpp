@@ -162,7 +162,7 @@ TEST(EtJoin, AFailedJoinIsANote) {
 
 TEST(EtJoin, AnExecutionTraceOfAnotherStepIsNoted) {
   const RecordedProgram other = rebuilt_with(nodes_of({"aten::conv2d", "aten::relu"}));
-  EXPECT_THAT(other.notes, Contains("rank 0: the execution trace is of another step than the one replayed"));
+  EXPECT_THAT(other.notes, Contains("rank 0: the execution trace has another step than the replayed one"));
   const RecordedProgram same = rebuilt_with(nodes_of({"aten::mm", "aten::relu"}));
   EXPECT_THAT(same.notes, ::testing::IsEmpty());
 }

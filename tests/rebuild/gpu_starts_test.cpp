@@ -139,10 +139,9 @@ TEST(GpuStarts, IdleBetweenQueuedKernelsMeansThatKernelsAreMissing) {
   b.launch(main, 50, 6, 7, "thinned", 521, 40);
   const Replayed r = replay({b.build()});
   EXPECT_DOUBLE_EQ(r.recorded.facts[0].gpu_late_us, 299);
-  EXPECT_THAT(
-      r.recorded.notes,
-      ::testing::Contains("rank 0: kernels are missing in this trace: the GPU does nothing for 0.299 ms in "
-                          "1 places although work was queued"));
+  EXPECT_THAT(r.recorded.notes,
+              ::testing::Contains("rank 0: kernels are missing in this trace: the GPU is idle for 0.299 ms "
+                                  "in 1 places although work was queued"));
 }
 
 // The copy to the host, called at 10 and a free one of which begins 8 after its call, begins at 500: behind work

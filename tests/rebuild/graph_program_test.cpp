@@ -104,7 +104,7 @@ TEST(GraphProgram, SaysWhatIsMissing) {
   ASSERT_TRUE(recorded.ok());
   EXPECT_THAT(recorded->notes,
               ::testing::ElementsAre("2 of 2 nodes have no recorded duration; 1 of them have no size either",
-                                     "1 dependencies on nodes that are in no file were left out"));
+                                     "1 dependencies on missing nodes were left out"));
   EXPECT_THAT(graph_program({}), FailsWith("no graph of operations was given"));
   const std::string content = chakra_file({metadata("1"), node(1, "a", 4, 1)});
   EXPECT_THAT(graph_program(std::vector<OperationGraph>{graph_of(2, content), graph_of(2, content)}),
@@ -113,7 +113,7 @@ TEST(GraphProgram, SaysWhatIsMissing) {
                                    node(3, "c", 4, 1).number(5, 2), node(4, "d", 4, 1).number(5, 3)});
   EXPECT_THAT(
       graph_program(std::vector<OperationGraph>{graph_of(0, circle)}),
-      FailsWith("dependencies: found nodes that wait for each other: 2 waits for 4 waits for 3 waits for 2"));
+      FailsWith("dependencies: found nodes in a circular dependency: 2 waits for 4 waits for 3 waits for 2"));
 }
 
 // The one public file with real durations. Its GPU work lies on one stream that is hardly ever idle: 292,828 us of

@@ -250,9 +250,10 @@ TEST(RebuildProgram, MovesClocksThatAreApart) {
     ranks.push_back(b.build());
   }
   const Replayed r = replay(ranks);
-  EXPECT_THAT(r.recorded.notes,
-              ::testing::Contains(
-                  "rank 1: clock moved by -5000.0 us, so that its collectives end with those of rank 0"));
+  EXPECT_THAT(
+      r.recorded.notes,
+      ::testing::Contains(
+          "rank 1: clock shifted by -5000.0 us, so that its collectives end together with those of rank 0"));
   EXPECT_EQ(r.recorded.program.collectives().size(), 3u);
   EXPECT_DOUBLE_EQ(r.recorded.start_offset_us[1], 0);
   EXPECT_DOUBLE_EQ(r.at(0, kernel, 2).end_us, 650);

@@ -148,7 +148,7 @@ TEST(TaskWork, SaysWhyAnOperatorHasNoWork) {
                       event("cpu_op", "aten::add", 200, 20,
                             R"("Input Dims": [[8], [8], []], "Input type": ["float", "float", "Scalar"])"))});
   const KernelTimeCoverage coverage = work_coverage(recorded);
-  EXPECT_EQ(coverage.unmodelled.at("aten::mm").why, "the trace holds no types of the operator's inputs");
+  EXPECT_EQ(coverage.unmodelled.at("aten::mm").why, "the trace has no types of the operator's inputs");
 }
 
 TEST(TaskWork, NamesWhatIsNotKnown) {

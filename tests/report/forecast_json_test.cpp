@@ -142,7 +142,7 @@ TEST(ForecastJson, ErrorsNameLineAndKey) {
   EXPECT_THAT(error_of(replaced("\"source\": \"fitted\"", "\"source\": \"sure\"")),
               HasSubstr("source: found `sure`, expected measured, fitted, analytic or assumed"));
   EXPECT_THAT(error_of(replaced("\"critical_class\": 1", "\"critical_class\": 2")),
-              HasSubstr("critical_class: found 2, expected a position in rank_classes, which has 2"));
+              HasSubstr("critical_class: found 2, expected an index into rank_classes, which has 2 entries"));
 }
 
 TEST(ForecastJson, PassesOverKeysOfALaterVersion) {

@@ -169,7 +169,7 @@ TEST(ReportPages, DescribedStepShowsItsSchedule) {
   const std::string page = report_html(document);
   expect_sound(page, forecast_json(answer->forecast));
   for (const char* title : {"Where the time goes", "Memory of a GPU", "Schedule of the pipeline",
-                            "Time saved by 10 % more of a resource", "Sources of this forecast"}) {
+                            "Time saved by a 10 % faster resource", "Sources of this forecast"}) {
     EXPECT_THAT(page, HasSubstr(title));
   }
 }
@@ -229,8 +229,7 @@ TEST(ReportPages, LogStandsBesideItsForecast) {
   expect_tables_whole(document);
   const std::string page = report_html(document);
   expect_sound(page, predicted_log_json(plain->forecast, *plain->run, plain->comparison));
-  for (const char* title :
-       {"Forecast and log", "Facts from the log", "Time saved by 10 % more of a resource"})
+  for (const char* title : {"Forecast and log", "Facts from the log", "Time saved by a 10 % faster resource"})
     EXPECT_THAT(page, HasSubstr(title));
 }
 

@@ -83,7 +83,7 @@ TEST(ResultReader, RefusesPagesThatWereSpoilt) {
       {spoilt(time, "\"step_time_ms\": 1e999"), at_line + "found `1e999`, expected a finite number"},
       {spoilt(time, "\"step_time_ms\": NaN"), at_line + "found `NaN`"},
       {spoilt(time, "\"step_time_ms\": \"100\""), at_line + "step_time_ms: found `100`, expected a number"},
-      {spoilt(time, "\"step_time_ms\": -1"), "step_time_ms: found -1, expected a time from 0 on"},
+      {spoilt(time, "\"step_time_ms\": -1"), "step_time_ms: found -1, expected a time of 0 or more"},
       {spoilt("\"step_time_p10_ms\": ", "\"step_time_p10_ms\": 9"), "at most step_time_p90_ms"},
       {spoilt("\"critical_class\": 0", "\"critical_class\": 7"), "critical_class: found 7"},
       {spoilt("{", std::string(100'000, '[')), "too deeply nested"},

@@ -145,10 +145,9 @@ TEST(Scenarios, NameTheOneThatIsWrong) {
   // One task and one start offset of 16 bytes each.
   scenarios.pop_back();
   EXPECT_TRUE(plan.simulate(scenarios, {.max_bytes = 32}).ok());
-  EXPECT_EQ(
-      plan.simulate(scenarios, {.max_bytes = 31}).error().message(),
-      "too many tasks for scenarios side by side, found 1 tasks, 1 scenarios at once, expected times of "
-      "at most 2.89e-08 GiB; fold equal ranks into one class, or raise max_bytes");
+  EXPECT_EQ(plan.simulate(scenarios, {.max_bytes = 31}).error().message(),
+            "too many tasks for parallel scenarios, found 1 tasks, 1 scenarios at once, expected times of at "
+            "most 2.89e-08 GiB; fold equal ranks into one class, or raise max_bytes");
 }
 
 TEST(Scenarios, OfNothing) {

@@ -151,7 +151,7 @@ TEST(RankImport, AnExecutionTraceBesideRankFilesIsRefused) {
   const auto file = imported({example / "kineto_rank0.json.gz"}, folder, "rank0.step");
   ASSERT_TRUE(file.ok());
   EXPECT_THAT(open({*file, example / "et_rank0.json.gz"}),
-              AllOf(FailsWith("et_rank0"), FailsWith("name the rank files alone")));
+              AllOf(FailsWith("et_rank0"), FailsWith("give only the rank files")));
 }
 
 TEST(RankImport, TheRankAskedForOfAFolderIsTakenOrMissing) {

@@ -83,7 +83,7 @@ TEST(TraceArchive, WhatCannotBeReadIsSaidInOneLine) {
   const auto nested = folder.write("a.tar", test::tar_archive({{"in.tar.gz", "x"}, {"rank0.json", "{}"}}));
   EXPECT_THAT(list_traces(Paths{nested}), FailsWith("in.tar.gz: found an archive inside an archive"));
   const auto empty = folder.write("b.tar", test::tar_archive({{"job/", "", '5'}}));
-  EXPECT_THAT(list_traces(Paths{empty}), FailsWith("b.tar: the archive holds no file"));
+  EXPECT_THAT(list_traces(Paths{empty}), FailsWith("b.tar: the archive has no file"));
   const std::string whole = test::tar_archive(two_ranks(""));
   const auto cut = folder.write("c.tar", whole.substr(0, whole.size() / 2));
   EXPECT_THAT(list_traces(Paths{cut}), FailsWith("found the end of the archive in the middle of it"));

@@ -243,14 +243,14 @@ TEST(TraceSet, TakesTheOneMomentThatWasRecorded) {
   }
   folder.write("traces/iteration_20/rank0_trace.json", job.ranks[0].recorded);
   EXPECT_THAT(read({folder.path() / "traces"}),
-              test::FailsWith("2 moments of the training were recorded: found iteration_10 to iteration_20"));
+              test::FailsWith("2 recordings of the training: found iteration_10 to iteration_20"));
 }
 
 TEST(TraceSet, FoldersWithoutProfilerTraceSayWhatIsThere) {
   const TraceFolder folder;
   EXPECT_THAT(read({folder.path()}).error().message(), HasSubstr("no profiler trace here"));
   folder.write("et_rank0.json", small_job().ranks[0].execution_trace);
-  EXPECT_THAT(read({folder.path()}).error().message(), HasSubstr("execution traces, which hold no times"));
+  EXPECT_THAT(read({folder.path()}).error().message(), HasSubstr("execution traces, which have no times"));
   EXPECT_THAT(read({folder.path() / "none"}).error().message(), HasSubstr("there is no such file or folder"));
   const auto text = folder.write("notes.json", "{\"a\": 1}");
   EXPECT_THAT(read({text}).error().message(), HasSubstr("expected a PyTorch profiler trace"));

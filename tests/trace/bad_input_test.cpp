@@ -63,21 +63,18 @@ TEST(BadInput, LfsPointerInPlaceOfTheData) {
       "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32\nsize "
       "12345\n";
   EXPECT_EQ(kineto_error(kPointer),
-            "trace.json.gz: found a git-LFS pointer in place of the data, expected a trace in JSON; run `git "
-            "lfs pull` where the "
-            "file comes from");
+            "trace.json.gz: found a git-LFS pointer instead of the data, expected a trace in JSON; run `git "
+            "lfs pull` where the file comes from");
   EXPECT_EQ(et_error(kPointer),
-            "et.json: found a git-LFS pointer in place of the data, expected a trace in JSON; run `git lfs "
-            "pull` where the file "
-            "comes from");
+            "et.json: found a git-LFS pointer instead of the data, expected a trace in JSON; run `git lfs "
+            "pull` where the file comes from");
 }
 
 TEST(BadInput, ChakraProtobuf) {
-  EXPECT_EQ(
-      et_error("\x08\x0a\x06"
-               "0.0.4 \x12\x08\x01"sv),
-      "et.json: found a Chakra execution trace (protobuf), expected a trace in JSON; `stepcast inspect` "
-      "says what is in it");
+  EXPECT_EQ(et_error("\x08\x0a\x06"
+                     "0.0.4 \x12\x08\x01"sv),
+            "et.json: found a Chakra execution trace (protobuf), expected a trace in JSON; `stepcast "
+            "inspect` shows its contents");
 }
 
 // One time that is none costs its event, which is counted, and not the file.

@@ -105,7 +105,7 @@ TEST(Columns, AreRefusedWhereTheirBytesDoNotHoldThem) {
     Columns in{damaged};
     Values read;
     in.column("x", Coding::values, read);
-    EXPECT_THAT(in.problem(), HasSubstr("damaged head of column \"x\""));
+    EXPECT_THAT(in.problem(), HasSubstr("damaged header of column \"x\""));
   }
 }
 

@@ -49,8 +49,8 @@ TEST(FormatDetection, SaysWhyAFileIsNoTrace) {
   EXPECT_EQ(detect(" \n"),
             "found an empty file, expected a trace in JSON; the trace was not written, or not copied");
   EXPECT_EQ(detect("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"),
-            "found a git-LFS pointer in place of the data, expected a trace in JSON; run `git lfs pull` "
-            "where the file comes from");
+            "found a git-LFS pointer instead of the data, expected a trace in JSON; run `git lfs pull` where "
+            "the file comes from");
   EXPECT_EQ(detect("\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X"sv),
             "found macOS metadata (AppleDouble), expected a trace in JSON; take the file of the same name "
             "without the leading \"._\"");

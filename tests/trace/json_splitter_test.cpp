@@ -72,9 +72,9 @@ TEST(JsonSplitter, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(steps_of("{\"a\": 1 \"b\": 2}"),
             "member a = 1\nerror: doc: byte 8: found \"\"\", expected ',' or '}'");
   EXPECT_EQ(steps_of("{a: 1}"), "error: doc: byte 1: found \"a\", expected a key in quotes");
-  EXPECT_EQ(steps_of("[1] x"),
-            "list \n0 @1 1\nerror: doc: byte 4: found \"x\", expected the end of the file behind the JSON "
-            "document");
+  EXPECT_EQ(
+      steps_of("[1] x"),
+      "list \n0 @1 1\nerror: doc: byte 4: found \"x\", expected the end of the file after the JSON document");
   EXPECT_EQ(steps_of("[1,]"), "list \n0 @1 1\nerror: doc: byte 3: found \"]\", expected a JSON value");
   EXPECT_EQ(steps_of("[1 2]"), "list \n0 @1 1\nerror: doc: byte 3: found \"2\", expected ',' or ']'");
 }

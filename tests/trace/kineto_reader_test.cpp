@@ -380,9 +380,8 @@ TEST(KinetoReader, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(message_of(R"J({"baseTimeNanoseconds": "soon", "traceEvents": []})J"),
             "t.json: baseTimeNanoseconds: found \"\"soon\"\", expected whole nanoseconds");
   EXPECT_EQ(message_of(R"J({"baseTimeNanoseconds": 9223372036854775807, "traceEvents": []})J"),
-            "t.json: baseTimeNanoseconds: found 9223372036854775807 and events that many nanoseconds later, "
-            "expected times "
-            "within 126 years of 1970");
+            "t.json: baseTimeNanoseconds: found 9223372036854775807 and events up to that many nanoseconds "
+            "later, expected times within 126 years of 1970");
 }
 
 TEST(KinetoReader, ReadsGzip) {

@@ -126,7 +126,7 @@ TEST(RankFile, IsReadWithoutCompression) {
   const Result<RankFile> read = parse_rank_file(content, "r.step");
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(bytes_of(*read), bytes);
-  EXPECT_THAT(parse_rank_file(content + "x", "r.step"), FailsWith("bytes behind the last column"));
+  EXPECT_THAT(parse_rank_file(content + "x", "r.step"), FailsWith("bytes after the last column"));
 }
 
 // 20 MiB of zero bytes in 20 kB: the content of a small file ends earlier.

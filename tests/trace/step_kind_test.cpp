@@ -133,7 +133,7 @@ TEST(StepKind, LeavesSpecialStepsOutOfTheTypicalOne) {
   const auto recorded = rebuild_program({&input, 1});
   ASSERT_TRUE(recorded.ok()) << recorded.error().message();
   EXPECT_EQ(recorded->facts.front().step_number, 2);
-  EXPECT_THAT(recorded->notes, Contains(HasSubstr("not like the other steps: step 4 writes a checkpoint; ")));
+  EXPECT_THAT(recorded->notes, Contains(HasSubstr("unlike the other steps: step 4 writes a checkpoint; ")));
   EXPECT_THAT(recorded->notes, Contains(HasSubstr("step 2: the median of 3 steps, which take 1.001 ms")));
   const auto scanned = scan_steps(file);
   ASSERT_TRUE(scanned.ok());

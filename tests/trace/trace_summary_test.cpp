@@ -60,10 +60,9 @@ TEST(TraceSummary, CountsAndMeasures) {
   EXPECT_TRUE(s.usable_for_replay);
   EXPECT_THAT(
       s.notes,
-      ElementsAre(
-          "3 GPU events of 5 without a launch in the file",
-          "1 communication kernel without sizes: the execution trace (ET) of the rank would tell them",
-          "the rank is not known: replayed alone it counts as 0"));
+      ElementsAre("3 GPU events of 5 without a launch in the file",
+                  "1 communication kernel without sizes: the execution trace (ET) of the rank has them",
+                  "the rank is unknown: alone it is replayed as rank 0"));
 }
 
 // Usable is what a replay of the file alone takes, and why not is what it says.

@@ -253,7 +253,7 @@ void add_step(const AnalysedStep& step, Forecast& forecast) {
 Result<double> iterations_of(const TrainingBudget& budget, const ForecastThroughput& throughput) {
   const int amounts = (budget.samples ? 1 : 0) + (budget.tokens ? 1 : 0) + (budget.iterations ? 1 : 0);
   if (amounts > 1) {
-    return Error{"a training has one length"}
+    return Error{"a training needs exactly one length"}
         .found(fmt::format("{} of samples, tokens and iterations", amounts))
         .expected("one of them");
   }
@@ -261,8 +261,8 @@ Result<double> iterations_of(const TrainingBudget& budget, const ForecastThrough
   const auto per_step = [&](std::string_view what, double amount,
                             const std::optional<double>& of_step) -> Result<double> {
     if (of_step && *of_step > 0) return amount / *of_step;
-    return Error{fmt::format("{} to train on are given, but not how many a step takes", what)}.advice(
-        fmt::format("say so (--{}-per-step), or how many steps (--train-iterations)", what));
+    return Error{fmt::format("{} to train on are given, but not the number per step", what)}.advice(
+        fmt::format("give it with --{}-per-step, or the number of steps with --train-iterations", what));
   };
   return budget.samples ? per_step("samples", *budget.samples, throughput.samples_per_step)
                         : per_step("tokens", *budget.tokens, throughput.tokens_per_step);
@@ -318,7 +318,7 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget, const RunJ
   training.time_s = of_steps(forecast.promised_ms());
   auto gpus = static_cast<double>(forecast.n_gpus);
   if (!budget.failures.empty()) {
-    if (job == nullptr) return Error{"interruptions are those of a described step"};
+    if (job == nullptr) return Error{"interruptions need a described step"};
     STEPCAST_ASSIGN(const RunAssumptions how,
                     read_run_assumptions(budget.failures, budget.recovery, job->pools));
     STEPCAST_ASSIGN(training.run, forecast_run(how, *job,

@@ -121,12 +121,12 @@ constexpr Cause kCauses[] = {
     {"micro-batches are a quarter as large", kBatch, 0.3, micro_batch_of<1, 4>},
     {"sequences are twice as long", "sequence length in its arguments", 0.5, sequence_of<2, 1>},
     {"sequences are half as long", "sequence length in its arguments", 0.5, sequence_of<1, 2>},
-    {"it is the time of one micro-batch", "what the log calls a step or an iteration", 0.7,
+    {"the time is that of one micro-batch", "definition of a step or an iteration in the log", 0.7,
      [](Supposed& s, const Transformer&) {
        s.steps = 1.0 / static_cast<double>(s.layout.micro_batches());
        return s.layout.micro_batches() > 1;
      }},
-    {"it is the time of ten steps", "how often the program logs", 0.4,
+    {"the time is that of ten steps", "logging interval of the program", 0.4,
      [](Supposed& s, const Transformer&) {
        s.steps = 10;
        return true;
@@ -138,7 +138,7 @@ constexpr Cause kCauses[] = {
      [](Supposed& s, const Transformer&) {
        return std::exchange(s.layout.layer.attention, AttentionMethod::unfused) != AttentionMethod::unfused;
      }},
-    {"layers run as separate kernels, nothing is compiled or fused", "kernel names in a profile", 0.5,
+    {"layers run as separate kernels without compilation or fusion", "kernel names in a profile", 0.5,
      [](Supposed& s, const Transformer&) {
        FusedKernels& fused = s.layout.layer.fused;
        const FusedKernels before = fused;
@@ -172,7 +172,7 @@ constexpr Cause kCauses[] = {
        s.layout.pipeline = {};
        return was;
      }},
-    {"CUDA graphs hold whole layers", kSettings, 0.3,
+    {"CUDA graphs contain whole layers", kSettings, 0.3,
      [](Supposed& s, const Transformer&) {
        return std::exchange(s.layout.layer.cuda_graphs, graphs_of_layers()) == CudaGraphs{};
      }},
@@ -185,11 +185,13 @@ constexpr Cause kCauses[] = {
     {"GPUs run at half their speed", kClock, 0.3, Gpu::speed<50>},
     {"GEMMs and attention run 20 % faster", "a newer release of libraries; another GPU", 0.3,
      Products::speed<120>},
-    {"links between nodes carry half", kNetwork, 1, Network::speed<50>},
-    {"links between nodes carry a quarter", kNetwork, 0.6, Network::speed<25>},
-    {"links between nodes carry an eighth (one NIC of eight, or TCP)", kNetwork, 0.6, Network::speed<12>},
-    {"links inside nodes carry half", kLinks, 0.5, Links::speed<50>},
-    {"links inside nodes carry an eighth (PCIe instead of NVLink)", kLinks, 0.4, Links::speed<12>},
+    {"links between nodes have 1/2 of their bandwidth", kNetwork, 1, Network::speed<50>},
+    {"links between nodes have 1/4 of their bandwidth", kNetwork, 0.6, Network::speed<25>},
+    {"links between nodes have 1/8 of their bandwidth (one NIC of eight, or TCP)", kNetwork, 0.6,
+     Network::speed<12>},
+    {"links inside nodes have 1/2 of their bandwidth", kLinks, 0.5, Links::speed<50>},
+    {"links inside nodes have 1/8 of their bandwidth (PCIe instead of NVLink)", kLinks, 0.4,
+     Links::speed<12>},
     {"the host takes twice as long", kHost, 0.7, Host::speed<50>},
     {"the host takes four times as long", kHost, 0.4, Host::speed<25>},
 };
@@ -254,8 +256,7 @@ std::string sentence_of(const MeasuredCheck& c) {
                   text_of_ms(c.forecast_ms), c.verdict == "normal" ? "within" : "outside of",
                   text_of_ms(c.forecast_p10_ms), text_of_ms(c.forecast_p90_ms));
   if (c.verdict == "normal") return text + ".";
-  if (c.causes.empty())
-    return text + ". No single cause that was tried explains it: check model, GPUs and batch.";
+  if (c.causes.empty()) return text + ". No tried cause alone explains it: check model, GPUs and batch.";
   const MeasuredCause& first = c.causes.front();
   return text +
          fmt::format(". The likeliest single cause: {} ({}).", first.what, text_of_ms(first.step_time_ms));

@@ -172,8 +172,8 @@ std::string note_of_host(const StepForecastInput& input, const PricedStep& parts
   const std::vector<OverheadRecord>& hosts = *input.platform.overheads;
   const std::string_view from = hosts.empty() ? std::string_view{} : hosts.front().provenance.document;
   return fmt::format(
-      "the GPU waits for the CPU, which takes {:.0f} us for a kernel ({}); `stepcast calibrate overheads` "
-      "learns that of a machine",
+      "the GPU waits for the CPU, which takes {:.0f} us per kernel ({}). To measure this on a machine: "
+      "`stepcast calibrate overheads`",
       parts.launch_us, from.empty() ? "host times of the platform" : from);
 }
 

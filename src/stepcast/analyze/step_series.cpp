@@ -223,7 +223,7 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
   for (const std::size_t end : {std::size_t{0}, steps.size() - 1})
     if (steps[end].left_out.empty() && us[end] < kPartial * middle)
       steps[end].left_out =
-          fmt::format("partial: {:.3f} ms, the median step takes {:.3f}", 1e-3 * us[end], 1e-3 * middle);
+          fmt::format("partial: {:.3f} ms, median step {:.3f} ms", 1e-3 * us[end], 1e-3 * middle);
   for (std::size_t i = 0; i < steps.size() / 2; ++i) {
     if (!steps[i].left_out.empty()) continue;
     std::vector<double> later, distance;
@@ -235,7 +235,7 @@ void leave_out_unsteady(std::vector<StepSample>& steps) {
     const double margin = std::max(kSlower * steady, kDeviations * kMadToDeviation * median(distance));
     if (us[i] <= steady + margin) return;
     steps[i].left_out =
-        fmt::format("warm-up: {:.3f} ms, the steady steps take {:.3f}", 1e-3 * us[i], 1e-3 * steady);
+        fmt::format("warm-up: {:.3f} ms, steady steps {:.3f} ms", 1e-3 * us[i], 1e-3 * steady);
   }
 }
 
@@ -348,10 +348,10 @@ Status add_spread(const SpreadOptions& options, std::span<const std::int64_t> st
     const bool any = std::any_of(samples.begin(), samples.end(),
                                  [](const StepSample& sample) { return sample.left_out.empty(); });
     if (!any) {
-      return Error{"no step to make statistics of"}
-          .found(samples.empty() ? "no ProfilerStep that all ranks have"
+      return Error{"no step for statistics"}
+          .found(samples.empty() ? "no ProfilerStep common to all ranks"
                                  : fmt::format("step {}: {}", samples.front().step, samples.front().left_out))
-          .advice("leave out --all-steps to look at the trace as a whole");
+          .advice("leave out --all-steps to use the whole trace");
     }
     std::vector<std::int32_t> ranks;
     for (const RecordedStepFacts& facts : recorded.facts) ranks.push_back(facts.rank);

@@ -209,7 +209,7 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
                          double batch_ratio, const std::vector<std::vector<SequenceRange>>& recomputed,
                          Forecast& forecast) {
   if (machine == nullptr) {
-    forecast.notes.emplace_back("memory is not known: no platform has the GPU that recorded");
+    forecast.notes.emplace_back("memory is unknown: no platform has the recorded GPU");
     return;
   }
   std::vector<ForecastStageMemory> of_classes;
@@ -227,7 +227,7 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
   }
   const std::optional<ForecastStageMemory> parts = largest(traces, batch_ratio, recomputed);
   if (!parts || machine->device.memory_size.value() <= 0) {
-    forecast.notes.emplace_back("memory is not known: no execution trace names the tensors of the step");
+    forecast.notes.emplace_back("memory is unknown: no execution trace with the tensors of the step");
     return;
   }
   forecast.memory = memory_on(*machine, *parts);
@@ -235,9 +235,9 @@ void add_recorded_memory(std::span<const std::optional<ExecutionTrace>> traces, 
       "Memory: the tensors of the execution trace and 1 GiB. Workspaces of kernels and the allocator are "
       "not included.");
   if (recomputed.empty()) return;
-  forecast.notes.push_back(fmt::format("activations take {:.2f} GiB with recomputation and {:.2f} without",
-                                       parts->activations_GiB,
-                                       largest(traces, batch_ratio, {})->activations_GiB));
+  forecast.notes.push_back(
+      fmt::format("activations take {:.2f} GiB with recomputation and {:.2f} GiB without",
+                  parts->activations_GiB, largest(traces, batch_ratio, {})->activations_GiB));
 }
 
 }  // namespace stepcast

@@ -19,14 +19,14 @@ constexpr std::size_t kMostPools = 8;
 Error wrong_pools(std::string_view text) {
   return Error::at("", "--gpus")
       .found(fmt::format("`{}`", text.substr(0, 80)))
-      .expected("pools as 64xh100+64xa100, each with its zone if it has one: 64xh100@east");
+      .expected("pools such as 64xh100+64xa100, or with zones: 64xh100@east+64xa100@west");
 }
 
 Error wrong_zone(std::string_view text) {
   return Error::at("", "--zone")
       .found(fmt::format("`{}`", text.substr(0, 80)))
       .expected(
-          "a zone with its price and what leads to others: east:price=2.5,bandwidth=400Gbps,latency=20ms");
+          "a zone with its price and its links to others: east:price=2.5,bandwidth=400Gbps,latency=20ms");
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
   for (const GpuZone& zone : zones) {
     if (!used.contains(zone.name)) {
       return Error::at("", "--zone")
-          .found(fmt::format("`{}`, where no pool of --gpus is", zone.name.substr(0, 80)))
+          .found(fmt::format("`{}`, which has no pool in --gpus", zone.name.substr(0, 80)))
           .expected(names.empty() ? std::string{"a pool in it: --gpus 64xh100@"} + zone.name
                                   : fmt::format("one of {}", names));
     }
@@ -123,7 +123,7 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
     if (priced && !zone.price_per_gpu_hour) {
       return Error::at("", "--zone")
           .found(fmt::format("`{}` without a price, others have one", zone.name.substr(0, 80)))
-          .expected("a price of every zone, or of none");
+          .expected("a price for every zone, or for none");
     }
   }
   for (const GpuPool& pool : pools) {
@@ -141,7 +141,7 @@ Status check_gpu_zones(std::span<const GpuPool> pools, std::span<const GpuZone> 
       if (zone.bandwidth) continue;
       return Error::at("", "--zone")
           .found(fmt::format("`{}` without a bandwidth", zone.name.substr(0, 80)))
-          .expected("what its nodes together send to other zones: bandwidth=400Gbps");
+          .expected("total bandwidth of its nodes to other zones: bandwidth=400Gbps");
     }
   }
   return Ok{};

@@ -45,8 +45,9 @@ Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job) 
   const Recompute recompute = job.layout.layer.recompute.kind;
   if (said.recompute_layers && recompute != Recompute::full) {
     return Error::at("", "--recompute-num-layers",
-                     recompute == Recompute::selective ? "whole layers are not recomputed, parts of all are"
-                                                       : "nothing is recomputed")
+                     recompute == Recompute::selective
+                         ? "selective recomputation applies to parts of all layers, not to whole layers"
+                         : "nothing is recomputed")
         .advice("add --recompute-granularity full, or leave it out");
   }
   if (said.newton_schulz_iterations && *rule_of(job.layout.optimizer.kind).matrix->iterations == 0) {

@@ -69,14 +69,14 @@ std::string_view way(std::string_view path, const Platform& platform) {
 // Why a figure does nothing to a step.
 std::string_view why_not(std::string_view path, const Platform& platform) {
   if (path == "device.power_limit_W")
-    return "kernel times are those of the power limit before; --power-limit asks for a lower one";
+    return "kernel times stay those of the old power limit; use --power-limit for a lower one";
   if (path == "device.clock_MHz")
     return "the rates of kernels are peak_*_TFLOPs and vector_*_TFLOPs; change these too";
-  if (path == "device.launch_overhead_us") return "launches take what `overheads` and the host say";
+  if (path == "device.launch_overhead_us") return "launch times come from `overheads` and the host";
   if (path == "device.memory_GiB") return "it decides what fits";
   if (path.ends_with("latency_us") && has_curves(platform, path.starts_with(kNetwork)))
     return "measured collectives keep their latency (`\"inherit_curves\": false` drops them)";
-  return "nothing in it is bound by this figure";
+  return "no part of the step is bound by this figure";
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ ModelRecord KernelSibling::record() const {
   out.parameters.add("peak_TFLOPs", std::move(peaks));
   out.provenance.source = FigureSource::assumed;
   out.provenance.document =
-      fmt::format("figures of the device over those of {}, the nearest that was measured", device);
+      fmt::format("figures of the device over those of {}, the nearest measured device", device);
   return out;
 }
 

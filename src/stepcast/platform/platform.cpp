@@ -43,7 +43,7 @@ Status check_figures(const Group& group, std::span<const detail::Figure<Group>> 
       if (figure.required) {
         return wrong(place, "missing")
             .expected("a number above 0")
-            .advice("state it, or extend a platform that does");
+            .advice("set it, or extend a platform that has it");
       }
       continue;
     }
@@ -55,7 +55,7 @@ Status check_figures(const Group& group, std::span<const detail::Figure<Group>> 
 
 Status check_device(const Device& device) {
   if (device.name.empty())
-    return wrong("device.name", "missing").advice("describe the device, or extend a platform that does");
+    return wrong("device.name", "missing").advice("describe the device, or extend a platform that has one");
   STEPCAST_TRY(check_figures(device, detail::device_figures(), "device"));
   if (std::ranges::none_of(device.matrix_peak, [](const auto& p) { return p.has_value(); })) {
     return wrong("device", "no peak rate")
@@ -99,8 +99,7 @@ Status check_torus(const Node& node) {
         .expected(fmt::format("a whole number from 1 to {}", kMostGpusWithoutTorus));
   }
   if (intra.axes.empty())
-    return wrong("node.intra.axes", "missing")
-        .advice("a torus must say its chips along each axis: [4, 4, 8]");
+    return wrong("node.intra.axes", "missing").advice("a torus needs its chips along each axis: [4, 4, 8]");
   std::uint64_t chips = 1;
   for (const std::uint32_t side : intra.axes)
     chips = std::min<std::uint64_t>(chips * side, kMostGpusPerNode + 1);
@@ -120,7 +119,7 @@ Status check_tiers(const Network& network) {
     if (!(tier.oversubscription >= 1) || tier.oversubscription > kMostOversubscription) {
       return wrong(place + ".oversubscription", "")
           .found(fmt::format("{}", tier.oversubscription))
-          .expected("a number from 1 to 1000: what the nodes below can send over what can leave them");
+          .expected("a number from 1 to 1000: bandwidth of the nodes below over the uplink bandwidth");
     }
     const std::uint32_t below = i == 0 ? 1 : network.tiers[i - 1].nodes;
     if (tier.nodes < 1 || (i > 0 && tier.nodes <= below) || tier.nodes % below != 0) {
@@ -144,7 +143,7 @@ Status check_node(const Node& node) {
   if (node.gpus_per_node > 1 && intra.kind == LinkKind::none) {
     return wrong("node.intra.kind", "missing")
         .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie, mixed or torus")
-        .advice(fmt::format("{} GPUs of a node need a way to talk", node.gpus_per_node));
+        .advice(fmt::format("{} GPUs of a node need a link", node.gpus_per_node));
   }
   STEPCAST_TRY(check_torus(node));
   if (intra.kind != LinkKind::none) {
@@ -161,7 +160,7 @@ Status check_node(const Node& node) {
     }
     if (intra.kind == LinkKind::mixed && !intra.pcie_bandwidth_per_gpu) {
       return wrong("node.intra.pcie_bandwidth_per_gpu_GBps", "missing")
-          .advice("a mixed topology must say how fast pairs without a direct link are");
+          .advice("a mixed topology needs the bandwidth of pairs without a direct link");
     }
   }
   if (!node.network) return Ok{};
@@ -202,7 +201,7 @@ Status check_curve(const CollectiveCurve& curve, const std::string& place) {
       return wrong(fmt::format("{}.knots.message_bytes[{}]", place, i), "")
           .found(detail::json_number(knot.message_bytes))
           .expected(i == 0 ? std::string{"0 or more"}
-                           : fmt::format("more than {}, the size before it",
+                           : fmt::format("a size above the previous one, {}",
                                          detail::json_number(fit.knots[i - 1].message_bytes)));
     }
   }

@@ -195,20 +195,19 @@ std::optional<std::string> rack_of_trays(std::string_view gpu, std::int64_t gpus
 }
 
 std::string node_note(std::string_view gpu, std::string_view node) {
-  return fmt::format("{} is a GPU: taken in a {}, its usual node", gpu, node);
+  return fmt::format("{} is a GPU: in a {}, its usual node", gpu, node);
 }
 
 Result<PlatformChoice> platform_for(const MachineDescription& machine,
                                     std::span<const std::filesystem::path> search_dirs) {
   PlatformChoice choice;
-  Result<Platform> named = machine.name.empty()
-                               ? Result<Platform>{Error{"neither platform nor GPU is stated"}}
-                               : load_platform(machine.name, search_dirs, machine.gpu);
+  Result<Platform> named = machine.name.empty() ? Result<Platform>{Error{"no platform or GPU is given"}}
+                                                : load_platform(machine.name, search_dirs, machine.gpu);
   if (!named && !machine.gpu.empty()) {
     named = by_gpu(machine, search_dirs);
     if (named) {
-      choice.note = machine.name.empty() ? fmt::format("{} is taken for {}; ", named->name, machine.gpu)
-                                         : fmt::format("platform '{}' is not shipped: {} is taken instead; ",
+      choice.note = machine.name.empty() ? fmt::format("{} is assumed to be {}; ", named->name, machine.gpu)
+                                         : fmt::format("platform '{}' is not shipped: {} is used instead; ",
                                                        machine.name, named->name);
     }
   }

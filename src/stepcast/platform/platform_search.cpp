@@ -217,7 +217,7 @@ Result<Platform> load_platform(std::string_view name_or_path, std::span<const fs
     candidates +=
         fmt::format("{}{} ({})", candidates.empty() ? "" : ", ", platform.name, platform.device.name);
   }
-  const std::string problem = fmt::format("several platforms are called `{}`", name_or_path);
+  const std::string problem = fmt::format("several platforms are named `{}`", name_or_path);
   if (device_hint.empty()) return Error::at("", "", problem).found(candidates).advice("name one of them");
   return Error::at("", "", problem)
       .found(candidates)

@@ -80,7 +80,7 @@ Result<std::vector<NodeIndex>> running_order(const OperationGraph& graph) {
     circle += fmt::format("{} waits for ", graph.nodes[path[i]].id);
   circle += path.size() - seen[at] > shown ? std::string{"..."} : std::to_string(graph.nodes[at].id);
   return Error::at(graph.file, "dependencies")
-      .found(fmt::format("nodes that wait for each other: {}", circle))
+      .found(fmt::format("nodes in a circular dependency: {}", circle))
       .expected("a graph without circles");
 }
 
@@ -168,7 +168,7 @@ class GraphProgram {
       return Error::at(graph(r).file, "rank")
           .found(fmt::format("{} as in {}", rank_number(r), graph(r - 1).file))
           .expected("one file per rank")
-          .advice("name the files so that their last number is the rank, as in trace.3.et");
+          .advice("name the files so that their last number is the rank, such as trace.3.et");
     }
     return Ok{};
   }
@@ -442,12 +442,10 @@ class GraphProgram {
       out_.notes.push_back(std::move(text));
     }
     if (bad > 0)
-      out_.notes.push_back(fmt::format(
-          "warning: {} nodes have a start or duration that is not a time, which counts as not recorded",
-          bad));
-    if (dangling > 0)
       out_.notes.push_back(
-          fmt::format("{} dependencies on nodes that are in no file were left out", dangling));
+          fmt::format("warning: {} nodes have an invalid start or duration, which is ignored", bad));
+    if (dangling > 0)
+      out_.notes.push_back(fmt::format("{} dependencies on missing nodes were left out", dangling));
     if (lonely_transfers_ > 0) {
       out_.notes.push_back(
           fmt::format("{} sends or receives have no counterpart in these files: they are not synchronised",
@@ -460,7 +458,7 @@ class GraphProgram {
     }
     if (ranks_.size() == 1 && !group_ranks_.empty())
       out_.notes.emplace_back(
-          "one rank alone: its collectives are not synchronised with others; give the files of all ranks");
+          "only one rank: its collectives are not synchronised; give the files of all ranks");
   }
 
   std::span<const OperationGraph> graphs_;

@@ -289,7 +289,7 @@ Result<RecordedProgram> pipeline_program(const PipelineTimeline& timeline, std::
                                          const LaunchDelays& delays) {
   const std::optional<Step> step = find_step(timeline, number);
   if (!step) {
-    return Error::at(timeline.file, fmt::format("step {} is not here", number))
+    return Error::at(timeline.file, fmt::format("step {} does not exist", number))
         .found(fmt::format("steps {}", fmt::join(timeline.steps, ", ")));
   }
   return StepProgram{timeline, *step, delays}.run(number);

@@ -92,7 +92,7 @@ void note_special_steps(std::span<const RecordedInput> ranks, std::vector<std::s
   for (const auto& [number, kind] : kinds)
     if (named.size() < kMostNamed) named.push_back(fmt::format("step {} {}", number, describe(kind)));
   if (kinds.size() > kMostNamed) named.push_back(fmt::format("{} more", kinds.size() - kMostNamed));
-  if (!named.empty()) notes.push_back(fmt::format("not like the other steps: {}", fmt::join(named, "; ")));
+  if (!named.empty()) notes.push_back(fmt::format("unlike the other steps: {}", fmt::join(named, "; ")));
 }
 
 // Those that every rank has.
@@ -290,9 +290,8 @@ void note_repairs(const RecordedRank& rank, std::vector<std::string>& notes) {
   const RepairedTimes& repaired = rank.repaired;
   if (repaired.events() == 0) return;
   notes.push_back(
-      fmt::format("{}: warning: {} events end when they cannot have ended ({} of GPU work, {} of the CPU, {} "
-                  "steps): each is cut to "
-                  "the latest possible end, which makes {:.2g} % of the recorded time",
+      fmt::format("{}: warning: {} events have an impossible end ({} of GPU work, {} of the CPU, {} steps). "
+                  "Each is cut to its latest possible end, {:.2g} % of the recorded time in total",
                   rank.file, repaired.events(), repaired.gpu_work, repaired.cpu_time, repaired.steps,
                   100 * repaired.share));
 }
@@ -327,7 +326,7 @@ void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::
                                    [](std::int32_t node) { return node >= 0; });
   if (!in_step)
     notes.push_back(
-        fmt::format("rank {}: the execution trace is of another step than the one replayed", g.rank));
+        fmt::format("rank {}: the execution trace has another step than the replayed one", g.rank));
 }
 
 RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin, bool tf32_allowed,
@@ -387,10 +386,10 @@ void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) 
   const bool any =
       std::ranges::any_of(g.gpu, [](const detail::GpuWork& w) { return w.call != detail::kNone; });
   if (g.gpu.empty() || any) return;
-  notes.push_back(fmt::format(
-      "rank {}: warning: no GPU work of the step has its launch in the file: it runs in the order "
-      "of its streams, and longer gaps count as host time",
-      g.rank));
+  notes.push_back(
+      fmt::format("rank {}: warning: no GPU work of the step has its launch in the file. It runs in stream "
+                  "order, and longer gaps count as host time",
+                  g.rank));
 }
 
 // One line for all ranks: it is no news of any.
@@ -425,10 +424,10 @@ void note_missing_kernels(const RankGraph& g, const detail::GpuLateness& latenes
   constexpr double kShareOfStep = 0.01;
   const double step_us = g.window.end_us - g.window.start_us;
   if (lateness.idle_between_queued_us <= kShareOfStep * step_us) return;
-  notes.push_back(fmt::format(
-      "rank {}: kernels are missing in this trace: the GPU does nothing for {:.3f} ms in {} places "
-      "although work was queued",
-      g.rank, lateness.idle_between_queued_us * 1e-3, lateness.idle_n));
+  notes.push_back(
+      fmt::format("rank {}: kernels are missing in this trace: the GPU is idle for {:.3f} ms in {} places "
+                  "although work was queued",
+                  g.rank, lateness.idle_between_queued_us * 1e-3, lateness.idle_n));
 }
 
 }  // namespace
@@ -501,7 +500,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
   if (polling) out.notes.push_back(*polling);
   if (world && static_cast<std::size_t>(*world) > ranks.size())
-    out.notes.push_back(fmt::format("{} of {} ranks are here", ranks.size(), *world));
+    out.notes.push_back(fmt::format("{} of {} ranks have traces", ranks.size(), *world));
   return out;
 }
 

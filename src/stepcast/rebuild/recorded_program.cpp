@@ -34,8 +34,8 @@ std::string describe(const DelayClass& delay, const StringTable& names) {
       return fmt::format("event delay, {} -> {}", text_of(delay.from), text_of(delay.to));
     case DelayKind::sync_return: return fmt::format("return delay, {}", text_of(delay.to));
     case DelayKind::handoff_wake: return "hand-off, main thread wakes another";
-    case DelayKind::handoff_join: return "hand-off, main thread goes on behind another";
-    case DelayKind::handoff_evaluate: return "hand-off, main thread goes on inside backward";
+    case DelayKind::handoff_join: return "hand-off, main thread continues after another";
+    case DelayKind::handoff_evaluate: return "hand-off, main thread continues inside backward";
   }
   return {};
 }

@@ -116,7 +116,7 @@ class Collector {
                                                       .arguments = in.arguments,
                                                       .tf32_allowed = tf32_allowed(name)});
     if (!operations.ok() && !has_types(node_at(arguments_of)))
-      return Error("the trace holds no types of the operator's inputs");
+      return Error("the trace has no types of the operator's inputs");
     return operations;
   }
 

@@ -41,20 +41,20 @@ static std::string_view to_string(PlatformListing::Role role) {
 
 void fields(auto& a, Is<PlatformListing> auto& p) {
   a("name", p.name, "", {"platform<"});
-  a("role", p.role, "a GPU alone, a node, the machine of a published benchmark");
+  a("role", p.role, "kind of platform: GPU, node, or machine of a published benchmark");
   a("description", p.description, "", TableColumn{"description<"}.at(1));
   a("aliases", p.aliases);
   a("device", p.device, "", {"device<"});
   a("gpus_per_node", p.gpus_per_node, "", TableColumn::plain("GPUs\nper node"));
   a("n_curves", p.n_curves, "of collectives", TableColumn::or_blank("curves"));
   a("n_models", p.n_models, "of kernels", TableColumn::or_blank("models"));
-  a("n_overheads", p.n_overheads, "of the host", TableColumn::or_blank("over-\nheads"));
+  a("n_overheads", p.n_overheads, "CPU of the host", TableColumn::or_blank("over-\nheads"));
   a("file", p.file.string());
 }
 
 void fields(auto& a, Is<PlatformListings> auto& all) {
   a("platforms", all.platforms);
-  a("unreadable", all.unreadable, "files that could not be read, an error each");
+  a("unreadable", all.unreadable, "files that cannot be read, with errors");
 }
 
 STEPCAST_ANSWER(models, ModelsAnswer, "stepcast.models/1", "stepcast models --json")
@@ -63,7 +63,7 @@ STEPCAST_ANSWER(platforms, PlatformListings, "stepcast.platforms/1", "stepcast p
 ReportDocument models_document(const ModelsAnswer& models, const std::vector<std::string>& others) {
   ReportTable table = table_of(models.models);
   table.indent = 0;
-  ReportDocument document{.title = "Models known by name"};
+  ReportDocument document{.title = "Models with a preset"};
   ReportTable first = table;
   constexpr std::size_t kMostModels = 15;
   first.most = kMostModels;
@@ -83,7 +83,7 @@ ReportDocument platforms_document(const PlatformListings& platforms) {
   using Role = PlatformListing::Role;
   constexpr std::pair<Role, std::string_view> kGroups[] = {
       {Role::node, "Nodes (any number of them)"},
-      {Role::device, "GPUs alone; several GPUs are placed in the default node of the GPU"},
+      {Role::device, "GPUs; several GPUs are placed in the default node of the GPU"},
       {Role::benchmark, "Machines of published measurements, as they were described"}};
   ReportDocument document{.title = "Platforms"};
   FirstScreen& screen = document.first_screen.emplace();

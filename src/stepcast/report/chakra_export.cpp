@@ -272,7 +272,7 @@ Status make_folder(const std::filesystem::path& folder) {
   if (!problem) return Ok{};
   return Error::at(folder.string(), "")
       .found(fmt::format("a folder that cannot be made: {}", problem.message()))
-      .expected("a place to write Chakra traces to");
+      .expected("a folder for Chakra traces");
 }
 
 // Readers take every trace of a folder: those of an earlier export would count as ranks of this one.

@@ -28,14 +28,13 @@ ReportFigure waterfall(const Comparison& c) {
                        .from = c.a_step_time_ms,
                        .to = c.b_step_time_ms,
                        .steps = {},
-                       .rest_name = c.parts.empty() ? "no parts are known" : "the rest",
+                       .rest_name = c.parts.empty() ? "parts are unknown" : "the rest",
                        .unit = "ms"};
   chart.decimals = std::max(c.a_step_time_ms, c.b_step_time_ms) >= kCoarseMs ? 1 : 3;
   for (std::size_t i = 0; i < std::min(kMostSteps, c.parts.size()); ++i)
     chart.steps.push_back({part_text(c.parts[i].key), c.parts[i].difference_ms()});
   return {waterfall_chart(chart),
-          "From the step of A to that of B by the parts of the rank that ends last, the largest difference "
-          "first."};
+          "Differences from the step of A to that of B, by parts of the rank that ends last, largest first."};
 }
 
 ReportTable differences_table(const std::string& title, const std::vector<Difference>& all, bool in_words) {
@@ -107,7 +106,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   document.figures = {
       {"A", ms_text(c.a_step_time_ms) + " ms", band_text(c.a_p10_ms, c.a_p90_ms), answer.a_source},
       {"B", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), answer.b_source},
-      {"B less A", signed_ms(c.step_difference_ms) + " ms",
+      {"B minus A", signed_ms(c.step_difference_ms) + " ms",
        fmt::format(
            "{}intervals {}",
            c.step_difference_percent ? table_signed(*c.step_difference_percent, 1) + " %; " : std::string{},
@@ -130,7 +129,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   constexpr std::size_t kMostExplanations = 3;
   if (const std::string why = explanations_text(c, kMostExplanations); !why.empty()) {
     document.add("Changes that alone explain the difference, likeliest first", {ReportText{why, 4}}).opening =
-        "\n  A log does not tell where its time goes. What alone would explain the difference, likeliest "
+        "\n  A log has no parts of the step. Changes that alone would explain the difference, likeliest "
         "first:\n";
   }
   constexpr std::size_t kMostParts = 8;

@@ -351,7 +351,7 @@ std::string escape_markdown(std::string_view text) {
 }
 
 ReportSection command_section(const ReportDocument& document) {
-  ReportSection section{"To make this again"};
+  ReportSection section{"To reproduce this"};
   if (!document.command.empty()) section.blocks.emplace_back(ReportCode{"", document.command});
   return section;
 }
@@ -417,7 +417,7 @@ std::string report_markdown(const ReportDocument& document) {
   for (const std::string& line : document.subject) text += escape_markdown(line) + "  \n";
   if (!document.verdict.empty()) text += fmt::format("\n**{}**\n", escape_markdown(document.verdict));
   if (!document.figures.empty()) {
-    ReportTable table{"< |  | < | rests on<"};
+    ReportTable table{"< |  | < | source<"};
     for (const KeyFigure& figure : document.figures)
       table.row({figure.label, figure.value, figure.detail, figure.source});
     text += "\n" + report_markdown(table);

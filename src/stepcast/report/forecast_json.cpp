@@ -20,7 +20,7 @@ Status check_positions(const Forecast& forecast, const std::string& name) {
     if (position < n) return Ok{};
     return Error::at(name, std::move(place))
         .found(fmt::format("{}", position))
-        .expected(fmt::format("a position in rank_classes, which has {}", n));
+        .expected(fmt::format("an index into rank_classes, which has {} entries", n));
   };
   if (n > 0 || forecast.critical_class > 0) STEPCAST_TRY(check(forecast.critical_class, "critical_class"));
   for (std::size_t i = 0; i < forecast.collectives.size(); ++i) {
@@ -39,7 +39,7 @@ Status check_step(const Forecast& f, const std::string& name) {
   for (const auto& [key, ms] : {std::pair{"step_time_ms", f.step_time_ms},
                                 {"step_time_p10_ms", f.step_time_p10_ms},
                                 {"step_time_p90_ms", f.step_time_p90_ms}}) {
-    if (ms < 0) return Error::at(name, key).found(fmt::format("{:g}", ms)).expected("a time from 0 on");
+    if (ms < 0) return Error::at(name, key).found(fmt::format("{:g}", ms)).expected("a time of 0 or more");
   }
   if (f.step_time_p10_ms > f.step_time_p90_ms) {
     return Error::at(name, "step_time_p10_ms")

@@ -98,9 +98,9 @@ ReportTable facts_of(const InspectedProfile& p) {
   facts.row(
       {"format",
        format_text(p.is_rank_file ? "rank file of a profiler trace" : "profiler trace (kineto)", p.schema)});
-  facts.row({"rank",
-             fmt::format("{}{}, world size {}", or_not_told(s.rank),
-                         p.rank_is_by_name ? " (by the name of the file)" : "", or_not_told(p.world_size))});
+  facts.row(
+      {"rank", fmt::format("{}{}, world size {}", or_not_told(s.rank),
+                           p.rank_is_by_name ? " (from the file name)" : "", or_not_told(p.world_size))});
   if (p.is_rank_file) {
     facts.row({"execution trace", p.execution_trace_nodes
                                       ? counted(*p.execution_trace_nodes, "node", "nodes") + ", read with it"
@@ -169,7 +169,7 @@ ReportDocument document_of(const InspectedExecutionTrace& trace) {
   if (!s.collectives.empty())
     collectives += fmt::format("; {} with sizes, {} waits", s.collectives_with_size, s.waits);
   facts.row({"collectives", std::move(collectives)});
-  facts.row({"usable", "yes, with the profiler trace of the same rank: it has no times of its own"});
+  facts.row({"usable", "yes, with the profiler trace of the same rank: it has no times"});
   return document_of(trace.file, std::move(facts));
 }
 
@@ -192,7 +192,7 @@ ReportDocument document_of(const InspectedChakra& graph) {
   const std::size_t unknown = graph.nodes - s.with_duration - s.with_amounts;
   std::string usable = s.with_amounts > 0    ? "yes, with a platform: some nodes have a size and no duration"
                        : s.with_duration > 0 ? "yes"
-                                             : "its order alone: no node has a duration or a size";
+                                             : "only its order: no node has a duration or a size";
   if (unknown > 0 && s.with_duration + s.with_amounts > 0)
     usable += fmt::format("; {} nodes have neither duration nor size", table_count(unknown));
   facts.row({"usable", std::move(usable)});
@@ -235,11 +235,11 @@ ReportTable operators_table(const InspectedOperations& o) {
 
 ReportDocument document_of(const InspectedOperations& o) {
   ReportTable facts = ReportTable::facts();
-  facts.row({"operators", fmt::format("{} of {} that launch GPU work have operations ({} %)",
+  facts.row({"operators", fmt::format("{} of {} operators that launch GPU work have a model ({} %)",
                                       table_count(o.modelled_operators), table_count(o.launching_operators),
                                       table_number(o.modelled_operators_percent(), 2))});
   if (o.times) {
-    facts.row({"kernel time", fmt::format("{} of {} ms of computation belongs to them ({} %)",
+    facts.row({"kernel time", fmt::format("{} of {} ms of computation belong to them ({} %)",
                                           milliseconds(o.times->modelled), milliseconds(o.times->computation),
                                           table_number(o.modelled_time_percent(), 2))});
     facts.row(
@@ -255,8 +255,7 @@ ReportDocument document_of(const InspectedOperations& o) {
 
 std::string heavy_text(const Pooling& p) {
   return fmt::format(
-      "{} of {} tables have {:.0f} lookups per sample and more ({:.1f} %), with {:.1f} % of "
-      "the lookups",
+      "{} of {} tables have at least {:.0f} lookups per sample ({:.1f} %), with {:.1f} % of the lookups",
       p.heavy_tables, p.tables, kHeavyPooling, 100 * p.heavy_share(), 100 * p.heavy_lookup_share());
 }
 
@@ -279,7 +278,7 @@ ReportDocument document_of(const InspectedTables& t) {
   facts.row(
       {"pattern", t.with_reuse == t.tables ? "reuse factors of a batch for all tables"
                   : t.with_reuse == 0
-                      ? "not known: a power law is assumed"
+                      ? "unknown: a power law is assumed"
                       : fmt::format("reuse factors of a batch for {} tables, a power law for the others",
                                     t.with_reuse)});
   ReportDocument document = document_of(t.file, std::move(facts));
@@ -329,7 +328,7 @@ ReportDocument document_of(const InspectedIndices& i) {
              fmt::format("{}, each looked up {:.2f} times on average, the most popular {}",
                          table_count(m.all.distinct_rows), m.all.mean(), table_count(m.all.hottest))});
   facts.row({"heavy", heavy_text(i.pooling)});
-  facts.row({"bags", fmt::format("{:.1f} % empty; the longest holds {} lookups, of {}", 100 * empty,
+  facts.row({"bags", fmt::format("{:.1f} % empty; the longest has {} lookups, in {}", 100 * empty,
                                  table_count(longest.longest_bag), longest.name)});
   ReportDocument document = document_of(m.file, std::move(facts));
   add_table(document, "Lookups per sample", pooling_table(i.pooling));
@@ -337,7 +336,7 @@ ReportDocument document_of(const InspectedIndices& i) {
   if (m.batches == 0 && !i.data_set) return document;
   document.sections.back().add(TerminalText{"\n"});
   document.sections.back().add(ReportText{
-      fmt::format("{:.0f} samples touch {} distinct rows; the reuse factors of the {} say {} ({:+.1f} %)",
+      fmt::format("{:.0f} samples use {} distinct rows; the reuse factors of the {} give {} ({:+.1f} %)",
                   i.compared_samples, table_number(i.distinct_rows, 0), i.data_set ? "data set" : "file",
                   table_number(i.expected_distinct_rows, 0),
                   i.distinct_rows > 0 ? 100 * (i.expected_distinct_rows / i.distinct_rows - 1) : 0)});

@@ -40,10 +40,11 @@ std::string unrest(const LoggedTimes& t) {
                                table_number(t.p10_ms, 1), table_number(t.p90_ms, 1)));
   }
   if (t.trend_percent.value_or(0) > kDrift)
-    what.push_back(fmt::format("its steps get {:.1f} % slower from begin to end", *t.trend_percent));
+    what.push_back(fmt::format("its steps get {:.1f} % slower from start to end", *t.trend_percent));
   for (const LoggedChange& change : t.changes) what.push_back(change_text(change));
-  if (t.from_clock) what.emplace_back("its times are distances between lines and include what runs between steps");
-  if (t.whole_run) what.emplace_back("its time is a mean with evaluation, saving and warm-up");
+  if (t.from_clock)
+    what.emplace_back("its times are differences of timestamps and include work between steps");
+  if (t.whole_run) what.emplace_back("its time is a mean with evaluation, checkpoints and warm-up");
   return join(what, "; ");
 }
 
@@ -58,7 +59,7 @@ std::string log_format_text(const LoggedRun& run) {
     if (format != run.times.format && log.n_of_format[f] > 0)
       others.push_back(fmt::format("{} of {}", table_count(log.n_of_format[f]), log_format_name(format)));
   }
-  if (!others.empty()) text += fmt::format(" (also step lines that were not needed: {})", join(others));
+  if (!others.empty()) text += fmt::format(" (step lines that were ignored: {})", join(others));
   return text;
 }
 
@@ -75,11 +76,11 @@ std::string steps_text(const LoggedRun& run) {
   };
   add(t.warm_up, "of warm-up");
   add(t.duplicates, "said twice");
-  add(t.other_batches, "of other batch sizes");
-  add(t.earlier_settings, "under earlier settings");
+  add(t.other_batches, "with other batch sizes");
+  add(t.earlier_settings, "with earlier settings");
   add(static_cast<std::uint64_t>(std::ranges::count(t.stalls, false, &LoggedStall::between_steps)),
       "with a stall");
-  add(t.other_stretches, fmt::format("outside of steps {} to {}, the longest stretch of one speed",
+  add(t.other_stretches, fmt::format("outside of steps {} to {}, the longest interval of constant speed",
                                      table_count(t.stretch_first_step), table_count(t.stretch_last_step)));
   add(run.log.broken_lines, "broken off");
   if (!left_out.empty()) text += "; left out: " + join(left_out);
@@ -93,22 +94,22 @@ std::string rates_text(const LoggedTimes& t) {
     rates.push_back(table_number(t.tokens_per_s_per_gpu, 1) + " tokens/s per GPU");
   if (t.samples_per_s > 0) rates.push_back(table_number(t.samples_per_s, 2) + " samples/s");
   if (t.tflops_per_gpu > 0)
-    rates.push_back(table_number(t.tflops_per_gpu, 1) + " TFLOP/s per GPU as the log counts them");
+    rates.push_back(table_number(t.tflops_per_gpu, 1) + " TFLOP/s per GPU as counted by the log");
   return join(rates);
 }
 
 // "median 2,129.8 ms (p10 2,124.8, p90 2,135.4)"; one time has no spread.
 std::string middle_text(const LoggedTimes& t) {
   const std::string middle = tenths_of_ms(t.median_ms);
-  if (t.n == 1) return middle + ", one time alone: how far steps spread is not known";
+  if (t.n == 1) return middle + ", only one time: the spread of steps is unknown";
   return fmt::format("median {} (p10 {}, p90 {})", middle, table_number(t.p10_ms, 1),
                      table_number(t.p90_ms, 1));
 }
 
 // "+0.01 % from begin to end".
 std::string trend_text(const LoggedTimes& t) {
-  if (!t.trend_percent) return fmt::format("not told by so few times ({})", table_count(t.n));
-  return table_signed(*t.trend_percent, 2) + " % from begin to end";
+  if (!t.trend_percent) return fmt::format("unknown, too few times ({})", table_count(t.n));
+  return table_signed(*t.trend_percent, 2) + " % from start to end";
 }
 
 std::string_view cause_text(LogEvent cause) {
@@ -134,7 +135,7 @@ std::string stalls_text(const LoggedTimes& t) {
 std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
   std::vector<std::string> reasons;
   if (c.b_step_time_ms >= c.a_p10_ms && c.b_step_time_ms <= c.a_p90_ms)
-    reasons.emplace_back("the measured step lies within the forecast's p10 to p90: no reason is needed");
+    reasons.emplace_back("the measured step is between p10 and p90 of the forecast");
   const bool slower = c.step_difference_ms > 0;
   if (const std::string noise = unrest(run.times); slower && !noise.empty())
     reasons.push_back("of the log: " + noise);
@@ -145,23 +146,23 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
   const double theirs = run.times.tflops_per_gpu;
   if (reasons.empty() && ours > 0 && theirs > 0 && std::abs(theirs / ours - 1) > kOtherCount) {
     reasons.push_back(
-        fmt::format("the log counts {} TFLOP/s per GPU where this description comes to {}: it may not be "
-                    "what ran (model, batch, sequence length, GPUs)",
+        fmt::format("the log has {} TFLOP/s per GPU, but this description gives {}: check model, batch, "
+                    "sequence length and GPUs",
                     table_number(theirs, 1), table_number(ours, 1)));
   }
   constexpr double kBeyondBelief = 3;  // times what such a part is usually off
   const bool believable = !c.explanations.empty() && c.explanations.front().deviations <= kBeyondBelief;
   if (reasons.empty() && !believable) {
     reasons.emplace_back(
-        "no part of the forecast alone explains it: check platform, GPUs, sequence length and batch, and "
-        "what the log counts as a step");
+        "no single part of the forecast explains it: check platform, GPUs, sequence length and batch, and "
+        "the definition of a step in the log");
   }
   if (const std::string parts = explanations_text(c, kMost); reasons.empty() && !parts.empty()) {
     reasons.push_back(fmt::format("{} alone would explain it", parts));
     constexpr double kWeak = 0.3;
     if (forecast.coverage.assumed + forecast.coverage.analytic > kWeak)
       reasons.emplace_back(
-          "much of the forecast rests on data sheets: measure kernels or collectives of this machine");
+          "much of the forecast comes from data sheets: measure kernels or collectives of this machine");
   }
   for (const std::string& note : forecast.notes)
     if (slower && note.starts_with("not modelled: ")) reasons.push_back(note);
@@ -194,9 +195,9 @@ ReportTable log_facts(const LoggedRun& run) {
   if (!t.why_no_time.empty()) {
     facts.row({"step time", t.why_no_time});
   } else if (t.whole_run) {
-    facts.row({"step time", tenths_of_ms(t.median_ms) + ", evaluation and saving included"});
+    facts.row({"step time", tenths_of_ms(t.median_ms) + ", evaluation and checkpoints included"});
   } else {
-    facts.row({"step time", middle_text(t) + (t.from_clock ? ", by the times of day of the lines" : "")});
+    facts.row({"step time", middle_text(t) + (t.from_clock ? ", by timestamps of the lines" : "")});
     if (t.contradiction) facts.row({"but", contradiction_text(*t.contradiction)});
     facts.row({"mean", tenths_of_ms(t.mean_ms) + ", stalls included"});
     constexpr double kCoarse = 0.05;
@@ -212,7 +213,7 @@ ReportTable log_facts(const LoggedRun& run) {
     facts.row({"memory", fmt::format("at most {} GiB", table_number(run.log.peak_memory_GiB, 2))});
   for (const LoggedRestart& r : t.restarts) {
     facts.row({&r == t.restarts.data() ? "restarts" : "",
-               fmt::format("line {}: step {} behind step {}", table_count(r.line), table_count(r.next_step),
+               fmt::format("line {}: step {} after step {}", table_count(r.line), table_count(r.next_step),
                            table_count(r.last_step))});
   }
   if (t.why_no_time.empty() && !t.whole_run)
@@ -237,7 +238,7 @@ ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Com
   const LoggedTimes& t = run.times;
   ReportTable facts = ReportTable::facts();
   facts.row({"it ran", fmt::format("{} (from {}{})", logged_job_text(run), run.job->source,
-                                   run.not_said.empty() ? "" : "; not said: " + join(run.not_said))});
+                                   run.not_said.empty() ? "" : "; not given: " + join(run.not_said))});
   facts.row({"forecast", fmt::format("{} (p10 {}, p90 {})", tenths_of_ms(c.a_step_time_ms),
                                      table_number(c.a_p10_ms, 1), table_number(c.a_p90_ms, 1))});
   facts.row({"measured", t.whole_run ? tenths_of_ms(t.median_ms) + ", the mean of the whole run"
@@ -249,13 +250,13 @@ ReportSection against_the_log(const Forecast& f, const LoggedRun& run, const Com
   facts.row({"difference", fmt::format("the forecast is {} off ({} ms)", error_text(c),
                                        table_signed(-c.step_difference_ms, 1))});
   if (f.memory && run.log.peak_memory_GiB > 0) {
-    facts.row({"memory", fmt::format("forecast {} GiB, the log tells {} GiB", gib(f.memory->peak_memory_GiB),
+    facts.row({"memory", fmt::format("forecast {} GiB, log {} GiB", gib(f.memory->peak_memory_GiB),
                                      gib(run.log.peak_memory_GiB))});
   }
   if (f.throughput.tflops_per_gpu && t.tflops_per_gpu > 0) {
     facts.row(
         {"TFLOP/s",
-         fmt::format("{} per GPU at the measured step by our count, {} by that of the log",
+         fmt::format("{} per GPU at the measured step by our count, {} by the log",
                      table_number(*f.throughput.tflops_per_gpu * c.a_step_time_ms / c.b_step_time_ms, 1),
                      table_number(t.tflops_per_gpu, 1))});
   }
@@ -304,7 +305,7 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
   document.figures.insert(
       document.figures.begin() + 1,
       {{"Measured step", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), "measured"},
-       {"Forecast less log", error_text(c),
+       {"Forecast minus log", error_text(c),
         fmt::format("intervals {}", c.intervals_overlap ? "overlap" : "do not overlap")}});
   document.figures.front().label = "Forecast step";
   if (run.times.contradiction)
@@ -313,7 +314,7 @@ ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& 
   screen.blocks.insert(
       screen.blocks.begin(),
       ReportText{fmt::format("The run: {} (from {}{}).", logged_job_text(run), run.job->source,
-                             run.not_said.empty() ? "" : "; not said: " + join(run.not_said))});
+                             run.not_said.empty() ? "" : "; not given: " + join(run.not_said))});
   // A page begins with what was held against the log, a terminal ends with it.
   const ReportSection against = against_the_log(forecast, run, c);
   document.sections.push_back(against);

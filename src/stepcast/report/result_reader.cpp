@@ -19,7 +19,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::string_view kWhatHoldsAStep =
-    "what predict, replay or inspect of a log print with --json, a report in HTML, or a training log";
+    "output of predict, replay or inspect of a log with --json, an HTML report, or a training log";
 
 std::string_view text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
@@ -37,7 +37,7 @@ Result<Forecast> of_inspected_log(const JsonValue& log, const std::string& name)
   f.traces = std::string{text_of(log, "file")};
   f.step_time_ms = number("step_time_ms");
   if (f.step_time_ms <= 0)
-    return Error::at(name, "", "the log tells no step time").expected(std::string{kWhatHoldsAStep});
+    return Error::at(name, "", "the log has no step time").expected(std::string{kWhatHoldsAStep});
   f.step_time_p10_ms = number("step_time_p10_ms");
   f.step_time_p90_ms = number("step_time_p90_ms");
   f.source = EstimateSource::measured;
@@ -84,8 +84,9 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
           .expected(std::string{known});
   }
   return Error::at(name, place)
-      .found(schema.empty() ? std::string{"JSON without a `schema` of stepcast"}
-                            : fmt::format("a document `{}`, which has more or less than one step", schema.substr(0, 60)))
+      .found(schema.empty()
+                 ? std::string{"JSON without a `schema` of stepcast"}
+                 : fmt::format("a document `{}`, which does not have exactly one step", schema.substr(0, 60)))
       .expected(std::string{kWhatHoldsAStep});
 }
 
@@ -133,7 +134,7 @@ Result<Forecast> parse_result(std::string_view text, const std::string& name) {
     if (!json) {
       return Error::at(name, "")
           .found("HTML without <script type=\"application/json\" id=\"stepcast-json\">")
-          .expected("a report that stepcast wrote");
+          .expected("a report written by stepcast");
     }
     // Lines of errors are those of the page.
     const std::string_view before = text.substr(0, static_cast<std::size_t>(json->data() - text.data()));

@@ -16,31 +16,34 @@ constexpr AnswerHead answer_head(const RlForecast*) {
 }
 
 void fields(auto& a, Is<RlParts> auto& p) {
-  a("generate_s", p.generate_s(), "prefill, decode and tail");
+  a("generate_s", p.generate_s(), "generation time in s: prefill, decode and tail");
   a("prefill_s", p.prefill_s, "prompts", {"prefill of the prompts", 2});
   a("decode_s", p.decode_s, "", {"decode", 2});
-  a("tail_s", p.tail_s, "decoding while less than a tenth of the answers go on",
+  a("tail_s", p.tail_s, "decode time with less than a tenth of the answers left, in s",
     {"tail of the longest answers", 2});
   a("log_probabilities_s", p.log_probabilities_s,
-    "of the policy before the step, its reference, values of a critic", {"log-probabilities", 2});
-  a("reward_s", p.reward_s, "a model that scores", {"reward model", 2});
+    "time in s for log-probabilities of the old policy and of the reference, and values of a critic",
+    {"log-probabilities", 2});
+  a("reward_s", p.reward_s, "time of the reward model, in s", {"reward model", 2});
   a("train_s", p.train_s, "", {"train", 2});
-  a("transfer_s", p.transfer_s, "weights to the engine, and the change from one engine to the other",
-    {"weights and change of engines", 2});
-  a("idle_s", p.idle_s, "of the pool that waits for the other one; inside the longer of the two",
+  a("transfer_s", p.transfer_s, "time of the weight transfer to the engine and of engine changes, in s",
+    {"weights and engine changes", 2});
+  a("idle_s", p.idle_s,
+    "idle time of the pool that waits for the other one, in s; part of the step, not added to it",
     {p.generate_s() < p.learn_s() ? "idle: generation waits" : "idle: training waits", 2});
-  a("idle_gpus", p.idle_gpus, "of that pool");
+  a("idle_gpus", p.idle_gpus, "number of GPUs of the idle pool");
 }
 
 void fields(auto& a, Is<RlMemory> auto& m) {
-  a("available_GiB", m.available_GiB, "of a GPU");
+  a("available_GiB", m.available_GiB, "memory of a GPU, in GiB");
   a("generation_weights_GiB", m.generation_weights_GiB);
-  a("kv_cache_GiB", m.kv_cache_GiB, "keys and values of the sequences that an engine has at once");
-  a("kv_cache_room_GiB", m.kv_cache_room_GiB, "that the engine is left for them");
+  a("kv_cache_GiB", m.kv_cache_GiB,
+    "KV cache of the sequences that an engine processes at the same time, in GiB");
+  a("kv_cache_room_GiB", m.kv_cache_room_GiB, "memory that the engine has for the KV cache, in GiB");
   a("training_weights_GiB", m.training_weights_GiB);
   a("gradients_GiB", m.gradients_GiB);
   a("optimizer_GiB", m.optimizer_GiB);
-  a("activations_GiB", m.activations_GiB, "kept and working");
+  a("activations_GiB", m.activations_GiB, "activations, kept and working memory, in GiB");
   a("training_peak_GiB", m.training_peak_GiB);
   a("training_fits", m.training_fits);
 }
@@ -48,10 +51,10 @@ void fields(auto& a, Is<RlMemory> auto& m) {
 void fields(auto& a, Is<RlSplit> auto& s) {
   a("policy", OneOf{s.on_policy ? "on" : "off", {"on", "off"}});
   a("generation_gpus", s.generation_gpus);
-  a("training_gpus", s.training_gpus, "on-policy: the same ones");
+  a("training_gpus", s.training_gpus, "number of GPUs for training; on-policy: the same GPUs");
   a("generation_tensor_parallel", s.generation_tensor);
   a("generation_pipeline_parallel", s.generation_pipeline);
-  a("sequences_at_once", s.sequences_at_once, "that an engine has room for");
+  a("sequences_at_once", s.sequences_at_once, "number of sequences that fit in an engine at the same time");
   a("step_time_s", s.step_s);
   a("training_layout", s.training_layout);
   a("training_fits", s.training_fits);
@@ -63,22 +66,22 @@ void fields(auto& a, Is<RlForecast> auto& f) {
   a("algorithm", f.algorithm);
   a("n_gpus", f.n_gpus);
   a("prompts", f.prompts);
-  a("generations", f.generations, "answers to each prompt");
-  a("off_policy_steps", f.off_policy_steps, "0: on-policy");
+  a("generations", f.generations, "answers per prompt");
+  a("off_policy_steps", f.off_policy_steps, "maximum age of the weights in steps; 0: on-policy");
   a("generated_sequences", f.generated_sequences);
   a("trained_sequences", f.trained_sequences);
-  a("mean_tokens", f.mean_tokens, "of prompt and answer");
+  a("mean_tokens", f.mean_tokens, "mean tokens of prompt and answer");
   a("max_tokens", f.max_tokens);
   a("step_time_s", f.step_s);
   a("step_time_p10_s", f.p10_s);
   a("step_time_p90_s", f.p90_s);
-  a("tokens_per_s_per_gpu", f.tokens_per_s_per_gpu, "generated, prompts included");
+  a("tokens_per_s_per_gpu", f.tokens_per_s_per_gpu, "generated tokens per second and GPU, prompts included");
   a("parts", f.parts);
   a("memory", f.memory);
   a("split", f.split);
   a("training_layout", f.split.training_layout);
   a("alternatives", f.alternatives,
-    "the fastest under the other policy on as many GPUs; of plan: all ways, the fastest first");
+    "fastest split with the other policy on the same number of GPUs; with plan: all splits, fastest first");
   a("notes", f.notes);
 }
 
@@ -105,7 +108,8 @@ ReportTable rl_parts_table(const RlForecast& f) {
     if (seconds > 0)
       table.row({std::string{column.heading}, cell, table_number(100 * seconds / f.step_s, 1)});
   if (!f.split.on_policy)
-    table.caption = "Both pools work at the same time: the step is the longer of them, and the transfer.";
+    table.caption =
+        "Both pools work at the same time: the step takes the longer of the two, plus the transfer.";
   return table;
 }
 
@@ -115,7 +119,7 @@ ReportTable rl_memory_table(const RlMemory& m) {
     table.row({name, table_number_or_blank(generation, 1), table_number_or_blank(training, 1)});
   };
   row("weights", m.generation_weights_GiB, m.training_weights_GiB);
-  row("keys and values", m.kv_cache_GiB, 0);
+  row("KV cache", m.kv_cache_GiB, 0);
   row("gradients", 0, m.gradients_GiB);
   row("optimizer", 0, m.optimizer_GiB);
   row("activations", 0, m.activations_GiB);
@@ -151,7 +155,7 @@ ReportDocument rl_document(const RlForecast& f) {
   ReportTable facts = ReportTable::facts();
   facts.row({"split", rl_split_text(f.split)});
   facts.row({"training", f.split.training_layout});
-  document.add("How it is spread", {std::move(facts)}).shown = Shown::page;
+  document.add("Placement", {std::move(facts)}).shown = Shown::page;
   document.add("Where the step goes", {rl_parts_table(f)});
   document.add("Memory", {rl_memory_table(f.memory)});
   const bool is_plan = f.alternatives.size() > 1 ||
@@ -160,7 +164,7 @@ ReportDocument rl_document(const RlForecast& f) {
   for (const RlSplit& other : f.alternatives)
     others.row({rl_split_text(other), other.training_layout + (other.training_fits ? "" : ", does not fit"),
                 table_number(other.step_s, 1), table_number(other.step_s / f.step_s, 2)});
-  document.add(is_plan ? "Ways to spread it" : "On- against off-policy", {std::move(others)});
+  document.add(is_plan ? "Possible placements" : "On- against off-policy", {std::move(others)});
   document.add("Notes", {ReportList{f.notes}});
   ReportTable parts = rl_parts_table(f);
   constexpr std::size_t kMostParts = 8;

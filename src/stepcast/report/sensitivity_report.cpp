@@ -27,7 +27,7 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
     }
   }
   table.add_columns("% | <");
-  ReportSection& section = document.add("Time saved by 10 % more of a resource");
+  ReportSection& section = document.add("Time saved by a 10 % faster resource");
   section.shown = on;
   section.is_asked = is_shown(on, Shown::terminal);
   section.opening = "\n";
@@ -35,14 +35,12 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
   section.add(std::move(table));
   if (switches) {
     section.add(TerminalText{"\n"});
-    section.add(
-        ReportText{"*  another path takes over before it is 10 % faster    ** before it is 0.1 % faster"});
+    section.add(ReportText{
+        "*  another path becomes critical before it is 10 % faster    ** before it is 0.1 % faster"});
   }
-  section.add(
-      ReportText{
-          "Elasticity: relative change of the step over that of the times of the resource. Simulated again "
-          "with each resource 10 % faster, all else unchanged."},
-      Shown::page);
+  section.add(ReportText{"Elasticity: relative change of the step over the relative change of the resource's "
+                         "times. Each resource is simulated 10 % faster, all else unchanged."},
+              Shown::page);
 }
 
 STEPCAST_ANSWER(sensitivity, Sensitivity, "stepcast.sensitivity/1", "stepcast predict --sensitivity --json")

@@ -60,7 +60,7 @@ std::string marks_of(const TrainingPlan& plan, const TrainingGoal& goal, std::si
   add(plan.fastest == i, "fastest");
   add(plan.least_energy == i, "least energy");
   if (o.run)
-    mark += fmt::format("{}trains {:.1f} % of it", mark.empty() ? "" : "; ", o.run->effective_share_percent);
+    mark += fmt::format("{}goodput {:.1f} %", mark.empty() ? "" : "; ", o.run->effective_share_percent);
   if (o.best) mark += mark.empty() ? "*" : " *";
   return mark;
 }
@@ -93,8 +93,8 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
                      .x_title = "days of training",
                      .y_title = plan.options.front().price_per_gpu_hour ? "price" : "GPU-hours",
                      .legend = {{"c-faint", "option"},
-                                {"c-alike", "no other is as fast, as cheap and as far from full memory"},
-                                {"c-accent", "fewest GPUs or cheapest in time"}},
+                                {"c-alike", "Pareto-optimal in time, cost and free memory"},
+                                {"c-accent", "fewest GPUs or cheapest that meets the deadline"}},
                      .x_limit = goal.within_days,
                      .x_limit_name = "deadline"};
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
@@ -111,7 +111,7 @@ ReportFigure options_figure(const TrainingPlan& plan, const TrainingGoal& goal) 
          .name = summary_of(o),
          .label = is_named ? fmt::format("{} x {}", o.n_gpus, o.platform) : std::string{}});
   }
-  return {scatter_chart(chart), "Every option with the layout that the search chooses for it."};
+  return {scatter_chart(chart), "Every option with the layout chosen by the search."};
 }
 
 // The options that matter with the flags that run them.
@@ -146,8 +146,9 @@ ReportDocument training_document(const TrainingAnswer& training) {
   if (goal.within_days) subject(" ", fmt::format("within {:g} days", *goal.within_days));
   if (goal.power_budget_W) subject(" ", fmt::format("with {:g} kW", *goal.power_budget_W * 1e-3));
   if (goal.price_per_gpu_hour) subject(", ", fmt::format("{:g} a GPU-hour", *goal.price_per_gpu_hour));
-  document.verdict = goal.power_budget_W ? "No option is in time and within the power budget."
-                                         : "No option is in time: more GPUs, or a faster platform.";
+  document.verdict = goal.power_budget_W
+                         ? "No option meets the deadline within the power budget."
+                         : "No option meets the deadline: use more GPUs, or a faster platform.";
   std::string picks = document.verdict + "\n";
   if (plan.fewest) {
     document.verdict = fmt::format("Fewest GPUs: {}.", summary_of(plan.options[*plan.fewest]));
@@ -157,16 +158,13 @@ ReportDocument training_document(const TrainingAnswer& training) {
       document.verdict += fmt::format(" Fastest at p90: {}.", summary_of(plan.options[*plan.fastest]));
     picks = picks_text(plan);
     if (const auto& run = plan.options[*plan.fewest].run)
-      picks += fmt::format("Of the fewest GPUs: {}\n", detail::run_text(*run));
+      picks += fmt::format("With the fewest GPUs: {}\n", detail::run_text(*run));
   }
-  document.add("Time against money", {options_figure(plan, goal)}).shown = Shown::page;
+  document.add("Time against cost", {options_figure(plan, goal)}).shown = Shown::page;
   ReportSection& section = document.add(
       "Options",
       {options_table(training),
-       ReportText{"* no other option is as fast, as cheap and as far from the limit of the memory, and "
-                  "better in one\n"
-                  "MWh: nodes and switches",
-                  0},
+       ReportText{"* Pareto-optimal in time, cost and free memory\nMWh: energy of nodes and switches", 0},
        TerminalText{std::move(picks)}});
   const std::vector<bool> shown = shown_of(plan, training.top);
   if (const auto n = std::ranges::count(shown, true); static_cast<std::size_t>(n) < shown.size())
@@ -190,7 +188,8 @@ std::string job_verdict(const JobPool& pool, const PooledJob& job) {
   if (option != nullptr && option->meets)
     return !job.job.deadline_days ? "" : option->surely ? "in time" : "in time, not at p90";
   const std::string what = option != nullptr ? "late" : "does not run";
-  if (!job.gpus_in_time) return what + fmt::format(", nor in time on {}", table_count(8 * pool.n_gpus));
+  if (!job.gpus_in_time)
+    return what + fmt::format(", not in time on {} either", table_count(8 * pool.n_gpus));
   return what + fmt::format("; in time on {} GPUs", table_count(*job.gpus_in_time));
 }
 
@@ -226,15 +225,15 @@ ReportDocument jobs_document(const JobPool& pool) {
     if (!job.chosen || !job.curve[*job.chosen].meets) ++missed;
   document.verdict =
       missed == 0
-          ? fmt::format("Every job is in time, on {} GPUs.", table_count(pool.n_used))
-          : fmt::format("{} of {} jobs {} not in time; {}.", missed, pool.jobs.size(),
-                        missed == 1 ? "is" : "are",
-                        pool.pool_in_time ? fmt::format("all are on {} GPUs", table_count(*pool.pool_in_time))
-                                          : "no pool that was tried is enough for all");
+          ? fmt::format("Every job meets its deadline, on {} GPUs.", table_count(pool.n_used))
+          : fmt::format("{} of {} jobs {} late; {}.", missed, pool.jobs.size(), missed == 1 ? "is" : "are",
+                        pool.pool_in_time
+                            ? fmt::format("{} GPUs are enough for all", table_count(*pool.pool_in_time))
+                            : "no pool that was tried is large enough for all");
   document
       .add("Jobs",
            {jobs_table(pool),
-            ReportText{"all jobs run at the same time, each on whole nodes of its own until its end", 0}})
+            ReportText{"All jobs run at the same time, each on its own whole nodes until its end.", 0}})
       .opening = fmt::format("{}\n{}\n\n", document.title, document.verdict);
   ReportTable jobs = jobs_table(pool);
   constexpr std::size_t kMostJobs = 12;

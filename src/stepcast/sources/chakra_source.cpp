@@ -30,7 +30,7 @@ class ChakraSource : public RecordedSource {
     if (platform != nullptr || any_timed(graphs_)) return program;
     return Error{"no node of these Chakra traces has a duration"}
         .in_file(graphs_.front().file)
-        .advice("`stepcast predict --trace ... --platform NAME` takes times from the models of a platform");
+        .advice("`stepcast predict --trace ... --platform NAME` uses models of a platform");
   }
 
  private:
@@ -48,7 +48,7 @@ Result<std::unique_ptr<RecordedSource>> open_chakra(const TraceListing& listing,
 constexpr std::array kNeedProfiler{TraceAsk::second_trace, TraceAsk::step, TraceAsk::all_steps,
                                    TraceAsk::shapes_of_step};
 constexpr std::array kChakraRefusals{
-    Refusal{"Chakra traces hold one step without marks and no operators of PyTorch, which {} would need",
+    Refusal{"Chakra traces have one step and no PyTorch operators, but {} needs them",
             "leave it out, or give profiler traces of the same ranks", kNeedProfiler}};
 
 }  // namespace

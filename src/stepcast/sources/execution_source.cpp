@@ -20,8 +20,8 @@ class ExecutionSource : public RecordedSource {
   [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& /*how*/,
                                                 const Platform* platform) const override {
     if (platform == nullptr) {
-      return Error{"execution traces hold no times"}.advice(
-          "name a platform to take them from, or give the profiler traces of the same ranks, too");
+      return Error{"execution traces have no times"}.advice(
+          "name a platform for the times, or give the profiler traces of the same ranks, too");
     }
     STEPCAST_ASSIGN(const HostOverheads overheads, HostOverheads::of(*platform));
     std::vector<UntimedRank> ranks;
@@ -29,7 +29,7 @@ class ExecutionSource : public RecordedSource {
       ranks.push_back({&*trace, *trace->rank, 0});
     STEPCAST_ASSIGN(RecordedProgram program, untimed_program(ranks, overheads.launch_table()));
     std::string priced_by =
-        "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
+        "no profiler trace: host times are means of the platform's overheads, kernel times come from its "
         "models";
     if (!platform->overheads->empty() && !platform->overheads->front().provenance.document.empty())
       priced_by += "; the host: " + platform->overheads->front().provenance.document;
@@ -60,9 +60,9 @@ constexpr std::array kNeedRecordedWork{
     TraceAsk::batch,    TraceAsk::dtype,         TraceAsk::data_parallel_ranks, TraceAsk::bucket_size,
     TraceAsk::links_of, TraceAsk::rank_platform, TraceAsk::recompute,           TraceAsk::overlap};
 constexpr std::array kExecutionRefusals{
-    Refusal{"execution traces alone hold no times and one step, which {} would need",
+    Refusal{"execution traces alone have one step and no times, but {} needs more",
             "give the profiler traces of the same ranks, too, or leave it out", kNeedTimes},
-    Refusal{"execution traces alone hold no times that other work could be relative to",
+    Refusal{"execution traces alone have no times to scale",
             "give the profiler traces of the same ranks, too", kNeedRecordedWork}};
 
 }  // namespace

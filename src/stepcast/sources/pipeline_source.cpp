@@ -29,7 +29,7 @@ class PipelineSource : public RecordedSource {
                     pipeline_program(timeline_, step, learn_launch_delays(timeline_, others)));
     program.notes.push_back(
         others.empty()
-            ? std::string{"one step alone: launch delays are not known and count as 0"}
+            ? std::string{"only one step: launch delays are unknown and assumed to be 0"}
             : fmt::format("launch delays are medians of the other {} steps of the file", others.size()));
     if (timeline_.bad_times > 0)
       program.notes.push_back(
@@ -45,8 +45,8 @@ Result<std::unique_ptr<RecordedSource>> open_pipeline(const TraceListing& listin
                                                       const TraceSetOptions& /*options*/) {
   const std::vector<std::filesystem::path>& files = listing.of(SourceKindId::pipeline);
   if (files.size() > 1) {
-    return Error::at(listing.name, fmt::format("{} timelines of pipelines are here", files.size()))
-        .advice("name one of them: each holds all ranks of a job");
+    return Error::at(listing.name, fmt::format("{} pipeline timelines are given", files.size()))
+        .advice("give one of them: each has all ranks of a job");
   }
   STEPCAST_ASSIGN(PipelineTimeline timeline, read_pipeline_timeline(files.front()));
   TraceSet named;
@@ -70,21 +70,21 @@ constexpr std::array kNeedOperators{TraceAsk::second_trace,
                                     TraceAsk::rank_platform};
 constexpr std::array kAllSteps{TraceAsk::all_steps}, kPlatform{TraceAsk::platform}, kRanks{TraceAsk::ranks};
 constexpr std::array kPipelineRefusals{
-    Refusal{"a timeline of a pipeline names no operators and no kernels, which {} would need",
+    Refusal{"a pipeline timeline has no operators and no kernels, but {} needs them",
             "leave it out; --what-if, --overlap, --like-median-rank, --step and --scenarios modify the "
             "recorded step",
             kNeedOperators},
-    Refusal{"{} is for traces of PyTorch",
-            "`stepcast replay --step N` takes the steps of a pipeline one by one", kAllSteps},
+    Refusal{"{} is for traces of PyTorch", "`stepcast replay --step N` replays one step of a pipeline",
+            kAllSteps},
     Refusal{"pipeline timelines hold no operations, so they cannot be moved to another GPU",
-            "leave --platform out; --what-if nvlink=2x speeds its transfers up", kPlatform},
-    Refusal{"a timeline of a pipeline is replayed as a whole", "leave --ranks out", kRanks}};
+            "leave --platform out; use --what-if nvlink=2x for faster transfers", kPlatform},
+    Refusal{"a pipeline timeline is replayed as a whole", "leave --ranks out", kRanks}};
 
 }  // namespace
 
 SourceKind pipeline_source() {
   return {
-      .called = "a timeline of a pipeline",
+      .called = "a pipeline timeline",
       .times = RecordedTimes::all,
       .names_gpu = false,
       .has_launches = false,

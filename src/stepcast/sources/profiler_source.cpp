@@ -36,7 +36,7 @@ class ProfilerSource : public RecordedSource {
                                                 const Platform* /*platform*/) const override {
     if (!only_step_) return rebuild_program(inputs_, how);
     if (how.step && *how.step != *only_step_) {
-      return Error::at(traces_.name, fmt::format("step {} is not here", *how.step))
+      return Error::at(traces_.name, fmt::format("step {} does not exist", *how.step))
           .found(fmt::format("step {} alone", *only_step_))
           .advice("import the traces with --all-steps");
     }

@@ -134,7 +134,7 @@ Result<std::vector<fs::path>> files_in(const Tree& tree, const fs::path& folder)
   }
   if (!files.empty() || moments.empty()) return files;
   if (moments.size() > 1) {
-    return Error::at(folder.string(), fmt::format("{} moments of the training were recorded", moments.size()))
+    return Error::at(folder.string(), fmt::format("{} recordings of the training", moments.size()))
         .found(
             fmt::format("{} to {}", moments.front().filename().string(), moments.back().filename().string()))
         .expected("the traces of one")
@@ -184,7 +184,7 @@ Status list_archive(const fs::path& archive, fs::path place, const OfAnotherRank
   const Tree tree{std::move(members)};
   if (tree.is_file(place)) return sort_in(place, true, listing);
   if (!tree.is_folder(place)) {
-    return Error::at(place.string(), place == archive ? "the archive holds no file"
+    return Error::at(place.string(), place == archive ? "the archive has no file"
                                                       : "there is no such file or folder in the archive");
   }
   const fs::path folder = top_of(tree, place);

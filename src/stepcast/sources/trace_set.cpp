@@ -44,26 +44,27 @@ bool is_asked_for(std::span<const std::int32_t> ranks, std::int32_t rank) {
 }
 
 Error rank_is_missing(const TraceListing& listing, std::int32_t rank, std::span<const std::int32_t> present) {
-  return Error::at(listing.name, fmt::format("rank {} is not here", rank))
+  return Error::at(listing.name, fmt::format("rank {} does not exist", rank))
       .found(present.empty() ? "no rank" : fmt::format("ranks {}", list_ranks(present)));
 }
 
 Error two_files(std::int32_t rank, const fs::path& one, const fs::path& other) {
   return Error{fmt::format("two files with the same rank {}: {} and {}", rank, quoted(one), quoted(other))}
       .advice(
-          "name the files of one run, or say with --ranks-from 'host{}_gpu' where the rank is in names");
+          "give the files of one run, or the position of the rank in file names with --ranks-from "
+          "'host{}_gpu'");
 }
 
 Error rank_unknown(const TraceListing& listing, const fs::path& file) {
   if (!listing.ranks_from.empty()) {
-    return Error::at(file.string(), "cannot tell which rank this is")
+    return Error::at(file.string(), "unknown rank")
         .found(fmt::format("no number at {{}} of '{}' in its name", listing.ranks_from))
         .expected("a pattern that all names follow");
   }
-  return Error::at(file.string(), "cannot tell which rank this is")
+  return Error::at(file.string(), "unknown rank")
       .found("no distributedInfo in the file and no number in its name")
-      .expected("a name like kineto_rank3.json.gz, or one file alone")
-      .advice("say where the rank is in the names with --ranks-from, as in 'host{}_gpu'");
+      .expected("a name such as kineto_rank3.json.gz, or only one file")
+      .advice("give the position of the rank in file names with --ranks-from 'host{}_gpu'");
 }
 
 Error belongs_nowhere(const fs::path& execution_trace) {
@@ -384,7 +385,7 @@ Result<RankFile> import_rank(const TraceListing& listing, const ImportOptions& o
     return Error::at(listing.name, "traces")
         .found(fmt::format("{} profiler traces, {} execution traces", profiler.size(), execution.size()))
         .expected("those of one rank")
-        .advice("name its files, or say with --ranks which of them");
+        .advice("give its files, or choose ranks with --ranks");
   }
   ReadProgress progress{options.progress,
                         bytes_of(profiler) * (options.all_steps ? 1 : 2) + bytes_of(execution)};
@@ -431,13 +432,13 @@ std::vector<RecordedInput> TraceSet::inputs() const {
 Error no_profiler_trace(const TraceListing& listing) {
   if (!listing.of(kExecution).empty() && !listing.of(SourceKindId::rank_file).empty()) {
     return Error::at(listing.of(kExecution).front().string(),
-                     "an execution trace next to rank files, which hold those of their ranks")
-        .advice("name the rank files alone, or import it together with the profiler trace of its rank");
+                     "an execution trace with rank files, which contain the traces of their ranks")
+        .advice("give only the rank files, or import it with the profiler trace of its rank");
   }
   Error error = Error::at(listing.name, "no profiler trace here");
   if (!listing.of(kExecution).empty()) {
     return std::move(error)
-        .found(fmt::format("{} execution traces, which hold no times", listing.of(kExecution).size()))
+        .found(fmt::format("{} execution traces, which have no times", listing.of(kExecution).size()))
         .expected("one Kineto trace per rank");
   }
   if (!listing.of(SourceKindId::chakra).empty())
@@ -502,8 +503,7 @@ std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSe
   std::vector<std::size_t> without_profiler;
   const std::map<std::size_t, std::size_t> pairs = pair_up(readable, files, without_profiler);
   for (const std::size_t e : without_profiler) {
-    skipped.push_back(
-        {readable.of(kExecution)[e], "an execution trace without profiler trace holds no times"});
+    skipped.push_back({readable.of(kExecution)[e], "an execution trace without profiler trace has no times"});
   }
 
   std::map<std::int32_t, std::size_t> by_rank;

@@ -272,8 +272,8 @@ class GraphBuilder {
     const bool begins = found && graph_.nodes[begin->second].on_cpu &&
                         links_[begin->second].first == links_[begin->second].end;
     if (!begins || !in_time) {
-      return Error::at(graph_.file, "metadata, the marks of the step")
-          .found("a node that is not in the file, or that waits for others, or a time beyond thirty years")
+      return Error::at(graph_.file, "metadata with the start and end of the step")
+          .found("a node that is missing or waits for others, or a time above thirty years")
           .expected(
               "rank_begin_node, step_end_node and step_start_nanos as `stepcast predict --chakra` writes "
               "them");
@@ -474,8 +474,8 @@ Result<OperationGraph> read(ByteSource source) {
     const std::uint64_t place = consumed + at;
     if (!length || *length > kLongestMessage) {
       return Error::at(file, fmt::format("byte {}", place))
-          .found(length ? fmt::format("a message of {} bytes", *length) : "no length of a message")
-          .expected("a Chakra execution trace, messages behind their lengths");
+          .found(length ? fmt::format("a message of {} bytes", *length) : "no message length")
+          .expected("a Chakra execution trace (messages with their lengths)");
     }
     at += before - rest.size();
     STEPCAST_ASSIGN(const bool whole, ensure(static_cast<std::size_t>(*length)));

@@ -81,7 +81,7 @@ Status check_rank_pattern(std::string_view pattern) {
       fmt::format("{} in the pattern '{}'",
                   mark == std::string_view::npos ? "no place for the rank" : "two places for the rank",
                   pattern.substr(0, 80))}
-      .expected("a part of the files' names with {} in place of the rank, as in 'host{}_gpu'");
+      .expected("a part of the file names with {} in place of the rank, such as 'host{}_gpu'");
 }
 
 Result<std::vector<std::int32_t>> parse_ranks(std::string_view text) {

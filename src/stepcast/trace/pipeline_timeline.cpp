@@ -75,9 +75,7 @@ class TimelineBuilder {
 
   Result<PipelineTimeline> finish() {
     if (timeline_.ops.empty())
-      return Error::at(timeline_.file, "the events")
-          .found("no operator")
-          .expected("a timeline of a pipeline");
+      return Error::at(timeline_.file, "the events").found("no operator").expected("a pipeline timeline");
     std::ranges::stable_sort(timeline_.ops, [](const PipelineOp& a, const PipelineOp& b) {
       return std::tuple{a.step, a.rank, a.start_us, a.end_us()} <
              std::tuple{b.step, b.rank, b.start_us, b.end_us()};

@@ -272,7 +272,7 @@ bool read_texts(const std::vector<std::int64_t>& letters, StringTable& texts) {
 Error damaged(const std::string& name, std::string found) {
   return Error::at(name, "content")
       .found(std::move(found))
-      .expected("what `stepcast import` of this version writes")
+      .expected("the output of `stepcast import` of this version")
       .advice("copy the file again, or import the trace again");
 }
 
@@ -316,10 +316,10 @@ Result<RankFile> parse_content(std::string_view content, const std::string& name
   ColumnFile tables{io, texts};
   all_columns(tables, file);
   io.skip_optional();
-  if (io.bytes_left() > 0) io.fail("bytes behind the last column");
+  if (io.bytes_left() > 0) io.fail("bytes after the last column");
   if (!io.problem().empty()) return damaged(name, io.problem());
   if (!is_consistent(file.rank) || (file.execution_trace && !is_consistent(*file.execution_trace)))
-    return damaged(name, "numbers that make no recording");
+    return damaged(name, "numbers that are not a valid recording");
   if (file.execution_trace) file.execution_trace->file = name;
   file.rank.file = name;
   detail::tell_steps_apart(file.rank);

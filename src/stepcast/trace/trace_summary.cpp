@@ -50,7 +50,7 @@ RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replay
     note("\"External id\" of GPU events repeats the correlation: operators are found by time");
   if (!execution_trace && s.communication_kernels > s.communication_kernels_with_metadata) {
     note(times(s.communication_kernels - s.communication_kernels_with_metadata, "communication kernel") +
-         " without sizes: the execution trace (ET) of the rank would tell them");
+         " without sizes: the execution trace (ET) of the rank has them");
   }
   for (RankSummary::Step& step : s.steps) {
     const auto special = std::ranges::find(rank.special_steps, step.number, &SpecialStep::number);
@@ -59,7 +59,7 @@ RankSummary judged(RankSummary s, const RecordedRank& rank, const Status& replay
   note_shapes(s, rank);
   s.rank = rank.rank;
   if (!s.rank) s.rank = rank_in_name(std::filesystem::path(rank.file).filename().string());
-  if (!s.rank) note("the rank is not known: replayed alone it counts as 0");
+  if (!s.rank) note("the rank is unknown: alone it is replayed as rank 0");
   s.usable_for_replay = replayable.ok();
   if (!replayable.ok()) note(message_without_file(replayable.error()));
   return s;

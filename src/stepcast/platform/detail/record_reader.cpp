@@ -45,7 +45,7 @@ Status read_knots(ObjectReader& o, std::vector<CurveKnot>& knots) {
   if (sizes.size() != times.size()) {
     return entry.error("time_us")
         .found(fmt::format("{} times", times.size()))
-        .expected(fmt::format("one for each of the {} sizes", sizes.size()));
+        .expected(fmt::format("one per size, {} in total", sizes.size()));
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (i > 0 && !(sizes[i] > sizes[i - 1])) {
@@ -147,7 +147,7 @@ Status read_row_hashes(ObjectReader& o, RowHashes& out) {
   if (read >= member->text().size()) return Ok{};
   return o.error(kKey)
       .found(fmt::format("`{}`", member->text().substr(read, 9)))
-      .expected("hexadecimal digits: the first hash, and what each further one is larger by");
+      .expected("hexadecimal digits: the first hash, then differences");
 }
 
 Result<Provenance> read_provenance_object(const JsonValue& value, const std::string& path,

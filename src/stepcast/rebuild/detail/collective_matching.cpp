@@ -63,8 +63,8 @@ class Matcher {
           by_time_.push_back(key);
         } else if (named_.contains(key) || ranks_.size() < size_of(key)) {
           match_.notes.push_back(
-              fmt::format("collectives of group \"{}\" are not joined: traces of {} of its {} ranks are "
-                          "here; they keep their recorded durations",
+              fmt::format("collectives of group \"{}\" are not joined: only {} of its {} ranks have traces. "
+                          "They keep their recorded durations",
                           key, members.size(), size_of(key)));
         }
         continue;
@@ -215,9 +215,9 @@ class Matcher {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (!known[r] || std::abs(ahead[r]) <= match_.clock_uncertainty_us) continue;
       match_.clock_shift_us[r] = -ahead[r];
-      match_.notes.push_back(
-          fmt::format("rank {}: clock moved by {:+.1f} us, so that its collectives end with those of rank {}",
-                      ranks_[r].rank, -ahead[r], ranks_[0].rank));
+      match_.notes.push_back(fmt::format(
+          "rank {}: clock shifted by {:+.1f} us, so that its collectives end together with those of rank {}",
+          ranks_[r].rank, -ahead[r], ranks_[0].rank));
     }
   }
 
@@ -259,10 +259,10 @@ class Matcher {
       joined += together.size();
       join(together);
     }
-    match_.notes.push_back(fmt::format(
-        "group \"{}\": the ranks' orders do not agree; {} of {} collective kernels were joined by their "
-        "recorded times, the others keep their recorded durations",
-        key, joined, all.size()));
+    match_.notes.push_back(
+        fmt::format("group \"{}\": the order differs between ranks. {} of {} collective kernels were joined "
+                    "by their recorded times, the others keep their recorded durations",
+                    key, joined, all.size()));
   }
 
   void join(std::vector<Entry> members) {

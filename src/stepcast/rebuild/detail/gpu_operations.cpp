@@ -157,7 +157,7 @@ class Assigner {
     }
     if (operations.empty()) {
       for (const std::size_t kernel : kernels)
-        out_.of_work[kernel].why = out_.names.intern("its operations are done by its copies");
+        out_.of_work[kernel].why = out_.names.intern("its copies are its operations");
       return;
     }
     const auto fits = [&](std::size_t kernel, std::size_t operation) {

@@ -241,7 +241,7 @@ Markup waterfall_chart(const WaterfallChart& chart) {
   }
   out.close().close();
   out.append(legend({{"c-warm", "longer"}, {"c-embedding", "shorter"}}));
-  if (begin > 0) out.element("p", {{"class", "small"}}, "The axis does not begin at zero.");
+  if (begin > 0) out.element("p", {{"class", "small"}}, "The axis does not start at zero.");
   return out;
 }
 

@@ -44,7 +44,7 @@ class PageWriter {
     section(command_section(document));
     if (tools) {
       page_.element("footer", {},
-                    fmt::format("stepcast {}. The answer as JSON is inside this file.", version()));
+                    fmt::format("stepcast {}. This file contains the answer as JSON.", version()));
     }
     page_.close();
     return std::move(page_);

@@ -126,12 +126,11 @@ std::string left_out(const StepPicture& picture) {
   std::string text;
   if (!picture.gaps.empty()) {
     const PictureGap& gap = picture.gaps.front();
-    text +=
-        fmt::format("Left out in the middle: {} ms with {} passes, which repeat those before them. ",
-                    table_number(gap.to_ms - gap.from_ms, 1), table_count(gap.passes));
+    text += fmt::format("Left out in the middle: {} ms with {} repeated passes. ",
+                        table_number(gap.to_ms - gap.from_ms, 1), table_count(gap.passes));
   }
   if (picture.slot_ms > 0)
-    text += fmt::format("Drawn in slots of {:.3g} ms, each with what takes most time. ", picture.slot_ms);
+    text += fmt::format("Drawn in slots of {:.3g} ms, each with its longest activity. ", picture.slot_ms);
   if (picture.rows_left_out > 0) text += fmt::format("{} more rows are not drawn. ", picture.rows_left_out);
   if (!text.empty()) text.pop_back();
   return text;

@@ -91,7 +91,7 @@ Columns::Head Columns::take_head() {
   const bool has_cells = head.width > 0 && head.width <= 8 && head.count <= left_.size() / head.width;
   if (head.coding <= static_cast<std::uint64_t>(Coding::changes) && (has_cells || head.count == 0))
     return head;
-  fail(fmt::format("a damaged head of column {}", quote_for_message(head.name)));
+  fail(fmt::format("a damaged header of column {}", quote_for_message(head.name)));
   return {};
 }
 

@@ -290,7 +290,7 @@ JsonSplitter::Step JsonSplitter::finish() {
   where_ = Where::done;
   if (skip_space())
     return fail("", quote_for_message({buffer_.get() + pos_, 1}),
-                "the end of the file behind the JSON document");
+                "the end of the file after the JSON document");
   return stopped();
 }
 

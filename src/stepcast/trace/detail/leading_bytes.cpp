@@ -61,11 +61,11 @@ Error not_json_error(LeadingBytes what, std::string_view start, std::string file
     switch (what) {
       case LeadingBytes::empty: return {"an empty file", "the trace was not written, or not copied"};
       case LeadingBytes::lfs_pointer:
-        return {"a git-LFS pointer in place of the data", "run `git lfs pull` where the file comes from"};
+        return {"a git-LFS pointer instead of the data", "run `git lfs pull` where the file comes from"};
       case LeadingBytes::apple_double:
         return {"macOS metadata (AppleDouble)", "take the file of the same name without the leading \"._\""};
       case LeadingBytes::chakra_protobuf:
-        return {"a Chakra execution trace (protobuf)", "`stepcast inspect` says what is in it"};
+        return {"a Chakra execution trace (protobuf)", "`stepcast inspect` shows its contents"};
       case LeadingBytes::tar: return {"a tar archive", "name the archive itself, or unpack it"};
       case LeadingBytes::zip: return {"a zip archive", "name the archive itself, or unpack it"};
       case LeadingBytes::zstd: return {"zstd data", "decompress it first"};

@@ -319,7 +319,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
                          (is_time(first_start_ns_ + base_time_ns) && is_time(last_start_ns_ + base_time_ns)));
   if (!in_range) {
     return Error::at(rank_.file, "baseTimeNanoseconds")
-        .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")
+        .found(std::to_string(base_time_ns) + " and events up to that many nanoseconds later")
         .expected("times within 126 years of 1970");
   }
   const auto move_times = [&](auto& events) {
