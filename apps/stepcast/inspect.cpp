@@ -386,7 +386,7 @@ Result<int> run_inspect(InspectOptions options) {
     output.show(UnreadableFile{file.string(), fmt::format("{}: {}", file.string(), why)});
   for (const std::int32_t rank : options.list.ranks)
     if (!first_error && !shown_ranks.contains(rank))
-      first_error = Error{fmt::format("rank {} is not here", rank)};
+      first_error = Error{fmt::format("rank {} does not exist", rank)};
   if (!first_error || n > 1) output.end();
   if (first_error) return *std::move(first_error);
   return kSuccess;
@@ -412,7 +412,7 @@ Verb inspect_verb() {
             auto* operations =
                 app.add_flag("--operations", options->operations,
                              "list the operators of an execution trace, their work, and those without a "
-                             "model; with times if the profiler trace of the rank is in the same folder");
+                             "model. Times need the profiler trace of the rank in the same folder");
             app.add_option("--profiler-trace", options->profiler_trace, "profiler trace with the times")
                 ->needs(operations);
             app.add_option("--batch", options->batch_samples,

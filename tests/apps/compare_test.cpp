@@ -101,7 +101,7 @@ TEST_F(Compare, RefusesWhatHoldsNoStep) {
   ASSERT_TRUE(write_file(file("x.json"), "{\"schema\": \"stepcast.models/1\"}").ok());
   const CommandResult refused = stepcast_with({"compare", file("x.json"), file("x.json")});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("a document `stepcast.models/1`, which holds no one step"));
+  EXPECT_THAT(refused.err, HasSubstr("a document `stepcast.models/1`, which does not have exactly one step"));
   const CommandResult missing = stepcast_with({"compare", file("nowhere.json"), file("x.json")});
   EXPECT_EQ(missing.exit_code, 2);
   const CommandResult percent =

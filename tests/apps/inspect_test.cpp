@@ -125,9 +125,9 @@ TEST_F(Inspect, ShowsTheExecutionTraceThatARankFileHolds) {
   EXPECT_EQ(both.exit_code, 0) << both.err;
   EXPECT_THAT(both.out, HasSubstr("rank file of a profiler trace"));
   EXPECT_THAT(both.out, HasSubstr("nodes, read with it"));
-  EXPECT_THAT(both.out, Not(HasSubstr("would tell them")));
+  EXPECT_THAT(both.out, Not(HasSubstr("of the rank has them")));
   EXPECT_THAT(alone.out, HasSubstr("execution trace  none"));
-  EXPECT_THAT(alone.out, HasSubstr("would tell them"));
+  EXPECT_THAT(alone.out, HasSubstr("of the rank has them"));
 }
 
 TEST_F(Inspect, ShowsTheOtherFilesWhenOneIsBad) {
@@ -158,7 +158,7 @@ TEST_F(Inspect, ShowsTheRanksAskedForOfAFolder) {
   const auto four = inspect({folder + "/gpu4_a.json", "--ranks", "4", "--ranks-from", "gpu{}_"});
   EXPECT_EQ(four.exit_code, 0) << four.err;
   EXPECT_THAT(four.out, HasSubstr("rank          4, world size 8"));
-  EXPECT_EQ(inspect({first, "--ranks", "9"}).err, "stepcast: error: rank 9 is not here\n");
+  EXPECT_EQ(inspect({first, "--ranks", "9"}).err, "stepcast: error: rank 9 does not exist\n");
   EXPECT_THAT(inspect({first, "--ranks-from", "gpu{}"}).err,
               HasSubstr("no number at {} of 'gpu{}' in its name"));
   EXPECT_THAT(inspect({first, "--ranks-from", "gpu"}).err,

@@ -50,7 +50,7 @@ TEST(GpuZones, BelongToPools) {
               HasSubstr("without a bandwidth"));
   EXPECT_THAT(
       check_gpu_zones(pools, std::vector{east, west, GpuZone{"north", 1.0, {}, {}}}).error().message(),
-      HasSubstr("where no pool"));
+      HasSubstr("which has no pool"));
   EXPECT_THAT(check_gpu_zones(pools, {}).error().message(), HasSubstr("of which --zone says nothing"));
   EXPECT_TRUE(check_gpu_zones(std::vector<GpuPool>{{8, "a", ""}}, {}).ok());
 }

@@ -101,7 +101,7 @@ TEST(TokenizerVocabulary, SaysWhatAGuessWeighs) {
   std::string notes;
   for (const std::string& note : resolved->notes) notes += note + "\n";
   EXPECT_THAT(notes, AllOf(HasSubstr("50257 words are assumed (GPT-2's), 15 % of the GEMM FLOPs of a step"),
-                           HasSubstr("--vocab-size says otherwise")));
+                           HasSubstr("To change it: --vocab-size")));
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ TEST(StepModel, RefusesTypesThatTheDeviceHasNoUnitsFor) {
   const auto refused = steps.predict(gpt(), layout);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("A100-SXM4-80GB"), HasSubstr("found fp8"),
-                                               HasSubstr("has no units"), HasSubstr("choose bf16 or fp16")));
+                                               HasSubstr("does not support"), HasSubstr("choose bf16 or fp16")));
 }
 
 // Nobody measured an H20: its kernels are those of the H100 by factors, and its clock may be off as a whole, so that its

@@ -77,7 +77,7 @@ TEST(PipelineProgram, KeepsTheRecordedTimes) {
 }
 
 TEST(PipelineProgram, SaysWhatIsWrong) {
-  EXPECT_THAT(pipeline_program(timeline(), 7, {}), FailsWith("step 7 is not here: found steps 1, 2"));
+  EXPECT_THAT(pipeline_program(timeline(), 7, {}), FailsWith("step 7 does not exist: found steps 1, 2"));
   const std::string begin = R"J([{"name": "f", "ph": "X", "pid": 0, "tid": 0, "ts": 1, )J";
   EXPECT_THAT(parse_pipeline_timeline(begin + R"J("dur": 1, "args": {"mb_id": 0}}])J", "t.json"),
               FailsWith("t.json: [0]: found an operator without step"));

@@ -50,8 +50,9 @@ TEST(ResultReader, TakesForecastsOutOfHtml) {
       parse_result("<html></html>", "a.html").error().message(),
       HasSubstr("a.html: found HTML without <script type=\"application/json\" id=\"stepcast-json\">"));
   EXPECT_THAT(parse_result("{\"schema\": \"stepcast.plan/1\"}", "a.json").error().message(),
-              HasSubstr("a document `stepcast.plan/1`, which holds no one step"));
-  EXPECT_THAT(parse_result("[1]", "a.json").error().message(), HasSubstr("expected what predict, replay"));
+              HasSubstr("a document `stepcast.plan/1`, which does not have exactly one step"));
+  EXPECT_THAT(parse_result("[1]", "a.json").error().message(),
+              HasSubstr("expected output of predict, replay"));
 }
 
 // What somebody's editor, or somebody's bad will, makes of a page.

@@ -187,7 +187,7 @@ TEST(RlConfig, FilesThatDefaultsNameStandBelow) {
   job.config->name = "elsewhere/own.yaml";
   notes.clear();
   EXPECT_FALSE(read(job, "mean=300,max=512", notes)->settings.generations.has_value());
-  EXPECT_THAT(notes, Contains(HasSubstr("base.yaml is not here")));
+  EXPECT_THAT(notes, Contains(HasSubstr("base.yaml does not exist")));
 }
 
 TEST(RlConfig, SaysWhatIsMissing) {
@@ -400,7 +400,7 @@ TEST(RlConfig, DropsNoKey) {
     std::string said = fmt::format("{} GPUs: {} {} {} {} {}", f.n_gpus, f.step_s, f.parts.generate_s(),
                                    f.memory.training_peak_GiB, f.model, f.split.training_layout);
     for (const std::string& note : f.notes)
-      if (note.starts_with("not modelled") || note.find("is not here") != std::string::npos) said += note;
+      if (note.starts_with("not modelled") || note.find("does not exist") != std::string::npos) said += note;
     return said;
   };
   for (const auto& [base, changes] : kinds) {

@@ -107,7 +107,8 @@ TEST(RankImport, RankFilesAndTracesOfOneJobReplayTogether) {
   ASSERT_TRUE(two.ok()) << two.error().message();
   ASSERT_EQ((*two)->traces().ranks.size(), 2U);
   EXPECT_EQ((*two)->traces().ranks[1].rank, 2);
-  EXPECT_THAT(source_kind(listing.kind()).open(listing, {.ranks = {0, 9}}), FailsWith("rank 9 is not here"));
+  EXPECT_THAT(source_kind(listing.kind()).open(listing, {.ranks = {0, 9}}),
+              FailsWith("rank 9 does not exist"));
   places.push_back(kineto(3));
   EXPECT_THAT(open(places), FailsWith("two files with the same rank 3"));
 }
@@ -169,9 +170,9 @@ TEST(RankImport, TheRankAskedForOfAFolderIsTakenOrMissing) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->rank.rank, 1);
   EXPECT_THAT(imported({traces.path()}, folder, "x.step", {.ranks = {99}}),
-              AllOf(FailsWith("rank 99 is not here"), FailsWith("0-1")));
+              AllOf(FailsWith("rank 99 does not exist"), FailsWith("0-1")));
   EXPECT_THAT(imported({traces.path() / "a.json"}, folder, "x.step", {.ranks = {1}}),
-              FailsWith("rank 1 is not here"));
+              FailsWith("rank 1 does not exist"));
   const TraceFolder empty;
   EXPECT_THAT(open({empty.path()}), FailsWith("*.step"));
 }

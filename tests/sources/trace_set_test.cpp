@@ -77,7 +77,7 @@ TEST(TraceSet, TakesOnlyTheRanksAskedFor) {
   EXPECT_EQ(one->ranks[0].rank, 1);
   const Result<TraceSet> missing = read({folder.path()}, {.ranks = {0, 5}, .threads = 1});
   ASSERT_FALSE(missing.ok());
-  EXPECT_THAT(missing.error().message(), HasSubstr("rank 5 is not here"));
+  EXPECT_THAT(missing.error().message(), HasSubstr("rank 5 does not exist"));
 }
 
 // A file that cannot be read does no harm while its rank is not asked for.
@@ -106,7 +106,7 @@ TEST(TraceSet, BelievesWhatFilesSayBehindTheirEvents) {
   EXPECT_EQ(set->ranks[0].rank, 7);
   const auto none = read({folder.path()}, {.ranks = {0}, .threads = 1});
   ASSERT_FALSE(none.ok());
-  EXPECT_THAT(none.error().message(), HasSubstr("rank 0 is not here"));
+  EXPECT_THAT(none.error().message(), HasSubstr("rank 0 does not exist"));
 }
 
 // A thousand files of which one is read: the others are no files at all once they were listed.
@@ -173,7 +173,7 @@ TEST(TraceSet, TakesRanksFromNamesByAPattern) {
   EXPECT_THAT(read_by("{}{}"), test::FailsWith("two places for the rank in the pattern '{}{}'"));
   EXPECT_THAT(read_by("node{}"), test::FailsWith("no number at {} of 'node{}' in its name"));
   EXPECT_THAT(read_by("_{}"), test::FailsWith("two files with the same rank 7700"));
-  EXPECT_THAT(read_by("host{}_", {5}), test::FailsWith("rank 5 is not here: found ranks 0-1"));
+  EXPECT_THAT(read_by("host{}_", {5}), test::FailsWith("rank 5 does not exist: found ranks 0-1"));
 }
 
 // The pattern was said by somebody who looks at the names: what the file says counts less.

@@ -28,7 +28,7 @@ struct Explanation {
   STEPCAST_FIELDS(Explanation);
   STEPCAST_FIELD(std::string, part, "part of the step");  // a key of ForecastClass::parts()
   STEPCAST_FIELD(double, time_ms,
-                 "time of the part in the run whose parts are known, in ms");  // of the one that has parts
+                 "time of the part in ms, in the run with known parts");  // of the one that has parts
   STEPCAST_FIELD(double, factor, "factor on the part that alone would explain the difference", 1);
   STEPCAST_FIELD(double, deviations, "logarithm of the factor over the usual error of such a part");
 };

@@ -98,8 +98,8 @@ struct ForecastClass {
       double, exposed_memcpy_ms,
       "exposed copies: time in which a copy or fill runs and nothing computes or transfers, in ms");
   STEPCAST_FIELD(NamedTimes, idle_ms,
-                 "idle time by cause, in ms: cpu (not launched yet), other_stream, other_rank (a collective "
-                 "waits for a rank), pipeline (data of another stage is missing), between_steps, rest");
+                 "idle time by cause, in ms: cpu (not launched yet), other_stream, other_rank (waits in a "
+                 "collective), pipeline (waits for another stage), between_steps, rest");
   STEPCAST_FIELD(double, gpu_active_ms, "time in which any stream computes, transfers or copies, in ms");
   STEPCAST_FIELD(double, transfer_ms, "time in which any collective transfers (union over streams), in ms");
   STEPCAST_FIELD(double, overlap_ms, "transfer time that computation overlaps, in ms");
@@ -639,10 +639,10 @@ struct ForecastAction {
       "10th percentile of the time saved in ms; 80 % of measured differences should lie between p10 and p90",
       "p10\nms", 1);
   STEPCAST_COLUMN(double, saved_p90_ms, "90th percentile of the time saved, in ms", "p90\nms", 1);
-  STEPCAST_COLUMN(
-      std::string, certainty,
-      "clear: the whole band is a gain; uncertain: part of it is; fits: your job does not fit, this one does",
-      "gain is<");
+  STEPCAST_COLUMN(std::string, certainty,
+                  "clear: the whole band is a gain; uncertain: the band includes a loss; fits: your job does "
+                  "not fit, this one does",
+                  "gain is<");
   STEPCAST_COLUMN(std::optional<double>, peak_memory_GiB,
                   "peak memory of a GPU of the fullest stage, in GiB; null: unknown", "memory\nGiB", 1);
   STEPCAST_FIELD(std::optional<double>, memory_change_GiB, "change of peak memory against your job, in GiB");

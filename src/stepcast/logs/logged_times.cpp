@@ -404,7 +404,7 @@ class Times {
                             fmt::format("their tokens per second, of {:.0f} tokens a step on {:.0f} GPUs",
                                         *work_.tokens_per_step, *work_.n_gpus)};
     out_.why_no_time = fmt::format(
-        "the lines give {:.1f} ms per step, but {} give {:.1f} ms: one of them is wrong, or --gbs, --seq or "
+        "the lines give {:.1f} ms per step, but {} give {:.1f} ms. One of them is wrong, or --gbs, --seq or "
         "--gpus differ from the run",
         out_.median_ms, out_.contradiction->other, other);
     out_.median_ms = out_.p10_ms = out_.p90_ms = out_.mean_ms = 0;

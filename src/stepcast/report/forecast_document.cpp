@@ -105,13 +105,12 @@ std::string memory(const Forecast& f) {
                         gib(*s.reserved_GiB));
   if (!m.worst_imbalance || !m.fits_to_imbalance || !s.worst_imbalance_GiB) return text;
   const bool holds_all = *m.fits_to_imbalance >= *m.worst_imbalance;
-  text += fmt::format(
-      "  (of which {} tokens at experts. No token is dropped: {} GiB if all went to one rank, {})\n",
-      gib(s.dispatched_GiB), gib(*s.worst_imbalance_GiB),
-      holds_all ? "which fits"
-      : *m.fits_to_imbalance < 1
-          ? "balanced experts do not fit"
-          : fmt::format("fits up to a load of {:.2f} x the mean", *m.fits_to_imbalance));
+  text += fmt::format("  (tokens at experts: {}. No token is dropped: {} GiB if all went to one rank, {})\n",
+                      gib(s.dispatched_GiB), gib(*s.worst_imbalance_GiB),
+                      holds_all ? "which fits"
+                      : *m.fits_to_imbalance < 1
+                          ? "balanced experts do not fit"
+                          : fmt::format("fits up to a load of {:.2f} x the mean", *m.fits_to_imbalance));
   return text;
 }
 

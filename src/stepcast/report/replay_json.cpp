@@ -232,7 +232,7 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
   CulpritTimes mean{};
   for (std::size_t k = 0; k < kCulpritCount; ++k) mean[k] = r.culprits.of(static_cast<Culprit>(k));
   a("platform", r.platform,
-    "platform whose peaks and links are used for comparison; null: no platform has the recorded GPU");
+    "platform with the peaks and links for comparison; null: no platform has the recorded GPU");
   a("bound_by", r.binding.bound_by(), "resource that saves most of the step if it is twice as fast");
   a("twice_as_fast",
     Each{r.binding.gains,
