@@ -298,10 +298,6 @@ int run_parsed(const CLI::App& app, std::span<const Declared> declared, std::spa
     if (!verb.app->parsed()) continue;
     if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
       return fail(kBadInput, pairs.error().message());
-    if (current_sink != nullptr && current_sink->listener->reads_only_in) {
-      if (const std::string flag = flag_that_writes(*chosen_verb(app).app); !flag.empty())
-        return fail(kBadInput, flag + ": files are not written here");
-    }
     const Running running{given, parsed};
     return code_of(verb.action());
   }

@@ -348,12 +348,6 @@ Status check_lists(const CLI::App& app, std::span<const char* const> words) {
   return Ok{};
 }
 
-std::string flag_that_writes(const CLI::App& verb) {
-  for (const CLI::Option* option : verb.get_options())
-    if (option->count() > 0 && option->get_type_name() == kOutput) return option->get_name();
-  return {};
-}
-
 Status check_pairs(const CLI::App& verb) {
   STEPCAST_TRY(check_partners(verb));
   STEPCAST_TRY(check_format(verb));

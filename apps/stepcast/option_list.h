@@ -95,9 +95,6 @@ void make_strict(CLI::App& app);
 // The words of a command line. Errors: an empty entry of a list, "1,,2", which CLI11 drops.
 [[nodiscard]] Status check_lists(const CLI::App& app, std::span<const char* const> words);
 
-// The first flag that was given and names a file to write, "--report"; empty if there is none.
-[[nodiscard]] std::string flag_that_writes(const CLI::App& verb);
-
 // Looks at the flags that were given to the verb. Errors: a flag without its partner (--seed without --scenarios), --json
 // beside another --format, two results into one file.
 [[nodiscard]] Status check_pairs(const CLI::App& verb);

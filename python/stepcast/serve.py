@@ -16,6 +16,8 @@ import os
 import re
 import secrets
 import shutil
+import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -86,8 +88,9 @@ class Questions:
     """What may be asked, and the answers; knows nothing of HTTP."""
 
     def __init__(self, folders):
+        given = [Path(folder).resolve(strict=True) for folder in folders]
         self.uploads = Path(tempfile.mkdtemp(prefix="stepcast-serve-"))
-        self.roots = [Path(folder).resolve(strict=True) for folder in folders] + [self.uploads.resolve()]
+        self.roots = [*given, self.uploads.resolve()]
         self._uploaded_bytes = 0
         self._lock = threading.Lock()
         self._processors = Processors(max(2, os.cpu_count() or 1))
@@ -202,14 +205,19 @@ class Questions:
                 raise Refused(413, f"files: expected at most {MOST_UPLOAD_BYTES >> 20} MiB together")
             self._uploaded_bytes += size
         plain = re.sub(r"[^A-Za-z0-9._-]", "_", os.path.basename(name))[-80:].lstrip(".-") or "file"
-        place = Path(tempfile.mkdtemp(dir=self.uploads)) / plain
-        with open(place, "wb") as out:
-            while size > 0:
-                piece = read(min(size, 1 << 20))
-                if not piece:
-                    break
-                out.write(piece)
-                size -= len(piece)
+        place, left = Path(tempfile.mkdtemp(dir=self.uploads)) / plain, size
+        try:
+            with open(place, "wb") as out:
+                while left > 0 and (piece := read(min(left, 1 << 20))):
+                    out.write(piece)
+                    left -= len(piece)
+        finally:
+            if left > 0:  # the browser gave up
+                shutil.rmtree(place.parent, ignore_errors=True)
+                with self._lock:
+                    self._uploaded_bytes -= size
+        if left > 0:
+            raise Refused(400, f"{plain}: found {size - left} of {size} bytes")
         return str(place)
 
 
@@ -336,6 +344,21 @@ def policy_of(page):
             "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 
 
+def addresses_at(host):
+    """Names under which others reach a server that listens at `host`; those of this machine for all of its addresses."""
+    if host not in ("0.0.0.0", ""):
+        return [host]
+    found = {"127.0.0.1": None}
+    try:
+        found.update((entry[4][0], None) for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent: the address of the interface that would be used
+            found[probe.getsockname()[0]] = None
+    except OSError:
+        pass  # a machine without a network
+    return list(found)
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
@@ -345,8 +368,9 @@ class Server(ThreadingHTTPServer):
         self.questions = Questions(folders)
         self.token = secrets.token_urlsafe(16)
         port = self.server_address[1]
-        self.names = {f"{name}:{port}" for name in {host.lower(), "127.0.0.1", "localhost"}}
-        self.address = f"http://{host}:{port}/?token={self.token}"
+        addresses = addresses_at(host)
+        self.names = {f"{name}:{port}" for name in {*map(str.lower, addresses), "127.0.0.1", "localhost"}}
+        self.address = "\n".join(f"http://{name}:{port}/?token={self.token}" for name in addresses)
         self.page, self.sweep_page = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("serve.html", "serve_sweep.html"))
 
     def handle_error(self, request, client_address):
@@ -373,6 +397,7 @@ def main(words=None):
         print(f"stepcast: error: {place}: {problem.strerror}", file=sys.stderr)
         return 2
     print(f"{server.address}\nCtrl-C ends it.", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends it as Ctrl-C does
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stepcast/base/read_scope.h"
 #include "stepcast/base/scan.h"
 
 namespace stepcast {
@@ -67,6 +68,7 @@ Error as_found(const fs::path& path, std::string found) {
 
 Result<OutputFile> OutputFile::at(const fs::path& path, std::span<const fs::path> inputs) {
   if (path.empty()) return Error{"the name of a file to write is empty"};
+  STEPCAST_TRY(may_write(path));
   OutputFile output;
   output.path_ = path;
   output.target_ = path;
@@ -101,6 +103,16 @@ Result<OutputFile> OutputFile::at(const fs::path& path, std::span<const fs::path
   if (!output.target_.has_filename() || !fs::is_directory(folder, failure)) return cannot_write(path, ENOENT);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) return cannot_write(path, errno);
   return output;
+}
+
+Status make_folder(const fs::path& folder) {
+  STEPCAST_TRY(may_write(folder));
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (!failure && fs::is_directory(folder, failure)) return Ok{};
+  return Error::at(folder.string(), "", "cannot make the folder")
+      .found(failure ? failure.message() : "a file of this name")
+      .advice("name another folder");
 }
 
 Status OutputFile::write(std::string_view content) const {

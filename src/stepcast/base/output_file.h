@@ -48,6 +48,9 @@ class OutputFile {
 // True if both exist and are the same file, whatever their names.
 [[nodiscard]] bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
 
+// Makes a folder and those above it; it may be there already. Errors: it cannot be made, nothing may be written (may_write()).
+[[nodiscard]] Status make_folder(const std::filesystem::path& folder);
+
 // `OutputFile::at(path)` and `write` in one, for what is not made of other files.
 [[nodiscard]] Status write_file(const std::filesystem::path& path, std::string_view content);
 

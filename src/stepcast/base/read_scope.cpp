@@ -40,4 +40,9 @@ Status may_read(const fs::path& file) {
   return Error::at(file.string(), "", "not in a folder that was given at the start");
 }
 
+Status may_write(const fs::path& file) {
+  if (read_folders == nullptr) return Ok{};
+  return Error::at(file.string(), "", "files are not written here");
+}
+
 }  // namespace stepcast

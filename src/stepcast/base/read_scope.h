@@ -1,9 +1,10 @@
-// Files that the work of a thread may read, where it answers what somebody else asks: a server's questions name files, and
-// those name others.
+// Files that the work of a thread may read and write, where it answers a question of someone else: the questions to a server
+// name files, and those name others.
 //
 //   const std::vector<std::filesystem::path> folders = canonical_folders({"/data/traces"});
 //   const ReadScope scope{&folders};
-//   STEPCAST_TRY(may_read(file));    // whatever opens a file asks
+//   STEPCAST_TRY(may_read(file));    // asked by whatever opens a file
+//   STEPCAST_TRY(may_write(file));   // asked by whatever makes a file or a folder: an error in any such scope
 #pragma once
 
 #include <filesystem>
@@ -35,5 +36,7 @@ class ReadScope {
 
 // An error where the file lies in none of the folders, through links either.
 [[nodiscard]] Status may_read(const std::filesystem::path& file);
+// An error inside a ReadScope with folders: nothing is written there.
+[[nodiscard]] Status may_write(const std::filesystem::path& file);
 
 }  // namespace stepcast

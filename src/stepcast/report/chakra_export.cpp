@@ -266,15 +266,6 @@ RankTable RankTable::of_layout(const Program& program, const RankGroups& groups)
 
 namespace {
 
-Status make_folder(const std::filesystem::path& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (!problem) return Ok{};
-  return Error::at(folder.string(), "")
-      .found(fmt::format("a folder that cannot be made: {}", problem.message()))
-      .expected("a place to write Chakra traces to");
-}
-
 // Readers take every trace of a folder: those of an earlier export would count as ranks of this one.
 Status refuse_other_traces(const std::filesystem::path& folder,
                            const std::vector<std::filesystem::path>& written) {

@@ -101,9 +101,7 @@ Error no_row(const std::string& file, std::size_t line) {
 
 Result<SweepFolder> SweepFolder::open(const fs::path& folder, const SweepSpec& spec, bool extends) {
   std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure || !fs::is_directory(folder, failure))
-    return Error::at(folder.string(), "", "cannot make the folder").advice("name another with -o");
+  STEPCAST_TRY(make_folder(folder));
   if (!fs::exists(folder / kManifest, failure)) STEPCAST_TRY(begin(folder, manifest_of(spec)));
   STEPCAST_ASSIGN(const bool same, is_of(folder, spec));
   SweepFolder opened{folder};
