@@ -11,7 +11,7 @@ import subprocess
 
 USUAL_PLATFORM, GPUS = "dgx-h100", (8, 64)
 COMMON = ("llama-3-8b", "llama-3-70b", "llama-3.1-405b", "qwen3-8b", "qwen3-32b", "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3",
-          "gpt-oss-120b", "mixtral-8x7b", "gpt3-175b", "dlrm-dcnv2-mlperf", "resnet-50")
+          "gpt-oss-120b", "mixtral-8x7b", "gpt3-175b")
 
 
 def answer(program, model, platform, gpus):
