@@ -42,6 +42,7 @@ _HOME = {
     "plan": "_verbs",
     "platforms": "_verbs",
     "predict": "_verbs",
+    "predict_series": "_verbs",
     "replay": "_verbs",
     "shard": "_verbs",
     "sweep": "_verbs",

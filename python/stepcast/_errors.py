@@ -1,5 +1,8 @@
 """What is raised where the program would end with an exit code; the text is the line that it prints."""
 
+from typing import Any
+
+
 
 class Error(Exception):
     """Anything that stepcast has to say about a call that failed."""
@@ -18,7 +21,7 @@ class MachineError(Error, RuntimeError):
 class _AnswerRefused(Error):
     """An answer that the caller does not want to go on with; `answer` is that answer."""
 
-    def __init__(self, message, answer=None):
+    def __init__(self, message: str, answer: Any = None) -> None:
         super().__init__(message)
         self.answer = answer
 

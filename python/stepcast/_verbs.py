@@ -11,7 +11,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from stepcast import _stepcast
+from stepcast import _flags, _stepcast
 from stepcast._answers import Answer, Forecast, Table, from_json
 from stepcast._errors import Differs, DoesNotFit, InputError, MachineError
 from stepcast._program import PROGRAM
@@ -109,23 +109,22 @@ def _refuse(options, *names):
             raise TypeError(f"{name} is for people; answers have to_dict(), and str() is the text")
 
 
-def _takes(flags):
-    """Names the flags that people use most in the signature of a function, which notebooks complete; all others are taken, too."""
+def _takes(flags, first=""):
+    """Names the flags of the verb in the signature of a function, which notebooks complete and check."""
 
     def name(function):
         given = _inspect.signature(function)
-        named = [_inspect.Parameter(flag, _inspect.Parameter.KEYWORD_ONLY, default=None) for flag in flags.split()]
+        names = dict.fromkeys([*first.split(), *flags.__annotations__])
         before = [one for one in given.parameters.values() if one.kind is not _inspect.Parameter.VAR_KEYWORD]
-        rest = [one for one in given.parameters.values() if one.kind is _inspect.Parameter.VAR_KEYWORD]
-        function.__signature__ = given.replace(parameters=[*before, *named, *rest])
+        named = [_inspect.Parameter(flag, _inspect.Parameter.KEYWORD_ONLY, default=None) for flag in names
+                 if flag not in given.parameters]
+        function.__signature__ = given.replace(parameters=[*before, *named])
         return function
 
     return name
 
 
-@_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute schedules command_line "
-        "config deepspeed torchtitan from_log what_if train_tokens gpu_hour_price failures recovery sensitivity require_fit trace "
-        "timeline report")
+@_takes(_flags.PredictFlags, "gpus trace")
 def predict(model=None, *, progress=None, **options):
     """The time of a training step: of a description, or of recorded traces elsewhere (`trace=`).
 
@@ -133,7 +132,7 @@ def predict(model=None, *, progress=None, **options):
     predict(trace="traces/", platform="8xmi300x", what_if=["host=1.5x"])
 
     Keywords are the flags of `stepcast predict` and those of Megatron-LM. Several batches, several numbers of GPUs and
-    `sensitivity=True` give an Answer of their own schema.
+    `sensitivity=True` give an Answer of another schema: predict_series() is the same function with that type.
     """
     _refuse(options, "json", "help")
     if model is not None:
@@ -148,7 +147,16 @@ def predict(model=None, *, progress=None, **options):
     return _answer(words, progress)
 
 
-@_takes("platform gpus nodes gpus_per_node tp pp cp ep vp mbs gbs seq dtype framework sharding recompute command_line config what_if")
+@_takes(_flags.PredictFlags, "gpus trace")
+def predict_series(model=None, *, progress=None, **options):
+    """predict() for several numbers of GPUs or batches, or with `sensitivity=True`: an Answer with a row for each.
+
+    predict_series("llama-3-8b", gpus=[8, 16, 32]).table("points").to_pandas()
+    """
+    return predict(model, progress=progress, **options)
+
+
+@_takes(_flags.PredictFlags, "gpus trace")
 def what_to_change(model=None, *, progress=None, **options):
     """What makes a step shorter, or fit: `.sentence`, and `.actions` with what each saves, why, and its command.
 
@@ -166,7 +174,7 @@ def what_to_change(model=None, *, progress=None, **options):
     return _answer([*words, *(f"--trace={place}" for place in trace)], progress).what_to_change
 
 
-@_takes("gpus platform output at timeout keep_going guess eager compiled what_if")
+@_takes(_flags.DryrunFlags)
 def dryrun(step, *, progress=None, **options):
     """The time of a training step of PyTorch, which is run on the CPU of this machine: no GPU is needed.
 
@@ -219,7 +227,7 @@ def _run_program(words, progress):
         return code, output.read(), error
 
 
-@_takes("step ranks all_steps scenarios timeline with_measured report")
+@_takes(_flags.ReplayFlags)
 def replay(*places, progress=None, **options):
     """Simulates the recorded ranks of a folder (or of files), and compares with what they recorded.
 
@@ -229,8 +237,7 @@ def replay(*places, progress=None, **options):
     return _answer(_words(["replay", "--json"], _places(places), options), progress)
 
 
-@_takes("platform gpus gbs seq dtype framework tp pp cp ep mbs vp sharding recompute schedules top objective train_tokens "
-        "within gpu_hour_price max_memory_GiB jitter csv report")
+@_takes(_flags.PlanFlags)
 def plan(model=None, *, progress=None, **options):
     """Searches the layouts of a training: the fastest, those that cannot be told from it, and why not the others.
 
@@ -243,7 +250,7 @@ def plan(model=None, *, progress=None, **options):
     return _answer(_words(["plan", "--json"], [], options), progress, tables=True)
 
 
-@_takes("platform gpus tables indices plan now seconds output save_tables report")
+@_takes(_flags.ShardFlags)
 def shard(model=None, *, progress=None, **options):
     """How embedding tables are best spread over GPUs, by the simulated step: `shard("dlrm-mlperf-v1", gpus=8)`."""
     _refuse(options, "json", "help")
@@ -275,7 +282,6 @@ class Resharder:
         return answer
 
 
-@_takes("platform output")
 def calibrate(kind, *files, progress=None, **options):
     """Fits a platform to measurements: "collectives", "kernels", "iterations", "overheads", ...
 
@@ -285,13 +291,14 @@ def calibrate(kind, *files, progress=None, **options):
     return _answer(_words(["calibrate", _text("kind", kind), "--json"], _places(files), options), progress)
 
 
+@_takes(_flags.InspectFlags)
 def inspect(*places, progress=None, **options):
     """What is in trace files, and whether they are usable: `inspect("traces/").files[0].usable_for_replay`."""
     _refuse(options, "json", "help")
     return _answer(_words(["inspect", "--json"], _places(places), options), progress)
 
 
-@_takes("fail_above report")
+@_takes(_flags.CompareFlags)
 def compare(a, b, *, progress=None, **options):
     """What differs between two steps: answers, or files of the program (--json, --report) and training logs.
 
