@@ -1,4 +1,4 @@
-"""Keywords of the verbs and their types. Written by python/write_types.py (`./dev docs`)."""
+"""Keywords of the verbs and their types. Written by python/write_flags.py (`./dev docs`)."""
 
 from collections.abc import Iterable
 from os import PathLike

@@ -45,8 +45,8 @@ def test_what_calls_are_typed_as(tmp_path):
     assert max(map(len, said.splitlines())) < 300
 
 
-def test_generated_types_are_those_of_the_program():
-    done = subprocess.run([sys.executable, ROOT / "python" / "write_types.py", PROGRAM, "--check"], capture_output=True, text=True, check=False)
+def test_generated_keywords_are_those_of_the_program():
+    done = subprocess.run([sys.executable, ROOT / "python" / "write_flags.py", PROGRAM, "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
