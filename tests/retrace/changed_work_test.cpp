@@ -175,7 +175,7 @@ TEST_F(ChangedWorkTest, TypesChangeAsUnderMixedPrecision) {
   StepPricer old{v100, {}};
   RecordedPrices priced = as_recorded(recorded);
   EXPECT_THAT(value_of(changed_work(recorded, {.dtype = DType::bf16})).apply(recorded, old, 8, 8, priced),
-              test::FailsWith("states no rate for products in bf16"));
+              test::FailsWith("states no rate for GEMMs in bf16"));
 }
 
 // Recorded in bf16: what autocast cast, and what it kept in 16 bits, is fp32 then. fp32 is no TF32.
