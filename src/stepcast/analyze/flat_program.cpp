@@ -12,6 +12,7 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
       bodies_(bodies),
       blocks_(program.blocks().size()),
       classes_(program.rank_classes().size()) {
+  // A counting sort of the block's tasks by lane.
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const Block& block = program.blocks()[b];
     const std::span<const std::uint16_t> lanes = block.lane_codes();
@@ -63,6 +64,8 @@ void FlatProgram::write_out(RankClassId c) {
   tasks.last_before.reserve(rank_class.instances.size() * tasks.lane_count);
   std::vector<std::size_t> last(tasks.lane_count, kNoTask);
   std::size_t collective_count = 0;
+  // `slots` is the state while the instances are passed in order. Each instance keeps a copy of the state
+  // before it.
   std::vector<SlotValue> slots(rank_class.slot_count), written;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const BlockInstance& instance = rank_class.instances[i];
@@ -78,6 +81,8 @@ void FlatProgram::write_out(RankClassId c) {
     tasks.last_before.insert(tasks.last_before.end(), last.begin(), last.end());
     collective_count += block.collective_tasks().size();
     const BlockTasks& in_block = blocks_[of.block];
+    // The last task on each lane after this instance. A body visited on another lane is not the last task
+    // there.
     for (std::size_t lane = 0; lane + 1 < in_block.first_on_lane.size(); ++lane) {
       const std::uint32_t end = in_block.first_on_lane[lane + 1];
       if (end == in_block.first_on_lane[lane] || block.lane_codes()[in_block.by_lane[end - 1]] != lane)
@@ -87,7 +92,8 @@ void FlatProgram::write_out(RankClassId c) {
     tasks.task_count += block.task_count();
     while (tasks.marks.size() * kTasksPerMark < tasks.task_count)
       tasks.marks.push_back(static_cast<std::uint32_t>(i));
-    // Every out-port is read from the state at the beginning before any slot is written.
+    // All out-ports read the state from before the instance, so all values are computed before any slot is
+    // written.
     written.clear();
     for (const OutPort& port : block.out_ports()) {
       SlotValue value;
@@ -111,7 +117,7 @@ std::vector<std::size_t> FlatProgram::lane_tasks(RankClassId c, std::uint16_t la
 }
 
 unsigned FlatProgram::threads() const {
-  constexpr std::size_t kFewTasks = 50'000;  // a thread costs as much as some ten thousand
+  constexpr std::size_t kFewTasks = 50'000;  // starting a thread costs as much as some ten thousand tasks
   std::size_t tasks = 0;
   for (const ClassTasks& of_class : classes_) tasks += of_class.task_count;
   return tasks < kFewTasks ? 1 : 0;
