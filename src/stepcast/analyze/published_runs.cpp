@@ -16,12 +16,14 @@
 namespace stepcast {
 namespace {
 
+// One row of the table.
 struct Row {
   PublishedRuns runs;
-  double parameters = 0;  // that a token meets
+  double parameters = 0;  // active parameters per token
   bool has_experts = false;
 };
 
+// Parses the shipped table. Errors name the row and the column.
 Result<std::vector<Row>> read_rows() {
   constexpr const char* kFile = "published_runs.csv";
   STEPCAST_ASSIGN(CsvRows csv, CsvRows::open(shipped_table(kFile), kFile));
@@ -49,11 +51,13 @@ Result<std::vector<Row>> read_rows() {
   }
 }
 
+// The table, parsed once. The shipped file must parse, so an error ends the program.
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = as_shipped(read_rows());
   return rows;
 }
 
+// log2(a / b)|.
 double log2_ratio(double a, double b) { return std::abs(std::log2(a / b)); }
 
 }  // namespace
@@ -66,6 +70,7 @@ std::optional<PublishedRuns> nearest_published(const PublishedQuestion& job) {
   for (const Row& row : table()) {
     PublishedRuns runs = row.runs;
     std::vector<std::string> differs;
+    // Adds a term to the distance. Smaller terms than kTold are not mentioned.
     const auto differ = [&](double by, std::string what) {
       constexpr double kTold = 0.02;
       runs.distance += by;

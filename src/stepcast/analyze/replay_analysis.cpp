@@ -15,8 +15,10 @@
 namespace stepcast {
 namespace {
 
+// Reports show the operators that differ most between ranks.
 constexpr std::size_t kOperatorsCompared = 50;
 
+// The facts about the files of each rank.
 std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   std::vector<ReplayInput> inputs;
   for (std::size_t c = 0; c < recorded.files.size(); ++c) {
@@ -35,7 +37,7 @@ std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   return inputs;
 }
 
-// Waiting as recorded and as simulated, in the order of the simulated collectives.
+// Fills in recorded and measured waiting, in the order of the collectives of the simulated forecast.
 void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& analysis) {
   std::map<CollectiveId, double> longest;
   for (const CollectiveWait& wait : replay.collective_waits) {
@@ -48,7 +50,7 @@ void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& a
     for (const CollectiveArrival& member : occurrence.members) waits.push_back(member.wait_us);
   }
   for (const CollectiveOccurrence& occurrence : collective_occurrences(times.flat, times.simulated)) {
-    if (occurrence.members.empty()) continue;  // as the forecast lists them
+    if (occurrence.members.empty()) continue;  // the forecast does not list them
     analysis.recorded_longest_wait_us.push_back(longest[occurrence.collective]);
     analysis.measured_wait_us.push_back(measured[occurrence.collective]);
   }
@@ -63,6 +65,7 @@ CriticalPathOptions to_end_of_step(const RecordedProgram& recorded, const FlatPr
   for (std::size_t c = 0; c < steps.size(); ++c) {
     const RecordedStepFacts& facts = recorded.facts[c];
     const double end = steps[c].end_us;
+    // Only a later end replaces the first one: on a tie the lowest rank class wins.
     if (!facts.step_end_task.valid() || (to_end.to_rank && end <= latest + kTimeToleranceUs)) continue;
     latest = end;
     to_end.to_rank = RankClassId{c};
@@ -91,7 +94,7 @@ Result<ReplayTimes> replay_times(const Replay& replay) {
 
 namespace {
 
-// What the simulated and the measured forecast say alike of the question.
+// The members that are the same in the simulated and in the measured forecast.
 Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnalysisOptions& options) {
   const RecordedProgram& recorded = replay.recorded;
   Forecast asked;
@@ -106,7 +109,7 @@ Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnal
   return asked;
 }
 
-// Both forecasts: of the simulated and of the measured step.
+// Fills in both forecasts: of the simulated step and of the measured step.
 void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
                    std::span<const Interval> simulated_steps, const ReplayAnalysisOptions& options,
                    ReplayAnalysis& analysis) {
@@ -131,7 +134,7 @@ void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTim
   analysis.measured = forecast(times.measured, measured_steps, std::move(measured));
 }
 
-// Who and what the simulated step waited for, and what was achieved.
+// Fills in the causes of delay in the simulated step, and the rates that were achieved.
 void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::span<const Interval> steps,
                 const Platform* platform, ReplayAnalysis& analysis) {
   const std::span<const double> starts = recorded.start_offset_us;
@@ -151,6 +154,7 @@ void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::
   if (platform != nullptr) analysis.platform = platform->name;
 }
 
+// Fills in the published baseline.
 void add_baseline(const RecordedProgram& recorded, const Costs& costs, ReplayAnalysis& analysis) {
   const StreamBaseline baseline = stream_baseline(recorded.program, costs);
   analysis.baseline_ms = baseline.time_us * 1e-3;

@@ -21,11 +21,13 @@ TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline
   const Program& program = flat.program();
   for (std::size_t c = 0; c < program.rank_classes().size(); ++c) {
     const RankClass& rank_class = program.rank_classes()[c];
+    // One instance: its times are contiguous in the timeline and need no copy.
     if (referring && rank_class.instances.size() == 1) {
       times.times_.push_back(timeline.instance(RankClassId{c}, 0, InstanceId{0}));
       continue;
     }
     std::vector<Interval>& of_class = times.joined_.emplace_back();
+    // The times of several instances are joined in the order of the instances, which is that of flat numbers.
     of_class.reserve(flat.task_count(RankClassId{c}));
     for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
       const std::span<const Interval> instance = timeline.instance(RankClassId{c}, 0, InstanceId{i});
@@ -85,6 +87,7 @@ void collective_stretches(const FlatProgram& flat, const TaskTimes& times, Colle
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     CollectiveStretch& s = stretches[i];
     double until = last_arrival;
+    // Data comes from the root: members only wait for the root.
     if (collective.kind == CollectiveKind::rooted_from)
       until = std::max(s.arrival_us, stretches[collective.root].arrival_us);
     if (times.origin() == TaskTimes::Origin::measured && until > s.arrival_us) until = s.end_us - shortest;

@@ -15,6 +15,7 @@
 namespace stepcast {
 namespace {
 
+// A new answer with JSON output adds a row here: file name, command, function that writes the schema.
 constexpr AnswerSchema kSchemas[] = {
     {"batch_series.json", "predict --trace DIR --batch A,B,...", batch_series_schema},
     {"comparison.json", "compare", comparison_schema},

@@ -39,6 +39,7 @@ static std::string_view to_string(PlatformListing::Role role) {
   return name_of<PlatformListing::Role::benchmark>(role, {"device", "node", "benchmark"}, "node");
 }
 
+// The columns and JSON keys of a platform's listing.
 void fields(auto& a, Is<PlatformListing> auto& p) {
   a("name", p.name, "", {"platform<"});
   a("role", p.role, "a GPU alone, a node, the machine of a published benchmark");
@@ -112,9 +113,10 @@ ReportDocument platforms_document(const PlatformListings& platforms) {
 
 namespace {
 
-// Each source once, with a number that the figures refer to.
+// Collects sources and numbers them, so that each source is printed once and figures refer to it by number.
 class SourceList {
  public:
+  // The text that a figure shows for its source: the kind, and the number of the document if there is one.
   std::string refer(const Provenance& p) {
     if (p.document.empty() && p.n_rows == 0) return std::string{to_string(p.source)};
     for (std::size_t i = 0; i < sources_.size(); ++i)
@@ -122,6 +124,7 @@ class SourceList {
     sources_.push_back(p);
     return label(sources_.size() - 1);
   }
+  // The list of sources, one per line.
   [[nodiscard]] std::string text() const {
     std::string lines;
     for (std::size_t i = 0; i < sources_.size(); ++i) {
@@ -142,12 +145,14 @@ class SourceList {
   std::vector<Provenance> sources_;
 };
 
+// The error of a fitted model in percent, by whichever measure its provenance has; empty without one.
 std::string error_of(const Provenance& p) {
   for (const char* key : {"mape_pct", "gmae_pct", "median_ape_pct"})
     if (const auto found = p.error.find(key); found != p.error.end()) return table_number(found->second, 2);
   return "";
 }
 
+// The range of message sizes that a curve covers; empty if unknown.
 std::string shown_bytes(const CollectiveCurve& curve) {
   const NamedNumbers& range = curve.fit->provenance.range;
   const auto low = range.find("message_bytes_min");
@@ -160,6 +165,7 @@ std::string shown_bytes(const CollectiveCurve& curve) {
                      table_bytes(knots.back().message_bytes));
 }
 
+// The table of collective curves. Sources that differ only in range, error or number of rows share a number.
 ReportTable curves_table(const Platform& platform, SourceList& sources) {
   ReportTable table{
       "collective< | dtype< | nodes | GPUs\nper node | ranks | knots | message size< | error % | source<"};

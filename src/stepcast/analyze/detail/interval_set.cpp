@@ -9,6 +9,7 @@ IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   const auto by_start = [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; };
   if (!std::is_sorted(intervals.begin(), intervals.end(), by_start))
     std::sort(intervals.begin(), intervals.end(), by_start);
+  // Merge intervals that overlap or touch.
   for (const Interval& next : intervals)
     if (!intervals_.empty() && next.start_us <= intervals_.back().end_us)
       intervals_.back().end_us = std::max(intervals_.back().end_us, next.end_us);
@@ -33,6 +34,7 @@ double IntervalSet::covered_us(Interval interval) const {
 
 IntervalSet IntervalSet::minus(const IntervalSet& other) const {
   IntervalSet left;
+  // `cut` never moves back: it is the first interval of `other` that can overlap the current one.
   auto cut = other.intervals_.begin();
   for (Interval rest : intervals_) {
     while (cut != other.intervals_.end() && cut->end_us <= rest.start_us) ++cut;

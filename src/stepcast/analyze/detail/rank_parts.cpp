@@ -6,18 +6,20 @@
 namespace stepcast::detail {
 namespace {
 
+// When a task begins.
 struct Begin {
   double at_us = 0;
   std::size_t task = 0;
 };
 
+// The union of two sets.
 IntervalSet united(const IntervalSet& a, const IntervalSet& b) {
   std::vector<Interval> all(a.intervals().begin(), a.intervals().end());
   all.insert(all.end(), b.intervals().begin(), b.intervals().end());
   return IntervalSet{std::move(all)};
 }
 
-// The first task that begins where a gap ends.
+// The lowest-numbered task that begins at `us` (within kTimeToleranceUs); kNoTask if there is none.
 std::size_t task_at(std::span<const Begin> begins, double us) {
   const auto first = std::lower_bound(begins.begin(), begins.end(), us - kTimeToleranceUs,
                                       [](const Begin& b, double at) { return b.at_us < at; });
@@ -27,6 +29,7 @@ std::size_t task_at(std::span<const Begin> begins, double us) {
   return task;
 }
 
+// The latest end of the CPU threads' tasks, at least `from_us`.
 double end_of_threads(const FlatProgram& flat, const TaskTimes& times, RankClassId c, double from_us) {
   const std::vector<Lane>& lanes = flat.program().rank_class(c).lanes;
   double end_us = from_us;
@@ -84,6 +87,7 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
   std::sort(begins.begin(), begins.end(), [](const Begin& a, const Begin& b) {
     return a.at_us != b.at_us ? a.at_us < b.at_us : a.task < b.task;
   });
+  // Each part excludes the parts before it.
   parts.computation = IntervalSet{std::move(computation)};
   parts.transfer = IntervalSet{std::move(transfer)}.minus(parts.computation);
   IntervalSet busy = united(parts.computation, parts.transfer);
@@ -91,7 +95,7 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
   busy = united(busy, parts.copies);
   parts.device_copies = IntervalSet{std::move(device_copies)}.minus(busy);
   busy = united(busy, parts.device_copies);
-  // Two collectives may wait at once: the one that was entered first counts.
+  // If a rank waits in two collectives at the same time, the one that it entered first counts.
   std::stable_sort(waits.begin(), waits.end(),
                    [](const RankWait& a, const RankWait& b) { return a.time.start_us < b.time.start_us; });
   for (const RankWait& wait : waits) {
@@ -113,7 +117,7 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
       if (gap.end_us > host.end_us) parts.gaps.push_back({{host.end_us, gap.end_us}, cause, next});
       continue;
     }
-    // Nothing is launched any more: the host's time up to the end of what its threads do.
+    // After the last GPU work: time counts for the host until its threads end. What remains is rest.
     const double host_end = std::min(gap.end_us, end_of_threads(flat, times, c, gap.start_us));
     if (host_end > gap.start_us) parts.gaps.push_back({{gap.start_us, host_end}, IdleCause::cpu, kNoTask});
     if (host_end < gap.end_us) parts.gaps.push_back({{host_end, gap.end_us}, IdleCause::rest, kNoTask});
