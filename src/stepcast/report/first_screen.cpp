@@ -14,12 +14,13 @@
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kNoteLines = 2;  // a longer note ends in ".."
+constexpr std::size_t kNoteLines = 2;  // lines of one note; a longer note is cut and ends in ".."
 
 std::size_t n_lines(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
+// Whether a text fits on a screen without wrapping.
 bool fits_screen(std::string_view text, std::size_t columns) {
   if (n_lines(text) > kScreenLines) return false;
   for (std::size_t at = 0; at < text.size();) {
@@ -30,7 +31,8 @@ bool fits_screen(std::string_view text, std::size_t columns) {
   return true;
 }
 
-// On lines of `columns` characters, the first behind `opening`, the others as far to the right.
+// Wraps a text at `columns` characters. `opening` is in front of the first line; further lines are indented
+// as far.
 std::string screen_lines(std::string_view opening, std::string_view text, std::size_t columns) {
   std::string out;
   for (const std::string_view line : wrapped_lines(text, columns - std::min(columns / 2, opening.size()))) {
@@ -40,7 +42,7 @@ std::string screen_lines(std::string_view opening, std::string_view text, std::s
   return out;
 }
 
-// Of every column, heading included.
+// The width of each column, including its heading.
 std::vector<std::size_t> widths_of(const ReportTable& table) {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -58,7 +60,7 @@ std::vector<std::size_t> widths_of(const ReportTable& table) {
   return widths;
 }
 
-// The columns that the first screen shows; the widest words are cut where a row is too long.
+// The columns and rows that the first screen shows. If a row is too long, the widest column of words is cut.
 ReportTable for_screen(const ReportTable& table, std::size_t columns) {
   ReportTable out = table;
   if (!table.on_first_screen.empty()) {
@@ -89,6 +91,7 @@ ReportTable for_screen(const ReportTable& table, std::size_t columns) {
   return out;
 }
 
+// The text of each kind of block on the first screen. Pictures are left out.
 struct ScreenBlock {
   std::size_t columns;
 
@@ -121,7 +124,8 @@ struct ScreenBlock {
   std::string operator()(const TerminalText& block) const { return block.text; }
 };
 
-// "Step time 12.3 ms (p10 11.9, p90 12.8); fitted": where a line is too long, without its source.
+// One line per figure: "Step time 12.3 ms (p10 11.9, p90 12.8); fitted". The source is left out if the line
+// is too long.
 std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns) {
   std::string text;
   for (const KeyFigure& figure : figures) {
@@ -135,7 +139,7 @@ std::string figures_text(std::span<const KeyFigure> figures, std::size_t columns
   return text;
 }
 
-// Behind an empty line; tables and lists lose rows where there are more than `room` lines.
+// The blocks behind an empty line. Tables and lists lose rows until the text has fewer than `room` lines.
 std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::size_t room) {
   for (std::size_t most = kScreenLines;; --most) {
     std::string text;
@@ -151,7 +155,7 @@ std::string blocks_text(const FirstScreen& screen, std::size_t columns, std::siz
   }
 }
 
-// Those that fit into so many lines, and the last line of the screen.
+// The notes that fit into `room` lines, and the last line of the screen, which refers to --details.
 std::string notes_text(const std::vector<std::string>& notes, std::size_t columns, std::size_t room) {
   constexpr std::string_view kOpening = "note: ";
   std::string text;
@@ -181,7 +185,7 @@ std::string shell_lines(std::string_view command, std::size_t indent, std::size_
   };
   bool is_first = true;
   while (!command.empty()) {
-    // A flag and its values stay together.
+    // A flag and its values stay on one line.
     std::size_t end = command.find(" -");
     const std::string_view flag = command.substr(0, end);
     if (!is_first && width_of(line) + 1 + width_of(flag) + kGoesOn.size() > columns) {
@@ -210,7 +214,7 @@ std::string first_screen_text(const ReportDocument& document, std::size_t termin
   for (const std::string& part :
        {figures_text(figures, columns), why.empty() ? std::string{} : screen_lines({}, why, columns)})
     if (!part.empty()) text += "\n" + part;
-  constexpr std::size_t kEnd = 2;  // an empty line and the last one
+  constexpr std::size_t kEnd = 2;  // lines below the blocks: an empty one and the last one
   text += blocks_text(screen, columns, kScreenLines - std::min(kScreenLines, n_lines(text) + kEnd));
   text += "\n";
   const std::size_t taken = n_lines(text) + 1;
