@@ -14,7 +14,8 @@ STEPCAST_ANSWER(inspect, InspectAnswer, "stepcast.inspect/1", "stepcast inspect 
 
 namespace {
 
-// By recorded time where there is one, then by bytes.
+// One row per operator, with the largest recorded time first, then the most bytes. An operator with several
+// operations counts once per node.
 std::vector<InspectedOperations::Operator> rows_of(const ExecutionTrace& trace,
                                                    const TracedOperations& traced,
                                                    const KernelTimeCoverage* coverage) {
@@ -47,9 +48,11 @@ std::vector<InspectedOperations::Operator> rows_of(const ExecutionTrace& trace,
   return rows;
 }
 
+// A share in percent; 100 if the whole is 0.
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 100; }
 
-// Distinct rows of a batch of so many samples, table by table, as the reuse factors of `seen` say.
+// The expected number of distinct rows in a batch of `samples` samples: the sum over tables, from the reuse
+// factors of `seen`.
 double expected_distinct_rows(const MeasuredIndices& seen, double samples) {
   double rows = 0;
   for (const MeasuredTable& t : seen.tables) {
