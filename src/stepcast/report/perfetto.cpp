@@ -15,20 +15,23 @@
 namespace stepcast {
 namespace {
 
-// Slices nest by their times, so times are whole numbers from here on.
+// Times in integer nanoseconds. Viewers nest slices by comparing their times, so rounding must happen only
+// once.
 using Ns = std::int64_t;
 Ns to_ns(double time_us) { return static_cast<Ns>(std::llround(time_us * 1e3)); }
 
+// One slice of a thread.
 struct Slice {
   Ns start = 0;
   Ns end = 0;
   std::string name;
   std::string category;
-  std::size_t task = kNoTask;  // whose args it shows
-  double waited_us = -1;       // of a synchronising call
+  std::size_t task = kNoTask;  // the task with the arguments to show; kNoTask: none
+  double waited_us = -1;       // time that a synchronising call waited; negative: not such a call
 };
 
-// Slices and arrows of one set of times.
+// Writes the slices and arrows of one set of times (simulated or measured). `first_pid` and `pid_stride`
+// interleave the processes of two sets.
 class TimelineWriter {
  public:
   TimelineWriter(const FlatProgram& flat, const Costs& costs, const TaskTimes& times, JsonWriter& json,
@@ -42,13 +45,14 @@ class TimelineWriter {
         first_pid_(first_pid),
         pid_stride_(pid_stride) {}
 
-  // `flow` counts arrows over all writers of a document.
+  // `flow` numbers the arrows of all writers of one document.
   void write(std::uint64_t& flow) {
     collect_collectives();
     for (std::size_t c = 0; c < program_.rank_classes().size(); ++c) write_rank(RankClassId{c}, flow);
   }
 
  private:
+  // A task in a collective, its waiting and transfer, and the rank that arrived last.
   struct InCollective {
     std::size_t task = kNoTask;
     CollectiveId collective;
@@ -58,6 +62,7 @@ class TimelineWriter {
 
   int pid_of(RankClassId c) const { return first_pid_ + pid_stride_ * static_cast<int>(c.index()); }
 
+  // Fills in in_collective_, sorted by task for find_collective().
   void collect_collectives() {
     in_collective_.resize(flat_.class_count());
     for (std::size_t i = 0; i < program_.collectives().size(); ++i) {
@@ -87,12 +92,14 @@ class TimelineWriter {
     return found != of_class.end() && found->task == task ? &*found : nullptr;
   }
 
+  // Writes a metadata event, such as the name of a process or thread.
   void metadata(int pid, int tid, std::string_view what, std::string_view key, const auto& value) {
     json_.begin_object().field("ph", "M").field("pid", pid).field("tid", tid).field("name", what);
     json_.key("args").begin_object().field(key, value).end_object();
     json_.end_object();
   }
 
+  // Writes the process of a rank: names, slices of every lane, arrows.
   void write_rank(RankClassId c, std::uint64_t& flow) {
     const RankClass& rank_class = program_.rank_class(c);
     const int pid = pid_of(c);
@@ -105,6 +112,7 @@ class TimelineWriter {
       const int tid = static_cast<int>(lane) + 1;
       const bool is_stream = rank_class.lanes[lane].kind == LaneKind::gpu_stream;
       metadata(pid, tid, "thread_name", "name", rank_class.lanes[lane].name);
+      // GPU streams come below the CPU threads.
       metadata(pid, tid, "thread_sort_index", "sort_index", is_stream ? 1000 + tid : tid);
     }
     for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
@@ -112,7 +120,7 @@ class TimelineWriter {
       std::vector<Slice> slices = rank_class.lanes[lane].kind == LaneKind::gpu_stream
                                       ? stream_slices(c, lane_index)
                                       : thread_slices(c, lane_index);
-      // Parents before children: the reader builds the nesting from the order.
+      // Parents before their children, since viewers derive the nesting from the order.
       std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
         return a.start != b.start ? a.start < b.start : a.end > b.end;
       });
@@ -121,14 +129,16 @@ class TimelineWriter {
     for (std::size_t task = 0; task < flat_.task_count(c); ++task) write_arrows(c, pid, task, flow);
   }
 
+  // The name of a task; its kind if it has no name.
   std::string_view name_of(const TaskInfo& info) const {
     const std::string_view name = program_.names.text(info.name);
     return name.empty() ? to_string(info.kind) : name;
   }
 
+  // The slices of a GPU stream, with waiting and transfer inside collectives.
   std::vector<Slice> stream_slices(RankClassId c, std::uint16_t lane) const {
     std::vector<Slice> slices;
-    std::size_t previous = kNoTask;  // position of the last whole task in slices
+    std::size_t previous = kNoTask;  // index of the last task's slice
     for (const std::size_t task : flat_.lane_tasks(c, lane)) {
       const Interval& at = times_.at(c, task);
       const TaskInfo& info = flat_.info(c, task);
@@ -138,7 +148,8 @@ class TimelineWriter {
                   .category = std::string{info.kind == TaskKind::kernel ? to_string(info.kernel_class)
                                                                         : to_string(info.kind)},
                   .task = task};
-      // Recorded neighbours may overlap by rounding; slices of one thread may not.
+      // Recorded neighbours may overlap by rounding errors, which slices of one thread must not: the earlier
+      // one is cut.
       for (std::size_t p = previous; p < slices.size(); ++p)
         slices[p].end = std::max(slices[p].start, std::min(slices[p].end, slice.start));
       previous = slices.size();
@@ -157,13 +168,15 @@ class TimelineWriter {
     return slices;
   }
 
+  // The slices of a CPU thread. Operators are rebuilt from the stacks of its tasks: an operator is open as
+  // long as consecutive tasks have its frame in their stacks.
   std::vector<Slice> thread_slices(RankClassId c, std::uint16_t lane) const {
     struct Open {
       StackId frame;
       Ns start;
     };
     std::vector<Slice> slices;
-    std::vector<Open> open;  // outermost first
+    std::vector<Open> open;  // open operators, outermost first
     std::vector<StackId> frames;
     Ns last_end = 0;
     const auto close_down_to = [&](std::size_t depth) {
@@ -174,12 +187,13 @@ class TimelineWriter {
                           .category = "op"});
       }
     };
-    std::size_t entered = kNoTask;  // a synchronising call that has not returned
+    std::size_t entered = kNoTask;  // synchronising call that has not returned yet
     for (const std::size_t task : flat_.lane_tasks(c, lane)) {
       const Interval& at = times_.at(c, task);
       const TaskInfo& info = flat_.info(c, task);
       const Ns start = to_ns(at.start_us);
       const Ns end = to_ns(at.end_us);
+      // The frames of the task's stack, outermost first. Frames in common with the open operators stay open.
       frames.clear();
       for (StackId frame = info.stack; frame.valid(); frame = program_.stacks.parent(frame))
         frames.push_back(frame);
@@ -191,6 +205,7 @@ class TimelineWriter {
       last_end = std::max(last_end, end);
 
       const bool is_return = info.kind == TaskKind::sync_return && entered != kNoTask;
+      // Segments of operators need no slice of their own: the operator's slice shows them.
       const bool shown_by_its_op = info.kind == TaskKind::cpu_segment && info.stack.valid();
       if (is_return) {
         const Interval& enter = times_.at(c, entered);
@@ -213,6 +228,7 @@ class TimelineWriter {
     return slices;
   }
 
+  // The stack as text: "outer > inner".
   std::string stack_text(StackId stack) const {
     std::vector<std::string_view> names;
     for (StackId frame = stack; frame.valid(); frame = program_.stacks.parent(frame))
@@ -229,6 +245,7 @@ class TimelineWriter {
     json_.fixed_field(key, static_cast<double>(time) * 1e-3, 3);
   }
 
+  // Writes one complete event ("X") with start and duration.
   void write_slice(RankClassId c, int pid, int tid, const Slice& slice) {
     json_.begin_object().field("ph", "X").field("pid", pid).field("tid", tid);
     write_time("ts", slice.start);
@@ -238,6 +255,7 @@ class TimelineWriter {
     json_.end_object();
   }
 
+  // Writes the arguments that a viewer shows for a selected slice.
   void write_args(RankClassId c, const Slice& slice) {
     const TaskInfo& info = flat_.info(c, slice.task);
     json_.key("args").begin_object();
@@ -256,15 +274,18 @@ class TimelineWriter {
     json_.end_object();
   }
 
+  // Arrows for the order on a stream would only clutter the picture, and recorded offsets have no cause.
   static bool is_shown(EdgeOrigin origin) {
     return origin != EdgeOrigin::stream_order && origin != EdgeOrigin::recorded_offset;
   }
 
+  // Writes an arrow for each dependency of a task: a flow event that starts ("s") at the source and finishes
+  // ("f") at the task.
   void write_arrows(RankClassId c, int pid, std::size_t task, std::uint64_t& flow) {
     flat_.for_each_source(c, task, costs_, [&](const FlatSource& source) {
       if (source.task == kNoTask || !is_shown(source.info.origin)) return;
       const Interval& from = times_.at(c, source.task);
-      // An arrow hangs on the slice around it, so it leaves a little before the slice ends.
+      // A viewer attaches an arrow to the slice around its start, so it starts 1 ns before the slice ends.
       Ns leaves = to_ns(from.start_us);
       if (source.from_end) leaves = std::max(leaves, to_ns(from.end_us) - 1);
       const Ns arrives = std::max(leaves, to_ns(times_.at(c, task).start_us));
@@ -290,7 +311,7 @@ class TimelineWriter {
   JsonWriter& json_;
   std::string label_;
   int first_pid_, pid_stride_;
-  std::vector<std::vector<InCollective>> in_collective_;  // [class], by task
+  std::vector<std::vector<InCollective>> in_collective_;  // [class] sorted by task
 };
 
 }  // namespace

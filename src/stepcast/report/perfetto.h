@@ -1,12 +1,12 @@
-// A timeline as Chrome trace JSON, to be opened at ui.perfetto.dev or chrome://tracing.
+// Writes a timeline as Chrome trace JSON, for ui.perfetto.dev or chrome://tracing.
 //
-// A process per rank, a thread per lane. CPU threads show the open framework ops as nested slices with the
-// runtime calls inside; a synchronising call is one slice that says how long it waited. A collective shows
-// waiting and transfer as two slices inside it. Arrows lead from the work that somebody waited for to the
-// work that waited: launches, events, synchronisation, thread hand-offs.
+// There is one process per rank and one thread per lane. CPU threads show the open framework operators as
+// nested slices with the runtime calls inside. A synchronising call is one slice that says how long it
+// waited. A collective contains two slices: waiting and transfer. Arrows lead from a task to the task that
+// waited for it: launches, events, synchronisation, hand-offs between threads.
 //
 //   STEPCAST_TRY(write_perfetto("timeline.json.gz", flat, costs, simulated));
-//   // "rank 0 measured" above "rank 0 simulated":
+//   // also with the measured times: "rank 0 measured" above "rank 0 simulated"
 //   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));
 #pragma once
 
@@ -20,11 +20,12 @@
 
 namespace stepcast {
 
-// The document as text; times in microseconds with three decimals.
+// The timeline as text. Times are in microseconds with three decimals. `measured`: further times, may be
+// null.
 [[nodiscard]] std::string to_perfetto(const FlatProgram& flat, const Costs& costs, const TaskTimes& times,
                                       const TaskTimes* measured = nullptr);
 
-// Gzip-compressed when the name ends in ".gz".
+// The timeline as a file. Gzip-compressed if its name ends in ".gz".
 [[nodiscard]] Status write_perfetto(const OutputFile& file, const FlatProgram& flat, const Costs& costs,
                                     const TaskTimes& times, const TaskTimes* measured = nullptr);
 
