@@ -15,6 +15,7 @@
 namespace stepcast::detail {
 namespace {
 
+// A table of shares of the critical path.
 ReportTable shares_table(std::string_view heading, std::span<const ForecastShare> shares, double length_ms) {
   constexpr std::size_t kWidth = 100, kMost = 12;
   ReportTable table{"< | ms | % of path | steps"};
@@ -27,9 +28,10 @@ ReportTable shares_table(std::string_view heading, std::span<const ForecastShare
   return table;
 }
 
+// The table of goodput over numbers of GPUs, with the number beyond which more GPUs do not help.
 ReportTable scale_table(const RunForecast& run) {
   ReportTable table = table_of(run.scale);
-  // Two digits are more than is known of it.
+  // Rounded to two digits, since the number is not known more precisely.
   const double digit = std::pow(10, std::floor(std::log10(run.most_useful_gpus)) - 1);
   table.caption = fmt::format("More than {} GPUs train no more in a day.",
                               table_number(std::round(run.most_useful_gpus / digit) * digit, 0));
@@ -118,6 +120,7 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
   struct Part {
     const char *key, *colour, *name;
   };
+  // The parts of ForecastStream::parts_ms in the order of the bars.
   constexpr Part kParts[] = {{"embedding", "c-embedding", "embedding"},
                              {"gemm", "c-gemm", "gemm"},
                              {"attention", "c-attention", "attention"},
@@ -155,6 +158,7 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
   const auto detail = [](const std::string& more, const std::string& interval) {
     return interval.empty() ? more : more.empty() ? interval : interval + "; " + more;
   };
+  // The interval of rates follows from that of the step time; without it, the source is not shown either.
   const std::string source = band(1, 0).empty() ? std::string{} : std::string{to_string(forecast.source)};
   if (t.tokens_per_s_per_gpu && t.tokens_per_s) {
     document.figures.push_back(
@@ -196,9 +200,11 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
     action.change = shorten(std::move(action.change), 48);
     add_row(table, {std::to_string(table.rows.size() + 1)}, action);
   }
+  // Columns without any known value are not shown.
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (std::ranges::all_of(table.rows, [&](const ReportRow& row) { return row.cells[c].text == "-"; }))
       table.columns[c].shown = Shown{};  // not known of this job
+  // Only if the first suggestion keeps the number of GPUs.
   if (!table.rows.empty() && advice->actions.front().n_gpus == n_gpus)
     table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
   if (!table.rows.empty()) section.add(std::move(table));
@@ -216,7 +222,7 @@ void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>
   ReportList changes;
   for (const ForecastAction& action : advice->actions) {
     if (changes.items.size() == kMostActions) break;
-    // What does not fit takes no time that could be saved.
+    // The job as given does not fit, so there is no time that could be saved.
     const std::string saved =
         action.certainty == "fits"
             ? action.certainty
