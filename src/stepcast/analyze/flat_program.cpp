@@ -1,5 +1,8 @@
 #include "stepcast/analyze/flat_program.h"
 
+// The constructor does all the work once, in O(tasks of blocks + instances * lanes): it sorts the tasks of
+// each block by lane, follows the slots of each class through its instances (write_out()), and enters the
+// collectives. Queries then need a short search for the instance at most.
 #include <cstddef>
 #include <numeric>
 
@@ -20,6 +23,7 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
     tasks.first_on_lane.assign(block.lanes().size() + 1, 0);
     for (const std::uint16_t lane : lanes) ++tasks.first_on_lane[lane + 1U];
     std::partial_sum(tasks.first_on_lane.begin(), tasks.first_on_lane.end(), tasks.first_on_lane.begin());
+    // `next`: where the next task of each lane is entered.
     std::vector<std::uint32_t> next = tasks.first_on_lane;
     tasks.by_lane.resize(lanes.size());
     tasks.previous.resize(lanes.size());
@@ -31,6 +35,7 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
     if (bodies_ != nullptr) visit_bodies_on_their_lanes(block, tasks);
   }
   for (std::size_t c = 0; c < classes_.size(); ++c) write_out(RankClassId{c});
+  // collective_ids was sized by write_out(): one entry per collective task of each instance.
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
     for (const CollectiveMember& m : program.collectives()[i].members) {
       ClassTasks& tasks = classes_[m.rank_class.index()];
@@ -41,6 +46,8 @@ FlatProgram::FlatProgram(const Program& program, const BodyProfiles* bodies)
   }
 }
 
+// A body is entered in front of the tasks of the other lanes it uses, and the ranges of later lanes move by
+// one.
 void FlatProgram::visit_bodies_on_their_lanes(const Block& block, BlockTasks& tasks) const {
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
     const BodyProfile* body = bodies_->of(block.tasks()[t]);
@@ -90,6 +97,7 @@ void FlatProgram::write_out(RankClassId c) {
       last[instance.lanes.empty() ? lane : instance.lanes[lane]] = of.first + in_block.by_lane[end - 1];
     }
     tasks.task_count += block.task_count();
+    // The mark of a group of tasks is the instance that contains the first of them.
     while (tasks.marks.size() * kTasksPerMark < tasks.task_count)
       tasks.marks.push_back(static_cast<std::uint32_t>(i));
     // All out-ports read the state from before the instance, so all values are computed before any slot is

@@ -91,7 +91,6 @@ struct ForecastClass {
                  "number of the rank, where the class is one recorded rank");
   // Recorded ranks have one class each. A described step has one class per pipeline stage.
   STEPCAST_FIELD(std::uint64_t, n_ranks, "ranks that do the same", 1);
-  // The first four times below and idle_ms follow the priorities of analyze/breakdown.h.
   STEPCAST_FIELD(double, window_ms, "the step of these ranks: sum of the four parts that follow");
   STEPCAST_FIELD(double, start_offset_ms, "how much later they began than the first rank");
   // At each moment the first of these states that applies is counted: computation, exposed communication,

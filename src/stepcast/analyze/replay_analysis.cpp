@@ -1,5 +1,7 @@
 #include "stepcast/analyze/replay_analysis.h"
 
+// analyze_replay() calls the analyses one after another and collects their results as values. Both forecasts
+// use the same program and costs, and differ in the times of the tasks only.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -102,9 +104,11 @@ Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnal
   if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0)
     asked.step = recorded.facts.front().step_number;
   for (const RecordedFileFacts& file : recorded.files)
+    // Ranks may have recorded on different devices; the forecast names the first.
     if (!file.device.empty() && !asked.gpu) asked.gpu = file.device;
   asked.throughput.samples_per_step = options.samples_per_step;
   asked.throughput.tokens_per_step = options.tokens_per_step;
+  // All durations of work were recorded.
   asked.coverage.measured = 1;
   return asked;
 }
@@ -115,6 +119,7 @@ void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTim
                    ReplayAnalysis& analysis) {
   const RecordedProgram& recorded = replay.recorded;
   std::vector<Interval> measured_steps;
+  // Measured windows are those of the record, simulated windows those of the replay.
   for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
   Forecast simulated = asked_of(traces, replay, options), measured = simulated;
   simulated.kind = "replay";
@@ -148,6 +153,7 @@ void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::
       compare_operators(operator_times(times.flat, times.simulated, steps), kOperatorsCompared);
   analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, steps, starts);
   analysis.groups = traffic_by_group(analysis.simulated, platform);
+  // Collectives with members that were not recorded come last, since their times include waiting.
   std::vector<GroupTraffic> absent = traffic_of_absent_ranks(times.flat, times.simulated, steps, platform);
   std::move(absent.begin(), absent.end(), std::back_inserter(analysis.groups));
   analysis.rates = achieved_rates(times.flat, times.simulated, steps, analysis.simulated, platform);
@@ -184,6 +190,7 @@ ReplayAnalysis analyze_replay(const TraceSet& traces, const Replay& replay, cons
   analysis.kernel_start = replay.kernel_start;
   analysis.collective_waits = replay.collective_waits;
   analysis.variants = replay.variants;
+  // Constants refer to names by number, so they are converted to text here.
   for (const LearnedConstant& constant : recorded.constants) {
     analysis.constants.push_back({.name = describe(constant.delay, recorded.program.names),
                                   .value_us = constant.value_us,

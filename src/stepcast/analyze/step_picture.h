@@ -12,7 +12,7 @@
 
 namespace stepcast {
 
-// The content of a bar. Each part has its own colour (report/html/palette.h).
+// The content of a bar. Each part has its own colour (report/html/report.css).
 enum class PicturePart : std::uint8_t {
   forward,
   backward,

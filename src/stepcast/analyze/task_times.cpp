@@ -1,5 +1,7 @@
 #include "stepcast/analyze/task_times.h"
 
+// Times are stored as spans, so that those of a timeline with one instance per class, or measured times, need
+// no copy. collective_stretches() derives waiting and transfer of a collective's members from their times.
 #include <algorithm>
 #include <limits>
 
@@ -38,6 +40,7 @@ TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline
   return times;
 }
 
+// The sizes are checked here once, so that at() need not check indices.
 Result<TaskTimes> TaskTimes::measured(const FlatProgram& flat,
                                       std::span<const std::vector<Interval>> intervals) {
   if (intervals.size() != flat.class_count()) {
@@ -74,6 +77,7 @@ void collective_stretches(const FlatProgram& flat, const TaskTimes& times, Colle
   const Collective& collective = flat.program().collectives()[id.index()];
   stretches.clear();
   stretches.reserve(collective.members.size());
+  // First pass: the stay of every member, the last arrival and the shortest stay.
   double last_arrival = -std::numeric_limits<double>::infinity();
   double shortest = std::numeric_limits<double>::infinity();
   for (const CollectiveMember& m : collective.members) {
@@ -86,10 +90,12 @@ void collective_stretches(const FlatProgram& flat, const TaskTimes& times, Colle
   }
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     CollectiveStretch& s = stretches[i];
+    // Second pass: when each member's transfer starts.
     double until = last_arrival;
     // Data comes from the root: members only wait for the root.
     if (collective.kind == CollectiveKind::rooted_from)
       until = std::max(s.arrival_us, stretches[collective.root].arrival_us);
+    // Clocks of ranks may disagree, so measured transfers are given the length of the shortest stay instead.
     if (times.origin() == TaskTimes::Origin::measured && until > s.arrival_us) until = s.end_us - shortest;
     s.transfer_start_us = std::clamp(until, s.arrival_us, std::max(s.arrival_us, s.end_us));
   }

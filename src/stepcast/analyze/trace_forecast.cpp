@@ -193,7 +193,7 @@ ForecastStageMemory memory_of(const EtDryRun& record) {
   return parts;
 }
 
-// The limits are the same for recorded and described steps: less than 5 % headroom is "tight".
+// "tight" is less than 5 % headroom. Described steps use another limit, 8 % (workload/memory.cpp).
 MemoryVerdict verdict_of(double margin_GiB, double available_GiB) {
   return margin_GiB < 0                      ? MemoryVerdict::does_not_fit
          : margin_GiB < 0.05 * available_GiB ? MemoryVerdict::tight

@@ -12,6 +12,8 @@
 #include "stepcast/report/sharding_document.h"
 #include "stepcast/report/sweep_document.h"
 
+// The table is the only place that knows all answers. `./dev docs` writes docs/schemas/ from it, and tests
+// compare the files with what the functions return.
 namespace stepcast {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "stepcast/report/catalog_document.h"
 
+// Documents and JSON of `stepcast models` and `stepcast platforms`. The first screen shows the most important
+// columns of the first rows; the documents contain all.
 #include <string_view>
 #include <utility>
 
@@ -15,6 +17,7 @@
 
 namespace stepcast {
 
+// Active parameters are those that one token uses: equal to all parameters unless the model has experts.
 ModelsAnswer models_answer(const std::vector<const Preset*>& presets) {
   ModelsAnswer answer;
   for (const Preset* preset : presets) {
@@ -82,6 +85,7 @@ ReportDocument models_document(const ModelsAnswer& models, const std::vector<std
 
 ReportDocument platforms_document(const PlatformListings& platforms) {
   using Role = PlatformListing::Role;
+  // One section per role of a platform, in this order.
   constexpr std::pair<Role, std::string_view> kGroups[] = {
       {Role::node, "Nodes, of which any number can be asked for"},
       {Role::device, "GPUs alone; several GPUs are placed in the default node of the GPU"},
@@ -186,6 +190,7 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
   return table;
 }
 
+// The table of fitted kernel models, with the rows they were fitted to and their error.
 ReportTable models_table(const Platform& platform) {
   ReportTable table{"model< | kind< | device< | rows | error %"};
   for (const ModelRecord& m : platform.models)
@@ -193,6 +198,7 @@ ReportTable models_table(const Platform& platform) {
   return table;
 }
 
+// The table of CPU overheads by operator; the row without an operator applies to all others.
 ReportTable overheads_table(const Platform& platform) {
   ReportTable table{"overhead< | op< | mean us | n"};
   for (const OverheadRecord& o : *platform.overheads) {
@@ -204,6 +210,8 @@ ReportTable overheads_table(const Platform& platform) {
 
 }  // namespace
 
+// First all figures of the platform with their sources, then the tables of curves and models. Sources are
+// numbered while the tables are made, so their list comes last.
 ReportDocument platform_document(const Platform& platform) {
   ReportDocument document{.title = platform.name};
   std::string head = platform.name + "\n";

@@ -17,6 +17,7 @@
 namespace stepcast {
 namespace {
 
+// Steps of the waterfall, rows of a table on a page, and the width of names.
 constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kStepNameWidth = 90;
 constexpr double kCoarseMs = 100;
 
@@ -42,6 +43,7 @@ ReportFigure waterfall(const Comparison& c) {
 
 // A table of differences. `in_words`: keys are parts, shown in the words of reports with their colour.
 ReportTable differences_table(const std::string& title, const std::vector<Difference>& all, bool in_words) {
+  // The title is the heading of the first column, so that a terminal needs no line for it.
   ReportTable table{title + "<"};
   table.columns.front().most_width = 60;
   table.most = kMostDifferences;
@@ -66,6 +68,7 @@ ReportSection& add_list(ReportDocument& document, std::string title, const std::
 
 }  // namespace
 
+// "its" time is that of the part in the forecast; the factor is what it would have to be multiplied by.
 std::string explanations_text(const Comparison& c, std::size_t most) {
   std::string text;
   for (std::size_t i = 0; i < std::min(most, c.explanations.size()); ++i) {
@@ -144,6 +147,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   FirstScreen& screen = document.first_screen.emplace();
   if (!c.settings.empty())
     screen.blocks.emplace_back(ReportText{"Settings that differ: " + join(c.settings, "; ")});
+  // The first screen shows the settings that differ, and the largest differences by part.
   screen.blocks.emplace_back(std::move(parts));
   document.json = comparison_json(answer);
   return document;

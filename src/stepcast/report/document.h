@@ -68,7 +68,7 @@ struct ReportCell {
   std::string text;
   // The value to sort by on a page, if the text would sort wrongly. NaN: sort by the text.
   double sorts_as = std::numeric_limits<double>::quiet_NaN();
-  std::string swatch{};  // CSS class of the colour that this row has in a picture (report/html/palette.h)
+  std::string swatch{};  // CSS class of the colour that this row has in a picture (report/html/report.css)
   std::string copies{};  // text that a button in the cell copies
 };
 

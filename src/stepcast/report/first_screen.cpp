@@ -1,5 +1,8 @@
 #include "stepcast/report/first_screen.h"
 
+// The first screen is built from ReportDocument::first_screen, from top to bottom. Blocks get the lines that
+// title, figures and reason leave, and notes get what remains after that. If the whole document fits on a
+// screen, it is printed instead.
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -79,6 +82,7 @@ ReportTable for_screen(const ReportTable& table, std::size_t columns) {
   std::size_t sum = out.indent + 2 * (widths.size() - 1);
   for (const std::size_t width : widths) sum += width;
   std::size_t widest = 0;
+  // The widest column of words is the one that may be cut; numbers are never cut.
   for (std::size_t c = 0; c < widths.size(); ++c)
     if (!out.columns[c].is_number && (out.columns[widest].is_number || widths[c] > widths[widest]))
       widest = c;
@@ -167,6 +171,7 @@ std::string notes_text(const std::vector<std::string>& notes, std::size_t column
     text += one;
     ++shown;
   }
+  // The last line says how many notes are missing.
   const std::size_t left = notes.size() - shown;
   return text +
          fmt::format("More with --details{}\n",

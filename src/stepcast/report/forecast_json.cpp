@@ -71,6 +71,7 @@ Result<Forecast> forecast_from_json(std::string_view text, const std::string& na
   return forecast_from_json(root, name);
 }
 
+// The list of members checks types and names; the two checks below cover what types cannot express.
 Result<Forecast> forecast_from_json(const JsonValue& value, const std::string& name) {
   STEPCAST_ASSIGN(Forecast forecast, read_answer<Forecast>(value, "stepcast predict --json", name));
   STEPCAST_TRY(check_positions(forecast, name));

@@ -30,6 +30,7 @@ LayoutAnswer answer_of(const PricedLayout& l, Bytes memory) {
 RankedLayoutAnswer answer_of(const LayoutPoint& point, const StepPrediction& step,
                              const MemoryForecast& memory) {
   const StepShares& s = step.shares;
+  // The divisor is bounded, so that a step without length gives 0 % everywhere.
   const double percent = 100 / std::max(1e-9, s.total_us());
   return {.point = point,
           .step_ms = ms_of(step.step.time),
@@ -65,6 +66,7 @@ RankedLayoutAnswer answer_of(const RankedLayout& l, const LayoutPrototypes& prot
 std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
                       const RankedLayoutAnswer& chosen) {
   if (!plan.jittered.empty()) return "the steadiest";
+  // The fastest layout was chosen. A reason is only given if others are tied with it.
   if (plan.ranking.chosen == 0) {
     return plan.ranking.n_alike > 1 ? "fastest; no tied layout is simpler with as much headroom" : "";
   }
@@ -128,6 +130,7 @@ RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
     out.step_ms = now.step_us * 1e-3;
   else
     out.why_no_time = now.why_not;
+  // Each entry says which choices differ from the current layout.
   for (const NearbyLayout& n : now.nearby)
     out.nearby.push_back({n.changes, difference(now.point, n.layout.point), answer_of(n.layout, memory)});
   return out;
@@ -137,6 +140,7 @@ RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
 
 PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   const SearchedLayouts& found = plan.found;
+  // All counts refer to the whole space; lists contain only what documents show.
   PlanAnswer out{.model = plan.prototypes.model().name,
                  .platform = subject.platform,
                  .gpu = subject.gpu,
@@ -181,6 +185,7 @@ void fields(auto& a, Is<TrainingAnswer> auto& t) {
     Each{t.plan.options, [&](auto& one, const TrainingOption& o) { fields(one, o, t.plan, false); }});
 }
 
+// One entry per job. `curve` has one point per number of GPUs that was tried for the job.
 void fields(auto& a, Is<JobPool> auto& pool) {
   a("platform", pool.platform);
   a("n_gpus", pool.n_gpus, "of the pool");

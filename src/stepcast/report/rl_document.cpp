@@ -133,6 +133,8 @@ ReportTable rl_memory_table(const RlMemory& m) {
 
 }  // namespace
 
+// A terminal prints a few lines, then the tables of parts, memory and alternatives. A page has the split of
+// the GPUs as a table of its own.
 ReportDocument rl_document(const RlForecast& f) {
   ReportDocument document;
   document.title = fmt::format("Post-training of {} on {}", f.model, counted(f.n_gpus, "GPU", "GPUs"));
@@ -171,6 +173,7 @@ ReportDocument rl_document(const RlForecast& f) {
   document.add(is_plan ? "Ways to spread it" : "On- against off-policy", {std::move(others)});
   document.add("Notes", {ReportList{f.notes}});
   ReportTable parts = rl_parts_table(f);
+  // The first screen shows the split and the parts of the step.
   constexpr std::size_t kMostParts = 8;
   parts.most = kMostParts;
   document.first_screen = FirstScreen{

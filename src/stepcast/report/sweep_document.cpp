@@ -1,5 +1,7 @@
 #include "stepcast/report/sweep_document.h"
 
+// The row of a point is written by sweep_row(), once per kind of question, through the list of members of
+// SweepRow. The summary and the page read such rows again as JSON: rows come from files of all shards.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -176,6 +178,7 @@ std::vector<std::string> varied_settings(const SweepSpec& spec) {
       const JsonValue* value = point.find(key);
       return value == nullptr ? std::string{} : value_text(*value);
     };
+    // A setting that some points do not have counts as an empty text.
     const std::string first = text(spec.points.front());
     if (std::ranges::any_of(spec.points, [&](const SweepPoint& point) { return text(point) != first; }))
       varied.push_back(key);
@@ -189,6 +192,7 @@ ReportTable points_table(const SweepSpec& spec, std::vector<DonePoint> done) {
   ReportTable table;
   const std::vector<std::string> varied = varied_settings(spec);
   for (const std::string& key : varied) table.columns.push_back({key, false});
+  // The columns of results come from the list of members; an empty row is enough to collect their headings.
   const detail::SweepRow no_row;
   detail::FieldRow shown;
   fields(shown, no_row);
@@ -328,6 +332,7 @@ std::string sweep_row(const SweepPoint& point, const Forecast& forecast) {
     row.peak_memory_GiB = forecast.memory->peak_memory_GiB;
     row.memory_margin_GiB = forecast.memory->margin_GiB;
   }
+  // A training's days and costs are filled in only if its length was given.
   if (forecast.training) {
     constexpr double kSecondsPerDay = 86400;
     row.days = forecast.training->time_s / kSecondsPerDay;
@@ -379,6 +384,7 @@ std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan,
   row.mfu = step.model_flops_utilization();
   row.computation_ms = step.shares.computation_us() * 1e-3;
   row.exposed_communication_ms = step.shares.exposed_communication_us() * 1e-3;
+  // A plan's prediction has no breakdown by cause: idle time is the pipeline bubble and waiting for the host.
   row.idle_ms = (step.shares.bubble_us + step.shares.host_us) * 1e-3;
   row.memory_verdict = std::string{to_string(chosen.memory.verdict)};
   row.peak_memory_GiB = chosen.memory.peak().value() / kGiB;

@@ -4,6 +4,8 @@
 
 namespace stepcast::detail {
 
+// The constructor establishes the invariant that all operations rely on: intervals are sorted, disjoint and
+// have a length above 0. Sorting is skipped for sorted input, which is the usual case.
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.length_us() <= 0; });
   const auto by_start = [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; };

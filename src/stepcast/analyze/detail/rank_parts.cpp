@@ -1,5 +1,7 @@
 #include "stepcast/analyze/detail/rank_parts.h"
 
+// Times of each kind are collected as sets first. Then each kind is reduced by the kinds with a higher
+// priority, and what remains of the window at the end is split into gaps with causes.
 #include <algorithm>
 #include <utility>
 
@@ -71,8 +73,10 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
     if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) continue;
     flat.for_each_on_lane(c, static_cast<std::uint16_t>(lane), [&](std::size_t task, const TaskInfo& info) {
       const Interval at = times.at(c, task);
+      // Waiting tasks begin no work, so a gap does not end with them.
       if (info.kind == TaskKind::wait || at.end_us < window.start_us || at.start_us > window.end_us) return;
       begins.push_back({at.start_us, task});
+      // Collectives were added above, from their occurrences.
       if (info.kind == TaskKind::collective) return;
       const bool copy = info.kind == TaskKind::memcpy || info.kind == TaskKind::memset;
       const bool sends = info.kernel_class == KernelClass::communication;
@@ -109,6 +113,7 @@ RankParts rank_parts(const FlatProgram& flat, const TaskTimes& times, const Cost
   const IntervalSet all_idle = IntervalSet{{window}}.minus(busy);
   for (const Interval& gap : all_idle.intervals()) {
     const std::size_t next = gap.end_us < window.end_us ? task_at(begins, gap.end_us) : kNoTask;
+    // The gap ends with GPU work: its cause is what that work waited for.
     if (next != kNoTask) {
       const IdleCause cause = idle_cause_before(flat, times, costs, c, next, rank_start_us);
       Interval host{gap.start_us, gap.start_us};

@@ -40,6 +40,8 @@ ReportTable scale_table(const RunForecast& run) {
 
 }  // namespace
 
+// First line: the goodput and how often the run is interrupted. Second line: what checkpoints cost. A third
+// line only if nodes are missing.
 std::string run_text(const RunForecast& run) {
   std::string text = fmt::format(
       "{:.1f} % of the time trains (p10 {:.1f}, p90 {:.1f}), {:.1f} days without losses; interrupted every "
@@ -69,6 +71,7 @@ Bar parts_bar(std::string label, const ForecastClass& one) {
   return bar;
 }
 
+// One bar per rank class, all on one scale.
 ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption) {
   BarChart chart{.unit = "ms", .decimals = kByLength};
   for (const ForecastClass& one : classes) {
@@ -88,6 +91,7 @@ Bar memory_bar(std::string label, const ForecastStageMemory& stage, double avail
   return bar;
 }
 
+// The name of the limit contains its size, if all bars belong to one kind of GPU.
 ReportFigure memory_figure(std::vector<Bar> bars) {
   BarChart chart{.bars = std::move(bars), .unit = "GiB", .limit_name = "memory of a GPU"};
   if (!chart.bars.empty() && chart.bars.front().limit)
@@ -111,6 +115,7 @@ void add_critical_path(ReportDocument& document, const Forecast& forecast, const
                                  : "All of the path is on one rank."});
   }
   section.add(shares_table("by class of work", path.by_class, path.length_ms));
+  // With one rank, this table would have a single row.
   if (path.by_rank.size() > 1) section.add(shares_table("by rank", path.by_rank, path.length_ms));
   section.add(shares_table("longest contributors", path.by_name, path.length_ms));
 }
@@ -178,6 +183,7 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast, 
   }
 }
 
+// The section repeats what the first screen says about the training, then adds losses by cause and the scale.
 void add_training_section(ReportDocument& document, const Forecast& forecast) {
   const std::string text = training_text(forecast);
   if (text.empty()) return;
@@ -218,6 +224,7 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
 void add_what_to_change(FirstScreen& screen, const std::optional<ForecastAdvice>& advice) {
   if (!advice) return;
   screen.blocks.emplace_back(ReportText{"What to change: " + advice->sentence});
+  // The first screen has room for three suggestions without their commands.
   constexpr std::size_t kMostActions = 3;
   ReportList changes;
   for (const ForecastAction& action : advice->actions) {

@@ -53,6 +53,7 @@ JsonValue schema_of_types(const std::vector<std::string_view>& types) {
   return JsonValue::object().add("type", std::move(list));
 }
 
+// Further properties are allowed, so that documents of later versions remain valid.
 JsonValue schema_of_object(JsonValue properties, JsonValue required) {
   return schema_of_type("object")
       .add("properties", std::move(properties))
@@ -81,6 +82,7 @@ JsonValue schema_id(std::string_view schema) {
   return JsonValue{std::string{documentation_site()} + "schemas/" + schema_file(schema)};
 }
 
+// The file begins with the standard keys; the members of the answer follow schema and version.
 std::string schema_document(const AnswerHead& head, const JsonValue& properties, const JsonValue& required,
                             const SchemaDefinitions& definitions) {
   JsonValue all = JsonValue::object(), keys = JsonValue::array();
@@ -120,6 +122,7 @@ double rounded_to_nine_digits(double value) {
   return value;
 }
 
+// Numbers in trees are written exactly, as they were read.
 void FieldWriter::tree(const JsonValue& value) {
   if (value.is_bool()) {
     json_.value(value.truth());
@@ -143,6 +146,7 @@ void FieldWriter::tree(const JsonValue& value) {
   }
 }
 
+// A missing schema is reported at the first line, a wrong one at its own line.
 Status check_schema(const JsonValue& root, std::string_view schema, std::string_view printed_by,
                     const std::string& name) {
   const JsonValue* found = root.find("schema");

@@ -61,6 +61,8 @@ void append_escaped(std::string& out, unsigned code, std::string_view sequence) 
 
 }  // namespace
 
+// Works code point by code point. A byte that begins no valid sequence is replaced alone, so the rest stays
+// readable.
 std::string escape_markup(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 8);
@@ -78,6 +80,7 @@ std::string escape_markup(std::string_view text) {
   return out;
 }
 
+// One decimal is finer than a pixel of the picture at any usual size, and keeps pages small.
 std::string coordinate(double value) {
   if (!std::isfinite(value)) return "0";
   std::string text = fmt::format("{:.1f}", value);
@@ -104,6 +107,7 @@ Markup& Markup::open(std::string_view tag, Attributes attributes) {
   return *this;
 }
 
+// Closing more elements than are open does nothing.
 Markup& Markup::close() {
   if (open_.empty()) return *this;
   text_ += "</";

@@ -122,6 +122,7 @@ class PageWriter {
       page_.open("details").element("summary", {}, section.title);
     else
       page_.open("section").element("h2", {}, section.title);
+    // A run of at least two narrow tables shares one container.
     for (std::size_t i = 0; i < blocks.size();) {
       std::size_t end = i;
       while (end < blocks.size() && is_narrow(blocks[end])) ++end;
@@ -181,6 +182,7 @@ class PageWriter {
 
 std::string report_html(const ReportDocument& document) {
   const Markup body = PageWriter{}.body(document, true);
+  // The policy allows inline styles, the one script with this hash and nothing from the network.
   const std::string policy = fmt::format(
       "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; img-src data:; base-uri 'none'; "
       "form-action 'none'",
@@ -194,6 +196,7 @@ std::string report_html(const ReportDocument& document) {
                       report_style());
   page += body.str();
   page += '\n';
+  // The JSON comes before the script, so the script can read it.
   page += kJsonBegin;
   page += json_in_html(document.json);
   page += kJsonEnd;
@@ -201,6 +204,7 @@ std::string report_html(const ReportDocument& document) {
   return page;
 }
 
+// Notebooks remove scripts, so buttons and the theme are left out.
 std::string report_fragment(const ReportDocument& document) {
   return fmt::format("<style>\n{}</style>\n{}", report_style(), PageWriter{}.body(document, false).str());
 }
