@@ -69,7 +69,7 @@ class CollectiveList {
   // The number of collectives if `rounds` more rounds are counted.
   [[nodiscard]] std::uint64_t count(std::uint64_t rounds) const;
   // The most expensive collectives of a step with `rounds` more rounds of `period_us` each, in the order of
-  // time. Linear in the number of listed collectives once there are at least few_rounds_ rounds.
+  // time. With a limit, the cost no longer grows with the rounds from few_rounds_ on.
   [[nodiscard]] std::vector<ForecastCollective> listed(std::uint64_t rounds, double period_us) const;
 
  private:

@@ -83,7 +83,8 @@ struct CulpritInput {
   // Arrivals closer than this are ties, because the clocks of recorded ranks differ by about as much.
   double tie_us = 0;
 };
-// Finds the culprits of a step. Linear in the tasks, plus one backward walk per collective.
+// Finds the culprits of a step. The most expensive part is one backward walk over the critical path per
+// collective.
 [[nodiscard]] StepCulprits find_culprits(const CulpritInput& input);
 
 }  // namespace stepcast

@@ -37,8 +37,8 @@ struct FlatSource {
 
 class BodyProfiles;
 
-// Immutable after construction, so it can be shared by threads. Memory is linear in the instances, not in the
-// tasks.
+// Immutable after construction, so it can be shared by threads. Data of a block is stored once for all of its
+// instances.
 class FlatProgram {
  public:
   // `program` must outlive this object and must have passed Program::check. `bodies` must outlive it, too; it

@@ -7,8 +7,8 @@
 //   f.critical().computation_by_class_ms      {"gemm", 5111.4}, {"attention", 668.8}, ...
 //   time_ms(f.critical().idle_ms, "pipeline")
 //
-// Sums: per class, computation_ms + exposed_comm_ms + exposed_memcpy_ms + the sum of idle_ms = window_ms. Lists
-// of the critical path by class and by rank each sum to length_ms. Shares of coverage sum to 1.
+// Sums: per class, computation_ms + exposed_comm_ms + exposed_memcpy_ms + the sum of idle_ms = window_ms.
+// Lists of the critical path by class and by rank each sum to length_ms. Shares of coverage sum to 1.
 //
 // Names, units and meanings of the members are those of the JSON keys (base/fields.h). Comparisons join two
 // forecasts by texts that do not depend on numbering: class of kernel, label of a group, cause, name of an

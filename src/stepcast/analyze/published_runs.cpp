@@ -59,7 +59,7 @@ const std::vector<Row>& table() {
   return rows;
 }
 
-// log2(a / b)|.
+// The absolute logarithm of a / b to base 2.
 double log2_ratio(double a, double b) { return std::abs(std::log2(a / b)); }
 
 }  // namespace

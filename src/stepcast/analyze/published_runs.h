@@ -24,10 +24,10 @@ struct PublishedQuestion {
 };
 
 // The row with the smallest distance. Terms of the distance: 2 if only one of the models has experts; half of
-// log2| of the ratio of active parameters; 1 for another GPU; 1 for another precision; 0.5 for another framework; a quarter
-// of |log2| of the ratio of GPUs to the nearest number that the row covers. The weights are judgements, and
-// no number is computed from the distance. Nothing if the nearest row is farther than 4, since it says
-// nothing about this job.
+// |log2| of the ratio of active parameters; 1 for another GPU; 1 for another precision; 0.5 for another
+// framework; a quarter of |log2| of the ratio of GPUs to the nearest number that the row covers. The weights
+// are judgements, and no number is computed from the distance. Nothing if the nearest row is farther than 4,
+// since it says nothing about this job.
 [[nodiscard]] std::optional<PublishedRuns> nearest_published(const PublishedQuestion& job);
 
 }  // namespace stepcast

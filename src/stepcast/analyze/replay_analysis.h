@@ -40,7 +40,7 @@ struct ReplayConstant {
   double value_us = 0;
   std::uint32_t clean = 0;  // number of operations it was learned from
   std::uint32_t all = 0;    // operations of that kind
-  bool fallback = false;    // no operation was clean; a default was used
+  bool fallback = false;    // no operation was clean: derived from others
 };
 
 // The complete result. Vectors marked [rank class] have one entry per recorded rank.

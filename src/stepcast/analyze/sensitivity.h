@@ -48,8 +48,8 @@ struct SensitivityInput {
   bool in_a_row = false;
 };
 
-// One row per resource on the critical path, the largest gain first. Two simulations per resource. Errors:
-// those of `step_us`.
+// One row per resource on the critical path, the largest gain first. Two or three simulations per resource.
+// Errors: those of `step_us`.
 [[nodiscard]] Result<Sensitivity> sensitivity(const SensitivityInput& input);
 
 // A copy of the costs with the times of one resource multiplied by `factor`. Resources have the names of

@@ -84,8 +84,8 @@ class ShortSteps {
 // The same with a cache of short steps, for many forecasts with one StepModel.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, ShortSteps& known,
                                              const StepForecastOptions& options = {});
-// The step time that step_forecast() would give, much faster. Errors: those of step_forecast(). Nothing if the
-// step has more micro-batches than can be simulated in full, because step_forecast() might then fail.
+// The step time that step_forecast() would give, much faster. Errors: those of step_forecast(). Nothing if
+// the step has more micro-batches than can be simulated in full, because step_forecast() might then fail.
 [[nodiscard]] Result<std::optional<Estimate>> step_time(const StepForecastInput& input);
 // The same for a step that predict_step() has simulated with all micro-batches.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input, const PredictedStep& step,

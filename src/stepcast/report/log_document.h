@@ -14,9 +14,9 @@ namespace stepcast {
 // The content of a log: job, step times, memory.
 [[nodiscard]] ReportDocument log_document(const LoggedRun& run);
 
-// The job of a log, its forecast, the measured step, the difference and its likely reason. `comparison` must be
-// that of the forecast (a) with the log (b). In a page, the sections of the forecast follow; in a terminal they
-// come first.
+// The job of a log, its forecast, the measured step, the difference and its likely reason. `comparison` must
+// be that of the forecast (a) with the log (b). In a page, the sections of the forecast follow; in a terminal
+// they come first.
 [[nodiscard]] ReportDocument log_forecast_document(const Forecast& forecast, const LoggedRun& run,
                                                    const Comparison& comparison,
                                                    const ForecastIllustrations& illustrations = {});

@@ -1,5 +1,5 @@
-// Sweeps over the activities of all GPU streams of a rank in the order of time. One pass over all stretches,
-// with a cost per change that is linear in the number of streams only where several streams change.
+// Sweeps over the activities of all GPU streams of a rank in the order of time. One pass over all stretches.
+// The next change is searched in all streams, except while only one of them changes.
 #pragma once
 
 #include <algorithm>

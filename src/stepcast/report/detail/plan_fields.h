@@ -1,4 +1,5 @@
-// The JSON members of layouts and options of a plan (report/fields/field_list.h), for its JSON and its tables.
+// The JSON members of layouts and options of a plan (report/fields/field_list.h), for its JSON and its
+// tables.
 #pragma once
 
 #include <cstddef>

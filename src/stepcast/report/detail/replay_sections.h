@@ -1,5 +1,6 @@
-// Sections of a replay's document: what delays the step (for performance engineers), and how well the
-// replay explains the recorded times (to judge the replay). Each function adds its section, if there is anything to show.
+// Sections of a replay's document: what delays the step (for performance engineers), and how well the replay
+// explains the recorded times (to judge the replay). Each function adds its section, if there is anything to
+// show.
 #pragma once
 
 #include <cstddef>
