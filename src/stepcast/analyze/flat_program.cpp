@@ -1,8 +1,8 @@
-#include "stepcast/analyze/flat_program.h"
-
 // The constructor does all the work once, in O(tasks of blocks + instances * lanes): it sorts the tasks of
 // each block by lane, follows the slots of each class through its instances (write_out()), and enters the
 // collectives. Queries then need a short search for the instance at most.
+#include "stepcast/analyze/flat_program.h"
+
 #include <cstddef>
 #include <numeric>
 

@@ -1,7 +1,7 @@
-#include "stepcast/analyze/replay_analysis.h"
-
 // analyze_replay() calls the analyses one after another and collects their results as values. Both forecasts
 // use the same program and costs, and differ in the times of the tasks only.
+#include "stepcast/analyze/replay_analysis.h"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>

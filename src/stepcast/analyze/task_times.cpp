@@ -1,7 +1,7 @@
-#include "stepcast/analyze/task_times.h"
-
 // Times are stored as spans, so that those of a timeline with one instance per class, or measured times, need
 // no copy. collective_stretches() derives waiting and transfer of a collective's members from their times.
+#include "stepcast/analyze/task_times.h"
+
 #include <algorithm>
 #include <limits>
 

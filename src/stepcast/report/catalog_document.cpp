@@ -1,7 +1,7 @@
-#include "stepcast/report/catalog_document.h"
-
 // Documents and JSON of `stepcast models` and `stepcast platforms`. The first screen shows the most important
 // columns of the first rows; the documents contain all.
+#include "stepcast/report/catalog_document.h"
+
 #include <string_view>
 #include <utility>
 

@@ -1,8 +1,8 @@
-#include "stepcast/report/first_screen.h"
-
 // The first screen is built from ReportDocument::first_screen, from top to bottom. Blocks get the lines that
 // title, figures and reason leave, and notes get what remains after that. If the whole document fits on a
 // screen, it is printed instead.
+#include "stepcast/report/first_screen.h"
+
 #include <algorithm>
 #include <span>
 #include <string_view>

@@ -1,7 +1,7 @@
-#include "stepcast/report/sweep_document.h"
-
 // The row of a point is written by sweep_row(), once per kind of question, through the list of members of
 // SweepRow. The summary and the page read such rows again as JSON: rows come from files of all shards.
+#include "stepcast/report/sweep_document.h"
+
 #include <algorithm>
 #include <limits>
 #include <optional>

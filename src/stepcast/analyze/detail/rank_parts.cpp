@@ -1,7 +1,7 @@
-#include "stepcast/analyze/detail/rank_parts.h"
-
 // Times of each kind are collected as sets first. Then each kind is reduced by the kinds with a higher
 // priority, and what remains of the window at the end is split into gaps with causes.
+#include "stepcast/analyze/detail/rank_parts.h"
+
 #include <algorithm>
 #include <utility>
 
