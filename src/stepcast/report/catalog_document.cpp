@@ -176,7 +176,7 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
   for (const CollectiveCurve& c : platform.curves) {
     std::string name{to_string(c.collective)};
     if (!c.variant.empty()) name += " " + c.variant;
-    Provenance shown = c.fit->provenance;  // without what differs from curve to curve
+    Provenance shown = c.fit->provenance;  // without members that differ between curves
     shown.row_hashes = {};
     shown.error.clear();
     shown.range.clear();

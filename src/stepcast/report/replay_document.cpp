@@ -247,7 +247,7 @@ class ReplayDocument {
       section.add(detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
     const std::vector<std::string> causes = detail::idle_causes(classes_);
     section.add(ranks_table(causes));
-    constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
+    constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work plus 4 to 6 causes
     section.add(ReportText{
         fmt::format("The last {} columns sum to the simulated step. Exposed: nothing computes meanwhile.",
                     kWords.at(causes.size() - 4))});

@@ -85,7 +85,7 @@ ReportTable options_table(const TrainingAnswer& training) {
     if (o.why_not.empty()) {
       row.cell(marks_of(plan, training.goal, i)).cell(o.layout).cells.back().copies = o.flags;
     } else {
-      std::fill(row.cells.begin() + 2, row.cells.end(), ReportCell{});  // but platform and GPUs
+      std::fill(row.cells.begin() + 2, row.cells.end(), ReportCell{});  // all except platform and GPUs
       row.cell("-").cell(shorten(o.why_not, 120));
     }
   }

@@ -209,7 +209,7 @@ void add_what_to_change(ReportDocument& document, const std::optional<ForecastAd
   // Columns without any known value are not shown.
   for (std::size_t c = 0; c < table.columns.size(); ++c)
     if (std::ranges::all_of(table.rows, [&](const ReportRow& row) { return row.cells[c].text == "-"; }))
-      table.columns[c].shown = Shown{};  // not known of this job
+      table.columns[c].shown = Shown{};  // unknown for this job
   // Only if the first suggestion keeps the number of GPUs.
   if (!table.rows.empty() && advice->actions.front().n_gpus == n_gpus)
     table.caption = "GPUs, batch, model and precision stay: a training costs less as its step does.";
