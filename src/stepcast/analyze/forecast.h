@@ -1,14 +1,17 @@
-// A Forecast: the one result, of a step that was predicted from a description, predicted from traces, replayed
-// or measured. Values only: it refers to nothing, can be kept, sent, written as JSON (report/forecast_json.h)
-// and compared.
+// A Forecast is the result of stepcast: a step that was predicted from a description or from traces,
+// replayed, or measured. It contains values only and refers to nothing, so it can be kept, sent, written as
+// JSON (report/forecast_json.h) and compared.
 //
 //   Forecast f = ...;
 //   f.step_time_ms, f.step_time_p10_ms, f.source
 //   f.critical().computation_by_class_ms      {"gemm", 5111.4}, {"attention", 668.8}, ...
 //   time_ms(f.critical().idle_ms, "pipeline")
 //
-// Names, units and meanings of the members are those of the JSON keys (base/fields.h). Everything that a comparison joins two forecasts
-// by is a text that does not depend on numbering: class of kernel, label of a group, cause, name of an
+// Sums: per class, computation_ms + exposed_comm_ms + exposed_memcpy_ms + the sum of idle_ms = window_ms.
+// Lists of the critical path by class and by rank each sum to length_ms. Shares of coverage sum to 1.
+//
+// Names, units and meanings of the members are those of the JSON keys (base/fields.h). Comparisons join two
+// forecasts by texts that do not depend on numbering: class of kernel, label of a group, cause, name of an
 // operation, name and ordinal of a collective.
 #pragma once
 
@@ -29,58 +32,69 @@
 
 namespace stepcast {
 
-// One choice of a layout or a job: "tensor_parallel" 8, "recompute" "full".
+// One setting of a layout or a job: "tensor_parallel" 8, "recompute" "full".
 struct Setting {
   std::string name{};
   std::variant<bool, double, std::string> value;
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// A time under a stable key.
+// A time with a key that is the same in all forecasts.
 struct NamedTime {
   std::string key{};
   double time_ms = 0;
   friend bool operator==(const NamedTime&, const NamedTime&) = default;
 };
 using NamedTimes = std::vector<NamedTime>;
+// The sum of all times.
 [[nodiscard]] double sum_ms(const NamedTimes& times);
-// 0 for a key that is not there.
+// The time of a key; 0 if the key is missing.
 [[nodiscard]] double time_ms(const NamedTimes& times, std::string_view key);
 
-// What one GPU stream does. All but the exposed times sum to the window of its class.
+// The time of one GPU stream in milliseconds. Without the exposed times, the parts sum to the window of its
+// class.
 struct ForecastStream {
   STEPCAST_FIELDS(ForecastStream, "stream");
   STEPCAST_FIELD(std::string, name, "as the trace or the description calls it");
+  // The number of tasks, not of kernels: copies and collectives are included.
   STEPCAST_FIELD(std::uint64_t, tasks, "tasks that touch the window");
+  // The eight parts of a stacked bar. The lists below split the same time in more detail.
   STEPCAST_FIELD(NamedTimes, parts_ms,
                  "embedding, gemm, attention, memory (kernels and copies), other, communication_transfer, "
                  "communication_waiting, idle: they sum to the window");
   STEPCAST_FIELD(NamedTimes, kernels_ms, "computation by class of kernel");
   STEPCAST_FIELD(double, transfer_ms, "collectives, without waiting for other ranks");
+  // Exposed times are parts of transfer_ms and memcpy_ms, so they do not add to the window.
   STEPCAST_FIELD(double, exposed_comm_ms, "of it while no stream of the rank computes");
   STEPCAST_FIELD(double, memcpy_ms, "copies and fills");
   STEPCAST_FIELD(double, exposed_memcpy_ms, "of it while no stream of the rank computes");
   STEPCAST_FIELD(NamedTimes, idle_ms, "by cause; other_rank and pipeline are waiting inside transfers");
 };
 
+// The time of one CPU thread of a recorded or described step, in milliseconds.
 struct ForecastThread {
   STEPCAST_FIELDS(ForecastThread, "thread");
   STEPCAST_FIELD(std::string, name, "as the trace calls it");
+  // Busy and idle time sum to the window.
   STEPCAST_FIELD(double, busy_ms, "own work");
   STEPCAST_FIELD(NamedTimes, idle_ms, "by cause: gpu, other_thread, rest");
   STEPCAST_FIELD(NamedTimes, busy_by_op_ms,
                  "by outermost framework op or annotation, longest first; the empty key is outside any");
 };
 
-// Ranks that do the same. computation_ms + exposed_comm_ms + exposed_memcpy_ms + all of idle_ms = window_ms.
+// Ranks that do the same work. Times in milliseconds; computation_ms + exposed_comm_ms + exposed_memcpy_ms +
+// the sum of idle_ms = window_ms.
 struct ForecastClass {
   STEPCAST_FIELDS(ForecastClass, "rank_class");
   STEPCAST_FIELD(std::string, name, "rank N, pipeline stage N");
   STEPCAST_FIELD(std::optional<std::int64_t>, rank,
                  "number of the rank, where the class is one recorded rank");
+  // Recorded ranks have one class each. A described step has one class per pipeline stage.
   STEPCAST_FIELD(std::uint64_t, n_ranks, "ranks that do the same", 1);
   STEPCAST_FIELD(double, window_ms, "the step of these ranks: sum of the four parts that follow");
   STEPCAST_FIELD(double, start_offset_ms, "how much later they began than the first rank");
+  // At each moment the first of these states that applies is counted: computation, exposed communication,
+  // exposed copies, idle. That is why they sum to the window even if streams overlap.
   STEPCAST_FIELD(double, computation_ms, "some stream runs a kernel that is not communication");
   STEPCAST_FIELD(NamedTimes, computation_by_class_ms,
                  "computation_ms by class of kernel; kernels that run at the same time share that time");
@@ -91,6 +105,7 @@ struct ForecastClass {
   STEPCAST_FIELD(NamedTimes, idle_ms,
                  "by cause: cpu (not launched yet), other_stream, other_rank (a collective waits for a "
                  "rank), pipeline (nothing has arrived from another stage), between_steps, rest");
+  // The times from here on overlap each other and do not sum to the window.
   STEPCAST_FIELD(double, gpu_active_ms, "computation, transfer or copy on any stream");
   STEPCAST_FIELD(double, transfer_ms, "union of all transfers");
   STEPCAST_FIELD(double, overlap_ms, "of it under computation");
@@ -101,10 +116,11 @@ struct ForecastClass {
   STEPCAST_FIELD(std::vector<ForecastThread>, threads, "CPU threads");
 
   // The parts that sum to the window, with keys such as "computation: gemm", "exposed communication: tensor",
-  // "exposed copies", "idle: pipeline"; without those of no length.
+  // "exposed copies", "idle: pipeline". Parts of no length are left out.
   [[nodiscard]] NamedTimes parts() const;
 };
 
+// One member of a collective. Times in microseconds on the clock of the timeline.
 struct ForecastMember {
   STEPCAST_FIELDS(ForecastMember, "collective_member");
   STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
@@ -114,7 +130,8 @@ struct ForecastMember {
   STEPCAST_FIELD(double, exposed_us, "of it while no stream of the rank computes");
 };
 
-// Those of one collective. Two, as of stages of a pipeline, take no memory of their own: a forecast lists hundreds.
+// The members of one collective: a vector with room for two members inside the object. Collectives between
+// pipeline stages have two members, and a forecast lists hundreds of them, so this saves most allocations.
 class ForecastMembers {
  public:
   using value_type = ForecastMember;
@@ -145,18 +162,22 @@ class ForecastMembers {
   }
 
  private:
-  std::array<ForecastMember, 2> few_{};  // all of them while `many_` is empty
+  std::array<ForecastMember, 2> few_{};  // the members while `many_` is empty
   std::uint32_t n_few_ = 0;
   std::vector<ForecastMember> many_;
 };
 
+// One collective of the step. Comparisons identify it by name and ordinal.
 struct ForecastCollective {
   STEPCAST_FIELDS(ForecastCollective, "collective");
   STEPCAST_FIELD(std::string, name, "with ordinal the key of the collective");
+  // Numbers start at 0. Name and ordinal identify a collective across two forecasts of the same job.
   STEPCAST_FIELD(std::uint32_t, ordinal, "which of that name, in the order of the first arrivals");
+  // Sizes follow nccl-tests, so bus bandwidths can be compared with its output.
   STEPCAST_FIELD(std::string, operation, "all_reduce, all_to_all, send_receive, ...");
   STEPCAST_FIELD(std::string, group, "label of the group of ranks");
   STEPCAST_FIELD(std::optional<double>, message_bytes, "as nccl-tests counts; null: not known");
+  // The rank class that the other members waited for.
   STEPCAST_FIELD(std::uint32_t, came_last, "position in rank_classes; the first of several");
   STEPCAST_FIELD(double, transfer_us, "shortest of the members'");
   STEPCAST_FIELD(double, total_wait_us, "over members");
@@ -164,14 +185,16 @@ struct ForecastCollective {
   STEPCAST_FIELD(ForecastMembers, members, "who takes part");
 };
 
-// Part of the critical path.
+// A part of the critical path: the time and number of its steps of one kind.
 struct ForecastShare {
   STEPCAST_FIELDS(ForecastShare, "path_share");
+  // The key by which two forecasts are compared; it contains no numbers of tasks.
   STEPCAST_FIELD(std::string, what, "class, rank, or framework op and task");
   STEPCAST_FIELD(double, time_ms, "on the path");
   STEPCAST_FIELD(std::uint64_t, steps, "of the path");
 };
 
+// One step of the critical path.
 struct ForecastPathStep {
   STEPCAST_FIELDS(ForecastPathStep, "path_step");
   STEPCAST_FIELD(std::uint32_t, rank_class, "position in rank_classes");
@@ -180,12 +203,13 @@ struct ForecastPathStep {
   STEPCAST_FIELD(double, time_ms, "length");
 };
 
-// The chain of work and delays, without a hole, that the end of the step hangs on. The lists by class and by
-// rank sum to its length; all are sorted by time, longest first.
+// The critical path: the chain of tasks and delays without gaps that sets the step time. The lists by class
+// and by rank sum to its length. All lists are sorted by time, longest first.
 struct ForecastPath {
   STEPCAST_FIELDS(ForecastPath, "critical_path");
   STEPCAST_FIELD(double, length_ms, "from the earliest start of a rank to the end of the step");
   STEPCAST_FIELD(std::optional<std::uint32_t>, ends_on, "position in rank_classes");
+  // n_steps counts the whole path; `steps` is filled only if it was asked for.
   STEPCAST_FIELD(std::uint64_t, n_steps, "tasks and delays");
   STEPCAST_FIELD(std::vector<ForecastShare>, by_class, "complete, longest first");
   STEPCAST_FIELD(std::vector<ForecastShare>, by_rank, "complete, longest first");
@@ -193,6 +217,7 @@ struct ForecastPath {
   STEPCAST_FIELD(std::vector<ForecastPathStep>, steps, "in the order of time, where asked for");
 };
 
+// Work that no cost model describes, and the time that the forecast assumes for it.
 struct ForecastUnmodelled {
   STEPCAST_FIELDS(ForecastUnmodelled, "unmodelled_work");
   STEPCAST_FIELD(std::string, name, "of the operation");
@@ -200,10 +225,12 @@ struct ForecastUnmodelled {
   STEPCAST_FIELD(double, time_ms, "that the forecast counts for them");
 };
 
-// What the predicted time of GPU work and communication rests on: shares of their sum, 1 in all (0 in all
-// where nothing was priced).
+// How the predicted time of GPU work and communication was estimated: shares of the time by the kind of
+// source. The shares sum to 1, or to 0 if nothing was priced.
 struct ForecastCoverage {
   STEPCAST_FIELDS(ForecastCoverage, "coverage");
+  // From the most to the least reliable: a measurement of the same work, a model fitted to measurements, a
+  // formula, an assumption.
   STEPCAST_FIELD(double, measured, "share of the time");
   STEPCAST_FIELD(double, fitted, "share of the time");
   STEPCAST_FIELD(double, analytic, "share of the time");
@@ -213,8 +240,10 @@ struct ForecastCoverage {
   [[nodiscard]] double sum() const { return measured + fitted + analytic + assumed; }
 };
 
+// The memory of one GPU of a pipeline stage, in GiB.
 struct ForecastStageMemory {
   STEPCAST_FIELDS(ForecastStageMemory, "stage_memory");
+  // The parts up to reserve_GiB sum to total_GiB.
   STEPCAST_FIELD(double, weights_GiB, "in the type of the computation, and fp32 copies");
   STEPCAST_FIELD(double, gradients_GiB, "");
   STEPCAST_FIELD(double, optimizer_GiB, "moments");
@@ -235,27 +264,32 @@ struct ForecastStageMemory {
                  "dropped, or no experts");
 };
 
+// Whether the job fits into memory. The stage with the least free memory decides.
 struct ForecastMemory {
   STEPCAST_FIELDS(ForecastMemory, "memory");
+  // The verdict, peak and margin are those of worst_stage.
   STEPCAST_FIELD(std::string, verdict, "fits, tight, does not fit");
   STEPCAST_FIELD(double, peak_memory_GiB, "of the fullest stage");
   STEPCAST_FIELD(double, available_GiB, "of the device");
+  // available_GiB - peak_memory_GiB.
   STEPCAST_FIELD(double, margin_GiB, "negative: so much too little");
   STEPCAST_FIELD(std::uint32_t, worst_stage, "the fullest stage");
   STEPCAST_FIELD(std::vector<ForecastStageMemory>, stages, "of the pipeline");
-  // Of experts that drop no token.
+  // For experts that drop no tokens: the imbalance of expert load that the memory can take.
   STEPCAST_FIELD(std::optional<double>, worst_imbalance,
                  "visits over the mean of a rank that all tokens of its group go to");
   STEPCAST_FIELD(std::optional<double>, fits_to_imbalance,
                  "of the busiest rank, with which every stage fits; 0: none");
 };
 
-// Work of one step, as far as it is known, and what follows from it and the step time.
+// The work of one step, as far as it is known, and the rates that follow from it and the step time.
 struct ForecastThroughput {
   STEPCAST_FIELDS(ForecastThroughput, "throughput");
+  // Rates are missing if the amount of work per step is unknown.
   STEPCAST_FIELD(std::optional<double>, samples_per_step, "null: not known");
   STEPCAST_FIELD(std::optional<double>, tokens_per_step, "null: not known, or the samples are images");
   STEPCAST_FIELD(std::string, sample, "sequence, image or sample", "sample");
+  // FLOPs of all GPUs together. Utilizations (MFU, HFU) are fractions of the dense peak.
   STEPCAST_FIELD(std::optional<double>, model_flops,
                  "of forward and backward on all GPUs, without the masked half of causal attention");
   STEPCAST_FIELD(std::optional<double>, hardware_flops, "with what recomputation repeats");
@@ -269,29 +303,33 @@ struct ForecastThroughput {
   STEPCAST_FIELD(std::optional<double>, hfu, "hardware FLOPs over the peak, a fraction");
 };
 
-// What uneven experts cost.
+// The cost of an uneven load of experts.
 struct ForecastExpertLoad {
   STEPCAST_FIELDS(ForecastExpertLoad, "expert_load");
   STEPCAST_FIELD(std::string, load, "as it was asked for");
   STEPCAST_FIELD(double, busiest_over_mean, "visits of the rank that all wait for", 1);
+  // cost_ms = step time - balanced_step_ms.
   STEPCAST_FIELD(double, balanced_step_ms, "the step with balanced experts");
   STEPCAST_FIELD(double, cost_ms, "the step less that");
 };
 
-// A step that was measured, beside the forecast of it.
+// A measured step, with the forecast of the same step.
 struct ForecastMeasured {
   STEPCAST_FIELDS(ForecastMeasured, "measured_step");
   STEPCAST_FIELD(std::string, layout, "GPUs, degrees, batch");
   STEPCAST_FIELD(double, measured_ms, "as it was given");
   STEPCAST_FIELD(double, forecast_ms, "without it");
+  // The part of measured / forecast that the shared factors of the anchor do not explain.
   STEPCAST_FIELD(double, own_factor, "of its time, what is left to that run alone", 1);
 };
-// What measured steps say of this one (predict/anchor.h). Factors are of times.
+// The effect of measured steps on this forecast (predict/anchor.h). All factors multiply times.
+// step_time_ms and its interval are those of the forecast before it was anchored.
 struct ForecastAnchor {
   STEPCAST_FIELDS(ForecastAnchor, "anchor");
   STEPCAST_FIELD(double, step_time_ms, "without anchor");
   STEPCAST_FIELD(double, step_time_p10_ms, "");
   STEPCAST_FIELD(double, step_time_p90_ms, "");
+  // The anchored step time is step_time_ms * factor.
   STEPCAST_FIELD(double, factor, "anchored over that: the product of those that follow, by their shares", 1);
   STEPCAST_FIELD(double, compute_factor, "of all computation", 1);
   STEPCAST_FIELD(double, communication_factor, "of all exposed communication", 1);
@@ -300,19 +338,21 @@ struct ForecastAnchor {
   STEPCAST_FIELD(std::vector<ForecastMeasured>, measured, "the steps");
 };
 
-// One thing that would explain why a measured step is not normal (analyze/measured_check.h).
+// One cause that could explain why a measured step is not normal (analyze/measured_check.h).
 struct MeasuredCause {
   STEPCAST_FIELDS(MeasuredCause, "measured_cause");
   STEPCAST_COLUMN(std::string, what, "the one thing that is otherwise than described",
                   "what would explain it<");
   STEPCAST_COLUMN(double, step_time_ms, "the forecast with it", "step\nms", 1);
+  // A posterior probability by Bayes' rule, as a fraction; "by chance" is one of the causes.
   STEPCAST_COLUMN(double, likelihood, "of all causes that were tried, chance among them", "likely\n%", 0,
                   100);
   STEPCAST_COLUMN(std::string, look_at, "what tells whether it is so", "look at<");
+  // The measured number then was not the time of one step.
   STEPCAST_FIELD(bool, is_other_unit, "the time is of several steps or of a part of one");
 };
 
-// Published runs of one model, GPU, precision and framework, against our forecasts of them.
+// Published runs of one model, GPU, precision and framework, compared with our forecasts of them.
 struct PublishedRuns {
   STEPCAST_FIELDS(PublishedRuns, "published_runs");
   STEPCAST_FIELD(std::string, source, "who published them");
@@ -323,16 +363,21 @@ struct PublishedRuns {
   STEPCAST_FIELD(std::int64_t, min_gpus, "of the smallest run");
   STEPCAST_FIELD(std::int64_t, max_gpus, "of the largest run");
   STEPCAST_FIELD(std::int64_t, runs, "how many there are");
+  // The ratio of measured to forecast step time over these runs: median, minimum and maximum.
   STEPCAST_FIELD(double, measured_over_forecast, "the median", 1);
   STEPCAST_FIELD(double, min_measured_over_forecast, "", 1);
   STEPCAST_FIELD(double, max_measured_over_forecast, "", 1);
+  // See nearest_published() in analyze/published_runs.h for the terms of the distance.
   STEPCAST_FIELD(double, distance, "0: the same model, GPU, precision, framework and number of GPUs", 1);
+  // A list such as "GPU (NVIDIA A100), framework (megatron-lm)", for the reader to judge the comparison.
   STEPCAST_FIELD(std::string, differs, "in what it is another job than this one; empty: in nothing");
 };
 
+// The answer to "is this measured step normal?": within the interval p10 to p90 of the forecast, or not.
 struct MeasuredCheck {
   STEPCAST_FIELDS(MeasuredCheck, "measured_check");
   STEPCAST_FIELD(std::string, verdict, "normal: within the band of the forecast; slow; fast");
+  // The forecast and its interval ignore the measured step, so that it cannot confirm itself.
   STEPCAST_FIELD(std::string, sentence, "the verdict with its numbers");
   STEPCAST_FIELD(double, measured_ms, "as it was given");
   STEPCAST_FIELD(double, forecast_ms, "without what was measured");
@@ -343,35 +388,41 @@ struct MeasuredCheck {
   STEPCAST_FIELD(std::optional<PublishedRuns>, nearest_published, "the nearest that were published");
 };
 
-// What somebody wants to train, and what a GPU costs.
+// The length of the training, and the price and power of a GPU. At most one of samples, tokens and iterations
+// is set.
 struct TrainingBudget {
-  std::optional<double> samples{}, tokens{}, iterations{};  // at most one of them
+  std::optional<double> samples{}, tokens{}, iterations{};  // the requested amount
   std::optional<double> price_per_gpu_hour{};               // in any currency
-  std::optional<double> power_per_gpu_W{};   // of a GPU with its share of the host; nothing: Forecast::power
-  std::optional<double> carbon_g_per_kWh{};  // of the electricity
-  // What interrupts it, of a described step alone: "default" or a log (run/failures.h); empty: nothing. And how it goes on
-  // (run/recovery.h): "mode=async".
+  // Power of a GPU with its share of the host, in W. Nothing: Forecast::power is used.
+  std::optional<double> power_per_gpu_W{};
+  std::optional<double> carbon_g_per_kWh{};  // carbon intensity of the electricity
+  // For described steps only: what interrupts the training, "default" or a log of interruptions
+  // (run/failures.h), empty for none; and how it recovers (run/recovery.h), as "mode=async".
   std::string failures{};
   std::vector<std::string> recovery{};
+  // Whether a training was asked for at all.
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 
-// A whole training at the expected step; with `run` time, GPU-hours and what they cost are those with its losses.
+// A whole training at the expected step time. With `run`, the time, GPU-hours and costs include the losses by
+// interruptions.
 struct ForecastTraining {
   STEPCAST_FIELDS(ForecastTraining, "training");
   STEPCAST_FIELD(std::optional<double>, samples, "as asked");
   STEPCAST_FIELD(std::optional<double>, tokens, "as asked");
   STEPCAST_FIELD(double, iterations, "as asked, or what the samples or tokens need");
+  // Wall-clock time of the whole training.
   STEPCAST_FIELD(double, time_s, "at the expected step (promised_step_time_ms)");
   STEPCAST_FIELD(double, gpu_hours, "of all GPUs");
   STEPCAST_FIELD(std::optional<double>, price, "in the currency of the price that was given");
+  // Energy in MWh and emissions in tonnes of CO2. Missing if the power, or the carbon intensity, is unknown.
   STEPCAST_FIELD(std::optional<double>, energy_MWh,
                  "at the power that was given, or that of the nodes and switches");
   STEPCAST_FIELD(std::optional<double>, co2_t, "tonnes, at the carbon intensity that was given");
   STEPCAST_FIELD(
       std::vector<RegularStop>, stops,
       "evaluation and checkpoints between steps, where the job or its interruptions say how often");
-  // Of its single steps, with these (run/step_spread.h).
+  // The spread of single steps of this training, including such stops (run/step_spread.h).
   STEPCAST_FIELD(double, step_p50_ms, "from the start of a step to that of the next one: the typical one");
   STEPCAST_FIELD(double, step_p90_ms,
                  "one step in ten is longer: jitter, pauses of hosts that all wait for, stops");
@@ -380,9 +431,10 @@ struct ForecastTraining {
                  "with interruptions: time_s, gpu_hours and what they cost are with its losses");
 };
 
-// What the step draws (cost/node_power.h). Switches are in cluster_W alone.
+// The power of the step (cost/node_power.h) in W. Only cluster_W includes the switches.
 struct ForecastPower {
   STEPCAST_FIELDS(ForecastPower);
+  // The interval p10 to p90 is that of the power model.
   STEPCAST_FIELD(double, node_W, "a node, mean over the step");
   STEPCAST_FIELD(double, node_p10_W, "");
   STEPCAST_FIELD(double, node_p90_W, "");
@@ -393,14 +445,17 @@ struct ForecastPower {
   STEPCAST_FIELD(std::optional<double>, limit_W, "power limit of each GPU, where one was given");
 };
 
-// Groups of one kind on links between nodes that others pass, too (predict/network_sharing.h).
+// The slowdown of one kind of groups on links between nodes that other traffic shares
+// (predict/network_sharing.h).
 struct ForecastSharedKind {
   STEPCAST_FIELDS(ForecastSharedKind);
   STEPCAST_FIELD(std::string, group, "kind of the groups");
+  // Factors on the transfer time.
   STEPCAST_FIELD(double, alone,
                  "times as long as the adapters alone make it: its own load and that of other jobs", 1);
   STEPCAST_FIELD(double, slowdown, "together with other groups of the job", 1);
 };
+// One level of switches of the network between nodes.
 struct ForecastTier {
   STEPCAST_FIELDS(ForecastTier);
   STEPCAST_FIELD(std::uint64_t, nodes, "below one switch", 1);
@@ -408,6 +463,9 @@ struct ForecastTier {
   STEPCAST_FIELD(double, load,
                  "that the kind of groups which asks most asks of the uplinks; above 1 it waits");
 };
+// The contention on the network: levels of switches, and the slowdown of each kind of groups. The schedule
+// and the rates depend on each other, so they are computed in turns (`sweeps`) until the rates stop changing
+// (`residual`).
 struct ForecastNetwork {
   STEPCAST_FIELDS(ForecastNetwork);
   STEPCAST_FIELD(double, background_load, "of other jobs, as a share of what uplinks pass");
@@ -417,13 +475,14 @@ struct ForecastNetwork {
   STEPCAST_FIELD(double, residual, "by which slowdowns still changed in the last sweep");
 };
 
-// One of several pools of GPUs of a job.
+// One of several pools of GPUs that a job runs on.
 struct ForecastPool {
   STEPCAST_FIELDS(ForecastPool);
   STEPCAST_FIELD(std::string, platform, "name");
   STEPCAST_FIELD(std::string, gpu, "name of the device");
   STEPCAST_FIELD(std::string, zone, "where it is (zone); empty: not given");
   STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs of the pool");
+  // A pool runs either whole pipeline stages (`layers`) or whole replicas of the model (`micro_batches`).
   STEPCAST_FIELD(std::string, holds, "stages or replicas");
   STEPCAST_FIELD(std::vector<std::int64_t>, layers, "of each of its stages");
   STEPCAST_FIELD(std::optional<std::int64_t>, micro_batches, "of each of its replicas");
@@ -433,12 +492,13 @@ struct ForecastPool {
   STEPCAST_FIELD(std::optional<double>, price_per_gpu_hour, "of its zone");
 };
 
-// One way to lay a job out on pools that was tried.
+// One layout over several pools of GPUs that `plan` evaluated.
 struct ForecastPoolLayout {
   STEPCAST_FIELDS(ForecastPoolLayout);
   STEPCAST_FIELD(std::string, layout, "degrees, micro-batch, recomputation");
   STEPCAST_FIELD(std::string, flags, "of Megatron-LM that say it");
   STEPCAST_FIELD(std::string, over, "what the pools share out: stages or replicas");
+  // One entry per pool, in the order of the pools.
   STEPCAST_FIELD(std::string, shares,
                  "of each pool: layers of its stages, or micro-batches of each of its replicas");
   STEPCAST_FIELD(double, step_time_ms, "");
@@ -448,7 +508,8 @@ struct ForecastPoolLayout {
   STEPCAST_FIELD(double, spare_GiB, "smallest headroom of any GPU; below 0: does not fit");
 };
 
-// An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
+// One operation or transfer of one micro-batch on one rank, with all its repetitions, and its price. Times in
+// microseconds.
 struct ForecastItem {
   STEPCAST_FIELDS(ForecastItem, "item");
   STEPCAST_FIELD(std::string, name, "what it is in the layer");
@@ -456,6 +517,7 @@ struct ForecastItem {
   STEPCAST_FIELD(double, n, "repetitions; times are those of all of them", 1);
   STEPCAST_FIELD(double, start_us, "from that of the list");
   STEPCAST_FIELD(double, time_us, "with the work that overlaps it");
+  // A kernel that overlaps a transfer runs longer than alone, because both compete for the GPU.
   STEPCAST_FIELD(double, alone_us, "without overlapping work");
   STEPCAST_FIELD(double, alone_p10_us, "");
   STEPCAST_FIELD(double, alone_p90_us, "");
@@ -468,18 +530,21 @@ struct ForecastItem {
   STEPCAST_FIELD(std::string, record, "kernel model that answered");
 };
 
+// The operations of one pass of a layer or of the head.
 struct ForecastItemList {
   STEPCAST_FIELDS(ForecastItemList, "item_list");
   STEPCAST_FIELD(std::string, name, "layer, forward; head, backward; ...");
+  // The time of the pass is gpu_us + host_us.
   STEPCAST_FIELD(double, gpu_us, "sum of what nothing hides");
   STEPCAST_FIELD(double, host_us, "what launching takes beyond that");
   STEPCAST_FIELD(std::vector<ForecastItem>, items, "in the order in which they run");
 };
 
-// The same prices put together as the published method does (docs/published-method.md).
+// The same prices combined by the published method (docs/published-method.md).
 struct ForecastPublished {
   STEPCAST_FIELDS(ForecastPublished, "published");
   STEPCAST_FIELD(double, step_time_ms, "as published, from the same prices");
+  // The terms of the published formula; docs/published-method.md derives them.
   STEPCAST_FIELD(double, longest_forward_ms, "of the stages, with transfers");
   STEPCAST_FIELD(double, longest_backward_ms, "of the stages, with transfers");
   STEPCAST_FIELD(double, passes_ms, "of all micro-batches");
@@ -487,7 +552,7 @@ struct ForecastPublished {
   STEPCAST_FIELD(double, update_ms, "optimizer and all-gather");
 };
 
-// Of several times; quantiles by the nearest rank.
+// Statistics of several times. Quantiles are values that occurred (nearest rank), not interpolated.
 struct ForecastQuantiles {
   STEPCAST_FIELDS(ForecastQuantiles, "quantiles");
   STEPCAST_FIELD(std::uint64_t, n, "times");
@@ -498,16 +563,17 @@ struct ForecastQuantiles {
   STEPCAST_FIELD(double, max_ms, "");
 };
 
-// One recorded step of several.
+// One of several recorded steps.
 struct ForecastSeriesStep {
   STEPCAST_FIELDS(ForecastSeriesStep, "series_step");
   STEPCAST_FIELD(std::int64_t, step, "number of the recorded step");
   STEPCAST_FIELD(double, step_time_ms, "longest of all ranks");
   STEPCAST_FIELD(double, measured_ms, "longest of all ranks; 0: not known");
+  // Partial steps, warm-up steps and steps without GPU work would distort the statistics.
   STEPCAST_FIELD(std::string, left_out, "why the statistics leave it out; empty: they do not");
 };
 
-// A rank over the steps that count. Work times are means of a step.
+// One rank over the steps that are included in the statistics. Work times are means per step.
 struct ForecastSeriesRank {
   STEPCAST_FIELDS(ForecastSeriesRank, "series_rank");
   STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank");
@@ -515,13 +581,14 @@ struct ForecastSeriesRank {
   STEPCAST_FIELD(ForecastQuantiles, measured, "over the steps that count; n is 0 where nothing is known");
   STEPCAST_FIELD(double, host_ms, "CPU time of a step, mean");
   STEPCAST_FIELD(double, gpu_ms, "kernels, copies and fills of a step, mean");
+  // The difference of a rank from the mean rank, split into more work and slower work.
   STEPCAST_FIELD(double, data_skew_ms,
                  "so much more than the mean rank because its operators have more work");
   STEPCAST_FIELD(double, hardware_ms, "so much more than the mean rank because the same work takes longer");
 };
 
-// Which share of the variance of step times is this part's: "host", "gpu", ... All sum to 1 (0 where there is no
-// spread). Negative: the part is shorter where steps are longer.
+// The share of one part ("host", "gpu", ...) in the variance of step times. Shares sum to 1, or to 0
+// if all steps are equal. A negative share means that the part is shorter in longer steps.
 struct ForecastSpreadShare {
   STEPCAST_FIELDS(ForecastSpreadShare, "spread_share");
   STEPCAST_FIELD(std::string, what,
@@ -530,19 +597,21 @@ struct ForecastSpreadShare {
   STEPCAST_FIELD(double, over_ranks, "share of the variance of the ranks' mean steps");
 };
 
-// Several recorded steps, each by itself.
+// Several recorded steps, each analysed separately, and the sources of their spread.
 struct ForecastSeries {
   STEPCAST_FIELDS(ForecastSeries, "series");
   STEPCAST_FIELD(std::vector<ForecastSeriesStep>, steps, "in their order");
   STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks, over the steps that count");
+  // The replayed and the recorded times of the same steps.
   STEPCAST_FIELD(ForecastQuantiles, measured, "the same as recorded");
   STEPCAST_FIELD(std::vector<ForecastSeriesRank>, ranks, "in the order of rank_classes");
+  // Two sources of spread: one rank differs from step to step, and ranks differ from each other.
   STEPCAST_FIELD(double, deviation_over_steps_ms, "standard deviation of a rank's step");
   STEPCAST_FIELD(double, deviation_over_ranks_ms, "standard deviation of the ranks' mean steps");
   STEPCAST_FIELD(std::vector<ForecastSpreadShare>, spread, "what the variances come from; shares sum to 1");
 };
 
-// What makes slow scenarios slow.
+// A cause of slow scenarios: one resource of one rank.
 struct ForecastTailCause {
   STEPCAST_FIELDS(ForecastTailCause, "tail_cause");
   STEPCAST_FIELD(std::optional<std::int64_t>, rank, "number of the rank; null: no single one");
@@ -554,19 +623,22 @@ struct ForecastTailCause {
                   "mean excess on the\ncritical path ms", 3);
 };
 
-// Straggler scenarios: factors on the times of ranks are drawn.
+// Straggler scenarios: in each scenario, random factors multiply the times of every rank.
 struct ForecastScenarios {
   STEPCAST_FIELDS(ForecastScenarios, "scenarios");
   STEPCAST_FIELD(std::uint64_t, seed, "the same seed draws the same scenarios");
+  // The measured spread over steps or over ranks, or the --jitter that was given.
   STEPCAST_FIELD(std::string, drawn_from, "what factors on the times of ranks were drawn from");
   STEPCAST_FIELD(ForecastQuantiles, step, "longest of all ranks");
   STEPCAST_FIELD(std::vector<ForecastQuantiles>, ranks, "in the order of rank_classes");
+  // The scenarios at or above this step time are analysed for their causes.
   STEPCAST_FIELD(double, tail_from_ms, "slow are scenarios from here on");
   STEPCAST_FIELD(std::uint64_t, n_tail, "slow scenarios");
   STEPCAST_FIELD(std::vector<ForecastTailCause>, tail, "what makes them slow, most scenarios first");
 };
 
-// A change of a job, compared by the expected steps (promised_step_time_ms), as its command prints them.
+// A change of the job that `--advice` suggests. Savings compare expected steps (promised_step_time_ms), the
+// same number that the command of the change prints.
 struct ForecastAction {
   STEPCAST_FIELDS(ForecastAction, "action");
   STEPCAST_COLUMN(std::string, change, "flags to say, in place of those that say the same thing", "change<");
@@ -588,20 +660,25 @@ struct ForecastAction {
   STEPCAST_COLUMN(std::uint64_t, n_gpus, "as asked, unless nothing fits on them", "GPUs");
   STEPCAST_COLUMN(std::optional<double>, saved_days, "of the whole training, where asked for", "saves\ndays",
                   2);
+  // Ready to be pasted into a shell.
   STEPCAST_FIELD(std::string, command, "the whole command line; batch, model and precision are as asked");
 };
 
+// The suggested changes, and a sentence about the first one.
 struct ForecastAdvice {
   STEPCAST_FIELDS(ForecastAdvice);
   STEPCAST_FIELD(std::string, sentence, "what the first action gains, or that nothing does");
   STEPCAST_FIELD(std::vector<ForecastAction>, actions, "those that save most first, 1 % at least");
 };
 
+// Members that are empty are not known or were not asked for; fields() lists the keys of the JSON in this
+// order.
 struct Forecast {
   STEPCAST_FIELDS(Forecast);
   STEPCAST_FIELD(std::string, kind,
                  "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; "
                  "measurement: as recorded");
+  // What was forecast. Members that do not apply to `kind` are empty.
   STEPCAST_FIELD(std::optional<std::string>, model, "name of the model");
   STEPCAST_FIELD(std::optional<std::string>, traces, "the traces that were read");
   STEPCAST_FIELD(std::optional<std::uint64_t>, parameters, "of the model");
@@ -611,9 +688,12 @@ struct Forecast {
   STEPCAST_FIELD(std::uint64_t, n_gpus, "GPUs in all");
   STEPCAST_FIELD(std::vector<Setting>, layout,
                  "settings by name: degrees, batches, sharding, recomputation, ...");
+  // The forecast, with its interval p10 to p90.
   STEPCAST_FIELD(double, step_time_ms, "the step: the longest of all ranks");
   STEPCAST_FIELD(double, step_time_p10_ms, "80 of 100 measurements should lie between p10 and p90");
   STEPCAST_FIELD(double, step_time_p90_ms, "");
+  // The expected step time. It differs from step_time_ms for layouts chosen by a search, because the minimum
+  // of many forecasts is optimistic.
   STEPCAST_FIELD(
       std::optional<double>, promised_step_time_ms,
       "expected step time of a described step: step_time_ms. With experts in a layout chosen by a search: "
@@ -622,10 +702,12 @@ struct Forecast {
   STEPCAST_FIELD(std::optional<double>, promised_step_time_p90_ms, "");
   STEPCAST_FIELD(EstimateSource, source, "source of most of the time", EstimateSource::assumed);
   STEPCAST_FIELD(ForecastThroughput, throughput, "work per time");
+  // Where the step time goes: by rank class, by collective and along the critical path.
   STEPCAST_FIELD(std::uint32_t, critical_class,
                  "position in rank_classes: the last to end, of several the busiest");
   STEPCAST_FIELD_AS("rank_classes", std::vector<ForecastClass>, classes,
                     "ranks that do the same, and where their step goes");
+  // The list may be shorter than n_collectives, see ForecastOptions::collectives.
   STEPCAST_FIELD(std::uint64_t, n_collectives, "of the step, listed or not");
   STEPCAST_FIELD(std::vector<ForecastCollective>, collectives,
                  "by first arrival; of many, those that cost most");
@@ -644,6 +726,7 @@ struct Forecast {
   STEPCAST_FIELD(std::vector<ForecastPool>, pools, "of GPUs, where the job has several");
   STEPCAST_FIELD(std::vector<ForecastPoolLayout>, pool_layouts,
                  "that `plan` tried on several pools, the best first");
+  // Parts of the answer that only some flags ask for.
   STEPCAST_FIELD(std::optional<ForecastTraining>, training,
                  "a whole training at this step time, where asked for");
   STEPCAST_FIELD(std::vector<ForecastItemList>, explained,
@@ -652,12 +735,14 @@ struct Forecast {
                  "composed as the published method does, where asked for");
   STEPCAST_FIELD(std::optional<ForecastSeries>, series, "several recorded steps, where asked for");
   STEPCAST_FIELD(std::optional<ForecastScenarios>, scenarios, "straggler scenarios, where asked for");
+  // Sentences for the reader of the forecast, one per entry.
   STEPCAST_FIELD(std::vector<std::string>, notes, "what was assumed, what is not modelled");
   STEPCAST_FIELD(
       std::optional<ForecastAdvice>, what_to_change,
       "null unless --advice is on, the default for described and recorded steps on the command line");
 
-  // The expected step: as promised, else as forecast.
+  // The expected step time in milliseconds; the forecast if there is no separate expectation. And its
+  // interval.
   [[nodiscard]] double promised_ms() const { return promised_step_time_ms.value_or(step_time_ms); }
   [[nodiscard]] double promised_p10_ms() const {
     return promised_step_time_p10_ms.value_or(step_time_p10_ms);
@@ -666,30 +751,34 @@ struct Forecast {
     return promised_step_time_p90_ms.value_or(step_time_p90_ms);
   }
 
-  // Of unknown memory, true.
+  // Whether the job fits into memory; true if the memory is unknown.
   [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }
 
-  // The class whose parts explain the step; there must be one.
+  // The class that explains the step time. Requires at least one class.
   [[nodiscard]] const ForecastClass& critical() const { return classes[critical_class]; }
 };
 
-// What a step would gain from faster resources: analyze/sensitivity.h finds it.
+// The gain in step time from faster resources, computed by analyze/sensitivity.h.
 struct ResourceSensitivity {
   STEPCAST_FIELDS(ResourceSensitivity);
-  // nvlink is inside nodes, network between them.
+  // nvlink: links inside nodes. network: links between nodes.
   STEPCAST_COLUMN(std::string, resource, "class of kernel, copies, nvlink, network, host, batch",
                   "which 10 % would buy most<");
   STEPCAST_COLUMN(double, path_ms, "of its work on the critical path", "on the path ms", 3);
+  // 1: the step scales with the resource's times. 0: the resource is not on the critical path.
   STEPCAST_COLUMN(double, elasticity, "relative change of the step over that of the resource's times",
                   "elasticity", 3);
   STEPCAST_COLUMN_AS("saved_ms_if_10_percent_faster", double, saved_ms, "", "saves ms", 3);
-  // Another path is then left to wait for: it saves less than its path says.
+  // True if another path becomes critical within such a speed-up. The step then saves less than path_ms
+  // suggests.
   STEPCAST_FIELD_AS("path_switches_within_0.1_percent", bool, switches_at_once, "");
   STEPCAST_FIELD_AS("path_switches_within_10_percent", bool, switches, "");
 };
 
+// The sensitivity of the simulated step to each resource.
 struct Sensitivity {
   STEPCAST_FIELDS(Sensitivity);
+  // The step as simulated, which can differ from the anchored or expected step time.
   STEPCAST_FIELD(double, step_time_ms, "of the simulated step that the shares are of");
   STEPCAST_FIELD(std::vector<ResourceSensitivity>, resources, "those that save most first");
 };
