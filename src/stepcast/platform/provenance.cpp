@@ -29,14 +29,14 @@ bool Provenance::used_row(std::uint32_t hash) const {
 }
 
 std::uint32_t row_hash(std::span<const std::string_view> cells) {
-  // FNV-1a with 64 bits, folded. The separator keeps ("ab", "c") and ("a", "bc") apart.
+  // FNV-1a with 64 bits, folded. The separator distinguishes ("ab", "c") from ("a", "bc").
   std::uint64_t hash = 0xcbf29ce484222325U;
   const auto feed = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3U; };
   for (const std::string_view cell : cells) {
     for (const char c : cell) feed(static_cast<unsigned char>(c));
     feed(0x1f);
   }
-  hash ^= hash >> 29U;  // FNV mixes its high bits least
+  hash ^= hash >> 29U;  // the high bits of FNV are mixed least
   hash *= 0xbf58476d1ce4e5b9U;
   return static_cast<std::uint32_t>(hash >> (64U - kHashBits));
 }
@@ -47,10 +47,11 @@ std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
 
 RowHashes::RowHashes(std::vector<std::uint32_t> hashes) {
   const auto repeat = std::ranges::adjacent_find(hashes, std::greater_equal<>{});
-  if (repeat != hashes.end()) {  // not as files have them
+  if (repeat != hashes.end()) {  // not as in files
     std::ranges::sort(hashes);
     hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
   }
+  // Hashes of earlier versions; the order stays, repeats may appear.
   if (!hashes.empty() && hashes.back() >> kHashBits != 0) {
     for (std::uint32_t& hash : hashes) hash >>= kEarlierHashBits - kHashBits;
     hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
