@@ -37,8 +37,8 @@ double ActivationCount::attention_core() const {
   // Relative positions add a second score tensor of twice the size.
   const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
   const bool dropout = model_.attention_dropout > 0;
-  // Framework operations work in fp32 and keep that softmax; what it is cast to multiplies the values, with dropout in
-  // place of the result.
+  // Framework operations compute the softmax in fp32 and keep it. Its cast multiplies the values; with
+  // dropout the dropped result takes that role.
   const bool in_fp32 = !layout_.layer.fused.softmax && element_ < kFp32;
   const double softmax = in_fp32 ? kFp32 + (dropout ? 0 : element_) : element_;
   return scores * (softmax + relative + (dropout ? 1 + element_ : 0));
