@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
+// A type and its spellings, separated by blanks; lower case, without blanks and underscores.
 struct DtypeSpellings {
   DType dtype;
   std::string_view words;
@@ -32,6 +33,7 @@ constexpr DtypeSpellings kDtypeSpellings[] = {
     {DType::boolean, "bool boolean"},
 };
 
+// Types by the beginning of a name, such as float8_e4m3fn.
 constexpr std::pair<std::string_view, DType> kPrefixes[] = {
     {"float8e"sv, DType::fp8}, {"fp8e"sv, DType::fp8}, {"f8e"sv, DType::fp8},     {"e4m3"sv, DType::fp8},
     {"e5m2"sv, DType::fp8},    {"e2m1"sv, DType::fp4}, {"float4e"sv, DType::fp4}, {"fp4e"sv, DType::fp4}};

@@ -3,6 +3,8 @@
 
 #include "stepcast/operation/detail/op_rules.h"
 
+// Access to the arguments of recorded calls, with defaults for missing ones.
+
 namespace stepcast {
 
 std::int64_t TensorArgument::elements() const {
