@@ -13,13 +13,13 @@ namespace {
 // The most popular kSingleRanks rows of a power law are a group each; after them, groups grow by the factor
 // kRankRatio.
 constexpr double kSingleRanks = 16, kRankRatio = 1.35;
-// Upper limit of the number of rows, so that sums of doubles stay exact enough.
+// Upper limit of the number of rows of a table.
 constexpr double kMostRows = 1e15;
 
 // Mean reuse factor of the rows of each bin, estimated from the shares of rows alone. Within a bin, rows with
 // reuse n are assumed to be distributed as n^-g over the whole numbers n, with g from the neighbouring bins.
 std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
-  // bins up to this one are summed number by number, larger ones by an integral
+  // Bins up to this one are summed number by number, larger ones by an integral.
   constexpr std::size_t kExact = 10;
   std::array<double, kReuseBins> means{};
   means[0] = 1;

@@ -50,8 +50,8 @@ struct ReuseFactors {
 // `rows`.
 [[nodiscard]] Result<ReuseFactors> reuse_factors(std::span<const std::int64_t> indices, std::int64_t rows);
 
-// The distribution of lookups over the rows of one table. Immutable; copies are cheap (a few dozen groups of
-// rows).
+// The distribution of lookups over the rows of one table, as at most about a hundred groups of equally
+// popular rows. Immutable.
 class AccessPattern {
  public:
   // All rows equally popular.

@@ -13,7 +13,7 @@ namespace stepcast {
 
 namespace {
 
-// multiple of the last-level cache that may not move: cached inputs and outputs that are not yet written back
+// Multiple of the last-level cache that may not move: cached inputs and outputs that are not yet written back.
 constexpr double kCacheShare = 2;
 constexpr double kOnChipOverMemory = 10;  // bandwidth of data that stays on chip, for the bound
 constexpr double kForEver = 1e300;        // us; result for sizes that overflow the arithmetic
@@ -79,7 +79,7 @@ double bound_us(const Operation& operation, const Work& work, const DeviceFigure
 constexpr double kAnalyticBand = 0.35, kAssumedBand = 0.7;
 
 constexpr double kRowCacheShare = 0.9;  // share of the last-level cache that contains rows
-// bytes of an index; the same value as in operation/detail/shape_facts.h
+// Bytes of an index; the same value as in operation/detail/shape_facts.h.
 constexpr double kSparseIndexBytes = 8;
 
 }  // namespace

@@ -39,7 +39,7 @@ constexpr double kFastNetworkEfficiency = 0.97, kFastAdapterGBps = 49;
 // Smallest number of ranks behind one NVSwitch for an all_reduce with NVLS; 4 ranks take as long as with a
 // ring.
 constexpr std::uint32_t kNvlsRanks = 8;
-// per doubling of the ranks, each side, in ln; the same as for other rank counts
+// Per doubling of the ranks, each side, in ln; the same as for other rank counts.
 constexpr double kBandPerNvlsDoubling = 0.06;
 // Share of the nominal bandwidth of torus links, which only two neighbours use. Assumed.
 constexpr double kTorusEfficiency = 0.90;

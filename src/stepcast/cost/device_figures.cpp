@@ -16,7 +16,7 @@ constexpr double kAssumedL2OverMemory = 2.5;      // bandwidth: 1.6 to 3.5 on th
 constexpr double kAssumedL2Bytes = 6 * kMiB;      // the smallest since Volta
 constexpr double kAssumedHostLink = 16e9 * 1e-6;  // PCIe 3.0 x16
 constexpr double kAssumedKernelFloorUs = 2.5;     // the shortest GEMM on A100 and H100, gemm_bf16_fwd.csv
-// int8 multiply-adds per fp32 one with dot instructions, P4: 22 over 5.5 TFLOP/s
+// int8 multiply-adds per fp32 one with dot instructions, P4: 22 over 5.5 TFLOP/s.
 constexpr double kInt8Dot = 4;
 constexpr double kOverPeakIsMatrixUnits = 1.9;  // a rate this far above ordinary fp32 implies matrix units
 

@@ -246,7 +246,7 @@ struct Convolution {
     return products + memory_us(transformed + input_bytes + output_bytes + weight_bytes, kTransform) +
            4 * device.kernel_floor_us;
   }
-  // Winograd in one kernel, with a second one for the filter.
+  // Winograd with transforms and GEMMs in one kernel; two launches.
   [[nodiscard]] double fused_winograd_us() const {
     const double multiplications =
         16 * tiles(2) * as_double(shape.in_channels) * as_double(shape.out_channels);

@@ -55,8 +55,7 @@ class DeviceTime {
 // Time in us of a convolution on the GPU, by algorithm.
 //
 //   direct:    an implicit GEMM [batch oh ow, c kh kw] x [c kh kw, out], as tiles on the SMs; channels are
-//              padded
-//              to the number that matrix units load at once.
+//              padded to the number that matrix units load at once.
 //   Winograd:  3x3, stride 1. Tiles of 4x4 outputs take 36 multiplications instead of 144: input, filter and
 //              output are transformed through memory, with 36 GEMMs [tiles, c] x [c, out] between (Lavin and
 //              Gray, CVPR 2016). Fused in one kernel: tiles of 2x2 outputs, 16 multiplications instead of 36.

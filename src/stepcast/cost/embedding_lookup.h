@@ -55,7 +55,7 @@ struct LookupCost {
   double sort_us = 0;                      // part of backward_us: linearise, sort, find segments
   // Parts of the forward: cache misses with indices and outputs, and all rows at the cache rate.
   double missed_us = 0, gather_us = 0;
-  // lower bounds from one bag and one row; maximum over tables
+  // Lower bounds from one bag and one row; maximum over tables.
   double longest_bag_us = 0, hottest_row_us = 0;
   double lookups = 0, distinct_rows = 0, hits = 0;  // hits in the last-level cache, forward
   double gathered_bytes = 0;                        // bytes of all looked-up rows

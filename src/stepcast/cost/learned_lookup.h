@@ -7,9 +7,9 @@
 // the summands are amounts of work in microseconds: a Gaussian process corrects the logarithm of the analytic
 // time of a table. So few measurements suffice, and times beyond the measured sizes grow with the bytes.
 //
-//   forward   start + (M^p + G^p)^(1/p)   M: cache misses, indices and outputs of all tables; G: all rows at
-//             the
-//                                         cache rate; each is the analytic time * exp(process)
+//   forward   start + (M^p + G^p)^(1/p)   M: cache misses, indices and outputs of all tables;
+//                                         G: all rows at the cache rate;
+//                                         each is the analytic time * exp(process)
 //   backward  start + B                   B: sort, gradients and updates of all tables, corrected likewise
 #pragma once
 

@@ -31,7 +31,7 @@ struct Caps {
   std::array<double, 2> nvls_tree_GBps;  // on 2 nodes, on 4 or more
   double channels;
 };
-// By NcclGeneration: before Ampere, Ampere, Hopper, Blackwell.
+// By NcclGeneration: Volta, Ampere, Hopper, Blackwell.
 constexpr std::array<Caps, 4> kCaps{{
     {39.0, 20.0, {26.5, 18.5, 10.0}, {20.0, 20.0, 20.0}, 0, {0, 0}, 12},
     {87.7, 20.0, {24.0, 23.6, 17.8}, {20.0, 20.0, 20.0}, 0, {0, 0}, 24},

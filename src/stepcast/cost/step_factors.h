@@ -18,7 +18,7 @@ struct StepFactors {
   double gemm = 1, fp8_gemm = 1, weight_gradient = 1, attention = 1, memory_bound = 1;
   double unmeasured_kernels = 1;  // of all kernels without a measurement on the device
   double experts = 1;             // of the kernels that experts add to a layer
-  // of collectives: all, inside a node, between nodes
+  // Of collectives: all, inside a node, between nodes.
   double communication = 1, intra_node = 1, inter_node = 1;
 
   // Keys of step_factor_fields(), each optional. Errors: a factor outside of its limits, an unknown key.

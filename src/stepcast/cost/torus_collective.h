@@ -3,8 +3,7 @@
 //
 //   // 64 chips as 4 x 4 x 4, rings along all three axes: 6 links of a chip
 //   torus_load(CollectiveOp::all_gather, torus, 64).messages_per_link   63/64 of the message over 6 links
-//   torus_load(CollectiveOp::all_to_all, torus, 64).messages_per_link   1/2: the cut through the middle
-//   decides
+//   torus_load(CollectiveOp::all_to_all, torus, 64).messages_per_link   1/2: the cut in the middle
 //
 // Rings along every axis at once, each with a part of the message, move as much as one ring over all chips:
 // (n-1)/n of the message in and out of a chip (all_gather, reduce_scatter), twice that for an all_reduce. In

@@ -10,6 +10,7 @@ namespace stepcast {
 
 // Type of an element of a tensor.
 enum class DType : std::uint8_t {
+  // Not stated, or a spelling that parse_dtype() does not know. In a collective curve: any type.
   unknown,
   fp64,
   fp32,
@@ -26,7 +27,7 @@ enum class DType : std::uint8_t {
   boolean
 };
 
-// "fp32", "bf16", ...; the first spelling that parse_dtype() accepts.
+// "fp32", "bf16", ...: the spelling in records and reports, which parse_dtype() also accepts.
 [[nodiscard]] std::string_view to_string(DType dtype);
 // Accepts torch, c10, NCCL and numpy spellings: "float", "Float", "c10::BFloat16", "long int", "bf16",
 // "ncclFloat16", ... `unknown` for anything else.

@@ -18,6 +18,7 @@ enum class EstimateSource : std::uint8_t {
   assumed,   // a guess without evidence
 };
 
+// The name in reports and JSON: "measured", "fitted", "analytic", "assumed".
 [[nodiscard]] constexpr std::string_view to_string(EstimateSource source) {
   switch (source) {
     case EstimateSource::measured: return "measured";
@@ -36,10 +37,12 @@ enum class EstimateSource : std::uint8_t {
 // The basis of a result of two estimates is the weaker one.
 [[nodiscard]] constexpr EstimateSource weaker(EstimateSource a, EstimateSource b) { return std::max(a, b); }
 
-// A time with an 80 % interval.
+// A time with an 80 % interval, in microseconds, and its basis. Reports show the interval as a band and the
+// basis as a share of the time.
 struct Estimate {
   Microseconds time;
   Microseconds p10, p90;  // 80 of 100 measurements should be between them
+  // The basis; for a combined time the weakest of its parts (weaker()).
   EstimateSource source = EstimateSource::assumed;
 
   // The same estimate with all three times multiplied by `factor`.

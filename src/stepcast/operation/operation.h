@@ -29,6 +29,7 @@ enum class Direction : std::uint8_t {
   input_gradient,   // GEMM and convolution: only the gradient of the activations
   weight_gradient,  // GEMM and convolution: only the gradient of the weights
 };
+// "forward", "backward", ...: the names in records and reports, like every to_string() below.
 [[nodiscard]] std::string_view to_string(Direction direction);
 
 // Layout of the operands of a GEMM in BLAS notation: TN is the forward of a linear layer, NN its input
@@ -39,6 +40,7 @@ enum class GemmLayout : std::uint8_t { any, tn, nn, nt, tt };
 // `batch` times C[m, n] = A[m, k] B[k, n].
 struct GemmShape {
   std::int64_t batch = 1;
+  // Rows of A and C, columns of B and C, and the summed extent.
   std::int64_t m = 0, n = 0, k = 0;
   bool bias = false;         // adds a vector of n to every row; backward: reduces it
   bool accumulates = false;  // adds into C, as weight gradients do into an fp32 buffer
@@ -60,6 +62,7 @@ enum class AttentionKernel : std::uint8_t {
 // softmax(Q K^T) V without scores in memory. Lengths are in tokens.
 struct AttentionShape {
   std::int64_t batch = 1;
+  // Queries may be fewer than keys; the last query is aligned with the last key.
   std::int64_t query_length = 0, key_length = 0;
   std::int64_t heads = 0, key_value_heads = 0;  // key_value_heads 0: heads
   std::int64_t head_dim = 0;                    // of queries and keys
@@ -76,8 +79,10 @@ struct ConvolutionShape {
   std::int64_t batch = 1;
   std::int64_t in_channels = 0, out_channels = 0;
   std::int64_t height = 1, width = 0;
+  // Taps of the filter.
   std::int64_t kernel_height = 1, kernel_width = 1;
   std::int64_t stride = 1, padding = 0, dilation = 1;
+  // Groups must divide both channels; groups = in_channels: depthwise.
   std::int64_t groups = 1;
   auto operator<=>(const ConvolutionShape&) const = default;
   // Size of the output; 0 where the kernel does not fit the padded input.
@@ -124,6 +129,7 @@ struct SoftmaxShape {
 
 // Log-softmax and negative log-likelihood of `rows` tokens over the `classes` of this rank.
 struct CrossEntropyShape {
+  // Tokens, and the part of the vocabulary on this rank.
   std::int64_t rows = 0, classes = 0;
   bool fused = false;  // one kernel instead of log_softmax, nll_loss, casts and reductions
   auto operator<=>(const CrossEntropyShape&) const = default;
@@ -163,6 +169,7 @@ struct ElementwiseShape {
   std::int64_t elements = 0;  // of the output
   float reads = 1;            // number of tensors of `elements` read, in units of the operation's dtype
   float writes = 1;           // number written, in the same units
+  // A multiply-add counts as two; a special function (exp, tanh, a root, a quotient) as one.
   float flops_per_element = 1;
   std::int64_t inner = 0;  // length of the innermost dimension; 0: unknown
   auto operator<=>(const ElementwiseShape&) const = default;
@@ -190,6 +197,7 @@ struct MovementShape {
 
 // `rows` sums (or means, maxima, norms) over `cols` elements each.
 struct ReductionShape {
+  // `rows` results; `cols` elements per result.
   std::int64_t rows = 0, cols = 0;
   auto operator<=>(const ReductionShape&) const = default;
 };
@@ -203,7 +211,7 @@ enum class OptimizerKind : std::uint8_t {
   adagrad,
   lamb,
   muon,       // momentum, orthogonalised matrix by matrix
-  dist_muon,  // Megatron's variant: ranks own whole matrices
+  dist_muon,  // Megatron's variant: ranks own whole weights
   shampoo,
   soap,
   count
@@ -216,6 +224,7 @@ enum class OptimizerImplementation : std::uint8_t { fused, foreach, for_loop };
 struct OptimizerShape {
   OptimizerKind kind = OptimizerKind::adam;
   OptimizerImplementation implementation = OptimizerImplementation::fused;
+  // Totals of this rank.
   std::int64_t parameters = 0, tensors = 1;
   float bytes_read_per_parameter = 16;     // default: fp32 weight, gradient, two moments
   float bytes_written_per_parameter = 12;  // default: fp32 weight, two moments
@@ -225,6 +234,7 @@ struct OptimizerShape {
 // A copy by the copy engine, or a memset (kind none).
 struct TransferShape {
   MemcpyKind kind = MemcpyKind::none;
+  // Copied bytes, counted once.
   std::int64_t bytes = 0;
   bool pinned = true;  // host memory is page-locked
   auto operator<=>(const TransferShape&) const = default;
@@ -234,6 +244,7 @@ struct TransferShape {
 // fetched row of D, 0: unknown. sparse_result: D is also sparse, with `cols` nonzeros per row.
 struct SparseShape {
   std::int64_t rows = 0, inner = 0, cols = 0;
+  // Stored entries of S.
   double nonzeros = 0;
   double reuse = 0;
   bool sparse_result = false;
@@ -243,12 +254,15 @@ struct SparseShape {
 // Work known only by its amounts.
 struct AmountShape {
   double flops = 0;  // a multiply-add counts as two
+  // Compulsory traffic.
   double bytes_read = 0, bytes_written = 0;
   bool matrix = false;  // the FLOPs run on matrix units
   KernelClass kernel_class = KernelClass::other;
   auto operator<=>(const AmountShape&) const = default;
 };
 
+// All kinds of work. detail/shape_traits.h has the device-independent properties of each,
+// cost/detail/shape_cost.h its prices.
 using OperationShape = std::variant<GemmShape, AttentionShape, ConvolutionShape, LookupShape, NormShape,
                                     SoftmaxShape, CrossEntropyShape, ElementwiseShape, MovementShape,
                                     ReductionShape, OptimizerShape, TransferShape, SparseShape, AmountShape>;
@@ -284,6 +298,7 @@ struct Work {
   Bytes bytes_read;          // compulsory reads
   Bytes bytes_written;       // compulsory writes
   std::int64_t kernels = 1;  // launches of common implementations
+  // Reads and writes together.
   [[nodiscard]] Bytes bytes() const { return bytes_read + bytes_written; }
 };
 Work& operator+=(Work& work, const Work& more);  // matrix if either is

@@ -2,8 +2,7 @@
 //
 //   aten::mm                                  around and inside of the operator; T4: of the runtime call
 //   enumerate(DataLoader) aten::to            of an operator in a data loader; separate, because it works on
-//   other
-//                                             tensors than the same operator elsewhere
+//                                             other tensors than the same operator elsewhere
 //   aten::mm after aten::view                 T1 by the operators before and after the gap
 //   (hand-off) DESCRIPTION                    latency between threads, or of a launch inside of its call
 #pragma once

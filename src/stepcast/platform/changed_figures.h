@@ -27,8 +27,8 @@ void note_changed_figures(const Device& device_before, const Node& node_before, 
 
 // One sentence on the effect of a changed figure, or why it has none. `step_ms`: a step with the change and
 // without it; none: unknown.
-//   "changed in the platform file: node.intra.bandwidth_per_gpu_GBps 225 (was 450): the step is 12 % longer;
-//   measured ..."
+//   "changed in the platform file: node.intra.bandwidth_per_gpu_GBps 225 (was 450): the step is
+//    12 % longer; measured ..."
 [[nodiscard]] std::string changed_figure_note(const Platform& platform, const ChangedFigure& figure,
                                               const std::optional<std::pair<double, double>>& step_ms = {});
 

@@ -27,8 +27,8 @@ constexpr double kOlderHosts = 1.35;
 // 1,024 to 72,192 elements that the previous kernel wrote, 1.3 to 1.8 us. Other kernels of 2.5 us there are
 // GEMMs. The years of the newest architectures are at most one step after the previous ones.
 constexpr DeviceGeneration kGenerations[] = {
-    // architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, int8 dots, asynchronous GEMM,
-    // memory chips, host time, start of element-wise kernels
+    // Architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, int8 dots, asynchronous GEMM,
+    // memory chips, host time, start of element-wise kernels.
     {"maxwell", 2014.8, 0.8, 180, ampere, true, false, false, false, kOlderHosts, 0},
     {"pascal", 2016.4, 0.8, 52, volta, false, false, false, false, kOlderHosts, 0},
     {"volta", 2017.5, 0.45, 52, volta, false, true, false, false, kOlderHosts, 0},

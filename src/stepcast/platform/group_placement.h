@@ -17,7 +17,7 @@ struct GroupPlacement {
   // Groups of this kind on the fullest node, in units of ranks_per_node ranks: two half groups count as one.
   // For groups over several nodes, groups inside one node do not count.
   std::int64_t groups_per_node = 1;
-  bool rail_aligned = true;  // all nodes use the same local GPU indices
+  bool rail_aligned = true;  // the local GPU indices on every node are among those on its fullest node
   bool uniform = true;       // all groups of the kind have the same placement
   // Factor on transfers between nodes from the fabric behind the NICs: links that limit the group, alone or
   // together with others.

@@ -125,7 +125,7 @@ struct IntraNode {
 // One tier of switches of the fabric: a leaf with its nodes, a pod with its leaves.
 struct NetworkTier {
   std::uint32_t nodes = 1;  // nodes below one switch of the tier
-  // bandwidth of these nodes together, over the bandwidth from them to the tier above
+  // Bandwidth of these nodes together, over the bandwidth from them to the tier above.
   double oversubscription = 1;
   friend bool operator==(const NetworkTier&, const NetworkTier&) = default;
 };

@@ -42,7 +42,7 @@ std::size_t alias_match_length(std::string_view gpu, const std::string& name,
     const std::size_t at = text.find(wanted), end = at + wanted.size();
     if (wanted.size() < 3 || at == std::string::npos) return 0;
     // A longer model number is another GPU (an L40 is not an L4), a suffix is not (L4-24GB).
-    // letters up to the end of the name, and the position in `gpu` after it
+    // Letters up to the end of the name, and the position in `gpu` after it.
     std::size_t letters = 0, behind = 0;
     while (letters < end && behind < gpu.size()) letters += plain(gpu.substr(behind++, 1)).size();
     const bool longer_number = is_digit(wanted.back()) && behind < gpu.size() && is_digit(gpu[behind]);

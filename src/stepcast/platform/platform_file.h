@@ -69,7 +69,7 @@ struct PlatformListing {
   std::string device;  // name of the GPU
   std::vector<std::string> device_aliases;
   std::uint32_t gpus_per_node = 1;
-  // collective curves, model records, overhead records
+  // Collective curves, model records, overhead records.
   std::size_t n_curves = 0, n_models = 0, n_overheads = 0;
   std::filesystem::path file;
 };

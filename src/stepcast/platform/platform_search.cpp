@@ -37,7 +37,7 @@ struct Names {
   fs::path file;
   std::string name, role;
   std::vector<std::string> aliases;
-  // only if this file names the device instead of taking it from another file
+  // Only if this file names the device instead of taking it from another file.
   std::vector<std::string> devices;
 };
 

@@ -103,11 +103,11 @@ struct MemoryHabits {
 
 // Default sizes.
 struct SizeHabits {
-  Stated<std::int64_t>
-      vocabulary_multiple;  // rows of word embeddings per tensor-parallel rank are a multiple of this
+  // Rows of word embeddings per tensor-parallel rank are a multiple of this.
+  Stated<std::int64_t> vocabulary_multiple;
   Stated<std::optional<std::int64_t>> bucket_parameters;  // none: Megatron Core's, which grow with the ranks
-  Stated<std::string_view>
-      accumulates_since;  // first release with gradient accumulation without a pipeline; empty: all
+  // First release with gradient accumulation without a pipeline; empty: all.
+  Stated<std::string_view> accumulates_since;
 };
 
 // One way to shard weights, gradients and states that a layout search tries.
@@ -152,9 +152,8 @@ struct ShardingHabits {
 
 // Behaviour in the layout search.
 struct SearchHabits {
-  Stated<bool>
-      // recomputation, dispatchers and offloading of Megatron Core, which refinement varies
-      has_megatron_flags;
+  // Refinement varies the recomputation, dispatchers and offloading of Megatron Core.
+  Stated<bool> has_megatron_flags;
   Stated<bool> plans_post_training;  // training layouts of post-training are searched
   Stated<std::string_view> told_in;  // syntax of a printed plan: "Megatron", "TorchTitan", "DeepSpeed"
 };

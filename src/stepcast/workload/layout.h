@@ -120,8 +120,8 @@ enum class Fp8Scaling : std::uint8_t {
   dynamic,    // from the current tensor: one pass for the maximum and one for the cast
   rowwise,    // dynamic, one scale per row
   blockwise,  // dynamic, one scale per 1x128 or 128x128 block (DeepSeek-V3)
-  // one scale per 32 elements, applied by the units of Blackwell; tensors are cast along both axes in one
-  // pass
+  // One scale per 32 elements, applied by the units of Blackwell; tensors are cast along both axes in one
+  // pass.
   mxfp8,
 };
 [[nodiscard]] std::string_view to_string(Fp8Scaling scaling);
@@ -158,7 +158,7 @@ struct Precision {
   DType moments = DType::fp32;    // of Adam
   bool loss_scaling = false;      // for fp16: scale, unscale, check for infinities
   Fp8Recipe fp8;                  // used if compute is fp8
-  // fp32 convolutions do not use TF32 units, which PyTorch uses by default where a GPU has them
+  // fp32 convolutions do not use TF32 units, which PyTorch uses by default where a GPU has them.
   bool fp32_convolutions = false;
   friend bool operator==(const Precision&, const Precision&) = default;
 };
@@ -451,8 +451,8 @@ struct Layout {
 // is separate: place().)
 struct LayerKey {
   std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
-  std::int64_t pipeline =
-      0;  // degrees.pipeline where the layers of a stage share host work per micro-batch; else 0
+  // degrees.pipeline where the layers of a stage share host work per micro-batch; else 0.
+  std::int64_t pipeline = 0;
   std::int64_t micro_batch_sequences = 1, seq_len_tokens = 0;
   bool accumulates_gradients = false;
   Framework framework = Framework::megatron;  // provides the layers

@@ -254,7 +254,7 @@ class StageMemories {
     TrainedParameters trained;
     double all_dense = 0, all_expert = 0;
     double largest_trained_layer = 0, in_layers = 0;
-    // maxima of the parameters that FSDP gathers and reduces
+    // Maxima of the parameters that FSDP gathers and reduces.
     double travelling_layer = 0, travelling_chunk = 0;
     double trained_travelling_layer = 0;
     double one_layer = 0, offloaded_layer = 0;

@@ -9,7 +9,7 @@
 #include "stepcast/workload/framework_rule.h"
 #include "stepcast/workload/modules/attention_module.h"
 
-// Optimizer update of one rank: element-wise parts, and GEMMs of matrix optimizers
+// Optimizer update of one rank: element-wise parts, and GEMMs of matrix optimizers.
 
 namespace stepcast {
 namespace {

@@ -1,8 +1,7 @@
 // The memory and work of the optimizer on one rank, from the rule of its kind (operation/optimizer_rule.h).
 //
 //   TrainedParameters trained{.dense = ..., .expert = ...};
-//   add_weight_matrices(model, layout, work, chunk, trained);     // for optimizers that update whole
-//   matrices
+//   add_weight_matrices(model, layout, work, chunk, trained);   // for optimizers of whole matrices
 //   optimizer_state_bytes(layout, trained);
 //   const WorkList update = optimizer_work(layout, trained);
 #pragma once

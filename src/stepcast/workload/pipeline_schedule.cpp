@@ -80,8 +80,8 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
 // "there": the first chunk, down the stages; "back": the second chunk, up the stages.
 struct VBlock {
   enum Pass : std::uint8_t { forward_there, forward_back, backward_back, backward_there, kTimed };
-  std::array<std::uint32_t, kTimed>
-      first{};  // on stage 0 for passes down the stages, on the last stage for passes up
+  // On stage 0 for passes down the stages, on the last stage for passes up.
+  std::array<std::uint32_t, kTimed> first{};
   std::array<std::uint32_t, kTimed> stride{};  // delay from neighbour to neighbour
 
   // Time of a pass on a stage.

@@ -76,8 +76,8 @@ struct MixtureOfExperts {
   // its experts are on few nodes (DeepSeek-V3: 4 of 8 groups). Equal numbers: no limit.
   std::int64_t n_groups = 1;
   std::int64_t groups_per_token = 1;
-  std::int64_t latent_size =
-      0;  // width of the vectors that experts read and write (Nemotron 3 Super); 0: hidden_size
+  // Width of the vectors that experts read and write (Nemotron 3 Super); 0: hidden_size.
+  std::int64_t latent_size = 0;
   std::int64_t first_dense_layers = 0;  // leading layers without experts
   std::int64_t moe_every_n_layers = 1;  // after those, the last of every n layers has experts
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
@@ -117,11 +117,10 @@ struct StateMixer {
   std::int64_t conv_kernel = 4;  // tokens
   bool conv_bias = false;
   std::int64_t chunk_tokens = 64;  // tokens per chunk of the scan
-  std::int64_t rank =
-      0;  // width of the low-rank vector of steps (mamba1) or gates (channel_delta; 0: one full GEMM)
-  bool has_norm =
-      // norm before the output projection (Falcon-H1: none), of decayed_linear, of steps and keys of mamba1
-      true;
+  // Width of the low-rank vector of steps (mamba1) or gates (channel_delta; 0: one full GEMM).
+  std::int64_t rank = 0;
+  // Norm before the output projection (Falcon-H1: none), of decayed_linear, of steps and keys of mamba1.
+  bool has_norm = true;
   bool head_norms = false;  // norms of queries and keys (linear attention of Ling 2.5)
   [[nodiscard]] std::int64_t keys() const { return n_key_heads * key_head_dim; }  // elements per token
   // Elements of the values of a token.
@@ -203,8 +202,8 @@ struct Transformer {
   std::int64_t sliding_window_tokens = 0;
   std::int64_t global_attention_every_n_layers = 0;
   bool attention_sinks = false;  // a trained logit per head that absorbs attention (GPT-OSS)
-  bool attention_output_gate =
-      false;  // gates for all elements of the output, computed from the input of the layer (Qwen 3.5)
+  // Gates for all elements of the output, computed from the input of the layer (Qwen 3.5).
+  bool attention_output_gate = false;
   bool gate_per_head = false;    // attention_output_gate: one gate per head (Step 3.5)
   bool values_are_keys = false;  // one matrix gives keys and values (global layers of Gemma 4)
   bool shares_chosen_keys = false, shares_keys_values = false, attends_beside = false;  // as in LayerKind

@@ -24,7 +24,7 @@ Result<GaussianProcess> GaussianProcess::make(Parameters p, std::size_t n_featur
   if (n < 1 || n > kMostPoints) return Error{fmt::format("{} points (must be 1 to {})", n, kMostPoints)};
   if (p.points.size() != n * width)
     return Error{fmt::format("`points` has {} numbers (must be {})", p.points.size(), n * width)};
-  // Column layout, so that the loop over points vectorises.
+  // Feature by feature, since the inner loops of add() run over points.
   out.columns_.resize(n * width);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t f = 0; f < width; ++f)

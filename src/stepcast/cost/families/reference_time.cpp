@@ -25,7 +25,7 @@ constexpr TileShape kTileShapes[] = {{256, 128}, {128, 256}, {128, 128}, {128, 6
 // Parts of k shorter than this are not split off.
 constexpr std::int64_t kLeastSplit = 128;
 constexpr std::int64_t kMostSplits = 16;
-// Above the extent of any tensor, and small enough that the multiplication of two extents does not overflow.
+// Above the extent of any tensor, and far from the limits of the integer arithmetic below.
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
 
 // Adds the candidate tiles of one GEMM: each tile shape with the whole k, and with k split until all SMs are

@@ -66,7 +66,7 @@ struct ReductionRule {
 struct NormRule {
   NormKind kind = NormKind::layer_norm;
   int input_at = 0;
-  // position of the normalised shape (layer and RMS norm) or the number of groups; -1: neither
+  // Position of the normalised shape (layer and RMS norm) or the number of groups; -1: neither.
   int shape_at = -1;
 };
 // Softmax.

@@ -2,13 +2,12 @@
 // with
 //
 //   fields()            the members of the shape: name, pointer, minimum. Comparison, hashing and checks use
-//                       this list,
-//                       in the order of the declarations
+//                       this list, in the order of the declarations
 //   family, kernel_class, describe, problem      see operation.h
 //   work                the minimum work; docs/operations.md has the same formulas
 //   smallest            the shape for which the same kernel runs a single block
-//   grow                the shape for more samples; `batch` knows the extents that count samples. False: none
-//                       does
+//   grow                the shape for more samples; `batch` knows the extents that count samples. False: no
+//                       extent counts them
 //
 // A shape that lacks one of them does not compile. Device-dependent properties are in
 // cost/detail/shape_cost.h.

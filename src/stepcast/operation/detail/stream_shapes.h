@@ -49,7 +49,7 @@ struct ShapeTraits<ElementwiseShape> {
       return make_work(flops, elements * reads * of.element + (writes_mask ? 0 : mask_bytes),
                        elements * writes * of.element + (writes_mask ? mask_bytes : 0));
     }
-    // default: bytes of the output's gradient in, of the inputs' gradients out
+    // Default: bytes of the output's gradient in, of the inputs' gradients out.
     double in = writes, out = reads;
     switch (s.function) {
       // Where a residual forks, the gradients of both branches are added.

@@ -129,7 +129,7 @@ class GroupReader {
   std::vector<std::string> without_value_;
 };
 
-// [{"gpus": [0, 3], "bandwidth_GBps": 25}, ...]
+// [{"gpus": [0, 3], "bandwidth_GBps": 25}, ...].
 Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& links) {
   if (!list.is_array()) return o.wrong_kind("links", list, "a list of links");
   links.clear();

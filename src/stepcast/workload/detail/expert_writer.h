@@ -22,11 +22,11 @@ class ExpertWriter : public FeedForwardWriter {
   [[nodiscard]] bool overlaps_exchanges() const;
   // Whether weight gradients are computed after the other gradients of the experts, and of the attention.
   [[nodiscard]] bool delays_weight_gradients() const;
-  // share of the combine gradient that overlaps delayed weight gradients
+  // Share of the combine gradient that overlaps delayed weight gradients.
   static constexpr double kCombineGradientBesideWeights = 1.0 / 3;
   // Moves the weight gradients from position `from` on out of `list`.
   static WorkList take_weight_gradients(WorkList& list, std::size_t from);
-  // The same, only those that a framework delays.
+  // The same for --delay-wgrad-compute: transfers that overlapped these gradients no longer overlap.
   static WorkList take_delayed_weight_gradients(WorkList& list, std::size_t from);
   // Router, dispatch, expert GEMMs, combine, and shared experts.
   void experts_forward(WorkList& list, bool fp8) const;
@@ -51,14 +51,14 @@ class ExpertWriter : public FeedForwardWriter {
   void move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const;
   // The transfer of an all-to-all, by dispatcher.
   [[nodiscard]] Transfer exchange(Exchange which, const ExpertFlow& flow) const;
-  // The all-to-all with the casts and copies around it.
+  // The all-to-all of this micro-batch with its token counts, scores and host work.
   void exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const;
   // Orders the tokens of this rank by expert, before dispatch or after combine.
   void order_own_tokens(WorkList& list, std::string_view name, MovementKind movement, const ExpertFlow& flow,
                         Direction direction) const;
   // Padding of rows per expert to the multiple that narrow GEMMs need.
   void pad_for_narrow(WorkList& list, std::string_view name, bool fp8, const ExpertFlow& flow) const;
-  // The all-to-all or all-gather of the token counts per expert.
+  // The all-gather of the token counts per expert, before an all-to-all.
   void add_counts(WorkList& list) const;
   void add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
   // Half of the shared experts, next to the all-to-all that overlaps them.

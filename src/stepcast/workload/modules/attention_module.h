@@ -1,8 +1,7 @@
 // A kind of attention as a module: its parameters, its forward and backward work, the tensors kept for the
 // backward pass, its cache of keys and values, and the models and layouts that support it.
 //
-//   const AttentionModule& attention = attention_of(model);   // multi-head attention, unless model.attention
-//   is set
+//   const AttentionModule& attention = attention_of(model);   // by model.attention; default: multi-head
 //   attention.parameters(model);                              // of one layer
 //   attention.forward(writer, list, variant);
 //
@@ -59,11 +58,11 @@ class AttentionModule : public LayerModule {
     bool has_qkv = true;         // one GEMM gives queries, keys and values, and may have an adapter
     bool expands_latents =
         false;  // recomputation can keep latent vectors instead of queries, keys and values
-    // context parallelism by all-gather of keys or all-to-all of heads is supported
+    // Context parallelism by all-gather of keys or all-to-all of heads is supported.
     bool splits_context_by_heads = true;
     bool indexes_every_layer = false;  // all layers have the indexer, regardless of their kinds
     bool compresses_keys = false;      // keys of the indexer are compressed like those of attention
-    // the FFN of a model with attention sinks clamps its inputs, as in GPT-OSS
+    // The FFN of a model with attention sinks clamps its inputs, as in GPT-OSS.
     bool clamps_with_sinks = true;
     bool is_measured = true;  // its kernels were measured: descriptions of such models need no note
   };

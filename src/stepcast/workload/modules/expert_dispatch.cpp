@@ -9,8 +9,8 @@
 namespace stepcast::detail {
 namespace {
 
-// Host work in addition to launches, in launches, as in experts.cpp.
-// dispatch or combine, including the token counts that the host waits for
+// Host work of a dispatch or combine in addition to launches, in launches, as in experts.cpp; it includes the
+// token counts that the host waits for.
 constexpr double kHostOfExchange = 90;
 // Share of an overlapped all-to-all that nevertheless extends the step. For the kernels of a library: the SMs
 // that they take from GEMMs (20 and 32 of 132). All-to-all collectives take SMs from any running kernel, and
@@ -121,10 +121,8 @@ bool ExpertWriter::delays_weight_gradients() const {
 // forward pass of one layer with the backward pass of another (TransformerLayerSchedulePlan.run; F forward, B
 // backward, W weight gradients, of attention with router and shared experts, and of experts):
 //
-//   computation  | F attention      | B experts  [W experts] | F experts         | B attention  [W attention]
-//                |
-//   all-to-all   | combine gradient | dispatch ->            | dispatch gradient | combine
-//                |
+//   computation | F attention      | B experts  [W experts] | F experts         | B attention  [W attention]
+//   all-to-all  | combine gradient | dispatch ->            | dispatch gradient | combine
 //
 // So an all-to-all is in the list of the pass that it overlaps: those of gradients in the forward pass, those
 // of tokens in the backward pass. Without delay, B includes W. With delay, the dispatch gradients are sent
