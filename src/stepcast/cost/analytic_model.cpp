@@ -13,7 +13,8 @@ namespace stepcast {
 
 namespace {
 
-// Multiple of the last-level cache that may not move: cached inputs and outputs that are not yet written back.
+// Multiple of the last-level cache that may not move: cached inputs and outputs that are not yet written
+// back.
 constexpr double kCacheShare = 2;
 constexpr double kOnChipOverMemory = 10;  // bandwidth of data that stays on chip, for the bound
 constexpr double kForEver = 1e300;        // us; result for sizes that overflow the arithmetic

@@ -273,8 +273,8 @@ std::optional<ResolvedCollective> CollectiveModel::as_measured(const CollectiveG
       curve = grow_as_nccl(op, curve, fabric, {reached * per_node, reached}, wanted);
     return ResolvedCollective{curve, fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
-  // Two numbers of ranks on a line do not predict numbers far outside of them: beyond kRanksInALine times the largest,
-  // NCCL's estimate gives the growth.
+  // Two numbers of ranks on a line do not predict numbers far outside of them: beyond kRanksInALine times
+  // the largest, NCCL's estimate gives the growth.
   const std::uint32_t largest = others.back().n_ranks;
   const std::uint32_t reached = std::min(group.n_ranks, kRanksInALine * largest);
   std::string counts;

@@ -1,12 +1,13 @@
-// Dispatch of tokens to the ranks of their experts and combine of the results, by kernels that send a token once
-// to each rank that needs it, and once over the network to each node (DeepEP; HybridEP is the same with fewer SMs).
+// Dispatch of tokens to the ranks of their experts and combine of the results, by kernels that send a token
+// once to each rank that needs it, and once over the network to each node (DeepEP; HybridEP is the same
+// with fewer SMs).
 //
 //   exchange_us(rates, {.tokens = 4096, .hidden_size = 7168, .top_k = 8, .n_experts = 256, .sms = 20},
 //               {.ranks = 32, .nodes = 4, .link = ..., .network = ...})
 //
-// A closed form, fitted to dispatch and combine of DeepEP (calibrate/expert_fit.h). Inside a node the slower of
-// SMs and links sets the time; on several nodes the network does, if it is slower. The platform record
-// "expert_exchange" has the rates of all measured devices.
+// A closed form, fitted to dispatch and combine of DeepEP (calibrate/expert_fit.h). Inside a node the
+// slower of SMs and links sets the time; on several nodes the network does, if it is slower. The platform
+// record "expert_exchange" has the rates of all measured devices.
 #pragma once
 
 #include <cstdint>

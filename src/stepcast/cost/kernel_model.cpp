@@ -42,9 +42,9 @@ constexpr double kOtherDType = 0.05;    // fp16 for bf16
 constexpr double kFromForward = 0.08;   // gradients, or one GEMM layout, from another one
 constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic model
 
-// Work below the smallest measured work, by its distance in ln: from half of that work on, the answer is blended
-// into the analytic model; at an eighth it is fully analytic. A quarter of the correction is added to the
-// band. Assumed.
+// Work below the smallest measured work, by its distance in ln: from half of that work on, the answer is
+// blended into the analytic model; at an eighth it is fully analytic. A quarter of the correction is added
+// to the band. Assumed.
 constexpr double kHandOverFrom = 0.7, kHandOverTo = 2.1, kHandOverWidening = 0.25;
 
 // A record floor longer than this many kernel floors is a host gap of the benchmark: optimizers of the A100
