@@ -87,6 +87,7 @@ std::string_view why_not(std::string_view path, const Platform& platform) {
 void note_changed_figures(const Device& device_before, const Node& node_before, Platform& now) {
   std::vector<ChangedFigure> changed;
   add_changes(kDevice, detail::device_figures(), device_before, now.device, changed);
+  // A base without links or network has no such figures that could change.
   if (node_before.intra.kind != LinkKind::none) {
     add_changes(kNode, detail::node_figures(), node_before, now.node, changed);
     add_changes(kIntra, detail::intra_figures(), node_before.intra, now.node.intra, changed);
@@ -126,6 +127,7 @@ Platform without_change(const Platform& platform, const ChangedFigure& figure) {
 
 std::string changed_figure_note(const Platform& platform, const ChangedFigure& figure,
                                 const std::optional<std::pair<double, double>>& step_ms) {
+  // Relative difference of two steps that count as equal.
   constexpr double kSame = 1e-9;
   const std::string change = fmt::format("changed in the platform file: {} {} (was {})", figure.path,
                                          detail::json_number(figure.now), detail::json_number(figure.before));

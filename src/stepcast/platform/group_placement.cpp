@@ -78,6 +78,7 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   result.uniform = std::ranges::all_of(shapes, [&](const GroupShape& s) { return s == shape; });
   std::vector<std::int64_t> nodes;  // one entry per rank of a counting group
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    // Groups inside one node do not share the network with a group that spans nodes.
     if (shape.n_nodes > 1 && shapes[g].n_nodes == 1) continue;
     for (const std::uint32_t rank : groups[g]) nodes.push_back(rank / gpus_per_node);
   }
@@ -90,6 +91,7 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   return result;
 }
 
+// The shape of each group, in the same order.
 std::vector<GroupShape> shapes_of(std::span<const RankSpan> groups, std::int64_t gpus_per_node) {
   std::vector<GroupShape> shapes;
   shapes.reserve(groups.size());
@@ -111,6 +113,8 @@ GroupPlacement place_groups(std::span<const RankSpan> groups, std::int64_t gpus_
   if (groups.empty()) return {};
   const SortedGroups sorted{groups};
   const std::vector<GroupShape> shapes = shapes_of(sorted.all(), gpus_per_node);
+  // The slowest group decides: the one on the most nodes, and among those the one with the fewest ranks on a
+  // node.
   const auto worst = std::ranges::max_element(shapes, [](const GroupShape& a, const GroupShape& b) {
     return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
   });

@@ -293,6 +293,7 @@ std::string_view to_string(LinkKind kind) { return kLinkKindNames[kind]; }
 std::optional<LinkKind> parse_link_kind(std::string_view text) { return kLinkKindNames.find(text); }
 
 bool same_name(std::string_view a, std::string_view b) {
+  // Blanks, hyphens, underscores and case do not count.
   const auto counts = [](char c) { return c != ' ' && c != '-' && c != '_'; };
   std::size_t i = 0;
   std::size_t j = 0;

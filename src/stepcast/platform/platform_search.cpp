@@ -27,6 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// False for an empty path and for anything that cannot be examined.
 bool is_folder(const fs::path& path) {
   std::error_code failure;
   return !path.empty() && fs::is_directory(path, failure);

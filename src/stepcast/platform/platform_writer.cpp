@@ -165,6 +165,7 @@ class GroupWriter {
   std::vector<std::string> said_;
 };
 
+// The object of a device; empty if an extension changes nothing in it.
 JsonValue device_json(const Device& device, const Device* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Device> group{device, base, out};
@@ -177,6 +178,7 @@ JsonValue device_json(const Device& device, const Device* base, Documents& docum
   return out;
 }
 
+// [{"gpus": [0, 3], "bandwidth_GBps": 25}, ...], as read_links() reads it.
 JsonValue links_json(const std::vector<Link>& links) {
   JsonValue out = JsonValue::array();
   for (const Link& link : links) {
@@ -188,6 +190,7 @@ JsonValue links_json(const std::vector<Link>& links) {
   return out;
 }
 
+// The object node.intra. An extension writes links and axes whole, or null to remove those of the base.
 JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<IntraNode> group{intra, base, out};
@@ -203,6 +206,7 @@ JsonValue intra_json(const IntraNode& intra, const IntraNode* base, Documents& d
   return out;
 }
 
+// [{"nodes": 32, "oversubscription": 2}, ...], as read_tiers() reads it.
 JsonValue tiers_json(const std::vector<NetworkTier>& tiers) {
   JsonValue out = JsonValue::array();
   for (const NetworkTier& tier : tiers) {
@@ -214,9 +218,11 @@ JsonValue tiers_json(const std::vector<NetworkTier>& tiers) {
   return out;
 }
 
+// The object node.network.
 JsonValue network_json(const Network& network, const Network* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Network> group{network, base, out};
+  // A complete file leaves out an empty kind, unless a source is stated for it.
   const bool has_kind = !network.kind.empty() || network.sources.find("kind") != nullptr || base != nullptr;
   if (has_kind && group.says("kind", group.differs(&Network::kind))) out.add("kind", JsonValue{network.kind});
   group.figures(detail::network_figures());
@@ -230,6 +236,7 @@ JsonValue network_json(const Network& network, const Network* base, Documents& d
 // No members.
 bool is_empty(const JsonValue& object) { return object.members().empty(); }
 
+// The object of a node with its links and network. A network that only the base has becomes null.
 JsonValue node_json(const Node& node, const Node* base, Documents& documents) {
   JsonValue out = JsonValue::object();
   GroupWriter<Node> group{node, base, out};
@@ -262,6 +269,8 @@ void add_form(JsonValue& record, std::string_view key, const CurveForm& form) {
   record.add(key, std::move(out));
 }
 
+// The three overloads write an entry of collective_curves, models and overheads. Members that are empty or 0
+// are left out; so the reader leaves them at their defaults.
 JsonValue record_json(const CollectiveCurve& curve, Documents& documents) {
   JsonValue out = JsonValue::object();
   out.add("collective", JsonValue{to_string(curve.collective)});
@@ -396,6 +405,7 @@ std::string document(const Platform& platform, const Platform* base, std::string
   return pretty_json(root);
 }
 
+// Appends the stated figures of a group, by their path in the file and in the units of the file.
 template <class Group>
 void list_figures(std::vector<PlatformFigure>& out, const std::string& path, const Group& group,
                   std::span<const detail::Figure<Group>> figures) {

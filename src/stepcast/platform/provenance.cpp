@@ -14,6 +14,8 @@ constexpr auto kFigureSourceNames = names<FigureSource>({{FigureSource::assumed,
                                                          {FigureSource::measured, "measured"},
                                                          {FigureSource::fitted, "fitted"}});
 
+// Bits of a row hash, and those that earlier versions of the files had: the upper 24 of the 32 are today's
+// hash.
 constexpr unsigned kHashBits = 24, kEarlierHashBits = 32;
 
 }  // namespace
@@ -24,6 +26,7 @@ std::optional<FigureSource> parse_figure_source(std::string_view text) {
   return kFigureSourceNames.find(text);
 }
 
+// The hashes are ascending, so a binary search finds a row.
 bool Provenance::used_row(std::uint32_t hash) const {
   return std::ranges::binary_search(row_hashes.all(), hash);
 }
@@ -64,6 +67,7 @@ const Provenance* Sources::find(std::string_view key) const {
   return found == by_key_.end() ? nullptr : &found->second;
 }
 
+// A figure without a source has an empty provenance, so that callers need no case for it.
 const Provenance& Sources::of(std::string_view key) const {
   static const Provenance kNotStated{};
   const Provenance* found = find(key);

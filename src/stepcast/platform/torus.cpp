@@ -61,6 +61,7 @@ TorusBox best_box(const IntraNode& torus, std::uint32_t n_chips, const Worth& wo
 }  // namespace
 
 TorusBox torus_box(const IntraNode& torus, std::uint32_t n_chips) {
+  // Most links first, then the least load of the cut, then the fewest hops.
   return best_box(torus, n_chips, [](const TorusBox& b) {
     return std::tuple{b.links, -b.cut_load, -b.hops};
   });

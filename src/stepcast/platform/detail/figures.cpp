@@ -14,6 +14,7 @@
 namespace stepcast::detail {
 namespace {
 
+// Units in the keys of figures (_GBps, _TFLOPs, _Gbps), in bytes or FLOP per second.
 constexpr double kGB = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kGbit = 1e9 / 8;
@@ -40,6 +41,7 @@ class Table {
                     [member](Group& g, std::optional<double> x) { g.*member = Quantity{x.value_or(0)}; }});
     return *this;
   }
+  // An optional quantity or plain number; setting std::nullopt removes it.
   template <class Quantity>
   Table& optional(std::string key, double unit, double largest, std::optional<Quantity> Group::*member) {
     rows.push_back({std::move(key), unit, largest, false, false,
@@ -64,6 +66,7 @@ class Table {
                     }});
     return *this;
   }
+  // An optional whole number; setting std::nullopt removes it.
   Table& optional_count(std::string key, double largest, std::optional<std::uint32_t> Group::*member) {
     rows.push_back({std::move(key), 1, largest, true, false,
                     [member](const Group& g) -> std::optional<double> {
@@ -94,6 +97,8 @@ class Table {
   std::vector<Figure<Group>> rows;
 };
 
+// In the order of the files: peaks by dtype, then memory, SMs and times. The limits only catch wrong units:
+// they are far above any device.
 std::vector<Figure<Device>> make_device_figures() {
   Table<Device> table;
   for (const DType dtype : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8,

@@ -88,6 +88,7 @@ class GroupReader {
         }
       }
     }
+    // A figure that this file states must not keep the source of an inherited value.
     for (const std::string& key : removed_) group_.sources.erase(key);
     for (const std::string& key : stated_) {
       if (by_key.contains(key)) continue;
@@ -261,6 +262,7 @@ Status read_node(ObjectReader& o, Node& node, const Documents& documents) {
   }
   if (const JsonValue* member = o.take("network")) {
     if (member->is_null()) {
+      // null removes an inherited network.
       node.network.reset();
     } else {
       STEPCAST_ASSIGN(ObjectReader network, ObjectReader::of(*member, o.path_of("network"), o.file()));

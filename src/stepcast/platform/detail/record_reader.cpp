@@ -19,6 +19,7 @@ namespace stepcast::detail {
 
 namespace {
 
+// Limit that catches wrong figures; far above any machine.
 constexpr std::uint32_t kMostNodes = 1U << 24U;
 
 // A curve form under `key`, if present.
@@ -87,6 +88,7 @@ Status read_residuals(ObjectReader& o, std::vector<ResidualQuantiles>& residuals
   return Ok{};
 }
 
+// Figures of the platform at the time of a measurement, by path, where a later file changed them.
 constexpr std::string_view kMeasuredWith = "measured_with";
 
 // The member `provenance` of a record, if present.
@@ -316,6 +318,7 @@ Result<Provenance> read_provenance(const JsonValue& value, const std::string& pa
   if (found != documents.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [name, unused] : documents) known.push_back(name);
+  // An unknown short name is an error, with the nearest known one as advice.
   const auto meant = nearest_word(value.text(), known);
   return error_at(file, value, path)
       .found(describe_value(value))
