@@ -487,9 +487,9 @@ double convolution_us(const ConvolutionShape& shape, DType dtype, Direction dire
   return Convolution{shape, dtype, device, seen, made_by_amd}.us(direction);
 }
 
-// Number of layout copies of one convolution, to channels-last and to channels-first.
 namespace {
 
+// Number of layout copies of one convolution, to channels-last and to channels-first.
 struct LayoutCopies {
   int to_last = 0, to_first = 0;
 };

@@ -257,8 +257,8 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   add_part_of_micro_batch(work.forward);
   if (variant.holds_back_weight_gradients) {
     work.held_back = ExpertWriter::take_weight_gradients(backward, 0);
-    // Delayed weight gradients go to the end, after the experts' gradients have been sent.
   } else if (variant.experts && ExpertWriter{*this}.delays_weight_gradients()) {
+    // Delayed weight gradients go to the end, after the experts' gradients have been sent.
     std::size_t behind_experts = backward.size();
     while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
     const WorkList weights = ExpertWriter::take_delayed_weight_gradients(backward, behind_experts);
