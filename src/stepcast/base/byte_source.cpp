@@ -1,3 +1,5 @@
+// Layers of a ByteSource, from the bottom: a file or a ByteInput fills `pending` (input bytes); read_plain()
+// or read_gzip() turns it into content; `peeked` holds content that peek() has already produced.
 #include "stepcast/base/byte_source.h"
 
 #include <algorithm>
@@ -25,10 +27,13 @@ using detail::kMaxStep;
 
 namespace {
 
+// Input buffer, and how often progress is reported (bytes of input).
 constexpr std::size_t kInputBytes = std::size_t{1} << 17;
-constexpr std::size_t kGivenBack = 16;  // so many used bytes stay readable in front of the unused ones
+// Used bytes that are kept before the unused ones, because ISA-L may return some of them.
+constexpr std::size_t kGivenBack = 16;
 constexpr std::uint64_t kProgressStep = std::uint64_t{1} << 20;
 
+// The inflater of zlib. 15 + 16: the largest window, and gzip headers only.
 class ZlibInflater final : public Inflater {
  public:
   ZlibInflater() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }
@@ -69,6 +74,7 @@ class ZlibInflater final : public Inflater {
   bool ready_ = false;
 };
 
+// ISA-L if it is linked and wanted, else zlib.
 std::unique_ptr<Inflater> make_inflater(InflateEngine engine) {
   std::unique_ptr<Inflater> inflater;
   if (engine == InflateEngine::automatic) inflater = detail::isal_inflater();
@@ -84,16 +90,16 @@ struct FileCloser {
 struct ByteSource::Impl {
   std::string name;
   Options options;
-  // Neither: all of the input is in `pending` from the start.
+  // The input: one of these. Both are null for content in memory, which is in `pending` from the start.
   std::unique_ptr<std::FILE, FileCloser> file;
   ByteInput input;
   std::unique_ptr<char[]> buffer;
-  std::string_view pending;         // input that was read and not used yet
-  std::string peeked;               // content that read() delivers next
-  std::optional<Error> late_error;  // what comes behind that
-  std::uint64_t taken = 0;          // bytes of input read so far, those in `pending` included
-  std::uint64_t total = 0;          // bytes of input there are, 0 where unknown (a pipe)
-  std::uint64_t delivered = 0;      // bytes given to the caller
+  std::string_view pending;         // input that was read but not used yet
+  std::string peeked;               // content that read() returns next
+  std::optional<Error> late_error;  // found by peek(): follows after `peeked`
+  std::uint64_t taken = 0;          // bytes of input read so far, including `pending`
+  std::uint64_t total = 0;          // bytes of input; 0 if unknown (a pipe)
+  std::uint64_t delivered = 0;      // bytes of content returned to the caller
   std::uint64_t next_progress = kProgressStep;
   bool input_ended = false;
   bool started = false;
@@ -104,6 +110,7 @@ struct ByteSource::Impl {
     buffer = std::make_unique_for_overwrite<char[]>(kGivenBack + kInputBytes);
     pending = {buffer.get() + kGivenBack, 0};
   }
+  // Bytes of input that were used: the position for errors.
   [[nodiscard]] std::uint64_t offset() const { return taken - pending.size(); }
 
   void report_progress(bool force) {
@@ -114,7 +121,7 @@ struct ByteSource::Impl {
 
   [[nodiscard]] bool is_in_memory() const { return file == nullptr && input == nullptr; }
 
-  // Of the file or the archive's member; sets `input_ended` at its end.
+  // Reads from the file or archive member. Returns 0 and sets `input_ended` at the end.
   Result<std::size_t> read_input(char* to, std::size_t capacity) {
     std::size_t got = 0;
     if (input != nullptr) {
@@ -131,7 +138,8 @@ struct ByteSource::Impl {
     return got;
   }
 
-  // Gets more input into `pending`, keeping what is there. At the end of the input it sets `input_ended`.
+  // Appends more input to `pending`. At the end of the input it only sets `input_ended`. Up to kGivenBack
+  // used bytes stay in front of `pending` in the buffer.
   Status refill() {
     if (input_ended) return Ok{};
     if (is_in_memory()) {
@@ -148,6 +156,7 @@ struct ByteSource::Impl {
     return Ok{};
   }
 
+  // Decides from the first two bytes whether the content is gzip.
   Status start() {
     started = true;
     while (pending.size() < 2 && !input_ended) STEPCAST_TRY(refill());
@@ -159,7 +168,7 @@ struct ByteSource::Impl {
   }
 
   Result<std::size_t> read_plain(char* to, std::size_t capacity) {
-    if (pending.empty() && !is_in_memory() && !input_ended) {  // straight into the caller's memory
+    if (pending.empty() && !is_in_memory() && !input_ended) {  // fast path: directly into the caller's memory
       STEPCAST_ASSIGN(const std::size_t got, read_input(to, capacity));
       report_progress(false);
       return got;
@@ -175,7 +184,7 @@ struct ByteSource::Impl {
         .advice(std::move(advice));
   }
 
-  // After the end of a gzip member: another member, padding with zero bytes, or the end.
+  // After the end of a gzip member: starts the next member, skips padding with zero bytes, or sets `ended`.
   Status next_member() {
     bool padding = false;
     for (;;) {
@@ -202,6 +211,7 @@ struct ByteSource::Impl {
     }
   }
 
+  // An inflater step may consume input without producing content, so it repeats until there is content or the end.
   Result<std::size_t> read_gzip(char* to, std::size_t capacity) {
     while (!ended) {
       if (pending.empty()) STEPCAST_TRY(refill());
@@ -244,7 +254,7 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
     return Error::at(impl->name, "",
                      "cannot open: " + std::error_code(why, std::generic_category()).message());
   }
-  std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
+  std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // no second buffer: the blocks read here are large
   const auto size = std::filesystem::file_size(file, code);
   if (!code) impl->total = size;
   impl->make_buffer();
@@ -328,6 +338,7 @@ Result<std::uint64_t> ByteSource::skip(std::uint64_t n) {
     const std::uint64_t left = n - skipped;
     const bool may_seek = s.started && s.inflater == nullptr && s.file != nullptr && !s.ended &&
                           s.peeked.empty() && s.pending.empty() && s.total > s.taken;
+    // Seeking is possible only in an uncompressed file with nothing buffered.
     if (may_seek && left > block.size()) {
       const std::uint64_t by = std::min(left, s.total - s.taken);
       if (fseeko(s.file.get(), static_cast<off_t>(by), SEEK_CUR) == 0) {

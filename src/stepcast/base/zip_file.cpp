@@ -23,13 +23,18 @@ using detail::number_at;
 
 namespace {
 
+// A zip archive ends with a central directory and an end record. Reading starts at the end record, which is
+// searched backwards because a comment of up to 64 KiB may follow it. zip64 archives have a second end
+// record, found through a locator in front of the first.
 constexpr std::uint64_t kMostMembers = 10'000;
-// Deflate makes at most 1032 bytes of one.
+// Deflate expands by a factor of at most 1032.
 constexpr std::uint64_t kMostInflation = 1032;
+// Sizes of the fixed parts of the records, then their magic numbers.
 constexpr std::uint64_t kEndBytes = 22, kMostComment = 65535, kLocalBytes = 30, kCentralBytes = 46;
 constexpr std::uint64_t kEndMagic = 0x06054b50, kEnd64Magic = 0x06064b50, kLocator64Magic = 0x07064b50,
                         kCentralMagic = 0x02014b50, kLocalMagic = 0x04034b50;
 
+// An entry of the central directory. Sizes and offsets are in bytes.
 struct Member {
   std::string name;
   std::uint64_t flags = 0, method = 0, crc = 0, compressed = 0, size = 0, offset = 0;
@@ -37,6 +42,7 @@ struct Member {
 
 }  // namespace
 
+// An open archive. Members share it, so that it stays open while they are read.
 struct ZipFile::Impl {
   std::string name;
   std::unique_ptr<std::istream> stream;
@@ -47,7 +53,7 @@ struct ZipFile::Impl {
     return Error::at(name, std::move(place), std::move(problem));
   }
 
-  // Exactly so many bytes from there; nothing if the file ends before.
+  // The `n` bytes at offset `at`; nothing if the file is shorter.
   std::optional<std::string> bytes(std::uint64_t at, std::uint64_t n) const {
     if (at > size || n > size - at) return std::nullopt;
     std::string out(static_cast<std::size_t>(n), '\0');
@@ -58,6 +64,7 @@ struct ZipFile::Impl {
     return out;
   }
 
+  // Finds the end record and reads all entries of the directory.
   Status read_directory() {
     const auto no_zip = [&] {
       return error("the file")
@@ -74,6 +81,7 @@ struct ZipFile::Impl {
     std::uint64_t count = number_at(*end, at + 10, 2), directory_bytes = number_at(*end, at + 12, 4),
                   directory = number_at(*end, at + 16, 4);
     const std::uint64_t place = size - tail + at;
+    // Saturated fields mean that the values are in the zip64 end record.
     if (count == 0xFFFF || directory_bytes == 0xFFFFFFFF || directory == 0xFFFFFFFF) {
       const std::optional<std::string> locator = place >= 20 ? bytes(place - 20, 20) : std::nullopt;
       if (!locator || number_at(*locator, 0, 4) != kLocator64Magic) return no_zip();
@@ -101,7 +109,7 @@ struct ZipFile::Impl {
     return Ok{};
   }
 
-  // Reads the entry at `next` of the directory and goes behind it.
+  // Appends the directory entry at `next` to `members` and moves `next` past it.
   Status add_member(std::string_view central, std::size_t& next) {
     const std::string_view entry = central.substr(next);
     Member m;
@@ -123,6 +131,7 @@ struct ZipFile::Impl {
       const std::size_t length = std::min<std::size_t>(number_at(extra, 2, 2), extra.size() - 4);
       std::string_view field = extra.substr(4, length);
       extra.remove_prefix(4 + length);
+      // Extra field 1 (zip64) contains the 64-bit values of the fields that are saturated, in this order.
       if (id != 1) continue;
       for (std::uint64_t* value : {&m.size, &m.compressed, &m.offset}) {
         if (*value != 0xFFFFFFFF || field.size() < 8) continue;
@@ -136,12 +145,14 @@ struct ZipFile::Impl {
   }
 };
 
+// State of reading one member: stored, or deflated with zlib.
 struct ZipMember::Impl {
   std::shared_ptr<const ZipFile::Impl> file;
   std::string place;
   Member member;
-  std::uint64_t position = 0, compressed_left = 0;  // of the file; of the member
-  std::uint64_t produced = 0;                       // bytes of the member
+  // Next byte in the file; compressed bytes that were not read yet.
+  std::uint64_t position = 0, compressed_left = 0;
+  std::uint64_t produced = 0;  // bytes of content so far
   uLong crc = 0;
   z_stream inflater{};
   bool inflating = false;
@@ -156,6 +167,7 @@ struct ZipMember::Impl {
 
   [[nodiscard]] Error error(std::string problem = {}) const { return file->error(place, std::move(problem)); }
 
+  // Reads the local header and checks that the member can be read.
   Status start() {
     const std::optional<std::string> local = file->bytes(member.offset, kLocalBytes);
     if (!local || number_at(*local, 0, 4) != kLocalMagic) {
@@ -176,6 +188,7 @@ struct ZipMember::Impl {
           .found(fmt::format("compression method {}", member.method))
           .expected("stored or deflated");
     }
+    // A member cannot be larger than its compressed bytes can expand to. Catches forged sizes before memory is allocated.
     if (member.method == 0 ? member.size != member.compressed
                            : member.size / kMostInflation > member.compressed) {
       return error()
@@ -190,6 +203,7 @@ struct ZipMember::Impl {
     return Ok{};
   }
 
+  // Reads the next block of compressed bytes into `input`.
   Status refill() {
     constexpr std::uint64_t kBlock = 1 << 18;
     const std::uint64_t n = std::min(compressed_left, kBlock);
@@ -201,6 +215,7 @@ struct ZipMember::Impl {
     return Ok{};
   }
 
+  // Writes exactly `n` bytes of content to `to`, and checks the CRC at the end of the member.
   Status take(char* to, std::size_t n) {
     std::size_t done = 0;
     if (!inflating) {
