@@ -1,4 +1,5 @@
-// Predictions of described recommendation models.
+// Predictions of recommendation models: the step, series of steps, resharding during training, and the
+// comparison of shardings.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -35,7 +36,7 @@
 namespace stepcast {
 namespace {
 
-// The model with the tables, lookups and batch of a request.
+// The model of a request, with the tables, indices and batch that the request replaces.
 template <class Request>
 Result<DlrmJob> job_of(const Request& request) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
@@ -49,11 +50,12 @@ Result<DlrmJob> job_of(const Request& request) {
   return job;
 }
 
+// A request with its files read and its step model created.
 struct Prepared {
   DlrmJob job;
   Platform platform;
   DlrmStepModel steps;
-  std::string note;  // how the platform is not the one that was named; empty: it is
+  std::string note;  // about a platform that differs from the named one; empty if it does not
   std::vector<std::filesystem::path> inputs;
 };
 
@@ -84,7 +86,7 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   return Prepared{std::move(job), std::move(platform), std::move(steps), std::move(note), std::move(inputs)};
 }
 
-// The plan that was given, or one that is found.
+// The plan of the request, or the default sharding of the model's software.
 Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& job, DlrmStepModel& steps) {
   ShardingPlan plan;
   if (!request.plan.empty()) {
@@ -96,6 +98,7 @@ Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& j
   return plan;
 }
 
+// All ranks are simulated from time 0 to the end of the step.
 StepPictures pictures_of(const DlrmStepModel& steps) {
   const FlatProgram flat{steps.program()};
   const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
@@ -142,6 +145,7 @@ Result<Sensitive> Session::sensitivity(const PredictDlrmRequest& request) const 
 }
 Result<Report> Session::report(const PredictDlrmRequest& request) const { return detailed(request, true); }
 
+// All combinations, the batch varying fastest. An empty axis keeps the value of the request.
 Result<std::vector<ScalingPoint>> Session::predict_series(
     const PredictDlrmRequest& request, std::span<const std::int64_t> gpus,
     std::span<const std::int64_t> batches_per_rank) const {
@@ -159,6 +163,7 @@ Result<std::vector<ScalingPoint>> Session::predict_series(
   return series;
 }
 
+// The model keeps its caches between decisions; `plan` is the current plan.
 struct Resharder::Impl {
   DlrmStepModel steps;
   ShardingPlan plan;

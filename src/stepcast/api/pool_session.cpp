@@ -1,4 +1,5 @@
-// Predictions of a step on several pools of GPUs.
+// Predictions of a step on several pools of different GPUs. lay_out_on_pools() finds the layout and the share
+// of each pool; add_pools() adds the results per pool to the forecast.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -32,7 +33,7 @@
 namespace stepcast {
 namespace {
 
-// Errors: what cannot be said of different GPUs.
+// Errors: request fields that need equal GPUs.
 Status check_several_pools(const PredictRequest& request) {
   const auto refused = [](const char* what) {
     return Error{fmt::format("{} is of one kind of GPUs", what)}.advice("ask with one pool in --gpus");
@@ -43,12 +44,14 @@ Status check_several_pools(const PredictRequest& request) {
   return Ok{};
 }
 
-// What groups that span the pools pass.
+// For each pool, the network seen by groups that span pools: bandwidth relative to the slowest pool,
+// bandwidth between zones, latencies.
 std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Platform* const> platforms) {
   const auto of_gpu = [](const Platform& platform) {
     const std::optional<Network>& network = platform.node.network;
     return network ? network->bandwidth_per_node().value() / platform.node.gpus_per_node : 0.0;
   };
+  // `slowest`: smallest network bandwidth per GPU in any pool. `zones`: smallest bandwidth that leaves a zone.
   double slowest = std::numeric_limits<double>::infinity();
   std::optional<BytesPerSecond> zones;
   for (std::size_t p = 0; p < platforms.size(); ++p) {
@@ -68,6 +71,7 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
     }
     links.push_back(own);
   }
+  // Latencies of the worst pair of pools, and of a ring through all pools.
   double longest_us = 0, round_us = 0;
   for (std::size_t p = 0; p < links.size(); ++p) {
     round_us += links[p].latency_us_to(links[(p + 1) % links.size()]);
@@ -80,11 +84,12 @@ std::vector<PoolLinks> links_between(const Cluster& request, std::span<const Pla
   return links;
 }
 
+// Global batch of a layout, in sequences.
 double sequences_of(const PooledLayout& c) {
   return static_cast<double>(c.job.layout.batch.global_batch_sequences);
 }
 
-// Of all its chunks.
+// Layers of a stage, over all its model chunks. 0 if the layout has no explicit layers per stage.
 std::int64_t layers_of_stage(const Layout& layout, std::size_t stage) {
   const std::vector<std::int64_t>& layers = layout.pipeline.layers_per_stage;
   const auto stages = static_cast<std::uint32_t>(layout.degrees.pipeline);
@@ -95,7 +100,7 @@ std::int64_t layers_of_stage(const Layout& layout, std::size_t stage) {
   return all;
 }
 
-// How a row of the table calls it.
+// The row of a layout in the table of alternatives: its short name, times, flags and the share of each pool.
 ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
   const Layout& layout = c.job.layout;
   const Degrees& d = layout.degrees;
@@ -127,6 +132,7 @@ ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
     settings.virtual_stages.reset();
   }
   row.flags = megatron_flags_of(settings);
+  // Shares of the pools: micro-batches of each pool, or the layers of its stages.
   for (std::size_t p = 0, s = 0; p < c.split.layouts.size(); ++p) {
     row.shares += p == 0 ? "" : "; ";
     if (!stages) row.shares += fmt::format("{}", c.split.layouts[p].micro_batches());
@@ -136,7 +142,7 @@ ForecastPoolLayout listed(const PooledLayout& c, const JobSettings& said) {
   return row;
 }
 
-// What a pool does of the step, and whether it fits its GPUs.
+// The result of pool `p`: its stages or replicas, busy share and peak memory per GPU.
 Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platform& platform,
                              const PooledLayout& chosen, const Forecast& forecast) {
   const GpuPool& own = request.pools[p];
@@ -156,6 +162,7 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
     to = chosen.split.stages[p].end_stage;
     pool.holds =
         to - from == 1 ? fmt::format("stage {}", from) : fmt::format("stages {} to {}", from, to - 1);
+    // Mean idle share of the pool's stages.
     double idle = 0;
     for (std::size_t s = from; s < to; ++s) {
       pool.layers.push_back(layers_of_stage(layout, s));
@@ -176,7 +183,8 @@ Result<ForecastPool> pool_of(const Cluster& request, std::size_t p, const Platfo
   return pool;
 }
 
-// Sums over the nodes of all pools; of every pool the ranks that wait least stand for it.
+// Adds the power of all pools to the forecast. Each pool is represented by its rank class with the least
+// waiting; node figures are weighted by nodes, GPU figures by GPUs. Adds nothing if a pool has no power model.
 void add_power_of_pools(Forecast& forecast, const Cluster& request,
                         std::span<const Platform* const> platforms, const PoolSplit& split,
                         std::optional<double> limit_W) {
@@ -210,7 +218,7 @@ void add_power_of_pools(Forecast& forecast, const Cluster& request,
   forecast.power = all;
 }
 
-// Of the pool that has least to spare; of stages the fullest of its own.
+// The memory forecast of pool `p`, which has the least headroom. With stages, the fullest stage of that pool.
 Result<MemoryForecast> memory_of_pool(const PooledLayout& chosen, std::size_t p, const Platform& platform) {
   const PoolSplit& split = chosen.split;
   STEPCAST_ASSIGN(MemoryForecast memory, memory_forecast(chosen.job.model, split.layouts[split.slowest],
@@ -224,6 +232,7 @@ Result<MemoryForecast> memory_of_pool(const PooledLayout& chosen, std::size_t p,
   return memory;
 }
 
+// The chosen layout as short flags.
 std::string short_flags_of(const PooledLayout& one) {
   return detail::in_short_flags(megatron_flags_of(one.chosen));
 }
@@ -234,6 +243,7 @@ Result<TrainingBudget> detail::with_prices_of_zones(TrainingBudget budget, const
   double price = 0;
   std::optional<double> one;
   bool differ = false;
+  // All zones have a price or none; check_gpu_zones() ensures it.
   for (const GpuPool& pool : cluster.pools) {
     const GpuZone* zone = cluster.zone_of(pool);
     if (zone == nullptr || !zone->price_per_gpu_hour) return budget;
@@ -295,9 +305,11 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out_on_pools(const PredictRequ
   ResolvedJob job = found.front().job;
   STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(detail::check_micro_batches(split.layouts[split.slowest]));
+  // With stages, pool 0 represents the step; with replicas, the slowest pool does.
   const bool is_searched = asked.completes || leaves_layout_open(request.job);
   if (is_searched) job.notes.push_back("layout not given: " + short_flags_of(found.front()));
   LaidOut step{std::move(job), split.layouts[split.slowest], split.steps[base], std::move(sites), base};
+  // Peak rates are averaged over GPUs, for utilisation figures.
   double peak = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     const auto rate = on[p]->device.peak(step.layout.layer.precision.compute);

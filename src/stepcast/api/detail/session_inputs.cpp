@@ -37,6 +37,7 @@ StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs, cons
           .path = picture_of_path(flat, critical_path(flat, times, costs, starts, path))};
 }
 
+// Only one rank of each class is drawn, so the multiplicities are set to 1 first.
 Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
   Program program = step.program;
   for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
