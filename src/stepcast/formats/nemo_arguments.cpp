@@ -1,3 +1,5 @@
+// Translates configs of the NeMo family. Their keys are mostly argument names of Megatron-LM, so configs are
+// converted into a Megatron-LM command line.
 #include "stepcast/formats/nemo_arguments.h"
 
 #include <algorithm>
@@ -20,12 +22,14 @@ namespace stepcast::detail {
 
 namespace {
 
+// The value at a path; empty if it is missing or null.
 std::string_view scalar_at(const YamlScalars& yaml, std::string_view path) {
   const auto found = yaml.find(path);
   return found == yaml.end() || found->second == "null" ? std::string_view{}
                                                         : std::string_view{found->second};
 }
 
+// An integer from 0 to 1e9; nothing for other texts.
 std::optional<std::int64_t> whole_scalar(std::string_view text) {
   const auto value = scan<std::int64_t>(text);
   constexpr std::int64_t kMost = 1'000'000'000;
@@ -34,7 +38,7 @@ std::optional<std::int64_t> whole_scalar(std::string_view text) {
 
 bool is_true_scalar(std::string_view text) { return lower(text) == "true"; }
 
-// The preset that the class of a model stands for: Llama31Config70B is llama-3.1-70b.
+// The preset for the class of a model: Llama31Config70B is llama-3.1-70b. Errors: no class, or an unknown one.
 Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::string& file) {
   std::string name;
   for (const char* path : {"model._target_", "model.model._target_"})
@@ -62,7 +66,7 @@ Result<std::string> preset_of_nemo_class(const YamlScalars& scalars, const std::
   return preset->name;
 }
 
-// What "${model.seq_length}" and "${.seq_length}", beside it, stand for.
+// The value that "${model.seq_length}" or "${.seq_length}" (in the same section) refers to.
 std::string interpolated(const YamlScalars& scalars, const std::string& path, std::string value) {
   for (int depth = 0; depth < 8 && value.starts_with("${") && value.ends_with('}'); ++depth) {
     std::string other = value.substr(2, value.size() - 3);
@@ -74,7 +78,7 @@ std::string interpolated(const YamlScalars& scalars, const std::string& path, st
   return value;
 }
 
-// `peft`: LoRA of rank `dim`, 32 on all products where it is not said, as NeMo and Bridge have it.
+// LoRA adapters in `peft`. Defaults as in NeMo and Bridge: rank (`dim`) 32, on all GEMMs.
 void use_adapters(const YamlScalars& scalars, Job& job) {
   const auto word = [&](const char* path, const char* otherwise) {
     const auto at = scalars.find(path);
@@ -84,7 +88,7 @@ void use_adapters(const YamlScalars& scalars, Job& job) {
   kind.erase(0, kind.rfind('.') + 1);
   if (kind.empty() || lower(kind) == "none") return;
   if (lower(kind) != "lora") return job.not_modelled.push_back("peft: " + kind.substr(0, 60));
-  // Megatron Core's names, and NeMo 1's.
+  // Names of Megatron Core, then those of NeMo 1.
   constexpr std::string_view kProducts[][4] = {{"linear_qkv", "attention_qkv", "\"attention\"", "\"all\""},
                                                {"linear_proj", "attention_dense", "\"attention\"", "\"all\""},
                                                {"linear_fc1", "mlp_fc1", "\"mlp\"", "\"all\""},
@@ -110,6 +114,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   const auto add = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) arguments.emplace_back(name, value);
   };
+  // Only direct members of `model` and `train` are arguments of Megatron-LM.
   if (scalar_at(yaml, "model.num_layers").empty()) return arguments;
   for (const auto& [path, value] : yaml) {
     std::string_view key = path;
@@ -118,14 +123,14 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
     if (section != "model" && section != "train") continue;
     key.remove_prefix(section.size() + 1);
     if (key.find('.') != std::string_view::npos) continue;
-    // NeMo's names where they are not Megatron's.
+    // Names of NeMo that differ from those of Megatron-LM.
     const auto nemo = foreign_words("nemo_arguments");
     const auto other = std::ranges::find(nemo, key, &ForeignWord::word);
     const std::string name{other == nemo.end() ? key : other->says};
     const bool is_truth = lower(value) == "true" || lower(value) == "false";
     arguments.emplace_back(name, is_truth ? (is_true_scalar(value) ? "True" : "False") : value);
   }
-  // NeMo 1's own words.
+  // Settings that NeMo 1 expresses otherwise.
   const std::string activation{scalar_at(yaml, "model.activation")};
   if (activation.find("swiglu") != std::string::npos ||
       is_true_scalar(scalar_at(yaml, "model.gated_linear_unit")))
@@ -141,7 +146,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
                                       std::string{scalar_at(yaml, "mixed_precision")});
   if (precision.starts_with("bf16")) add("bf16", "True");
   if (precision.starts_with("16") || precision.starts_with("fp16")) add("fp16", "True");
-  // What Bridge's names of mixed precision say of fp8: "bf16_with_fp8_subchannel_scaling_mixed".
+  // Bridge's names of mixed precision include the fp8 recipe: "bf16_with_fp8_subchannel_scaling_mixed".
   for (const auto& [word, recipe] : foreign_words("precision_recipes")) {
     if (precision.find(word) == std::string::npos) continue;
     add("bf16", "True");
@@ -176,6 +181,7 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
   return arguments;
 }
 
+// A config is of LLM Foundry if it has these three sizes.
 std::optional<Job> foundry_job(const YamlScalars& yaml) {
   const auto layers = whole_scalar(scalar_at(yaml, "model.n_layers")),
              hidden = whole_scalar(scalar_at(yaml, "model.d_model")),
@@ -208,8 +214,10 @@ std::optional<Job> foundry_job(const YamlScalars& yaml) {
   return job;
 }
 
+// Sections that NeMo and Bridge name differently are renamed first; then the arguments are converted.
 Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig& out) {
   const std::string& file = said.config->name;
+  // Path prefixes and their replacements. The first match is used.
   constexpr std::pair<std::string_view, std::string_view> kSections[] = {
       {"model.config.", "model."},
       {"trainer.strategy.ddp.", "ddp."},
@@ -248,7 +256,7 @@ Status read_nemo_config(const JsonValue& root, const Job& said, FrameworkConfig&
   }
   std::optional<std::int64_t> gpus;
   if (!missing.empty())
-    scalars["model.num_layers"] = "1";  // not for the line: arguments are read where it is there
+    scalars["model.num_layers"] = "1";  // a placeholder: arguments are read only if it is present
   auto arguments = megatron_arguments_of(scalars, gpus);
   const bool says_type =
       std::ranges::any_of(arguments, [](const auto& a) { return a.first == "bf16" || a.first == "fp16"; });

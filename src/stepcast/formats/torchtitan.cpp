@@ -1,3 +1,5 @@
+// Reads TorchTitan configs. read_torchtitan_sections() collects the values; the use_...() functions combine
+// them in order: degrees, pipeline, batches, recomputation, number types.
 #include "stepcast/formats/torchtitan.h"
 
 #include <algorithm>
@@ -23,6 +25,7 @@ namespace {
 using detail::foreign_object;
 using detail::TorchTitanSettings;
 
+// Recomputation: none, full, selected operations ("op"), or full in every N-th layer.
 Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
   if (s.ac_mode == "none") return Ok{};
   if (s.ac_mode == "full") {
@@ -44,6 +47,7 @@ Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
+// A number type of torchtitan; DType::unknown for other texts.
 DType parse_precision(std::string_view text) {
   return text == "bfloat16"  ? DType::bf16
          : text == "float16" ? DType::fp16
@@ -51,6 +55,7 @@ DType parse_precision(std::string_view text) {
                              : DType::unknown;
 }
 
+// Number types. Weights are kept in `dtype`; parameters are converted to `param_dtype` for computation.
 Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   const DType param = parse_precision(s.param_dtype), reduce = parse_precision(s.reduce_dtype);
   if (param == DType::unknown || reduce == DType::unknown) {
@@ -68,7 +73,7 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   layout.layer.precision.gradients = DType::fp32;
   layout.layer.precision.reduction = reduce;
   layout.layer.precision.fp8 = recipe;
-  if (kept != DType::fp32) {  // weights, gradients and states in it, and no copy of the weights
+  if (kept != DType::fp32) {  // everything is in this type, without fp32 weights
     layout.layer.precision.master_weights = false;
     layout.layer.precision.gradients = layout.layer.precision.moments = kept;
   }
@@ -76,7 +81,8 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
-// Degrees, with -1 for what the GPUs leave.
+// Parallelism degrees. A shard degree of -1 uses all remaining GPUs. Errors: degrees that do not divide the
+// GPUs, -1 without a number of GPUs.
 Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options, ResolvedJob& job) {
   Layout& layout = job.layout;
   const detail::TorchTitanDegrees& d = s.degrees;
@@ -120,6 +126,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   job.n_gpus = options.n_gpus.value_or(shard * others);
   layout.degrees.data = d.replicate * shard;
   layout.layer.sequence_parallel = d.tensor > 1;
+  // FSDP shards over data and context ranks; replicas are groups of these (HSDP).
   if (shard * d.context > 1) {
     layout.sharding.kind = Sharding::zero3;
     if (d.replicate > 1) layout.sharding.shard_group_size = shard * d.context;
@@ -134,6 +141,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   return Ok{};
 }
 
+// The pipeline: schedule, virtual stages and layers per stage. Split points have precedence over the layers per stage.
 Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   Layout& layout = job.layout;
   const std::int64_t pp = layout.degrees.pipeline;
@@ -151,7 +159,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   }
   layout.pipeline.schedule = known->second;
   if (layout.pipeline.schedule == PipelineSchedule::interleaved || is_v_shaped(layout.pipeline.schedule))
-    layout.degrees.virtual_stages = 2;  // torchtitan's default
+    layout.degrees.virtual_stages = 2;  // default of torchtitan
   if (s.layers_per_stage > 0) {
     // Embedding and output count as a layer each.
     const std::int64_t n_stages = (job.model.n_layers + 2 + s.layers_per_stage - 1) / s.layers_per_stage;
@@ -183,6 +191,7 @@ Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   return Ok{};
 }
 
+// Batches. With a pipeline, the local batch is divided into micro-batches. Errors: it cannot be divided.
 Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   constexpr std::int64_t kMost = 1'000'000'000;
   if (s.local_batch < 1 || s.local_batch > kMost) {
@@ -203,7 +212,8 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
-// Settings that are said beside the config, put in its place.
+// Applies settings of the job, which override the config. Errors: settings about uneven stages, which the
+// config expresses differently.
 Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job) {
   using S = JobSettings;
   constexpr std::string_view kRefused[] = {
@@ -235,6 +245,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
     }
     d.shard = *said.data / d.replicate;
   }
+  // With a pipeline, the micro-batch is that of the pipeline, else the local batch.
   if (said.micro_batch_sequences) {
     (d.pipeline > 1 ? s.pipeline_micro_batch : s.local_batch) = *said.micro_batch_sequences;
     s.pipeline_micro_batches = 0;
