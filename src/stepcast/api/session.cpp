@@ -93,6 +93,7 @@ Result<ResolvedJob> resolved_if_open(const PredictRequest& request, bool& needs_
   if (job || !searches_layout(request) || !asked.settings.global_batch_sequences) return job;
   Job without = asked;
   without.settings.global_batch_sequences.reset();
+  // Only if the job is valid without the batch can another layout help; else the first error is the right one.
   Result<ResolvedJob> usual = resolve(without);
   needs_layout = usual.ok();
   return usual ? std::move(usual) : std::move(job);
@@ -107,6 +108,7 @@ LayoutChoice spelled_out(LayoutChoice choice, const Job& asked, const Job& with_
   JobSettings& chosen = choice.settings;
   const JobSettings& said = asked.settings;
   std::string before;
+  // Degrees of 1 are written out, because a command with only a batch would be searched again.
   if (!said.tensor && !chosen.tensor) before += "--tp 1 ";
   if (!said.pipeline && !chosen.pipeline) before += "--pp 1 ";
   if (!said.micro_batch_sequences) {
@@ -133,12 +135,14 @@ std::string fill_in_layout(const PredictRequest& request, const Job& asked, cons
   Job with_batch = asked;
   UsualBatch batch;
   if (!asked.settings.global_batch_sequences) {
+    // Without a global batch, a usual one is chosen for the model and the GPUs, and a note says which.
     const auto& micro_batch = asked.settings.micro_batch_sequences;
     batch = usual_batch(job.model, job.layout, platform.device.memory_size,
                         job.n_gpus.value_or(job.layout.world_size()),
                         micro_batch ? std::vector{*micro_batch} : std::vector<std::int64_t>{});
     with_batch.settings.global_batch_sequences = batch.sequences;
   }
+  // The usual layout comes first: it is the fallback, and its number of GPUs is the input of the search.
   const LayoutSearch layouts = layouts_of(with_batch, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
   const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
@@ -195,10 +199,12 @@ Result<Job> with_largest_micro_batch(const PredictRequest& request, const Resolv
   for (std::int64_t n = 1; batch && n <= *batch; ++n)
     if (*batch % n == 0) tried.push_back(n);
   const std::int64_t most = batch ? static_cast<std::int64_t>(tried.size()) : kMostSequences;
+  // The i-th candidate, from 1: a divisor of the batch, or the number itself.
   const auto nth = [&](std::int64_t i) { return batch ? tried[static_cast<std::size_t>(i - 1)] : i; };
   std::int64_t best = 0, next = most + 1;
   for (std::int64_t i = 1; i <= most && next > most; i = best < most ? std::min(most, 2 * i) : most + 1)
     (fits(nth(i)) ? best : next) = i;
+  // Invariant: candidate `best` fits (0: none yet) and candidate `next` does not.
   while (next <= most && next > best + 1) {
     const std::int64_t middle = best + (next - best) / 2;
     (fits(nth(middle)) ? best : next) = middle;
@@ -246,6 +252,7 @@ std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob
                                              const Platform& platform, const StepModel& steps) {
   constexpr std::size_t kMost = 4;  // candidates to forecast until one can run on the platform
   const LayoutSearch layouts = layouts_of(asked, job, platform);
+  // Flags, memory and time of a candidate; nothing if it cannot run on the platform.
   const auto described = [&](const LayoutChoice& choice) -> std::optional<std::string> {
     const Result<StepPrediction> step = steps.predict(choice.job.model, choice.job.layout);
     if (!step) return std::nullopt;
@@ -284,6 +291,7 @@ StepPictures pictures_of(const PredictedStep& step) {
 
 // Adds the growth of the step with one more micro-batch per rank. Adds nothing if the layout does not allow it.
 void add_batch_sensitivity(const ResolvedJob& job, const StepModel& steps, Sensitivity& sensitive) {
+  // One more micro-batch per rank at an unchanged micro-batch size.
   Layout more = job.layout;
   const std::int64_t now = more.micro_batches();
   more.batch.global_batch_sequences += more.batch.global_batch_sequences / std::max<std::int64_t>(1, now);
@@ -347,6 +355,7 @@ void note_changed_figures_of(const ResolvedJob& job, const Layout& layout, const
                              std::vector<std::string>& notes) {
   const Platform& platform = steps.platform();
   if (platform.changed.empty()) return;
+  // Each of these notes needs a forecast.
   constexpr std::size_t kMostPriced = 8;  // a step each
   const Result<StepPrediction> now = steps.predict(job.model, layout);
   for (std::size_t i = 0; i < platform.changed.size(); ++i) {
@@ -605,12 +614,14 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
     if (extras.chosen != nullptr) *extras.chosen = std::move(chosen);
     if (!note.empty()) job.notes.push_back(std::move(note));
   }
+  // The search found no layout for the given batch, so the error of the plain layout is returned.
   if (needs_layout && job.layout.batch.global_batch_sequences != *request.job.settings.global_batch_sequences)
     return resolve(request.job).error();
   // Logs also contain settings without effect.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(detail::take_largest_batch(largest, request.job.settings, platform.device.memory_size, job));
   STEPCAST_TRY(detail::check_micro_batches(job.layout));
+  // anchor_on_measured() replaces `wanted`, so the model without an anchor is made before.
   StepAssumptions wanted = detail::widened_for(job.not_modelled.size(), assumptions);
   const StepModel unanchored = priced->steps.with(wanted);
   STEPCAST_ASSIGN(detail::OnMeasured measured,
@@ -631,6 +642,7 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
     notes.emplace_back(
         "layout as given (--tp, --pp, --mbs and --gbs are): the rest is off; --layout fastest searches it");
   step.notes = std::move(notes);
+  // The job or its launcher gave another node size.
   if (meant.platform->node.gpus_per_node != platform.node.gpus_per_node) {
     step.site_notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
                                           platform.node.gpus_per_node, meant.name,
@@ -646,15 +658,18 @@ Result<Session::Impl::LaidOut> Session::Impl::lay_out(const PredictRequest& requ
 Result<Forecast> Session::Impl::forecast(const PredictRequest& request, LaidOut step, const Extras& extras) {
   const ResolvedJob& job = step.job;
   const StepModel& steps = step.steps;
+  // Options that only affect the output, not the time.
   step.options.explained = request.explained;
   step.options.forecast.collectives = request.collectives;
   step.options.forecast.path_steps = request.path_steps;
+  // Filled by step_forecast(), for the power of the GPUs.
   StepShares shares;
   step.options.shares = &shares;
   STEPCAST_ASSIGN(Forecast forecast, step_forecast({job.model, step.layout, step.platform(), steps},
                                                    step.sites[step.base]->short_steps, step.options));
   forecast.anchor = std::move(step.anchor);
   forecast.measured_check = std::move(step.measured_check);
+  // Notes appear in this order: platform and layout, anchor, job, node size, models, expected step, memory.
   std::vector<std::string>& notes = step.notes;
   if (!step.on_several_pools()) {
     note_changed_figures_of(job, step.layout, steps, notes);
@@ -712,6 +727,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     return impl_->forecast(request, std::move(step), extras);
   }
   STEPCAST_ASSIGN(const Cluster cluster, parse_cluster(request.pools, request.zones));
+  // A single pool is the same as its platform, so all features of one platform are available.
   if (cluster.pools.size() == 1) {
     STEPCAST_ASSIGN(const PredictRequest on_platform, on_one_pool(request, cluster));
     STEPCAST_ASSIGN(Impl::LaidOut step, impl_->lay_out(on_platform, extras));

@@ -64,6 +64,7 @@ Status walk(const fs::path& archive, const std::function<bool(const std::string&
             const OnMember& visit) {
   if (ZipFile::is_zip(archive)) {
     STEPCAST_ASSIGN(const ZipFile file, ZipFile::open(archive));
+    // Names of folders end with a slash; they have no content.
     for (const std::string& said : file.members()) {
       if (said.ends_with('/')) continue;
       STEPCAST_ASSIGN(const std::string name, safe_name(archive.string(), said));
@@ -109,6 +110,7 @@ bool is_archive(const fs::path& file) {
 
 std::optional<fs::path> archive_of(const fs::path& file) {
   std::error_code ignored;
+  // The nearest existing parent decides: an archive, or a folder or file that is none.
   for (fs::path at = file; at.has_relative_path(); at = at.parent_path()) {
     if (!fs::exists(at, ignored)) continue;
     return at != file && is_archive(at) ? std::optional{at} : std::nullopt;
@@ -171,6 +173,7 @@ Result<ByteInput> detail::open_member(const fs::path& archive, const fs::path& m
     if (found) return *found;
   } else {
     STEPCAST_ASSIGN(ByteSource source, ByteSource::open(archive));
+    // A tar archive has no directory: all headers before the member are read.
     const auto reader = std::make_shared<TarReader>(std::move(source));
     for (;;) {
       STEPCAST_ASSIGN(const bool is_there, reader->next());

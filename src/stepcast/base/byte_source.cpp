@@ -81,12 +81,15 @@ std::unique_ptr<Inflater> make_inflater(InflateEngine engine) {
   return inflater != nullptr ? std::move(inflater) : std::make_unique<ZlibInflater>();
 }
 
+// Closes a C file handle when its unique_ptr ends.
 struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
 }  // namespace
 
+// Lifecycle: start() on the first read, then read_plain() or read_gzip() until `ended`. After an error the
+// object stays in the `ended` state and returns 0.
 struct ByteSource::Impl {
   std::string name;
   Options options;
@@ -106,6 +109,8 @@ struct ByteSource::Impl {
   bool ended = false;
   std::unique_ptr<Inflater> inflater;  // null: the content is not compressed
 
+  // Allocates the input buffer for files and ByteInputs; `pending` is empty and begins after the space for
+  // returned bytes.
   void make_buffer() {
     buffer = std::make_unique_for_overwrite<char[]>(kGivenBack + kInputBytes);
     pending = {buffer.get() + kGivenBack, 0};
@@ -113,6 +118,7 @@ struct ByteSource::Impl {
   // Bytes of input that were used: the position for errors.
   [[nodiscard]] std::uint64_t offset() const { return taken - pending.size(); }
 
+  // Calls the progress function if at least kProgressStep bytes were read since the last call, or if `force` is true.
   void report_progress(bool force) {
     if (!options.progress || (!force && taken < next_progress)) return;
     next_progress = taken + kProgressStep;
@@ -167,6 +173,7 @@ struct ByteSource::Impl {
     return Ok{};
   }
 
+  // Returns uncompressed content: first what is in `pending`, then blocks that are read without a copy.
   Result<std::size_t> read_plain(char* to, std::size_t capacity) {
     if (pending.empty() && !is_in_memory() && !input_ended) {  // fast path: directly into the caller's memory
       STEPCAST_ASSIGN(const std::size_t got, read_input(to, capacity));
@@ -179,6 +186,7 @@ struct ByteSource::Impl {
     return n;
   }
 
+  // The error for damaged gzip data, with the position in the compressed input.
   Error corrupt(std::string problem, std::string advice) const {
     return Error::at(name, "compressed byte " + std::to_string(offset()), std::move(problem))
         .advice(std::move(advice));
@@ -197,6 +205,7 @@ struct ByteSource::Impl {
         }
         continue;
       }
+      // Some writers pad files with zero bytes; after padding no further member may follow.
       if (pending.front() == '\0') {
         padding = true;
         pending.remove_prefix(1);
@@ -224,6 +233,7 @@ struct ByteSource::Impl {
       }
       if (step.member_ended) STEPCAST_TRY(next_member());
       if (step.produced > 0) return step.produced;
+      // No progress and no more input: the last member is incomplete.
       if (!step.member_ended && step.consumed == 0 && pending.empty() && input_ended)
         return corrupt("the gzip data ends early (a truncated file)", "copy or download the file again");
     }
@@ -247,6 +257,7 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   impl->file.reset(std::fopen(file.c_str(), "rb"));
   if (impl->file == nullptr) {
     const int why = errno;
+    // ENOTDIR: a part of the path is a file, which may be an archive that contains the rest of the path.
     if (const auto archive = why == ENOTDIR ? archive_of(file) : std::nullopt) {
       STEPCAST_ASSIGN(ByteInput member, detail::open_member(*archive, file));
       return from_input(std::move(member), impl->name, std::move(impl->options));
@@ -261,6 +272,7 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   return ByteSource{std::move(impl)};
 }
 
+// The size of the input is not known, so progress is not reported.
 ByteSource ByteSource::from_input(ByteInput input, std::string name, Options options) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
@@ -271,6 +283,7 @@ ByteSource ByteSource::from_input(ByteInput input, std::string name, Options opt
   return ByteSource{std::move(impl)};
 }
 
+// No buffer is needed: `pending` is the content itself.
 ByteSource ByteSource::from_memory(std::string_view content, std::string name, Options options) {
   auto impl = std::make_unique<Impl>();
   impl->name = std::move(name);
@@ -298,6 +311,7 @@ Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
     s.ended = true;
     return got;
   }
+  // The limit applies to decompressed bytes, because a small file may expand to very many.
   s.delivered += *got;
   if (s.delivered > s.options.max_bytes) {
     s.ended = true;

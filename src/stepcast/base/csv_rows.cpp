@@ -38,6 +38,7 @@ std::string shown(std::string_view cell) {
 
 }  // namespace
 
+// The first line with a non-empty cell is the header. A byte order mark before it is dropped.
 Result<CsvRows> CsvRows::open(std::string_view text, std::string name) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   CsvRows rows;
@@ -56,6 +57,7 @@ Result<CsvRows> CsvRows::open(std::string_view text, std::string name) {
         .expected(fmt::format("at most {}", kMostColumns));
   }
   rows.columns_ = rows.cells_;
+  // Names of columns may be views of unquoted cells, so these must live as long as the rows.
   rows.kept_ = std::move(rows.unquoted_);
   rows.unquoted_.clear();
   return rows;
@@ -114,6 +116,7 @@ bool CsvRows::split() {
 
 Result<bool> CsvRows::next() {
   while (split()) {
+    // A blank line.
     if (cells_.size() == 1 && cells_.front().empty()) continue;
     if (cells_.size() != columns_.size()) {
       return Error::at(name_, fmt::format("line {}", line_), "a row")
@@ -171,6 +174,7 @@ Result<double> CsvRows::number(std::string_view column, double least, std::optio
   return *value;
 }
 
+// Spellings of Python, C and data frames.
 Result<bool> CsvRows::truth(std::string_view column, bool otherwise) const {
   const std::string_view text = cell(column);
   if (text.empty()) return otherwise;

@@ -135,6 +135,7 @@ class JsonParser {
     error_ = std::move(error);
     return false;
   }
+  // An error at the current line.
   [[nodiscard]] Error at_line(std::string problem) const {
     return Error::at(name_, fmt::format("line {}", line_), std::move(problem));
   }
@@ -149,6 +150,7 @@ class JsonParser {
                        cut ? "..." : "");
   }
 
+  // Lines are counted here; strings cannot contain line breaks.
   void skip_blanks() {
     for (; at_ != end_ && is_blank(*at_); ++at_) line_ += *at_ == '\n' ? 1U : 0U;
   }
@@ -191,6 +193,7 @@ class JsonParser {
       }
       return container(out, depth + 1);
     }
+    // Whether the word `w` follows, and is not the beginning of a longer one.
     const auto word = [&](std::string_view w) {
       const std::string_view rest{at_, static_cast<std::size_t>(end_ - at_)};
       if (!rest.starts_with(w) ||
@@ -295,6 +298,7 @@ class JsonParser {
     return true;
   }
 
+  // An object after its opening bracket. Members keep their order.
   bool object(JsonValue& out, int depth, std::uint32_t line) {
     JsonValue::Object members;
     for (bool more = any('}'); more; more = another('}', line)) {
@@ -316,6 +320,7 @@ class JsonParser {
     return true;
   }
 
+  // The error for a repeated key, which names both lines.
   bool repeated(const JsonValue::Member& before, const JsonValue::Member& again) {
     return fail(Error::at(name_, fmt::format("line {}", again.value.line()),
                           fmt::format("`{}` stands here and in line {}", again.key, before.value.line()))
@@ -466,6 +471,7 @@ class JsonParser {
 
 }  // namespace
 
+// Moving the text out releases it when this value was the last that needed it.
 void DeferredJson::parse() const {
   const std::string unnamed;
   parsed_ = JsonParser{std::move(text_), long_values_, value_, unnamed}.inner_value(line_);

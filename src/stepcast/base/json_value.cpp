@@ -39,6 +39,7 @@ std::string on_one_line(const JsonValue& value, JsonWriter::Layout layout) {
   return std::move(json).text();
 }
 
+// Line width of pretty_json().
 constexpr std::size_t kLineWidth = 110;
 
 bool is_nested(const JsonValue& value) { return value.is_array() || value.is_object(); }
@@ -109,6 +110,7 @@ void append_pretty(std::string& out, const JsonValue& value, std::size_t indent,
 
 }  // namespace
 
+// Words for error messages, with an article.
 std::string_view JsonValue::kind_name() const {
   if (is_null()) return "null";
   if (is_bool()) return "true or false";
@@ -118,6 +120,7 @@ std::string_view JsonValue::kind_name() const {
   return "an object";
 }
 
+// Linear search, because most objects are small and keep the order of the file.
 const JsonValue* JsonValue::find(std::string_view key) const {
   if (!is_object()) return nullptr;
   for (const Member& member : members())
@@ -136,6 +139,7 @@ std::optional<std::vector<double>> JsonValue::numbers() const {
   return all;
 }
 
+// Keys are not checked for repetition.
 JsonValue& JsonValue::add(std::string_view key, JsonValue value) {
   std::get<Object>(own()).push_back({std::string{key}, std::move(value)});
   return *this;

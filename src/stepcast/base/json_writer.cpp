@@ -90,6 +90,7 @@ JsonWriter& JsonWriter::begin_array() {
   return *this;
 }
 
+// An empty container stays on one line: [] or {}.
 JsonWriter& JsonWriter::close(char bracket) {
   const bool had_entries = has_entries_.back();
   has_entries_.pop_back();
@@ -101,6 +102,7 @@ JsonWriter& JsonWriter::close(char bracket) {
 JsonWriter& JsonWriter::end_object() { return close('}'); }
 JsonWriter& JsonWriter::end_array() { return close(']'); }
 
+// The comma is written by before_value(); `after_key_` prevents a second one before the value.
 JsonWriter& JsonWriter::key(std::string_view name) {
   before_value();
   append_json(text_, name);
@@ -133,6 +135,7 @@ JsonWriter& JsonWriter::value(double number) {
   return *this;
 }
 
+// std::to_chars is independent of the locale, unlike printf.
 JsonWriter& JsonWriter::fixed(double number, int decimals) {
   if (!std::isfinite(number)) return null();
   before_value();
@@ -141,6 +144,7 @@ JsonWriter& JsonWriter::fixed(double number, int decimals) {
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed, decimals)
           .ptr;
   std::string_view digits{buffer.data(), static_cast<std::size_t>(end - buffer.data())};
+  // Small negative numbers round to "-0.00", which is written as "0.00".
   if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string_view::npos)
     digits.remove_prefix(1);
   text_ += digits;
@@ -159,6 +163,7 @@ JsonWriter& JsonWriter::unsigned_value(std::uint64_t number) {
   return *this;
 }
 
+// The state of open containers is kept; only the text is handed out.
 std::string JsonWriter::take() { return std::exchange(text_, {}); }
 
 std::string JsonWriter::text() && {

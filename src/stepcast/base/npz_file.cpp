@@ -116,6 +116,7 @@ struct NpzArray::Impl {
 
   // Reads a type such as '<i8' or '|u1' with its quotes.
   Status read_type(std::string_view text) {
+    // The text begins with a quote, and the type ends at the next one.
     const std::size_t end = text.size() > 1 ? text.find(text.front(), 1) : std::string_view::npos;
     const std::string_view word =
         end == std::string_view::npos ? std::string_view{} : text.substr(1, end - 1);
@@ -148,6 +149,7 @@ Status NpzArray::read(std::span<std::int64_t> values) {
   }
   m.elements_left -= values.size();
   std::array<char, 1 << 15> block{};
+  // Elements are converted in blocks of 32 KiB, so that arrays of any size need little memory.
   const std::size_t n = m.type.bytes, fit = block.size() / n;
   for (std::size_t done = 0; done < values.size();) {
     const std::size_t part = std::min(fit, values.size() - done);
@@ -186,6 +188,7 @@ std::vector<std::string> NpzFile::arrays() const {
   return names;
 }
 
+// Linear in the number of members, which is at most 10,000.
 bool NpzFile::has(std::string_view array) const {
   const std::vector<std::string> all = arrays();
   return std::ranges::find(all, array) != all.end();

@@ -94,6 +94,7 @@ Error TarReader::cut_off() const {
       .advice("copy or download it again");
 }
 
+// The end of an archive is a block of zero bytes, or the end of the file.
 Result<bool> TarReader::read_header(std::string& header) {
   STEPCAST_ASSIGN(const std::uint64_t skipped, source_.skip(left_ + padding_));
   if (skipped != left_ + padding_) return cut_off();
@@ -139,6 +140,7 @@ Result<bool> TarReader::next() {
     // Types: x and g pax records (of one member and of all), L and K long names of GNU (of members and of links).
     const bool is_text = type == 'x' || type == 'L' || type == 'g' || type == 'K';
     std::optional<std::uint64_t> size = number_in(header, 124, 12);
+    // A regular header: its name and size may be overridden by preceding records.
     if (!is_text) {
       name_ = said.path.value_or(name_in(header));
       if (said.size) size = said.size;

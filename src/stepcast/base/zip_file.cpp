@@ -76,6 +76,7 @@ struct ZipFile::Impl {
     const std::optional<std::string> end = bytes(size - tail, tail);
     if (!end) return no_zip();
     const std::string magic{"PK\x05\x06"};
+    // The last match that leaves room for a whole end record; earlier ones may be part of file content.
     const std::size_t at = end->rfind(magic, end->size() - kEndBytes);
     if (at == std::string::npos) return no_zip();
     std::uint64_t count = number_at(*end, at + 10, 2), directory_bytes = number_at(*end, at + 12, 4),
@@ -96,6 +97,8 @@ struct ZipFile::Impl {
           .found(fmt::format("{} members", count))
           .expected(fmt::format("at most {}", kMostMembers));
     }
+    // bytes() checks that the directory is inside the file, so that sizes in the end record cannot cause
+    // large allocations.
     const std::optional<std::string> central = bytes(directory, directory_bytes);
     if (!central) return no_zip();
     std::size_t next = 0;
@@ -119,6 +122,7 @@ struct ZipFile::Impl {
     m.compressed = number_at(entry, 20, 4);
     m.size = number_at(entry, 24, 4);
     m.offset = number_at(entry, 42, 4);
+    // Three variable parts follow the fixed one: name, extra fields, comment.
     const std::size_t name_bytes = number_at(entry, 28, 2), extra_bytes = number_at(entry, 30, 2),
                       comment_bytes = number_at(entry, 32, 2);
     const std::size_t all = kCentralBytes + name_bytes + extra_bytes + comment_bytes;
@@ -175,6 +179,7 @@ struct ZipMember::Impl {
           .found("a place in the archive where no member begins")
           .expected("an archive that was not cut off");
     }
+    // The local header has its own name and extra fields, which may differ in length from those of the directory.
     position = member.offset + kLocalBytes + number_at(*local, 26, 2) + number_at(*local, 28, 2);
     compressed_left = member.compressed;
     if (position > file->size || compressed_left > file->size - position) {
@@ -197,6 +202,7 @@ struct ZipMember::Impl {
     }
     crc = crc32(0, nullptr, 0);
     if (member.method == 8) {
+      // Negative window bits: raw deflate data without a zlib header.
       if (inflateInit2(&inflater, -15) != Z_OK) return Error{"zlib could not be initialised"}.of_machine();
       inflating = true;
     }
@@ -245,6 +251,7 @@ struct ZipMember::Impl {
         if (code != Z_OK || (made == 0 && inflater.avail_in == 0 && compressed_left == 0)) break;
       }
     }
+    // Both loops end early only if the data is incomplete or damaged.
     if (done != n) {
       return error()
           .found(fmt::format("damaged data behind byte {}", produced + done))
@@ -276,6 +283,7 @@ Result<std::size_t> ZipMember::read(char* to, std::size_t capacity) {
   return n;
 }
 
+// An empty archive begins with the end record, all others with a local header.
 bool ZipFile::is_zip(const std::filesystem::path& file) {
   std::ifstream in{file, std::ios::binary};
   std::array<char, 4> magic{};
@@ -299,6 +307,7 @@ Result<ZipFile> ZipFile::open(const std::filesystem::path& file) {
   return out;
 }
 
+// The content is kept in a string stream, so that both kinds of archives are read with the same code.
 Result<ZipFile> ZipFile::from_memory(std::string content, const std::string& name) {
   ZipFile out;
   out.impl_ = std::make_shared<Impl>();

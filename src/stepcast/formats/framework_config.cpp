@@ -121,6 +121,8 @@ class ConfigReader {
     for (const JsonValue::Member& member : object.members()) {
       const std::string path = above.empty() ? member.key : above + "." + member.key;
       const JsonValue& value = interpolated(*root_, member.value);
+      // In order of precedence: a key with a row, a key that is not priced, an ignored key, a section to
+      // descend into, an unknown key.
       const auto row = std::find_if(framework_.rows.begin(), framework_.rows.end(),
                                     [&](const ConfigRow& r) { return r.path == path; });
       if (row != framework_.rows.end()) {
@@ -180,6 +182,7 @@ class ConfigReader {
     return std::visit(
         [&](auto target) -> Status {
           using Target = decltype(target);
+          // The error for a value of the wrong kind.
           const auto kind = [&](std::string expected) {
             return Error::at(file_, fmt::format("line {}: {}", value.line(), row.path))
                 .found(
@@ -231,6 +234,7 @@ class ConfigReader {
       return Ok{};
     }
     if (!value.is_text()) return wrong("deepspeed", compact_json(value), "a file, or its content");
+    // A relative path is looked up in the working directory, then next to the config.
     std::filesystem::path file = value.text();
     std::error_code ignored;
     if (file.is_relative() && !std::filesystem::exists(file, ignored))
@@ -310,6 +314,7 @@ class ConfigReader {
     } else if (recompute == "none") {
       s.recompute = Recompute::none;
     }
+    // Words of PyTorch's FSDP, such as "full_shard auto_wrap" or "SHARD_GRAD_OP".
     const std::string sharding = lower(words_.sharding);
     const std::string quantization = lower(words_.quantization);
     if (quantization.find("fp8") != std::string::npos) {
@@ -328,6 +333,7 @@ class ConfigReader {
       s.expert_capacity_factor = words_.expert_capacity;
       s.pad_experts_to_capacity = true;
     }
+    // Variants of Adam need no note, because they have the same state, except for 8-bit ones.
     const std::string optimizer = lower(words_.optimizer);
     if (!optimizer.empty() &&
         (optimizer.find("adam") == std::string::npos || optimizer.find("8bit") != std::string::npos))
@@ -352,6 +358,7 @@ class ConfigReader {
     constexpr double kMost = 1e6;
     const auto number = [](std::int64_t x) { return static_cast<double>(x); };
     const JobSettings& s = out_.job.settings;
+    // A slice is what the job calls a node.
     const double gpus = number(out_.job.n_gpus.value_or(1)),
                  in_slice = std::max(1.0, number(out_.job.gpus_per_node.value_or(0))),
                  slices = out_.job.gpus_per_node ? std::max(1.0, std::floor(gpus / in_slice)) : 1;
@@ -430,6 +437,7 @@ class ConfigReader {
 
   // Quantised frozen weights with 4 or 8 bits. 4-bit checkpoints, such as those of Unsloth, have it in their name.
   void use_quantised_base() {
+    // Four ways to say 4 bits: a switch, QLoRA as the kind of adapter, a model class, the name of the checkpoint.
     const bool is_nf4 = words_.four_bits || lower(words_.adapter) == "qlora" ||
                         words_.model.find("qlora_") != std::string::npos ||
                         words_.model.ends_with("-bnb-4bit");
@@ -493,6 +501,7 @@ class ConfigReader {
   // Combines the settings of the config with those of the job, which have precedence.
   void merge() {
     Job& job = out_.job;
+    // `job` is replaced by the given job, so the results of reading are saved first.
     const std::vector<std::string> found = std::move(job.not_modelled);
     const std::optional<Framework> habits = job.framework;
     std::optional<ConfigText> deepspeed = std::move(job.deepspeed);
@@ -526,6 +535,7 @@ class ConfigReader {
          {tensor, s.pipeline.value_or(1), s.context.value_or(1), s.data.value_or(1)})
       if (degree < 1 || degree > kMost)
         return wrong("parallelism", fmt::format("{}", degree), "degrees from 1 to 1e6");
+    // Without a number of GPUs, the degrees imply it.
     const std::int64_t gpus = out_.job.n_gpus.value_or(s.data.value_or(1) * std::min(others, kMost));
     const std::int64_t data =
         std::max<std::int64_t>(1, s.data.value_or(gpus / std::max<std::int64_t>(others, 1)));
@@ -543,6 +553,7 @@ class ConfigReader {
         words_.accumulation *= std::min(parts, kMost);
       }
     }
+    // The batch per GPU may be a fraction (MaxText), that of a data-parallel rank may not.
     if (micro < 1 || micro > kMost || micro != std::floor(micro))
       return wrong("the batch of a rank", fmt::format("{:g}", micro),
                    "a whole number of sequences, 1 to 1e6");
@@ -594,6 +605,7 @@ std::string adapter_products(std::string_view names) {
   }
   std::string products;
   for (const Product& product : kProducts) {
+    // "all" and "all-linear" mean all four GEMMs.
     const bool is_named = targets.starts_with("all") || any_word(product.named, [&](std::string_view n) {
                             return targets.find(n) != std::string::npos;
                           });

@@ -66,6 +66,7 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
                                            std::vector<std::string>& unknown) {
   std::vector<GivenFlag> flags;
   for (const std::string& word : words) {
+    // A flag and its values in one word.
     if (is_flag(word) && word.find(' ') < word.find('=')) {
       add_parts(word, flags);
       continue;
@@ -76,6 +77,7 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
     }
     if (!is_flag(word)) {
       if (flags.empty()) {
+        // read_launch_script() inserts sourced files that exist; this one does not.
         if ((word == "." || word == "source") && words.size() > 1) {
           return Error{"the script reads its flags from another file"}
               .found(fmt::format("`{} {}`", word, words[1].substr(0, 60)))
@@ -211,6 +213,7 @@ Status apply_schedule(const GivenFlag& flag, JobSettings& settings) {
 
 // Stores a flag that is a setting. Errors: two flags for different number types.
 Status apply_setting(const GivenFlag& flag, const detail::FoundMegatronFlag& found, JobSettings& settings) {
+  // --bf16 and --fp16 set the same member, so a change means a contradiction.
   const std::optional<DType> before = settings.dtype;
   if (flag.name == "--num-key-value-heads") settings.grouped_query = true;
   STEPCAST_TRY(
@@ -335,6 +338,7 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
     const std::string_view word = words[i];
     const std::size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
+    // Options of torchrun, accelerate and deepspeed.
     const bool is_nodes = name == "--nnodes" || name == "--num_nodes";
     const bool is_all = name == "--num_processes";
     if (!is_nodes && !is_all && name != "--nproc_per_node" && name != "--nproc-per-node" &&
@@ -352,6 +356,7 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
       launch.unknown = wrong_value(flag, "a whole number");
       continue;
     }
+    // An elastic job: MIN:MAX nodes. The maximum is used.
     if (const std::size_t colon = value.find(':'); is_nodes && colon != std::string_view::npos) {
       launch.elastic = fmt::format("--nnodes {}: the most of them are taken", value.substr(0, 40));
       flag.values.front() = value.substr(colon + 1);
@@ -381,6 +386,7 @@ Status check_settings_file(std::span<const std::string> words) {
   const auto is_file = [](std::string_view word) {
     return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".toml");
   };
+  // Commands with the sizes of a model have their settings in flags.
   const bool has_model = std::ranges::any_of(words, [](const std::string& word) {
     return word.starts_with("--num-layers") || word.starts_with("--hidden-size") ||
            word.starts_with("--yaml-cfg");
@@ -431,6 +437,7 @@ Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view s
   const bool has_merges = find("--merge-file") != nullptr, is_gpt = script == "pretrain_gpt.py";
   if (has_merges && (script.empty() || is_gpt) && !s.tokenizer) s.tokenizer = "GPT2BPETokenizer";
   if (words.is_bert && !s.tokenizer) s.tokenizer = "BertWordPieceLowerCase";
+  // WordPiece vocabularies are those of BERT.
   const bool word_pieces = s.tokenizer.value_or("").starts_with("BertWordPiece") ||
                            (!s.tokenizer && !has_merges && find("--vocab-file") != nullptr);
   const bool is_bert = word_pieces || find("--bert-no-binary-head") != nullptr;
@@ -448,6 +455,7 @@ std::string repeated_flag(std::span<const GivenFlag> flags) {
   for (std::size_t i = 0; i < flags.size(); ++i) {
     const GivenFlag& flag = flags[i];
     if (flag.values.size() != 1 || detail::find_megatron_flag(flag.name).setting == nullptr) continue;
+    // The last use of the flag, which is the one that applies.
     const auto later = std::find_if(
         flags.rbegin(), flags.rend() - static_cast<std::ptrdiff_t>(i + 1),
         [&](const GivenFlag& other) { return other.name == flag.name && other.values.size() == 1; });
@@ -495,6 +503,7 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   std::size_t folder = launch.script.rfind('/');
   const std::string_view script = std::string_view{launch.script}.substr(folder + 1);
   if (folder != std::string::npos && folder > 0) folder = launch.script.rfind('/', folder - 1);
+  // The script is checked before its flags, because its error is clearer than that of an unknown flag.
   MegatronWords of_script;
   STEPCAST_TRY(apply_script(std::string_view{launch.script}.substr(folder + 1), of_script));
   std::vector<std::string> unknown;

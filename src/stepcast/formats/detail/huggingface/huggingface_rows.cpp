@@ -248,6 +248,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   }
   std::int64_t every = 1;
   STEPCAST_TRY(keys.optional("decoder_sparse_step", every));
+  // Equal or regular layers need no kinds.
   if (row.pattern.empty() && !keys.has("per_layer_config") && !keys.has("attn_layer_period") &&
       std::ranges::count(without_indexer, true) == 0 &&
       (are_regular(experts, every, model) || are_regular(experts, 1, model)))
@@ -256,10 +257,12 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
     model.moe->first_dense_layers = 0;
     model.moe->moe_every_n_layers = 1;
   }
+  // Templates of the two kinds of attention layers.
   LayerKind full, sliding;
   full.attention_sinks = sliding.attention_sinks = model.attention_sinks;
   STEPCAST_TRY(read_attention_keys(keys, row.full, full));
   STEPCAST_TRY(read_attention_keys(keys, row.sliding, sliding));
+  // Families with a factor also have sinks in the layers with a window.
   if (row.sliding_kv_factor > 1 && !keys.has(row.sliding.n_kv_heads)) {
     sliding.n_kv_heads = row.sliding_kv_factor * model.kv_heads();
     sliding.v_head_dim = full.v_head_dim;
@@ -272,6 +275,7 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   // A copy, because append_layer() changes the fields that decide about windows.
   const Transformer whole = model;
   for (std::size_t layer = 0; layer < words.size(); ++layer) {
+    // A layer is described by a known word (mixer and FFN) or by a letter (one part).
     const auto* word = std::find_if(std::begin(kLayerWords), std::end(kLayerWords),
                                     [&](const LayerWord& known) { return known.word == words[layer]; });
     std::optional<LayerKind> one_part;
@@ -328,6 +332,7 @@ Status read_sizes(const FamilyRow& row, ObjectReader& keys, Transformer& model) 
       {"vocab_size", &model.vocab_size},
       {"max_position_embeddings", &model.max_position}};
   for (const auto& [key, size] : sizes) {
+    // The FFN width is optional if it follows from the model's width.
     const bool follows = row.ffn_times > 0 && size == &model.ffn_hidden_size;
     STEPCAST_TRY(*size > 0 || follows ? keys.optional(key, *size) : keys.required(key, *size));
   }
@@ -352,6 +357,7 @@ Status read_key_value_heads(const FamilyRow& row, ObjectReader& keys, Transforme
        {std::pair{"num_key_value_heads", &model.n_kv_heads}, std::pair{"head_dim", &model.head_dim}}) {
     const bool is_given = keys.has(key);
     STEPCAST_TRY(keys.optional(key, *size));
+    // An explicit 0 is not a default. Configs of latent attention may have it.
     if (is_given && *size == 0 && keys.take(key)->is_number() && !keys.has("kv_lora_rank")) {
       return keys.error(key).found("0").expected("1 or more, or nothing");
     }
@@ -525,6 +531,7 @@ Status read_row(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_expert_sizes(keys, row.experts, model));
   STEPCAST_TRY(keys.optional("dense_intermediate_size", model.ffn_hidden_size));
   STEPCAST_TRY(read_sparse_parts(keys, model));
+  // Biases of FFNs are modelled, those of experts are not.
   if (model.moe && model.ffn_bias && !row.ffn_bias.key.empty())
     return keys.error(row.ffn_bias.key, "biases of experts are not modelled here");
   STEPCAST_TRY(read_state(keys, row.state, model));

@@ -56,6 +56,7 @@ Status ShellReader::step() {
       break;
     default: break;
   }
+  // `function NAME {`, the form without brackets.
   if (c == '{' && !in_word_ && command_.size() == 2 && command_.front() == "function" &&
       keep_body(std::string{command_.back()}, at_)) {
     return Ok{};
@@ -103,6 +104,7 @@ Status ShellReader::double_quoted() {
       if (peek() == '\r' && peek(1) == '\n') ++at_;
       const char next = peek();
       if (next != '\n') {
+        // Inside double quotes a backslash before any other character is literal.
         if (next != '"' && next != '\\' && next != '$' && next != '`') word_ += '\\';
         word_ += next;
       }
@@ -154,6 +156,7 @@ bool ShellReader::keep_body(const std::string& name, std::size_t from) {
 Status ShellReader::call(const std::string& body, const ShellWords& words, bool surely) {
   if (depth_ >= kDeepestScript || ++defined_.n_calls > kMostCalls) return Ok{};
   const ShellVariables before = variables_;
+  // The arguments of the caller are restored after the call.
   set_arguments({words.begin() + 1, words.end()});
   ShellReader inner{body, defined_, depth_ + 1, surely ? Truth::yes : Truth::unknown};
   STEPCAST_ASSIGN(std::vector<ShellWords> commands, inner.commands());
@@ -256,6 +259,7 @@ Status ShellReader::separated(char c) {
   }
   if (c == '&' && (peek() == '>' || peek(1) == '>')) return end_word();  // `&>` redirects to a file
   STEPCAST_TRY(end_command_here());
+  // Doubled: && and || join commands, ;; ends an arm of `case`.
   const bool twice = c != '\n' && peek() == c;
   if (twice) ++at_;
   if (twice && c == ';' && flow_.in_cases()) {
@@ -287,11 +291,13 @@ void ShellReader::skip_documents() {
 
 // Handles a redirection. Its target is dropped, except for here-documents.
 Status ShellReader::redirected() {
+  // A number before the sign is a file descriptor, not a word.
   if (in_word_ && word_.find_first_not_of("0123456789") == std::string::npos) {
     word_.clear();
     in_word_ = false;
   }
   STEPCAST_TRY(end_word());
+  // `<<` or `<<-`: the next word is the end marker. `<<<` is a redirection of one word.
   if (peek() == '<' && peek(1) == '<' && peek(2) != '<') {
     at_ += peek(2) == '-' ? 3U : 2U;
     takes_document_ = true;
@@ -338,6 +344,7 @@ Status ShellReader::end_command() {
   if (piped) return Ok{};
   STEPCAST_ASSIGN(const bool repeated, repeat(words));
   if (repeated || !flow_.steer(words)) return Ok{};
+  // The result of the command is recorded even if it does not run, because && and || depend on it.
   const Truth runs_now = both(base_, flow_.runs());
   flow_.ended_with(truth_of_command(without_unset(words)));
   if (runs_now == Truth::no) return Ok{};
@@ -399,6 +406,7 @@ Result<bool> ShellReader::repeat(const ShellWords& words) {
   if (words.size() < 4 || words.size() > 3 + kMostRounds || words[0] != "for" || words[2] != "in" ||
       depth_ >= kDeepestScript || both(base_, flow_.runs()) != Truth::yes)
     return false;
+  // Words that the shell would expand to an unknown list.
   const auto is_pattern = [](const std::string& word) {
     return word.find_first_of("$*?[{`") != std::string::npos;
   };
@@ -421,6 +429,7 @@ Result<bool> ShellReader::repeat(const ShellWords& words) {
 // Executes a command that runs (`surely`) or may run: assignments, functions and builtins. Other commands are
 // added to the result.
 Status ShellReader::run(ShellWords words, bool surely) {
+  // `export A=1`, `declare -x A=1`: options of the builtin are dropped.
   const bool exports = declares(words.front());
   if (exports) words.erase(words.begin());
   while (exports && !words.empty() && words.front().starts_with('-')) words.erase(words.begin());
@@ -435,6 +444,7 @@ Status ShellReader::run(ShellWords words, bool surely) {
     const std::string body = function->second;
     return call(body, words, surely);
   }
+  // `read -d '' NAME << END` stores the document, which is read after this line, in its last word.
   if (words.front() == "read" && !documents_.empty() && surely) reads_ = words.back();
   if (words.front() == "read" || words.front() == "((") return Ok{};
   if (const std::size_t bracket = words.front().find('['), close = words.front().find("]=");
@@ -454,6 +464,7 @@ Status ShellReader::run(ShellWords words, bool surely) {
     return Ok{};
   }
   if (words.front() == "echo" || words.front() == "printf" || words.front() == "cat") {
+    // Output only matters inside $(...).
     if (!defined_.captures || !defined_.echoed) return Ok{};
     if (!surely || words.front() != "echo" || defined_.echoed->size() > kMostScriptBytes) {
       defined_.echoed.reset();
@@ -495,6 +506,7 @@ Status ShellReader::run(ShellWords words, bool surely) {
 Status ShellReader::open_up(ShellWords& words) {
   for (std::size_t i = 0; i < words.size() && depth_ < kDeepestScript; ++i) {
     const std::size_t at = words[i].find(".py");
+    // A word with blanks that runs a script or module, such as the argument of `bash -c`.
     const bool runs_script =
         at != std::string::npos && at + 3 < words[i].size() && is_space(words[i][at + 3]);
     const bool runs_module =
